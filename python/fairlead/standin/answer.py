@@ -67,7 +67,7 @@ def answer_chat(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
         raise InvalidRequest("each entry of 'messages' must be an object.", "messages")
     last = messages[-1]
     last_text = _text_of(last)
-    prompt_tokens = sum(_tokens(_text_of(message)) + 4 for message in messages)
+    prompt_tokens = sum(count_tokens(_text_of(message)) + 4 for message in messages)
     if last.get("role") != "tool" and (call := _tool_call(body, last_text)):
         return _build_answer(body, model, knobs, (), prompt_tokens, call)
     if (formatted := _formatted(body)) is not None:
@@ -90,7 +90,19 @@ def answer_completion(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
         if model == "echo"
         else f"Hello from the stand-in provider. You wrote: {prompt[:_QUOTED_CHARS]}"
     )
-    return _build_answer(body, model, knobs, tuple(_PIECE.findall(text)), _tokens(prompt), None)
+    return _build_answer(
+        body, model, knobs, tuple(_PIECE.findall(text)), count_tokens(prompt), None
+    )
+
+
+def count_tokens(text: str) -> int:
+    """About what a tokeniser counts for English: four characters a token."""
+    return -(-len(text) // 4)
+
+
+def input_text(part: Any) -> str:
+    """The text of an entry of a list of inputs or documents: a text, or an object with one."""
+    return str(part.get("text", "")) if isinstance(part, dict) else str(part)
 
 
 def identifier(prefix: str, *parts: bytes) -> str:
@@ -112,7 +124,7 @@ def _build_answer(
     finish_reason = "tool_calls" if call else "stop"
     if words and isinstance(most, int) and 0 <= most < count:
         count, finish_reason = most, "length"
-    completion_tokens = _tokens(call.arguments) if call else count
+    completion_tokens = count_tokens(call.arguments) if call else count
     return Answer(
         id=identifier("", seed, repr(knobs).encode()),
         model=model,
@@ -184,11 +196,6 @@ def _text_of(message: dict[str, Any]) -> str:
     return " ".join(
         str(part["text"]) for part in parts if isinstance(part, dict) and "text" in part
     )
-
-
-def _tokens(text: str) -> int:
-    """About what a tokeniser counts for English: four characters a token."""
-    return -(-len(text) // 4)
 
 
 def _fit(word: str, size_bytes: int) -> str:

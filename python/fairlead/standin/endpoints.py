@@ -8,11 +8,12 @@ from urllib.parse import unquote
 from fairlead.standin import (
     chat,
     completions,
+    documents,
     embeddings,
     gemini,
     images,
-    judgements,
     messages,
+    moderations,
     openai,
     responses,
     sound,
@@ -61,7 +62,7 @@ async def _gemini_models() -> Reply:
 
 
 async def _search(request: Request) -> Reply:
-    return json_reply(judgements.search_results(request.query_params.get("q", "") or ""))
+    return json_reply(documents.search_results(request.query_params.get("q", "") or ""))
 
 
 async def _video(request: Request) -> Reply:
@@ -220,11 +221,11 @@ CALLS: Final[dict[str, Handler]] = {
     "/v1/responses": endpoint(OPENAI, _answer_response),
     "/v1/images/generations": endpoint(OPENAI, _generate_image),
     "/v1/images/edits": endpoint(OPENAI_FORM, _edit_image),
-    "/v1/moderations": endpoint(OPENAI, lambda call: judgements.moderate(call.body, call.model)),
+    "/v1/moderations": endpoint(OPENAI, lambda call: moderations.moderate(call.body, call.model)),
     "/v1/rerank": endpoint(
-        OPENAI, lambda call: judgements.rerank(call.body, call.model, call.knobs)
+        OPENAI, lambda call: documents.rerank(call.body, call.model, call.knobs)
     ),
-    "/v1/ocr": endpoint(OPENAI, lambda call: judgements.ocr(call.body, call.model)),
+    "/v1/ocr": endpoint(OPENAI, lambda call: documents.ocr(call.body, call.model)),
     "/v1/audio/speech": endpoint(OPENAI, _synthesize),
     "/v1/audio/transcriptions": endpoint(OPENAI_FORM, _transcribe),
     "/v1/audio/translations": endpoint(OPENAI_FORM, lambda call: _transcribe(call, "translate")),

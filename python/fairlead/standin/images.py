@@ -7,10 +7,10 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, Final
 
-from fairlead.standin.answer import CREATED_S
+from fairlead.standin.answer import CREATED_S, count_tokens
 from fairlead.standin.failure import InvalidRequest
 from fairlead.standin.knobs import Knobs
-from fairlead.standin.stream import Frames, frame
+from fairlead.standin.stream import Frames, event
 
 _SIDE: Final = 32
 _MOST_IMAGES: Final = 10
@@ -36,19 +36,20 @@ def frames(body: dict[str, Any], knobs: Knobs, name: str, seed: bytes = b"") -> 
     def content() -> Iterator[bytes]:
         for at in range(count):
             for number in range(partial):
-                yield _event(f"{name}.partial_image", prompt, seed, at, partial_image_index=number)
+                yield _image_event(
+                    f"{name}.partial_image", prompt, seed, at, partial_image_index=number
+                )
 
     tail = [
-        _event(f"{name}.completed", prompt, seed, at, usage=_usage(prompt, 1, knobs))
+        _image_event(f"{name}.completed", prompt, seed, at, usage=_usage(prompt, 1, knobs))
         for at in range(count)
     ]
     return Frames([], content(), tail)
 
 
-def _event(kind: str, prompt: str, seed: bytes, at: int, **more: Any) -> bytes:
+def _image_event(kind: str, prompt: str, seed: bytes, at: int, **more: Any) -> bytes:
     drawn = base64.b64encode(_png(prompt, seed, at)).decode()
-    payload = {"type": kind, "b64_json": drawn, "created_at": CREATED_S, **more}
-    return f"event: {kind}\n".encode() + frame(payload)
+    return event(kind, b64_json=drawn, created_at=CREATED_S, **more)
 
 
 def _prompt_and_count(body: dict[str, Any]) -> tuple[str, int]:
@@ -67,7 +68,7 @@ def _prompt_and_count(body: dict[str, Any]) -> tuple[str, int]:
 def _usage(prompt: str, count: int, knobs: Knobs) -> dict[str, Any] | None:
     if not knobs.usage:
         return None
-    prompt_tokens = -(-len(prompt) // 4) if knobs.tokens_in is None else knobs.tokens_in
+    prompt_tokens = count_tokens(prompt) if knobs.tokens_in is None else knobs.tokens_in
     image_tokens = _TOKENS_EACH * count if knobs.tokens_out is None else knobs.tokens_out
     return {
         "input_tokens": prompt_tokens,

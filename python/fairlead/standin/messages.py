@@ -7,7 +7,7 @@ import orjson
 
 from fairlead.standin.answer import THOUGHT, Answer, identifier
 from fairlead.standin.failure import FAULT_MESSAGE, InvalidRequest
-from fairlead.standin.stream import Frames
+from fairlead.standin.stream import Frames, event
 
 _STOP_REASONS: Final = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 
@@ -76,21 +76,21 @@ def message(answer: Answer, thinking: bool = False) -> dict[str, Any]:
 def events(answer: Answer, thinking: bool = False) -> Frames:
     """The streamed answer."""
     opening = _envelope(answer) | {"content": [], "usage": _usage(answer) | {"output_tokens": 1}}
-    head = [_event("message_start", message=opening), _event("ping")]
+    head = [event("message_start", message=opening), event("ping")]
     index = 0
     if thinking:
         block = {"type": "thinking", "thinking": "", "signature": ""}
         head += [
-            _event("content_block_start", index=0, content_block=block),
+            event("content_block_start", index=0, content_block=block),
             _delta(0, type="thinking_delta", thinking=THOUGHT),
             _delta(0, type="signature_delta", signature=_signature(answer)),
-            _event("content_block_stop", index=0),
+            event("content_block_stop", index=0),
         ]
         index = 1
     first: dict[str, Any] = {"type": "text", "text": ""}
     if call := answer.tool_call:
         first = {"type": "tool_use", "id": _tool_id(call.id), "name": call.name, "input": {}}
-    head.append(_event("content_block_start", index=index, content_block=first))
+    head.append(event("content_block_start", index=index, content_block=first))
 
     def content() -> Iterator[bytes]:
         if call := answer.tool_call:
@@ -104,16 +104,16 @@ def events(answer: Answer, thinking: bool = False) -> Frames:
     if thinking:
         usage |= {"output_tokens_details": _usage(answer).get("output_tokens_details")}
     tail = [
-        _event("content_block_stop", index=index),
-        _event("message_delta", delta=last, usage=usage),
-        _event("message_stop"),
+        event("content_block_stop", index=index),
+        event("message_delta", delta=last, usage=usage),
+        event("message_stop"),
     ]
     return Frames(head, content(), tail, error_event())
 
 
 def error_event() -> bytes:
     """The event that ends a stream which fails."""
-    return _event("error", error=_error("api_error", FAULT_MESSAGE))
+    return event("error", error=_error("api_error", FAULT_MESSAGE))
 
 
 def error(status: int, text: str) -> dict[str, Any]:
@@ -186,9 +186,4 @@ def _tool_id(call_id: str) -> str:
 
 
 def _delta(index: int, **delta: Any) -> bytes:
-    return _event("content_block_delta", index=index, delta=delta)
-
-
-def _event(name: str, **fields: Any) -> bytes:
-    data = orjson.dumps({"type": name, **fields})
-    return b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
+    return event("content_block_delta", index=index, delta=delta)

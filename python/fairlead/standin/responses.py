@@ -3,11 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-import orjson
-
 from fairlead.standin.answer import CREATED_S, THOUGHT, Answer, identifier
 from fairlead.standin.failure import FAULT_MESSAGE, InvalidRequest
-from fairlead.standin.stream import Frames
+from fairlead.standin.stream import Frames, event
 
 
 def as_chat(body: dict[str, Any]) -> dict[str, Any]:
@@ -58,14 +56,13 @@ def events(answer: Answer, body: dict[str, Any]) -> Frames:
     """The streamed answer."""
     numbers = iter(range(1_000_000_000))
 
-    def event(name: str, /, **fields: Any) -> bytes:
-        data = orjson.dumps({"type": name, **fields, "sequence_number": next(numbers)})
-        return b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
+    def numbered(name: str, /, **fields: Any) -> bytes:
+        return event(name, **fields, sequence_number=next(numbers))
 
     opening = _envelope(answer, body, "in_progress")
     head = [
-        event("response.created", response=opening),
-        event("response.in_progress", response=opening),
+        numbered("response.created", response=opening),
+        numbered("response.in_progress", response=opening),
     ]
     items = _items(answer, body)
     last = len(items) - 1
@@ -76,42 +73,42 @@ def events(answer: Answer, body: dict[str, Any]) -> Frames:
         text = part["text"]
         summary = "response.reasoning_summary_"
         head += [
-            event("response.output_item.added", output_index=index, item=opened),
-            event(f"{summary}part.added", **at, part={**part, "text": ""}),
-            event(f"{summary}text.delta", **at, delta=text),
-            event(f"{summary}text.done", **at, text=text),
-            event(f"{summary}part.done", **at, part=part),
-            event("response.output_item.done", output_index=index, item=thought),
+            numbered("response.output_item.added", output_index=index, item=opened),
+            numbered(f"{summary}part.added", **at, part={**part, "text": ""}),
+            numbered(f"{summary}text.delta", **at, delta=text),
+            numbered(f"{summary}text.done", **at, text=text),
+            numbered(f"{summary}part.done", **at, part=part),
+            numbered("response.output_item.done", output_index=index, item=thought),
         ]
-    head.append(event("response.output_item.added", output_index=last, item=empty))
+    head.append(numbered("response.output_item.added", output_index=last, item=empty))
     place = {"item_id": final["id"], "output_index": last}
     inside = {**place, "content_index": 0}
     if not answer.tool_call:
         part = final["content"][0]
-        head.append(event("response.content_part.added", **inside, part={**part, "text": ""}))
+        head.append(numbered("response.content_part.added", **inside, part={**part, "text": ""}))
 
     def content() -> Iterator[bytes]:
         if call := answer.tool_call:
             for piece in call.pieces():
-                yield event("response.function_call_arguments.delta", **place, delta=piece)
+                yield numbered("response.function_call_arguments.delta", **place, delta=piece)
         for piece in answer.pieces():
-            yield event("response.output_text.delta", **inside, delta=piece, logprobs=[])
+            yield numbered("response.output_text.delta", **inside, delta=piece, logprobs=[])
 
     def tail() -> Iterator[bytes]:
         # Numbered when it is sent, after the content.
         if call := answer.tool_call:
             done = {"name": call.name, "arguments": call.arguments}
-            yield event("response.function_call_arguments.done", **place, **done)
+            yield numbered("response.function_call_arguments.done", **place, **done)
         else:
             part = final["content"][0]
-            yield event("response.output_text.done", **inside, text=part["text"], logprobs=[])
-            yield event("response.content_part.done", **inside, part=part)
-        yield event("response.output_item.done", output_index=last, item=final)
+            yield numbered("response.output_text.done", **inside, text=part["text"], logprobs=[])
+            yield numbered("response.content_part.done", **inside, part=part)
+        yield numbered("response.output_item.done", output_index=last, item=final)
         whole = response(answer, body)
-        yield event(f"response.{whole['status']}", response=whole)
+        yield numbered(f"response.{whole['status']}", response=whole)
 
-    failed = {"type": "error", "code": "server_error", "message": FAULT_MESSAGE}
-    return Frames(head, content(), tail(), b"event: error\ndata: " + orjson.dumps(failed) + b"\n\n")
+    failed = event("error", code="server_error", message=FAULT_MESSAGE)
+    return Frames(head, content(), tail(), failed)
 
 
 def _message(item: Any) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Final
 
+from fairlead.standin.answer import count_tokens
 from fairlead.standin.failure import InvalidRequest
 from fairlead.standin.knobs import Knobs
 from fairlead.standin.stream import Frames, frame
@@ -84,7 +85,7 @@ def transcript(
 def transcript_usage(text: str, knobs: Knobs) -> dict[str, Any]:
     """The usage of a transcription, as OpenAI counts audio."""
     audio_tokens = 10 * len(text.split()) if knobs.tokens_in is None else knobs.tokens_in
-    text_tokens = -(-len(text) // 4) if knobs.tokens_out is None else knobs.tokens_out
+    text_tokens = count_tokens(text) if knobs.tokens_out is None else knobs.tokens_out
     return {
         "type": "tokens",
         "input_tokens": audio_tokens,

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import orjson
 
+from fairlead.standin import openai
 from fairlead.standin.failure import FAULT_MESSAGE
 from fairlead.standin.knobs import Knobs
 
@@ -30,6 +31,11 @@ class Frames:
 def frame(payload: dict[str, Any]) -> bytes:
     """One server-sent event with `payload` as its data."""
     return b"data: " + orjson.dumps(payload) + b"\n\n"
+
+
+def event(name: str, /, **fields: Any) -> bytes:
+    """One server-sent event with a name, which its data repeat as `type`."""
+    return b"event: " + name.encode() + b"\n" + frame({"type": name, **fields})
 
 
 async def paced(frames: Frames, knobs: Knobs) -> AsyncGenerator[bytes, None]:
@@ -61,16 +67,7 @@ async def paced(frames: Frames, knobs: Knobs) -> AsyncGenerator[bytes, None]:
 
 
 def _error_event() -> bytes:
-    return frame(
-        {
-            "error": {
-                "message": FAULT_MESSAGE,
-                "type": "server_error",
-                "param": None,
-                "code": "standin_error",
-            }
-        }
-    )
+    return frame(openai.error(500, FAULT_MESSAGE, code="standin_error"))
 
 
 async def _pause(delay_ms: int) -> None:

@@ -1,38 +1,12 @@
-"""`/v1/moderations`, `/v1/rerank`, `/v1/ocr` and a search engine: answers that follow from the words alone."""
+"""`/v1/rerank`, `/v1/ocr` and a SearXNG instance's `/search`: answers about documents."""
 
 from typing import Any, Final
 
-from fairlead.standin.answer import identifier
+from fairlead.standin.answer import identifier, input_text
 from fairlead.standin.failure import InvalidRequest
 from fairlead.standin.knobs import Knobs
 
-CATEGORIES: Final = (
-    "harassment",
-    "harassment/threatening",
-    "hate",
-    "hate/threatening",
-    "illicit",
-    "illicit/violent",
-    "self-harm",
-    "self-harm/instructions",
-    "self-harm/intent",
-    "sexual",
-    "sexual/minors",
-    "violence",
-    "violence/graphic",
-)
-_BAD_WORDS: Final = {"kill": "violence", "hate": "hate", "idiot": "harassment"}
 _MOST_DOCUMENTS: Final = 1000
-
-
-def moderate(body: dict[str, Any], model: str) -> dict[str, Any]:
-    """One result for each input. Raises `InvalidRequest`."""
-    given = body.get("input")
-    texts = [given] if isinstance(given, str) else given
-    if not isinstance(texts, list) or not texts:
-        raise InvalidRequest("'input' must be a text or a list.", "input")
-    results = [_moderated(_text(one)) for one in texts]
-    return {"id": identifier("modr-", repr(texts).encode()), "model": model, "results": results}
 
 
 def rerank(body: dict[str, Any], model: str, knobs: Knobs) -> dict[str, Any]:
@@ -46,14 +20,14 @@ def rerank(body: dict[str, Any], model: str, knobs: Knobs) -> dict[str, Any]:
     results: list[dict[str, Any]] = [
         {
             "index": at,
-            "relevance_score": len(words & set(_text(one).lower().split())) / len(words),
-            **({"document": {"text": _text(one)}} if body.get("return_documents") else {}),
+            "relevance_score": len(words & set(input_text(one).lower().split())) / len(words),
+            **({"document": {"text": input_text(one)}} if body.get("return_documents") else {}),
         }
         for at, one in enumerate(documents)
     ]
     results.sort(key=lambda result: (-result["relevance_score"], result["index"]))
     count = body.get("top_n") or len(results)
-    tokens = sum(len(_text(one).split()) for one in documents) + len(words)
+    tokens = sum(len(input_text(one).split()) for one in documents) + len(words)
     total = tokens if knobs.tokens_in is None else knobs.tokens_in
     usage = {"usage": {"total_tokens": total}} if knobs.usage else {}
     return {"model": model, "results": results[: int(count)], **usage}
@@ -91,17 +65,3 @@ def search_results(query: str) -> dict[str, Any]:
             for number in range(1, 11)
         ],
     }
-
-
-def _moderated(text: str) -> dict[str, Any]:
-    hit = {category for word, category in _BAD_WORDS.items() if word in text.lower().split()}
-    return {
-        "flagged": bool(hit),
-        "categories": {name: name in hit for name in CATEGORIES},
-        "category_scores": {name: 0.9 if name in hit else 0.001 for name in CATEGORIES},
-        "category_applied_input_types": {name: ["text"] for name in CATEGORIES},
-    }
-
-
-def _text(one: Any) -> str:
-    return str(one.get("text", "")) if isinstance(one, dict) else str(one)
