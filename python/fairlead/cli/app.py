@@ -1,4 +1,4 @@
-"""The commands put together, and how their failures leave the process."""
+"""The application with all its commands, and the exit codes of their failures."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ app.add_typer(webhooks.app, name="webhook", hidden=True)
 
 
 def run() -> int:
-    """Runs the command that the process was started with; the exit code."""
+    """Runs the command that the process was started with and returns the exit code."""
     try:
         app()
     except Refusal as refusal:

@@ -36,7 +36,7 @@ class Collection:
 
     def records(self, instance: Instance) -> list[Record]:
         """All records, page after page."""
-        return instance.every(self.path, self.key)
+        return instance.list_all(self.path, self.key)
 
     def find(self, instance: Instance, wanted: str) -> Record:
         """The record with this label, id or name, where only one has it. Raises `CommandFailed`."""

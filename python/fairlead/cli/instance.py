@@ -56,7 +56,7 @@ class Instance:
     def delete(self, path: str) -> dict[str, Any]:
         return _answer(self._request("DELETE", path))
 
-    def every(self, path: str, name: str) -> list[dict[str, Any]]:
+    def list_all(self, path: str, name: str) -> list[dict[str, Any]]:
         """All entries of a list, page after page."""
         found: list[dict[str, Any]] = []
         while True:

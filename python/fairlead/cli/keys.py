@@ -1,4 +1,4 @@
-"""`fairlead keys`: the API keys that callers hold."""
+"""`fairlead keys`: API keys, with which callers authenticate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a command shows what it found: a table for people, JSON for programs."""
+"""The output of commands: tables for people, JSON for programs."""
 
 from __future__ import annotations
 

@@ -105,6 +105,7 @@ def check(
 
 
 def _credential(path: Path | None) -> str:
+    """The credential from a file, from standard input or, without a path, from a prompt."""
     if path is None:
         return str(typer.prompt("Credential", hide_input=True, err=True))
     if str(path) == "-":

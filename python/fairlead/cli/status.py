@@ -1,4 +1,4 @@
-"""`fairlead status`: is it up, and how is it?"""
+"""`fairlead status`: readiness and health of the running instance."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def answer_chat(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
     last_text = _text_of(last)
     prompt_tokens = sum(count_tokens(_text_of(message)) + 4 for message in messages)
     if last.get("role") != "tool" and (call := _tool_call(body, last_text)):
-        return _build_answer(body, model, knobs, (), prompt_tokens, call)
+        return _build_answer(body, model, knobs, call, prompt_tokens)
     if (formatted := _formatted(body)) is not None:
         text = formatted
     elif model == "echo":
@@ -78,7 +78,7 @@ def answer_chat(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
         text = f"The tool answered: {last_text[:_QUOTED_CHARS]}"
     else:
         text = f"Hello from the stand-in provider. You said: {last_text[:_QUOTED_CHARS]}"
-    return _build_answer(body, model, knobs, tuple(_PIECE.findall(text)), prompt_tokens, None)
+    return _build_answer(body, model, knobs, text, prompt_tokens)
 
 
 def answer_completion(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
@@ -90,9 +90,7 @@ def answer_completion(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
         if model == "echo"
         else f"Hello from the stand-in provider. You wrote: {prompt[:_QUOTED_CHARS]}"
     )
-    return _build_answer(
-        body, model, knobs, tuple(_PIECE.findall(text)), count_tokens(prompt), None
-    )
+    return _build_answer(body, model, knobs, text, count_tokens(prompt))
 
 
 def count_tokens(text: str) -> int:
@@ -114,10 +112,11 @@ def _build_answer(
     body: dict[str, Any],
     model: str,
     knobs: Knobs,
-    words: tuple[str, ...],
+    content: str | ToolCall,
     prompt_tokens: int,
-    call: ToolCall | None,
 ) -> Answer:
+    call = content if isinstance(content, ToolCall) else None
+    words = tuple(_PIECE.findall(content)) if isinstance(content, str) else ()
     seed = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
     count = len(words) if knobs.chunks is None else knobs.chunks
     most = body.get("max_completion_tokens", body.get("max_tokens"))

@@ -1,6 +1,6 @@
 """The wire shapes of OpenAI's `/v1/responses`: one object, or numbered events."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from fairlead.standin.answer import CREATED_S, THOUGHT, Answer, identifier
@@ -68,18 +68,7 @@ def events(answer: Answer, body: dict[str, Any]) -> Frames:
     last = len(items) - 1
     final, empty = items[last]
     for index, (thought, opened) in enumerate(items[:last]):
-        at = {"item_id": thought["id"], "output_index": index, "summary_index": 0}
-        part = thought["summary"][0]
-        text = part["text"]
-        summary = "response.reasoning_summary_"
-        head += [
-            numbered("response.output_item.added", output_index=index, item=opened),
-            numbered(f"{summary}part.added", **at, part={**part, "text": ""}),
-            numbered(f"{summary}text.delta", **at, delta=text),
-            numbered(f"{summary}text.done", **at, text=text),
-            numbered(f"{summary}part.done", **at, part=part),
-            numbered("response.output_item.done", output_index=index, item=thought),
-        ]
+        head += _reasoning_events(numbered, index, thought, opened)
     head.append(numbered("response.output_item.added", output_index=last, item=empty))
     place = {"item_id": final["id"], "output_index": last}
     inside = {**place, "content_index": 0}
@@ -109,6 +98,24 @@ def events(answer: Answer, body: dict[str, Any]) -> Frames:
 
     failed = event("error", code="server_error", message=FAULT_MESSAGE)
     return Frames(head, content(), tail(), failed)
+
+
+def _reasoning_events(
+    numbered: Callable[..., bytes], index: int, thought: dict[str, Any], opened: dict[str, Any]
+) -> list[bytes]:
+    """The events of a whole item of reasoning."""
+    place = {"item_id": thought["id"], "output_index": index, "summary_index": 0}
+    part = thought["summary"][0]
+    text = part["text"]
+    summary = "response.reasoning_summary_"
+    return [
+        numbered("response.output_item.added", output_index=index, item=opened),
+        numbered(f"{summary}part.added", **place, part={**part, "text": ""}),
+        numbered(f"{summary}text.delta", **place, delta=text),
+        numbered(f"{summary}text.done", **place, text=text),
+        numbered(f"{summary}part.done", **place, part=part),
+        numbered("response.output_item.done", output_index=index, item=thought),
+    ]
 
 
 def _message(item: Any) -> dict[str, Any] | None:
