@@ -1,4 +1,4 @@
-"""`fairlead agent`: who may call agents. Speaks with an issuer's admin listener, ours or another's."""
+"""`fairlead agent`: clients that may call agents, managed at the admin listener of a token issuer."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import typer
 
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import Json
+from fairlead.cli.output import pick, show_json, show_table
 
 app = typer.Typer(help="Clients that may call agents.", no_args_is_help=True)
 
@@ -66,14 +67,14 @@ def register(
     }
     if save is not None and save.exists():
         raise CommandFailed(f"{save} is there already: name a new file.")
-    made = _ask("POST", admin_url, "/admin/clients", admin_token, body)
+    made = _request("POST", admin_url, "/admin/clients", admin_token, body).json()
     shown = {
         "client_id": made["client_id"],
         "client_secret": secret,
         "scope": made.get("scope", scope),
     }
     if save is not None:
-        _write(save, shown)
+        _write_new(save, shown)
         del shown["client_secret"]
         shown["saved"] = str(save)
     if as_json:
@@ -90,13 +91,7 @@ def list_(
     admin_url: AdminUrl = ADMIN_URL, admin_token: AdminToken = None, as_json: Json = False
 ) -> None:
     """List the clients."""
-    from fairlead.cli.output import pick, show_json, show_table
-
-    clients: list[dict[str, Any]] = []
-    path: str | None = "/admin/clients?page_size=500"
-    while path is not None:
-        page, path = _page(admin_url, path, admin_token)
-        clients += page
+    clients = _clients(admin_url, admin_token)
     if as_json:
         show_json({"clients": clients, "total": len(clients)})
         return
@@ -119,51 +114,46 @@ def revoke(
     as_json: Json = False,
 ) -> None:
     """Delete a client: its tokens end when this returns."""
-    client_id = client if client.startswith("did:") else _named(admin_url, admin_token, client)
+    client_id = client if client.startswith("did:") else _client_id(admin_url, admin_token, client)
     if tokens_only:
         path = f"/admin/oauth2/tokens?client_id={quote(client_id, safe='')}"
     else:
         path = f"/admin/clients/{quote(client_id, safe='')}"
-    _ask("DELETE", admin_url, path, admin_token)
+    _request("DELETE", admin_url, path, admin_token)
     if as_json:
         print(json.dumps({"client_id": client_id, "deleted": not tokens_only}))
     else:
         print(f"{'Ended the tokens of' if tokens_only else 'Deleted'} {client_id}.")
 
 
-def _named(admin_url: str, token: str | None, name: str) -> str:
-    found: list[str] = []
-    path: str | None = "/admin/clients?page_size=500"
-    while path is not None:
-        page, path = _page(admin_url, path, token)
-        found += [
-            each["client_id"]
-            for each in page
-            if name in (each.get("client_name"), each["client_id"])
-        ]
+def _client_id(admin_url: str, token: str | None, name: str) -> str:
+    """The id of the only client with this name or id. Raises `CommandFailed`."""
+    found = [
+        client["client_id"]
+        for client in _clients(admin_url, token)
+        if name in (client.get("client_name"), client["client_id"])
+    ]
     if len(found) != 1:
         many = f"{len(found)} clients have" if found else "no client has"
         raise CommandFailed(f"{many} the id or name {name}: `fairlead agent list` shows ids.")
-    return found[0]
+    return str(found[0])
 
 
-def _page(admin_url: str, path: str, token: str | None) -> tuple[list[dict[str, Any]], str | None]:
-    answer = _sent("GET", admin_url, path, token)
-    found = answer.json()
-    return found, answer.links.get("next", {}).get("url")
+def _clients(admin_url: str, token: str | None) -> list[dict[str, Any]]:
+    """All clients of the issuer, page after page."""
+    clients: list[dict[str, Any]] = []
+    path: str | None = "/admin/clients?page_size=500"
+    while path is not None:
+        answer = _request("GET", admin_url, path, token)
+        clients += answer.json()
+        path = answer.links.get("next", {}).get("url")
+    return clients
 
 
-def _ask(
-    method: str, admin_url: str, path: str, token: str | None, body: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    answer = _sent(method, admin_url, path, token, body)
-    return dict(answer.json()) if answer.content else {}
-
-
-def _sent(
+def _request(
     method: str, admin_url: str, path: str, token: str | None, body: dict[str, Any] | None = None
 ) -> Any:
-    """The answer, which is a success. `CommandFailed` with the issuer's own sentence otherwise."""
+    """The issuer's answer to a request that succeeded. Raises `CommandFailed` with the issuer's own sentence."""
     import httpx
 
     from fairlead.host import is_loopback
@@ -189,13 +179,14 @@ def _sent(
     except ValueError:
         raise CommandFailed(f"{admin_url} is no issuer's admin address.") from None
     if not answer.is_success:
-        said = document if isinstance(document, dict) else {}
-        sentence = said.get("error_description") or said.get("error")
+        problem = document if isinstance(document, dict) else {}
+        sentence = problem.get("error_description") or problem.get("error")
         raise CommandFailed(str(sentence or f"the issuer answered {answer.status_code}."))
     return answer
 
 
-def _write(path: Path, document: dict[str, str]) -> None:
+def _write_new(path: Path, document: dict[str, str]) -> None:
+    """Writes a file that only its owner reads. Raises `CommandFailed`, also where there is one already."""
     import os
 
     try:

@@ -1,4 +1,4 @@
-"""The commands put together, and how their failures leave the process."""
+"""The application with all its commands, and the exit codes of their failures."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ app.add_typer(webhooks.app, name="webhook", hidden=True)
 
 
 def run() -> int:
-    """Runs the command that the process was started with; the exit code."""
+    """Runs the command that the process was started with and returns the exit code."""
     try:
         app()
     except Refusal as refusal:
-        _tell(refusal.sentence)
+        _print_failure(refusal.sentence)
         return 2
     except CommandFailed as failure:
-        _tell(failure.sentence)
+        _print_failure(failure.sentence)
         return 1
     except BrokenPipeError:
         # Whoever read our output has seen enough.
@@ -66,5 +66,5 @@ def run() -> int:
     return 0
 
 
-def _tell(sentence: str) -> None:
+def _print_failure(sentence: str) -> None:
     print(f"fairlead: {sentence}", file=sys.stderr)

@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
+from fairlead.cli.collection import Collection
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
+from fairlead.cli.output import show_json, show_table
 
 app = typer.Typer(help="Names that stand for several models.", no_args_is_help=True)
+
+
+def _step_name(step: dict[str, Any]) -> str:
+    """A step as callers write it: a model, or `combo/<name>`."""
+    return str(step["model"]) if step["kind"] == "model" else f"combo/{step['comboName']}"
+
+
+COMBOS: Final = Collection(
+    path="/api/combos",
+    key="combos",
+    kind="combo",
+    columns={
+        "id": "id",
+        "name": "name",
+        "strategy": "strategy",
+        "active": "isActive",
+        "steps": lambda combo: ", ".join(map(_step_name, combo["models"])),
+    },
+    empty="There are no combos: make one with `fairlead combos create <name> <model> ...`.",
+)
 
 
 @app.command("list")
 def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
     """List the combos."""
-    from fairlead.cli.instance import Instance
-    from fairlead.cli.output import show_json, show_table
-
-    with Instance(url, data_dir) as instance:
-        combos = instance.every("/api/combos", "combos")
-    if as_json:
-        show_json({"combos": combos, "total": len(combos)})
-        return
-    show_table(
-        ["id", "name", "strategy", "active", "steps"],
-        [
-            [
-                combo["id"],
-                combo["name"],
-                combo["strategy"],
-                combo["isActive"],
-                ", ".join(_named(step) for step in combo["models"]),
-            ]
-            for combo in combos
-        ],
-        empty="There are no combos: make one with `fairlead combos create <name> <model> ...`.",
-    )
+    COMBOS.print_list(url, data_dir, as_json=as_json)
 
 
 @app.command()
@@ -48,18 +49,16 @@ def show(
 ) -> None:
     """Show one combo with its steps."""
     from fairlead.cli.instance import Instance
-    from fairlead.cli.output import show_json, show_table
-    from fairlead.cli.selection import one_of
 
     with Instance(url, data_dir) as instance:
-        found = one_of(instance.every("/api/combos", "combos"), combo, "combo")
+        found = COMBOS.find(instance, combo)
     if as_json:
         show_json(found)
         return
     print(f"{found['name']} ({found['id']}): {found['strategy']}")
     show_table(
         ["step", "weight", "connection"],
-        [[_named(step), step["weight"], step.get("connectionId")] for step in found["models"]],
+        [[_step_name(step), step["weight"], step.get("connectionId")] for step in found["models"]],
         empty="It has no steps.",
     )
 
@@ -80,12 +79,8 @@ def create(
     as_json: Json = False,
 ) -> None:
     """Make a combo; it can be called at once."""
-    from fairlead.cli.instance import Instance
-    from fairlead.cli.output import show_json
-
-    body = {"name": name, "strategy": strategy, "models": [_step(text) for text in steps]}
-    with Instance(url, data_dir) as instance:
-        created = instance.post("/api/combos", body)
+    body = {"name": name, "strategy": strategy, "models": [_parse_step(text) for text in steps]}
+    created = COMBOS.create(url, data_dir, body)
     if as_json:
         show_json(created)
     else:
@@ -100,21 +95,11 @@ def delete(
     as_json: Json = False,
 ) -> None:
     """Delete a combo: its name is refused from the moment that this returns."""
-    from fairlead.cli.instance import Instance
-    from fairlead.cli.output import show_json
-    from fairlead.cli.selection import one_of
-
-    with Instance(url, data_dir) as instance:
-        found = one_of(instance.every("/api/combos", "combos"), combo, "combo")
-        answer = instance.delete(f"/api/combos/{found['id']}")
-    if as_json:
-        show_json({"id": found["id"], "name": found["name"], **answer})
-    else:
-        print(f"Deleted {found['name']} ({found['id']}).")
+    COMBOS.delete(combo, url, data_dir, as_json=as_json)
 
 
-def _step(text: str) -> dict[str, Any]:
-    """`<model>` or `<model>=<weight>`."""
+def _parse_step(text: str) -> dict[str, Any]:
+    """The API's step for `<model>` or `<model>=<weight>`. Raises `CommandFailed`."""
     model, equals, weight = text.rpartition("=")
     if not equals:
         model, weight = text, "0"
@@ -124,7 +109,3 @@ def _step(text: str) -> dict[str, Any]:
         name = model.removeprefix("combo/")
         return {"kind": "combo-ref", "comboName": name, "weight": int(weight)}
     return {"kind": "model", "model": model, "weight": int(weight)}
-
-
-def _named(step: dict[str, Any]) -> str:
-    return step["model"] if step["kind"] == "model" else f"combo/{step['comboName']}"

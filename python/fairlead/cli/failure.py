@@ -1,4 +1,4 @@
-"""Why a command did not do what it was asked to."""
+"""The failure of a command, as one sentence for the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A running instance on this machine, spoken to with its local token."""
+"""A client of a running instance on this machine, authenticated by its local token."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PAGE: Final = 500
 
 
 class Instance:
-    """Calls the management API. Raises `CommandFailed` with the API's own sentence for an error."""
+    """A client of the management API. Raises `CommandFailed` with the API's own sentence for an error."""
 
     def __init__(self, url: str | None, data_dir: Path) -> None:
         folder = data_dir.expanduser()
@@ -48,15 +48,15 @@ class Instance:
         self._http.close()
 
     def get(self, path: str, **query: Any) -> dict[str, Any]:
-        return _answer(self._sent("GET", path, params=query))
+        return _answer(self._request("GET", path, params=query))
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        return _answer(self._sent("POST", path, json=body))
+        return _answer(self._request("POST", path, json=body))
 
     def delete(self, path: str) -> dict[str, Any]:
-        return _answer(self._sent("DELETE", path))
+        return _answer(self._request("DELETE", path))
 
-    def every(self, path: str, name: str) -> list[dict[str, Any]]:
+    def list_all(self, path: str, name: str) -> list[dict[str, Any]]:
         """All entries of a list, page after page."""
         found: list[dict[str, Any]] = []
         while True:
@@ -71,7 +71,7 @@ class Instance:
             answer = self._http.get(path)
         return answer.status_code, _json(answer)
 
-    def _sent(self, method: str, path: str, **options: Any) -> httpx.Response:
+    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
         headers = {"x-gateway-cli-token": self._token()}
         with self._reachable():
             return self._http.request(method, path, headers=headers, **options)

@@ -1,15 +1,32 @@
-"""`fairlead keys`: the API keys that callers hold."""
+"""`fairlead keys`: API keys, with which callers authenticate."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
+from fairlead.cli.collection import Collection
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
+from fairlead.cli.output import show_json
 
 app = typer.Typer(help="API keys that callers hold.", no_args_is_help=True)
+
+KEYS: Final = Collection(
+    path="/api/keys",
+    key="keys",
+    kind="key",
+    columns={
+        "id": "id",
+        "name": "name",
+        "key": "keyPreview",
+        "active": "isActive",
+        "expires": "expiresAt",
+        "created": "createdAt",
+    },
+    empty="There are no keys: make one with `fairlead keys create <name>`.",
+)
 
 
 @app.command()
@@ -33,9 +50,6 @@ def create(
     as_json: Json = False,
 ) -> None:
     """Make a key and print it: this once, it is not kept."""
-    from fairlead.cli.instance import Instance
-    from fairlead.cli.output import show_json
-
     body: dict[str, Any] = {"name": name, "noLog": no_log}
     if model:
         body |= {"modelAccessMode": "restricted", "allowedModels": model}
@@ -43,8 +57,7 @@ def create(
         body["expiresAt"] = expires_at
     if scope:
         body["scopes"] = scope
-    with Instance(url, data_dir) as instance:
-        created = instance.post("/api/keys", body)
+    created = KEYS.create(url, data_dir, body)
     if as_json:
         show_json(created)
         return
@@ -55,20 +68,7 @@ def create(
 @app.command("list")
 def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
     """List the keys."""
-    from fairlead.cli.instance import Instance
-    from fairlead.cli.output import pick, show_json, show_table
-
-    with Instance(url, data_dir) as instance:
-        keys = instance.every("/api/keys", "keys")
-    if as_json:
-        show_json({"keys": keys, "total": len(keys)})
-        return
-    names = ("id", "name", "keyPreview", "isActive", "expiresAt", "createdAt")
-    show_table(
-        ["id", "name", "key", "active", "expires", "created"],
-        [pick(key, *names) for key in keys],
-        empty="There are no keys: make one with `fairlead keys create <name>`.",
-    )
+    KEYS.print_list(url, data_dir, as_json=as_json)
 
 
 @app.command()
@@ -79,14 +79,4 @@ def revoke(
     as_json: Json = False,
 ) -> None:
     """Revoke a key: it is refused from the moment that this returns."""
-    from fairlead.cli.instance import Instance
-    from fairlead.cli.output import show_json
-    from fairlead.cli.selection import one_of
-
-    with Instance(url, data_dir) as instance:
-        found = one_of(instance.every("/api/keys", "keys"), key, "key")
-        answer = instance.delete(f"/api/keys/{found['id']}")
-    if as_json:
-        show_json({"id": found["id"], "name": found["name"], **answer})
-    else:
-        print(f"Revoked {found['name']} ({found['id']}).")
+    KEYS.delete(key, url, data_dir, as_json=as_json, verb="Revoked")

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
+from fairlead.cli.collection import Collection
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
+from fairlead.cli.output import show_json
 
 app = typer.Typer(help="Provider endpoints of your own.", no_args_is_help=True)
+
+NODES: Final = Collection(
+    path="/api/provider-nodes",
+    key="nodes",
+    kind="endpoint",
+    columns={
+        "id": "id",
+        "prefix": "prefix",
+        "name": "name",
+        "type": "type",
+        "base URL": "baseUrl",
+    },
+    empty="There are no endpoints: add one with `fairlead nodes add <prefix> <base URL>`.",
+)
 
 
 @app.command()
@@ -24,12 +40,8 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Add an endpoint. `fairlead providers add <prefix>` then gives it a credential."""
-    from fairlead.cli.instance import Instance
-    from fairlead.cli.output import show_json
-
     body = {"type": type_, "name": name or prefix, "prefix": prefix, "baseUrl": base_url}
-    with Instance(url, data_dir) as instance:
-        answer = instance.post("/api/provider-nodes", body)
+    answer = NODES.create(url, data_dir, body)
     if as_json:
         show_json(answer)
     else:
@@ -39,16 +51,4 @@ def add(
 @app.command("list")
 def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
     """List the endpoints."""
-    from fairlead.cli.instance import Instance
-    from fairlead.cli.output import pick, show_json, show_table
-
-    with Instance(url, data_dir) as instance:
-        nodes = instance.every("/api/provider-nodes", "nodes")
-    if as_json:
-        show_json({"nodes": nodes, "total": len(nodes)})
-        return
-    show_table(
-        ["id", "prefix", "name", "type", "base URL"],
-        [pick(node, "id", "prefix", "name", "type", "baseUrl") for node in nodes],
-        empty="There are no endpoints: add one with `fairlead nodes add <prefix> <base URL>`.",
-    )
+    NODES.print_list(url, data_dir, as_json=as_json)

@@ -1,4 +1,4 @@
-"""How a command shows what it found: a table for people, JSON for programs."""
+"""The output of commands: tables for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: 
         table.add_column(column, overflow="fold", no_wrap=at == 0)
     for row in rows:
         # What people named is shown as it is: brackets are no markup.
-        table.add_row(*(Text(_shown(value)) for value in row))
+        table.add_row(*(Text(_cell_text(value)) for value in row))
     console = Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH)
     if table.row_count:
         console.print(table)
@@ -42,7 +42,7 @@ def pick(record: Mapping[str, Any], *names: str) -> list[Any]:
     return [record.get(name) for name in names]
 
 
-def _shown(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     match value:
         case None | "":
             return "-"

@@ -1,4 +1,4 @@
-"""`fairlead owner`: the person who may do everything here."""
+"""`fairlead owner`: the account of the person who may do everything on the instance."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def reset_password(
             instance.post("/api/auth/owner/password", body)
         how = "The running instance"
     else:
-        _reset_at_rest(folder, password, remove_second_factor=remove_second_factor)
+        _reset_offline(folder, password, remove_second_factor=remove_second_factor)
         how = "The data directory"
     print(f"{how} has the owner's new password; all their sessions have ended.", file=sys.stderr)
     if generate:
@@ -75,6 +75,7 @@ def _is_in_use(folder: Path) -> bool:
 
 
 def _password(*, generate: bool, from_stdin: bool) -> str:
+    """A new password: random, from standard input, or typed twice. Raises `CommandFailed`."""
     import secrets
 
     from pydantic import TypeAdapter, ValidationError
@@ -94,8 +95,8 @@ def _password(*, generate: bool, from_stdin: bool) -> str:
     return text
 
 
-def _reset_at_rest(folder: Path, password: str, *, remove_second_factor: bool) -> None:
-    """In the files themselves, under the lock that an instance would take."""
+def _reset_offline(folder: Path, password: str, *, remove_second_factor: bool) -> None:
+    """Writes the new password into the database itself, under the lock that a running instance holds."""
     import asyncio
 
     from fairlead.identity.account_router import reset_owner
@@ -121,5 +122,5 @@ def _reset_at_rest(folder: Path, password: str, *, remove_second_factor: bool) -
             connection.execute("CHECKPOINT")
         finally:
             connection.close()
-        # A relay begins with the last snapshot, in which the sessions still count.
+        # A relay starts from the last snapshot, in which the ended sessions are still valid.
         (folder / "snapshot.json").unlink(missing_ok=True)

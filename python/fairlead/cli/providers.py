@@ -4,13 +4,32 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
+from fairlead.cli.collection import Collection
+from fairlead.cli.nodes import NODES
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
+from fairlead.cli.output import show_json
 
 app = typer.Typer(help="Connections to providers.", no_args_is_help=True)
+
+CONNECTIONS: Final = Collection(
+    path="/api/providers",
+    key="connections",
+    kind="connection",
+    columns={
+        "id": "id",
+        "name": "name",
+        "provider": "provider",
+        "key": "apiKey",
+        "priority": "priority",
+        "active": "isActive",
+        "last test": "testStatus",
+    },
+    empty="There are no connections: add one with `fairlead providers add <provider>`.",
+)
 
 
 @app.command()
@@ -36,15 +55,11 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Add a connection. Its credential is not taken from the command line, where others see it."""
-    from fairlead.cli.instance import Instance
-    from fairlead.cli.output import show_json
-
     name = name or provider
     body: dict[str, Any] = {"provider": provider, "name": name, "priority": priority}
     if not no_key:
         body["apiKey"] = _credential(api_key_file)
-    with Instance(url, data_dir) as instance:
-        answer = instance.post("/api/providers", body)
+    answer = CONNECTIONS.create(url, data_dir, body)
     if as_json:
         show_json(answer)
     else:
@@ -55,28 +70,19 @@ def add(
 def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
     """List the connections."""
     from fairlead.cli.instance import Instance
-    from fairlead.cli.output import pick, show_json, show_table
 
     with Instance(url, data_dir) as instance:
-        connections = instance.every("/api/providers", "connections")
-        nodes = [] if as_json else instance.every("/api/provider-nodes", "nodes")
-    if as_json:
-        show_json({"connections": connections, "total": len(connections)})
-        return
+        connections = CONNECTIONS.records(instance)
+        nodes = [] if as_json else NODES.records(instance)
     # People know a node by its prefix.
     prefixes = {node["id"]: node["prefix"] for node in nodes}
     for connection in connections:
         connection["provider"] = prefixes.get(connection["provider"], connection["provider"])
-    names = ("id", "name", "provider", "apiKey", "priority", "isActive", "testStatus")
-    show_table(
-        ["id", "name", "provider", "key", "priority", "active", "last test"],
-        [pick(connection, *names) for connection in connections],
-        empty="There are no connections: add one with `fairlead providers add <provider>`.",
-    )
+    CONNECTIONS.print_records(connections, as_json=as_json)
 
 
 @app.command("test")
-def try_(
+def check(
     connection: Annotated[str, typer.Argument(help="The connection's id or name.")],
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
@@ -84,11 +90,9 @@ def try_(
 ) -> None:
     """Ask the provider whether the connection works; exit code 1 if it does not."""
     from fairlead.cli.instance import Instance
-    from fairlead.cli.output import show_json
-    from fairlead.cli.selection import one_of
 
     with Instance(url, data_dir) as instance:
-        found = one_of(instance.every("/api/providers", "connections"), connection, "connection")
+        found = CONNECTIONS.find(instance, connection)
         result = instance.post(f"/api/providers/{found['id']}/test", {})
     if as_json:
         show_json(result)
@@ -101,6 +105,7 @@ def try_(
 
 
 def _credential(path: Path | None) -> str:
+    """The credential from a file, from standard input or, without a path, from a prompt."""
     if path is None:
         return str(typer.prompt("Credential", hide_input=True, err=True))
     if str(path) == "-":

@@ -11,6 +11,7 @@ import typer
 from fairlead.cli.failure import CommandFailed
 
 
+# Long by its signature: Typer reads each option from a parameter.
 def serve(
     host: Annotated[
         str | None, typer.Option(help="Address to listen on.", show_default="127.0.0.1")

@@ -1,4 +1,4 @@
-"""`fairlead status`: is it up, and how is it?"""
+"""`fairlead status`: readiness and health of the running instance."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import typer
 
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
+from fairlead.cli.output import show_json, show_table
 
 
 def status(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
     """Say whether the gateway is ready and how its parts are; exit code 1 if it is not."""
     from fairlead.cli.instance import Instance
-    from fairlead.cli.output import show_json, show_table
 
     with Instance(url, data_dir) as instance:
         code, readiness = instance.probe("/readyz")

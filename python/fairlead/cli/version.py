@@ -1,4 +1,4 @@
-"""`fairlead version`."""
+"""`fairlead version`: the installed version."""
 
 from __future__ import annotations
 

@@ -1,17 +1,35 @@
-"""`fairlead webhooks`: who is told of events, and how that goes."""
+"""`fairlead webhooks`: listeners for the gateway's events, and the deliveries to them."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
+from fairlead.cli.collection import Collection
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
+from fairlead.cli.output import pick, show_json, show_table
 
 app = typer.Typer(help="Listeners that are told of events.", no_args_is_help=True)
+
+WEBHOOKS: Final = Collection(
+    path="/api/webhooks",
+    key="webhooks",
+    kind="webhook",
+    columns={
+        "id": "id",
+        "name": "name",
+        "url": "url",
+        "events": lambda webhook: ", ".join(webhook["events"]),
+        "state": "state",
+        "reason": "disabledReason",
+    },
+    empty="There are no webhooks: make one with `fairlead webhooks create <url>`.",
+    label="url",
+)
 
 Webhook = Annotated[str, typer.Argument(help="The webhook's id, name or URL.")]
 Secret = Annotated[
@@ -27,26 +45,7 @@ Secret = Annotated[
 @app.command("list")
 def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
     """List the webhooks."""
-    from fairlead.cli.instance import Instance
-    from fairlead.cli.output import pick, show_json, show_table
-
-    with Instance(url, data_dir) as instance:
-        webhooks = instance.every("/api/webhooks", "webhooks")
-    if as_json:
-        show_json({"webhooks": webhooks, "total": len(webhooks)})
-        return
-    show_table(
-        ["id", "name", "url", "events", "state", "reason"],
-        [
-            [
-                *pick(one, "id", "name", "url"),
-                ", ".join(one["events"]),
-                *pick(one, "state", "disabledReason"),
-            ]
-            for one in webhooks
-        ],
-        empty="There are no webhooks: make one with `fairlead webhooks create <url>`.",
-    )
+    WEBHOOKS.print_list(url, data_dir, as_json=as_json)
 
 
 @app.command()
@@ -61,14 +60,10 @@ def create(
     as_json: Json = False,
 ) -> None:
     """Make a webhook and print its secret: this once, it is not shown again."""
-    from fairlead.cli.instance import Instance
-    from fairlead.cli.output import show_json
-
     body: dict[str, Any] = {"url": target, "events": event or ["*"]}
     if name:
         body["name"] = name
-    with Instance(url, data_dir) as instance:
-        created = instance.post("/api/webhooks", body)
+    created = WEBHOOKS.create(url, data_dir, body)
     if as_json:
         show_json(created)
         return
@@ -84,28 +79,18 @@ def delete(
     webhook: Webhook, data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False
 ) -> None:
     """Delete a webhook, what waits for it, and its history."""
-    from fairlead.cli.instance import Instance
-    from fairlead.cli.output import show_json
-
-    with Instance(url, data_dir) as instance:
-        found = _found(instance.every("/api/webhooks", "webhooks"), webhook)
-        answer = instance.delete(f"/api/webhooks/{found['id']}")
-    if as_json:
-        show_json({"id": found["id"], "url": found["url"], **answer})
-    else:
-        print(f"Deleted {found['url']} ({found['id']}).")
+    WEBHOOKS.delete(webhook, url, data_dir, as_json=as_json)
 
 
 @app.command("test")
-def ping(
+def send_test(
     webhook: Webhook, data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False
 ) -> None:
     """Send `test.ping` now and say how it went."""
     from fairlead.cli.instance import Instance
-    from fairlead.cli.output import show_json
 
     with Instance(url, data_dir) as instance:
-        found = _found(instance.every("/api/webhooks", "webhooks"), webhook)
+        found = WEBHOOKS.find(instance, webhook)
         answer = instance.post(f"/api/webhooks/{found['id']}/test", {})
     if as_json:
         show_json(answer)
@@ -126,10 +111,9 @@ def deliveries(
 ) -> None:
     """List what was sent to a webhook, the newest first."""
     from fairlead.cli.instance import Instance
-    from fairlead.cli.output import pick, show_json, show_table
 
     with Instance(url, data_dir) as instance:
-        found = _found(instance.every("/api/webhooks", "webhooks"), webhook)
+        found = WEBHOOKS.find(instance, webhook)
         answer = instance.get(f"/api/webhooks/{found['id']}/deliveries", limit=limit)
     if as_json:
         show_json(answer)
@@ -138,8 +122,12 @@ def deliveries(
     show_table(
         ["id", "event", "state", "status", "error", "attempts", "created", "next attempt"],
         [
-            [*pick(one, *names), len(one["attempts"]), *pick(one, "createdAt", "nextAttemptAt")]
-            for one in answer["deliveries"]
+            [
+                *pick(delivery, *names),
+                len(delivery["attempts"]),
+                *pick(delivery, "createdAt", "nextAttemptAt"),
+            ]
+            for delivery in answer["deliveries"]
         ],
         empty="Nothing was sent to it yet.",
     )
@@ -186,7 +174,7 @@ def verify(
             from fairlead.webhooks.token import ReceivedDelivery, verify_token
 
             received = ReceivedDelivery(message_id, timestamp, signature, content)
-            verify_token(_keys(jwks), received, _spelled(audience), now_s, tolerance_s)
+            verify_token(_keys(jwks), received, _normalised(audience), now_s, tolerance_s)
         else:
             _core.verify_webhook(
                 [secret or ""], message_id, timestamp, signature, content, now_s, tolerance_s
@@ -214,7 +202,7 @@ def _keys(place: str) -> bytes:
     return answer.content
 
 
-def _spelled(address: str) -> str:
+def _normalised(address: str) -> str:
     """A listener's address as the gateway spells it in tokens."""
     from fairlead.egress import Egress
     from fairlead.host import AddressRefused
@@ -226,11 +214,3 @@ def _spelled(address: str) -> str:
         raise CommandFailed(f"--audience {error}.") from None
     finally:
         egress.close()
-
-
-def _found(webhooks: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
-    from fairlead.cli.selection import one_of
-
-    # A URL that only one webhook has is as good as a name.
-    by_url = [one for one in webhooks if one["url"] == wanted]
-    return by_url[0] if len(by_url) == 1 else one_of(webhooks, wanted, "webhook")

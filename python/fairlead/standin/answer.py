@@ -1,4 +1,4 @@
-"""What the stand-in says: pieces of text or one tool call, with the token counts to go with it."""
+"""The content of an answer, whatever the wire: pieces of text or one tool call, with the token counts to go with it."""
 
 import hashlib
 import re
@@ -10,27 +10,30 @@ from typing import Any, Final
 import orjson
 
 from fairlead.standin.example import example_of
+from fairlead.standin.failure import InvalidRequest
 from fairlead.standin.knobs import Knobs
 
 CREATED_S: Final = 1_767_225_600
 """Time of every answer: 2026-01-01. A clock would make two equal requests differ."""
+THOUGHT: Final = "The stand-in thinks before it speaks."
+"""The text of every thought."""
 _QUOTED_CHARS: Final = 400
+_ARGUMENT_CHARS: Final = 24
 _PIECE: Final = re.compile(r"\S+\s*|\s+")
-
-
-class InvalidAsk(ValueError):
-    """A request that OpenAI would answer with 400. `param` names the field."""
-
-    def __init__(self, message: str, param: str | None = None) -> None:
-        super().__init__(message)
-        self.param = param
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
+    """A call of the function that the request offers or names; `arguments` are JSON."""
+
     id: str
     name: str
     arguments: str
+
+    def pieces(self) -> Iterator[str]:
+        """The arguments in the pieces that a stream sends one by one."""
+        for start in range(0, len(self.arguments), _ARGUMENT_CHARS):
+            yield self.arguments[start : start + _ARGUMENT_CHARS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class Answer:
     usage: dict[str, Any] | None
 
     def pieces(self) -> Iterator[str]:
+        """The text in the pieces that a stream sends one by one."""
         for word in islice(cycle(self.words), self.count):
             yield word if self.chunk_bytes is None else _fit(word, self.chunk_bytes)
 
@@ -55,38 +59,48 @@ class Answer:
 
 
 def answer_chat(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
-    """Answers a chat request. `model` is the name without knobs. Raises `InvalidAsk`."""
+    """Answers a chat request. `model` is the name without knobs. Raises `InvalidRequest`."""
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
-        raise InvalidAsk("'messages' must be a list with at least one message.", "messages")
+        raise InvalidRequest("'messages' must be a list with at least one message.", "messages")
     if not all(isinstance(message, dict) for message in messages):
-        raise InvalidAsk("each entry of 'messages' must be an object.", "messages")
+        raise InvalidRequest("each entry of 'messages' must be an object.", "messages")
     last = messages[-1]
-    said = _text_of(last)
-    prompt_tokens = sum(_tokens(_text_of(message)) + 4 for message in messages)
-    if last.get("role") != "tool" and (call := _tool_call(body, said)):
-        return _finish(body, model, knobs, (), prompt_tokens, call)
+    last_text = _text_of(last)
+    prompt_tokens = sum(count_tokens(_text_of(message)) + 4 for message in messages)
+    if last.get("role") != "tool" and (call := _tool_call(body, last_text)):
+        return _build_answer(body, model, knobs, call, prompt_tokens)
     if (formatted := _formatted(body)) is not None:
         text = formatted
     elif model == "echo":
-        text = said
+        text = last_text
     elif last.get("role") == "tool":
-        text = f"The tool answered: {said[:_QUOTED_CHARS]}"
+        text = f"The tool answered: {last_text[:_QUOTED_CHARS]}"
     else:
-        text = f"Hello from the stand-in provider. You said: {said[:_QUOTED_CHARS]}"
-    return _finish(body, model, knobs, tuple(_PIECE.findall(text)), prompt_tokens, None)
+        text = f"Hello from the stand-in provider. You said: {last_text[:_QUOTED_CHARS]}"
+    return _build_answer(body, model, knobs, text, prompt_tokens)
 
 
 def answer_completion(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
-    """Answers a text completion. `model` is the name without knobs. Raises `InvalidAsk`."""
-    prompt = body.get("prompt", "")
-    said = prompt if isinstance(prompt, str) else orjson.dumps(prompt).decode()
+    """Answers a text completion. `model` is the name without knobs. Raises `InvalidRequest`."""
+    given = body.get("prompt", "")
+    prompt = given if isinstance(given, str) else orjson.dumps(given).decode()
     text = (
-        said
+        prompt
         if model == "echo"
-        else f"Hello from the stand-in provider. You wrote: {said[:_QUOTED_CHARS]}"
+        else f"Hello from the stand-in provider. You wrote: {prompt[:_QUOTED_CHARS]}"
     )
-    return _finish(body, model, knobs, tuple(_PIECE.findall(text)), _tokens(said), None)
+    return _build_answer(body, model, knobs, text, count_tokens(prompt))
+
+
+def count_tokens(text: str) -> int:
+    """About what a tokeniser counts for English: four characters a token."""
+    return -(-len(text) // 4)
+
+
+def input_text(part: Any) -> str:
+    """The text of an entry of a list of inputs or documents: a text, or an object with one."""
+    return str(part.get("text", "")) if isinstance(part, dict) else str(part)
 
 
 def identifier(prefix: str, *parts: bytes) -> str:
@@ -94,21 +108,22 @@ def identifier(prefix: str, *parts: bytes) -> str:
     return f"{prefix}{hashlib.sha256(b'|'.join(parts)).hexdigest()[:24]}"
 
 
-def _finish(
+def _build_answer(
     body: dict[str, Any],
     model: str,
     knobs: Knobs,
-    words: tuple[str, ...],
+    content: str | ToolCall,
     prompt_tokens: int,
-    call: ToolCall | None,
 ) -> Answer:
+    call = content if isinstance(content, ToolCall) else None
+    words = tuple(_PIECE.findall(content)) if isinstance(content, str) else ()
     seed = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
     count = len(words) if knobs.chunks is None else knobs.chunks
     most = body.get("max_completion_tokens", body.get("max_tokens"))
     finish_reason = "tool_calls" if call else "stop"
     if words and isinstance(most, int) and 0 <= most < count:
         count, finish_reason = most, "length"
-    completion_tokens = _tokens(call.arguments) if call else count
+    completion_tokens = count_tokens(call.arguments) if call else count
     return Answer(
         id=identifier("", seed, repr(knobs).encode()),
         model=model,
@@ -136,7 +151,7 @@ def usage_of(knobs: Knobs, prompt_tokens: int, completion_tokens: int) -> dict[s
     }
 
 
-def _tool_call(body: dict[str, Any], said: str) -> ToolCall | None:
+def _tool_call(body: dict[str, Any], last_text: str) -> ToolCall | None:
     tools = [
         tool["function"]
         for tool in body.get("tools") or []
@@ -148,12 +163,12 @@ def _tool_call(body: dict[str, Any], said: str) -> ToolCall | None:
     wanted = choice.get("function", {}).get("name") if isinstance(choice, dict) else None
     function = next((f for f in tools if f.get("name") == wanted), None) if wanted else tools[0]
     if function is None:
-        raise InvalidAsk(
+        raise InvalidRequest(
             f"'tool_choice' names '{wanted}', which is not among 'tools'.", "tool_choice"
         )
     name = str(function.get("name"))
     arguments = orjson.dumps(example_of(function.get("parameters") or {"type": "object"})).decode()
-    return ToolCall(identifier("call_", name.encode(), said.encode()), name, arguments)
+    return ToolCall(identifier("call_", name.encode(), last_text.encode()), name, arguments)
 
 
 def _formatted(body: dict[str, Any]) -> str | None:
@@ -164,7 +179,7 @@ def _formatted(body: dict[str, Any]) -> str | None:
         case "json_schema":
             schema = (wanted or {}).get("json_schema", {}).get("schema")
             if not isinstance(schema, dict):
-                raise InvalidAsk(
+                raise InvalidRequest(
                     "'response_format.json_schema.schema' must be an object.", "response_format"
                 )
             return orjson.dumps(example_of(schema)).decode()
@@ -180,11 +195,6 @@ def _text_of(message: dict[str, Any]) -> str:
     return " ".join(
         str(part["text"]) for part in parts if isinstance(part, dict) and "text" in part
     )
-
-
-def _tokens(text: str) -> int:
-    """About what a tokeniser counts for English: four characters a token."""
-    return -(-len(text) // 4)
 
 
 def _fit(word: str, size_bytes: int) -> str:

@@ -7,7 +7,6 @@ from fairlead.standin.answer import CREATED_S, Answer
 from fairlead.standin.stream import DONE, Frames, frame
 
 _FINGERPRINT: Final = "fp_standin"
-_ARGUMENT_CHARS: Final = 24
 
 
 def completion(answer: Answer, choices: int = 1) -> dict[str, Any]:
@@ -62,8 +61,7 @@ def chunks(answer: Answer, include_usage: bool, choices: int = 1) -> Frames:
     def content() -> Iterator[bytes]:
         for at in range(choices):
             if call := answer.tool_call:
-                for start in range(0, len(call.arguments), _ARGUMENT_CHARS):
-                    piece = call.arguments[start : start + _ARGUMENT_CHARS]
+                for piece in call.pieces():
                     yield chunk(
                         {"tool_calls": [{"index": 0, "function": {"arguments": piece}}]}, index=at
                     )

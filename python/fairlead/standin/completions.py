@@ -14,7 +14,7 @@ def completion(answer: Answer, choices: int = 1) -> dict[str, Any]:
 
 
 def chunks(answer: Answer, include_usage: bool, choices: int = 1) -> Frames:
-    """The streamed answer; usage as on chat completions."""
+    """The streamed answer. Usage comes only when asked for: `null` on every chunk, then one chunk that holds it."""
     null_usage = {"usage": None} if include_usage else {}
 
     def content() -> Iterator[bytes]:

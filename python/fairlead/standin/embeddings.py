@@ -7,7 +7,8 @@ import struct
 from collections import Counter
 from typing import Any, Final
 
-from fairlead.standin.answer import InvalidAsk, usage_of
+from fairlead.standin.answer import usage_of
+from fairlead.standin.failure import InvalidRequest
 from fairlead.standin.knobs import Knobs
 
 DEFAULT_DIMENSIONS: Final = 256
@@ -16,16 +17,16 @@ _MOST_INPUTS: Final = 2048
 
 
 def embed(body: dict[str, Any], model: str, knobs: Knobs) -> dict[str, Any]:
-    """Answers an embeddings request. Raises `InvalidAsk`."""
+    """Answers an embeddings request. Raises `InvalidRequest`."""
     inputs = _inputs(body.get("input"))
     dimensions = body.get("dimensions", DEFAULT_DIMENSIONS)
     if not isinstance(dimensions, int) or not 1 <= dimensions <= _MOST_DIMENSIONS:
-        raise InvalidAsk(
+        raise InvalidRequest(
             f"'dimensions' must be a whole number from 1 to {_MOST_DIMENSIONS}.", "dimensions"
         )
     encoding = body.get("encoding_format", "float")
     if encoding not in ("float", "base64"):
-        raise InvalidAsk("'encoding_format' must be 'float' or 'base64'.", "encoding_format")
+        raise InvalidRequest("'encoding_format' must be 'float' or 'base64'.", "encoding_format")
     data = [
         {
             "object": "embedding",
@@ -56,7 +57,7 @@ def _inputs(given: Any) -> list[list[str]]:
     if isinstance(given, str) or (isinstance(given, list) and given and isinstance(given[0], int)):
         given = [given]
     if not isinstance(given, list) or not 1 <= len(given) <= _MOST_INPUTS:
-        raise InvalidAsk(
+        raise InvalidRequest(
             f"'input' must be a text, tokens, or a list of 1 to {_MOST_INPUTS} of them.", "input"
         )
     return [_words(one) for one in given]
@@ -66,7 +67,7 @@ def _words(one: Any) -> list[str]:
     if isinstance(one, str):
         return one.lower().split()
     if not isinstance(one, list):
-        raise InvalidAsk("each entry of 'input' must be a text or a list of tokens.", "input")
+        raise InvalidRequest("each entry of 'input' must be a text or a list of tokens.", "input")
     return [str(token) for token in one]
 
 

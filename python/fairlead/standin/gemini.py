@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import orjson
 
-from fairlead.standin.answer import Answer, InvalidAsk, identifier
+from fairlead.standin.answer import THOUGHT, Answer, identifier
 from fairlead.standin.embeddings import DEFAULT_DIMENSIONS, vector_of
+from fairlead.standin.failure import FAULT_MESSAGE, InvalidRequest
 from fairlead.standin.stream import Frames, frame
 
 _FINISH_REASONS: Final = {"stop": "STOP", "length": "MAX_TOKENS", "tool_calls": "STOP"}
-_THOUGHT: Final = "The stand-in thinks before it speaks."
 _STATUSES: Final = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
@@ -23,13 +23,13 @@ _STATUSES: Final = {
 
 
 def as_chat(body: dict[str, Any]) -> dict[str, Any]:
-    """The request as the answer's author reads it. Raises `InvalidAsk`."""
+    """The request as a chat completion's body, which `answer_chat` reads. Raises `InvalidRequest`."""
     contents = body.get("contents")
     if not isinstance(contents, list) or not contents:
-        raise InvalidAsk("contents is not specified", "contents")
+        raise InvalidRequest("contents is not specified", "contents")
     for name in ("model", "messages", "stream"):
         if name in body:
-            raise InvalidAsk(f'Invalid JSON payload received. Unknown name "{name}"', name)
+            raise InvalidRequest(f'Invalid JSON payload received. Unknown name "{name}"', name)
     messages = [_message(content) for content in contents]
     if system := body.get("systemInstruction"):
         messages.insert(0, {"role": "system", "content": system.get("parts")})
@@ -66,7 +66,7 @@ def as_chat(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def thinks(body: dict[str, Any]) -> bool:
-    """Whether the request asks to be told thoughts."""
+    """Whether the request asks for thoughts."""
     config = body.get("generationConfig") or {}
     thinking = config.get("thinkingConfig") or config.get("thinking_config") or {}
     return True in (thinking.get("includeThoughts"), thinking.get("include_thoughts"))
@@ -95,7 +95,7 @@ def events(answer: Answer, thinking: bool) -> Frames:
     if thinking and not answer.tool_call:
         last["thoughtSignature"] = _signature(answer)
     end = _chunk(answer, [last], _FINISH_REASONS[answer.finish_reason])
-    failure = frame(error(500, "The stand-in was asked to fail."))
+    failure = frame(error(500, FAULT_MESSAGE))
     return Frames(head, content(), [frame(end | _usage(answer))], failure)
 
 
@@ -105,10 +105,10 @@ def count(answer: Answer) -> dict[str, Any]:
 
 
 def embed(body: dict[str, Any]) -> dict[str, Any]:
-    """One vector, or one for each entry of `requests`. Raises `InvalidAsk`."""
-    if (asked := body.get("requests")) is not None:
-        return {"embeddings": [_embedded(one) for one in asked]}
-    return {"embedding": _embedded(body)}
+    """One vector, or one for each entry of `requests`. Raises `InvalidRequest`."""
+    if (requests := body.get("requests")) is not None:
+        return {"embeddings": [_embedding(request) for request in requests]}
+    return {"embedding": _embedding(body)}
 
 
 def error(status: int, text: str) -> dict[str, Any]:
@@ -129,26 +129,26 @@ def _json_schema(own: Any) -> Any:
     }
 
 
-def _embedded(asked: dict[str, Any]) -> dict[str, Any]:
-    parts = (asked.get("content") or {}).get("parts")
+def _embedding(request: dict[str, Any]) -> dict[str, Any]:
+    parts = (request.get("content") or {}).get("parts")
     if not parts:
-        raise InvalidAsk("content is not specified", "content")
+        raise InvalidRequest("content is not specified", "content")
     words = " ".join(str(part.get("text", "")) for part in parts).lower().split()
-    return {"values": vector_of(words, asked.get("outputDimensionality") or DEFAULT_DIMENSIONS)}
+    return {"values": vector_of(words, request.get("outputDimensionality") or DEFAULT_DIMENSIONS)}
 
 
 def _message(content: Any) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("role", "user") not in ("user", "model"):
-        raise InvalidAsk("Please use a valid role: user, model.", "contents")
+        raise InvalidRequest("Please use a valid role: user, model.", "contents")
     parts = content.get("parts") or []
     results = [part["functionResponse"] for part in parts if "functionResponse" in part]
     if results:
-        told = results[-1].get("response") or {}
-        text = told.get("output") or orjson.dumps(told).decode()
+        result = results[-1].get("response") or {}
+        text = result.get("output") or orjson.dumps(result).decode()
         return {"role": "tool", "content": text}
     calls = [part for part in parts if "functionCall" in part]
     if calls and not calls[0].get("thoughtSignature"):
-        raise InvalidAsk("Function call is missing a thought_signature in functionCall parts.")
+        raise InvalidRequest("Function call is missing a thought_signature in functionCall parts.")
     role = "assistant" if content.get("role") == "model" else "user"
     return {"role": role, "content": parts}
 
@@ -163,7 +163,7 @@ def _chunk(
 
 
 def _thoughts() -> list[dict[str, Any]]:
-    return [{"text": _THOUGHT, "thought": True}]
+    return [{"text": THOUGHT, "thought": True}]
 
 
 def _call(answer: Answer) -> dict[str, Any]:
@@ -184,10 +184,10 @@ def _usage(answer: Answer) -> dict[str, Any]:
         return {}
     cached = answer.usage["prompt_tokens_details"]["cached_tokens"]
     thought = answer.usage["completion_tokens_details"]["reasoning_tokens"]
-    told = {
+    usage = {
         "promptTokenCount": answer.usage["prompt_tokens"],
         "candidatesTokenCount": max(answer.usage["completion_tokens"] - thought, 0),
         "totalTokenCount": answer.usage["total_tokens"],
     }
-    told |= {"cachedContentTokenCount": cached} if cached else {}
-    return {"usageMetadata": told | ({"thoughtsTokenCount": thought} if thought else {})}
+    usage |= {"cachedContentTokenCount": cached} if cached else {}
+    return {"usageMetadata": usage | ({"thoughtsTokenCount": thought} if thought else {})}

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
+from fairlead.standin.failure import InvalidRequest
+
 _MINUTE_MS: Final = 60_000
 _LIMITS: Final[dict[str, tuple[int, int]]] = {
     "latency_ms": (0, 60 * _MINUTE_MS),
@@ -43,7 +45,7 @@ class Knobs:
     tokens_cached: int = 0
     tokens_reasoning: int = 0
     status: int = 200
-    """From 400 on, an OpenAI error body with this status."""
+    """From 400 on, an error body with this status, in the shape of the API that was called."""
     retry_after: int | None = None
     """Seconds in a `Retry-After` header."""
     cut_after: int | None = None
@@ -61,8 +63,11 @@ class Knobs:
     """0: never reports usage, as some upstreams do."""
 
 
-class UnknownKnob(ValueError):
+class UnknownKnob(InvalidRequest):
     """A pair that is no knob or is out of its bounds; the text says which, for the caller."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "model", "unknown_knob")
 
 
 _NAMES: Final = frozenset(field.name for field in fields(Knobs))

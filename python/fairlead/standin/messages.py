@@ -5,28 +5,27 @@ from typing import Any, Final
 
 import orjson
 
-from fairlead.standin.answer import Answer, InvalidAsk, identifier
-from fairlead.standin.stream import Frames
+from fairlead.standin.answer import THOUGHT, Answer, identifier
+from fairlead.standin.failure import FAULT_MESSAGE, InvalidRequest
+from fairlead.standin.stream import Frames, event
 
-_ARGUMENT_CHARS: Final = 24
 _STOP_REASONS: Final = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
-_THOUGHT: Final = "The stand-in thinks before it speaks."
 
 
 def as_chat(body: dict[str, Any]) -> dict[str, Any]:
-    """The request as the answer's author reads it. Raises `InvalidAsk`."""
+    """The request as a chat completion's body, which `answer_chat` reads. Raises `InvalidRequest`."""
     most = body.get("max_tokens")
     if not isinstance(most, int) or isinstance(most, bool) or most < 1:
-        raise InvalidAsk("max_tokens: Field required", "max_tokens")
+        raise InvalidRequest("max_tokens: Field required", "max_tokens")
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
-        raise InvalidAsk("messages: at least one message is required", "messages")
+        raise InvalidRequest("messages: at least one message is required", "messages")
     if body.get("temperature") is not None and not 0 <= body["temperature"] <= 1:
-        raise InvalidAsk("temperature: range: 0..1", "temperature")
-    asked: dict[str, Any] = {"messages": [*_system(body), *map(_message, messages)]}
-    asked["max_tokens"] = most
+        raise InvalidRequest("temperature: range: 0..1", "temperature")
+    chat: dict[str, Any] = {"messages": [*_system(body), *map(_message, messages)]}
+    chat["max_tokens"] = most
     if tools := [tool for tool in body.get("tools") or [] if isinstance(tool, dict)]:
-        asked["tools"] = [
+        chat["tools"] = [
             {
                 "function": {
                     "name": tool.get("name"),
@@ -37,13 +36,13 @@ def as_chat(body: dict[str, Any]) -> dict[str, Any]:
         ]
     match (body.get("tool_choice") or {}).get("type"):
         case "none":
-            asked["tool_choice"] = "none"
+            chat["tool_choice"] = "none"
         case "tool":
-            asked["tool_choice"] = {"function": {"name": body["tool_choice"].get("name")}}
+            chat["tool_choice"] = {"function": {"name": body["tool_choice"].get("name")}}
     wanted = (body.get("output_config") or {}).get("format")
     if wanted:
-        asked["response_format"] = {"type": "json_schema", "json_schema": wanted}
-    return asked
+        chat["response_format"] = {"type": "json_schema", "json_schema": wanted}
+    return chat
 
 
 def thinks(body: dict[str, Any]) -> bool:
@@ -55,7 +54,7 @@ def message(answer: Answer, thinking: bool = False) -> dict[str, Any]:
     """The unary answer."""
     content: list[dict[str, Any]] = []
     if thinking:
-        content.append({"type": "thinking", "thinking": _THOUGHT, "signature": _signature(answer)})
+        content.append({"type": "thinking", "thinking": THOUGHT, "signature": _signature(answer)})
     if call := answer.tool_call:
         content.append(
             {
@@ -77,45 +76,44 @@ def message(answer: Answer, thinking: bool = False) -> dict[str, Any]:
 def events(answer: Answer, thinking: bool = False) -> Frames:
     """The streamed answer."""
     opening = _envelope(answer) | {"content": [], "usage": _usage(answer) | {"output_tokens": 1}}
-    head = [_event("message_start", message=opening), _event("ping")]
+    head = [event("message_start", message=opening), event("ping")]
     index = 0
     if thinking:
         block = {"type": "thinking", "thinking": "", "signature": ""}
         head += [
-            _event("content_block_start", index=0, content_block=block),
-            _delta(0, type="thinking_delta", thinking=_THOUGHT),
+            event("content_block_start", index=0, content_block=block),
+            _delta(0, type="thinking_delta", thinking=THOUGHT),
             _delta(0, type="signature_delta", signature=_signature(answer)),
-            _event("content_block_stop", index=0),
+            event("content_block_stop", index=0),
         ]
         index = 1
     first: dict[str, Any] = {"type": "text", "text": ""}
     if call := answer.tool_call:
         first = {"type": "tool_use", "id": _tool_id(call.id), "name": call.name, "input": {}}
-    head.append(_event("content_block_start", index=index, content_block=first))
+    head.append(event("content_block_start", index=index, content_block=first))
 
     def content() -> Iterator[bytes]:
         if call := answer.tool_call:
-            for start in range(0, len(call.arguments), _ARGUMENT_CHARS):
-                piece = call.arguments[start : start + _ARGUMENT_CHARS]
+            for piece in call.pieces():
                 yield _delta(index, type="input_json_delta", partial_json=piece)
         for text in answer.pieces():
             yield _delta(index, type="text_delta", text=text)
 
     last = {"stop_reason": _STOP_REASONS[answer.finish_reason], "stop_sequence": None}
-    told = {"output_tokens": _usage(answer)["output_tokens"]}
+    usage = {"output_tokens": _usage(answer)["output_tokens"]}
     if thinking:
-        told |= {"output_tokens_details": _usage(answer).get("output_tokens_details")}
+        usage |= {"output_tokens_details": _usage(answer).get("output_tokens_details")}
     tail = [
-        _event("content_block_stop", index=index),
-        _event("message_delta", delta=last, usage=told),
-        _event("message_stop"),
+        event("content_block_stop", index=index),
+        event("message_delta", delta=last, usage=usage),
+        event("message_stop"),
     ]
     return Frames(head, content(), tail, error_event())
 
 
 def error_event() -> bytes:
-    """What a stream says that fails."""
-    return _event("error", error=_error("api_error", "The stand-in was asked to fail."))
+    """The event that ends a stream which fails."""
+    return event("error", error=_error("api_error", FAULT_MESSAGE))
 
 
 def error(status: int, text: str) -> dict[str, Any]:
@@ -140,17 +138,17 @@ def _system(body: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"role": "system", "content": system}] if system else []
 
 
-def _message(said: Any) -> dict[str, Any]:
-    if not isinstance(said, dict) or said.get("role") not in ("user", "assistant"):
-        raise InvalidAsk("messages: each must have the role user or assistant", "messages")
-    content = said.get("content")
+def _message(given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict) or given.get("role") not in ("user", "assistant"):
+        raise InvalidRequest("messages: each must have the role user or assistant", "messages")
+    content = given.get("content")
     blocks = content if isinstance(content, list) else []
     results = [block for block in blocks if block.get("type") == "tool_result"]
     if not results:
-        return {"role": said["role"], "content": content}
-    told = results[-1].get("content")
+        return {"role": given["role"], "content": content}
+    result = results[-1].get("content")
     marked = "failed: " if results[-1].get("is_error") else ""
-    text = told if isinstance(told, str) else " ".join(b.get("text", "") for b in told or [])
+    text = result if isinstance(result, str) else " ".join(b.get("text", "") for b in result or [])
     return {"role": "tool", "content": marked + text}
 
 
@@ -188,9 +186,4 @@ def _tool_id(call_id: str) -> str:
 
 
 def _delta(index: int, **delta: Any) -> bytes:
-    return _event("content_block_delta", index=index, delta=delta)
-
-
-def _event(name: str, **fields: Any) -> bytes:
-    data = orjson.dumps({"type": name, **fields})
-    return b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
+    return event("content_block_delta", index=index, delta=delta)

@@ -1,27 +1,23 @@
 """The wire shapes of OpenAI's `/v1/responses`: one object, or numbered events."""
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any
 
-import orjson
-
-from fairlead.standin.answer import CREATED_S, Answer, InvalidAsk, identifier
-from fairlead.standin.stream import Frames
-
-_ARGUMENT_CHARS: Final = 24
-_THOUGHT: Final = "The stand-in thinks before it speaks."
+from fairlead.standin.answer import CREATED_S, THOUGHT, Answer, identifier
+from fairlead.standin.failure import FAULT_MESSAGE, InvalidRequest
+from fairlead.standin.stream import Frames, event
 
 
 def as_chat(body: dict[str, Any]) -> dict[str, Any]:
-    """The request as the answer's author reads it. Raises `InvalidAsk`."""
-    asked = body.get("input")
-    if isinstance(asked, str):
-        asked = [{"role": "user", "content": asked}]
-    if not isinstance(asked, list) or not asked:
-        raise InvalidAsk("Missing required parameter: 'input'.", "input")
+    """The request as a chat completion's body, which `answer_chat` reads. Raises `InvalidRequest`."""
+    items = body.get("input")
+    if isinstance(items, str):
+        items = [{"role": "user", "content": items}]
+    if not isinstance(items, list) or not items:
+        raise InvalidRequest("Missing required parameter: 'input'.", "input")
     if "messages" in body or "max_tokens" in body:
-        raise InvalidAsk("Unknown parameter: 'messages' or 'max_tokens'.", "messages")
-    messages = [said for item in asked if (said := _message(item)) is not None]
+        raise InvalidRequest("Unknown parameter: 'messages' or 'max_tokens'.", "messages")
+    messages = [message for item in items if (message := _message(item)) is not None]
     if body.get("instructions"):
         messages.insert(0, {"role": "system", "content": body["instructions"]})
     chat: dict[str, Any] = {"messages": messages}
@@ -60,66 +56,71 @@ def events(answer: Answer, body: dict[str, Any]) -> Frames:
     """The streamed answer."""
     numbers = iter(range(1_000_000_000))
 
-    def event(name: str, /, **fields: Any) -> bytes:
-        data = orjson.dumps({"type": name, **fields, "sequence_number": next(numbers)})
-        return b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
+    def numbered(name: str, /, **fields: Any) -> bytes:
+        return event(name, **fields, sequence_number=next(numbers))
 
     opening = _envelope(answer, body, "in_progress")
     head = [
-        event("response.created", response=opening),
-        event("response.in_progress", response=opening),
+        numbered("response.created", response=opening),
+        numbered("response.in_progress", response=opening),
     ]
     items = _items(answer, body)
     last = len(items) - 1
-    said, empty = items[last]
-    for index, (thought, begun) in enumerate(items[:last]):
-        at = {"item_id": thought["id"], "output_index": index, "summary_index": 0}
-        part = thought["summary"][0]
-        text = part["text"]
-        summary = "response.reasoning_summary_"
-        head += [
-            event("response.output_item.added", output_index=index, item=begun),
-            event(f"{summary}part.added", **at, part={**part, "text": ""}),
-            event(f"{summary}text.delta", **at, delta=text),
-            event(f"{summary}text.done", **at, text=text),
-            event(f"{summary}part.done", **at, part=part),
-            event("response.output_item.done", output_index=index, item=thought),
-        ]
-    head.append(event("response.output_item.added", output_index=last, item=empty))
-    place = {"item_id": said["id"], "output_index": last}
+    final, empty = items[last]
+    for index, (thought, opened) in enumerate(items[:last]):
+        head += _reasoning_events(numbered, index, thought, opened)
+    head.append(numbered("response.output_item.added", output_index=last, item=empty))
+    place = {"item_id": final["id"], "output_index": last}
     inside = {**place, "content_index": 0}
     if not answer.tool_call:
-        part = said["content"][0]
-        head.append(event("response.content_part.added", **inside, part={**part, "text": ""}))
+        part = final["content"][0]
+        head.append(numbered("response.content_part.added", **inside, part={**part, "text": ""}))
 
     def content() -> Iterator[bytes]:
         if call := answer.tool_call:
-            for start in range(0, len(call.arguments), _ARGUMENT_CHARS):
-                piece = call.arguments[start : start + _ARGUMENT_CHARS]
-                yield event("response.function_call_arguments.delta", **place, delta=piece)
+            for piece in call.pieces():
+                yield numbered("response.function_call_arguments.delta", **place, delta=piece)
         for piece in answer.pieces():
-            yield event("response.output_text.delta", **inside, delta=piece, logprobs=[])
+            yield numbered("response.output_text.delta", **inside, delta=piece, logprobs=[])
 
     def tail() -> Iterator[bytes]:
         # Numbered when it is sent, after the content.
         if call := answer.tool_call:
             done = {"name": call.name, "arguments": call.arguments}
-            yield event("response.function_call_arguments.done", **place, **done)
+            yield numbered("response.function_call_arguments.done", **place, **done)
         else:
-            part = said["content"][0]
-            yield event("response.output_text.done", **inside, text=part["text"], logprobs=[])
-            yield event("response.content_part.done", **inside, part=part)
-        yield event("response.output_item.done", output_index=last, item=said)
+            part = final["content"][0]
+            yield numbered("response.output_text.done", **inside, text=part["text"], logprobs=[])
+            yield numbered("response.content_part.done", **inside, part=part)
+        yield numbered("response.output_item.done", output_index=last, item=final)
         whole = response(answer, body)
-        yield event(f"response.{whole['status']}", response=whole)
+        yield numbered(f"response.{whole['status']}", response=whole)
 
-    failed = {"type": "error", "code": "server_error", "message": "The stand-in was asked to fail."}
-    return Frames(head, content(), tail(), b"event: error\ndata: " + orjson.dumps(failed) + b"\n\n")
+    failed = event("error", code="server_error", message=FAULT_MESSAGE)
+    return Frames(head, content(), tail(), failed)
+
+
+def _reasoning_events(
+    numbered: Callable[..., bytes], index: int, thought: dict[str, Any], opened: dict[str, Any]
+) -> list[bytes]:
+    """The events of a whole item of reasoning."""
+    place = {"item_id": thought["id"], "output_index": index, "summary_index": 0}
+    part = thought["summary"][0]
+    text = part["text"]
+    summary = "response.reasoning_summary_"
+    return [
+        numbered("response.output_item.added", output_index=index, item=opened),
+        numbered(f"{summary}part.added", **place, part={**part, "text": ""}),
+        numbered(f"{summary}text.delta", **place, delta=text),
+        numbered(f"{summary}text.done", **place, text=text),
+        numbered(f"{summary}part.done", **place, part=part),
+        numbered("response.output_item.done", output_index=index, item=thought),
+    ]
 
 
 def _message(item: Any) -> dict[str, Any] | None:
     if not isinstance(item, dict):
-        raise InvalidAsk("Each entry of 'input' must be an object.", "input")
+        raise InvalidRequest("Each entry of 'input' must be an object.", "input")
     match item.get("type", "message"):
         case "message":
             return {"role": item.get("role"), "content": item.get("content")}
@@ -128,17 +129,17 @@ def _message(item: Any) -> dict[str, Any] | None:
         case "function_call" | "reasoning":
             return None
         case kind:
-            raise InvalidAsk(f"Invalid value: '{kind}'.", "input")
+            raise InvalidRequest(f"Invalid value: '{kind}'.", "input")
 
 
 def _items(answer: Answer, body: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Each item as it is at last and as it begins."""
+    """Each item of the output, finished and as the stream opens it."""
     items: list[tuple[dict[str, Any], dict[str, Any]]] = []
     if thinks(body):
         thought: dict[str, Any] = {
             "id": f"rs_{answer.id}",
             "type": "reasoning",
-            "summary": [{"type": "summary_text", "text": _THOUGHT}],
+            "summary": [{"type": "summary_text", "text": THOUGHT}],
         }
         if "reasoning.encrypted_content" in (body.get("include") or []):
             sealed = identifier("gAAAA", answer.id.encode())
@@ -156,14 +157,14 @@ def _items(answer: Answer, body: dict[str, Any]) -> list[tuple[dict[str, Any], d
         items.append((whole, whole | {"status": "in_progress", "arguments": ""}))
     else:
         part = {"type": "output_text", "text": answer.text(), "annotations": [], "logprobs": []}
-        said = {
+        message = {
             "id": f"msg_{answer.id}",
             "type": "message",
             "status": "completed",
             "role": "assistant",
             "content": [part],
         }
-        items.append((said, said | {"status": "in_progress", "content": []}))
+        items.append((message, message | {"status": "in_progress", "content": []}))
     return items
 
 

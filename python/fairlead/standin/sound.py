@@ -1,4 +1,4 @@
-"""`/v1/audio/*`: a tone for each word, and back.
+"""`/v1/audio/*`: speech as one tone for each word, and its transcription.
 
 The recording carries its text in a chunk of its own, as players allow, so that what was spoken can
 be transcribed again. Every recording is WAV, whatever format was asked for, except `pcm`.
@@ -10,7 +10,8 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Final
 
-from fairlead.standin.answer import InvalidAsk
+from fairlead.standin.answer import count_tokens
+from fairlead.standin.failure import InvalidRequest
 from fairlead.standin.knobs import Knobs
 from fairlead.standin.stream import Frames, frame
 
@@ -21,13 +22,13 @@ _PIECE_BYTES: Final = 4096
 _TEXT_CHUNK: Final = b"fltx"
 
 
-def speak(body: dict[str, Any], knobs: Knobs) -> tuple[str, list[bytes]]:
-    """The content type and the pieces of a recording. Raises `InvalidAsk`."""
+def synthesize(body: dict[str, Any], knobs: Knobs) -> tuple[str, list[bytes]]:
+    """The content type and the pieces of a recording. Raises `InvalidRequest`."""
     text = body.get("input")
     if not isinstance(text, str) or not text:
-        raise InvalidAsk("'input' must be a text.", "input")
+        raise InvalidRequest("'input' must be a text.", "input")
     if not isinstance(body.get("voice"), str | dict):
-        raise InvalidAsk("'voice' must be the name of a voice.", "voice")
+        raise InvalidRequest("'voice' must be the name of a voice.", "voice")
     words = text.split()[:_MOST_WORDS] if knobs.chunks is None else text.split()[: knobs.chunks]
     samples = b"".join(_tone(word) for word in words)
     is_raw = body.get("response_format") == "pcm"
@@ -36,8 +37,8 @@ def speak(body: dict[str, Any], knobs: Knobs) -> tuple[str, list[bytes]]:
     return "audio/pcm" if is_raw else "audio/wav", pieces
 
 
-def hear(recording: bytes, name: str) -> str:
-    """The words of a recording: those that it carries, or what can be said of any other."""
+def transcribe(recording: bytes, name: str) -> str:
+    """The text that a recording carries, or for any other a sentence with its size and name."""
     at = recording.find(_TEXT_CHUNK)
     if recording[:4] == b"RIFF" and at > 0:
         size = int(struct.unpack_from("<I", recording, at + 4)[0])
@@ -48,7 +49,7 @@ def hear(recording: bytes, name: str) -> str:
 def transcript(
     text: str, wanted: str, task: str, knobs: Knobs
 ) -> tuple[str, bytes | dict[str, Any]]:
-    """The content type and body of a transcript in the format that is wanted. Raises `InvalidAsk`."""
+    """The content type and body of a transcript in the format that is wanted. Raises `InvalidRequest`."""
     seconds = round(len(text.split()) / 8, 3)
     if wanted == "text":
         return "text/plain; charset=utf-8", text.encode() + b"\n"
@@ -77,24 +78,24 @@ def transcript(
         }
         answer |= {"task": task, "language": "english", "duration": seconds, "segments": [segment]}
     elif wanted not in ("json", ""):
-        raise InvalidAsk("'response_format' is not known.", "response_format")
+        raise InvalidRequest("'response_format' is not known.", "response_format")
     return "application/json", answer
 
 
 def transcript_usage(text: str, knobs: Knobs) -> dict[str, Any]:
-    """In OpenAI's shape of audio usage."""
-    heard = 10 * len(text.split()) if knobs.tokens_in is None else knobs.tokens_in
-    said = -(-len(text) // 4) if knobs.tokens_out is None else knobs.tokens_out
+    """The usage of a transcription, as OpenAI counts audio."""
+    audio_tokens = 10 * len(text.split()) if knobs.tokens_in is None else knobs.tokens_in
+    text_tokens = count_tokens(text) if knobs.tokens_out is None else knobs.tokens_out
     return {
         "type": "tokens",
-        "input_tokens": heard,
-        "output_tokens": said,
-        "total_tokens": heard + said,
+        "input_tokens": audio_tokens,
+        "output_tokens": text_tokens,
+        "total_tokens": audio_tokens + text_tokens,
     }
 
 
 def transcript_frames(text: str, knobs: Knobs) -> Frames:
-    """The words one by one, then all of them."""
+    """A streamed transcript: the words one by one, then all of them."""
 
     def content() -> Iterator[bytes]:
         for word in text.split():
@@ -107,7 +108,7 @@ def transcript_frames(text: str, knobs: Knobs) -> Frames:
 
 
 def _tone(word: str) -> bytes:
-    """An eighth of a second of a pitch of the word's own."""
+    """A tone of 1/8 s, its pitch drawn from the word."""
     pitch_hz = 220 + hashlib.sha256(word.encode()).digest()[0]
     return struct.pack(
         f"<{_WORD_SAMPLES}h",
@@ -119,10 +120,10 @@ def _tone(word: str) -> bytes:
 
 
 def _wav(samples: bytes, text: str) -> bytes:
-    said = text.encode()
-    said += b"\0" * (len(said) % 2)
+    words = text.encode()
+    words += b"\0" * (len(words) % 2)
     shape = struct.pack("<HHIIHH", 1, 1, _RATE_HZ, 2 * _RATE_HZ, 2, 16)
-    chunks = ((b"fmt ", shape), (_TEXT_CHUNK, said), (b"data", samples))
+    chunks = ((b"fmt ", shape), (_TEXT_CHUNK, words), (b"data", samples))
     content = b"".join(name + struct.pack("<I", len(part)) + part for name, part in chunks)
     return b"RIFF" + struct.pack("<I", 4 + len(content)) + b"WAVE" + content
 

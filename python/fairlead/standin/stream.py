@@ -1,4 +1,4 @@
-"""A streamed answer: its frames in three parts, and the pace and faults with which they leave."""
+"""A streamed answer: its frames in three parts, sent with the delays and faults that the knobs ask for."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable
@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import orjson
 
+from fairlead.standin import openai
+from fairlead.standin.failure import FAULT_MESSAGE
 from fairlead.standin.knobs import Knobs
 
 DONE: Final = b"data: [DONE]\n\n"
@@ -29,6 +31,11 @@ class Frames:
 def frame(payload: dict[str, Any]) -> bytes:
     """One server-sent event with `payload` as its data."""
     return b"data: " + orjson.dumps(payload) + b"\n\n"
+
+
+def event(name: str, /, **fields: Any) -> bytes:
+    """One server-sent event with a name, which its data repeat as `type`."""
+    return b"event: " + name.encode() + b"\n" + frame({"type": name, **fields})
 
 
 async def paced(frames: Frames, knobs: Knobs) -> AsyncGenerator[bytes, None]:
@@ -60,16 +67,7 @@ async def paced(frames: Frames, knobs: Knobs) -> AsyncGenerator[bytes, None]:
 
 
 def _error_event() -> bytes:
-    return frame(
-        {
-            "error": {
-                "message": "The stand-in was asked to fail.",
-                "type": "server_error",
-                "param": None,
-                "code": "standin_error",
-            }
-        }
-    )
+    return frame(openai.error(500, FAULT_MESSAGE, code="standin_error"))
 
 
 async def _pause(delay_ms: int) -> None:

@@ -1,4 +1,4 @@
-"""`/v1/images/*`: small pictures whose colours come from the prompt."""
+"""`/v1/images/*`: small images whose colours come from the prompt."""
 
 import base64
 import hashlib
@@ -7,18 +7,19 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, Final
 
-from fairlead.standin.answer import CREATED_S, InvalidAsk
+from fairlead.standin.answer import CREATED_S, count_tokens
+from fairlead.standin.failure import InvalidRequest
 from fairlead.standin.knobs import Knobs
-from fairlead.standin.stream import Frames, frame
+from fairlead.standin.stream import Frames, event
 
 _SIDE: Final = 32
-_MOST_PICTURES: Final = 10
+_MOST_IMAGES: Final = 10
 _TOKENS_EACH: Final = 272
 
 
-def pictures(body: dict[str, Any], knobs: Knobs, seed: bytes = b"") -> dict[str, Any]:
-    """The answer in one piece; `seed` is what an edit starts from. Raises `InvalidAsk`."""
-    prompt, count = _asked(body)
+def images(body: dict[str, Any], knobs: Knobs, seed: bytes = b"") -> dict[str, Any]:
+    """The answer in one piece; `seed` is what an edit starts from. Raises `InvalidRequest`."""
+    prompt, count = _prompt_and_count(body)
     data = [
         {"b64_json": base64.b64encode(_png(prompt, seed, at)).decode(), "revised_prompt": prompt}
         for at in range(count)
@@ -28,51 +29,52 @@ def pictures(body: dict[str, Any], knobs: Knobs, seed: bytes = b"") -> dict[str,
 
 
 def frames(body: dict[str, Any], knobs: Knobs, name: str, seed: bytes = b"") -> Frames:
-    """Pictures as typed events: `partial_images` of each, then each whole."""
-    prompt, count = _asked(body)
+    """The answer as typed events: first the `partial_images` of each image, then each whole image."""
+    prompt, count = _prompt_and_count(body)
     partial = min(3, int(body.get("partial_images") or 0))
 
     def content() -> Iterator[bytes]:
         for at in range(count):
             for number in range(partial):
-                yield _event(f"{name}.partial_image", prompt, seed, at, partial_image_index=number)
+                yield _image_event(
+                    f"{name}.partial_image", prompt, seed, at, partial_image_index=number
+                )
 
     tail = [
-        _event(f"{name}.completed", prompt, seed, at, usage=_usage(prompt, 1, knobs))
+        _image_event(f"{name}.completed", prompt, seed, at, usage=_usage(prompt, 1, knobs))
         for at in range(count)
     ]
     return Frames([], content(), tail)
 
 
-def _event(kind: str, prompt: str, seed: bytes, at: int, **more: Any) -> bytes:
+def _image_event(kind: str, prompt: str, seed: bytes, at: int, **more: Any) -> bytes:
     drawn = base64.b64encode(_png(prompt, seed, at)).decode()
-    payload = {"type": kind, "b64_json": drawn, "created_at": CREATED_S, **more}
-    return f"event: {kind}\n".encode() + frame(payload)
+    return event(kind, b64_json=drawn, created_at=CREATED_S, **more)
 
 
-def _asked(body: dict[str, Any]) -> tuple[str, int]:
+def _prompt_and_count(body: dict[str, Any]) -> tuple[str, int]:
     prompt, count = body.get("prompt"), body.get("n") or 1
     if not isinstance(prompt, str) or not prompt:
-        raise InvalidAsk("'prompt' must be a text.", "prompt")
+        raise InvalidRequest("'prompt' must be a text.", "prompt")
     try:
         count = int(count)
     except (TypeError, ValueError):
         count = 0
-    if not 1 <= count <= _MOST_PICTURES:
-        raise InvalidAsk(f"'n' must be a whole number from 1 to {_MOST_PICTURES}.", "n")
+    if not 1 <= count <= _MOST_IMAGES:
+        raise InvalidRequest(f"'n' must be a whole number from 1 to {_MOST_IMAGES}.", "n")
     return prompt, count
 
 
 def _usage(prompt: str, count: int, knobs: Knobs) -> dict[str, Any] | None:
     if not knobs.usage:
         return None
-    asked = -(-len(prompt) // 4) if knobs.tokens_in is None else knobs.tokens_in
-    made = _TOKENS_EACH * count if knobs.tokens_out is None else knobs.tokens_out
+    prompt_tokens = count_tokens(prompt) if knobs.tokens_in is None else knobs.tokens_in
+    image_tokens = _TOKENS_EACH * count if knobs.tokens_out is None else knobs.tokens_out
     return {
-        "input_tokens": asked,
-        "output_tokens": made,
-        "total_tokens": asked + made,
-        "input_tokens_details": {"text_tokens": asked, "image_tokens": 0},
+        "input_tokens": prompt_tokens,
+        "output_tokens": image_tokens,
+        "total_tokens": prompt_tokens + image_tokens,
+        "input_tokens_details": {"text_tokens": prompt_tokens, "image_tokens": 0},
     }
 
 

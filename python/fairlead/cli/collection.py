@@ -1,0 +1,98 @@
+"""Records of one kind in the management API, as the commands list, find, make and delete them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairlead.cli.failure import CommandFailed
+from fairlead.cli.output import show_json, show_table
+
+if TYPE_CHECKING:
+    from fairlead.cli.instance import Instance
+
+Record = dict[str, Any]
+Column = str | Callable[[Record], Any]
+"""A field of the record, or a function that makes the cell from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """One list of the management API."""
+
+    path: str
+    key: str
+    """The field of the API's answer that holds the list."""
+    kind: str
+    """One record's name in messages."""
+    columns: Mapping[str, Column]
+    """The table's columns by their headings."""
+    empty: str
+    """Printed in place of a table without rows."""
+    label: str = "name"
+    """The field by which people know a record; next to its id, the one in confirmations."""
+
+    def records(self, instance: Instance) -> list[Record]:
+        """All records, page after page."""
+        return instance.list_all(self.path, self.key)
+
+    def find(self, instance: Instance, wanted: str) -> Record:
+        """The record with this label, id or name, where only one has it. Raises `CommandFailed`."""
+        records = self.records(instance)
+        if self.label != "name":
+            labelled = [record for record in records if record[self.label] == wanted]
+            if len(labelled) == 1:
+                return labelled[0]
+        found = [record for record in records if record["id"] == wanted]
+        found = found or [record for record in records if record["name"] == wanted]
+        if not found:
+            raise CommandFailed(f"there is no {self.kind} with the id or name {wanted}.")
+        if len(found) > 1:
+            raise CommandFailed(
+                f"{len(found)} {self.kind}s have the name {wanted}: name one by its id."
+            )
+        return found[0]
+
+    def print_records(self, records: Sequence[Record], *, as_json: bool) -> None:
+        """Prints records as a table, or as the API lists them."""
+        if as_json:
+            show_json({self.key: records, "total": len(records)})
+            return
+        rows = [[_cell(record, column) for column in self.columns.values()] for record in records]
+        show_table(list(self.columns), rows, empty=self.empty)
+
+    def print_list(self, url: str | None, data_dir: Path, *, as_json: bool) -> None:
+        """Reads all records of the running instance and prints them."""
+        # Imported when it is needed: its HTTP client would slow `--help` down.
+        from fairlead.cli.instance import Instance
+
+        with Instance(url, data_dir) as instance:
+            records = self.records(instance)
+        self.print_records(records, as_json=as_json)
+
+    def create(self, url: str | None, data_dir: Path, body: Record) -> Record:
+        """Posts a new record; the API's answer."""
+        from fairlead.cli.instance import Instance
+
+        with Instance(url, data_dir) as instance:
+            return instance.post(self.path, body)
+
+    def delete(
+        self, wanted: str, url: str | None, data_dir: Path, *, as_json: bool, verb: str = "Deleted"
+    ) -> None:
+        """Deletes the record that people call `wanted` and prints which it was."""
+        from fairlead.cli.instance import Instance
+
+        with Instance(url, data_dir) as instance:
+            found = self.find(instance, wanted)
+            answer = instance.delete(f"{self.path}/{found['id']}")
+        if as_json:
+            show_json({"id": found["id"], self.label: found[self.label], **answer})
+        else:
+            print(f"{verb} {found[self.label]} ({found['id']}).")
+
+
+def _cell(record: Record, column: Column) -> Any:
+    return record.get(column) if isinstance(column, str) else column(record)
