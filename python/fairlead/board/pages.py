@@ -16,9 +16,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from fairlead.board import planning, projects, todos
 from fairlead.board.access import POWERS
-from fairlead.board.acts import Done, act
 from fairlead.board.caller import person_of
-from fairlead.board.todos import Narrow
+from fairlead.board.forms import FormResult, submit_form
+from fairlead.board.todos import TodoFilter
 from fairlead.board.views import ProjectView
 from fairlead.board.wire import MemberRole, SprintStatus, Status
 from fairlead.caller import CallerDep
@@ -116,12 +116,12 @@ async def do(request: Request, services: ServicesDep, caller: CallerDep) -> Resp
     if person is None:
         return _sign_in(request)
     try:
-        done: Done = await act(await request.body(), services, person)
+        result: FormResult = await submit_form(await request.body(), services, person)
     except FairleadError as error:
         return _failed(person, error)
-    if done.secret is not None:
-        return await _tokens(services, person, done.secret)
-    return RedirectResponse(done.path, 303, {"cache-control": "no-store"})
+    if result.secret is not None:
+        return await _tokens(services, person, result.secret)
+    return RedirectResponse(result.path, 303, {"cache-control": "no-store"})
 
 
 @router.get("/board/tokens", response_class=HTMLResponse, summary="One's own static tokens")
@@ -163,7 +163,7 @@ async def kanban(
         choices = _choices(con, person, project_id)
         columns = {
             status: todos.list_todos(
-                con, person, project_id, Narrow(status, sprint_id=sprint or None), PER_COLUMN, 0
+                con, person, project_id, TodoFilter(status, sprint_id=sprint or None), PER_COLUMN, 0
             )
             for status in STATUS_NAMES
         }
@@ -198,14 +198,16 @@ async def listing(
     }
 
     def read_list(con: Connection) -> dict[str, Any]:
-        narrow = Narrow(
+        todo_filter = TodoFilter(
             next((each for each in STATUS_NAMES if each == known), None),
             assignee or None,
             sprint or None,
             tag or None,
             text.strip() or None,
         )
-        found = todos.list_todos(con, person, project_id, narrow, PER_LIST, (page - 1) * PER_LIST)
+        found = todos.list_todos(
+            con, person, project_id, todo_filter, PER_LIST, (page - 1) * PER_LIST
+        )
         query = urlencode({name: value for name, value in chosen.items() if value})
         return {
             "found": found,
@@ -233,7 +235,7 @@ async def settings(
     def read_settings(con: Connection) -> dict[str, Any]:
         choices = _choices(con, person, project_id)
         there = {each.user_id for each in choices["members"]}
-        people = projects.list_people(con, CHOICES_MAX, 0).people
+        people = projects.list_people(con, person, CHOICES_MAX, 0).people
         return {**choices, "others": [each for each in people if each.id not in there]}
 
     return await _shown("settings.html", services, person, read_settings)

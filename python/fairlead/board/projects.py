@@ -42,7 +42,7 @@ _MEMBER = (
 )
 
 
-def list_people(con: Connection, limit: int, offset: int) -> PersonList:
+def list_people(con: Connection, _: Person, limit: int, offset: int) -> PersonList:
     """Who may be made a member, by name: everybody who may sign in."""
     return PersonList(
         people=[

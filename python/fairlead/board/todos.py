@@ -14,8 +14,9 @@ from uuid import uuid4
 from fairlead.board.access import count, not_found, owner_project, refuse_stale, require, role_in
 from fairlead.board.fields import NewTodo, TodoChange, TodoMove
 from fairlead.board.planning import find_tag, insert_tag
+from fairlead.board.projects import get_project
 from fairlead.board.rank import RANK_MAX, Crowded, rank_between, spread
-from fairlead.board.views import Deleted, TodoList, TodoTag, TodoView
+from fairlead.board.views import Board, Deleted, TodoList, TodoTag, TodoView
 from fairlead.board.wire import Status
 from fairlead.errors import Conflict, InvalidRequest
 from fairlead.moment import moment_of, now_ms
@@ -53,9 +54,9 @@ _TAGGED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Narrow:
-    """Which todos of a project are asked for; None leaves them all. `after_rank` goes on with a
-    list where it was left, whatever was moved since.
+class TodoFilter:
+    """A choice among the todos of a project; a field that is None excludes none. `after_rank`
+    continues a list where the last part ended, whatever was moved since.
     """
 
     status: Status | None = None
@@ -84,11 +85,16 @@ class Narrow:
 
 
 def list_todos(
-    con: Connection, person: Person, project_id: str, narrow: Narrow, limit: int, offset: int
+    con: Connection,
+    person: Person,
+    project_id: str,
+    todo_filter: TodoFilter,
+    limit: int,
+    offset: int,
 ) -> TodoList:
     """A project's todos in their order."""
     require(con, person, project_id, "viewer")
-    where, values = narrow.clause(project_id)
+    where, values = todo_filter.clause(project_id)
     rows = con.execute(
         f"{_SELECT}{where} ORDER BY t.rank, t.id LIMIT ? OFFSET ?", [*values, limit, offset]
     ).fetchall()
@@ -98,6 +104,16 @@ def list_todos(
         limit=limit,
         offset=offset,
     )
+
+
+def get_board(con: Connection, person: Person, project_id: str) -> Board:
+    """A project and the first 50 todos of each status, in their order."""
+    project = get_project(con, person, project_id)
+    columns = {
+        status: list_todos(con, person, project_id, TodoFilter(status), 50, 0).todos
+        for status in project.todos
+    }
+    return Board(project=project, columns=columns)
 
 
 def get_todo(con: Connection, person: Person, todo_id: str) -> TodoView:

@@ -85,6 +85,13 @@ class TodoView(Wire):
     version: int
 
 
+class Board(Wire):
+    """A project as a kanban: the first todos of each status, and how many there are in all."""
+
+    project: ProjectView
+    columns: dict[Status, list[TodoView]]
+
+
 class Page(Wire):
     """A part of a list; `total` is how many there are in all."""
 
