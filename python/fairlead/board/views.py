@@ -1,4 +1,4 @@
-"""The board as it is shown: by the API and by the tools."""
+"""The records of the board as the API and the tools answer them."""
 
 from __future__ import annotations
 
