@@ -1,13 +1,13 @@
 """Who may see and do what on the board.
 
-A project is seen by its members, and by those who manage the gateway, who may do everything in it.
-To all others it is as if it were not there: the same 404 as for an id that was never given.
+A project is visible to its members, and to people who manage the gateway, who may do everything in
+it. Everybody else is answered 404, as for an id that does not exist.
 
 | role | may |
 | --- | --- |
 | viewer | see |
-| contributor | and make, change, move and delete todos, sprints and tags |
-| maintainer | and change and delete the project and its members |
+| contributor | also make, change, move and delete todos, sprints and tags |
+| maintainer | also change and delete the project and its members |
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ POWERS: dict[MemberRole, int] = {"viewer": 0, "contributor": 1, "maintainer": 2}
 
 
 def role_in(con: Connection, person: Person, project_id: str) -> MemberRole | None:
-    """The person's role in a project; None when it is not there for them."""
+    """The person's role in a project; None where the project does not exist or is not visible to them."""
     row = con.execute(
         "SELECT m.role FROM board_projects p "
         "LEFT JOIN board_members m ON m.project_id = p.id AND m.user_id = ? WHERE p.id = ?",
@@ -44,8 +44,8 @@ def require(
     what: str = "project",
     param: str = "id",
 ) -> MemberRole:
-    """The person's role, which is at least this one. `NotFound` (of `what`, which belongs to the
-    project) to whom does not see it, `Forbidden` to whom may do less.
+    """The person's role, which is at least `least`. `NotFound` where the project is not visible to the
+    person (`what` is the kind of record that the message names), `Forbidden` for a lesser role.
     """
     role = role_in(con, person, project_id)
     if role is None:
@@ -59,7 +59,7 @@ def require(
 
 
 def owner_project(con: Connection, table: str, record_id: str, what: str) -> str:
-    """To which project a record belongs; `table` is one of this room's."""
+    """The id of the project that a record of one of the board's tables belongs to, or `NotFound`."""
     row = con.execute(f"SELECT project_id FROM {table} WHERE id = ?", [record_id]).fetchone()
     if row is None:
         raise not_found(what)
@@ -67,7 +67,7 @@ def owner_project(con: Connection, table: str, record_id: str, what: str) -> str
 
 
 def not_found(what: str, param: str = "id") -> NotFound:
-    """The same whether it is not there or not there for the caller."""
+    """The error for a record that does not exist or is not visible: callers cannot tell which."""
     return NotFound(f"There is no {what} with this id.", param=param)
 
 
@@ -82,6 +82,6 @@ def refuse_stale(stored: int, given: int | None) -> None:
 
 
 def count(con: Connection, query: str, values: list[object]) -> int:
-    """The number that a query of one count gives."""
+    """The number that a query of one row and one column gives; 0 without a row."""
     row = con.execute(query, values).fetchone()
     return int(row[0]) if row else 0

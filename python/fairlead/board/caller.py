@@ -1,4 +1,4 @@
-"""How routes of the board know who asks: `person: PersonDep`."""
+"""The person who calls a route of the board: a parameter `person: PersonDep`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairlead.store.services import Services, ServicesDep
 
 
 async def person_of(services: Services, caller: Caller) -> Person | None:
-    """Whose session it is; the owner for the local command line; None for all others."""
+    """The person of a session, the owner for the local command line, None for other callers."""
     who = caller.principal
     if who.kind == "session" and who.id is not None:
         user_id = who.id

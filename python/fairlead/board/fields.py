@@ -1,4 +1,4 @@
-"""What people and tools send to change the board: the same bodies for the API and for the tools."""
+"""The bodies that create and change records of the board, for the API, the tools and the forms."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ AFTER = Field(default=None, description="The id of the todo that is to come befo
 
 
 class Change(Wire):
-    """A change of the fields that it names; what it does not name stays.
+    """A change of the fields that it names; the others keep their values.
 
-    What is wrong with several fields together is raised as the answer that it is.
+    Its validators raise `InvalidRequest` themselves, so that the message reaches the client as it is.
     """
 
     version: Version | None = None
@@ -52,7 +52,7 @@ class Change(Wire):
 
     @classmethod
     def clearable(cls) -> frozenset[str]:
-        """The fields that may be set to nothing."""
+        """The fields that may be set to null."""
         return frozenset()
 
     def changes(self) -> dict[str, Any]:
@@ -162,12 +162,12 @@ class TodoMove(Wire):
 
 
 def refuse_backwards(starts_on: date | None, ends_on: date | None) -> None:
-    """A sprint does not end before it starts."""
+    """`InvalidRequest` for a sprint that ends before it starts."""
     if starts_on is not None and ends_on is not None and ends_on < starts_on:
         raise InvalidRequest("endsOn must not be before startsOn.", param="endsOn")
 
 
 def refuse_two_places(before: str | None, after: str | None) -> None:
-    """A todo goes to one place."""
+    """`InvalidRequest` for a place that is named twice."""
     if before is not None and after is not None:
         raise InvalidRequest("before and after exclude each other: send one.", param="after")

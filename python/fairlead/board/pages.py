@@ -1,6 +1,6 @@
 """The board's pages: forms that work without a script, and a kanban that is better with one.
 
-Nobody is asked for more than once: a page without a session leads to the sign-in and back.
+A page without a session leads to the sign-in, and from there back to the page.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from fairlead.board import planning, projects, todos
 from fairlead.board.access import POWERS
-from fairlead.board.acts import Done, act
 from fairlead.board.caller import person_of
-from fairlead.board.todos import Narrow
+from fairlead.board.forms import FormResult, submit_form
+from fairlead.board.todos import TodoFilter
 from fairlead.board.views import ProjectView
 from fairlead.board.wire import MemberRole, SprintStatus, Status
 from fairlead.caller import CallerDep
@@ -109,19 +109,24 @@ async def home(
     return _page("projects.html", person=person, found=found, page=page)
 
 
-@router.post("/board", response_class=HTMLResponse, summary="Do what a form of the board asks")
-async def do(request: Request, services: ServicesDep, caller: CallerDep) -> Response:
+@router.post(
+    "/board",
+    name="do",  # Part of the OpenAPI operation id.
+    response_class=HTMLResponse,
+    summary="Do what a form of the board asks",
+)
+async def submit(request: Request, services: ServicesDep, caller: CallerDep) -> Response:
     """Back to the page that has what was made or changed."""
     person = await person_of(services, caller)
     if person is None:
         return _sign_in(request)
     try:
-        done: Done = await act(await request.body(), services, person)
+        result: FormResult = await submit_form(await request.body(), services, person)
     except FairleadError as error:
-        return _failed(person, error)
-    if done.secret is not None:
-        return await _tokens(services, person, done.secret)
-    return RedirectResponse(done.path, 303, {"cache-control": "no-store"})
+        return _error_page(person, error)
+    if result.secret is not None:
+        return await _token_page(services, person, result.secret)
+    return RedirectResponse(result.path, 303, {"cache-control": "no-store"})
 
 
 @router.get("/board/tokens", response_class=HTMLResponse, summary="One's own static tokens")
@@ -129,7 +134,7 @@ async def tokens(request: Request, services: ServicesDep, caller: CallerDep) -> 
     person = await person_of(services, caller)
     if person is None:
         return _sign_in(request)
-    return await _tokens(services, person, None)
+    return await _token_page(services, person, None)
 
 
 @router.get("/board/todos/{todo_id}", response_class=HTMLResponse, summary="A todo")
@@ -144,7 +149,7 @@ async def todo_page(
         todo = todos.get_todo(con, person, todo_id)
         return {"todo": todo, **_choices(con, person, todo.project_id)}
 
-    return await _shown("todo.html", services, person, read_todo)
+    return await _answer_page("todo.html", services, person, read_todo)
 
 
 @router.get("/board/{project_id}", response_class=HTMLResponse, summary="A project as a kanban")
@@ -163,13 +168,13 @@ async def kanban(
         choices = _choices(con, person, project_id)
         columns = {
             status: todos.list_todos(
-                con, person, project_id, Narrow(status, sprint_id=sprint or None), PER_COLUMN, 0
+                con, person, project_id, TodoFilter(status, sprint_id=sprint or None), PER_COLUMN, 0
             )
             for status in STATUS_NAMES
         }
         return {"columns": columns, "sprint": sprint, **choices}
 
-    return await _shown("kanban.html", services, person, read_kanban)
+    return await _answer_page("kanban.html", services, person, read_kanban)
 
 
 @router.get("/board/{project_id}/list", response_class=HTMLResponse, summary="A project as a list")
@@ -188,9 +193,9 @@ async def listing(
     person = await person_of(services, caller)
     if person is None:
         return _sign_in(request)
-    known = status if status in STATUS_NAMES else ""
+    status_name = status if status in STATUS_NAMES else ""
     chosen = {
-        "status": known,
+        "status": status_name,
         "sprint": sprint,
         "tag": tag,
         "assignee": assignee,
@@ -198,14 +203,16 @@ async def listing(
     }
 
     def read_list(con: Connection) -> dict[str, Any]:
-        narrow = Narrow(
-            next((each for each in STATUS_NAMES if each == known), None),
+        todo_filter = TodoFilter(
+            next((each for each in STATUS_NAMES if each == status_name), None),
             assignee or None,
             sprint or None,
             tag or None,
             text.strip() or None,
         )
-        found = todos.list_todos(con, person, project_id, narrow, PER_LIST, (page - 1) * PER_LIST)
+        found = todos.list_todos(
+            con, person, project_id, todo_filter, PER_LIST, (page - 1) * PER_LIST
+        )
         query = urlencode({name: value for name, value in chosen.items() if value})
         return {
             "found": found,
@@ -215,7 +222,7 @@ async def listing(
             **_choices(con, person, project_id),
         }
 
-    return await _shown("list.html", services, person, read_list)
+    return await _answer_page("list.html", services, person, read_list)
 
 
 @router.get(
@@ -232,15 +239,15 @@ async def settings(
 
     def read_settings(con: Connection) -> dict[str, Any]:
         choices = _choices(con, person, project_id)
-        there = {each.user_id for each in choices["members"]}
-        people = projects.list_people(con, CHOICES_MAX, 0).people
-        return {**choices, "others": [each for each in people if each.id not in there]}
+        member_ids = {each.user_id for each in choices["members"]}
+        people = projects.list_people(con, person, CHOICES_MAX, 0).people
+        return {**choices, "others": [each for each in people if each.id not in member_ids]}
 
-    return await _shown("settings.html", services, person, read_settings)
+    return await _answer_page("settings.html", services, person, read_settings)
 
 
 def _choices(con: Connection, person: Person, project_id: str) -> dict[str, Any]:
-    """What the forms of a project let choose from."""
+    """The project, and the records that its forms offer as choices."""
     project: ProjectView = projects.get_project(con, person, project_id)
     return {
         "project": project,
@@ -250,22 +257,22 @@ def _choices(con: Connection, person: Person, project_id: str) -> dict[str, Any]
     }
 
 
-async def _shown(name: str, services: Any, person: Person, look: Any) -> Response:
+async def _answer_page(name: str, services: Any, person: Person, read_fields: Any) -> Response:
     try:
-        fields = await services.state.read(look)
+        fields = await services.state.read(read_fields)
     except FairleadError as error:
-        return _failed(person, error)
+        return _error_page(person, error)
     return _page(name, person=person, today=moment_of(now_ms()).date(), **fields)
 
 
-async def _tokens(services: Any, person: Person, secret: str | None) -> Response:
+async def _token_page(services: Any, person: Person, secret: str | None) -> Response:
     found, _ = await services.state.read(
         lambda con: list_static_tokens(con, person.id, CHOICES_MAX, 0)
     )
     return _page("tokens.html", person=person, tokens=found, secret=secret, moment_of=moment_of)
 
 
-def _failed(person: Person, error: FairleadError) -> Response:
+def _error_page(person: Person, error: FairleadError) -> Response:
     return _page("failed.html", error.status, person=person, message=error.message)
 
 

@@ -34,7 +34,7 @@ _TAG = (
 def list_sprints(
     con: Connection, person: Person, project_id: str, limit: int, offset: int
 ) -> SprintList:
-    """The active ones, the planned ones, the closed ones; each by start."""
+    """Sprints of a project: active, then planned, then closed ones, each group by start."""
     require(con, person, project_id, "viewer")
     rows = con.execute(
         f"{_SPRINT} WHERE s.project_id = ? ORDER BY list_position(['active', 'planned', 'closed'], "
@@ -57,10 +57,10 @@ def get_sprint(con: Connection, person: Person, sprint_id: str) -> SprintView:
 
 
 def create_sprint(con: Connection, person: Person, project_id: str, body: NewSprint) -> SprintView:
-    """For contributors."""
+    """Creates a sprint, for contributors."""
     require(con, person, project_id, "contributor")
-    held = "SELECT count(*) FROM board_sprints WHERE project_id = ?"
-    if count(con, held, [project_id]) >= SPRINTS_MAX:
+    count_query = "SELECT count(*) FROM board_sprints WHERE project_id = ?"
+    if count(con, count_query, [project_id]) >= SPRINTS_MAX:
         raise Conflict(f"The project has {SPRINTS_MAX} sprints already: delete some first.")
     sprint_id, at_ms = str(uuid4()), now_ms()
     con.execute(
@@ -84,7 +84,7 @@ def create_sprint(con: Connection, person: Person, project_id: str, body: NewSpr
 def change_sprint(
     con: Connection, person: Person, sprint_id: str, body: SprintChange
 ) -> SprintView:
-    """For contributors."""
+    """Changes a sprint, for contributors."""
     now = get_sprint(con, person, sprint_id)
     require(con, person, now.project_id, "contributor", what="sprint")
     refuse_stale(now.version, body.version)
@@ -108,7 +108,7 @@ def change_sprint(
 
 
 def delete_sprint(con: Connection, person: Person, sprint_id: str) -> Deleted:
-    """For contributors; its todos stay, without a sprint."""
+    """Deletes a sprint, for contributors; its todos stay, without a sprint."""
     project_id = owner_project(con, "board_sprints", sprint_id, "sprint")
     require(con, person, project_id, "contributor", what="sprint")
     con.execute(
@@ -145,7 +145,7 @@ def _sprint(row: tuple[Any, ...]) -> SprintView:
 
 
 def list_tags(con: Connection, person: Person, project_id: str, limit: int, offset: int) -> TagList:
-    """By name."""
+    """The tags of a project, by name."""
     require(con, person, project_id, "viewer")
     rows = con.execute(
         f"{_TAG} WHERE g.project_id = ? ORDER BY lower(g.name), g.id LIMIT ? OFFSET ?",
@@ -165,14 +165,14 @@ def get_tag(con: Connection, person: Person, tag_id: str) -> TagView:
 
 
 def create_tag(con: Connection, person: Person, project_id: str, body: NewTag) -> TagView:
-    """For contributors. `Conflict` when there is one of this name, in whatever case."""
+    """Creates a tag, for contributors. `Conflict` for a name that the project has, in any case."""
     require(con, person, project_id, "contributor")
     _refuse_taken(con, project_id, body.name, "")
     return get_tag(con, person, insert_tag(con, project_id, body.name, body.color))
 
 
 def change_tag(con: Connection, person: Person, tag_id: str, body: TagChange) -> TagView:
-    """For contributors."""
+    """Changes a tag, for contributors."""
     now = get_tag(con, person, tag_id)
     require(con, person, now.project_id, "contributor", what="tag")
     refuse_stale(now.version, body.version)
@@ -186,7 +186,7 @@ def change_tag(con: Connection, person: Person, tag_id: str, body: TagChange) ->
 
 
 def delete_tag(con: Connection, person: Person, tag_id: str) -> Deleted:
-    """For contributors; todos lose it."""
+    """Deletes a tag, for contributors; todos lose it."""
     project_id = owner_project(con, "board_tags", tag_id, "tag")
     require(con, person, project_id, "contributor", what="tag")
     con.execute("DELETE FROM board_todo_tags WHERE tag_id = ?", [tag_id])
@@ -195,9 +195,9 @@ def delete_tag(con: Connection, person: Person, tag_id: str) -> Deleted:
 
 
 def insert_tag(con: Connection, project_id: str, name: str, color: str = "#57606a") -> str:
-    """Adds a tag whose name is free, in the writer; its id."""
-    held = "SELECT count(*) FROM board_tags WHERE project_id = ?"
-    if count(con, held, [project_id]) >= TAGS_MAX:
+    """Adds a tag whose name is free, in the writer, and returns its id."""
+    count_query = "SELECT count(*) FROM board_tags WHERE project_id = ?"
+    if count(con, count_query, [project_id]) >= TAGS_MAX:
         raise Conflict(f"The project has {TAGS_MAX} tags already: delete some first.", param="tags")
     tag_id, at_ms = str(uuid4()), now_ms()
     con.execute(
@@ -209,7 +209,7 @@ def insert_tag(con: Connection, project_id: str, name: str, color: str = "#57606
 
 
 def find_tag(con: Connection, project_id: str, name: str) -> str | None:
-    """The id of the tag of this name, in whatever case."""
+    """The id of the tag with this name in any case, None without one."""
     row = con.execute(
         "SELECT id FROM board_tags WHERE project_id = ? AND lower(name) = lower(?)",
         [project_id, name],

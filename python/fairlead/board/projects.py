@@ -32,7 +32,7 @@ from fairlead.store.people import list_people as read_people
 PROJECTS_MAX = 1_000
 MEMBERS_MAX = 500
 
-_SEEN = (
+_VISIBLE = (
     "FROM board_projects p LEFT JOIN board_members m ON m.project_id = p.id AND m.user_id = ? "
     "WHERE (? OR m.role IS NOT NULL)"
 )
@@ -42,7 +42,7 @@ _MEMBER = (
 )
 
 
-def list_people(con: Connection, limit: int, offset: int) -> PersonList:
+def list_people(con: Connection, _: Person, limit: int, offset: int) -> PersonList:
     """Who may be made a member, by name: everybody who may sign in."""
     return PersonList(
         people=[
@@ -56,17 +56,17 @@ def list_people(con: Connection, limit: int, offset: int) -> PersonList:
 
 
 def list_projects(con: Connection, person: Person, limit: int, offset: int) -> ProjectList:
-    """What the person sees, by name."""
+    """The projects that are visible to the person, by name."""
     values = [person.id, person.manages]
     rows = con.execute(
         "SELECT p.id, p.name, p.description, m.role, p.created_at_ms, p.updated_at_ms, p.version "
-        f"{_SEEN} ORDER BY lower(p.name), p.id LIMIT ? OFFSET ?",
+        f"{_VISIBLE} ORDER BY lower(p.name), p.id LIMIT ? OFFSET ?",
         [*values, limit, offset],
     ).fetchall()
     counts = _count_todos(con, [row[0] for row in rows])
     return ProjectList(
         projects=[_project(row, person, counts) for row in rows],
-        total=count(con, f"SELECT count(*) {_SEEN}", list(values)),
+        total=count(con, f"SELECT count(*) {_VISIBLE}", list(values)),
         limit=limit,
         offset=offset,
     )
@@ -76,7 +76,7 @@ def get_project(con: Connection, person: Person, project_id: str) -> ProjectView
     """One project, or `NotFound`."""
     row = con.execute(
         "SELECT p.id, p.name, p.description, m.role, p.created_at_ms, p.updated_at_ms, p.version "
-        f"{_SEEN} AND p.id = ?",
+        f"{_VISIBLE} AND p.id = ?",
         [person.id, person.manages, project_id],
     ).fetchone()
     if row is None:
@@ -85,7 +85,7 @@ def get_project(con: Connection, person: Person, project_id: str) -> ProjectView
 
 
 def create_project(con: Connection, person: Person, body: NewProject) -> ProjectView:
-    """Makes a project; who makes it is its first maintainer."""
+    """Creates a project, whose first maintainer is the person."""
     if count(con, "SELECT count(*) FROM board_projects", []) >= PROJECTS_MAX:
         raise Conflict(f"There are {PROJECTS_MAX} projects already: delete some first.")
     project_id, at_ms = str(uuid4()), now_ms()
@@ -101,7 +101,7 @@ def create_project(con: Connection, person: Person, body: NewProject) -> Project
 def change_project(
     con: Connection, person: Person, project_id: str, body: ProjectChange
 ) -> ProjectView:
-    """For maintainers."""
+    """Changes a project, for maintainers."""
     require(con, person, project_id, "maintainer")
     now = get_project(con, person, project_id)
     refuse_stale(now.version, body.version)
@@ -115,7 +115,7 @@ def change_project(
 
 
 def delete_project(con: Connection, person: Person, project_id: str) -> Deleted:
-    """For maintainers: everything in it goes too."""
+    """Deletes a project and everything in it, for maintainers."""
     require(con, person, project_id, "maintainer")
     con.execute(
         "DELETE FROM board_todo_tags WHERE todo_id IN "
@@ -131,7 +131,7 @@ def delete_project(con: Connection, person: Person, project_id: str) -> Deleted:
 def list_members(
     con: Connection, person: Person, project_id: str, limit: int, offset: int
 ) -> MemberList:
-    """By name."""
+    """The members of a project, by name."""
     require(con, person, project_id, "viewer")
     rows = con.execute(
         f"{_MEMBER} WHERE m.project_id = ? ORDER BY lower(u.name), m.id LIMIT ? OFFSET ?",
@@ -149,7 +149,7 @@ def list_members(
 
 
 def add_member(con: Connection, person: Person, project_id: str, body: NewMember) -> MemberView:
-    """For maintainers. `InvalidRequest` for whom there is not, `Conflict` for who is one already."""
+    """Adds a member, for maintainers. `InvalidRequest` for an unknown person, `Conflict` for a member."""
     require(con, person, project_id, "maintainer")
     if find_person(con, body.user_id) is None:
         raise InvalidRequest(
@@ -161,32 +161,32 @@ def add_member(con: Connection, person: Person, project_id: str, body: NewMember
         raise Conflict("This person is a member already: change the role.", param="userId")
     if count(con, members, [project_id]) >= MEMBERS_MAX:
         raise Conflict(f"The project has {MEMBERS_MAX} members already: remove some first.")
-    return _found_member(con, _insert_member(con, project_id, body.user_id, body.role))
+    return _read_member(con, _insert_member(con, project_id, body.user_id, body.role))
 
 
 def change_member(
     con: Connection, person: Person, member_id: str, body: MemberChange
 ) -> MemberView:
-    """For maintainers. `Conflict` rather than a project without a maintainer."""
-    project_id = _maintained(con, person, member_id)
+    """Changes a role, for maintainers. `Conflict` where no maintainer would be left."""
+    project_id = _require_maintainer(con, person, member_id)
     con.execute("UPDATE board_members SET role = ? WHERE id = ?", [body.role, member_id])
     _refuse_unmaintained(con, project_id)
-    return _found_member(con, member_id)
+    return _read_member(con, member_id)
 
 
 def remove_member(con: Connection, person: Person, member_id: str) -> Deleted:
-    """For maintainers, and for the member. Their todos stay theirs."""
-    member = _found_member(con, member_id)
+    """Removes a member, for maintainers and for the member; todos stay assigned to the person."""
+    member = _read_member(con, member_id)
     if member.user_id == person.id:
         require(con, person, member.project_id, "viewer", what="member")
     else:
-        _maintained(con, person, member_id)
+        _require_maintainer(con, person, member_id)
     con.execute("DELETE FROM board_members WHERE id = ?", [member_id])
     _refuse_unmaintained(con, member.project_id)
     return Deleted(deleted=member_id)
 
 
-def _maintained(con: Connection, person: Person, member_id: str) -> str:
+def _require_maintainer(con: Connection, person: Person, member_id: str) -> str:
     project_id = owner_project(con, "board_members", member_id, "member")
     require(con, person, project_id, "maintainer", what="member")
     return project_id
@@ -208,7 +208,7 @@ def _insert_member(con: Connection, project_id: str, user_id: str, role: MemberR
     return member_id
 
 
-def _found_member(con: Connection, member_id: str) -> MemberView:
+def _read_member(con: Connection, member_id: str) -> MemberView:
     row = con.execute(f"{_MEMBER} WHERE m.id = ?", [member_id]).fetchone()
     if row is None:
         raise not_found("member")

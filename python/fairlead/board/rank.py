@@ -12,16 +12,18 @@ BASE = len(DIGITS)
 HEAD = 6
 STEP = BASE**2
 MIDDLE = BASE**HEAD // 2
-# Longer ones are a sign to rank a project's todos anew.
+# Characters. Where a rank would be longer, all todos of the project get new ranks.
 RANK_MAX = 40
 
 
-class Crowded(ValueError):
-    """There is no room left at this end: rank all anew."""
+class RanksExhausted(ValueError):
+    """No rank is left at an end: all todos of the project need new ranks."""
 
 
 def rank_between(low: str | None, high: str | None) -> str:
-    """A rank after `low` and before `high`; None is the end. `Crowded` when an end is full."""
+    """A rank after `low` and before `high`; None stands for the end of the order. `RanksExhausted`
+    where that end is full.
+    """
     if low is None and high is None:
         return _spell(MIDDLE)
     if high is None:
@@ -34,7 +36,7 @@ def rank_between(low: str | None, high: str | None) -> str:
 
 
 def spread(count: int) -> list[str]:
-    """Ranks for this many, in order and far apart."""
+    """`count` ranks, in order and far apart."""
     first = MIDDLE - count // 2 * STEP
     return [_spell(first + number * STEP) for number in range(count)]
 
@@ -64,7 +66,7 @@ def _head(rank: str) -> int:
 
 def _spell(value: int) -> str:
     if not 0 < value < BASE**HEAD:
-        raise Crowded
+        raise RanksExhausted
     digits = ""
     for _ in range(HEAD):
         value, digit = divmod(value, BASE)

@@ -1,7 +1,7 @@
 """Todos and their order, in a transaction: reads on a reader, changes in the writer.
 
-A move says beside which other todo the todo is to be, never at which number, and there is one
-writer: moves that happen at once come one after another, and each means what its maker saw.
+A move names the todo that is to come next to the moved one, never a position, and there is one
+writer: of moves at the same time, each still puts the todo where its sender meant it to be.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from uuid import uuid4
 from fairlead.board.access import count, not_found, owner_project, refuse_stale, require, role_in
 from fairlead.board.fields import NewTodo, TodoChange, TodoMove
 from fairlead.board.planning import find_tag, insert_tag
-from fairlead.board.rank import RANK_MAX, Crowded, rank_between, spread
-from fairlead.board.views import Deleted, TodoList, TodoTag, TodoView
+from fairlead.board.projects import get_project
+from fairlead.board.rank import RANK_MAX, RanksExhausted, rank_between, spread
+from fairlead.board.views import Board, Deleted, TodoList, TodoTag, TodoView
 from fairlead.board.wire import Status
 from fairlead.errors import Conflict, InvalidRequest
 from fairlead.moment import moment_of, now_ms
@@ -53,9 +54,9 @@ _TAGGED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Narrow:
-    """Which todos of a project are asked for; None leaves them all. `after_rank` goes on with a
-    list where it was left, whatever was moved since.
+class TodoFilter:
+    """A choice among the todos of a project; a field that is None excludes none. `after_rank`
+    continues a list where the last part ended, whatever was moved since.
     """
 
     status: Status | None = None
@@ -84,11 +85,16 @@ class Narrow:
 
 
 def list_todos(
-    con: Connection, person: Person, project_id: str, narrow: Narrow, limit: int, offset: int
+    con: Connection,
+    person: Person,
+    project_id: str,
+    todo_filter: TodoFilter,
+    limit: int,
+    offset: int,
 ) -> TodoList:
     """A project's todos in their order."""
     require(con, person, project_id, "viewer")
-    where, values = narrow.clause(project_id)
+    where, values = todo_filter.clause(project_id)
     rows = con.execute(
         f"{_SELECT}{where} ORDER BY t.rank, t.id LIMIT ? OFFSET ?", [*values, limit, offset]
     ).fetchall()
@@ -98,6 +104,16 @@ def list_todos(
         limit=limit,
         offset=offset,
     )
+
+
+def get_board(con: Connection, person: Person, project_id: str) -> Board:
+    """A project and the first 50 todos of each status, in their order."""
+    project = get_project(con, person, project_id)
+    columns = {
+        status: list_todos(con, person, project_id, TodoFilter(status), 50, 0).todos
+        for status in project.todos
+    }
+    return Board(project=project, columns=columns)
 
 
 def get_todo(con: Connection, person: Person, todo_id: str) -> TodoView:
@@ -110,10 +126,10 @@ def get_todo(con: Connection, person: Person, todo_id: str) -> TodoView:
 
 
 def create_todo(con: Connection, person: Person, project_id: str, body: NewTodo) -> TodoView:
-    """For contributors."""
+    """Creates a todo, for contributors."""
     require(con, person, project_id, "contributor")
-    held = "SELECT count(*) FROM board_todos WHERE project_id = ?"
-    if count(con, held, [project_id]) >= TODOS_MAX:
+    count_query = "SELECT count(*) FROM board_todos WHERE project_id = ?"
+    if count(con, count_query, [project_id]) >= TODOS_MAX:
         raise Conflict(f"The project has {TODOS_MAX} todos already: delete some first.")
     _check_links(con, project_id, body.assignee_id, body.sprint_id)
     todo_id, at_ms = str(uuid4()), now_ms()
@@ -146,7 +162,7 @@ def create_todo(con: Connection, person: Person, project_id: str, body: NewTodo)
 
 
 def change_todo(con: Connection, person: Person, todo_id: str, body: TodoChange) -> TodoView:
-    """For contributors."""
+    """Changes a todo, for contributors."""
     now = _changeable(con, person, todo_id)
     refuse_stale(now.version, body.version)
     changes = body.changes()
@@ -179,7 +195,7 @@ def change_todo(con: Connection, person: Person, todo_id: str, body: TodoChange)
 
 
 def move_todo(con: Connection, person: Person, todo_id: str, body: TodoMove) -> TodoView:
-    """For contributors. `InvalidRequest` when the neighbour is none of this project's."""
+    """Moves a todo, for contributors. `InvalidRequest` for a neighbour that is not in the project."""
     now = _changeable(con, person, todo_id)
     refuse_stale(now.version, body.version)
     rank = _rank_at(con, now.project_id, todo_id, body.before, body.after)
@@ -193,7 +209,7 @@ def move_todo(con: Connection, person: Person, todo_id: str, body: TodoMove) -> 
 
 
 def delete_todo(con: Connection, person: Person, todo_id: str) -> Deleted:
-    """For contributors."""
+    """Deletes a todo, for contributors."""
     project_id = owner_project(con, "board_todos", todo_id, "todo")
     require(con, person, project_id, "contributor", what="todo")
     con.execute("DELETE FROM board_todo_tags WHERE todo_id = ?", [todo_id])
@@ -217,8 +233,8 @@ def _check_links(
                 "assigneeId must be the id of somebody who sees the project: add them as a member.",
                 param="assigneeId",
             )
-    held = "SELECT count(*) FROM board_sprints WHERE id = ? AND project_id = ?"
-    if sprint_id is not None and not count(con, held, [sprint_id, project_id]):
+    count_query = "SELECT count(*) FROM board_sprints WHERE id = ? AND project_id = ?"
+    if sprint_id is not None and not count(con, count_query, [sprint_id, project_id]):
         raise InvalidRequest(
             "sprintId must be the id of a sprint of this project: see its list of sprints.",
             param="sprintId",
@@ -228,8 +244,8 @@ def _check_links(
 def _tag_with(con: Connection, project_id: str, todo_id: str, names: list[str]) -> None:
     for name in names:
         tag_id = find_tag(con, project_id, name) or insert_tag(con, project_id, name)
-        held = "SELECT count(*) FROM board_todo_tags WHERE todo_id = ? AND tag_id = ?"
-        if not count(con, held, [todo_id, tag_id]):
+        count_query = "SELECT count(*) FROM board_todo_tags WHERE todo_id = ? AND tag_id = ?"
+        if not count(con, count_query, [todo_id, tag_id]):
             con.execute(
                 "INSERT INTO board_todo_tags (todo_id, tag_id) VALUES (?, ?)", [todo_id, tag_id]
             )
@@ -242,18 +258,18 @@ def _rank_at(
         low, high = _neighbours(con, project_id, todo_id, before, after)
         try:
             rank = rank_between(low, high)
-        except Crowded:
+        except RanksExhausted:
             rank = None
         if rank is not None and len(rank) <= RANK_MAX:
             return rank
-        _rank_anew(con, project_id)
+        _rank_all(con, project_id)
     raise Conflict("The project's todos cannot be put in order; try again.")
 
 
 def _neighbours(
     con: Connection, project_id: str, todo_id: str, before: str | None, after: str | None
 ) -> tuple[str | None, str | None]:
-    """Between which ranks the todo goes; it is no neighbour of its own."""
+    """The ranks before and after the place of a todo, which itself is left out; None is an end."""
     anchor = before or after
     others = "FROM board_todos WHERE project_id = ? AND id <> ?"
     if anchor is None:
@@ -274,9 +290,9 @@ def _neighbours(
     return (other, rank) if before else (rank, other)
 
 
-def _rank_anew(con: Connection, project_id: str) -> None:
-    """Gives every todo of a project a short rank, in the order that they have. It is no change of
-    theirs: versions stay.
+def _rank_all(con: Connection, project_id: str) -> None:
+    """Gives every todo of a project a short rank and keeps their order. Versions stay: for clients
+    the todos did not change.
     """
     rows = con.execute(
         "SELECT id FROM board_todos WHERE project_id = ? ORDER BY rank, id", [project_id]

@@ -1,63 +1,56 @@
-"""Lists that tools give in parts, each with a cursor to the next."""
+"""Lists as tools give them: in parts, each with a cursor to the next."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
-from fairlead.board.views import Page
+from fairlead.board import todos
+from fairlead.board.todos import TodoFilter
+from fairlead.board.tool_models import ListTodos, PageInput, Todos
 from fairlead.errors import InvalidRequest
-from fairlead.wire import Wire
+from fairlead.store.file import Connection
+from fairlead.store.people import Person
 
-CURSOR_MAX_CHARS = 128
-
-Some = TypeVar("Some", bound=BaseModel)
-
-
-class Paged(Wire):
-    """What every list takes."""
-
-    limit: Annotated[int, Field(strict=True, ge=1, le=200)] = 50
-    cursor: Annotated[str, Field(max_length=CURSOR_MAX_CHARS)] | None = Field(
-        default=None, description="The nextCursor of the part before; left out for the first."
-    )
-
-    @staticmethod
-    def make_cursor(kind: str, place: str) -> str:
-        """A place in a list, opaque to clients."""
-        return base64.urlsafe_b64encode(f"{kind}{place}".encode()).decode().rstrip("=")
-
-    def after(self, kind: str) -> str | None:
-        """The place that the cursor holds; `InvalidRequest` for one that is not ours."""
-        if self.cursor is None:
-            return None
-        try:
-            padded = self.cursor + "=" * (-len(self.cursor) % 4)
-            text = base64.urlsafe_b64decode(padded).decode("ascii")
-        except (binascii.Error, ValueError):
-            text = ""
-        if not text.startswith(kind) or not text[1:].isalnum():
-            raise InvalidRequest(
-                "cursor must be the nextCursor of the part before: leave it out to begin anew.",
-                param="cursor",
-            )
-        return text[1:]
+Part = TypeVar("Part", bound=BaseModel)
 
 
 def fetch_page(
-    given: Paged, gives: type[Some], name: str, look: Callable[[int, int], Page]
-) -> Some:
-    """The part that is asked for of a list by `look(limit, offset)`, whose records are `name`."""
-    place = given.after("o")
+    page_input: PageInput, gives: type[Part], read_page: Callable[[int, int], Any]
+) -> Part:
+    """The part that the cursor names of a list that `read_page(limit, offset)` reads. `gives` has one
+    field for the records, named as in the page, and the cursor of the next part.
+    """
+    place = page_input.read_cursor("o")
     if place is not None and (not place.isdigit() or int(place) > 2**31):
         raise InvalidRequest("cursor must be the nextCursor of the part before.", param="cursor")
     offset = int(place or 0)
-    found = look(given.limit, offset)
-    records: list[Any] = getattr(found, name)
+    page = read_page(page_input.limit, offset)
+    (name,) = gives.model_fields.keys() - {"next_cursor"}
+    records: list[Any] = getattr(page, name)
     end = offset + len(records)
-    cursor = given.make_cursor("o", str(end)) if records and end < found.total else None
+    cursor = page_input.make_cursor("o", str(end)) if records and end < page.total else None
     return gives.model_validate({name: records, "nextCursor": cursor})
+
+
+def list_todos(con: Connection, person: Person, page_input: ListTodos) -> Todos:
+    """One part of a project's todos. The cursor is a rank and not a number: of the todos that nobody
+    moves between two parts, none is listed twice and none is left out.
+    """
+    todo_filter = TodoFilter(
+        page_input.status,
+        page_input.assignee_id,
+        page_input.sprint_id,
+        page_input.tag,
+        page_input.text,
+        page_input.due_before,
+        after_rank=page_input.read_cursor("r"),
+    )
+    page = todos.list_todos(
+        con, person, page_input.project_id, todo_filter, page_input.limit, offset=0
+    )
+    more = page.total > len(page.todos)
+    cursor = page_input.make_cursor("r", page.todos[-1].rank) if more and page.todos else None
+    return Todos(todos=page.todos, nextCursor=cursor)

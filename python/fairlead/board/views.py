@@ -1,4 +1,4 @@
-"""The board as it is shown: by the API and by the tools."""
+"""The records of the board as the API and the tools answer them."""
 
 from __future__ import annotations
 
@@ -83,6 +83,13 @@ class TodoView(Wire):
     updated_at: Time
     done_at: Time | None
     version: int
+
+
+class Board(Wire):
+    """A project as a kanban: the first todos of each status, and how many there are in all."""
+
+    project: ProjectView
+    columns: dict[Status, list[TodoView]]
 
 
 class Page(Wire):

@@ -1,4 +1,4 @@
-"""What the bodies of the board, and the inputs and outputs of its tools, are made of."""
+"""The types of single fields in the bodies of the board and in the inputs and outputs of its tools."""
 
 from __future__ import annotations
 

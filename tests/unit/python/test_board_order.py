@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fairlead.board import todos
 from fairlead.board.fields import NewProject, NewTodo, TodoMove
 from fairlead.board.projects import create_project
-from fairlead.board.todos import Narrow, create_todo, delete_todo, list_todos, move_todo
+from fairlead.board.todos import TodoFilter, create_todo, delete_todo, list_todos, move_todo
 from fairlead.store.people import Person
 from fairlead.store.prepare import MIGRATIONS
 
@@ -75,7 +75,7 @@ def check(store, acts: list[tuple[str, int, int]]) -> None:
                 said, at = place_of(order, place)
                 order.insert(at, moved)
                 move_todo(store, WHO, moved, TodoMove.model_validate(said))
-        found = list_todos(store, WHO, project_id, Narrow(), 500, 0).todos
+        found = list_todos(store, WHO, project_id, TodoFilter(), 500, 0).todos
         assert [todo.id for todo in found] == order
         ranks = [todo.rank for todo in found]
         assert ranks == sorted(set(ranks))
@@ -118,9 +118,11 @@ def test_a_gap_that_is_used_up_is_made_anew_without_a_change_of_any_todo(
         for _ in range(40):
             # The one that was last goes between the first and the second, over and over.
             move_todo(store, WHO, last, TodoMove(after=made[0]))
-            order = [todo.id for todo in list_todos(store, WHO, project_id, Narrow(), 9, 0).todos]
+            order = [
+                todo.id for todo in list_todos(store, WHO, project_id, TodoFilter(), 9, 0).todos
+            ]
             assert order[:2] == [made[0], last]
             last = order[2]
-        first = list_todos(store, WHO, project_id, Narrow(), 9, 0).todos[0]
+        first = list_todos(store, WHO, project_id, TodoFilter(), 9, 0).todos[0]
         assert first.version == 1
         assert len(first.rank) <= todos.RANK_MAX

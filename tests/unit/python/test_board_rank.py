@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.board.rank import HEAD, RANK_MAX, STEP, Crowded, rank_between, spread
+from fairlead.board.rank import HEAD, RANK_MAX, STEP, RanksExhausted, rank_between, spread
 
 
 @given(st.lists(st.integers(0, 10**6), max_size=120))
@@ -51,9 +51,9 @@ def test_a_spread_leaves_room_at_each_place() -> None:
 
 
 def test_a_full_end_and_ranks_out_of_order_are_told() -> None:
-    with pytest.raises(Crowded):
+    with pytest.raises(RanksExhausted):
         rank_between("z" * HEAD, None)
-    with pytest.raises(Crowded):
+    with pytest.raises(RanksExhausted):
         rank_between(None, "00001")
     with pytest.raises(ValueError, match="not in order"):
         rank_between("b", "a")
