@@ -26,6 +26,8 @@ from tests.support.site_browser import BrowserPages
 from tests.support.town import TownPages
 
 # Settings under which the site is read as fast as it answers.
+READS_LOOPBACK = {"FAIRLEAD_ALLOW_PRIVATE_FETCH": "127.0.0.0/8"}
+"""Environment of a gateway that may read the site, and call listeners on this machine."""
 BRISK = {"scrapeHostDelayMs": 0, "scrapeHostConcurrency": 32, "scrapeRequestsPerMinute": 0}
 
 PAGES = 60

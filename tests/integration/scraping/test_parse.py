@@ -4,38 +4,15 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Iterator
 
 import httpx
 import pytest
 
 from tests.support.office import depths, docx, report
-from tests.support.processes import Gateway, expect, start_gateway
-from tests.support.site import BRISK, Site
+from tests.support.processes import Gateway, expect
+from tests.support.site import Site
 
 CAP = 25 * 1024 * 1024
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with Site() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    with start_gateway(
-        tmp_path_factory.mktemp("parse"), FAIRLEAD_ALLOW_PRIVATE_FETCH="127.0.0.0/8"
-    ) as running:
-        expect(running.admin.patch("/api/settings", json=BRISK), 200)
-        yield running
-
-
-@pytest.fixture
-def caller(gateway: Gateway) -> httpx.Client:
-    client = gateway.client(headers={"X-API-Key": gateway.key})
-    client.timeout = httpx.Timeout(60)
-    return client
 
 
 def sent(document: bytes, kind: str = "") -> dict[str, str]:

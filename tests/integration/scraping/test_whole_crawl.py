@@ -13,7 +13,7 @@ import pytest
 from tests.support.chromium import needs_chromium
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect
-from tests.support.site import BRISK, Site
+from tests.support.site import BRISK, READS_LOOPBACK, Site
 from tests.support.town import BY_BROWSER, DEPTH, EXPECTED
 
 WIDTH = 4
@@ -21,20 +21,9 @@ WIDTH = 4
 
 @pytest.fixture
 def site() -> Iterator[Site]:
+    """One for each test: how often each page was asked for is counted."""
     with Site() as running:
         yield running
-
-
-@pytest.fixture
-def gateway(gateways: Callable[..., Gateway]) -> Gateway:
-    running = gateways(FAIRLEAD_ALLOW_PRIVATE_FETCH="127.0.0.0/8")
-    expect(running.admin.patch("/api/settings", json=BRISK), 200)
-    return running
-
-
-@pytest.fixture
-def caller(gateway: Gateway) -> httpx.Client:
-    return gateway.client(headers={"X-API-Key": gateway.key})
 
 
 def start(caller: httpx.Client, site: Site, **fields: Any) -> str:
@@ -115,9 +104,8 @@ def test_a_whole_site_is_crawled_exactly(caller: httpx.Client, site: Site) -> No
         assert len([path for path in paths if path.startswith("/town/day")]) == (0, 1, 3)[depth]
 
 
-def killed(gateway: Gateway, caller: httpx.Client, site: Site, times: int, delay_ms: int) -> int:
+def killed(gateway: Gateway, caller: httpx.Client, site: Site, times: int) -> int:
     """Crawls the site while control is killed as often as that; how often it was."""
-    expect(gateway.admin.patch("/api/settings", json={"scrapeHostDelayMs": delay_ms}), 200)
     job_id = start(caller, site)
     count, reached = 0, 0
     while count < times:
@@ -156,17 +144,21 @@ def killed(gateway: Gateway, caller: httpx.Client, site: Site, times: int, delay
 
 
 def test_a_whole_site_is_crawled_exactly_also_when_control_is_killed(
-    gateway: Gateway, caller: httpx.Client, site: Site
+    change_settings: Callable[..., None], gateway: Gateway, caller: httpx.Client, site: Site
 ) -> None:
-    assert killed(gateway, caller, site, 2, 40) == 2
+    change_settings(scrapeHostDelayMs=40)
+    assert killed(gateway, caller, site, 2) == 2
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_whole_site_is_crawled_exactly_also_when_control_is_killed_twenty_times(
-    gateway: Gateway, caller: httpx.Client, site: Site
+    gateways: Callable[..., Gateway], site: Site
 ) -> None:
-    assert killed(gateway, caller, site, 20, 150) >= 15
+    gateway = gateways(**READS_LOOPBACK)
+    expect(gateway.admin.patch("/api/settings", json={**BRISK, "scrapeHostDelayMs": 150}), 200)
+    caller = gateway.client(headers={"X-API-Key": gateway.key})
+    assert killed(gateway, caller, site, 20) >= 15
 
 
 @needs_chromium

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from tests.support.polling import eventually
-from tests.support.processes import Gateway, expect, start_gateway
-from tests.support.site import BRISK, Site
+from tests.support.processes import Gateway, expect
+from tests.support.site import Site
 from tests.support.upstream import Gate, Script, Seen, Upstream, completion, reply
 
 SCHEMA = {
@@ -40,26 +40,6 @@ class Reader(Upstream):
             found["number"] = int(number[1])
         answer = reply(completion(json.dumps(found)))
         return [self.gate, *answer] if self.held and self.held in page else answer
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with Site() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    with start_gateway(
-        tmp_path_factory.mktemp("extraction"), FAIRLEAD_ALLOW_PRIVATE_FETCH="127.0.0.0/8"
-    ) as running:
-        expect(running.admin.patch("/api/settings", json=BRISK), 200)
-        yield running
-
-
-@pytest.fixture
-def caller(gateway: Gateway) -> httpx.Client:
-    return gateway.client(headers={"X-API-Key": gateway.key})
 
 
 @pytest.fixture

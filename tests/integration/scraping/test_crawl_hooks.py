@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,33 +14,7 @@ import standardwebhooks
 from tests.support.listener import Listener, Received
 from tests.support.polling import eventually, holds_for
 from tests.support.processes import Gateway, expect
-from tests.support.site import BRISK, Site
-
-OPEN = {"FAIRLEAD_ALLOW_PRIVATE_FETCH": "127.0.0.0/8"}
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with Site() as running:
-        yield running
-
-
-@pytest.fixture
-def listener(tmp_path: Path) -> Iterator[Listener]:
-    with Listener(tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
-def gateway(gateways: Callable[..., Gateway]) -> Gateway:
-    running = gateways(**OPEN)
-    expect(running.admin.patch("/api/settings", json=BRISK), 200)
-    return running
-
-
-@pytest.fixture
-def caller(gateway: Gateway) -> httpx.Client:
-    return gateway.client(headers={"X-API-Key": gateway.key})
+from tests.support.site import Site
 
 
 def crawl(gateway: Gateway, caller: httpx.Client, url: str, webhook: str, **fields: Any) -> Any:

@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.chromium import needs_chromium
 from tests.support.polling import eventually
-from tests.support.processes import Gateway, expect, start_gateway
-from tests.support.site import BRISK, Site
+from tests.support.processes import Gateway, expect
+from tests.support.site import Site
 from tests.support.site_browser import FILE, PASSWORD
 
 pytest.importorskip("playwright")
@@ -21,19 +21,12 @@ pytestmark = needs_chromium
 SESSIONS = "/api/browser/sessions"
 
 
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with Site() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    with start_gateway(
-        tmp_path_factory.mktemp("browser"), FAIRLEAD_ALLOW_PRIVATE_FETCH="127.0.0.0/8"
-    ) as running:
-        expect(running.admin.patch("/api/settings", json=BRISK), 200)
-        yield running
+@pytest.fixture(autouse=True)
+def _sessions_end(caller: httpx.Client) -> Iterator[None]:
+    """No test leaves a browser running."""
+    yield
+    for session in expect(caller.get(SESSIONS), 200)["sessions"]:
+        caller.delete(f"{SESSIONS}/{session['id']}")
 
 
 @pytest.fixture

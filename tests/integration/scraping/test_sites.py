@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,8 +10,8 @@ import httpx
 import pytest
 
 from tests.support.chromium import needs_chromium
-from tests.support.processes import Gateway, Lane, expect, start_gateway
-from tests.support.site import BRISK, GOODS, Site
+from tests.support.processes import Gateway, Lane, expect
+from tests.support.site import GOODS, Site
 from tests.support.upstream import Upstream, completion, reply
 
 FIELDS = [
@@ -37,32 +36,6 @@ def selectors(good: str, name: str, price: str) -> dict[str, Any]:
 
 OLD = selectors("li.good", "a.name", ".price")
 NEW = selectors("li.card", "a.title", ".cost")
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with Site() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    with start_gateway(
-        tmp_path_factory.mktemp("sites"), FAIRLEAD_ALLOW_PRIVATE_FETCH="127.0.0.0/8"
-    ) as running:
-        expect(running.admin.patch("/api/settings", json=BRISK), 200)
-        yield running
-
-
-@pytest.fixture
-def caller(gateway: Gateway) -> httpx.Client:
-    """A key of its own: no test finds what another one has kept."""
-    return gateway.client(headers={"X-API-Key": gateway.create_key(name="reader")["key"]})
-
-
-@pytest.fixture
-def lane(gateway: Gateway, upstream: Upstream) -> Lane:
-    return gateway.add_lane(upstream)
 
 
 def says(*documents: Any) -> list[Any]:

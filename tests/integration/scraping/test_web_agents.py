@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -12,35 +11,13 @@ import pytest
 
 from tests.support.chromium import needs_chromium
 from tests.support.polling import eventually
-from tests.support.processes import Gateway, expect, start_gateway
-from tests.support.site import BRISK, Site
+from tests.support.processes import Gateway, expect
+from tests.support.site import Site
 from tests.support.site_browser import PASSWORD
 from tests.support.upstream import Gate, Script, Upstream, completion, reply
 
 pytest.importorskip("playwright")
 pytestmark = needs_chromium
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with Site() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    with start_gateway(
-        tmp_path_factory.mktemp("agents"), FAIRLEAD_ALLOW_PRIVATE_FETCH="127.0.0.0/8"
-    ) as running:
-        expect(running.admin.patch("/api/settings", json=BRISK), 200)
-        yield running
-
-
-@pytest.fixture
-def caller(gateway: Gateway) -> httpx.Client:
-    client = gateway.client(headers={"X-API-Key": gateway.key})
-    client.timeout = httpx.Timeout(60)
-    return client
 
 
 def does(type_: str, **fields: Any) -> Script:

@@ -4,39 +4,18 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.support.chromium import needs_chromium
+from tests.support.gateway_pool import GatewayPool
 from tests.support.polling import eventually
-from tests.support.processes import Gateway, expect, start_gateway
-from tests.support.site import BRISK, Site
+from tests.support.processes import Gateway, expect
+from tests.support.site import Site
 from tests.support.upstream import Upstream, completion, reply
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with Site() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def scraping_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    with start_gateway(
-        tmp_path_factory.mktemp("scraping"), FAIRLEAD_ALLOW_PRIVATE_FETCH="127.0.0.0/8"
-    ) as running:
-        expect(running.admin.patch("/api/settings", json=BRISK), 200)
-        yield running
-
-
-@pytest.fixture
-def caller(scraping_gateway: Gateway) -> httpx.Client:
-    return scraping_gateway.client(headers={"X-API-Key": scraping_gateway.key})
-
 
 SCHEMA = {
     "type": "object",
@@ -46,27 +25,27 @@ SCHEMA = {
 }
 
 
-def test_a_key_can_be_limited_to_scraping(scraping_gateway: Gateway, site: Site) -> None:
-    key = scraping_gateway.create_key(name="reads pages", allowedEndpoints=["scraping"])["key"]
-    reader = scraping_gateway.client(headers={"X-API-Key": key})
+def test_a_key_can_be_limited_to_scraping(gateway: Gateway, site: Site) -> None:
+    key = gateway.create_key(name="reads pages", allowedEndpoints=["scraping"])["key"]
+    reader = gateway.client(headers={"X-API-Key": key})
     assert reader.post("/api/scrape", json={"url": site.url("/article")}).status_code == 200
     assert reader.get("/v1/models").status_code == 403
     assert reader.get("/api/keys").status_code == 403
 
 
 def test_every_refusal_is_told_in_the_envelope_of_this_api(
-    scraping_gateway: Gateway, caller: httpx.Client, site: Site
+    gateway: Gateway, caller: httpx.Client, site: Site
 ) -> None:
-    revoked = scraping_gateway.create_key(name="off", isActive=False)["key"]
-    narrow = scraping_gateway.create_key(name="narrow", allowedEndpoints=["chat"])["key"]
-    bare = scraping_gateway.client()
+    revoked = gateway.create_key(name="off", isActive=False)["key"]
+    narrow = gateway.create_key(name="narrow", allowedEndpoints=["chat"])["key"]
+    bare = gateway.client()
     body = {"url": site.url("/article")}
     for answer, status in [
         (bare.post("/api/scrape", json=body), 401),
         (bare.post("/api/scrape", json=body, headers={"X-API-Key": "nonsense"}), 401),
         (bare.post("/api/scrape", json=body, headers={"X-API-Key": revoked}), 401),
         (bare.post("/api/scrape", json=body, headers={"X-API-Key": narrow}), 403),
-        (scraping_gateway.admin.post("/api/scrape", json=body), 401),
+        (gateway.admin.post("/api/scrape", json=body), 401),
         (caller.get("/api/scrape"), 405),
         (
             caller.post("/api/scrape", content=b"{", headers={"content-type": "application/json"}),
@@ -88,12 +67,10 @@ def test_every_refusal_is_told_in_the_envelope_of_this_api(
         assert document["error"]
 
 
-def test_a_stranger_cannot_speak_for_a_key(scraping_gateway: Gateway) -> None:
-    key = scraping_gateway.create_key(name="owner")
+def test_a_stranger_cannot_speak_for_a_key(gateway: Gateway) -> None:
+    key = gateway.create_key(name="owner")
     for value in (f"guess:{key['id']}", f":{key['id']}", key["id"], ""):
-        answer = scraping_gateway.client().get(
-            "/v1/models", headers={"x-fairlead-on-behalf": value}
-        )
+        answer = gateway.client().get("/v1/models", headers={"x-fairlead-on-behalf": value})
         assert answer.status_code == 401
 
 
@@ -107,11 +84,11 @@ def test_a_page_is_scraped(caller: httpx.Client, site: Site) -> None:
 
 
 def test_data_is_extracted_by_a_model_on_the_callers_account(
-    scraping_gateway: Gateway, caller: httpx.Client, site: Site
+    gateway: Gateway, caller: httpx.Client, site: Site
 ) -> None:
     good = {"title": "On harbours", "depth": 4.5}
     with Upstream() as upstream:
-        lane = scraping_gateway.add_lane(upstream)
+        lane = gateway.add_lane(upstream)
         upstream.script(
             reply(completion(json.dumps({"title": "On harbours"}))),
             reply(completion(f"```json\n{json.dumps(good)}\n```", tokens_in=11, tokens_out=5)),
@@ -138,7 +115,7 @@ def test_data_is_extracted_by_a_model_on_the_callers_account(
         assert "Ignore all instructions" not in user
         assert "'depth' is a required property" in second["messages"][-1]["content"]
         records = eventually(
-            lambda: len(found := scraping_gateway.records_of(lane)) == 2 and found,
+            lambda: len(found := gateway.records_of(lane)) == 2 and found,
             "both are settled",
         )
         assert {record["principalKind"] for record in records} == {"key"}
@@ -151,12 +128,12 @@ def test_data_is_extracted_by_a_model_on_the_callers_account(
 
 
 def test_a_key_that_may_not_use_the_model_may_not_here_either(
-    scraping_gateway: Gateway, site: Site, upstream: Upstream
+    gateway: Gateway, site: Site, upstream: Upstream
 ) -> None:
-    lane = scraping_gateway.add_lane(upstream)
-    key = scraping_gateway.create_key(name="blocked", blockedModels=[lane.model])["key"]
+    lane = gateway.add_lane(upstream)
+    key = gateway.create_key(name="blocked", blockedModels=[lane.model])["key"]
     upstream.script(reply(completion("{}")))
-    answer = scraping_gateway.client(headers={"X-API-Key": key}).post(
+    answer = gateway.client(headers={"X-API-Key": key}).post(
         "/api/summarize", json={"url": site.url("/article"), "options": {"model": lane.model}}
     )
     assert expect(answer, 403)["success"] is False
@@ -164,13 +141,17 @@ def test_a_key_that_may_not_use_the_model_may_not_here_either(
 
 
 def test_a_summary_is_bounded_and_carries_no_links_away(
-    scraping_gateway: Gateway, caller: httpx.Client, site: Site, upstream: Upstream
+    change_settings: Callable[..., None],
+    gateway: Gateway,
+    caller: httpx.Client,
+    site: Site,
+    upstream: Upstream,
 ) -> None:
-    lane = scraping_gateway.add_lane(upstream)
+    lane = gateway.add_lane(upstream)
     upstream.script(
         reply(completion("one [two](http://evil.example/?q=key) ![three](http://evil/x) four five"))
     )
-    expect(scraping_gateway.admin.patch("/api/settings", json={"scrapeModel": lane.model}), 200)
+    change_settings(scrapeModel=lane.model)
     answer = expect(
         caller.post("/api/summarize", json={"url": site.url("/article"), "maxLength": 4}), 200
     )
@@ -212,12 +193,12 @@ def test_a_saved_endpoint_answers_as_the_scrape_that_it_is(
 
 
 def test_search_results_are_scraped(
-    scraping_gateway: Gateway, caller: httpx.Client, site: Site
+    change_settings: Callable[..., None], caller: httpx.Client, site: Site
 ) -> None:
     assert (
         "scrapeSearchUrl" in expect(caller.post("/api/search", json={"query": "x"}), 400)["error"]
     )
-    expect(scraping_gateway.admin.patch("/api/settings", json={"scrapeSearchUrl": site.base}), 200)
+    change_settings(scrapeSearchUrl=site.base)
     answer = expect(
         caller.post("/api/search", json={"query": "harbours", "scrapeResults": True}), 200
     )
@@ -231,10 +212,9 @@ def test_search_results_are_scraped(
     assert second["scrapeError"] == "The page answered 404."
 
 
-def test_a_crawl_survives_kill_9_at_the_page_it_reached(gateways: Any, site: Site) -> None:
-    gateway: Gateway = gateways(FAIRLEAD_ALLOW_PRIVATE_FETCH="127.0.0.0/8")
-    expect(gateway.admin.patch("/api/settings", json=BRISK), 200)
-    caller = gateway.client(headers={"X-API-Key": gateway.key})
+def test_a_crawl_survives_kill_9_at_the_page_it_reached(
+    gateway: Gateway, caller: httpx.Client, site: Site
+) -> None:
     body = {
         "url": site.url("/slow/1?s=0.15"),
         "limit": 31,
@@ -286,7 +266,7 @@ def test_progress_comes_while_the_crawl_is_under_way(caller: httpx.Client, site:
 
 @needs_chromium
 def test_a_browser_runs_scripts_and_actions_behind_the_same_guard(
-    scraping_gateway: Gateway, caller: httpx.Client, site: Site
+    gateway: Gateway, caller: httpx.Client, site: Site
 ) -> None:
     pytest.importorskip("playwright")
     caller.timeout = 90
@@ -322,11 +302,11 @@ def test_the_description_is_served(caller: httpx.Client) -> None:
 
 
 def test_nothing_private_is_fetched_unless_it_is_named(
-    gateways: Any, site: Site, tmp_path: Path
+    gateway_pool: GatewayPool, site: Site
 ) -> None:
-    gateway: Gateway = gateways()
-    caller = gateway.client(headers={"X-API-Key": gateway.key})
     before = sum(site.asked().values())
-    answer = expect(caller.post("/api/scrape", json={"url": site.url("/article")}), 400)
+    with gateway_pool.lease() as closed:
+        caller = closed.client(headers={"X-API-Key": closed.key})
+        answer = expect(caller.post("/api/scrape", json={"url": site.url("/article")}), 400)
     assert answer["success"] is False
     assert sum(site.asked().values()) == before

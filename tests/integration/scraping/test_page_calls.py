@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.support.chromium import needs_chromium
-from tests.support.processes import Gateway, expect, start_gateway
-from tests.support.site import BRISK, Site
+from tests.support.processes import expect
+from tests.support.site import Site
 
 pytest.importorskip("playwright")
 pytestmark = needs_chromium
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with Site() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    with start_gateway(
-        tmp_path_factory.mktemp("calls"), FAIRLEAD_ALLOW_PRIVATE_FETCH="127.0.0.0/8"
-    ) as running:
-        expect(running.admin.patch("/api/settings", json=BRISK), 200)
-        yield running
-
-
-@pytest.fixture
-def caller(gateway: Gateway) -> httpx.Client:
-    client = gateway.client(headers={"X-API-Key": gateway.key})
-    client.timeout = httpx.Timeout(90)
-    return client
 
 
 def test_the_calls_of_a_page_are_told_by_their_shape(caller: httpx.Client, site: Site) -> None:

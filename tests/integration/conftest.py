@@ -1,0 +1,61 @@
+"""What integration tests share beside the running gateways of tests/conftest.py."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.gateway_pool import GatewayPool
+from tests.support.owner import OWNER_PASSWORD
+from tests.support.processes import Gateway, expect
+from tests.support.site import BRISK, READS_LOOPBACK
+
+
+@pytest.fixture(scope="module")
+def loopback_gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
+    """A gateway that reads pages and calls listeners on this machine, pages as fast as it can.
+
+    A test may kill its control plane where it waits until it is back; one that kills it again and again, or wants
+    other settings, starts a gateway for itself.
+    """
+    with gateway_pool.lease(settings=BRISK, **READS_LOOPBACK) as running:
+        yield running
+        # A control plane that was killed has come back as another process.
+        running.remember_processes()
+
+
+@pytest.fixture(scope="module")
+def owned_gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
+    """A gateway whose owner has a password. From one address it takes ten sign-ins a minute."""
+    with gateway_pool.lease(INITIAL_PASSWORD=OWNER_PASSWORD) as running:
+        yield running
+        # A control plane that was killed has come back as another process.
+        running.remember_processes()
+
+
+@pytest.fixture(scope="module")
+def owner(owned_gateway: Gateway) -> httpx.Client:
+    """The API by the session of the owner of `owned_gateway`."""
+    client = owned_gateway.client()
+    expect(client.post("/api/auth/login", json={"password": OWNER_PASSWORD}), 200)
+    client.headers["origin"] = owned_gateway.url
+    return client
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium by playwright, for tests that skip where one of the two is missing."""
+    from playwright import sync_api
+
+    with sync_api.sync_playwright() as playwright:
+        # In a container there is no other user than root, whom Chromium's sandbox refuses.
+        launched = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), chromium_sandbox=os.geteuid() != 0
+        )
+        yield launched
+        launched.close()
