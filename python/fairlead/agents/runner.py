@@ -69,17 +69,17 @@ class TaskRunner(Runner[Task]):
         await self.stop_and_wait(item.id)
         advice = "give the agent skill a key in force, as its apiKeyId"
         await self._end(item, "failed", f"{reason} ({advice})")
-        self._tell(item.id)
+        self._notify_waiters(item.id)
 
     async def sweep(self) -> None:
         await self.services.state.record(lambda con: sweep_tasks(con, now_ms()))
 
     def stop(self, item_id: str) -> None:
         super().stop(item_id)
-        self._tell(item_id)
+        self._notify_waiters(item_id)
 
     def ended(self, item: Task) -> None:
-        self._tell(item.id)
+        self._notify_waiters(item.id)
 
     async def until_ended(self, task_id: str, within_s: float) -> None:
         """Waits until work on the task ends, or for so long. Call it before the task is stored, or look
@@ -97,7 +97,7 @@ class TaskRunner(Runner[Task]):
                 del self._waiters[task_id]
                 self._ends.pop(task_id, None)
 
-    def _tell(self, task_id: str) -> None:
+    def _notify_waiters(self, task_id: str) -> None:
         if event := self._ends.get(task_id):
             event.set()
 
@@ -128,7 +128,7 @@ class TaskRunner(Runner[Task]):
 
     async def give_up(self, task: Task, reason: str) -> None:
         await self._end(task, "failed", reason)
-        self._tell(task.id)
+        self._notify_waiters(task.id)
 
     async def _ask(self, task: Task) -> Message | None:
         """The answer; None when the task has ended otherwise."""

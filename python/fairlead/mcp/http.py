@@ -78,12 +78,12 @@ async def serve_message(server: Server, request: HttpRequest, call: Call) -> Res
     try:
         message = read_message(await request.body())
     except RpcError as error:
-        return _said(400, error_body(error), JSON)
+        return _response(400, error_body(error), JSON)
     shown_id = None if isinstance(message, Notification) else message.id
     try:
         revision = revision_of(message, headers)
     except RpcError as error:
-        return _said(400, error_body(error, shown_id), JSON)
+        return _response(400, error_body(error, shown_id), JSON)
     if isinstance(message, Notification):
         # None of those that clients send means anything to a server that remembers nothing.
         return refuse(202)
@@ -93,15 +93,15 @@ async def serve_message(server: Server, request: HttpRequest, call: Call) -> Res
         status = 200
         if revision == STATELESS:
             status = 404 if error.code == METHOD_NOT_FOUND else 400
-        return _said(status, error_body(error, message.id), JSON if status != 200 else form)
+        return _response(status, error_body(error, message.id), JSON if status != 200 else form)
     except Exception as error:  # noqa: BLE001 - the last place that answers in this protocol
         log.error("message failed", method=message.method[:64], error=type(error).__name__)
         failed = RpcError(INTERNAL_ERROR, "This is a defect of fairlead.")
-        return _said(500, error_body(failed, message.id), JSON)
-    return _said(200, result_body(message.id, result), form)
+        return _response(500, error_body(failed, message.id), JSON)
+    return _response(200, result_body(message.id, result), form)
 
 
-def _said(status: int, body: bytes, form: str) -> Response:
+def _response(status: int, body: bytes, form: str) -> Response:
     if form == EVENTS:
         body = b"event: message\ndata: " + body + b"\n\n"
     return Response(body, status, {"cache-control": "no-store"}, form)

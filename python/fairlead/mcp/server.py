@@ -124,7 +124,7 @@ class Server:
         except ToolFailed as failed:
             return {
                 "content": [{"type": "text", "text": failed.error.message}],
-                "structuredContent": failed.told(),
+                "structuredContent": failed.document(),
                 "isError": True,
             }
         return {
@@ -141,8 +141,8 @@ class ToolFailed(Exception):
         super().__init__(error.message)
         self.error = error
 
-    def told(self) -> dict[str, Any]:
-        """`{code, message, details}`."""
+    def document(self) -> dict[str, Any]:
+        """The failure as the tool tells it: `{code, message, details}`."""
         details = {} if self.error.param is None else {"param": self.error.param}
         return {"code": CODES[self.error.status], "message": self.error.message, "details": details}
 

@@ -132,8 +132,10 @@ async def _run(server: Server, said: dict[str, Any], call: Call) -> Response:
     try:
         return _succeeded(await run_tool(tool, given, call), {})
     except ToolFailed as failed:
-        told = failed.told()
-        return _failed(failed.error.status, told["code"], told["message"], told["details"])
+        document = failed.document()
+        return _failed(
+            failed.error.status, document["code"], document["message"], document["details"]
+        )
 
 
 def _succeeded(data: dict[str, Any], meta: dict[str, Any]) -> Response:

@@ -148,7 +148,7 @@ class Runner(ABC, Generic[ItemT]):
             await self._take_back()
 
     def wake(self) -> None:
-        """There is a new item."""
+        """Wakes the runner: there is a new item."""
         self._wanted.set()
 
     def stop(self, item_id: str) -> None:
@@ -157,7 +157,7 @@ class Runner(ABC, Generic[ItemT]):
             task.cancel()
 
     async def stop_and_wait(self, item_id: str) -> None:
-        """The same, until nothing is done for it any more."""
+        """Drops what is under way for the item, and waits until that has ended."""
         if task := self._tasks.get(item_id):
             task.cancel()
             await asyncio.wait({task})

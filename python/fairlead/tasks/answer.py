@@ -63,8 +63,8 @@ class Next:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a tool has to say. `facts` stand beside the envelope's members."""
+class ToolResult:
+    """The result of a tool call. `facts` stand beside the envelope's members."""
 
     outcome: Outcome
     summary: str
@@ -80,7 +80,7 @@ class Said:
     avoid: Sequence[str] = ()
 
 
-def envelope(said: Said, output_mode: str = "verbose") -> Envelope:
+def envelope(said: ToolResult, output_mode: str = "verbose") -> Envelope:
     """The answer. A compact one leaves out what repeats or explains."""
     follow = said.next
     is_ready = said.outcome != "blocked" and follow.example is None
@@ -132,7 +132,7 @@ def envelope(said: Said, output_mode: str = "verbose") -> Envelope:
 def blocked(task: Task, block: Block | None, action: str, output_mode: str) -> Envelope:
     """The answer for a task that is blocked: it is looked at, and does not go on."""
     reason = block.reason if block is not None else "The task is blocked."
-    said = Said(
+    said = ToolResult(
         "blocked",
         f"{task.id} is blocked: {reason}",
         Next(MANAGE, {"action": "get", "taskId": task.id}, f"Blocked: {reason}"),
@@ -151,7 +151,7 @@ def invalid(message: str, action: str, output_mode: str, task: Task | None = Non
     params: dict[str, Any] = {"action": "list"}
     if task is not None:
         params = {"action": "get", "taskId": task.id}
-    said = Said(
+    said = ToolResult(
         "blocked",
         message,
         Next(MANAGE, params, message),
@@ -217,7 +217,7 @@ def _continuation(follow: Next, *, is_ready: bool) -> dict[str, Any]:
     return named
 
 
-def _status(said: Said) -> str:
+def _status(said: ToolResult) -> str:
     """What became of the call: `refused` (it broke a rule, nothing was done), `blocked`, `failed` (a step
     or a look found a failure), `incomplete` or `ok`.
     """
@@ -229,7 +229,7 @@ def _status(said: Said) -> str:
     return "ok" if said.outcome == "success" else "incomplete"
 
 
-def _guidance(said: Said, *, is_ready: bool) -> dict[str, Any]:
+def _guidance(said: ToolResult, *, is_ready: bool) -> dict[str, Any]:
     guidance: dict[str, Any] = {
         "status": "ok" if is_ready else "needs_input",
         "summary": said.summary,

@@ -14,7 +14,7 @@ from fairlead.tasks.answer import (
     MANAGE,
     ORCHESTRATE,
     Next,
-    Said,
+    ToolResult,
     blocked,
     envelope,
     invalid,
@@ -100,7 +100,7 @@ def health(con: Connection, owner: str, ask: HealthAsk, _at_ms: int) -> Envelope
         summary = f"No capability that {task.id} needs is missing, and each criterion is shown."
         if lacks:
             summary = f"No runtime error of {task.id} is open, but {'; '.join(lacks)}."
-        said = Said(
+        said = ToolResult(
             "partial" if lacks else "success",
             summary,
             follow,
@@ -115,7 +115,7 @@ def health(con: Connection, owner: str, ask: HealthAsk, _at_ms: int) -> Envelope
     failure = Failure("env_error", error or "")
     params = {"runtimeError": failure.error, "observedCapabilities": observed, "taskId": task.id}
     follow = Next(DIFF, params, "See what to patch.", "env-fix")
-    said = Said(
+    said = ToolResult(
         "partial",
         f"{task.id} needs {', '.join(gap.capability for gap in missing)}.",
         follow,
@@ -154,7 +154,7 @@ def diff(con: Connection, owner: str, ask: DiffAsk, at_ms: int) -> Envelope:
         follow = next_of(task)
     names = ", ".join(gap.capability for gap in missing)
     summary = f"Missing: {names}." if missing else "The error names nothing that is missing."
-    said = Said(
+    said = ToolResult(
         "partial" if missing else "success",
         summary,
         follow,

@@ -12,7 +12,7 @@ from fairlead.tasks.answer import (
     MANAGE,
     ORCHESTRATE,
     Next,
-    Said,
+    ToolResult,
     blocked,
     envelope,
     invalid,
@@ -67,7 +67,7 @@ def manage(con: Connection, owner: str, ask: ManageAsk, at_ms: int) -> Envelope:
         hint = " Give goal to make it." if ask.action == "update" else ""
         return _invalid(ask, f"There is no task {ask.task_id}.{hint}")
     if task.archived_at_ms is not None and ask.action not in _OF_ARCHIVED:
-        said = Said(
+        said = ToolResult(
             "partial",
             f"{task.id} is archived: restore it first.",
             Next(MANAGE, {"action": "restore", "taskId": task.id}, "Restore the task first."),
@@ -109,7 +109,7 @@ def _listed(con: Connection, owner: str, ask: ManageAsk) -> Envelope:
     follow = Next(MANAGE, {"action": "list", "includeArchived": True}, "See the archived ones too.")
     if found:
         follow = Next(MANAGE, {"action": "get", "taskId": found[0].id}, "See the latest one.")
-    said = Said(
+    said = ToolResult(
         "success",
         f"{total} tasks.",
         follow,
@@ -121,7 +121,7 @@ def _listed(con: Connection, owner: str, ask: ManageAsk) -> Envelope:
 
 def _pruned(con: Connection, owner: str, ask: ManageAsk, at_ms: int) -> Envelope:
     gone = prune_tasks(con, owner, at_ms - ask.prune_older_than_days * DAY_MS)
-    said = Said(
+    said = ToolResult(
         "success",
         f"{len(gone)} archived tasks were deleted.",
         Next(MANAGE, {"action": "list"}, "See what is left."),
@@ -234,7 +234,7 @@ def _timeline(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Envelo
             return _invalid(ask, message, task)
         add_entry(con, task, stage, action, status, ask.detail, at_ms)
     entries = _entries(con, task, ask.timeline_limit)
-    said = Said(
+    said = ToolResult(
         "success",
         f"{len(entries)} lines of {task.id}'s timeline.",
         next_of(task),
@@ -264,7 +264,7 @@ def _moved(
         follow = Next(MANAGE, {"action": "get", "taskId": task.id}, "See where it stands.")
     else:
         follow = Next(MANAGE, {"action": "list"}, "See what is left.")
-    said = Said(
+    said = ToolResult(
         "success",
         f"{task.id}: {ask.action}.",
         follow,
@@ -281,7 +281,7 @@ def _tagged(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Envelope
     tags = sorted(set(ask.tags) | (set() if ask.replace_tags else set(task.tags)))
     after = replace(task, tags=tags, updated_at_ms=_later(task, at_ms))
     update_task(con, after)
-    said = Said(
+    said = ToolResult(
         "success",
         f"{task.id} has the tags {', '.join(tags)}.",
         next_of(after),
@@ -307,7 +307,7 @@ def _compared(con: Connection, task: Task, ask: ManageAsk, _at_ms: int) -> Envel
         for name in names
         if mine.get(name) != theirs.get(name)
     }
-    said = Said(
+    said = ToolResult(
         "success",
         f"{task.id} and {other.id} differ in {len(differences)} fields.",
         next_of(task),
@@ -331,7 +331,7 @@ def _of_task(
     if task.status == "blocked":
         answer = blocked(task, find_block(con, task), ask.action, ask.output_mode)
         return answer.model_copy(update={**facts, "response_summary": summary})
-    said = Said(
+    said = ToolResult(
         _outcome(task),
         summary,
         next_of(task),

@@ -16,7 +16,7 @@ from fairlead.tasks.answer import (
     MANAGE,
     ORCHESTRATE,
     Next,
-    Said,
+    ToolResult,
     blocked,
     envelope,
     invalid,
@@ -66,7 +66,7 @@ def orchestrate(con: Connection, owner: str, ask: OrchestrateAsk, at_ms: int) ->
     if task is None:
         return invalid(f"There is no task {ask.task_id}.", ORCHESTRATE, ask.output_mode)
     if task.archived_at_ms is not None:
-        said = Said(
+        said = ToolResult(
             "partial",
             f"{task.id} is archived: restore it first.",
             next_of(task),
@@ -95,7 +95,7 @@ def orchestrate(con: Connection, owner: str, ask: OrchestrateAsk, at_ms: int) ->
     _run(con, state, ask, at_ms)
     if ask.persist_state:
         _keep(con, state, at_ms)
-    return _told(state, ask)
+    return _outcome_envelope(state, ask)
 
 
 def _unknown_step(ask: OrchestrateAsk, plan: tuple[str, ...], strategy: str) -> str | None:
@@ -190,7 +190,7 @@ def _planned(state: _State, ask: OrchestrateAsk) -> Envelope:
     params = {"taskId": state.task.id, "strategy": state.strategy, "execute": True}
     if ask.resume:
         params["resume"] = True
-    said = Said(
+    said = ToolResult(
         "success",
         f"The plan of {state.strategy}: {', '.join(state.names)}.",
         Next(ORCHESTRATE, params, "Take the steps.", state.strategy),
@@ -202,7 +202,7 @@ def _planned(state: _State, ask: OrchestrateAsk) -> Envelope:
     return envelope(said, ask.output_mode)
 
 
-def _told(state: _State, ask: OrchestrateAsk) -> Envelope:
+def _outcome_envelope(state: _State, ask: OrchestrateAsk) -> Envelope:
     facts = {**_facts(state, ask), "stopReason": state.stop or "blocked"}
     diagnostics = {"executed": True, "executedSteps": state.executed}
     task, failure = state.task, state.failure
@@ -212,7 +212,7 @@ def _told(state: _State, ask: OrchestrateAsk) -> Envelope:
         facts["stopReason"] = "blocked" if state.stop == "blocked" else "checkpoint_required"
         if fallback is None:
             block = Block(failure.error[:500] or f"{state.failed} failed.", failure.blocked_by, 0)
-            said = Said(
+            said = ToolResult(
                 "blocked",
                 f"{state.failed} failed: {block.reason}",
                 Next("manage_reverse_task", {"action": "get", "taskId": task.id}, block.reason),
@@ -229,7 +229,7 @@ def _told(state: _State, ask: OrchestrateAsk) -> Envelope:
         follow = Next(
             first["tool"], first["params"], fallback["reason"], fallback["recommendedStrategy"]
         )
-        said = Said(
+        said = ToolResult(
             "partial",
             f"{state.failed} failed: {failure.error[:500]}",
             follow,
@@ -257,7 +257,7 @@ def _told(state: _State, ask: OrchestrateAsk) -> Envelope:
         follow = Next(
             ORCHESTRATE, params, reason, state.strategy, {**params, "executionOverrides": report}
         )
-        said = Said(
+        said = ToolResult(
             "partial",
             f"{step.name} is yours: {step.what}",
             follow,
@@ -273,7 +273,7 @@ def _told(state: _State, ask: OrchestrateAsk) -> Envelope:
     if state.stop == "criteria_unmet":
         lacks = state.steps["verify"]["lacks"]
         summary = f"{state.strategy} is done, and {task.id} does not pass: {'; '.join(lacks)}."
-        said = Said(
+        said = ToolResult(
             "partial",
             summary,
             _proving(state),
@@ -287,7 +287,7 @@ def _told(state: _State, ask: OrchestrateAsk) -> Envelope:
         )
         return envelope(said, ask.output_mode)
     is_done = state.stop != "max_rounds"
-    said = Said(
+    said = ToolResult(
         "success" if is_done else "partial",
         f"{state.strategy}: {state.stop}.",
         _follow(state),
