@@ -27,6 +27,8 @@ from tests.support.upstream import (
     usage_event,
 )
 
+pytestmark = pytest.mark.both_fronts
+
 HEADERS_AT_END = {
     "x-gateway-tokens-in": r"7",
     "x-gateway-tokens-out": r"3",

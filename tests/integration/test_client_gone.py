@@ -28,6 +28,8 @@ from tests.support.upstream import (
     usage_event,
 )
 
+pytestmark = pytest.mark.both_fronts
+
 LEAVE: dict[str, Callable[[RawClient], None]] = {"FIN": RawClient.close, "RST": RawClient.reset}
 LEAVING = pytest.mark.parametrize("leave", LEAVE.values(), ids=LEAVE.keys())
 

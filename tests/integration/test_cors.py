@@ -12,6 +12,8 @@ import pytest
 from tests.support.callback import Callback
 from tests.support.processes import Gateway, expect, start_gateway
 
+pytestmark = pytest.mark.both_fronts
+
 PASSWORD = "the owner's own words"
 APP = "https://app.example"
 ASK = {"model": "demo/echo", "messages": [{"role": "user", "content": "hello"}]}

@@ -13,6 +13,8 @@ from tests.support.processes import Gateway, Lane
 from tests.support.raw import Closed, RawClient, RawResponse, answers_to, request_bytes
 from tests.support.upstream import Upstream
 
+pytestmark = pytest.mark.both_fronts
+
 KIB = 1024
 MIB = 1024 * KIB
 HEADER_TIMEOUT_S = 10.0

@@ -20,6 +20,8 @@ from tests.support.upstream import (
     stream,
 )
 
+pytestmark = pytest.mark.both_fronts
+
 MIB = 1024 * 1024
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 

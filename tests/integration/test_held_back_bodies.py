@@ -6,8 +6,12 @@ import json
 import socket
 import time
 
+import pytest
+
 from tests.support.chat import CHAT
 from tests.support.processes import Gateway, Lane
+
+pytestmark = pytest.mark.both_fronts
 
 WINDOW_S = 6
 

@@ -11,6 +11,8 @@ import pytest
 from tests.support.process import Process
 from tests.support.processes import Gateway
 
+pytestmark = pytest.mark.both_fronts
+
 MIB = 1024 * 1024
 PIECE = bytes(range(256)) * 1024
 

@@ -22,6 +22,8 @@ from tests.support.upstream import (
     head,
 )
 
+pytestmark = pytest.mark.both_fronts
+
 MIB = 1024 * 1024
 TOTAL_BYTES = 50 * MIB
 EVENT = delta("x" * 65_000)

@@ -14,6 +14,8 @@ from tests.support.polling import eventually
 from tests.support.processes import Gateway
 from tests.support.standin import start_standin
 
+pytestmark = pytest.mark.both_fronts
+
 PREFIX = "sockets"
 
 

@@ -17,6 +17,8 @@ from tests.support.processes import Gateway, Lane
 from tests.support.prometheus import read_metrics
 from tests.support.upstream import SSE_HEAD, STALL, Gate, chunk, completion, delta, reply
 
+pytestmark = pytest.mark.both_fronts
+
 TEXT, PING, CLOSE = 0x1, 0x9, 0x8
 FIN = 0x80
 
