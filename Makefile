@@ -39,8 +39,8 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
 SIDE_BY_SIDE := PYTHONHASHSEED=0 $(BIN)/pytest -n 2 --dist worksteal
 ALONE := $(BIN)/pytest --last-failed --last-failed-no-failures none
 QUICK_FOLDERS := tests/unit tests/contract tests/integration
-# What always runs over the engine's own door too; `make test-native` runs all of it there.
-NATIVE_ALWAYS := $(addprefix tests/integration/test_,$(addsuffix .py,chat framing client_gone socket))
+# What a front does itself is tested over the native one too; `make test-native` runs everything there.
+NATIVE_ALWAYS := -m "both_fronts and not slow" tests/integration
 
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
@@ -70,7 +70,7 @@ test: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## 
 	$(SIDE_BY_SIDE) --front native $(NATIVE_ALWAYS) || $(ALONE) --front native $(NATIVE_ALWAYS)
 
 .PHONY: test-native
-test-native: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run the contract and integration tests over the engine's own door.
+test-native: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run the contract and integration tests over the native front.
 	$(SIDE_BY_SIDE) --front native tests/contract tests/integration || $(ALONE) --front native tests/contract tests/integration
 
 .PHONY: test-slow
@@ -82,7 +82,7 @@ test-fuzz: $(VENV)/.stamp-test $(VENV)/.stamp-core-$(PROFILE) ## Look for inputs
 	FAIRLEAD_FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/pytest -n 4 --dist load tests/fuzz
 
 .PHONY: test-all
-test-all: test test-native test-fuzz test-slow ## Run every test, over both doors.
+test-all: test test-native test-fuzz test-slow ## Run every test, over both fronts.
 
 .PHONY: check
 check: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE) ## Hold the code to its style: linters, types, arrows between rooms, fresh documents.
