@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
@@ -15,7 +14,8 @@ from typing import Any, Self
 import httpx
 import pytest
 
-from tests.support.processes import Gateway, expect, start_gateway
+from tests.support.owner import OWNER_PASSWORD
+from tests.support.processes import Gateway, expect
 
 sync_api = pytest.importorskip(
     "playwright.sync_api", reason="playwright is not installed: pip install 'fairlead[browser]'"
@@ -25,36 +25,14 @@ pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="there is no chromium: apt-get install chromium"
 )
 
-PASSWORD = "correct horse battery staple"
 INERT = "<img src=x onerror=alert(1)>"
 WIDE = {"width": 1280, "height": 760}
 PHONE = {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    with start_gateway(tmp_path_factory.mktemp("pages"), INITIAL_PASSWORD=PASSWORD) as gateway:
-        yield gateway
-
-
-@pytest.fixture(scope="module")
-def owner(gateway: Gateway) -> httpx.Client:
-    """The API by the owner's session."""
-    client = gateway.client()
-    expect(client.post("/api/auth/login", json={"password": PASSWORD}), 200)
-    client.headers.update({"origin": gateway.url})
-    return client
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        # In a container there is no other user than root, whom Chromium's sandbox refuses.
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, chromium_sandbox=os.geteuid() != 0
-        )
-        yield browser
-        browser.close()
+def gateway(owned_gateway: Gateway) -> Gateway:
+    return owned_gateway
 
 
 class Tab:
@@ -216,7 +194,7 @@ def test_without_scripts_everything_can_still_be_done(
         page = tab.page
         page.goto("/board")
         assert "/login" in page.url
-        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_label("Password").fill(OWNER_PASSWORD)
         page.get_by_role("button", name="Sign in").click()
         assert page.url == f"{gateway.url}/board"
         page.get_by_label("Name").fill("Plain")
@@ -275,7 +253,7 @@ def seed(owner: httpx.Client, gateway: Gateway) -> str:
         ("safety", "#cf222e"),
     ):
         expect(owner.post(f"{path}/tags", json={"name": name, "color": color}), 201)
-    user = {"email": "mara@example.org", "name": "Mara", "currentPassword": PASSWORD}
+    user = {"email": "mara@example.org", "name": "Mara", "currentPassword": OWNER_PASSWORD}
     mara = expect(owner.post("/api/users", json=user), 201)["id"]
     expect(owner.post(f"{path}/members", json={"userId": mara}), 201)
     me = expect(owner.get("/api/auth/me"), 200)["id"]

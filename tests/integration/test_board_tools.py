@@ -21,16 +21,13 @@ PASSWORD = "correct horse battery staple"
 
 
 @pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory):
-    with start_gateway(tmp_path_factory.mktemp("board"), INITIAL_PASSWORD=PASSWORD) as gateway:
-        yield gateway
+def gateway(owned_gateway: Gateway) -> Gateway:
+    return owned_gateway
 
 
 @pytest.fixture(scope="module")
-def cookie(gateway: Gateway) -> str:
-    client = gateway.client()
-    expect(client.post("/api/auth/login", json={"password": PASSWORD}), 200)
-    return client.cookies["auth_token"]
+def cookie(owner: httpx.Client) -> str:
+    return owner.cookies["auth_token"]
 
 
 @pytest.fixture(scope="module")

@@ -75,17 +75,6 @@ def tool(gateway: Gateway, callback: Callback) -> ToolClient:
     )
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        # In a container there is no other user than root, whom Chromium's sandbox refuses.
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, chromium_sandbox=os.geteuid() != 0
-        )
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
 def visit(browser: Any, gateway: Gateway) -> Iterator[Callable[..., Any]]:
     """Opens a page in a browser without cookies. Whatever it complains of but refused sign-ins fails the test."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.chromium import needs_chromium
+from tests.support.gateway_pool import GatewayPool
 from tests.support.process import command_line, descendants_of
 from tests.support.processes import Gateway, expect
-from tests.support.site import BRISK, Site
+from tests.support.site import BRISK, READS_LOOPBACK, Site
 
 PASSWORD = "a canary of a first password"
 SECRET_KEY = base64.b64encode(b"a canary of a key, thirty-two by").decode()
@@ -47,17 +48,17 @@ def environment_of(pid: int) -> dict[str, str]:
     return dict(line.partition("=")[::2] for line in text.split("\0") if "=" in line)
 
 
-@pytest.fixture
-def gateway(gateways: Callable[..., Gateway]) -> Gateway:
-    running = gateways(
-        FAIRLEAD_ALLOW_PRIVATE_FETCH="127.0.0.0/8",
+@pytest.fixture(scope="module")
+def gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
+    with gateway_pool.lease(
+        settings=BRISK,
+        **READS_LOOPBACK,
         FAIRLEAD_SECRET_KEY=SECRET_KEY,
         INITIAL_PASSWORD=PASSWORD,
         AWS_SECRET_ACCESS_KEY=CLOUD,
         ISSUER__ADMIN_TOKEN=ISSUER,
-    )
-    expect(running.admin.patch("/api/settings", json=BRISK), 200)
-    return running
+    ) as running:
+        yield running
 
 
 def test_the_planes_are_told_only_what_is_theirs(gateway: Gateway) -> None:

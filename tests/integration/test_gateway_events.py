@@ -14,7 +14,7 @@ from tests.support.chat import CHAT
 from tests.support.inference import EXAMPLES
 from tests.support.listener import Listener
 from tests.support.polling import eventually
-from tests.support.processes import Gateway, Lane, expect, start_gateway
+from tests.support.processes import Gateway, Lane, expect
 from tests.support.upstream import (
     CLOSE,
     DONE,
@@ -80,25 +80,16 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
-    folder = tmp_path_factory.mktemp("told")
-    open_here = {"FAIRLEAD_ALLOW_PRIVATE_FETCH": "127.0.0.0/8"}
-    with (
-        Listener(folder) as listener,
-        start_gateway(folder, **open_here) as gateway,
-    ):
-        yield Told(gateway, listener)
-        gateway.assert_keeps_secrets()
+def told(loopback_gateway: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+    with Listener(tmp_path_factory.mktemp("told")) as listener:
+        told = Told(loopback_gateway, listener)
+        yield told
+        expect(loopback_gateway.admin.delete(f"/api/webhooks/{told.webhook_id}"), 200)
 
 
-@pytest.fixture
-def gateway(told: Told) -> Gateway:
-    return told.gateway
-
-
-@pytest.fixture
-def lane(gateway: Gateway, upstream: Upstream) -> Lane:
-    return gateway.add_lane(upstream)
+@pytest.fixture(scope="module")
+def gateway(loopback_gateway: Gateway) -> Gateway:
+    return loopback_gateway
 
 
 def request_id(answer: httpx.Response) -> str:

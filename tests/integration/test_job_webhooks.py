@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import secrets
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
@@ -24,25 +25,25 @@ from tests.support.management import hold_keys, run_management
 from tests.support.polling import eventually
 from tests.support.process import free_port
 from tests.support.processes import Gateway, expect
-from tests.support.standin import start_standin
-
-OPEN = {"FAIRLEAD_ALLOW_PRIVATE_FETCH": "127.0.0.0/8"}
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+@pytest.fixture(scope="module")
+def gateway(loopback_gateway: Gateway) -> Gateway:
+    return loopback_gateway
 
 
-@pytest.fixture
-def listener(tmp_path: Path) -> Iterator[Listener]:
-    with Listener(tmp_path) as running:
-        yield running
+@pytest.fixture(scope="module")
+def model(gateway: Gateway, standin_url: str) -> str:
+    """A model of the stand-in."""
+    assert gateway.key  # made before anything dies
+    node = gateway.add_node(f"jobs{secrets.token_hex(4)}", f"{standin_url}/v1")
+    gateway.add_connection(node["id"], "sk-standin-canary")
+    return f"{node['prefix']}/standin"
 
 
-def start_batch(gateway: Gateway, *listeners: str) -> str:
+def start_batch(gateway: Gateway, model: str, *listeners: str) -> str:
     """The id of a batch of one line that has listeners of its own."""
-    body = {"model": "jobs/standin", "messages": [{"role": "user", "content": "hello"}]}
+    body = {"model": model, "messages": [{"role": "user", "content": "hello"}]}
     line = {"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": body}
     form = {"file": ("in.jsonl", json.dumps(line).encode() + b"\n")}
     file = expect(gateway.caller.post("/v1/files", files=form, data={"purpose": "batch"}), 200)
@@ -57,21 +58,16 @@ def start_batch(gateway: Gateway, *listeners: str) -> str:
 
 
 def test_kill_while_a_batchs_end_is_told_repeats_it_under_the_same_id(
-    gateways: Callable[..., Gateway], listener: Listener, tmp_path: Path
+    gateway: Gateway, model: str, listener: Listener, tmp_path: Path
 ) -> None:
-    gateway = gateways(**OPEN)
-    assert gateway.key
-    with start_standin() as url:
-        node = gateway.add_node("jobs", f"{url}/v1")
-        gateway.add_connection(node["id"], "sk-standin-canary")
-        listener.answer("stall")
-        batch_id = start_batch(gateway, f"{listener.url}/switch")
-        eventually(listener.received, "the first try", within_s=30)
-        gateway.control_worker.kill()
-        listener.answer("204")
-        eventually(gateway.manages, "control is back", within_s=20, every_s=0.1)
-        gateway.remember_processes()
-        eventually(lambda: listener.count() >= 2, "it is told again", within_s=30, every_s=0.1)
+    listener.answer("stall")
+    batch_id = start_batch(gateway, model, f"{listener.url}/switch")
+    eventually(listener.received, "the first try", within_s=30)
+    gateway.control_worker.kill()
+    listener.answer("204")
+    eventually(gateway.manages, "control is back", within_s=20, every_s=0.1)
+    gateway.remember_processes()
+    eventually(lambda: listener.count() >= 2, "it is told again", within_s=30, every_s=0.1)
     first, *_, last = listener.received()
     assert (first.message_id, first.body) == (last.message_id, last.body)
     assert last.event["data"]["id"] == batch_id
@@ -214,25 +210,20 @@ async def test_a_batch_that_ran_out_of_time_tells_it_with_a_token(
 
 
 def test_kill_while_an_interaction_is_worked_on_tells_that_it_failed(
-    gateways: Callable[..., Gateway], listener: Listener
+    gateway: Gateway, model: str, listener: Listener
 ) -> None:
-    gateway = gateways(**OPEN)
-    assert gateway.key
-    with start_standin() as url:
-        node = gateway.add_node("jobs", f"{url}/v1")
-        gateway.add_connection(node["id"], "sk-standin-canary")
-        ask = {
-            "model": "jobs/standin@latency_ms=30000",
-            "input": "x",
-            "background": True,
-            "webhook_config": {"uris": [f"{listener.url}/ok"]},
-        }
-        made = expect(gateway.caller.post("/v1beta/interactions", json=ask), 200)
-        gateway.control_worker.kill()
-        eventually(gateway.manages, "control is back", within_s=20, every_s=0.1)
-        gateway.remember_processes()
-        (told,) = eventually(listener.received, "it is told", within_s=30, every_s=0.1)
-        found = expect(gateway.caller.get(f"/v1beta/interactions/{made['id']}"), 200)
+    ask = {
+        "model": f"{model}@latency_ms=30000",
+        "input": "x",
+        "background": True,
+        "webhook_config": {"uris": [f"{listener.url}/ok"]},
+    }
+    made = expect(gateway.caller.post("/v1beta/interactions", json=ask), 200)
+    gateway.control_worker.kill()
+    eventually(gateway.manages, "control is back", within_s=20, every_s=0.1)
+    gateway.remember_processes()
+    (told,) = eventually(listener.received, "it is told", within_s=30, every_s=0.1)
+    found = expect(gateway.caller.get(f"/v1beta/interactions/{made['id']}"), 200)
     assert told.event["type"] == "interaction.failed"
     assert told.event["data"]["id"] == made["id"]
     assert "restarted" in told.event["data"]["error_message"]
@@ -241,26 +232,26 @@ def test_kill_while_an_interaction_is_worked_on_tells_that_it_failed(
 
 
 def test_kill_while_a_video_is_made_follows_it_further(
-    gateways: Callable[..., Gateway], listener: Listener
+    gateway: Gateway, standin_url: str, listener: Listener
 ) -> None:
     """Control is killed between the provider's word that it has begun and its word that it is done."""
-    gateway = gateways(**OPEN)
     assert gateway.key
-    with start_standin() as url:
-        node = gateway.add_node("films", f"{url}/v1beta", dialect="gemini")
-        gateway.add_connection(node["id"], "sk-standin-canary")
-        body = {
-            "instances": [{"prompt": "a cat"}],
-            "webhookConfig": {"uris": [f"{listener.url}/ok"]},
-        }
-        path = "/v1beta/models/films/standin@first_ms=3000:predictLongRunning"
-        begun = expect(gateway.caller.post(path, json=body), 200)
-        gateway.control_worker.kill()
-        eventually(gateway.manages, "control is back", within_s=20, every_s=0.1)
-        gateway.remember_processes()
-        (told,) = eventually(listener.received, "it is told", within_s=30, every_s=0.1)
-        done = expect(gateway.caller.get(f"/v1beta/{begun['name']}"), 200)
-        assert b"ftypmp42" in gateway.caller.get(told.event["data"]["video_uri"]).content
+    node = gateway.add_node(
+        f"films{secrets.token_hex(4)}", f"{standin_url}/v1beta", dialect="gemini"
+    )
+    gateway.add_connection(node["id"], "sk-standin-canary")
+    body = {
+        "instances": [{"prompt": "a cat"}],
+        "webhookConfig": {"uris": [f"{listener.url}/ok"]},
+    }
+    path = f"/v1beta/models/{node['prefix']}/standin@first_ms=3000:predictLongRunning"
+    begun = expect(gateway.caller.post(path, json=body), 200)
+    gateway.control_worker.kill()
+    eventually(gateway.manages, "control is back", within_s=20, every_s=0.1)
+    gateway.remember_processes()
+    (told,) = eventually(listener.received, "it is told", within_s=30, every_s=0.1)
+    done = expect(gateway.caller.get(f"/v1beta/{begun['name']}"), 200)
+    assert b"ftypmp42" in gateway.caller.get(told.event["data"]["video_uri"]).content
     assert done["done"] is True
     assert begun["name"].endswith(told.event["data"]["id"])
     gateway.assert_keeps_secrets()

@@ -13,7 +13,16 @@ from tests.support.chat import CHAT
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, Lane
 from tests.support.prometheus import Family, read_metrics
-from tests.support.upstream import DONE, completion, delta, finish, reply, stream, usage_event
+from tests.support.upstream import (
+    DONE,
+    Upstream,
+    completion,
+    delta,
+    finish,
+    reply,
+    stream,
+    usage_event,
+)
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 
@@ -118,12 +127,13 @@ def test_counters_outlive_the_worker_that_counted(
 
 
 def test_a_new_control_process_is_told_all_that_was_counted(
-    gateways: Callable[..., Gateway], upstream: object
+    loopback_gateway: Gateway, upstream: Upstream
 ) -> None:
     """A poll tells what has changed since the last; a control that has heard nothing is told everything."""
-    gateway = gateways()
-    lane = gateway.add_lane(upstream)  # type: ignore[arg-type]
+    gateway = loopback_gateway
+    lane = gateway.add_lane(upstream)
     before = scrape(gateway)
+    so_far = before["fairlead_requests_total"].value(outcome="completed")
     for _ in range(3):
         assert gateway.caller.post(CHAT, json=lane.body()).status_code == 200
     grown(gateway, before, "fairlead_requests_total", 3, outcome="completed")
@@ -134,7 +144,7 @@ def test_a_new_control_process_is_told_all_that_was_counted(
             found = scrape(gateway)
         except (AssertionError, httpx.HTTPError):
             return False
-        return found["fairlead_requests_total"].value(outcome="completed") == 3
+        return found["fairlead_requests_total"].value(outcome="completed") == so_far + 3
 
     eventually(counted, "what rests is told again", within_s=20, every_s=0.2)
     before = scrape(gateway)

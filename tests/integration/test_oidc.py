@@ -394,11 +394,11 @@ def test_a_provider_that_is_down_is_503_and_one_alone_leaves_no_password(
     assert sign_in(browser) == "/login"
 
 
-def test_without_a_provider_there_is_no_single_sign_on(gateways: Callable[..., Gateway]) -> None:
-    gateway = gateways(INITIAL_PASSWORD=PASSWORD)
-    expect(gateway.client().get(LOGIN), 404)
-    expect(gateway.client().get("/api/auth/oidc/callback"), 404)
-    assert "SSO" not in gateway.client().get("/login").text
+def test_without_a_provider_there_is_no_single_sign_on(owned_gateway: Gateway) -> None:
+    anybody = owned_gateway.client()
+    expect(anybody.get(LOGIN), 404)
+    expect(anybody.get("/api/auth/oidc/callback"), 404)
+    assert "SSO" not in anybody.get("/login").text
 
 
 def test_keys_that_changed_are_asked_for_again(

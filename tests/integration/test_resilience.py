@@ -5,7 +5,7 @@ operator's word does. S7, S16 and S17 of the catalogue of faults.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -55,20 +55,35 @@ def becomes(gateway: Gateway, connection_id: str, state: str) -> dict[str, Any]:
 
 @pytest.fixture
 def own(gateways: Callable[..., Gateway]) -> Gateway:
-    """A gateway whose thresholds and workers the test may do as it likes with."""
+    """A gateway with whose workers the test may do as it likes."""
     return gateways()
+
+
+@pytest.fixture
+def change_thresholds(gateway: Gateway) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Changes thresholds for one test, part by part as `PATCH /api/resilience` takes them."""
+    before = expect(gateway.admin.get(PATH), 200)
+    changed: set[str] = set()
+
+    def change(thresholds: dict[str, Any]) -> None:
+        changed.update(thresholds)
+        expect(gateway.admin.patch(PATH, json=thresholds), 200)
+
+    yield change
+    expect(gateway.admin.patch(PATH, json={name: before[name] for name in changed}), 200)
+    after = expect(gateway.admin.get(PATH), 200)
+    assert {name: after[name] for name in changed} == {name: before[name] for name in changed}
 
 
 # --- S17: one finds out for all
 
 
 def test_after_a_rest_that_was_asked_for_one_caller_finds_out_for_all(
-    own: Gateway, upstream: Upstream
+    gateway: Gateway, lane: Lane, upstream: Upstream, change_thresholds: Callable[..., None]
 ) -> None:
     """However many callers there are at the end of a cooldown, they are one request until its answer is there."""
-    gateway, lane = own, own.add_lane(upstream)
     # As long as it takes on a busy machine.
-    expect(gateway.admin.patch(PATH, json={"probeWaitMs": 30_000}), 200)
+    change_thresholds({"probeWaitMs": 30_000})
     upstream.script(limited("1"))
     assert call(gateway, lane.model).status_code == 429
     gate = Gate()
@@ -115,35 +130,35 @@ def test_when_the_one_is_served_the_others_go(
 
 
 def test_a_provider_that_fails_is_left_alone_until_one_finds_out(
-    own: Gateway, upstream: Upstream
+    gateway: Gateway, upstream: Upstream, change_thresholds: Callable[..., None]
 ) -> None:
     """In force at once in the worker: the change is answered when it is."""
-    lane = own.add_lane(upstream, connections=2)
+    lane = gateway.add_lane(upstream, connections=2)
     change = {"ownMachineBreaker": {"degradedAfter": 1, "openAfter": 2, "resetMs": 1500}}
-    expect(own.admin.patch(PATH, json=change), 200)
+    change_thresholds(change)
     upstream.script(FAILED, FAILED, OK)
-    assert call(own, lane.model).status_code == 502
-    refused = call(own, lane.model)
+    assert call(gateway, lane.model).status_code == 502
+    refused = call(gateway, lane.model)
     assert refused.status_code == 503
     assert refused.json()["error"]["code"] == "no_route"
     assert 1 <= int(refused.headers["retry-after"]) <= 2
     assert len(upstream.requests) == 2, "both connections, and then nobody"
 
     def opened() -> bool:
-        breakers = expect(own.admin.get(PATH), 200)["breakers"]
-        return [(one["provider"], one["state"]) for one in breakers] == [(lane.node["id"], "open")]
+        breakers = expect(gateway.admin.get(PATH), 200)["breakers"]
+        return [one["state"] for one in breakers if one["provider"] == lane.node["id"]] == ["open"]
 
     # Told within two seconds, and by then it may be half open.
-    eventually(lambda: call(own, lane.model).status_code == 200, "it is back", within_s=10)
+    eventually(lambda: call(gateway, lane.model).status_code == 200, "it is back", within_s=10)
     assert len(upstream.requests) == 3
     upstream.script(FAILED)
-    expect(own.admin.patch(PATH, json={"ownMachineBreaker": {"resetMs": 600_000}}), 200)
+    change_thresholds({"ownMachineBreaker": {"resetMs": 600_000}})
     for _ in range(2):
-        call(own, lane.model)
+        call(gateway, lane.model)
     eventually(opened, "the open breaker is shown", within_s=10, every_s=0.1)
-    expect(own.admin.post(f"{PATH}/reset", json={"provider": lane.node["id"]}), 200)
+    expect(gateway.admin.post(f"{PATH}/reset", json={"provider": lane.node["id"]}), 200)
     upstream.script(OK)
-    assert call(own, lane.model).status_code == 200, "forgotten when it is answered"
+    assert call(gateway, lane.model).status_code == 200, "forgotten when it is answered"
 
 
 def test_a_model_that_is_not_there_rests_alone_and_is_told_of(

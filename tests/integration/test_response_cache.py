@@ -510,10 +510,8 @@ def test_the_cache_is_managed_by_people_only(gateway: Gateway) -> None:
 
 
 def test_settings_are_in_force_when_they_are_answered(
-    gateways: Callable[..., Gateway], upstream: Upstream
+    gateway: Gateway, lane: Lane, upstream: Upstream
 ) -> None:
-    gateway = gateways()
-    lane = gateway.add_lane(upstream)
     upstream.script(*(reply(completion(str(each))) for each in range(20)))
     assert stays(lane, lambda: call(lane))
     expect(gateway.admin.patch("/api/settings", json={"semanticCacheEnabled": False}), 200)

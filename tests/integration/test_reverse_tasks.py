@@ -5,33 +5,27 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import httpx
 import jsonschema
 import pytest
 
 from fairlead.tasks.envelope import envelope_schema
 from tests.support.polling import eventually
-from tests.support.processes import Gateway, expect, start_gateway
+from tests.support.processes import Gateway, expect
 
-PASSWORD = "correct horse battery staple"
 VALIDATOR = jsonschema.Draft202012Validator(envelope_schema())
 
 
 @pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory):
-    with start_gateway(tmp_path_factory.mktemp("tasks"), INITIAL_PASSWORD=PASSWORD) as gateway:
-        yield gateway
-        gateway.assert_keeps_secrets()
+def gateway(owned_gateway: Gateway) -> Gateway:
+    return owned_gateway
 
 
 @pytest.fixture(scope="module")
-def token(gateway: Gateway) -> str:
-    client = gateway.client()
-    expect(client.post("/api/auth/login", json={"password": PASSWORD}), 200)
-    cookie = {"cookie": f"auth_token={client.cookies['auth_token']}", "origin": gateway.url}
-    made = expect(gateway.client(headers=cookie).post("/api/me/tokens", json={"name": "a"}), 201)
-    gateway.canaries.append(made["token"])
-    text: str = made["token"]
-    return text
+def token(gateway: Gateway, owner: httpx.Client) -> str:
+    token: str = expect(owner.post("/api/me/tokens", json={"name": "a"}), 201)["token"]
+    gateway.canaries.append(token)
+    return token
 
 
 async def call(gateway: Gateway, token: str, mode: str, *calls: tuple[str, Any]) -> list[Any]:

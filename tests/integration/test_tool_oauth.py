@@ -22,11 +22,6 @@ PASSWORD = "the owner's own words"
 NODE = Path(__file__).parents[1] / "support" / "node"
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     # Behind a proxy that names whom the windows count, so that tests do not share them.

@@ -11,8 +11,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from tests.support.processes import Gateway, Lane, expect, start_gateway
-from tests.support.standin import start_standin
+from tests.support.processes import Gateway, Lane, expect
 from tests.support.upstream import DONE, Script, Upstream, event, head, reply, stream
 
 AUDIO: Final = [head(200, [("Content-Type", "audio/mpeg"), ("Content-Length", "3")]) + b"abc"]
@@ -183,12 +182,13 @@ def test_a_budget_holds_for_pictures(gateway: Gateway, upstream: Upstream, lane:
 
 
 @pytest.fixture(scope="module")
-def searching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway of its own: search providers are for everybody."""
-    with start_gateway(tmp_path_factory.mktemp("priced-search")) as running, start_standin() as url:
-        body = {"name": "own", "kind": "searxng", "baseUrl": url, "perQuery": 0.005}
-        expect(running.admin.post("/api/search-providers", json=body), 201)
-        yield running
+def searching(gateway: Gateway, standin_url: str) -> Iterator[Gateway]:
+    """The shared gateway with a search provider, which is for everybody: it is taken away again."""
+    body = {"name": "own", "kind": "searxng", "baseUrl": standin_url, "perQuery": 0.005}
+    made = expect(gateway.admin.post("/api/search-providers", json=body), 201)
+    yield gateway
+    path = f"/api/search-providers/{made['provider']['id']}"
+    assert gateway.admin.delete(path).status_code == 204
 
 
 def test_a_search_is_recorded_with_what_it_cost(searching: Gateway) -> None:
