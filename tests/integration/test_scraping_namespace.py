@@ -21,12 +21,12 @@ from pathlib import Path
 
 from fairlead.egress import Egress
 from fairlead.scrape.browser.process import Browser
-from fairlead.scrape.browser.reader import Rendering
-from fairlead.scrape.fetch import Fetcher, FetchFailed
-from fairlead.scrape.manners import Manners
-from fairlead.scrape.options import ScrapeOptions
-from fairlead.scrape.proxy import GuardedProxy
-from fairlead.scrape.sitemap import sitemap_urls
+from fairlead.scrape.browser.reader import Renderer
+from fairlead.scrape.fetch.fetcher import Fetcher, FetchFailed
+from fairlead.scrape.fetch.politeness import Politeness
+from fairlead.scrape.requests.page import ScrapeOptions
+from fairlead.scrape.browser.proxy import GuardedProxy
+from fairlead.scrape.map.sitemap import sitemap_urls
 
 # 203.0.113.9 is the site; every other address is forbidden ground.
 SITE = "203.0.113.9"
@@ -110,25 +110,25 @@ async def main():
     first = await outcome(fetcher.fetch("http://moving.test/"))
     await fetcher.close()
     told["rebound"] = [first, await outcome(fetcher.fetch("http://moving.test/"))]
-    manners = Manners(fetcher)
+    politeness = Politeness(fetcher)
     for host in names:
-        rules = await manners.rules(f"http://{host}/")
+        rules = await politeness.rules(f"http://{host}/")
         told[f"robots {host}"] = "refused" if rules.disallows_all else "read"
     class Reading:
         pass
     reading = Reading()
-    reading.fetcher, reading.manners = fetcher, manners
+    reading.fetcher, reading.politeness = fetcher, politeness
     told["sitemaps"] = await sitemap_urls(reading, "http://site.test/", 100)
     if sys.argv[2] == "browser":
         browser = Browser(egress)
-        rendering = Rendering(browser)
+        renderer = Renderer(browser)
         options = ScrapeOptions.model_validate(
             {"actions": [{"type": "wait", "timeout": 1500}], "waitForSelector": "#here"}
         )
-        told["browser"] = await outcome(rendering.fetch("http://site.test/page", options))
+        told["browser"] = await outcome(renderer.fetch("http://site.test/page", options))
         for host in ("10.0.0.5", "169.254.169.254", "[::1]", "private.test"):
             told[f"browser redirect {host}"] = await outcome(
-                rendering.fetch(f"http://site.test/to?http://{host}/", options)
+                renderer.fetch(f"http://site.test/to?http://{host}/", options)
             )
         await browser.close()
     before = list(seen)
@@ -137,7 +137,7 @@ async def main():
     writer.write(b"GET /proof HTTP/1.1\\r\\n\\r\\n")
     await reader.read()
     writer.close()
-    await manners.close()
+    await politeness.close()
     await fetcher.close()
     print(json.dumps({"told": told, "before": before, "seen": seen, "asked": asked}))
 

@@ -15,7 +15,7 @@ import asyncio, json, socket, sys
 
 from fairlead.egress import Egress
 from fairlead.webhooks import attempt as sending
-from fairlead.webhooks.attempt import Parcel, attempt
+from fairlead.webhooks.attempt import OutgoingMessage, attempt
 
 SECRETS = ("whsec_" + "bmV3" * 8,)
 NAMES = {
@@ -48,7 +48,7 @@ async def main():
         listener.bind((host, 80))
         await asyncio.start_server(accept, sock=listener)
     async def send(url, networks=""):
-        answer = await attempt(Parcel("msg_1", b"{}", url, SECRETS), Egress(networks), 0)
+        answer = await attempt(OutgoingMessage("msg_1", b"{}", url, SECRETS), Egress(networks), 0)
         return [url, networks, answer.error, answer.status]
     outcomes = [await send(f"http://{host}/") for host in json.loads(sys.argv[1]) + list(NAMES)]
     before = list(seen)

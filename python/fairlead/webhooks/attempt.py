@@ -59,7 +59,7 @@ class OutgoingMessage:
     signer: Signer | None = None
 
     def __repr__(self) -> str:
-        return f"Parcel({self.message_id})"
+        return f"OutgoingMessage({self.message_id})"
 
 
 @dataclass(frozen=True, slots=True)

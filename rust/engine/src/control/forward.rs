@@ -93,7 +93,11 @@ async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
             answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, &shared.drain.error());
             exchange.abort();
         }
-        result = relay(shared, &exchange, forward, contents, head_deadline, &admission, is_head) => if let Err(fault) = result {
+        answered = async {
+            let response = send_on(shared, forward, contents, head_deadline).await?;
+            relay(shared, &exchange, response, &admission, is_head).await;
+            Ok::<(), Error>(())
+        } => if let Err(fault) = answered {
             shared.metrics.answered(admission.route.endpoint, fault.kind.status());
             refuse(&fault);
         },
@@ -160,13 +164,10 @@ fn the_file(stored: &Stored, headers: &mut HeaderMap) -> Result<Chunk, Error> {
 async fn relay(
     shared: &Shared,
     exchange: &Exchange,
-    forward: Forward,
-    contents: Sliced,
-    head_deadline: Duration,
+    response: Response<Incoming>,
     admission: &Admission,
     is_head: bool,
-) -> Result<(), Error> {
-    let response = send_on(shared, forward, contents, head_deadline).await?;
+) {
     let (parts, mut body) = response.into_parts();
     shared.metrics.answered(admission.route.endpoint, parts.status.as_u16());
     let mut headers = answer::base_headers(shared, &admission.request_id);
@@ -177,7 +178,6 @@ async fn relay(
     } else {
         exchange.abort();
     }
-    Ok(())
 }
 
 /// Why there is no answer of control.

@@ -107,7 +107,10 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: RoutingHints<'_
         });
     }
     if is_closed && soonest_ms == u64::MAX {
-        let message = format!("No connection of `{prefix}` can be used until its credential is replaced or its account is in order; then test the connection.");
+        let message = format!(
+            "No connection of `{prefix}` can be used, because the provider refuses the account or its credential. \
+             An operator must replace the credential, or put the account in order and test the connection."
+        );
         return Err(Error::gateway(Kind::NoRoute, message));
     }
     if is_broken {
