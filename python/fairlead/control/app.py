@@ -19,6 +19,7 @@ from fastapi.responses import JSONResponse
 
 from fairlead import __version__
 from fairlead.control.answers import install_handlers
+from fairlead.control.audit import AuditTrail
 from fairlead.control.background import Background
 from fairlead.control.commands import Commands
 from fairlead.control.gate import Gate
@@ -73,6 +74,7 @@ def build(config: ControlConfig) -> FastAPI:
     workers = Workers()
     app.router.lifespan_context = partial(_lifespan, config, workers, loader)
     app.add_middleware(LoadOnDemand, loader=loader)
+    app.add_middleware(AuditTrail)
     app.add_middleware(Gate, link_token=config.link_token.get_secret_value(), workers=workers)
     return app
 

@@ -48,6 +48,7 @@ ROUTERS: Final = (
     _entry("gateway.combos.alias_router", "/api/models/alias"),
     _entry("gateway.settings.router", "/api/settings"),
     _entry("gateway.settings.document_router", "/api/settings"),
+    _entry("gateway.audit.router", "/api/audit"),
     _entry("gateway.backups.router", "/api/db-backups"),
     _entry("gateway.resilience.router", "/api/resilience"),
     _entry("gateway.cache.router", "/api/cache"),

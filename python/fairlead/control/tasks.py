@@ -39,6 +39,7 @@ _SCRAPING: Final = (
 TASKS: Final = (
     TaskEntry("session-sweep", "fairlead.identity.tasks"),
     TaskEntry("oauth-sweep", "fairlead.identity.tasks"),
+    TaskEntry("audit.retention", "fairlead.gateway.audit.retention"),
     TaskEntry("usage.ingest", "fairlead.usage.tasks"),
     TaskEntry("usage.retention", "fairlead.usage.tasks"),
     TaskEntry("usage.merging", "fairlead.usage.tasks"),

@@ -66,6 +66,12 @@ class OperatorSettings(BaseModel):
         le=90,
         description="Days after which finished webhook deliveries are deleted.",
     )
+    audit_retention_days: StrictInt = Field(
+        400,
+        ge=1,
+        le=3650,
+        description="Days after which entries of the audit log are deleted.",
+    )
     require_login: StrictBool = Field(
         True,
         description="Whether management asks for a credential. Security: needs `currentPassword`.",

@@ -14,7 +14,6 @@ receiver's means to tell a repetition.
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -24,6 +23,7 @@ import orjson
 from fairlead.events import CATALOGUE, EVERY, Surface
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.store.file import Connection
+from fairlead.store.ordered_id import ordered_id
 
 DELIVERY_WINDOW_MS: Final = 24 * 3_600_000
 BODY_MAX_BYTES: Final = 256 * 1024
@@ -96,11 +96,6 @@ def has_listener(con: Connection, *names: str, surface: Surface = "gateway") -> 
     return any(
         set(names) & set(wanted) or EVERY in wanted for _, wanted in _listeners(con, surface, None)
     )
-
-
-def ordered_id(at_ms: int) -> str:
-    """A unique id; ids of later moments are greater, so that the newest rows lie together."""
-    return f"{at_ms:012x}{secrets.token_hex(10)}"
 
 
 def _listeners(con: Connection, surface: Surface, owner: str | None) -> list[tuple[str, list[str]]]:

@@ -22,7 +22,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from fairlead.store.audit_log import AuditRecord, current_record, insert_entry
 from fairlead.store.database import WRITE_DEADLINE_S, Database, Work
+from fairlead.store.file import Connection
 from fairlead.store.sealer import Sealer
 
 T = TypeVar("T")
@@ -54,9 +56,18 @@ class State:
     async def record(self, work: Work[T], *, deadline_s: float = WRITE_DEADLINE_S) -> T:
         """Runs `work` in the writer and returns its result once it is stored: for what the relay
         does not need to know.
+
+        The first write of an audited request stores its entry of the audit log too.
         """
+        record = current_record.get()
+        is_first = record is not None and not record.is_stored
         try:
-            result = await self.database.write(work, deadline_s=deadline_s)
+            result = await self.database.write(
+                _with_entry(work, record) if record is not None and is_first else work,
+                deadline_s=deadline_s,
+            )
+            if record is not None:
+                record.is_stored = True
         finally:
             # Also when it failed: past its deadline it may have happened.
             self.changes += 1
@@ -77,3 +88,12 @@ class State:
     async def read(self, work: Work[T]) -> T:
         """Runs `work` on a reader: one consistent moment, nothing it does is kept."""
         return await self.database.read(work)
+
+
+def _with_entry(work: Work[T], record: AuditRecord) -> Work[T]:
+    def change_and_record(con: Connection) -> T:
+        result = work(con)
+        insert_entry(con, record)
+        return result
+
+    return change_and_record

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead.store.file import Connection
-from fairlead.store.outbox import DELIVERY_WINDOW_MS, PENDING_MAX, ordered_id
+from fairlead.store.ordered_id import ordered_id
+from fairlead.store.outbox import DELIVERY_WINDOW_MS, PENDING_MAX
 from fairlead.webhooks.attempt import Answer
 
 REDELIVERED_AT_MOST: Final = 10_000

@@ -12,7 +12,7 @@ import orjson
 from fairlead.errors import Overloaded
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.store.file import Connection
-from fairlead.store.outbox import ordered_id
+from fairlead.store.ordered_id import ordered_id
 from fairlead.store.services import Services
 from fairlead.store.webhook_endpoints import Endpoint, live_secrets
 from fairlead.webhooks.attempt import Answer, OutgoingMessage, attempt

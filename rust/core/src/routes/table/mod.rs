@@ -1,11 +1,12 @@
 //! The table, one file for each part of the gateway.
 //!
-//! `inference`, `dialects` and `surfaces` (calls to models), `gateway`, `resilience`, `health`, `usage`, `cache` and `backups` (management),
+//! `inference`, `dialects` and `surfaces` (calls to models), `gateway`, `resilience`, `health`, `usage`, `cache`, `backups` and `audit` (management),
 //! `identity`, `oauth` and `service` (who is calling), `agents`, `tasks`, `board`, `jobs`, `scraping` and `webhooks`.
 
 use super::Route;
 
 mod agents;
+mod audit;
 mod backups;
 mod board;
 mod cache;
@@ -41,6 +42,7 @@ pub(super) static PARTS: &[&[Route]] = &[
     tasks::ROUTES,
     oauth::ROUTES,
     backups::ROUTES,
+    audit::ROUTES,
     agents::ROUTES,
     usage::ROUTES,
     resilience::ROUTES,
