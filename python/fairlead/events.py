@@ -174,6 +174,16 @@ CATALOGUE: Final[Mapping[Surface, Mapping[str, EventType]]] = {
             "Settings were changed.",
             {"settingsRevision": "the new revision", "changed": _CHANGED},
         ),
+        EventType(
+            "backup.created",
+            "A scheduled backup of the state was made.",
+            {"id": "the backup's id", "sizeBytes": "of its file"},
+        ),
+        EventType(
+            "backup.failed",
+            "A scheduled backup could not be made; it is tried again.",
+            {"errorKind": "kind of the error"},
+        ),
         EventType("request.completed", "A model call was answered in full.", _REQUEST),
         EventType("request.failed", "A model call came to anything else.", _REQUEST),
         EventType(

@@ -34,6 +34,8 @@ COUNTED = {
 }
 # What belongs to this file and not to its content.
 _STAYS = frozenset({"schema_version"})
+# Rows that a restore adds to and never takes away: nobody erases their traces by putting a backup back.
+_GROWS = frozenset({"audit_log"})
 _COPY = "fairlead_copy"
 
 
@@ -69,10 +71,13 @@ def replace_by(con: Connection, source: Path, sealer: Sealer) -> None:
             ) from None
     version = read_meta(con, "snapshot_version")
     for table in _tables(con):
-        con.execute(f"DELETE FROM main.{_name(table)}")
-        con.execute(
-            f"INSERT INTO main.{_name(table)} BY NAME SELECT * FROM {_COPY}.main.{_name(table)}"
-        )
+        target, source_table = f"main.{_name(table)}", f"{_COPY}.main.{_name(table)}"
+        rows = f"SELECT * FROM {source_table}"
+        if table in _GROWS:
+            rows += f" WHERE id NOT IN (SELECT id FROM {target})"
+        else:
+            con.execute(f"DELETE FROM {target}")
+        con.execute(f"INSERT INTO {target} BY NAME {rows}")
     if version is not None:
         # Relays have seen it: it never goes back.
         con.execute("DELETE FROM meta WHERE name = 'snapshot_version'")

@@ -66,6 +66,21 @@ class OperatorSettings(BaseModel):
         le=90,
         description="Days after which finished webhook deliveries are deleted.",
     )
+    backup_every_hours: StrictInt = Field(
+        24,
+        ge=0,
+        le=720,
+        description="Hours from one scheduled backup of the state to the next; 0 makes none.",
+    )
+    backup_keep_count: StrictInt = Field(
+        20, ge=1, le=1000, description="Backups that are kept: the newest."
+    )
+    backup_keep_days: StrictInt = Field(
+        0,
+        ge=0,
+        le=3650,
+        description="Days after which backups are deleted, but for the newest; 0 keeps them at any age.",
+    )
     audit_retention_days: StrictInt = Field(
         400,
         ge=1,

@@ -11,15 +11,25 @@ import re
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal, cast, get_args
 
 from fairlead.moment import moment_of, now_ms
 
-Reason = Literal["manual", "pre-restore"]
+Reason = Literal["manual", "scheduled", "pre-restore"]
 
-KEPT_MAX = 20
+DAY_MS: Final = 86_400_000
 
-_NAME = re.compile(r"state-([0-9]{13})-([0-9a-f]{6})-(manual|pre-restore)\.duckdb")
+_NAME = re.compile(rf"state-([0-9]{{13}})-([0-9a-f]{{6}})-({'|'.join(get_args(Reason))})\.duckdb")
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Which copies stay: the newest `count`, and of these the ones that are at most `days` old (0 is
+    any age). The newest of all stays whatever its age.
+    """
+
+    count: int
+    days: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +55,7 @@ class Folder:
         return self._path / f"{secrets.token_hex(8)}.part"
 
     def keep(self, part: Path, reason: Reason) -> Backup:
-        """Gives a written copy its final name and deletes the oldest beyond the limit."""
+        """Gives a written copy its final name."""
         with part.open("rb") as file:
             os.fsync(file.fileno())
         at_ms = now_ms()
@@ -56,10 +66,20 @@ class Folder:
             os.fsync(handle)
         finally:
             os.close(handle)
+        return self.list()[0]
+
+    def prune(self, retention: Retention, at_ms: int) -> list[Backup]:
+        """Deletes the copies that do not stay at this moment (UTC milliseconds); returns them."""
         kept = self.list()
-        for old in kept[KEPT_MAX:]:
-            old.path.unlink(missing_ok=True)
-        return kept[0]
+        oldest_ms = at_ms - retention.days * DAY_MS if retention.days else 0
+        old = [
+            backup
+            for place, backup in enumerate(kept)
+            if place >= retention.count or (place > 0 and backup.created_at_ms < oldest_ms)
+        ]
+        for backup in old:
+            backup.path.unlink(missing_ok=True)
+        return old
 
     def list(self) -> list[Backup]:
         """The finished copies, newest first."""
@@ -68,8 +88,7 @@ class Folder:
             name = _NAME.fullmatch(path.name)
             if name is not None:
                 size = path.stat().st_size
-                reason: Reason = "manual" if name[3] == "manual" else "pre-restore"
-                found.append(Backup(path.stem, path, int(name[1]), size, reason))
+                found.append(Backup(path.stem, path, int(name[1]), size, cast("Reason", name[3])))
         return sorted(found, key=lambda backup: backup.id, reverse=True)
 
     def find(self, backup_id: str) -> Backup | None:

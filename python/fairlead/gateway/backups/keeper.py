@@ -16,9 +16,11 @@ import structlog
 
 from fairlead.bare_environment import bare_environment
 from fairlead.errors import InvalidRequest, StorageUnavailable
-from fairlead.gateway.backups.folder import Backup, Folder, Reason
+from fairlead.gateway.backups.folder import Backup, Folder, Reason, Retention
+from fairlead.moment import now_ms
 from fairlead.store.backup import copy_to, let_go, replace_by
 from fairlead.store.database import Database
+from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.owner_bytes import check_disk
 from fairlead.store.services import Services
 
@@ -129,9 +131,19 @@ class Keeper:
             log.warning("state restored from a backup", replaced=before.id)
             return before
 
+    async def delete(self, backup: Backup) -> None:
+        """Deletes a backup."""
+        async with self.busy:
+            await asyncio.to_thread(backup.path.unlink, missing_ok=True)
+
     async def _make(self, reason: Reason) -> Backup:
         part = await self._copy(self.services.state.database)
-        return await asyncio.to_thread(self.folder.keep, part, reason)
+        made = await asyncio.to_thread(self.folder.keep, part, reason)
+        settings = await self.services.state.read(read_operator_settings)
+        retention = Retention(settings.backup_keep_count, settings.backup_keep_days)
+        for old in await asyncio.to_thread(self.folder.prune, retention, now_ms()):
+            log.info("old backup deleted", backup=old.id)
+        return made
 
     async def _copy(self, database: Database) -> Path:
         # A copy is hardly larger than the file, which may have free blocks.

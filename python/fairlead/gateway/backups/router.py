@@ -20,7 +20,7 @@ from fairlead.gateway.backups.folder import Backup, Reason, shown_name
 from fairlead.gateway.backups.keeper import Keeper, keeper_of
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.services import Services, ServicesDep
-from fairlead.wire import NamedWire
+from fairlead.wire import NamedWire, Success
 
 router = APIRouter(prefix="/api/db-backups", tags=["backups"])
 
@@ -85,7 +85,9 @@ async def list_all(services: ServicesDep) -> BackupList:
 
 @router.put("", summary="Make a backup")
 async def create(services: ServicesDep) -> CreatedBackup:
-    """A copy of one moment; the newest twenty are kept."""
+    """A copy of one moment. How many stay, and how long, is said by `backupKeepCount` and
+    `backupKeepDays`.
+    """
     backup = await keeper_of(services).make("manual")
     return CreatedBackup.model_construct(**dict(_view(backup)), created=True)
 
@@ -94,9 +96,7 @@ async def create(services: ServicesDep) -> CreatedBackup:
 async def restore(body: Restore, services: ServicesDep, after: BackgroundTasks) -> Restored:
     """All of the state is as it was then: users, sessions and keys too."""
     keeper = keeper_of(services)
-    backup = keeper.folder.find(body.backup_id)
-    if backup is None:
-        raise NotFound("There is no backup with this id.", param="backupId")
+    backup = _found(keeper, body.backup_id, "backupId")
 
     async def put_back(part: Path) -> Restored:
         counts = await keeper.inspect(part)
@@ -108,6 +108,14 @@ async def restore(body: Restore, services: ServicesDep, after: BackgroundTasks) 
     restored = await _with(keeper, await keeper.borrow(backup), put_back)
     _start_anew(services, after)
     return restored
+
+
+@router.delete("/{backup_id}", summary="Delete a backup")
+async def delete(backup_id: str, services: ServicesDep) -> Success:
+    """Deletes one kept copy."""
+    keeper = keeper_of(services)
+    await keeper.delete(_found(keeper, backup_id, "id"))
+    return Success()
 
 
 @router.post("/import", summary="Replace the state by a database file")
@@ -159,6 +167,13 @@ async def export_all(services: ServicesDep) -> FileAnswer:
     keeper = keeper_of(services)
     part = await keeper.archive()
     return _download(keeper, part, shown_name(now_ms(), ".tar.gz"), "application/gzip")
+
+
+def _found(keeper: Keeper, backup_id: str, param: str) -> Backup:
+    backup = keeper.folder.find(backup_id)
+    if backup is None:
+        raise NotFound("There is no backup with this id.", param=param)
+    return backup
 
 
 async def _with(keeper: Keeper, part: Path, work: Callable[[Path], Awaitable[T]]) -> T:

@@ -9,7 +9,6 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from fairlead.gateway.backups import folder as folders
 from fairlead.store.sealer import Sealer
 
 pytestmark = pytest.mark.anyio
@@ -166,8 +165,29 @@ async def test_bodies_and_ids(management, left) -> None:
     assert left == []
 
 
-async def test_the_newest_are_kept(management, monkeypatch) -> None:
-    monkeypatch.setattr(folders, "KEPT_MAX", 2)
+async def test_the_newest_are_kept(management) -> None:
+    await management.ask("PATCH", "/api/settings", {"backupKeepCount": 2})
     made = [(await management.ask("PUT", PATH))["id"] for _ in range(3)]
     listed = (await management.ask("GET", PATH))["backups"]
     assert {each["id"] for each in listed} == set(made[1:])
+
+
+async def test_one_is_deleted(management) -> None:
+    made = [(await management.ask("PUT", PATH))["id"] for _ in range(2)]
+    await management.ask("DELETE", f"{PATH}/{made[0]}")
+    assert [each["id"] for each in (await management.ask("GET", PATH))["backups"]] == [made[1]]
+    _, param = await management.refused("DELETE", f"{PATH}/{made[0]}", expect=404)
+    assert param == "id"
+    await management.refused("DELETE", f"{PATH}/..%2Fstate", expect=404)
+
+
+async def test_a_restore_keeps_the_audit_log(management, left) -> None:
+    made = await management.ask("PUT", PATH)
+    await management.ask("POST", "/api/keys", {"name": "after"}, expect=201)
+    await management.ask("POST", PATH, {"backupId": made["id"]})
+    listed = (await management.ask("GET", "/api/audit"))["entries"]
+    assert [(each["method"], each["route"]) for each in listed] == [
+        ("POST", "/api/db-backups"),
+        ("POST", "/api/keys"),
+        ("PUT", "/api/db-backups"),
+    ]

@@ -7,6 +7,7 @@ pub(super) static ROUTES: &[Route] = &[
     session("GET", "/api/db-backups", NO_BODY, "List backups."),
     session("PUT", "/api/db-backups", RECORD, "Make a backup."),
     session("POST", "/api/db-backups", RECORD, "Put a backup back."),
+    session("DELETE", "/api/db-backups/{id}", NO_BODY, "Delete a backup."),
     session("GET", "/api/db-backups/export", NO_BODY, "The state as a database file."),
     session("POST", "/api/db-backups/import", FILE, "Replace the state by a database file."),
     session("GET", "/api/db-backups/exportAll", NO_BODY, "State and usage as a compressed archive."),
