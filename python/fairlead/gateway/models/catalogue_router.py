@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -34,7 +35,9 @@ class ModelPriceView(Wire):
 
 
 class ModelEntry(Wire):
-    """`id` is the name that a request uses; sizes in tokens; `price` null where it is not known."""
+    """`id` is the name that a request uses; sizes in tokens; `price` null where it is not known.
+    `retiresOn` is the day from which the provider serves it no more, null where it named none.
+    """
 
     id: str
     name: str | None
@@ -42,6 +45,7 @@ class ModelEntry(Wire):
     max_output_tokens: int | None
     capabilities: list[str]
     price: ModelPriceView | None
+    retires_on: date | None
     is_custom: bool
     is_hidden: bool
 
@@ -149,6 +153,7 @@ def _by_type(
                 max_output_tokens=model.get("max_output_tokens"),
                 capabilities=[] if built_in is None else list(built_in.capabilities),
                 price=_price(built_in, model),
+                retires_on=None if built_in is None else built_in.retires_on,
                 is_custom=row is not None and row.is_custom,
                 is_hidden=row is not None and bool(row.settings.get("is_hidden")),
             )

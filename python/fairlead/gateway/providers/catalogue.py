@@ -5,7 +5,9 @@ A file holds `id` (as the file is called), `name`, `dialect`, `base_url`, `auth`
 `source` of its figures, and `models`: `id`, `mode` where it is not chat, `context_length`,
 `max_output_tokens` in tokens, `capabilities`, and `input`, `output`, `cached_input`, `cache_write`
 as integer micro-dollars per million tokens (`per_image`, `per_second`, `per_page`, `per_query`:
-micro-dollars each; `per_million_characters` that are read aloud).
+micro-dollars each; `per_million_characters` that are read aloud). `retires_on` is the day from which
+the provider serves a model no more, where it has named one: it keeps its price, for what was spent,
+and is in lists until then.
 
 `variables` names what an address has in braces, each with its usual value or null where there is
 none; a connection gives them in `providerSpecificData`. `models_url` says where models are listed,
@@ -15,7 +17,8 @@ where that is not `/models` below the base URL; `lists_models: false`, that they
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -44,6 +47,8 @@ Mode = Literal[
     "rerank",
     "moderation",
     "ocr",
+    "video",
+    "realtime",
 ]
 Capability = Literal[
     "audio_input",
@@ -99,6 +104,7 @@ class CatalogueModel(_Entry):
     per_page: UsdMicros | None = None
     per_query: UsdMicros | None = None
     per_million_characters: UsdMicros | None = None
+    retires_on: date | None = None
     capabilities: tuple[Capability, ...] = ()
 
     @property
@@ -131,18 +137,43 @@ class CatalogueProvider(_Entry):
     models: tuple[CatalogueModel, ...]
 
 
-def read_catalogue(folder: Path) -> dict[str, CatalogueProvider]:
-    """The providers of a folder by id; `ValueError` names a file that is not valid."""
-    providers = {}
-    for path in sorted(folder.glob("*.json")):
-        provider = CatalogueProvider.model_validate_json(path.read_bytes())
-        if provider.id != path.stem:
-            raise ValueError(f"{path.name} describes the provider `{provider.id}`")
-        providers[provider.id] = provider
-    return providers
+class Catalogue(Mapping[str, CatalogueProvider]):
+    """The providers of a folder by id. A file is read when its provider is first asked for: an
+    instance uses few of them, and all have thousands of models. `ValueError` names a file that is
+    not valid.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._files = {path.stem: path for path in sorted(folder.glob("*.json"))}
+        self._read: dict[str, CatalogueProvider] = {}
+
+    def __getitem__(self, provider_id: str) -> CatalogueProvider:
+        found = self._read.get(provider_id)
+        if found is None:
+            found = self._read[provider_id] = _read_provider(self._files[provider_id])
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def __contains__(self, provider_id: object) -> bool:
+        return provider_id in self._files
 
 
 @cache
-def catalogue() -> Mapping[str, CatalogueProvider]:
+def catalogue() -> Catalogue:
     """The providers that ship with fairlead, by id."""
-    return read_catalogue(FOLDER)
+    return Catalogue(FOLDER)
+
+
+def _read_provider(path: Path) -> CatalogueProvider:
+    try:
+        provider = CatalogueProvider.model_validate_json(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path.name} is not valid: {error}") from None
+    if provider.id != path.stem:
+        raise ValueError(f"{path.name} describes the provider `{provider.id}`")
+    return provider

@@ -8,6 +8,7 @@ shows that an inference server serves it whose chat templates take reasoning's s
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -87,14 +88,16 @@ def known_models(provider: Provider, connection: Connection) -> list[dict[str, A
 
 
 def catalogue_models(provider: Provider) -> list[dict[str, Any]]:
-    """The models of a built-in provider; none of a node."""
+    """The models of a built-in provider that are not retired; none of a node."""
     if not isinstance(provider, CatalogueProvider):
         return []
+    today = datetime.now(UTC).date()
     return [
         entry.model_dump(
             include={"id", "mode", "context_length", "max_output_tokens"}, exclude_none=True
         )
         for entry in provider.models
+        if entry.retires_on is None or entry.retires_on > today
     ]
 
 

@@ -164,7 +164,9 @@ async def test_the_catalogue_has_all_that_is_built_in(management: Management) ->
     told = {name: price for name, price in model["price"].items() if price is not None}
     assert told == {"input": 2.5, "output": 10, "cachedInput": 1.25}
     (cohere,) = [each for each in whole["providers"] if each["id"] == "cohere"]
-    assert {each["price"]["perQuery"] for each in cohere["models"]["rerank"]} == {0.002}
+    assert {each["price"]["perQuery"] for each in cohere["models"]["rerank"]} == {0.002, 0.0025}
+    codex = next(each for each in openai["models"]["chat"] if each["id"] == "openai/gpt-5-codex")
+    assert (codex["retiresOn"], model["retiresOn"]) == ("2026-07-23", None)
     assert (model["contextLength"], "vision" in model["capabilities"]) == (128_000, True)
     assert openai["models"]["embedding"]
     assert (openai["connected"], len(whole["providers"]) >= 40) == (False, True)
