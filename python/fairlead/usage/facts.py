@@ -127,6 +127,7 @@ def bins_of_page(
     span: Span,
     groups: dict[str, str],
     page: pl.DataFrame,
+    filters: Filters = EVERYTHING,
     *,
     wanted: Sequence[Measure] = ("latency",),
     coarsest: Level = "day",
@@ -138,19 +139,26 @@ def bins_of_page(
     page: histograms, which have many rows, meet numbers only.
     """
     chosen = f"measure IN ({', '.join(repr(measure) for measure in wanted)})"
+    where = _where(filters.conditions)
     names = [column for column in groups if column != "bucket_ms"]
     bucket = groups.get("bucket_ms")
     at_ms = ", o.bucket_ms AS at_ms" if bucket else ""
     if names:
         told = ", ".join(f"{groups[column]} AS {column}" for column in names)
         places = (
-            f"SELECT d.id, o.row{at_ms} FROM (SELECT id, {told} FROM dimensions) d "
+            f"SELECT d.id, o.row{at_ms} FROM (SELECT id, {told} FROM dimensions WHERE TRUE{where}) d "
             f"JOIN wanted_groups o ON {_same('d', names)}"
+        )
+    elif where:
+        places = (
+            f"SELECT d.id, o.row{at_ms} FROM (SELECT id FROM dimensions WHERE TRUE{where}) d, "
+            "wanted_groups o"
         )
     else:
         places = f"SELECT o.row{at_ms} FROM wanted_groups o"
     meets = " AND ".join(
-        (["p.id = h.dimension_id"] if names else []) + ([f"p.at_ms = {bucket}"] if bucket else [])
+        (["p.id = h.dimension_id"] if names or where else [])
+        + ([f"p.at_ms = {bucket}"] if bucket else [])
     )
 
     def select(part: Part, at: int) -> str:
@@ -161,7 +169,7 @@ def bins_of_page(
                 f"{bounded_sum('f.value')} AS total "
                 f"FROM (SELECT {columns}, bin, value FROM (SELECT ts_ms AS bucket_ms, * "
                 f"FROM request_values WHERE ts_ms >= $from_{at} AND ts_ms < $until_{at} "
-                f"AND {chosen})) f JOIN wanted_groups o ON {_same('f', groups)} GROUP BY ALL"
+                f"AND {chosen}{where})) f JOIN wanted_groups o ON {_same('f', groups)} GROUP BY ALL"
             )
         return (
             f"SELECT p.row, h.bin, {bounded_sum('h.requests')} AS requests, "
@@ -170,7 +178,7 @@ def bins_of_page(
             f"AND h.bucket_ms < $until_{at} AND {chosen} GROUP BY ALL"
         )
 
-    source, bound = _source(con, span, coarsest, select, {})
+    source, bound = _source(con, span, coarsest, select, filters.bound)
     sql = (
         f"WITH places AS MATERIALIZED ({places}) SELECT row, bin, "
         f"{HISTOGRAM_SUMS} FROM ({source}) GROUP BY ALL"

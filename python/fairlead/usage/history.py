@@ -6,12 +6,13 @@ costs what it shows.
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import polars as pl
 
 from fairlead.store.file import Connection
-from fairlead.usage.facts import LATENCIES, bins_of, bins_of_page, sums_of
+from fairlead.usage.facts import LATENCIES, Filters, bins_of, bins_of_page, sums_of
 from fairlead.usage.percentile import percentiles
 from fairlead.usage.rollup import Level
 from fairlead.usage.span import Span
@@ -37,23 +38,63 @@ BUCKETS = frozenset({"minute", "hour", "day", "month"})
 _SHARES = (50, 95, 99)
 
 
-def read_history(
-    con: Connection, span: Span, group_by: list[Dimension], limit: int, offset: int
-) -> tuple[list[dict[str, Any]], int]:
+@dataclass(frozen=True, slots=True)
+class HistoryFilter:
+    """Which requests count; None does not filter. `model` is the caller's name for it or the
+    provider's.
+    """
+
+    key_id: str | None = None
+    model: str | None = None
+    provider: str | None = None
+    connection_id: str | None = None
+    combo: str | None = None
+    endpoint: str | None = None
+
+    def conditions(self) -> Filters:
+        """The conditions on dimensions."""
+        sent = {name: value for name, value in asdict(self).items() if value is not None}
+        return Filters([_CONDITIONS[name] for name in sent], sent)
+
+
+_CONDITIONS = {
+    "key_id": "key_id = $key_id",
+    "model": "model = $model OR upstream_model = $model",
+    "provider": "provider = $provider",
+    "connection_id": "connection_id = $connection_id",
+    "combo": "combo = $combo",
+    "endpoint": "endpoint = $endpoint",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryQuery:
+    """A page of groups: of which requests, over which span, in which groups."""
+
+    span: Span
+    group_by: list[Dimension]
+    filters: HistoryFilter = HistoryFilter()
+    limit: int = 50
+    offset: int = 0
+
+
+def read_history(con: Connection, query: HistoryQuery) -> tuple[list[dict[str, Any]], int]:
     """Rows of groups, newest bucket first, then the most requests; and how many groups there are.
 
     An error is a request whose outcome is not `completed`. Requests of keys that ask for no log
     count here. What was refused before a provider was chosen has no model.
     """
+    span, group_by = query.span, query.group_by
+    filters = query.filters.conditions()
     groups = dict(_DIMENSIONS[name] for name in group_by)
     keys = list(groups)
     coarsest: Level = "minute" if "minute" in group_by else "hour" if "hour" in group_by else "day"
-    rows = sums_of(con, span, groups, coarsest=coarsest).sort(
+    rows = sums_of(con, span, groups, filters, coarsest=coarsest).sort(
         [*(["bucket_ms"] if "bucket_ms" in keys else []), "requests", *keys],
         descending=[*([True] if "bucket_ms" in keys else []), True, *([False] * len(keys))],
         nulls_last=True,
     )
-    page = rows.slice(offset, limit)
+    page = rows.slice(query.offset, query.limit)
     if page.is_empty():
         return [], rows.height
     shown = span
@@ -62,9 +103,9 @@ def read_history(
         shown = _around(page, span, group_by)
     page = page.with_row_index("row")
     if keys:
-        bins = bins_of_page(con, shown, groups, page, wanted=LATENCIES, coarsest=coarsest)
+        bins = bins_of_page(con, shown, groups, page, filters, wanted=LATENCIES, coarsest=coarsest)
     else:
-        bins = bins_of(con, shown, groups, wanted=LATENCIES, coarsest=coarsest)
+        bins = bins_of(con, shown, groups, filters, wanted=LATENCIES, coarsest=coarsest)
         bins = bins.with_columns(pl.lit(0, pl.UInt32).alias("row"))
     told = percentiles(bins, ["row"], _SHARES).rename(
         {f"p{share}": f"p{share}_latency_us" for share in _SHARES}

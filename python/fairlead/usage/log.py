@@ -14,6 +14,13 @@ _CONDITIONS = {
     "key_id": "key_id = ?",
     "model": "(model = ? OR upstream_model = ?)",
     "provider": "provider = ?",
+    "connection_id": "connection_id = ?",
+    "combo": "combo = ?",
+    "endpoint": "endpoint = ?",
+    "request_id": "request_id = ?",
+    "session_tag": "session_tag = ?",
+    "session_id": "session_id = ?",
+    "error_kind": "error_kind = ?",
     "status": "status = ?",
     "outcome": "outcome = ?",
     "from_ms": "ts_ms >= ?",
@@ -30,15 +37,39 @@ class LogFilter:
     key_id: str | None = None
     model: str | None = None
     provider: str | None = None
+    connection_id: str | None = None
+    combo: str | None = None
+    endpoint: str | None = None
+    request_id: str | None = None
+    session_tag: str | None = None
+    session_id: str | None = None
+    error_kind: str | None = None
     status: int | None = None
     outcome: str | None = None
     from_ms: int | None = None
     until_ms: int | None = None
 
 
-def read_log(
-    con: Connection, filters: LogFilter, limit: int, offset: int
-) -> tuple[list[dict[str, Any]], int]:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A row's place in the log: when it was admitted (UTC milliseconds), and its request."""
+
+    ts_ms: int
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """At most `limit` rows: those that follow the row at `after`, or else all but the first
+    `offset`.
+    """
+
+    limit: int
+    offset: int = 0
+    after: Place | None = None
+
+
+def read_log(con: Connection, filters: LogFilter, page: Page) -> tuple[list[dict[str, Any]], int]:
     """Rows as in the table, and the number of all that match."""
     where = ["NOT no_log"]
     bound: list[object] = []
@@ -50,8 +81,13 @@ def read_log(
     # Built from the constants above; values from the caller are bound.
     source = f"FROM requests WHERE {' AND '.join(where)}"
     total = con.execute(f"SELECT count(*) {source}", bound).fetchone()
+    follows = ""
+    if page.after is not None:
+        follows = " AND (ts_ms < ? OR (ts_ms = ? AND request_id > ?))"
+        bound += [page.after.ts_ms, page.after.ts_ms, page.after.request_id]
     rows = con.execute(
-        f"SELECT {', '.join(COLUMNS)} {source} ORDER BY ts_ms DESC, request_id LIMIT ? OFFSET ?",
-        [*bound, limit, offset],
+        f"SELECT {', '.join(COLUMNS)} {source}{follows} "
+        "ORDER BY ts_ms DESC, request_id LIMIT ? OFFSET ?",
+        [*bound, page.limit, 0 if page.after else page.offset],
     ).fetchall()
     return [dict(zip(COLUMNS, row, strict=True)) for row in rows], int(total[0]) if total else 0

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from fastapi import APIRouter, Depends, Query
 
 from fairlead.errors import InvalidRequest
 from fairlead.moment import LATEST_MS, moment_of, ms_of, now_ms
 from fairlead.store.services import ServicesDep
-from fairlead.usage.history import BUCKETS, Dimension, read_history
-from fairlead.usage.log import LogFilter, read_log
+from fairlead.usage.history import BUCKETS, Dimension, HistoryFilter, HistoryQuery, read_history
+from fairlead.usage.log import LogFilter, Page, Place, read_log
 from fairlead.usage.span import Span
 from fairlead.usage.views import (
     History,
@@ -38,11 +39,39 @@ To = Annotated[
     str | None, Query(max_length=40, description="ISO 8601, or UTC milliseconds; exclusive.")
 ]
 Text = Annotated[str | None, Query(max_length=300)]
+KeyId = Annotated[str | None, Query(alias="keyId", max_length=300)]
+ConnectionId = Annotated[str | None, Query(alias="connectionId", max_length=300)]
+RequestId = Annotated[str | None, Query(alias="requestId", max_length=300)]
+SessionTag = Annotated[str | None, Query(alias="sessionTag", max_length=300)]
+SessionId = Annotated[str | None, Query(alias="sessionId", max_length=300)]
+ErrorKind = Annotated[str | None, Query(alias="errorKind", max_length=300)]
+After = Annotated[
+    str | None,
+    Query(
+        max_length=400, description="The `next` of a page: rows that follow it. Goes before offset."
+    ),
+]
+
+
+def _history_filter(
+    *,
+    key_id: KeyId = None,
+    model: Text = None,
+    provider: Text = None,
+    connection_id: ConnectionId = None,
+    combo: Text = None,
+    endpoint: Text = None,
+) -> HistoryFilter:
+    return HistoryFilter(key_id, model, provider, connection_id, combo, endpoint)
+
+
+HistoryFilterDep = Annotated[HistoryFilter, Depends(_history_filter)]
 
 
 @router.get("/history", summary="Usage over time, in groups")
 async def history(
     services: ServicesDep,
+    *,
     from_: From = None,
     to: To = None,
     group_by: Annotated[
@@ -53,6 +82,7 @@ async def history(
             description="One of minute, hour, day and month, and any of the rest, by commas.",
         ),
     ] = DEFAULT_GROUPS,
+    filters: HistoryFilterDep,
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> History:
@@ -62,9 +92,8 @@ async def history(
     if from_ms >= until_ms:
         raise InvalidRequest("from must be before to.", param="from")
     span = Span(from_ms, until_ms)
-    rows, total = await services.usage.read(
-        lambda con: read_history(con, span, groups, limit, offset)
-    )
+    query = HistoryQuery(span, groups, filters, limit, offset)
+    rows, total = await services.usage.read(lambda con: read_history(con, query))
     return History.model_construct(
         history=[show_history_row(row) for row in rows],
         total=total,
@@ -77,20 +106,25 @@ async def history(
 
 
 def _log_filter(
-    key_id: Annotated[str | None, Query(alias="keyId", max_length=300)] = None,
-    model: Text = None,
-    provider: Text = None,
+    subject: HistoryFilterDep,
+    *,
+    request_id: RequestId = None,
+    session_tag: SessionTag = None,
+    session_id: SessionId = None,
     status: Annotated[int | None, Query(ge=100, le=999)] = None,
     outcome: Outcome | None = None,
+    error_kind: ErrorKind = None,
     from_: From = None,
     to: To = None,
 ) -> LogFilter:
     return LogFilter(
-        key_id=key_id,
-        model=model,
-        provider=provider,
+        **asdict(subject),
+        request_id=request_id,
+        session_tag=session_tag,
+        session_id=session_id,
         status=status,
         outcome=outcome,
+        error_kind=error_kind,
         from_ms=_moment_ms(from_, "from") if from_ else None,
         until_ms=_moment_ms(to, "to") if to else None,
     )
@@ -99,24 +133,49 @@ def _log_filter(
 FilterDep = Annotated[LogFilter, Depends(_log_filter)]
 
 
+def _page(limit: Limit = 50, offset: Offset = 0, after: After = None) -> Page:
+    return Page(limit, offset, _place(after) if after else None)
+
+
+PageDep = Annotated[Page, Depends(_page)]
+
+
 @router.get("/logs", summary="Settled requests, newest first")
-async def logs(
-    services: ServicesDep, filters: FilterDep, limit: Limit = 50, offset: Offset = 0
-) -> Logs:
-    rows, total = await services.usage.read(lambda con: read_log(con, filters, limit, offset))
+async def logs(services: ServicesDep, filters: FilterDep, page: PageDep) -> Logs:
+    rows, total = await services.usage.read(lambda con: read_log(con, filters, page))
     return Logs.model_construct(
-        logs=[show_log_row(row) for row in rows], total=total, limit=limit, offset=offset
+        logs=[show_log_row(row) for row in rows],
+        total=total,
+        limit=page.limit,
+        offset=page.offset,
+        next=_next(rows, page),
     )
 
 
 @router.get("/request-logs", summary="Settled requests in full, newest first")
-async def request_logs(
-    services: ServicesDep, filters: FilterDep, limit: Limit = 50, offset: Offset = 0
-) -> RequestLogs:
-    rows, total = await services.usage.read(lambda con: read_log(con, filters, limit, offset))
+async def request_logs(services: ServicesDep, filters: FilterDep, page: PageDep) -> RequestLogs:
+    rows, total = await services.usage.read(lambda con: read_log(con, filters, page))
     return RequestLogs.model_construct(
-        logs=[show_request_log_row(row) for row in rows], total=total, limit=limit, offset=offset
+        logs=[show_request_log_row(row) for row in rows],
+        total=total,
+        limit=page.limit,
+        offset=page.offset,
+        next=_next(rows, page),
     )
+
+
+def _next(rows: list[dict[str, Any]], page: Page) -> str | None:
+    """The cursor of the page that follows; None where this one was not full."""
+    if len(rows) < page.limit:
+        return None
+    return f"{rows[-1]['ts_ms']}-{rows[-1]['request_id']}"
+
+
+def _place(cursor: str) -> Place:
+    ts_ms, dash, request_id = cursor.partition("-")
+    if not (dash and request_id and ts_ms.isdecimal() and ts_ms.isascii() and len(ts_ms) < 17):
+        raise InvalidRequest("after must be the `next` of a page.", param="after")
+    return Place(int(ts_ms), request_id)
 
 
 def _dimensions(text: str) -> list[Dimension]:

@@ -9,7 +9,7 @@ from pydantic import Field
 from fairlead.errors import InvalidRequest
 from fairlead.mcp.tool import Call, Tool
 from fairlead.moment import moment_of, now_ms
-from fairlead.usage.history import BUCKETS, Dimension, read_history
+from fairlead.usage.history import BUCKETS, Dimension, HistoryQuery, read_history
 from fairlead.usage.span import Span
 from fairlead.usage.views import History, show_history_row
 from fairlead.wire import Wire
@@ -36,9 +36,8 @@ async def _usage(call: Call, given: ReadUsage) -> History:
         raise InvalidRequest(
             "groupBy must name one of hour, day and month at most.", param="groupBy"
         )
-    rows, total = await call.services.usage.read(
-        lambda con: read_history(con, span, groups, given.limit, given.offset)
-    )
+    query = HistoryQuery(span, groups, limit=given.limit, offset=given.offset)
+    rows, total = await call.services.usage.read(lambda con: read_history(con, query))
     return History.model_construct(
         history=[show_history_row(row) for row in rows],
         total=total,

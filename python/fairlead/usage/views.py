@@ -115,17 +115,23 @@ class RequestLogRow(LogRow):
 
 
 class Logs(View):
+    """A page of the log. `next` is what `after` takes for the page that follows; null at the end."""
+
     logs: list[LogRow]
     total: int
     limit: int
     offset: int
+    next: str | None
 
 
 class RequestLogs(View):
+    """A page of the log in full. `next` is what `after` takes for the page that follows; null at the end."""
+
     logs: list[RequestLogRow]
     total: int
     limit: int
     offset: int
+    next: str | None
 
 
 def show_history_row(row: dict[str, Any]) -> HistoryRow:

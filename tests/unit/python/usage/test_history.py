@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from fairlead.store.database import Database
-from fairlead.usage.history import read_history
+from fairlead.usage.history import HistoryQuery, read_history
 from fairlead.usage.ingest import Ingest
 from fairlead.usage.span import Span
 
@@ -37,7 +37,7 @@ async def test_groups_and_sums(usage: Database, spool: Path, lines: Any) -> None
     )
 
     rows, total = await usage.read(
-        lambda con: read_history(con, ALL, ["day", "provider", "model", "key"], 50, 0)
+        lambda con: read_history(con, HistoryQuery(ALL, ["day", "provider", "model", "key"]))
     )
 
     assert total == 2
@@ -51,7 +51,7 @@ async def test_groups_and_sums(usage: Database, spool: Path, lines: Any) -> None
     assert first_day["tokens_cache_write"] == 3
     assert first_day["cost_usd_micros"] == 9
     assert first_day["avg_latency_ms"] == pytest.approx(12.5)
-    by_hour, _ = await usage.read(lambda con: read_history(con, ALL, ["hour"], 50, 0))
+    by_hour, _ = await usage.read(lambda con: read_history(con, HistoryQuery(ALL, ["hour"])))
     assert [(row["bucket_ms"] - START, row["requests"]) for row in by_hour] == [
         (DAY, 1),
         (HOUR, 1),
@@ -67,7 +67,7 @@ async def test_buckets_begin_where_the_calendar_does(
 ) -> None:
     await fill(usage, spool, lines("a", ts_ms=START + HOUR + 17))
 
-    rows, _ = await usage.read(lambda con: read_history(con, ALL, [dimension], 50, 0))
+    rows, _ = await usage.read(lambda con: read_history(con, HistoryQuery(ALL, [dimension])))
 
     assert [row["bucket_ms"] for row in rows] == [bucket]
 
@@ -78,7 +78,7 @@ async def test_the_span_includes_its_start_and_not_its_end(
     await fill(usage, spool, lines("a", ts_ms=START) + lines("b", ts_ms=START + 10))
 
     async def requests(span: Span) -> int:
-        rows, _ = await usage.read(lambda con: read_history(con, span, ["endpoint"], 50, 0))
+        rows, _ = await usage.read(lambda con: read_history(con, HistoryQuery(span, ["endpoint"])))
         return sum(row["requests"] for row in rows)
 
     assert await requests(Span(START, START + 10)) == 1
@@ -96,7 +96,9 @@ async def test_pages_cover_everything_once(usage: Database, spool: Path, lines: 
     seen = []
     for offset in range(0, 9, 2):
         rows, total = await usage.read(
-            lambda con, offset=offset: read_history(con, ALL, ["model"], 2, offset)
+            lambda con, offset=offset: read_history(
+                con, HistoryQuery(ALL, ["model"], limit=2, offset=offset)
+            )
         )
         assert total == 7
         seen += rows
@@ -112,7 +114,7 @@ async def test_percentiles_are_right_to_one_per_cent(
     rows_in = [record(str(n), latency_ms=latency) for n, latency in enumerate(latencies)]
     await fill(usage, spool, pl.DataFrame(rows_in).write_ndjson().encode())
 
-    rows, _ = await usage.read(lambda con: read_history(con, ALL, ["provider"], 50, 0))
+    rows, _ = await usage.read(lambda con: read_history(con, HistoryQuery(ALL, ["provider"])))
 
     exact = sorted(latencies)
     for share in (50, 95, 99):
@@ -126,7 +128,7 @@ async def test_one_request_is_its_own_percentile_even_at_zero(
 ) -> None:
     await fill(usage, spool, lines("a", latency_ms=0.0) + lines("b", latency_ms=80.0, provider="b"))
 
-    rows, _ = await usage.read(lambda con: read_history(con, ALL, ["provider"], 50, 0))
+    rows, _ = await usage.read(lambda con: read_history(con, HistoryQuery(ALL, ["provider"])))
 
     found = {row["provider"]: row for row in rows}
     for share in (50, 95, 99):
@@ -135,4 +137,7 @@ async def test_one_request_is_its_own_percentile_even_at_zero(
 
 
 async def test_nothing_yet(usage: Database) -> None:
-    assert await usage.read(lambda con: read_history(con, ALL, ["day", "model"], 50, 0)) == ([], 0)
+    assert await usage.read(lambda con: read_history(con, HistoryQuery(ALL, ["day", "model"]))) == (
+        [],
+        0,
+    )

@@ -52,6 +52,57 @@ async def test_logs_are_newest_first_and_paged(management: Management, lines: An
         await management.refused("GET", LOGS, **query)
 
 
+async def test_pages_follow_each_other_whatever_comes(management: Management, lines: Any) -> None:
+    # Three of one moment, which only their ids keep apart.
+    moments = {"a": 3000, "b": 2000, "c": 2000, "d": 2000, "e": 1000}
+    await fill(management, b"".join(lines(name, ts_ms=ms) for name, ms in moments.items()))
+    seen: list[str] = []
+    query: dict[str, Any] = {"limit": 2}
+    while True:
+        page = await management.ask("GET", LOGS, **query)
+        seen += [row["requestId"] for row in page["logs"]]
+        if page["next"] is None:
+            break
+        await fill(management, lines(f"later-{len(seen)}", ts_ms=9000))
+        query["after"] = page["next"]
+    assert seen == ["a", "b", "c", "d", "e"]
+    for wrong in ("x", "12", "-a", "1" * 30 + "-a"):
+        assert (await management.refused("GET", LOGS, after=wrong))[1] == "after"
+
+
+@pytest.mark.parametrize(
+    ("query", "requests"),
+    [
+        ({"keyId": "k2"}, 1),
+        ({"model": "lab/m2"}, 1),
+        ({"model": "m3"}, 1),
+        ({"provider": "p2"}, 2),
+        ({"connectionId": "con-2"}, 1),
+        ({"combo": "fast", "endpoint": "chat"}, 1),
+        ({"combo": "fast", "endpoint": "audio"}, 0),
+    ],
+)
+async def test_history_is_filtered(
+    management: Management, lines: Any, query: dict[str, Any], requests: int
+) -> None:
+    hour_ms = 3_600_000
+    now_ms = time.time_ns() // 1_000_000 // hour_ms * hour_ms
+    # In whole buckets and at their edges: rollups and single records both.
+    await fill(
+        management,
+        lines("a", ts_ms=now_ms - 50 * hour_ms, provider="p2")
+        + lines("b", ts_ms=now_ms - 50 * hour_ms, provider="p2", key_id="k2")
+        + lines("c", ts_ms=now_ms - 5 * hour_ms, model="lab/m2", connection_id="con-2")
+        + lines("d", ts_ms=now_ms - 1, upstream_model="m3", combo="fast"),
+    )
+    for group_by in ("day,provider,model", "hour", "key"):
+        answer = await management.ask("GET", HISTORY, groupBy=group_by, **query)
+        assert sum(row["requests"] for row in answer["history"]) == requests
+        if requests:
+            # The histograms are of these requests too.
+            assert answer["history"][0]["p50LatencyMs"] == pytest.approx(12.5, rel=0.011)
+
+
 async def test_a_row_in_short_and_in_full(management: Management, lines: Any) -> None:
     await fill(management, lines("r1", ts_ms=1_800_000_000_123, cost_usd_micros=2_500_000))
 
@@ -89,9 +140,17 @@ async def test_what_asked_for_no_log_is_counted_and_not_listed(
         ({"status": 502}, ["d"]),
         ({"outcome": "client_gone"}, ["c"]),
         ({"from": "3000"}, ["d", "c"]),
-        ({"to": "1970-01-01T00:00:02Z"}, ["a"]),
+        ({"to": "1970-01-01T00:00:02Z"}, ["a", "e"]),
         ({"from": "1970-01-01T02:00:02+02:00", "to": "3000"}, ["b"]),
         ({"model": "' OR 1=1 --"}, []),
+        ({"requestId": "c"}, ["c"]),
+        ({"connectionId": "con-2"}, ["e"]),
+        ({"combo": "fast"}, ["e"]),
+        ({"endpoint": "embeddings"}, ["e"]),
+        ({"sessionTag": "nightly"}, ["e"]),
+        ({"sessionId": "s-9"}, ["e"]),
+        ({"errorKind": "rate_limited"}, ["e"]),
+        ({"combo": "fast", "status": 502}, []),
     ],
 )
 async def test_filters(
@@ -102,7 +161,19 @@ async def test_filters(
         lines("a", ts_ms=1000, provider="p2")
         + lines("b", ts_ms=2000, provider="p2", key_id="k2")
         + lines("c", ts_ms=3000, model="lab/m2", outcome="client_gone")
-        + lines("d", ts_ms=4000, upstream_model="m3", status=502),
+        + lines("d", ts_ms=4000, upstream_model="m3", status=502)
+        + lines(
+            "e",
+            ts_ms=500,
+            key_id="k3",
+            provider="p3",
+            connection_id="con-2",
+            combo="fast",
+            endpoint="embeddings",
+            session_tag="nightly",
+            session_id="s-9",
+            error_kind="rate_limited",
+        ),
     )
 
     page = await management.ask("GET", LOGS, **query)
@@ -149,3 +220,19 @@ async def test_queries_that_are_refused(
     management: Management, query: dict[str, str], param: str
 ) -> None:
     assert (await management.refused("GET", HISTORY, **query))[1] == param
+
+
+async def test_the_log_is_purged_and_its_sums_stay(management: Management, lines: Any) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    day_ms = 86_400_000
+    moments = {"new": now_ms - 1000, "older": now_ms - 3 * day_ms, "oldest": now_ms - 5 * day_ms}
+    await fill(management, b"".join(lines(name, ts_ms=ms) for name, ms in moments.items()))
+    path = "/api/settings/purge-request-history"
+    assert await management.ask("POST", path, {"olderThanDays": 2}) == {"deleted": 2}
+    assert [row["requestId"] for row in (await management.ask("GET", LOGS))["logs"]] == ["new"]
+    assert await management.ask("POST", path) == {"deleted": 1}
+    assert (await management.ask("GET", LOGS))["total"] == 0
+    history = (await management.ask("GET", HISTORY, groupBy="key"))["history"]
+    assert [row["requests"] for row in history] == [3]
+    for wrong in ({"olderThanDays": -1}, {"olderThanDays": "2"}, {"days": 2}):
+        await management.refused("POST", path, wrong)

@@ -1,7 +1,7 @@
 //! The numbers: usage, prices, metrics.
 
 use crate::policy::OWN_USAGE;
-use crate::routes::builders::{management, public, NO_BODY, RECORD};
+use crate::routes::builders::{management, public, session, NO_BODY, RECORD, SMALL};
 use crate::routes::{Answer, Reach, Route, Surface, Tier};
 
 pub(super) static ROUTES: &[Route] = &[
@@ -23,6 +23,7 @@ pub(super) static ROUTES: &[Route] = &[
     management("GET", "/api/sessions", NO_BODY, "Sessions of the last minutes."),
     management("GET", "/api/rate-limits", NO_BODY, "What limits each connection and key."),
     management("GET", "/api/combos/metrics", NO_BODY, "Combos and their targets, compared."),
+    session("POST", "/api/settings/purge-request-history", SMALL, "Delete the log of requests, and keep their sums."),
     management("GET", "/api/pricing", NO_BODY, "Prices of models, and which of them the operator set."),
     management("PUT", "/api/pricing", RECORD, "Set prices of models."),
     management("PATCH", "/api/pricing", RECORD, "Set prices of models, leaving the others."),
