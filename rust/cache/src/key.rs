@@ -78,51 +78,14 @@ pub struct Question {
 /// Reads a body. `None`: it has no one meaning (a member twice, a number without all its digits, too deep) and is not cached.
 pub fn read(scope: &Scope<'_>, body: &[u8]) -> Option<Fingerprint> {
     let Canon::Object(members) = parse(body)? else { return None };
-    let of = |name: &str| members.iter().find(|(key, _)| key == name).map(|(_, value)| value);
-    let config = || of("generationConfig").or_else(|| of("generation_config"));
+    let of = |name: &str| member(&members, name);
     let temperature = match scope.turns {
-        Turns::Contents => config().and_then(|config| config.member("temperature")),
+        Turns::Contents => config(&members).and_then(|config| config.member("temperature")),
         _ => of("temperature"),
     };
     let is_deterministic = matches!(temperature, Some(Canon::Plain(text)) if text == "0");
-    let is_unfit = match scope.turns {
-        Turns::Messages => {
-            of("n").is_some_and(|n| !n.is_one())
-                || of("store").is_some_and(Canon::is_true)
-                || of("web_search_options").is_some()
-        }
-        // What is kept of a response is kept again when it is given again; what it goes on from is another's word.
-        Turns::Input => {
-            of("background").is_some_and(Canon::is_true)
-                || ["conversation", "previous_response_id", "prompt"]
-                    .iter()
-                    .any(|name| of(name).is_some_and(Canon::is_told))
-                || of("tools").is_some_and(|tools| {
-                    !tools.all(|tool| tool.member("type").and_then(Canon::text).is_some_and(is_own_tool))
-                })
-        }
-        Turns::Contents => {
-            let count = |config: &Canon| {
-                let count = config.member("candidateCount").or_else(|| config.member("candidate_count"));
-                count.is_some_and(|count| !count.is_one())
-            };
-            config().is_some_and(count)
-                || ["cachedContent", "cached_content"].iter().any(|name| of(name).is_some_and(Canon::is_told))
-                || of("tools").is_some_and(|tools| !tools.all(Canon::is_declaration))
-        }
-    };
-    let text;
-    let (before_last, last) = match of(scope.turns.member())? {
-        Canon::Array(turns) => {
-            let (last, before) = turns.split_last()?;
-            (before, last)
-        }
-        Canon::Text(said) if scope.turns == Turns::Input => {
-            text = Canon::Text(said.clone());
-            (&[][..], &text)
-        }
-        _ => return None,
-    };
+    let is_unfit = is_unfit(scope.turns, &members);
+    let (before_last, last) = split_last_turn(scope.turns, of(scope.turns.member())?)?;
     let mut rest = Vec::with_capacity(body.len());
     let is_turns = |name: &str| name == scope.turns.member();
     for (name, value) in members.iter().filter(|(name, _)| !APART.contains(&name.as_str()) && !is_turns(name)) {
@@ -144,6 +107,59 @@ pub fn read(scope: &Scope<'_>, body: &[u8]) -> Option<Fingerprint> {
     let question = last.question().filter(|text| text.len() <= MAX_QUESTION_BYTES && !text.trim().is_empty());
     let question = question.map(|text| Question { partition, text: text.to_owned() });
     Some(Fingerprint { key, question, is_deterministic, is_unfit })
+}
+
+fn member<'m>(members: &'m [(String, Canon)], name: &str) -> Option<&'m Canon> {
+    members.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+}
+
+/// Gemini's settings of a generation, in either spelling.
+fn config(members: &[(String, Canon)]) -> Option<&Canon> {
+    member(members, "generationConfig").or_else(|| member(members, "generation_config"))
+}
+
+/// Whether the body asks for what a cached answer cannot give.
+fn is_unfit(turns: Turns, members: &[(String, Canon)]) -> bool {
+    let of = |name: &str| member(members, name);
+    match turns {
+        Turns::Messages => {
+            of("n").is_some_and(|n| !n.is_one())
+                || of("store").is_some_and(Canon::is_true)
+                || of("web_search_options").is_some()
+        }
+        // What is kept of a response is kept again when it is given again; what it goes on from is another's word.
+        Turns::Input => {
+            of("background").is_some_and(Canon::is_true)
+                || ["conversation", "previous_response_id", "prompt"]
+                    .iter()
+                    .any(|name| of(name).is_some_and(Canon::is_told))
+                || of("tools").is_some_and(|tools| {
+                    !tools.all(|tool| tool.member("type").and_then(Canon::text).is_some_and(is_own_tool))
+                })
+        }
+        Turns::Contents => {
+            let count = |config: &Canon| {
+                let count = config.member("candidateCount").or_else(|| config.member("candidate_count"));
+                count.is_some_and(|count| !count.is_one())
+            };
+            config(members).is_some_and(count)
+                || ["cachedContent", "cached_content"].iter().any(|name| of(name).is_some_and(Canon::is_told))
+                || of("tools").is_some_and(|tools| !tools.all(Canon::is_declaration))
+        }
+    }
+}
+
+/// The turns before the last, and the last. `None` where there is no turn.
+fn split_last_turn(turns: Turns, value: &Canon) -> Option<(&[Canon], &Canon)> {
+    match value {
+        Canon::Array(list) => {
+            let (last, before) = list.split_last()?;
+            Some((before, last))
+        }
+        // One text is the whole conversation.
+        Canon::Text(_) if turns == Turns::Input => Some((&[], value)),
+        _ => None,
+    }
 }
 
 /// SHA-256 over parts that cannot run into each other.

@@ -101,6 +101,14 @@ impl Reservation {
     pub fn leaves_out(&self, model: &str, served: &Served<'_>) -> bool {
         self.without.iter().any(|limit| limit.applies_to(model, served))
     }
+
+    /// Whether the request holds room under this limit: a limit whose targets are all left out is not its.
+    fn is_under(&self, limit: &Limit, model: &str, targets: &[Served<'_>]) -> bool {
+        self.without.is_empty()
+            || limit.scope == Scope::All
+            || matches!(&limit.scope, Scope::Model(name) if name == model)
+            || targets.iter().any(|served| !self.leaves_out(model, served) && limit.applies_to(model, served))
+    }
 }
 
 /// One limit whose past control is asked for: the sum over the records of the key since `from_ms`.
@@ -164,6 +172,15 @@ impl Books {
             self.of_keys.values_mut().flatten().for_each(|account| account.put_back(now_ms));
         }
         now_ms
+    }
+
+    /// The accounts of a key, each in the window that it is now.
+    fn accounts(&mut self, key_id: &str, now_ms: u64) -> &mut [Account] {
+        let accounts = self.of_keys.get_mut(key_id).map_or(&mut [][..], Vec::as_mut_slice);
+        for account in accounts.iter_mut() {
+            account.roll(now_ms);
+        }
+        accounts
     }
 }
 
@@ -248,6 +265,16 @@ fn needs_no_past(limit: &Limit, window: Window) -> bool {
     limit.unit == Unit::Requests && window.ends_ms - window.starts_ms < SHORT_WINDOW_MS
 }
 
+/// What a request came to.
+#[derive(Debug)]
+pub struct Charge {
+    /// The room that was reserved for it.
+    pub hold: Option<Hold>,
+    pub spent: Amounts,
+    /// The segment that its record is in.
+    pub segment: u64,
+}
+
 impl Ledger {
     /// Reserves room under all limits of the key that apply, or under none.
     pub fn reserve(
@@ -276,11 +303,8 @@ impl Ledger {
         }
         let mut books = self.books.lock();
         let now_ms = books.at(now);
-        let accounts = books.of_keys.get_mut(&key.id).map_or(&mut [][..], Vec::as_mut_slice);
-        for account in accounts.iter_mut() {
-            account.roll(now_ms);
-        }
-        let mut ask = Reservation::default();
+        let accounts = books.accounts(&key.id, now_ms);
+        let mut reservation = Reservation::default();
         let mut taken: SmallVec<[(usize, u64); 4]> = SmallVec::new();
         let mut fault = None;
         for (index, limit) in key.limits.iter().enumerate() {
@@ -301,7 +325,7 @@ impl Ledger {
                         continue;
                     }
                     if let Err(reason) = room() {
-                        ask.without.push(limit.clone());
+                        reservation.without.push(limit.clone());
                         fault.get_or_insert(reason);
                         continue;
                     }
@@ -309,19 +333,12 @@ impl Ledger {
             }
             taken.push((index, amount));
         }
-        if let Some(fault) = fault.filter(|_| targets.iter().all(|served| ask.leaves_out(subject.model, served))) {
+        if let Some(fault) =
+            fault.filter(|_| targets.iter().all(|served| reservation.leaves_out(subject.model, served)))
+        {
             return Err(fault);
         }
-        // What one limit leaves out holds nothing under the others that are for it alone.
-        if !ask.without.is_empty() {
-            let left = || targets.iter().filter(|served| !ask.leaves_out(subject.model, served));
-            taken.retain(|(index, _)| {
-                let limit = &key.limits[*index];
-                limit.scope == Scope::All
-                    || matches!(&limit.scope, Scope::Model(name) if name == subject.model)
-                    || left().any(|served| limit.applies_to(subject.model, served))
-            });
-        }
+        taken.retain(|(index, _)| reservation.is_under(&key.limits[*index], subject.model, targets));
         let mut hold = Hold { most: most.unwrap_or_default(), ..Hold::default() };
         for (index, amount) in taken {
             let limit = &key.limits[index];
@@ -329,8 +346,8 @@ impl Ledger {
                 hold.parts.push(account.take(amount));
             }
         }
-        ask.hold = Some(hold);
-        Ok(ask)
+        reservation.hold = Some(hold);
+        Ok(reservation)
     }
 
     /// Whether a request of this model would be let in now, by the limits that do not depend on who serves it. It counts
@@ -338,10 +355,7 @@ impl Ledger {
     pub fn has_room(&self, key: &Key, subject: Subject<'_>, now: Moment) -> Result<(), Error> {
         let mut books = self.books.lock();
         let now_ms = books.at(now);
-        let accounts = books.of_keys.get_mut(&key.id).map_or(&mut [][..], Vec::as_mut_slice);
-        for account in accounts.iter_mut() {
-            account.roll(now_ms);
-        }
+        let accounts = books.accounts(&key.id, now_ms);
         for limit in &key.limits {
             let is_asked = match &limit.scope {
                 Scope::All => true,
@@ -372,10 +386,7 @@ impl Ledger {
         hold.most = hold.most.max(more);
         let mut books = self.books.lock();
         let now_ms = books.at(now);
-        let Some(accounts) = books.of_keys.get_mut(&key.id) else { return Ok(()) };
-        for account in accounts.iter_mut() {
-            account.roll(now_ms);
-        }
+        let accounts = books.accounts(&key.id, now_ms);
         // A request is counted once, whatever window it is in now: its part stays.
         hold.parts.retain(|part| {
             accounts.iter().any(|account| {
@@ -417,23 +428,13 @@ impl Ledger {
 
     #[allow(clippy::needless_pass_by_value, reason = "a hold is given back whole, so that it cannot be settled twice")]
     /// Gives the reserved room back in the window in which it was reserved, and counts what was spent in the present one.
-    /// `segment`: where the request's record is.
-    pub fn settle(
-        &self,
-        key_id: &str,
-        subject: Subject<'_>,
-        hold: Option<Hold>,
-        spent: Amounts,
-        segment: u64,
-        now: Moment,
-    ) {
+    pub fn settle(&self, key_id: &str, subject: Subject<'_>, charge: Charge, now: Moment) {
+        let Charge { hold, spent, segment } = charge;
         let mut books = self.books.lock();
         let now_ms = books.at(now);
-        let Some(accounts) = books.of_keys.get_mut(key_id) else { return };
         let hold = hold.unwrap_or_default();
         let rest = spent.minus(hold.counted);
-        for account in accounts {
-            account.roll(now_ms);
+        for account in books.accounts(key_id, now_ms) {
             let is_counted = match account.known {
                 Coverage::All => true,
                 Coverage::Since(first) => segment >= first,

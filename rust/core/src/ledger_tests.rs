@@ -43,6 +43,10 @@ fn tokens(tokens: u64) -> Amounts {
     Amounts { tokens, usd_micros: 0 }
 }
 
+fn charge(hold: Option<Hold>, spent: Amounts, segment: u64) -> Charge {
+    Charge { hold, spent, segment }
+}
+
 #[test]
 fn requests_under_way_hold_their_room_and_give_back_what_they_did_not_use() {
     let key = key(vec![limit(Unit::Tokens, 100, Period::Day(0))]);
@@ -50,9 +54,9 @@ fn requests_under_way_hold_their_room_and_give_back_what_they_did_not_use() {
     let first = ledger.reserve(&key, subject(), tokens(60), at(NOON_MS)).expect("room");
     let refused = ledger.reserve(&key, subject(), tokens(60), at(NOON_MS)).expect_err("held");
     assert_eq!((refused.kind, refused.retry_after_s), (Kind::TokenLimitExceeded, Some(1)));
-    ledger.settle("k", subject(), first, tokens(10), 0, at(NOON_MS));
+    ledger.settle("k", subject(), charge(first, tokens(10), 0), at(NOON_MS));
     let second = ledger.reserve(&key, subject(), tokens(90), at(NOON_MS)).expect("room again");
-    ledger.settle("k", subject(), second, tokens(90), 0, at(NOON_MS));
+    ledger.settle("k", subject(), charge(second, tokens(90), 0), at(NOON_MS));
     let refused = ledger.reserve(&key, subject(), tokens(1), at(NOON_MS)).expect_err("used up");
     assert_eq!(refused.retry_after_s, Some(12 * 3_600), "until midnight");
     assert!(ledger.reserve(&key, subject(), tokens(90), at(NOON_MS + 12 * 3_600_000)).is_ok(), "a new day");
@@ -77,7 +81,7 @@ fn all_limits_pass_or_none_is_touched() {
     }
     for _ in 0..2 {
         let hold = ledger.reserve(&key, subject(), tokens(5), at(NOON_MS)).expect("refusals counted nothing");
-        ledger.settle("k", subject(), hold, Amounts::default(), 0, at(NOON_MS));
+        ledger.settle("k", subject(), charge(hold, Amounts::default(), 0), at(NOON_MS));
     }
     let refused = ledger.reserve(&key, subject(), tokens(5), at(NOON_MS)).expect_err("two requests");
     assert_eq!((refused.kind, refused.retry_after_s), (Kind::RateLimited, Some(60)));
@@ -89,7 +93,7 @@ fn a_limit_counts_only_what_it_is_about() {
     let key = key(vec![of_model]);
     let ledger = known(&key);
     let hold = ledger.reserve(&key, subject(), tokens(50), at(NOON_MS)).expect("another model");
-    ledger.settle("k", subject(), hold, tokens(50), 0, at(NOON_MS));
+    ledger.settle("k", subject(), charge(hold, tokens(50), 0), at(NOON_MS));
     let big = Subject { model: "p/big", ..subject() };
     assert!(ledger.reserve(&key, big, tokens(50), at(NOON_MS)).is_err());
     assert!(ledger.reserve(&key, big, tokens(10), at(NOON_MS)).is_ok());
@@ -111,8 +115,8 @@ fn what_is_not_known_is_refused_until_control_has_answered() {
     assert_eq!((questions.len(), segment), (1, 7));
     assert_eq!(questions[0].from_ms, NOON_MS - 12 * 3_600_000);
     // Requests that were admitted under the configuration before, which knew no limit.
-    ledger.settle("k", subject(), None, tokens(30), 6, at(NOON_MS)); // control's sum has it
-    ledger.settle("k", subject(), None, tokens(5), 7, at(NOON_MS));
+    ledger.settle("k", subject(), charge(None, tokens(30), 6), at(NOON_MS)); // control's sum has it
+    ledger.settle("k", subject(), charge(None, tokens(5), 7), at(NOON_MS));
     ledger.seed(&questions, &[40]);
     assert_eq!(ledger.ask(at(NOON_MS), || 8), (Vec::new(), 0));
     assert!(ledger.reserve(&key, subject(), tokens(56), at(NOON_MS)).is_err());
@@ -125,7 +129,7 @@ fn a_question_that_was_not_answered_is_asked_anew_and_counts_anew() {
     let ledger = Ledger::default();
     ledger.open([&key].into_iter(), |_| false, at(NOON_MS));
     ledger.ask(at(NOON_MS), || 1);
-    ledger.settle("k", subject(), None, tokens(30), 1, at(NOON_MS));
+    ledger.settle("k", subject(), charge(None, tokens(30), 1), at(NOON_MS));
     let (questions, _) = ledger.ask(at(NOON_MS), || 2);
     ledger.seed(&questions, &[30]);
     assert!(ledger.reserve(&key, subject(), tokens(70), at(NOON_MS)).is_ok());
@@ -163,14 +167,14 @@ proptest! {
                 }
             } else if let Some((hold, most)) = open.pop() {
                 let used = most * share / 100;
-                ledger.settle("k", subject(), hold, tokens(used), 0, at(NOON_MS));
+                ledger.settle("k", subject(), charge(hold, tokens(used), 0), at(NOON_MS));
                 spent += used;
                 may_spend -= most;
             }
             prop_assert!(spent + may_spend <= amount);
         }
         for (hold, _) in open {
-            ledger.settle("k", subject(), hold, Amounts::default(), 0, at(NOON_MS));
+            ledger.settle("k", subject(), charge(hold, Amounts::default(), 0), at(NOON_MS));
         }
         let left = amount - spent;
         prop_assert_eq!(ledger.reserve(&key, subject(), tokens(left), at(NOON_MS)).is_ok(), left > 0);
@@ -192,11 +196,11 @@ fn a_limit_of_one_provider_leaves_the_others_and_counts_who_served() {
     assert!(first.without.is_empty());
     // Served by `q`, after `p` had failed: only `q` has spent.
     let by_q = Subject { served: both[1], ..subject() };
-    ledger.settle("k", by_q, first.hold, tokens(80), 0, at(NOON_MS));
+    ledger.settle("k", by_q, charge(first.hold, tokens(80), 0), at(NOON_MS));
     let second = ask(80).expect("room at one");
     assert_eq!(second.without.iter().map(|limit| limit.id.as_str()).collect::<Vec<_>>(), ["q"]);
     assert!(second.leaves_out("p/m", &both[1]) && !second.leaves_out("p/m", &both[0]));
-    ledger.settle("k", subject(), second.hold, tokens(80), 0, at(NOON_MS));
+    ledger.settle("k", subject(), charge(second.hold, tokens(80), 0), at(NOON_MS));
     assert_eq!(ask(80).map(drop).map_err(|fault| fault.kind), Err(Kind::TokenLimitExceeded));
     assert!(ask(20).is_ok(), "what was held came back");
 }
@@ -213,11 +217,11 @@ fn a_limit_of_a_model_holds_whatever_name_leads_to_it() {
         let alias = Subject { model: "quick", served: Served::default() };
         let ask = |targets: &[Served<'_>]| ledger.reserve_any(&key, alias, targets, Some(tokens(8)), at(NOON_MS));
         let first = ask(&[big]).expect("room");
-        ledger.settle("k", Subject { served: big, ..alias }, first.hold, tokens(8), 0, at(NOON_MS));
+        ledger.settle("k", Subject { served: big, ..alias }, charge(first.hold, tokens(8), 0), at(NOON_MS));
         assert_eq!(ask(&[big]).map(drop).map_err(|fault| fault.kind), Err(Kind::TokenLimitExceeded), "{name}");
         let other = ask(&[big, small]).expect("the other model has room");
         assert!(other.leaves_out("quick", &big) && !other.leaves_out("quick", &small));
-        ledger.settle("k", Subject { served: small, ..alias }, other.hold, tokens(8), 0, at(NOON_MS));
+        ledger.settle("k", Subject { served: small, ..alias }, charge(other.hold, tokens(8), 0), at(NOON_MS));
         let own = Subject { model: "p/small", served: Served::default() };
         assert!(
             ledger.reserve_any(&key, own, &[small], Some(tokens(8)), at(NOON_MS)).is_ok(),
@@ -229,7 +233,7 @@ fn a_limit_of_a_model_holds_whatever_name_leads_to_it() {
     let key = key(vec![of_alias]);
     let ledger = known(&key);
     let quick = Subject { model: "quick", served: big };
-    ledger.settle("k", quick, None, tokens(10), 0, at(NOON_MS));
+    ledger.settle("k", quick, charge(None, tokens(10), 0), at(NOON_MS));
     assert!(ledger.reserve_any(&key, quick, &[small], Some(tokens(1)), at(NOON_MS)).is_err());
     assert!(!served("node", prefixes, "").is_model("") && !big.is_model("pp/big") && !big.is_model("p/bi"));
 }
@@ -254,7 +258,7 @@ fn a_clock_that_is_put_back_locks_nobody_out() {
     }
     let budget = self::key(vec![limit(Unit::Tokens, 10, Period::Day(0))]);
     let ledger = known(&budget);
-    ledger.settle("k", subject(), None, tokens(10), 0, at(NOON_MS));
+    ledger.settle("k", subject(), charge(None, tokens(10), 0), at(NOON_MS));
     let yesterday = Moment { unix_ms: NOON_MS - DAY_MS, ..at(NOON_MS + 1) };
     let refused = ledger.reserve(&budget, subject(), tokens(1), yesterday).expect_err("not known");
     assert_eq!((refused.kind, refused.retry_after_s), (Kind::LimitsUnknown, Some(1)));
@@ -265,7 +269,7 @@ fn a_clock_that_is_put_back_locks_nobody_out() {
 fn a_window_that_a_clock_brings_twice_is_not_taken_for_a_new_one() {
     let key = key(vec![limit(Unit::Tokens, 10, Period::Day(0))]);
     let ledger = known(&key);
-    ledger.settle("k", subject(), None, tokens(10), 0, at(NOON_MS + DAY_MS));
+    ledger.settle("k", subject(), charge(None, tokens(10), 0), at(NOON_MS + DAY_MS));
     let back = Moment { unix_ms: NOON_MS, ..at(NOON_MS + DAY_MS + 1) };
     assert!(ledger.reserve(&key, subject(), tokens(1), back).is_err());
     let again = Moment { unix_ms: NOON_MS + DAY_MS, ..at(NOON_MS + DAY_MS + 2) };
@@ -281,12 +285,12 @@ fn a_request_whose_body_was_held_back_moves_no_window() {
     let cents = Amounts { tokens: 0, usd_micros: 5 };
     for _ in 0..2 {
         let hold = ledger.reserve(&key, subject(), cents, at(NOON_MS + DAY_MS)).expect("room");
-        ledger.settle("k", subject(), hold, cents, 0, at(NOON_MS + DAY_MS));
+        ledger.settle("k", subject(), charge(hold, cents, 0), at(NOON_MS + DAY_MS));
     }
     // A look at the clock that was taken before, for whatever reason, comes late.
     for late_ms in [NOON_MS, NOON_MS + DAY_MS - minute] {
         assert!(ledger.reserve(&key, subject(), cents, at(late_ms)).is_err());
-        ledger.settle("k", subject(), None, Amounts::default(), 0, at(late_ms));
+        ledger.settle("k", subject(), charge(None, Amounts::default(), 0), at(late_ms));
         let refused = ledger.reserve(&key, subject(), cents, at(NOON_MS + DAY_MS)).expect_err("all of it was used");
         assert_eq!(refused.kind, Kind::RateLimited);
     }
@@ -300,9 +304,9 @@ fn what_a_call_used_counts_in_the_window_in_which_it_ends() {
     let ledger = known(&key);
     let over_the_edge = ledger.reserve(&key, subject(), tokens(80), at(NOON_MS)).expect("room");
     let tomorrow = NOON_MS + DAY_MS;
-    ledger.settle("k", subject(), over_the_edge, tokens(80), 0, at(tomorrow));
+    ledger.settle("k", subject(), charge(over_the_edge, tokens(80), 0), at(tomorrow));
     let hold = ledger.reserve(&key, subject(), tokens(20), at(tomorrow)).expect("the request itself counted yesterday");
-    ledger.settle("k", subject(), hold, tokens(20), 0, at(tomorrow));
+    ledger.settle("k", subject(), charge(hold, tokens(20), 0), at(tomorrow));
     let refused = ledger.reserve(&key, subject(), tokens(1), at(tomorrow + 60_000)).expect_err("80 and 20 are 100");
     assert_eq!(refused.kind, Kind::TokenLimitExceeded);
 }
@@ -313,7 +317,7 @@ fn a_hold_of_a_window_that_is_over_gives_back_nothing_of_others() {
     let ledger = known(&key);
     let old = ledger.reserve(&key, subject(), tokens(90), at(NOON_MS)).expect("room");
     let _new = ledger.reserve(&key, subject(), tokens(90), at(NOON_MS + DAY_MS)).expect("a new day");
-    ledger.settle("k", subject(), old, Amounts::default(), 0, at(NOON_MS + DAY_MS));
+    ledger.settle("k", subject(), charge(old, Amounts::default(), 0), at(NOON_MS + DAY_MS));
     assert!(ledger.reserve(&key, subject(), tokens(20), at(NOON_MS + DAY_MS)).is_err(), "90 are still held");
 }
 
@@ -331,7 +335,7 @@ fn a_conversation_pays_as_it_goes_and_ends_where_there_is_no_room() {
     // The next day has room of its own, and what is used there counts there.
     let tomorrow = NOON_MS + DAY_MS;
     ledger.renew(&key, subject(), &mut hold, tokens(125), at(tomorrow)).expect_err("60 used and 60 more are too many");
-    ledger.settle("k", subject(), Some(hold), tokens(125), 0, at(tomorrow));
+    ledger.settle("k", subject(), charge(Some(hold), tokens(125), 0), at(tomorrow));
     assert!(ledger.reserve(&key, subject(), tokens(41), at(tomorrow)).is_err());
     assert!(
         ledger.reserve(&key, subject(), tokens(40), at(tomorrow)).is_ok(),
@@ -350,7 +354,7 @@ fn a_conversation_is_in_the_sum_once_whenever_control_is_asked() {
         ledger.renew(&key, subject(), &mut hold, tokens(20), at(NOON_MS)).expect("not known is not used up");
         let (questions, _) = ledger.ask(at(NOON_MS), || 7);
         ledger.renew(&key, subject(), &mut hold, tokens(40), at(NOON_MS)).expect("not known is not used up");
-        ledger.settle("k", subject(), Some(hold), tokens(50), segment, at(NOON_MS));
+        ledger.settle("k", subject(), charge(Some(hold), tokens(50), segment), at(NOON_MS));
         // What was recorded before the question is in the answer.
         ledger.seed(&questions, &[if segment < 7 { 50 } else { 0 }]);
         assert!(ledger.reserve(&key, subject(), tokens(51), at(NOON_MS)).is_err(), "{segment}");
@@ -395,7 +399,7 @@ proptest! {
                 2 | 3 if !open.is_empty() => {
                     let (hold, before) = open.swap_remove(late_ms as usize % open.len());
                     let look = if what == 2 { at(now_ms) } else { late };
-                    ledger.settle("k", subject(), Some(hold), tokens(before + amount), 0, look);
+                    ledger.settle("k", subject(), charge(Some(hold), tokens(before + amount), 0), look);
                     spent.push((now_ms / 60_000, amount));
                 }
                 4 if !open.is_empty() => {
@@ -418,7 +422,7 @@ proptest! {
             prop_assert!(truth.requests <= 10);
         }
         for (hold, before) in open {
-            ledger.settle("k", subject(), Some(hold), tokens(before), 0, at(now_ms));
+            ledger.settle("k", subject(), charge(Some(hold), tokens(before), 0), at(now_ms));
         }
         let books = ledger.books.lock();
         for account in &books.of_keys["k"] {
@@ -437,7 +441,7 @@ fn a_look_for_room_counts_nothing() {
     let hold = ledger.reserve(&key, subject(), tokens(1), at(NOON_MS)).expect("room");
     let refused = ledger.has_room(&key, subject(), at(NOON_MS)).expect_err("the one request is made");
     assert_eq!(refused.kind, Kind::RateLimited);
-    ledger.settle("k", subject(), hold, tokens(10), 0, at(NOON_MS));
+    ledger.settle("k", subject(), charge(hold, tokens(10), 0), at(NOON_MS));
     let later = ledger.has_room(&key, subject(), at(NOON_MS + 60_000)).expect_err("the tokens are used up");
     assert_eq!(later.kind, Kind::TokenLimitExceeded);
     let stranger = Ledger::default().has_room(&key, subject(), at(NOON_MS)).expect_err("nothing is known");

@@ -144,82 +144,88 @@ impl Reader {
         }
     }
 
-    /// Whether there is more to do with what is held.
+    /// Takes one step; whether there is more to do with what is held.
     fn step(&mut self) -> Result<bool, FormFault> {
         match self.state {
-            State::Start => {
-                // The first boundary has no line before it.
-                let first = &self.delimiter[2..];
-                let shared = self.held.len().min(first.len());
-                if self.held[..shared] != first[..shared] {
-                    return Err(FormFault("does not begin with its boundary"));
-                }
-                if shared < first.len() {
-                    return Ok(false);
-                }
-                self.drop_held(shared);
-                self.state = State::Boundary;
-            }
-            State::Boundary => match self.held.get(..2) {
-                None => return Ok(false),
-                Some(b"--") => {
-                    self.drop_held(2);
-                    self.state = State::Done;
-                }
-                Some(b"\r\n") if self.form.parts.len() >= MAX_PARTS => {
-                    return Err(FormFault("has more than 128 parts"))
-                }
-                Some(b"\r\n") => {
-                    self.drop_held(2);
-                    self.state = State::Headers;
-                }
-                Some(_) => return Err(FormFault("has something behind a boundary")),
-            },
-            State::Headers => {
-                let Some(end) = memmem::find(&self.held, b"\r\n\r\n") else {
-                    if self.held.len() > MAX_HEADER_BYTES {
-                        return Err(FormFault("has a part whose headers are larger than 8 KiB"));
-                    }
-                    return Ok(false);
-                };
-                if end > MAX_HEADER_BYTES {
-                    return Err(FormFault("has a part whose headers are larger than 8 KiB"));
-                }
-                // Some readers end the headers at a boundary. Lines that end otherwise than with CR LF are refused below.
-                let boundary = &self.delimiter[2..];
-                if self.held.starts_with(boundary) || memmem::find(&self.held[..end], &self.delimiter).is_some() {
-                    return Err(FormFault("has its boundary among the headers of a part"));
-                }
-                let mut part = read_headers(&self.held[..end])?;
-                self.check_name(&part)?;
-                self.drop_held(end + 4);
-                part.start = self.at;
-                self.form.parts.push(part);
-                self.value.clear();
-                self.state = State::Content;
-            }
-            State::Content => {
-                let found = self.find_border()?;
-                // What may be the beginning of a boundary stays.
-                let end = found.unwrap_or_else(|| (self.held.len() + 1).saturating_sub(self.delimiter.len()));
-                self.keep_value(end)?;
-                self.drop_held(end);
-                if found.is_none() {
-                    return Ok(false);
-                }
-                self.end_part()?;
-                self.drop_held(self.delimiter.len());
-                self.state = State::Boundary;
-            }
-            State::Done => {
-                // An epilogue would be read by nobody; a last line end is usual.
-                if !self.held.iter().all(|byte| b"\r\n".contains(byte)) || self.held.len() > 4 {
-                    return Err(FormFault("has something behind its last boundary"));
-                }
-                return Ok(false);
-            }
+            State::Start => self.read_first_boundary(),
+            State::Boundary => self.read_boundary_end(),
+            State::Headers => self.read_part_headers(),
+            State::Content => self.read_content(),
+            State::Done => self.read_epilogue(),
         }
+    }
+
+    /// The first boundary has no line before it.
+    fn read_first_boundary(&mut self) -> Result<bool, FormFault> {
+        let first = &self.delimiter[2..];
+        let shared = self.held.len().min(first.len());
+        if self.held[..shared] != first[..shared] {
+            return Err(FormFault("does not begin with its boundary"));
+        }
+        if shared < first.len() {
+            return Ok(false);
+        }
+        self.drop_held(shared);
+        self.state = State::Boundary;
         Ok(true)
+    }
+
+    fn read_boundary_end(&mut self) -> Result<bool, FormFault> {
+        self.state = match self.held.get(..2) {
+            None => return Ok(false),
+            Some(b"--") => State::Done,
+            Some(b"\r\n") if self.form.parts.len() >= MAX_PARTS => return Err(FormFault("has more than 128 parts")),
+            Some(b"\r\n") => State::Headers,
+            Some(_) => return Err(FormFault("has something behind a boundary")),
+        };
+        self.drop_held(2);
+        Ok(true)
+    }
+
+    fn read_part_headers(&mut self) -> Result<bool, FormFault> {
+        const TOO_LARGE: FormFault = FormFault("has a part whose headers are larger than 8 KiB");
+        let Some(end) = memmem::find(&self.held, b"\r\n\r\n") else {
+            return if self.held.len() > MAX_HEADER_BYTES { Err(TOO_LARGE) } else { Ok(false) };
+        };
+        if end > MAX_HEADER_BYTES {
+            return Err(TOO_LARGE);
+        }
+        // Some readers end the headers at a boundary. Lines that end otherwise than with CR LF are refused below.
+        let boundary = &self.delimiter[2..];
+        if self.held.starts_with(boundary) || memmem::find(&self.held[..end], &self.delimiter).is_some() {
+            return Err(FormFault("has its boundary among the headers of a part"));
+        }
+        let mut part = read_headers(&self.held[..end])?;
+        self.check_name(&part)?;
+        self.drop_held(end + 4);
+        part.start = self.at;
+        self.form.parts.push(part);
+        self.value.clear();
+        self.state = State::Content;
+        Ok(true)
+    }
+
+    fn read_content(&mut self) -> Result<bool, FormFault> {
+        let found = self.find_border()?;
+        // What may be the beginning of a boundary stays.
+        let end = found.unwrap_or_else(|| (self.held.len() + 1).saturating_sub(self.delimiter.len()));
+        self.keep_value(end)?;
+        self.drop_held(end);
+        if found.is_none() {
+            return Ok(false);
+        }
+        self.end_part()?;
+        self.drop_held(self.delimiter.len());
+        self.state = State::Boundary;
+        Ok(true)
+    }
+
+    /// An epilogue would be read by nobody; a last line end is usual.
+    fn read_epilogue(&self) -> Result<bool, FormFault> {
+        if !self.held.iter().all(|byte| b"\r\n".contains(byte)) || self.held.len() > 4 {
+            return Err(FormFault("has something behind its last boundary"));
+        }
+        Ok(false)
     }
 
     /// Where the next border begins. A boundary at the beginning of a line that CR LF did not end is one to some readers.

@@ -90,16 +90,24 @@ pub fn sign(secrets: &[SigningSecret], id: &str, timestamp_s: i64, body: &[u8]) 
     Ok(signatures.join(" "))
 }
 
-/// Holds a delivery to its headers. Every secret is compared with every signature in constant time.
+/// A delivery as it was received: its headers `webhook-id`, `webhook-timestamp` (UTC seconds) and `webhook-signature`, and its
+/// body.
+#[derive(Debug, Clone, Copy)]
+pub struct Delivery<'a> {
+    pub id: &'a str,
+    pub timestamp: &'a str,
+    pub signatures: &'a str,
+    pub body: &'a [u8],
+}
+
+/// Checks a delivery's signature and age. Every secret is compared with every signature in constant time.
 pub fn verify(
     secrets: &[SigningSecret],
-    id: &str,
-    timestamp: &str,
-    signatures: &str,
-    body: &[u8],
+    delivery: &Delivery<'_>,
     now_s: i64,
     tolerance_s: i64,
 ) -> Result<(), Rejection> {
+    let Delivery { id, timestamp, signatures, body } = *delivery;
     check_id(id)?;
     if timestamp.is_empty() || !timestamp.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Rejection::Timestamp);
@@ -199,7 +207,11 @@ mod tests {
     }
 
     fn check(timestamp: &str, signatures: &str, body: &[u8], now_s: i64) -> Result<(), Rejection> {
-        verify(&[secret(SECRET)], ID, timestamp, signatures, body, now_s, TOLERANCE_S)
+        verify(&[secret(SECRET)], &delivery(ID, timestamp, signatures, body), now_s, TOLERANCE_S)
+    }
+
+    fn delivery<'a>(id: &'a str, timestamp: &'a str, signatures: &'a str, body: &'a [u8]) -> Delivery<'a> {
+        Delivery { id, timestamp, signatures, body }
     }
 
     #[test]
@@ -252,11 +264,11 @@ mod tests {
         let (old, new) = (new_secret().expect("randomness"), new_secret().expect("randomness"));
         let header = sign(&[secret(&new), secret(&old)], "m", 7, b"x").expect("signed");
         for one in [&old, &new] {
-            assert_eq!(verify(&[secret(one)], "m", "7", &header, b"x", 7, 0), Ok(()));
+            assert_eq!(verify(&[secret(one)], &delivery("m", "7", &header, b"x"), 7, 0), Ok(()));
         }
         let other = new_secret().expect("randomness");
-        assert_eq!(verify(&[secret(&other)], "m", "7", &header, b"x", 7, 0), Err(Rejection::NoMatch));
-        assert_eq!(verify(&[], "m", "7", &header, b"x", 7, 0), Err(Rejection::NoMatch));
+        assert_eq!(verify(&[secret(&other)], &delivery("m", "7", &header, b"x"), 7, 0), Err(Rejection::NoMatch));
+        assert_eq!(verify(&[], &delivery("m", "7", &header, b"x"), 7, 0), Err(Rejection::NoMatch));
     }
 
     #[test]
@@ -284,7 +296,7 @@ mod tests {
             body: Vec<u8>, at: usize, bit in 0..8_u8, id in "[A-Za-z0-9_-]{1,64}", time in 0..i64::MAX / 2
         ) {
             let header = sign(&[secret(SECRET)], &id, time, &body).expect("signed");
-            let check = |body: &[u8]| verify(&[secret(SECRET)], &id, &time.to_string(), &header, body, time, 0);
+            let check = |body: &[u8]| verify(&[secret(SECRET)], &delivery(&id, &time.to_string(), &header, body), time, 0);
             prop_assert_eq!(check(&body), Ok(()));
             let mut other = body.clone();
             if other.is_empty() { other.push(0) } else { let at = at % other.len(); other[at] ^= 1 << bit }

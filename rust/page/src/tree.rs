@@ -61,32 +61,112 @@ pub(crate) struct Tree<'a> {
     pub(crate) hidden_bytes: usize,
 }
 
+/// The reading of a body: the tree so far, and what is open.
+struct Reader<'a> {
+    tree: Tree<'a>,
+    links: Links,
+    /// What is open below the body: the node that children go to, and its name.
+    open: Vec<(usize, &'a str)>,
+    parent: usize,
+    /// How many `pre` are open, and how many elements that are left out.
+    pre: usize,
+    unread: usize,
+    is_within_hidden: bool,
+    /// Elements are read too that are not seen.
+    has_hidden: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn text(&mut self, raw: &'a str) {
+        if self.links.is_open() {
+            self.links.text(&unescaped(raw));
+        }
+        if self.unread > 0 && self.is_within_hidden {
+            self.tree.hidden_bytes += raw.trim().len();
+        }
+        if self.unread == 0 && self.tree.nodes.len() < NODES_MAX {
+            let text = if self.pre > 0 { unescaped(raw) } else { single_blanks(unescaped(raw)) };
+            self.tree.push(Tag::Text, "", text, "", self.parent);
+        }
+    }
+
+    fn end_tag(&mut self, name: &str) {
+        if name == "a" || name == "area" {
+            self.links.end();
+        }
+        // The writer closes in order; what does not fit is not ours.
+        if self.open.last().is_some_and(|(_, open_name)| *open_name == name) {
+            self.open.pop();
+            if self.unread > 0 {
+                self.unread -= 1;
+            } else {
+                self.parent = self.open.last().map_or(ROOT, |(node, _)| *node);
+                self.pre -= usize::from(name == "pre" && self.pre > 0);
+            }
+        }
+    }
+
+    /// Opens an element: `inside` is its tag without the brackets, `rest` what follows. Returns what is read next.
+    fn start_tag(&mut self, inside: &'a str, rest: &'a str) -> &'a str {
+        let cut = inside.find(|c: char| c.is_ascii_whitespace() || c == '/').unwrap_or(inside.len());
+        let (name, attributes) = inside.split_at(cut);
+        if name == "body" && self.open.is_empty() {
+            return rest;
+        }
+        if name == "a" || name == "area" {
+            self.links.begin(attributes, name == "area");
+        }
+        let is_unseen = || !self.has_hidden && !is_bare(name) && is_hidden(attributes);
+        let mut is_out = self.unread > 0 || is_never_read(name) || self.tree.nodes.len() >= NODES_MAX;
+        if self.unread == 0 {
+            self.is_within_hidden = !is_out && is_unseen();
+            is_out |= self.is_within_hidden;
+        }
+        if is_raw(name) {
+            // Its end tag comes next, and closes nothing.
+            return &rest[find_end(rest, name)..];
+        }
+        let mut node = self.parent;
+        if !is_out {
+            let kept = if is_bare(name) { "" } else { attributes };
+            node = self.tree.push(Tag::of(name), name, Cow::Borrowed(""), kept, self.parent);
+        }
+        if is_void(name) {
+            return rest;
+        }
+        if is_out {
+            self.unread += 1;
+        } else {
+            self.pre += usize::from(name == "pre");
+            if self.open.len() < DEPTH_MAX {
+                self.parent = node;
+            }
+        }
+        self.open.push((self.parent, name));
+        rest
+    }
+}
+
 impl<'a> Tree<'a> {
     /// Reads a body that is in order, and the links of all of it. `has_hidden`: elements too that are not seen.
     pub(crate) fn read(html: &'a str, has_hidden: bool) -> (Tree<'a>, Vec<Link>) {
         let mut tree = Tree { nodes: Vec::with_capacity(html.len() / 24 + 16), hidden_bytes: 0 };
         tree.push(Tag::Body, "body", Cow::Borrowed(""), "", NONE);
-        let mut links = Links::default();
-        // What is open below the body: the node that children go to, and its name.
-        let mut open: Vec<(usize, &'a str)> = Vec::new();
-        let mut parent = ROOT;
-        let (mut pre, mut unread): (usize, usize) = (0, 0);
-        let mut is_within_hidden = false;
+        let mut reader = Reader {
+            tree,
+            links: Links::default(),
+            open: Vec::new(),
+            parent: ROOT,
+            pre: 0,
+            unread: 0,
+            is_within_hidden: false,
+            has_hidden,
+        };
         let mut rest = html;
         while !rest.is_empty() {
             let at = memchr(b'<', rest.as_bytes()).unwrap_or(rest.len());
             if at > 0 {
-                let raw = &rest[..at];
-                if links.is_open() {
-                    links.text(&unescaped(raw));
-                }
-                if unread > 0 && is_within_hidden {
-                    tree.hidden_bytes += raw.trim().len();
-                }
-                if unread == 0 && tree.nodes.len() < NODES_MAX {
-                    let text = if pre > 0 { unescaped(raw) } else { single_blanks(unescaped(raw)) };
-                    tree.push(Tag::Text, "", text, "", parent);
-                }
+                reader.text(&rest[..at]);
                 rest = &rest[at..];
                 continue;
             }
@@ -102,62 +182,13 @@ impl<'a> Tree<'a> {
                 continue;
             }
             if let Some(name) = inside.strip_prefix('/') {
-                if name == "a" || name == "area" {
-                    links.end();
-                }
-                // The writer closes in order; what does not fit is not ours.
-                if open.last().is_some_and(|(_, open_name)| *open_name == name) {
-                    open.pop();
-                    if unread > 0 {
-                        unread -= 1;
-                    } else {
-                        parent = open.last().map_or(ROOT, |(node, _)| *node);
-                        pre -= usize::from(name == "pre" && pre > 0);
-                    }
-                }
-                continue;
-            }
-            let cut = inside.find(|c: char| c.is_ascii_whitespace() || c == '/').unwrap_or(inside.len());
-            let (name, attributes) = inside.split_at(cut);
-            if name == "body" && open.is_empty() {
-                continue;
-            }
-            let is_link = name == "a" || name == "area";
-            if is_link {
-                links.begin(attributes, name == "area");
-            }
-            let is_unseen = || !has_hidden && !is_bare(name) && is_hidden(attributes);
-            let mut is_out = unread > 0 || is_never_read(name) || tree.nodes.len() >= NODES_MAX;
-            if unread == 0 {
-                is_within_hidden = !is_out && is_unseen();
-                is_out |= is_within_hidden;
-            }
-            if is_raw(name) {
-                let end = find_end(rest, name);
-                rest = &rest[end..];
-                // Its end tag comes next, and closes nothing.
-                continue;
-            }
-            let mut node = parent;
-            if !is_out {
-                let kept = if is_bare(name) { "" } else { attributes };
-                node = tree.push(Tag::of(name), name, Cow::Borrowed(""), kept, parent);
-            }
-            if is_void(name) {
-                continue;
-            }
-            if is_out {
-                unread += 1;
+                reader.end_tag(name);
             } else {
-                pre += usize::from(name == "pre");
-                if open.len() < DEPTH_MAX {
-                    parent = node;
-                }
+                rest = reader.start_tag(inside, rest);
             }
-            open.push((parent, name));
         }
-        tree.measure();
-        (tree, links.found)
+        reader.tree.measure();
+        (reader.tree, reader.links.found)
     }
 
     fn push(&mut self, tag: Tag, name: &'a str, text: Cow<'a, str>, attributes: &'a str, parent: usize) -> usize {

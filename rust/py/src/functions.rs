@@ -282,7 +282,8 @@ pub(crate) fn verify_webhook(
     now_s: i64,
     tolerance_s: i64,
 ) -> PyResult<()> {
-    signature::verify(&signing(secrets)?, message_id, timestamp, signature, body, now_s, tolerance_s)
+    let delivery = signature::Delivery { id: message_id, timestamp, signatures: signature, body };
+    signature::verify(&signing(secrets)?, &delivery, now_s, tolerance_s)
         .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 

@@ -4,7 +4,7 @@
 //! first finding may begin that could still grow, and no longer; what is only warned of never waits.
 
 use super::escapes::Escapes;
-use super::patterns::Characters;
+use super::patterns::{Characters, Pattern};
 use super::prefix::beginnings;
 use super::text::{head, limit_of, mark, patterns_of};
 use super::{merge, Action, Actions, Finding, Findings, Guardrail};
@@ -48,6 +48,18 @@ pub(super) struct Voice {
     swallows: Option<fn(char) -> bool>,
 }
 
+/// What one guardrail searches a text for, and how.
+struct Scan {
+    guardrail: Guardrail,
+    action: Action,
+    /// The kinds of characters in what is searched.
+    has: Characters,
+    /// Up to where the guardrail reads, in bytes; a limit of its own may lie before the end of the text.
+    end: usize,
+    /// Nothing follows that could make a finding longer.
+    is_end: bool,
+}
+
 impl Voice {
     pub(super) fn new(is_json: bool) -> Self {
         Self { escapes: is_json.then(Escapes::default), ..Self::default() }
@@ -89,7 +101,8 @@ impl Voice {
         }
     }
 
-    /// Looks for findings. Tells up to where all is clear, and up to where what is not cut out may go out.
+    /// Searches the text for findings. Returns up to where all of it is clear, and up to where what is not cut out may go
+    /// out, both in bytes.
     fn search(&mut self, actions: Actions, findings: &mut Findings, is_end: bool) -> (usize, usize) {
         let all = self.text.len();
         let (mut looked, mut hold) = (all, all);
@@ -100,68 +113,87 @@ impl Voice {
                 continue;
             }
             let limit = limit_of(guardrail).map_or(usize::MAX, |limit| limit.saturating_sub(self.before));
-            let (text, is_end) =
-                if all >= limit { (head(&self.text, limit), true) } else { (self.text.as_str(), is_end) };
-            if text.len() < self.looked {
+            let end = if all >= limit { head(&self.text, limit).len() } else { all };
+            if end < self.looked {
                 continue;
             }
-            let mut is_ahead = false;
-            let mut clear = all;
-            for pattern in patterns_of(guardrail) {
-                let was = self.ahead.iter().find(|(kind, _)| *kind == pattern.kind).map_or(0, |(_, at)| *at);
-                let mut at = was.max(self.looked);
-                if pattern.may_meet(has) && at <= text.len() {
-                    let mut opens = None;
-                    while let Some(met) = pattern.meet(text, at) {
-                        let opens = *opens.insert(match opens {
-                            _ if is_end => all,
-                            Some(known) if known >= at => known,
-                            _ => pattern.opens(text, at),
-                        });
-                        if met.place.start >= opens && !is_end {
-                            break;
-                        }
-                        at = met.next;
-                        let is_value = self.escapes.as_ref().is_none_or(|own| own.is_value(&self.text, &met.place));
-                        if !met.is_finding || !is_value {
-                            continue;
-                        }
-                        merge(findings, [Finding { guardrail, kind: pattern.kind, action }]);
-                        if action == Action::Redact {
-                            if met.place.end == all {
-                                self.swallows = pattern.tail;
-                            }
-                            self.cuts.push((met.place, pattern.kind));
-                        }
-                    }
-                }
-                if at > self.looked {
-                    is_ahead = true;
-                    if at > was {
-                        self.ahead.retain(|(kind, _)| *kind != pattern.kind);
-                        self.ahead.push((pattern.kind, at));
-                    }
-                    if !is_end {
-                        clear = clear.min(pattern.opens(text, at.min(text.len())));
-                    }
-                }
-            }
-            if !is_end {
-                if is_ahead {
-                    let kinds = |kind| self.ahead.iter().any(|(ahead, _)| *ahead == kind);
-                    let behind = patterns_of(guardrail).iter().filter(|pattern| !kinds(pattern.kind));
-                    clear = behind.map(|pattern| pattern.opens(text, self.looked)).fold(clear, usize::min);
-                } else {
-                    let regex = &BEGINNINGS[guardrail as usize];
-                    clear = regex.find_at(text, self.looked).map_or(all, |found| found.start());
-                }
-            }
+            let scan = Scan { guardrail, action, has, end, is_end: is_end || all >= limit };
+            let clear = self.scan(&scan, findings);
             looked = looked.min(clear);
             if matches!(action, Action::Redact | Action::Block) {
                 hold = hold.min(clear);
             }
         }
         (looked, hold)
+    }
+
+    /// Searches for what one guardrail knows. Returns up to where the text is clear of it.
+    fn scan(&mut self, scan: &Scan, findings: &mut Findings) -> usize {
+        let mut is_ahead = false;
+        let mut clear = self.text.len();
+        for pattern in patterns_of(scan.guardrail) {
+            let was = self.ahead.iter().find(|(kind, _)| *kind == pattern.kind).map_or(0, |(_, at)| *at);
+            let at = self.scan_pattern(scan, pattern, was.max(self.looked), findings);
+            if at > self.looked {
+                is_ahead = true;
+                if at > was {
+                    self.ahead.retain(|(kind, _)| *kind != pattern.kind);
+                    self.ahead.push((pattern.kind, at));
+                }
+                if !scan.is_end {
+                    clear = clear.min(pattern.opens(&self.text[..scan.end], at.min(scan.end)));
+                }
+            }
+        }
+        if scan.is_end {
+            return clear;
+        }
+        let text = &self.text[..scan.end];
+        if is_ahead {
+            let kinds = |kind| self.ahead.iter().any(|(ahead, _)| *ahead == kind);
+            let behind = patterns_of(scan.guardrail).iter().filter(|pattern| !kinds(pattern.kind));
+            return behind.map(|pattern| pattern.opens(text, self.looked)).fold(clear, usize::min);
+        }
+        let regex = &BEGINNINGS[scan.guardrail as usize];
+        regex.find_at(text, self.looked).map_or(self.text.len(), |found| found.start())
+    }
+
+    /// Notes the findings of one pattern from `at` on, and what of them is cut out. Returns up to where it has searched.
+    fn scan_pattern(
+        &mut self,
+        scan: &Scan,
+        pattern: &'static Pattern,
+        mut at: usize,
+        findings: &mut Findings,
+    ) -> usize {
+        if !pattern.may_meet(scan.has) || at > scan.end {
+            return at;
+        }
+        let all = self.text.len();
+        let mut opens = None;
+        while let Some(met) = pattern.meet(&self.text[..scan.end], at) {
+            let opens = *opens.insert(match opens {
+                _ if scan.is_end => all,
+                Some(known) if known >= at => known,
+                _ => pattern.opens(&self.text[..scan.end], at),
+            });
+            if met.place.start >= opens && !scan.is_end {
+                break;
+            }
+            at = met.next;
+            let is_value = self.escapes.as_ref().is_none_or(|own| own.is_value(&self.text, &met.place));
+            if !met.is_finding || !is_value {
+                continue;
+            }
+            merge(findings, [Finding { guardrail: scan.guardrail, kind: pattern.kind, action: scan.action }]);
+            if scan.action == Action::Redact {
+                if met.place.end == all {
+                    self.swallows = pattern.tail;
+                }
+                self.cuts.push((met.place, pattern.kind));
+            }
+        }
+        at
     }
 
     /// What goes out up to here: what is cut twice is cut as what begins first.

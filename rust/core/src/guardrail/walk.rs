@@ -43,17 +43,6 @@ const DEEP_INSIDE: (&[&str], &str) = (&["functionResponse", "function_response"]
 /// Deeper nesting is refused by the parsers.
 const MAX_DEPTH: usize = crate::json::MAX_DEPTH;
 
-/// Told of a body's parts in their order. Places include quotes, names do not, and are as they are written.
-pub(super) trait Visitor {
-    /// An object or a list opens; with the member's name where it is one.
-    fn enter(&mut self, _name: Option<Range<usize>>) {}
-    fn leave(&mut self) {}
-    /// A text, with the name above it.
-    fn text(&mut self, place: Range<usize>, name: Range<usize>, is_json: bool);
-    /// A member's value that is neither text nor object nor list.
-    fn value(&mut self, _name: Range<usize>, _place: Range<usize>) {}
-}
-
 #[derive(Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Open {
@@ -65,8 +54,19 @@ struct Open {
     is_json: bool,
     /// The name is this object's own: a list has that of the member it is.
     has_name: bool,
-    /// A value is to come, which has not been told.
+    /// A value follows that has not been visited.
     is_owed: bool,
+}
+
+/// Receives the parts of a body in order. Places include quotes; names do not, and are as they are written.
+pub(super) trait Visitor {
+    /// An object or a list opens; with the member's name where it is one.
+    fn enter(&mut self, _name: Option<Range<usize>>) {}
+    fn leave(&mut self) {}
+    /// A text, with the name above it.
+    fn text(&mut self, place: Range<usize>, name: Range<usize>, is_json: bool);
+    /// A member's value that is neither text nor object nor list.
+    fn value(&mut self, _name: Range<usize>, _place: Range<usize>) {}
 }
 
 /// Walks the whole body.
@@ -91,32 +91,17 @@ pub(super) fn walk(body: &[u8], visitor: &mut impl Visitor) {
             }
             b'"' => {
                 let Some(end) = end_of_string(body, at) else { return };
-                let place = at..end;
-                at = end;
-                let is_name = body[end..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':');
-                let Some(here) = open.last_mut() else { continue };
-                if here.is_object && is_name {
-                    here.name = place.start + 1..place.end - 1;
-                    let name = name_at(body, &here.name);
-                    here.is_text = TEXTS.contains(&&*name);
-                    here.is_json = here.is_text && NESTED.contains(&&*name);
-                    (here.has_name, here.is_owed) = (true, true);
-                } else {
-                    here.is_owed = false;
-                    if here.is_text || here.is_deep {
-                        visitor.text(place, here.name.clone(), here.is_json && !here.is_deep);
-                    } else if here.has_name {
-                        visitor.value(here.name.clone(), place);
-                    }
+                if let Some(here) = open.last_mut() {
+                    visit_string(body, at..end, here, visitor);
                 }
+                at = end;
                 continue;
             }
             b',' | b':' | b' ' | b'\n' | b'\r' | b'\t' => {}
             _ => {
                 if let Some(here) = open.last_mut().filter(|here| here.is_owed) {
                     here.is_owed = false;
-                    let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace();
-                    let end = body[at..].iter().position(is_end).map_or(body.len(), |length| at + length);
+                    let end = end_of_plain(body, at);
                     visitor.value(here.name.clone(), at..end);
                     at = end;
                     continue;
@@ -124,6 +109,31 @@ pub(super) fn walk(body: &[u8], visitor: &mut impl Visitor) {
             }
         }
         at += 1;
+    }
+}
+
+/// Where a number, a boolean or null ends.
+fn end_of_plain(body: &[u8], start: usize) -> usize {
+    let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace();
+    body[start..].iter().position(is_end).map_or(body.len(), |length| start + length)
+}
+
+/// A string in an object or list: the name of a member, a text, or another value.
+fn visit_string(body: &[u8], place: Range<usize>, here: &mut Open, visitor: &mut impl Visitor) {
+    let is_name = body[place.end..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':');
+    if here.is_object && is_name {
+        here.name = place.start + 1..place.end - 1;
+        let name = name_at(body, &here.name);
+        here.is_text = TEXTS.contains(&&*name);
+        here.is_json = here.is_text && NESTED.contains(&&*name);
+        (here.has_name, here.is_owed) = (true, true);
+        return;
+    }
+    here.is_owed = false;
+    if here.is_text || here.is_deep {
+        visitor.text(place, here.name.clone(), here.is_json && !here.is_deep);
+    } else if here.has_name {
+        visitor.value(here.name.clone(), place);
     }
 }
 

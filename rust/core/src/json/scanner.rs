@@ -118,7 +118,7 @@ impl<'a> Scanner<'a> {
         let mut elements = 0;
         let mut kind = Kind::Null;
         let mut nesting = Nesting { objects: [0; MAX_DEPTH / 64], depth: 0 };
-        'value: loop {
+        loop {
             let innermost = nesting.depth;
             let this = match self.skip_space() {
                 Some(b'"') => {
@@ -144,7 +144,7 @@ impl<'a> Scanner<'a> {
                         if object {
                             self.key()?;
                         }
-                        continue 'value;
+                        continue;
                     }
                     if object {
                         Kind::Object
@@ -164,27 +164,33 @@ impl<'a> Scanner<'a> {
             if innermost == 0 {
                 kind = this;
             }
-            // A value has ended: go on in its container, or close that one and ask the next.
-            loop {
-                let Some(object) = nesting.top() else {
-                    return Ok(Value { start, end: self.at, kind, elements });
-                };
-                match (self.skip_space(), object) {
-                    (Some(b','), _) => {
-                        self.at += 1;
-                        elements += usize::from(nesting.depth == 1);
-                        if object {
-                            self.key()?;
-                        }
-                        continue 'value;
+            if self.ends(&mut nesting, &mut elements)? {
+                return Ok(Value { start, end: self.at, kind, elements });
+            }
+        }
+    }
+
+    /// After a value: closes the containers that end here. Whether that was all of them; otherwise the cursor is where the next
+    /// value of the innermost begins. `elements` counts those of the outermost.
+    #[inline]
+    fn ends(&mut self, nesting: &mut Nesting, elements: &mut usize) -> Result<bool, Trouble> {
+        loop {
+            let Some(object) = nesting.top() else { return Ok(true) };
+            match (self.skip_space(), object) {
+                (Some(b','), _) => {
+                    self.at += 1;
+                    *elements += usize::from(nesting.depth == 1);
+                    if object {
+                        self.key()?;
                     }
-                    (Some(b'}'), true) | (Some(b']'), false) => {
-                        self.at += 1;
-                        nesting.depth -= 1;
-                    }
-                    (_, true) => return Err(self.expected("expected `,` or `}`")),
-                    (_, false) => return Err(self.expected("expected `,` or `]`")),
+                    return Ok(false);
                 }
+                (Some(b'}'), true) | (Some(b']'), false) => {
+                    self.at += 1;
+                    nesting.depth -= 1;
+                }
+                (_, true) => return Err(self.expected("expected `,` or `}`")),
+                (_, false) => return Err(self.expected("expected `,` or `]`")),
             }
         }
     }

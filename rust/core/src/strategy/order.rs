@@ -33,7 +33,7 @@ pub fn order(
     let mut able: CandidateOrder = places(facts, |one| one.standing.is_able());
     let turn = memory.turn;
     memory.turn = turn.wrapping_add(1);
-    arrange(strategy, params, facts, ask, memory, random, turn, &mut able);
+    Arrangement { params, facts, ask, memory, random, turn }.arrange(strategy, &mut able);
     if strategy != Strategy::ContextRelay {
         // A session stays with its target while that one is able; moving it would cost the provider's cache.
         lift(&mut able, facts, ask.held);
@@ -44,72 +44,92 @@ pub fn order(
     able
 }
 
-#[expect(clippy::too_many_arguments, reason = "one call, from the function above")]
-fn arrange(
-    strategy: Strategy,
-    params: &Params,
-    facts: &[Facts],
-    ask: &Demand,
-    memory: &mut Memory,
-    random: &mut Random,
+/// What a strategy arranges candidates by.
+struct Arrangement<'a> {
+    params: &'a Params,
+    facts: &'a [Facts],
+    ask: &'a Demand,
+    memory: &'a mut Memory,
+    random: &'a mut Random,
+    /// Calls that were ordered before, of this list.
     turn: u64,
-    able: &mut CandidateOrder,
-) {
-    let of = |place: u16| &facts[usize::from(place)];
-    match strategy {
-        Strategy::Priority | Strategy::Fusion | Strategy::Pipeline => {}
-        Strategy::FillFirst => able.sort_by_key(|&place| of(place).is_full() || of(place).headroom() <= FILLED),
-        Strategy::Weighted => {
-            if !stay(memory, facts, able) {
-                weigh(facts, able, random);
-                begin_stay(memory, params, facts, able);
+}
+
+impl<'a> Arrangement<'a> {
+    fn of(&self, place: u16) -> &'a Facts {
+        &self.facts[usize::from(place)]
+    }
+
+    /// Arranges those that are able, best first.
+    fn arrange(&mut self, strategy: Strategy, able: &mut CandidateOrder) {
+        match strategy {
+            Strategy::Priority | Strategy::Fusion | Strategy::Pipeline => {}
+            Strategy::FillFirst => {
+                able.sort_by_key(|&place| self.of(place).is_full() || self.of(place).headroom() <= FILLED);
             }
-        }
-        Strategy::RoundRobin => {
-            if !stay(memory, facts, able) {
-                // What stays takes no turn: the count goes on where the winners change.
-                let changes = turn / u64::from(params.sticky_limit.max(1));
-                rotate(able, changes);
-                begin_stay(memory, params, facts, able);
-            }
-        }
-        Strategy::P2c => two_choices(facts, able, random),
-        Strategy::Random => random.shuffle(able),
-        Strategy::StrictRandom => deal(facts, able, memory, random),
-        Strategy::LeastUsed => able.sort_by_key(|&place| (of(place).in_flight, of(place).used)),
-        Strategy::CostOptimized => able.sort_by_key(|&place| of(place).cost(ask).unwrap_or(u128::MAX)),
-        Strategy::ContextOptimized => able.sort_by_key(|&place| Reverse(of(place).context_window.unwrap_or(0))),
-        Strategy::CacheOptimized => {
-            if let Some(affinity) = ask.affinity {
-                able.sort_by_cached_key(|&place| Reverse(mix(of(place).id ^ random::mix(affinity))));
-            }
-        }
-        Strategy::Headroom => able.sort_by(|&a, &b| of(b).headroom().total_cmp(&of(a).headroom())),
-        Strategy::ResetAware => {
-            let score = |place: u16| reset_score(of(place));
-            able.sort_by(|&a, &b| score(b).total_cmp(&score(a)));
-            let best = able.first().map_or(0.0, |&place| score(place));
-            rotate_band(able, turn, |place| best - score(place) <= SCORE_BAND);
-        }
-        Strategy::ResetWindow => {
-            let reset = |place: u16| soonest_reset_ms(of(place), &params.windows);
-            able.sort_by_key(|&place| reset(place));
-            let soonest = able.first().map_or(u64::MAX, |&place| reset(place));
-            rotate_band(able, turn, |place| {
-                soonest < u64::MAX && reset(place) <= soonest.saturating_add(RESET_BAND_MS)
-            });
-        }
-        Strategy::Lkgp => lift(able, facts, memory.last_good),
-        Strategy::ContextRelay => {
-            let is_spent = |place: u16| 1.0 - of(place).headroom() >= params.handoff_threshold;
-            able.sort_by_key(|&place| is_spent(place));
-            if let Some(place) = able.iter().copied().find(|&place| Some(of(place).id) == ask.held) {
-                if !is_spent(place) {
-                    lift(able, facts, ask.held);
+            Strategy::Weighted => {
+                if !stay(self.memory, self.facts, able) {
+                    weigh(self.facts, able, self.random);
+                    begin_stay(self.memory, self.params, self.facts, able);
                 }
             }
+            Strategy::RoundRobin => {
+                if !stay(self.memory, self.facts, able) {
+                    // What stays takes no turn: the count goes on where the winners change.
+                    let changes = self.turn / u64::from(self.params.sticky_limit.max(1));
+                    rotate(able, changes);
+                    begin_stay(self.memory, self.params, self.facts, able);
+                }
+            }
+            Strategy::P2c => two_choices(self.facts, able, self.random),
+            Strategy::Random => self.random.shuffle(able),
+            Strategy::StrictRandom => deal(self.facts, able, self.memory, self.random),
+            Strategy::LeastUsed => able.sort_by_key(|&place| (self.of(place).in_flight, self.of(place).used)),
+            Strategy::CostOptimized => able.sort_by_key(|&place| self.of(place).cost(self.ask).unwrap_or(u128::MAX)),
+            Strategy::ContextOptimized => {
+                able.sort_by_key(|&place| Reverse(self.of(place).context_window.unwrap_or(0)));
+            }
+            Strategy::CacheOptimized => {
+                if let Some(affinity) = self.ask.affinity {
+                    able.sort_by_cached_key(|&place| Reverse(mix(self.of(place).id ^ random::mix(affinity))));
+                }
+            }
+            Strategy::Headroom => able.sort_by(|&a, &b| self.of(b).headroom().total_cmp(&self.of(a).headroom())),
+            Strategy::ResetAware => self.by_reset_score(able),
+            Strategy::ResetWindow => self.by_soonest_reset(able),
+            Strategy::Lkgp => lift(able, self.facts, self.memory.last_good),
+            Strategy::ContextRelay => self.by_what_is_left(able),
+            Strategy::Auto => auto::arrange(self.facts, self.params.pack, able, self.random),
         }
-        Strategy::Auto => auto::arrange(facts, params.pack, able, random),
+    }
+
+    /// The best scores take turns.
+    fn by_reset_score(&self, able: &mut CandidateOrder) {
+        let score = |place: u16| reset_score(self.of(place));
+        able.sort_by(|&a, &b| score(b).total_cmp(&score(a)));
+        let best = able.first().map_or(0.0, |&place| score(place));
+        rotate_band(able, self.turn, |place| best - score(place) <= SCORE_BAND);
+    }
+
+    /// Those whose windows are new soonest take turns.
+    fn by_soonest_reset(&self, able: &mut CandidateOrder) {
+        let reset = |place: u16| soonest_reset_ms(self.of(place), &self.params.windows);
+        able.sort_by_key(|&place| reset(place));
+        let soonest = able.first().map_or(u64::MAX, |&place| reset(place));
+        rotate_band(able, self.turn, |place| {
+            soonest < u64::MAX && reset(place) <= soonest.saturating_add(RESET_BAND_MS)
+        });
+    }
+
+    /// Those that are spent come last; the session's own target first, unless it is spent.
+    fn by_what_is_left(&self, able: &mut CandidateOrder) {
+        let is_spent = |place: u16| 1.0 - self.of(place).headroom() >= self.params.handoff_threshold;
+        able.sort_by_key(|&place| is_spent(place));
+        if let Some(place) = able.iter().copied().find(|&place| Some(self.of(place).id) == self.ask.held) {
+            if !is_spent(place) {
+                lift(able, self.facts, self.ask.held);
+            }
+        }
     }
 }
 

@@ -19,19 +19,8 @@ pub(crate) fn write_for(
     is_templated: bool,
 ) -> Result<Vec<u8>, Error> {
     let mut out = Writer::with_capacity(size_hint + 512);
-    out.open(b'{').key("model").str(model).key("messages").open(b'[');
-    if !request.system.is_empty() {
-        out.open(b'{').key("role").raw(r#""system""#).key("content");
-        contents(&mut out, request.system.iter())?;
-        out.close(b'}');
-    }
-    for turn in &request.turns {
-        match turn.role {
-            Role::User => user(&mut out, turn)?,
-            Role::Assistant => assistant(&mut out, turn)?,
-        }
-    }
-    out.close(b']');
+    out.open(b'{').key("model").str(model);
+    messages(&mut out, request)?;
     if request.stream {
         out.key("stream").raw("true").key("stream_options").raw(r#"{"include_usage":true}"#);
     }
@@ -51,15 +40,7 @@ pub(crate) fn write_for(
         out.close(b']');
     }
     tools(&mut out, request);
-    match &request.format {
-        None => {}
-        Some(Format::Json) => drop(out.key("response_format").raw(r#"{"type":"json_object"}"#)),
-        Some(Format::Schema { schema, name, description, strict }) => {
-            out.key("response_format").open(b'{').key("type").raw(r#""json_schema""#).key("json_schema").open(b'{');
-            write_schema(&mut out, schema, name.as_ref(), description.as_ref(), *strict);
-            out.close(b'}').close(b'}');
-        }
-    }
+    response_format(&mut out, request);
     sampling(&mut out, request);
     if let Some(effort) = request.reasoning.and_then(effort) {
         out.key("reasoning_effort").str(effort);
@@ -79,6 +60,35 @@ pub(crate) fn write_for(
         return Err(unsupported(name));
     }
     Ok(out.close(b'}').take())
+}
+
+fn messages(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
+    out.key("messages").open(b'[');
+    if !request.system.is_empty() {
+        out.open(b'{').key("role").raw(r#""system""#).key("content");
+        contents(out, request.system.iter())?;
+        out.close(b'}');
+    }
+    for turn in &request.turns {
+        match turn.role {
+            Role::User => user(out, turn)?,
+            Role::Assistant => assistant(out, turn)?,
+        }
+    }
+    out.close(b']');
+    Ok(())
+}
+
+fn response_format(out: &mut Writer, request: &Request<'_>) {
+    match &request.format {
+        None => {}
+        Some(Format::Json) => drop(out.key("response_format").raw(r#"{"type":"json_object"}"#)),
+        Some(Format::Schema { schema, name, description, strict }) => {
+            out.key("response_format").open(b'{').key("type").raw(r#""json_schema""#).key("json_schema").open(b'{');
+            write_schema(out, schema, name.as_ref(), description.as_ref(), *strict);
+            out.close(b'}').close(b'}');
+        }
+    }
 }
 
 fn sampling(out: &mut Writer, request: &Request<'_>) {

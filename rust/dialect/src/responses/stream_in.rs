@@ -116,19 +116,9 @@ impl Reader {
             }
             "response.output_item.added" => self.begin(event.item.ok_or(Malformed)?, event.output_index, emit)?,
             "response.output_item.done" => self.end(event.item.ok_or(Malformed)?, emit),
-            "response.created" => {
-                let response = response(event.response)?;
-                self.id = response.id.map(Text::into_owned);
-                self.model = response.model.map(Text::into_owned);
-                emit(Event::Start { id: self.id.clone(), model: self.model.clone() });
-            }
+            "response.created" => self.start(event.response, emit)?,
             "response.completed" | "response.incomplete" => {
-                if self.keeps {
-                    self.response = event.response.map(|raw| Bytes::copy_from_slice(raw.get().as_bytes()));
-                }
-                let response = response(event.response)?;
-                self.usage = response.usage().or(self.usage);
-                self.reason = Some(response.stop(self.calls > 0, self.refused));
+                self.complete(event.response)?;
                 return Ok(Step::Done);
             }
             "response.failed" => {
@@ -146,6 +136,25 @@ impl Reader {
             _ => {}
         }
         Ok(Step::More)
+    }
+
+    fn start(&mut self, told: Option<&RawValue>, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
+        let response = response(told)?;
+        self.id = response.id.map(Text::into_owned);
+        self.model = response.model.map(Text::into_owned);
+        emit(Event::Start { id: self.id.clone(), model: self.model.clone() });
+        Ok(())
+    }
+
+    /// The terminal event of a response that did not fail.
+    fn complete(&mut self, told: Option<&RawValue>) -> Result<(), Malformed> {
+        if self.keeps {
+            self.response = told.map(|raw| Bytes::copy_from_slice(raw.get().as_bytes()));
+        }
+        let response = response(told)?;
+        self.usage = response.usage().or(self.usage);
+        self.reason = Some(response.stop(self.calls > 0, self.refused));
+        Ok(())
     }
 
     fn begin(

@@ -9,7 +9,7 @@ use crate::shared::Shared;
 use crate::upstream::target::Target;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::guardrail::{self, Actions, Finding, Findings};
-use fairlead_core::ledger::{Amounts, Hold, Subject};
+use fairlead_core::ledger::{Amounts, Charge, Hold, Subject};
 use fairlead_core::limit::Served;
 use fairlead_core::price::Cost;
 use fairlead_core::record::{Cached, Outcome, Record};
@@ -336,7 +336,7 @@ impl Open {
         let subject = self.subject();
         let total = self.total_usage();
         let spent = Amounts { tokens: total.input.saturating_add(total.output), usd_micros };
-        self.shared.ledger.settle(&key.id, subject, hold, spent, segment, clock::moment());
+        self.shared.ledger.settle(&key.id, subject, Charge { hold, spent, segment }, clock::moment());
     }
 }
 
