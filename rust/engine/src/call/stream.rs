@@ -109,14 +109,6 @@ enum Step {
     Drained,
 }
 
-/// What became of chunks that came.
-enum Passed {
-    /// Everything that may go to the caller has gone.
-    On,
-    /// The stream has told its end, with these bytes.
-    Done(Pieces),
-}
-
 /// When somebody last did something, and how long the provider may be silent.
 #[derive(Debug)]
 struct Waiting {
@@ -196,8 +188,8 @@ impl<'a> StreamRelay<'a> {
             let now = Instant::now();
             match step {
                 Step::Chunks(chunks) => match self.pass_chunks(&mut kind, &chunks, now, timer.as_mut()) {
-                    Ok(Passed::On) => {}
-                    Ok(Passed::Done(last)) => return self.finish_told(kind, last, body),
+                    Ok(None) => {}
+                    Ok(Some(last)) => return self.finish_told(kind, last, body),
                     Err(fault) => break End::Broken(fault),
                 },
                 Step::Tick => {
@@ -225,14 +217,14 @@ impl<'a> StreamRelay<'a> {
         self.finish(kind, end, body)
     }
 
-    /// Follows chunks, has them judged and sends what may go.
+    /// Follows chunks, has them judged and sends what may go. `Some`: the stream has told its end, and this is what goes before it.
     fn pass_chunks<K: StreamKind>(
         &mut self,
         kind: &mut K,
         chunks: &[Bytes],
         now: Instant,
         mut timer: Pin<&mut Sleep>,
-    ) -> Result<Passed, Error> {
+    ) -> Result<Option<Pieces>, Error> {
         (self.waiting.heard, self.waiting.read) = (now, now);
         let mut out = Pieces::new();
         let mut done = false;
@@ -257,13 +249,13 @@ impl<'a> StreamRelay<'a> {
             out = progress.pass(out, done, is_between, now);
         }
         if done {
-            return Ok(Passed::Done(out));
+            return Ok(Some(out));
         }
         if !out.is_empty() {
             self.waiting.sent = now;
             self.send(out);
         }
-        Ok(Passed::On)
+        Ok(None)
     }
 
     /// Sends a comment where one is due. An error means that the provider was silent for too long.

@@ -68,7 +68,7 @@ struct Gate<'a> {
 }
 
 /// A head that has a route.
-struct Routed<'a> {
+struct RoutedHead<'a> {
     route: &'static Route,
     /// The part of the path that the route's last braces match.
     tail: Cow<'a, str>,
@@ -78,7 +78,7 @@ struct Routed<'a> {
 impl<'a> Gate<'a> {
     /// `None`: the exchange has its answer already.
     fn pass(&mut self) -> Result<Option<Pending>, Error> {
-        let Some(Routed { route, tail, headers }) = self.find_route()? else { return Ok(None) };
+        let Some(RoutedHead { route, tail, headers }) = self.find_route()? else { return Ok(None) };
         let (shared, inbound) = (self.shared, self.inbound);
         match route.answer {
             Answer::Health => {
@@ -125,7 +125,7 @@ impl<'a> Gate<'a> {
     }
 
     /// The route of the request and its headers, held to the rules. `None`: it was answered, or refused with its connection.
-    fn find_route(&mut self) -> Result<Option<Routed<'a>>, Error> {
+    fn find_route(&mut self) -> Result<Option<RoutedHead<'a>>, Error> {
         let (shared, inbound) = (self.shared, self.inbound);
         let headers = match inbound::read(inbound) {
             Ok(headers) => headers,
@@ -145,7 +145,7 @@ impl<'a> Gate<'a> {
                 let is_list = matches!(route.answer, Answer::Models | Answer::Model);
                 let is_anthropic = is_list && headers.has_anthropic_version;
                 self.surface = if is_anthropic { Surface::Anthropic } else { route.surface };
-                Ok(Some(Routed { route, tail, headers }))
+                Ok(Some(RoutedHead { route, tail, headers }))
             }
             Match::OtherMethod(methods) => {
                 let own = answer::base_headers(shared, &self.request_id);

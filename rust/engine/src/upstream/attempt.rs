@@ -102,9 +102,10 @@ async fn dial(pool: &Pool, target: &Target, request: Upstream<'_>) -> Result<Res
 async fn send_over(
     lease: Lease,
     target: &Target,
-    Upstream { uri, betas, body, is_stream }: Upstream<'_>,
+    upstream_request: Upstream<'_>,
     proof: &[(HeaderName, HeaderValue)],
 ) -> Result<Response<Incoming>, AttemptFailure> {
+    let Upstream { uri, betas, body, is_stream } = upstream_request;
     let timeouts = &target.connection.timeouts;
     let head_ms = if is_stream { timeouts.header_ms } else { timeouts.answer_ms };
     let is_reused = lease.is_reused;
