@@ -247,7 +247,7 @@ impl Drop for GaugePermit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::socket::requests::Assembly;
+    use crate::socket::assembly::Assembly;
     use crate::testing::shared;
 
     #[test]

@@ -10,19 +10,16 @@ use bytes::Bytes;
 use fairlead_engine::exchange::{Exchange, Head, Wake};
 use fairlead_engine::gate::admission::Admitted;
 use fairlead_engine::gate::inbound::Inbound;
-use fairlead_engine::socket::requests::{Assembly, FrameConnection};
+use fairlead_engine::socket::assembly::CountedStream;
+use fairlead_engine::socket::requests::FrameConnection;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::StatusCode;
 use ring::digest::{digest, SHA1_FOR_LEGACY_USE_ONLY};
 use std::future::Future;
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{ready, Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -50,52 +47,6 @@ const TRY_AGAIN_LATER: u16 = 1013;
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 type Frames = WebSocketStream<CountedStream<Io>>;
-
-/// The caller's bytes, counted as they come until the message that they are of is whole: the library puts it together,
-/// and says nothing of it before.
-#[derive(Debug)]
-struct CountedStream<S> {
-    stream: S,
-    assembly: Arc<Assembly>,
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for CountedStream<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
-        if self.assembly.grow(buffer.filled().len() - before) {
-            Poll::Ready(Ok(()))
-        } else {
-            Poll::Ready(Err(io::Error::other("there is no room for another body")))
-        }
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for CountedStream<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bytes)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-}
 
 /// Whether a head asks for a WebSocket (RFC 6455, 4.2.1).
 pub fn is_asked(head: &RequestHead<'_>) -> bool {
@@ -192,7 +143,7 @@ pub async fn converse(
     let mut config = WebSocketConfig::default();
     config.max_message_size = Some(MAX_MESSAGE_BYTES);
     config.max_frame_size = Some(MAX_FRAME_BYTES);
-    let stream = CountedStream { stream: io, assembly: conversation.assembly() };
+    let stream = CountedStream::new(io, conversation.assembly());
     let mut frames = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
     let code = Session { conversation: &*conversation, wake: &wake, state: &caller.state }.run(&mut frames).await;
     conversation.close();

@@ -37,6 +37,59 @@ pub trait ShareableCall: Send + Sync + 'static {
     fn serve(self, call: Call) -> impl Future<Output = ()> + Send + 'static;
 }
 
+/// What is known of an answer before it is there.
+struct Keep {
+    shared: Arc<Shared>,
+    key_id: Option<String>,
+    route: &'static str,
+    model: String,
+    /// A key that wants no log leaves nothing on a disk.
+    to_disk: bool,
+    settled: Arc<OnceLock<SettledAnswer>>,
+    asked: Arc<CacheQuery>,
+    delivery: Delivery,
+}
+
+impl Keep {
+    /// The call has ended: its answer is kept if it ended well and is fit.
+    fn done(self, recording: &Recording) {
+        let (Some(settled), Some(chunks)) = (self.settled.get(), recording.whole()) else { return };
+        if chunks.iter().map(Bytes::len).sum::<usize>() > MAX_BODY_BYTES {
+            return;
+        }
+        let body = match chunks.as_slice() {
+            [chunk] => chunk.clone(),
+            chunks => Bytes::from(chunks.concat()),
+        };
+        let body = match self.delivery {
+            Delivery::Plain => replay::is_fit(self.asked.form, &body).then_some(body),
+            Delivery::Stream { .. } if self.asked.reads_list => {
+                replay::events_of(&body).and_then(|events| replay::fit_stream(self.asked.form, &events))
+            }
+            Delivery::Stream { .. } => replay::fit_stream(self.asked.form, &body),
+        };
+        let Some(body) = body else { return };
+        let now_ms = clock::unix_ms();
+        let meta = Meta {
+            key: self.asked.key,
+            question: self.asked.question.clone().map(Into::into),
+            key_id: self.key_id,
+            route: self.route.to_owned(),
+            model: self.model,
+            provider: settled.provider.clone().unwrap_or_default(),
+            upstream_model: settled.upstream_model.clone(),
+            strategy: settled.strategy.to_owned(),
+            delivery: self.delivery,
+            tokens_input: settled.usage.input,
+            tokens_output: settled.usage.output,
+            cost_picos: settled.cost.picos(),
+            created_ms: now_ms,
+            expires_ms: now_ms.saturating_add(self.asked.ttl_ms),
+        };
+        self.shared.cache.store.keep(&CachedAnswer { meta: Arc::new(meta), body }, self.asked.epoch, self.to_disk);
+    }
+}
+
 /// Does the call, or joins the one that is under way.
 pub async fn share<C: ShareableCall>(mut call: Call, question: CacheQuery, delivery: Delivery, shareable: C) {
     let (shared, exchange) = (call.shared(), Arc::clone(&call.settlement.exchange));
@@ -136,57 +189,4 @@ async fn join(settlement: &mut Settlement, recording: Arc<Recording>) -> bool {
         settlement.settle(Outcome::UpstreamFailed, Some(&error));
     }
     false
-}
-
-/// What is known of an answer before it is there.
-struct Keep {
-    shared: Arc<Shared>,
-    key_id: Option<String>,
-    route: &'static str,
-    model: String,
-    /// A key that wants no log leaves nothing on a disk.
-    to_disk: bool,
-    settled: Arc<OnceLock<SettledAnswer>>,
-    asked: Arc<CacheQuery>,
-    delivery: Delivery,
-}
-
-impl Keep {
-    /// The call has ended: its answer is kept if it ended well and is fit.
-    fn done(self, recording: &Recording) {
-        let (Some(settled), Some(chunks)) = (self.settled.get(), recording.whole()) else { return };
-        if chunks.iter().map(Bytes::len).sum::<usize>() > MAX_BODY_BYTES {
-            return;
-        }
-        let body = match chunks.as_slice() {
-            [chunk] => chunk.clone(),
-            chunks => Bytes::from(chunks.concat()),
-        };
-        let body = match self.delivery {
-            Delivery::Plain => replay::is_fit(self.asked.form, &body).then_some(body),
-            Delivery::Stream { .. } if self.asked.reads_list => {
-                replay::events_of(&body).and_then(|events| replay::fit_stream(self.asked.form, &events))
-            }
-            Delivery::Stream { .. } => replay::fit_stream(self.asked.form, &body),
-        };
-        let Some(body) = body else { return };
-        let now_ms = clock::unix_ms();
-        let meta = Meta {
-            key: self.asked.key,
-            question: self.asked.question.clone().map(Into::into),
-            key_id: self.key_id,
-            route: self.route.to_owned(),
-            model: self.model,
-            provider: settled.provider.clone().unwrap_or_default(),
-            upstream_model: settled.upstream_model.clone(),
-            strategy: settled.strategy.to_owned(),
-            delivery: self.delivery,
-            tokens_input: settled.usage.input,
-            tokens_output: settled.usage.output,
-            cost_picos: settled.cost.picos(),
-            created_ms: now_ms,
-            expires_ms: now_ms.saturating_add(self.asked.ttl_ms),
-        };
-        self.shared.cache.store.keep(&CachedAnswer { meta: Arc::new(meta), body }, self.asked.epoch, self.to_disk);
-    }
 }

@@ -108,7 +108,7 @@ async fn give(
         () = exchange.gone() => return Lookup::CallerLeft, // the settlement's drop says who left
         () = limits::throttle(settlement) => {}
     }
-    let is_stored = store(shared, settlement, asked.form, &kept, parsed, said).await;
+    let is_stored = store(settlement, asked.form, &kept, parsed, said).await;
     let meta = &kept.meta;
     let hits = if tier == "exact" { &counts.exact_hits } else { &counts.vector_hits };
     hits.fetch_add(1, Ordering::Relaxed);
@@ -121,7 +121,7 @@ async fn give(
     settlement.status = StatusCode::OK.as_u16();
     settlement.upstream_model.clone_from(&meta.upstream_model);
     settlement.bytes_response = body.len() as u64;
-    let mut headers = headers(shared, settlement, &kept, tier, parsed, body.len());
+    let mut headers = headers(settlement, &kept, tier, parsed, body.len());
     responses::note_unstored(is_stored, &mut headers);
     let head = Head { status: StatusCode::OK, headers };
     settlement.settle(Outcome::Completed, None);
@@ -130,14 +130,7 @@ async fn give(
 }
 
 /// A response whose caller wants it kept is kept by control again: it may have been deleted there.
-async fn store(
-    shared: &Shared,
-    settlement: &Settlement,
-    form: Dialect,
-    kept: &CachedAnswer,
-    parsed: &ChatRequest,
-    said: &[u8],
-) -> bool {
+async fn store(settlement: &Settlement, form: Dialect, kept: &CachedAnswer, parsed: &ChatRequest, said: &[u8]) -> bool {
     if form != Dialect::OpenaiResponses || !parsed.stores {
         return true;
     }
@@ -145,7 +138,7 @@ async fn store(
         Delivery::Plain => Some(kept.body.clone()),
         Delivery::Stream { .. } => replay::as_whole(form, &kept.body, 0),
     };
-    responses::keep(shared, &settlement.admission, said, parsed, whole.as_ref()).await
+    responses::keep(&settlement.shared, &settlement.admission, said, parsed, whole.as_ref()).await
 }
 
 async fn near(shared: &Arc<Shared>, asked: &CacheQuery) -> Option<CachedAnswer> {
@@ -196,7 +189,6 @@ fn as_events(form: Dialect, kept: &CachedAnswer, parsed: &ChatRequest) -> Option
 }
 
 fn headers(
-    shared: &Shared,
     settlement: &Settlement,
     kept: &CachedAnswer,
     tier: &'static str,
@@ -204,7 +196,7 @@ fn headers(
     length: usize,
 ) -> HeaderMap {
     let (admission, meta) = (&settlement.admission, &kept.meta);
-    let mut headers = answer::base_headers(shared, &admission.request_id);
+    let mut headers = answer::base_headers(&settlement.shared, &admission.request_id);
     let latency_ms = settlement.elapsed().as_millis() as u64;
     let decision = format!("strategy={}; provider={}; latency_ms={latency_ms}", meta.strategy, meta.provider);
     headers.insert(headers::DECISION, headers::encoded(&decision));

@@ -6,15 +6,15 @@ use crate::cache::{self, Lookup, ShareableCall};
 use crate::call::attempt::{self, CallKind, Reply};
 use crate::call::choose::{admit_aliases, admit_model, note_choice};
 use crate::call::context::Call;
+use crate::call::conversation_stream::{self, ConversationStream, StartedStream};
 use crate::call::endpoints;
 use crate::call::failover;
 use crate::call::guardrails;
 use crate::call::hedge;
 use crate::call::plain;
 use crate::call::reasoning;
-use crate::call::relay::is_event_stream;
 use crate::call::stages::{self, Staged};
-use crate::call::stream::{self, StartedStream, StreamRelay};
+use crate::call::stream;
 use crate::call::translation::{self, caller_of, Translation};
 use crate::control::responses;
 use crate::gate::defaults;
@@ -32,7 +32,6 @@ use fairlead_core::error::{Error, Kind, Origin, Retry};
 use fairlead_core::record::{self, Outcome};
 use fairlead_core::usage::Usage;
 use fairlead_dialect::openai::request::ChatRequest;
-use http::header;
 use http::HeaderValue;
 use http_body_util::BodyExt as _;
 use smallvec::SmallVec;
@@ -226,7 +225,7 @@ impl Conversation {
         };
         let began = started.began;
         call.name_target(at);
-        match StreamRelay::new(call, at, &self.translation).resume(started).await {
+        match conversation_stream::resume(call, at, &self.translation, started).await {
             Ok(finished) => {
                 attempt::finish(call, self, at, Reply::Stream(finished), Some(began)).await;
                 None
@@ -267,14 +266,13 @@ impl Conversation {
             let uri = self.translation.uri(target, upstream_model, true)?;
             let request = Upstream { uri: &uri, betas: betas.as_ref(), body, is_stream: true };
             let response = upstream::attempt::send(&shared.pool, target, request).await?;
-            if !response.headers().get(header::CONTENT_TYPE).is_some_and(is_event_stream) {
-                return Err(AttemptFailure::from(stream::no_events()));
-            }
+            conversation_stream::check_type(&response)?;
             let mut body = response.into_body();
             let patience = Duration::from_millis(target.connection.timeouts.first_token_ms);
             let first = tokio::time::timeout(patience, first_bytes(&mut body)).await;
-            let first = first.map_err(|_| AttemptFailure::from(stream::silent(patience, false)))??;
-            Ok((body, first))
+            let first = first
+                .map_err(|_| AttemptFailure::from(stream::silent::<ConversationStream<'_>>(patience, false)))??;
+            Ok::<_, AttemptFailure>((body, first))
         };
         let (body, first) = tokio::select! {
             biased;
@@ -307,7 +305,7 @@ impl Conversation {
 impl CallKind for Conversation {
     async fn ask(&self, call: &mut Call, at: usize) -> Result<Reply, AttemptFailure> {
         if self.request.stream {
-            return StreamRelay::new(call, at, &self.translation).run(at).await.map(Reply::Stream);
+            return conversation_stream::run(call, at, &self.translation).await.map(Reply::Stream);
         }
         self.ask_plain(call, at).await.map(Reply::Whole)
     }

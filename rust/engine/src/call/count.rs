@@ -77,6 +77,10 @@ fn choose(call: &mut Call, live: &Live, body: &Bytes) -> Result<(Bytes, ChatRequ
     Ok((body, request))
 }
 
+/// Tries one target after another until one counts.
+///
+/// The loop is not that of [`crate::call::attempt`]: an estimate is no attempt, and how a provider counts says nothing of how it
+/// answers, so neither latency nor affinity nor a combo's memory learns from it.
 async fn try_targets(call: &mut Call, body: &Bytes, request: &ChatRequest) {
     limits::throttle(&call.settlement).await;
     for at in 0..call.choice.targets.len() {

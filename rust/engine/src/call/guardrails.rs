@@ -201,6 +201,11 @@ impl StreamFilter {
         })
     }
 
+    /// Whether events are judged one by one; else the stream is one JSON list, which is judged when it is whole.
+    pub fn is_events(&self) -> bool {
+        self.is_events
+    }
+
     /// What was found so far.
     pub fn findings(&self) -> &Findings {
         self.guard.findings()

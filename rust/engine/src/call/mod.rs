@@ -6,8 +6,8 @@
 //! [`settle`] (answers, refusals, the record).
 //!
 //! The kinds of call: [`conversation`] (said in the provider's dialect by [`translation`], answered whole by [`plain`] or as a
-//! [`stream`]; [`stages`] are calls that come first, [`reasoning`] is what was thought before tools, [`progress`] are events
-//! between those of the answer) and [`passthrough`] (only the model changes; [`passthrough_stream`] passes its answer,
+//! [`conversation_stream`]; [`stages`] are calls that come first, [`reasoning`] is what was thought before tools, [`progress`] are events
+//! between those of the answer; [`stream`] relays every stream) and [`passthrough`] (only the model changes; [`passthrough_stream`] are its streams,
 //! [`endpoints`] is the table of such calls, [`counting`] what they are paid for). Beside them [`count`] (a request's tokens),
 //! [`searches`] and [`videos`] (work of control that is paid for). [`guardrails`] judge what is said both ways.
 
@@ -17,6 +17,7 @@ pub mod choose;
 pub mod coalesce;
 pub mod context;
 pub mod conversation;
+pub mod conversation_stream;
 pub mod count;
 pub mod counting;
 pub mod endpoints;

@@ -8,10 +8,11 @@ use crate::call::counting::{self, Expected};
 use crate::call::endpoints::{self, Endpoint, ResponseKind};
 use crate::call::guardrails;
 use crate::call::idempotency::{self, Part};
-use crate::call::passthrough_stream;
+use crate::call::passthrough_stream::{ByteStream, EventStream};
 use crate::call::plain;
-use crate::call::relay::is_event_stream;
+use crate::call::relay::{is_event_stream, FinishedStream, EVENT_STREAM};
 use crate::call::settle;
+use crate::call::stream::{StreamKind, StreamRelay};
 use crate::gate::answer::EndGuard;
 use crate::gate::limits;
 use crate::gate::request::Whole;
@@ -36,6 +37,7 @@ use fairlead_dialect::openai::named;
 use fairlead_dialect::openai::request::{rewrite, ChatRequest};
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderValue};
+use http::Response;
 use smallvec::SmallVec;
 use std::future::Future;
 use std::sync::Arc;
@@ -339,7 +341,7 @@ impl Passthrough<'_> {
         // Speech is asked for as events by another member, `stream_format`.
         let may_be_events = self.request.stream || (endpoint.may_stream && endpoint.response == ResponseKind::Bytes);
         if may_be_events && content_type.as_ref().is_some_and(is_event_stream) {
-            return passthrough_stream::events(call, target, response.into_body()).await.map(Reply::Stream);
+            return relay(call, target, EventStream::default(), EVENT_STREAM, response).await.map(Reply::Stream);
         }
         match endpoint.response {
             ResponseKind::Json(member) | ResponseKind::JsonOrText(member) if is_json => {
@@ -355,13 +357,12 @@ impl Passthrough<'_> {
                 let body = collect(&shared, target, response.into_body()).await?;
                 Ok(Reply::Text(body, content_type.unwrap_or(HeaderValue::from_static("text/plain"))))
             }
-            ResponseKind::JsonOrText(_) if content_type.as_ref().is_some_and(is_plain_text) => {
-                passthrough_stream::bytes(call, target, response).await.map(Reply::Stream)
+            ResponseKind::JsonOrText(_) | ResponseKind::Bytes => {
+                let is_wanted = if endpoint.response == ResponseKind::Bytes { is_media } else { is_plain_text };
+                let Some(content_type) = content_type.filter(is_wanted) else { return Err(not_as_asked().into()) };
+                relay(call, target, ByteStream::default(), content_type, response).await.map(Reply::Stream)
             }
-            ResponseKind::Bytes if content_type.as_ref().is_some_and(is_media) => {
-                passthrough_stream::bytes(call, target, response).await.map(Reply::Stream)
-            }
-            _ => Err(plain::invalid("The provider's answer is not of the type that was asked for.").into()),
+            ResponseKind::Json(_) => Err(not_as_asked().into()),
         }
     }
 
@@ -394,6 +395,21 @@ impl Passthrough<'_> {
         settlement.usage = seen.usage.unwrap_or_default();
         Ok(answer)
     }
+}
+
+async fn relay<K: StreamKind>(
+    call: &mut Call,
+    target: &Arc<Target>,
+    kind: K,
+    content_type: HeaderValue,
+    response: Response<Incoming>,
+) -> Result<FinishedStream, AttemptFailure> {
+    let relay = StreamRelay::new(call, Arc::clone(target), &kind, content_type);
+    relay.pass(kind, response.into_body(), None).await
+}
+
+fn not_as_asked() -> Error {
+    plain::invalid("The provider's answer is not of the type that was asked for.")
 }
 
 async fn collect(shared: &Shared, target: &Target, body: Incoming) -> Result<Bytes, AttemptFailure> {

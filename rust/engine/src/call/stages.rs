@@ -120,8 +120,33 @@ async fn panel(
     parsed: &ChatRequest,
     fields: Map<String, Value>,
 ) -> Result<Staged, Error> {
-    let Some(combo) = &choice.combo else { return Ok(Staged::AsIs) };
-    let shared = beats.shared;
+    let members = panel_of(choice);
+    if members.len() < 2 {
+        return Ok(Staged::AsIs);
+    }
+    let PanelOutcome { mut answers, failures } = ask_panel(beats, settlement, choice, &members, &fields).await;
+    if answers.is_empty() {
+        return if failures.is_empty() { Err(panel_timeout(choice)) } else { Ok(failed(choice, failures)) };
+    }
+    for (at, one) in &failures {
+        choice.targets[*at].hold_against(choice.upstream_model(*at), one);
+    }
+    if answers.len() == 1 && !parsed.stream {
+        if let Some((at, one)) = answers.pop() {
+            return only_answer(settlement, choice, at, &one);
+        }
+    }
+    answers.sort_by_key(|(at, _)| *at);
+    for (at, one) in &answers {
+        settlement.add_side(choice.model(*at), &one.usage);
+    }
+    let judge = judge(beats.shared, settlement, choice, &members)?;
+    let caller = caller_of(settlement.admission.route);
+    next(&beats.shared.live.load().snapshot, &fields, vec![user(&judge_prompt(&answers))], judge, caller)
+}
+
+/// The places of the first target of each model.
+fn panel_of(choice: &Choice) -> Vec<usize> {
     let mut members: Vec<usize> = Vec::new();
     for at in 0..choice.targets.len() {
         let is_new = members.iter().all(|&member| choice.model(member) != choice.model(at));
@@ -129,82 +154,90 @@ async fn panel(
             members.push(at);
         }
     }
-    if members.len() < 2 {
-        return Ok(Staged::AsIs);
-    }
-    let mut asked = JoinSet::new();
-    for &at in &members {
+    members
+}
+
+/// What came of asking a panel, with the place in the choice of each member.
+#[derive(Default)]
+struct PanelOutcome {
+    answers: Vec<(usize, PanelAnswer)>,
+    failures: Vec<(usize, AttemptFailure)>,
+}
+
+/// Asks all members at once. Once enough have answered, the others have a short grace.
+async fn ask_panel(
+    beats: &Beats<'_>,
+    settlement: &mut Settlement,
+    choice: &Choice,
+    members: &[usize],
+    fields: &Map<String, Value>,
+) -> PanelOutcome {
+    let mut outcome = PanelOutcome::default();
+    let Some(combo) = &choice.combo else { return outcome };
+    let mut calls = JoinSet::new();
+    for &at in members {
         let target = Arc::clone(&choice.targets[at]);
         let alone = choice.narrowed(&[at]);
-        let body = quiet_body(&fields, None);
-        let shared = Arc::clone(shared);
+        let body = quiet_body(fields, None);
+        let shared = Arc::clone(beats.shared);
         settlement.attempts += 1;
         // The set ends its tasks when it is dropped with this request.
-        asked.spawn(trace::within(trace::current(), async move { (at, say(&shared, &target, alone, &body).await) }));
+        calls.spawn(trace::within(trace::current(), async move { (at, say(&shared, &target, alone, &body).await) }));
     }
     let params = &combo.params;
-    let began = Instant::now();
-    let cap = began + Duration::from_millis(params.panel_timeout_ms);
+    let grace = Duration::from_millis(params.straggler_grace_ms);
+    let cap = Instant::now() + Duration::from_millis(params.panel_timeout_ms);
     let mut until = cap;
-    let mut said: Vec<(usize, PanelAnswer)> = Vec::new();
-    let mut failures = Vec::new();
     loop {
-        let next = tokio::time::timeout_at(until.into(), asked.join_next());
-        let Ok(Some(joined)) = beats.during(settlement, next).await else { break };
-        let Ok((at, outcome)) = joined else { continue };
-        match outcome {
+        let next = tokio::time::timeout_at(until.into(), calls.join_next());
+        let Ok(Some(joined)) = beats.during(settlement, next).await else { return outcome };
+        let Ok((at, answered)) = joined else { continue };
+        match answered {
             Ok(one) => {
                 learn(settlement, choice, at, &one);
-                said.push((at, one));
+                outcome.answers.push((at, one));
             }
-            Err(failed) => failures.push((at, failed)),
+            Err(failed) => outcome.failures.push((at, failed)),
         }
-        if said.len() >= params.min_panel as usize {
-            until = until.min(Instant::now() + Duration::from_millis(params.straggler_grace_ms)).min(cap);
-        }
-    }
-    drop(asked);
-    if said.is_empty() {
-        if failures.is_empty() {
-            let message =
-                format!("No target of the combo `{}` answered within {} ms.", combo.name, params.panel_timeout_ms);
-            return Err(Error::upstream(Kind::UpstreamTimeout, Retry::Never, message));
-        }
-        return Ok(failed(choice, failures));
-    }
-    for (at, one) in &failures {
-        choice.targets[*at].hold_against(choice.upstream_model(*at), one);
-    }
-    if said.len() == 1 && !parsed.stream {
-        if let Some((at, one)) = said.pop() {
-            let target = Arc::clone(&choice.targets[at]);
-            settlement.target = Some(Arc::clone(&target));
-            settlement.usage = one.usage;
-            settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
-            settlement.priced_model = Some(choice.model(at).to_owned());
-            let pair = Pair { caller: caller_of(settlement.admission.route), provider: Dialect::Openai };
-            let id = random_name().map_err(|_| Error::gateway(Kind::Internal, "The system has no random numbers."))?;
-            let about = AnswerContext { created_s: clock::unix_ms() / 1_000, id, ..AnswerContext::default() };
-            let told = translate::answer(pair, &one.answer.body, &about).map_err(Error::from)?;
-            return Ok(Staged::Done { target, answer: told.body.into() });
+        if outcome.answers.len() >= params.min_panel as usize {
+            until = until.min(Instant::now() + grace).min(cap);
         }
     }
-    said.sort_by_key(|(at, _)| *at);
-    for (at, one) in &said {
-        settlement.add_side(choice.model(*at), &one.usage);
-    }
-    let mut request = String::from(
+}
+
+fn panel_timeout(choice: &Choice) -> Error {
+    let (name, timeout_ms) =
+        choice.combo.as_ref().map_or(("", 0), |combo| (combo.name.as_str(), combo.params.panel_timeout_ms));
+    let message = format!("No target of the combo `{name}` answered within {timeout_ms} ms.");
+    Error::upstream(Kind::UpstreamTimeout, Retry::Never, message)
+}
+
+/// The one answer of a panel, in the caller's dialect, with nothing left to judge.
+fn only_answer(settlement: &mut Settlement, choice: &Choice, at: usize, one: &PanelAnswer) -> Result<Staged, Error> {
+    let target = Arc::clone(&choice.targets[at]);
+    settlement.target = Some(Arc::clone(&target));
+    settlement.usage = one.usage;
+    settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
+    settlement.priced_model = Some(choice.model(at).to_owned());
+    let pair = Pair { caller: caller_of(settlement.admission.route), provider: Dialect::Openai };
+    let id = random_name().map_err(|_| Error::gateway(Kind::Internal, "The system has no random numbers."))?;
+    let about = AnswerContext { created_s: clock::unix_ms() / 1_000, id, ..AnswerContext::default() };
+    let told = translate::answer(pair, &one.answer.body, &about).map_err(Error::from)?;
+    Ok(Staged::Done { target, answer: told.body.into() })
+}
+
+/// The turn that asks the judge for one answer out of several.
+fn judge_prompt(answers: &[(usize, PanelAnswer)]) -> String {
+    let mut prompt = String::from(
         "Several assistants have answered the conversation above, each on its own. Their answers follow. Write the one answer that \
          the user should get: take what is right from each, decide where they contradict each other, and mention neither the \
          answers nor their writers.\n",
     );
-    for (number, (_, one)) in said.iter().enumerate() {
+    for (number, (_, one)) in answers.iter().enumerate() {
         // Writing into a text cannot fail.
-        let _written = write!(request, "\n<answer number=\"{}\">\n{}\n</answer>\n", number + 1, one.text);
+        let _written = write!(prompt, "\n<answer number=\"{}\">\n{}\n</answer>\n", number + 1, one.text);
     }
-    let judge = judge(shared, settlement, choice, &members)?;
-    let caller = caller_of(settlement.admission.route);
-    next(&shared.live.load().snapshot, &fields, vec![user(&request)], judge, caller)
+    prompt
 }
 
 /// The judge that the operator named, or else the first of the list; the others after it.

@@ -1,40 +1,40 @@
-//! A streamed answer: events pass as they came, silence is bridged by comments, and whatever happens the caller gets
-//! exactly one end.
+//! The relay of a stream, whatever is in it: bytes pass as they come, silence is bridged by comments, and whatever happens the
+//! caller gets exactly one end.
 //!
 //! ```text
-//! asking ----------> waiting ----------> passing ----------> ended
-//!   |  head timer       |  first-token      |  idle timer       completed, upstream_failed, drained
-//!   |                   |  timer            |
-//!   +--- another connection may be tried ---+   (until the head was sent)
+//! waiting ----------> passing ----------> ended
+//!    |  first-token      |  idle timer       completed, upstream_failed, drained
+//!    |  timer            |
+//!    +--- another connection may be tried (until the head was sent)
 //! ```
 //!
-//! The head is held until the first event, so a provider that fails at once can be replaced; after one heartbeat of
-//! waiting it is sent all the same, because proxies cut silent connections.
+//! The head is held until the first bytes may go to the caller, so a provider that fails at once can be replaced. A kind of stream
+//! that has comments sends the head after one heartbeat of waiting all the same, because proxies cut silent connections.
 
 use crate::call::context::Call;
 use crate::call::failover;
 use crate::call::guardrails::StreamFilter;
 use crate::call::progress::Progress;
-use crate::call::reasoning;
-use crate::call::relay::{is_begun, is_event_stream, judged, send, size, stream_type, FinishedStream};
-use crate::call::translation::Translation;
+use crate::call::relay::{self, is_begun, judged, size, FinishedStream};
 use crate::exchange::{Exchange, Room};
+use crate::observe::settle::Settlement;
 use crate::patience::SEND_PATIENCE;
-use crate::upstream::attempt::{self, rejection, Contents};
+use crate::upstream::attempt::rejection;
 use crate::upstream::failure::AttemptFailure;
-use crate::upstream::target::{InFlightGuard, Target};
+use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
 use bytes::Bytes;
+use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::guardrail::Actions;
 use fairlead_core::record::Outcome;
 use fairlead_dialect::openai::answer::UpstreamError;
-use fairlead_dialect::openai::reasoning::Listener;
-use fairlead_dialect::openai::stream::{self, Closing, End};
+use fairlead_dialect::openai::stream::{self, Closing, End, StreamPiece};
 use fairlead_dialect::shapes::ErrorText;
 use fairlead_dialect::stream::terminal_error;
 use fairlead_dialect::Pieces;
-use http::header;
-use http::{Response, StatusCode};
+use http::header::HeaderValue;
+use http::StatusCode;
 use http_body::Body as _;
 use smallvec::SmallVec;
 use std::future::{poll_fn, Future as _};
@@ -44,16 +44,47 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::time::Sleep;
 
-/// What is taken from the provider before the caller is told of it.
+/// What is taken from the provider before any of it goes to the caller.
 const MAX_BATCH_BYTES: usize = 64 * 1024;
 
-/// A stream of which the first bytes are here.
-#[derive(Debug)]
-pub struct StartedStream {
-    pub body: Incoming,
-    pub first: Bytes,
-    pub began: Instant,
-    pub in_flight: InFlightGuard,
+/// A kind of stream: how its bytes are followed, and how it ends.
+pub trait StreamKind: Send {
+    /// The name of such an answer in messages.
+    const NAME: &'static str;
+    /// The missing beginning of such an answer in messages.
+    const NO_BEGINNING: &'static str;
+
+    /// The filter for guardrails that do this to answers; `None` where nothing is done.
+    fn filter(&self, actions: Actions) -> Option<StreamFilter>;
+
+    /// The form of errors inside the stream. `None`: an error cannot be said there, and the caller's connection is broken
+    /// instead, so that nobody takes half for whole.
+    fn error_form(&self) -> Option<ErrorForm>;
+
+    /// Follows what came. Usage and units so far are noted in the settlement.
+    fn push(&mut self, settlement: &mut Settlement, chunk: &Bytes) -> StreamPiece;
+
+    /// A comment for a caller that waits, where one may stand now.
+    fn comment(&self) -> Option<Bytes> {
+        None
+    }
+
+    /// Ends the stream, told or not.
+    fn finish(self, settlement: &mut Settlement, end: End) -> Closing;
+}
+
+/// How an error is said inside a stream.
+#[derive(Debug, Clone, Copy)]
+pub struct ErrorForm {
+    pub dialect: Dialect,
+    /// One JSON list that grows; else events.
+    pub is_list: bool,
+}
+
+impl ErrorForm {
+    pub fn event(self, error: &Error) -> Bytes {
+        terminal_error(self.dialect, self.is_list, &ErrorText::from(error))
+    }
 }
 
 /// One attempt to relay one stream.
@@ -61,12 +92,16 @@ pub struct StartedStream {
 pub struct StreamRelay<'a> {
     call: &'a mut Call,
     target: Arc<Target>,
-    translation: &'a Translation,
+    error_form: Option<ErrorForm>,
+    content_type: HeaderValue,
+    filter: Option<StreamFilter>,
+    progress: Option<Progress>,
+    waiting: Waiting,
 }
 
 /// What happened next.
 enum Step {
-    Frames(SmallVec<[Bytes; 4]>),
+    Chunks(SmallVec<[Bytes; 4]>),
     Ended,
     Broken,
     Tick,
@@ -74,83 +109,77 @@ enum Step {
     Drained,
 }
 
-impl<'a> StreamRelay<'a> {
-    /// `at`: the place of the target in the choice.
-    pub fn new(call: &'a mut Call, at: usize, translation: &'a Translation) -> Self {
-        let target = Arc::clone(&call.choice.targets[at]);
-        Self { call, target, translation }
-    }
+/// When somebody last did something, and how long the provider may be silent.
+#[derive(Debug)]
+struct Waiting {
+    /// Time between comments.
+    every: Duration,
+    patience: Duration,
+    idle: Duration,
+    has_begun: bool,
+    /// The provider said something, or could not because nobody read.
+    heard: Instant,
+    read: Instant,
+    sent: Instant,
+}
 
-    /// Asks the target and relays to the end. An error means that nothing but comments was sent.
-    pub async fn run(&mut self, at: usize) -> Result<FinishedStream, AttemptFailure> {
-        let response = self.ask(at).await?;
-        if !response.headers().get(header::CONTENT_TYPE).is_some_and(is_event_stream) {
-            return Err(no_events().into());
-        }
-        self.pass(response.into_body(), None).await
-    }
-
-    /// Relays a stream whose first bytes are here already.
-    pub async fn resume(&mut self, started: StartedStream) -> Result<FinishedStream, AttemptFailure> {
-        let StartedStream { body, first, in_flight: _in_flight, .. } = started;
-        self.pass(body, Some(first)).await
-    }
-
-    /// Waits for the provider's head, with comments for the caller once waiting is long.
-    async fn ask(&mut self, at: usize) -> Result<Response<Incoming>, AttemptFailure> {
-        let shared = self.call.shared();
-        let every = Duration::from_millis(shared.config.heartbeat_ms);
-        let betas = self.call.settlement.admission.anthropic_beta.clone();
-        let upstream_model = self.call.choice.upstream_model(at);
-        let (target, translation) = (Arc::clone(&self.target), self.translation);
-        let body = translation.body(&target, upstream_model);
-        let uri = translation.uri(&target, upstream_model, true)?;
-        let request =
-            attempt::Upstream { uri: &uri, betas: betas.as_ref(), body: Contents::Json(body), is_stream: true };
-        let mut asking = pin!(attempt::send(&shared.pool, &target, request));
-        let mut tick = pin!(tokio::time::sleep(every));
-        loop {
-            tokio::select! {
-                biased;
-                answered = &mut asking => return answered,
-                () = shared.drain.expired() => return Err(shared.drain.error().into()),
-                () = &mut tick => {
-                    self.send([translation.heartbeat()]);
-                    tick.as_mut().reset(tokio::time::Instant::now() + every);
-                }
-            }
-        }
-    }
-
-    /// Progress events between those of the answer, where the caller wants them.
-    fn progress(&self) -> Option<Progress> {
-        let admission = &self.call.settlement.admission;
-        admission.wants_progress.then(|| Progress::new(self.translation.caller, admission.started))
-    }
-
-    #[allow(clippy::too_many_lines, reason = "the one loop of a stream reads from the top")]
-    async fn pass(&mut self, mut body: Incoming, first: Option<Bytes>) -> Result<FinishedStream, AttemptFailure> {
-        let (shared, target) = (self.call.shared(), Arc::clone(&self.target));
-        let exchange = Arc::clone(&self.call.settlement.exchange);
-        let every = Duration::from_millis(shared.config.heartbeat_ms);
+impl Waiting {
+    fn new(call: &Call, target: &Target) -> Self {
         let timeouts = target.connection.timeouts;
-        let mut patience = Duration::from_millis(timeouts.first_token_ms);
-        let mut scan = self.translation.follow(&target);
-        let mut listener = reasoning::listen(&target);
-        let mut filter = StreamFilter::new(self.call.settlement.answer_guardrails, self.translation.is_events());
-        let mut progress = self.progress();
-        let mut heard = Instant::now();
-        let (mut said, mut read) = (heard, heard);
-        let mut timer = pin!(tokio::time::sleep(every.min(patience)));
-        let mut held = first.map(|first| Step::Frames(SmallVec::from_iter([first])));
-        let mut drained_signal = pin!(shared.drain.expired());
-        let how = loop {
+        let now = Instant::now();
+        Self {
+            every: Duration::from_millis(call.settlement.shared.config.heartbeat_ms),
+            patience: Duration::from_millis(timeouts.first_token_ms),
+            idle: Duration::from_millis(timeouts.idle_ms),
+            has_begun: false,
+            heard: now,
+            read: now,
+            sent: now,
+        }
+    }
+
+    fn soonest(&self, now: Instant) -> tokio::time::Instant {
+        (now + self.every.min(self.patience)).into()
+    }
+
+    /// The next time to look, after a look at `now`.
+    fn next(&self, now: Instant) -> tokio::time::Instant {
+        let beat = if now >= self.sent + self.every { now + self.every } else { self.sent + self.every };
+        (self.heard + self.patience).min(beat).into()
+    }
+}
+
+impl<'a> StreamRelay<'a> {
+    pub fn new<K: StreamKind>(call: &'a mut Call, target: Arc<Target>, kind: &K, content_type: HeaderValue) -> Self {
+        let filter = kind.filter(call.settlement.answer_guardrails);
+        let waiting = Waiting::new(call, &target);
+        Self { call, target, error_form: kind.error_form(), content_type, filter, progress: None, waiting }
+    }
+
+    /// Puts progress events between those of the stream.
+    #[must_use]
+    pub fn with_progress(self, progress: Option<Progress>) -> Self {
+        Self { progress, ..self }
+    }
+
+    /// Relays to the end. `first`: bytes that were read already. An error means that nothing but comments was sent.
+    pub async fn pass<K: StreamKind>(
+        mut self,
+        mut kind: K,
+        mut body: Incoming,
+        first: Option<Bytes>,
+    ) -> Result<FinishedStream, AttemptFailure> {
+        let (shared, exchange) = (self.call.shared(), Arc::clone(&self.call.settlement.exchange));
+        let mut timer = pin!(tokio::time::sleep_until(self.waiting.soonest(self.waiting.heard)));
+        let mut held = first.map(|first| Step::Chunks(SmallVec::from_iter([first])));
+        let mut drained = pin!(shared.drain.expired());
+        let end = loop {
             let step = poll_fn(|cx| {
                 if let Some(step) = held.take() {
                     return Poll::Ready(step);
                 }
                 let step = poll_step(&exchange, &mut body, &mut held, timer.as_mut(), cx);
-                if step.is_pending() && drained_signal.as_mut().poll(cx).is_ready() {
+                if step.is_pending() && drained.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(Step::Drained);
                 }
                 step
@@ -158,96 +187,128 @@ impl<'a> StreamRelay<'a> {
             .await;
             let now = Instant::now();
             match step {
-                Step::Frames(frames) => {
-                    (heard, read) = (now, now);
-                    let mut out = Pieces::new();
-                    let mut done = false;
-                    let was_between = scan.between_events();
-                    for frame in &frames {
-                        self.call.settlement.count_delivered(frame);
-                        if let Some(listener) = &mut listener {
-                            listener.push(frame);
-                        }
-                        let passed = scan.push(frame);
-                        if passed.first_token {
-                            self.call.settlement.first_byte = Some(now);
-                            patience = Duration::from_millis(timeouts.idle_ms);
-                            timer.as_mut().reset((now + every.min(patience)).into());
-                        }
-                        out.extend(passed.pieces);
-                        if passed.done {
-                            done = true;
-                            break;
-                        }
+                Step::Chunks(chunks) => match self.pass_chunks(&mut kind, &chunks, now, timer.as_mut()) {
+                    Ok(None) => {}
+                    Ok(Some(last)) => return self.finish_told(kind, last, body),
+                    Err(fault) => break End::Broken(fault),
+                },
+                Step::Tick => {
+                    if let Err(silent) = self.bridge_silence(&kind, now) {
+                        break End::Broken(silent);
                     }
-                    out = match judged(filter.as_mut(), &mut self.call.settlement, out, done) {
-                        Ok(out) => out,
-                        Err(fault) => break End::Broken(fault),
-                    };
-                    if let Some(progress) = &mut progress {
-                        out = progress.pass(out, done, if done { was_between } else { scan.between_events() }, now);
-                    }
-                    // A caller that leaves in the middle is settled with what was told until then.
-                    self.call.settlement.usage = scan.usage().unwrap_or_default();
-                    if done {
-                        reasoning::keep(&self.call.settlement, &target, listener.and_then(Listener::finish));
-                        let mut closing = scan.finish(End::Clean);
-                        if filter.is_some() && !closing.bytes.is_empty() {
-                            let last;
-                            (closing, last) = self.last_words(filter.as_mut(), closing);
-                            out.extend(last);
-                        }
-                        return self.close(out, closing, Some(body));
-                    }
-                    if !out.is_empty() {
-                        said = now;
-                        self.send(out);
-                    }
+                    timer.as_mut().reset(self.waiting.next(now));
                 }
-                Step::Tick | Step::ClientStalls => {
-                    if matches!(step, Step::ClientStalls) {
-                        // Nobody reads from the provider meanwhile, so its silence says nothing.
-                        heard = now;
-                        if now - read >= SEND_PATIENCE {
-                            exchange.cancel();
-                        }
-                    } else if now - heard >= patience {
-                        break End::Broken(silent(patience, self.call.settlement.first_byte.is_some()));
-                    } else if now - said >= every && scan.between_events() {
-                        said = now;
-                        self.send([self.translation.heartbeat()]);
+                Step::ClientStalls => {
+                    // Nobody reads from the provider meanwhile, so its silence says nothing.
+                    self.waiting.heard = now;
+                    if now - self.waiting.read >= SEND_PATIENCE {
+                        exchange.cancel();
                     }
-                    let beat = if now >= said + every { now + every } else { said + every };
-                    timer.as_mut().reset((heard + patience).min(beat).into());
+                    timer.as_mut().reset(self.waiting.next(now));
                 }
                 Step::Ended => break End::Clean,
                 Step::Broken => {
-                    let message = "The provider cut its stream off.";
-                    break End::Broken(Error::upstream(Kind::UpstreamReset, Retry::Never, message));
+                    let message = format!("The provider cut its {} off.", K::NAME);
+                    break End::Broken(Error::upstream(Kind::UpstreamReset, Retry::Elsewhere, message));
                 }
                 Step::Drained => break End::Broken(shared.drain.error()),
             }
         };
-        let tail = matches!(how, End::Clean).then_some(body);
-        let (closing, last) = self.last_words(filter.as_mut(), scan.finish(how));
+        self.finish(kind, end, body)
+    }
+
+    /// Follows chunks, has them judged and sends what may go. `Some`: the stream has told its end, and this is what goes before it.
+    fn pass_chunks<K: StreamKind>(
+        &mut self,
+        kind: &mut K,
+        chunks: &[Bytes],
+        now: Instant,
+        mut timer: Pin<&mut Sleep>,
+    ) -> Result<Option<Pieces>, Error> {
+        (self.waiting.heard, self.waiting.read) = (now, now);
+        let mut out = Pieces::new();
+        let mut done = false;
+        let was_between = self.progress.is_some() && kind.comment().is_some();
+        for chunk in chunks {
+            let passed = kind.push(&mut self.call.settlement, chunk);
+            if passed.first_token {
+                self.call.settlement.first_byte = Some(now);
+                self.waiting.has_begun = true;
+                self.waiting.patience = self.waiting.idle;
+                timer.as_mut().reset(self.waiting.soonest(now));
+            }
+            out.extend(passed.pieces);
+            if passed.done {
+                done = true;
+                break;
+            }
+        }
+        out = judged(self.filter.as_mut(), &mut self.call.settlement, out, done)?;
+        if let Some(progress) = &mut self.progress {
+            let is_between = if done { was_between } else { kind.comment().is_some() };
+            out = progress.pass(out, done, is_between, now);
+        }
+        if done {
+            return Ok(Some(out));
+        }
+        if !out.is_empty() {
+            self.waiting.sent = now;
+            self.send(out);
+        }
+        Ok(None)
+    }
+
+    /// Sends a comment where one is due. An error means that the provider was silent for too long.
+    fn bridge_silence<K: StreamKind>(&mut self, kind: &K, now: Instant) -> Result<(), Error> {
+        let waiting = &mut self.waiting;
+        if now - waiting.heard >= waiting.patience {
+            return Err(silent::<K>(waiting.patience, waiting.has_begun));
+        }
+        if now - waiting.sent >= waiting.every {
+            if let Some(comment) = kind.comment() {
+                waiting.sent = now;
+                self.send([comment]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a stream that told its end, with `last` before it. What comes behind it in the provider's body is read later.
+    fn finish_told<K: StreamKind>(
+        mut self,
+        kind: K,
+        mut last: Pieces,
+        body: Incoming,
+    ) -> Result<FinishedStream, AttemptFailure> {
+        let mut closing = kind.finish(&mut self.call.settlement, End::Clean);
+        if !closing.bytes.is_empty() {
+            let held;
+            (closing, held) = self.take_held(closing);
+            last.extend(held);
+        }
+        self.close(last, closing, Some(body))
+    }
+
+    /// Ends a stream whose provider's body came to its end, or that cannot go on.
+    fn finish<K: StreamKind>(mut self, kind: K, end: End, body: Incoming) -> Result<FinishedStream, AttemptFailure> {
+        let tail = matches!(end, End::Clean).then_some(body);
+        let closing = kind.finish(&mut self.call.settlement, end);
+        let (closing, last) = self.take_held(closing);
         let tail = tail.filter(|_| closing.error.is_none());
         self.close(last, closing, tail)
     }
 
     /// What guardrails held back, and what ends the stream, which may hold whole texts. What they stopped says nothing more.
-    fn last_words(&mut self, filter: Option<&mut StreamFilter>, mut closing: Closing) -> (Closing, Pieces) {
+    fn take_held(&mut self, mut closing: Closing) -> (Closing, Pieces) {
         let is_blocked = closing.error.as_ref().is_some_and(|fault| fault.kind == Kind::GuardrailBlocked);
-        if filter.is_none() || is_blocked {
-            return (closing, Pieces::new());
-        }
+        let Some(filter) = self.filter.as_mut().filter(|_| !is_blocked) else { return (closing, Pieces::new()) };
         // An error event is ours, unless it is the end of a list, which is judged whole.
-        let is_judged = closing.error.is_none() || !self.translation.is_events();
+        let is_judged = closing.error.is_none() || !filter.is_events();
         let ending = if is_judged { std::mem::take(&mut closing.bytes) } else { Bytes::new() };
-        match judged(filter, &mut self.call.settlement, Pieces::from_iter([ending]), true) {
+        match judged(Some(filter), &mut self.call.settlement, Pieces::from_iter([ending]), true) {
             Ok(last) => (closing, last.into_iter().filter(|piece| !piece.is_empty()).collect()),
             Err(fault) => {
-                let bytes =
-                    terminal_error(self.translation.caller, !self.translation.is_events(), &ErrorText::from(&fault));
+                let bytes = self.error_form.map(|form| form.event(&fault)).unwrap_or_default();
                 let outcome = stream::Outcome::UpstreamFailed;
                 (Closing { bytes, outcome, error: Some(fault), response: None, ..closing }, Pieces::new())
             }
@@ -256,7 +317,7 @@ impl<'a> StreamRelay<'a> {
 
     /// Ends the stream for the caller, or hands the failure back while another connection may still be tried.
     fn close(
-        &mut self,
+        mut self,
         mut last: Pieces,
         closing: Closing,
         tail: Option<Incoming>,
@@ -267,18 +328,12 @@ impl<'a> StreamRelay<'a> {
             (_, Some(error)) => failover::outcome(error.kind),
             _ => Outcome::UpstreamFailed,
         };
-        let is_begun = is_begun(&self.call.settlement, &last);
-        if let (Outcome::Refused, false, Some(error)) = (outcome, is_begun, &closing.error) {
-            return Err(error.clone().into());
-        }
-        if let (Outcome::UpstreamFailed, false, Some(error)) = (outcome, is_begun, &closing.error) {
-            if let Some(told) = closing.upstream_error.filter(is_the_callers) {
-                let error = Error::upstream(Kind::InvalidRequest, Retry::Never, "The provider rejected the request.");
-                let rejection = Some(Box::new(rejection(StatusCode::BAD_REQUEST, told, &self.target)));
-                return Err(AttemptFailure { error, hint_ms: None, rejection, blames_connection: false });
+        if let (false, Some(error)) = (is_begun(&self.call.settlement, &last), &closing.error) {
+            match outcome {
+                Outcome::Completed => {}
+                Outcome::UpstreamFailed => return Err(self.failure(error, closing.upstream_error)),
+                _ => return Err(error.clone().into()),
             }
-            let retry = Retry::Elsewhere;
-            return Err(Error { retry, ..error.clone() }.into());
         }
         if !closing.bytes.is_empty() {
             last.push(closing.bytes);
@@ -289,14 +344,27 @@ impl<'a> StreamRelay<'a> {
         // The head must be out before the end; without bytes, they follow once the record is written.
         self.send([]);
         self.call.settlement.bytes_response += size(&last);
-        Ok(FinishedStream { outcome, error: closing.error, last, response: closing.response, tail, is_cut: false })
+        let is_cut = closing.error.is_some() && self.error_form.is_none();
+        Ok(FinishedStream { outcome, error: closing.error, last, response: closing.response, tail, is_cut })
+    }
+
+    /// A stream that failed before anything of it was sent.
+    fn failure(&self, error: &Error, upstream_error: Option<UpstreamError>) -> AttemptFailure {
+        if let Some(reported) = upstream_error.filter(blames_request) {
+            let error = Error::upstream(Kind::InvalidRequest, Retry::Never, "The provider rejected the request.");
+            let rejection = Some(Box::new(rejection(StatusCode::BAD_REQUEST, reported, &self.target)));
+            return AttemptFailure { error, hint_ms: None, rejection, blames_connection: false };
+        }
+        // Where no error can be said, each says itself whether it is safe to ask again.
+        let retry = if self.error_form.is_some() { Retry::Elsewhere } else { error.retry };
+        Error { retry, ..error.clone() }.into()
     }
 
     /// Sends bytes, with the head before the first of them.
     fn send(&mut self, pieces: impl IntoIterator<Item = Bytes>) {
-        let content_type = stream_type(self.translation.is_events());
         let fallbacks = self.call.failures.len();
-        send(&mut self.call.settlement, &self.target, fallbacks, &content_type, pieces.into_iter().collect());
+        let pieces = pieces.into_iter().collect();
+        relay::send(&mut self.call.settlement, &self.target, fallbacks, &self.content_type, pieces);
     }
 }
 
@@ -317,14 +385,14 @@ fn poll_step(
         Poll::Pending => false,
     };
     if has_room {
-        let mut frames = SmallVec::new();
+        let mut chunks = SmallVec::new();
         let mut batched_bytes = 0;
         while batched_bytes < MAX_BATCH_BYTES {
             match Pin::new(&mut *body).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
                     if let Ok(data) = frame.into_data() {
                         batched_bytes += data.len();
-                        frames.push(data);
+                        chunks.push(data);
                     }
                     continue;
                 }
@@ -334,8 +402,8 @@ fn poll_step(
             }
             break;
         }
-        if !frames.is_empty() {
-            return Poll::Ready(Step::Frames(frames));
+        if !chunks.is_empty() {
+            return Poll::Ready(Step::Chunks(chunks));
         }
         if let Some(step) = held.take() {
             return Poll::Ready(step);
@@ -347,26 +415,22 @@ fn poll_step(
     Poll::Pending
 }
 
-pub(crate) fn no_events() -> Error {
-    let message = "The provider's answer is not an event stream.";
-    Error::upstream(Kind::UpstreamInvalid, Retry::Elsewhere, message)
-}
-
-/// Which of the two silences inside a stream it was.
-pub(crate) fn silent(patience: Duration, has_begun: bool) -> Error {
+/// The error for one of the two silences of a stream: before its first token, or inside it.
+pub fn silent<K: StreamKind>(patience: Duration, has_begun: bool) -> Error {
     let waited_ms = patience.as_millis();
     let (kind, message) = if has_begun {
-        (Kind::UpstreamIdleTimeout, format!("The provider was silent for {waited_ms} ms inside its stream."))
+        (Kind::UpstreamIdleTimeout, format!("The provider was silent for {waited_ms} ms inside its {}.", K::NAME))
     } else {
-        (Kind::UpstreamFirstTokenTimeout, format!("The provider sent no first event within {waited_ms} ms."))
+        let message = format!("The provider sent {} within {waited_ms} ms.", K::NO_BEGINNING);
+        (Kind::UpstreamFirstTokenTimeout, message)
     };
     Error::upstream(kind, Retry::Never, message)
 }
 
 /// Whether an error object blames the request rather than the provider.
-fn is_the_callers(told: &UpstreamError) -> bool {
-    let is_invalid = told.kind.as_deref() == Some("invalid_request_error");
-    let code = told.code.as_deref().unwrap_or("");
+fn blames_request(error: &UpstreamError) -> bool {
+    let is_invalid = error.kind.as_deref() == Some("invalid_request_error");
+    let code = error.code.as_deref().unwrap_or("");
     is_invalid || matches!(code, "context_length_exceeded" | "400" | "404" | "413" | "422")
 }
 

@@ -24,6 +24,7 @@ use fairlead_core::routes::{self, Answer, Match, Route, Surface, Tier};
 use fairlead_core::secret::SecretHash;
 use fairlead_core::snapshot::Snapshot;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Instant;
@@ -42,18 +43,190 @@ pub enum Admitted {
 pub fn admit(shared: &Arc<Shared>, inbound: &Inbound<'_>, wake: Arc<dyn Wake>) -> Admitted {
     let id = shared.next_id();
     let exchange = Exchange::new(id, wake);
-    let request_id = format!("req_{}{id:08x}", shared.worker_id);
-    let mut surface = surface_of(inbound.path);
     exchange.set_cors(Cors::of(&shared.live.load().snapshot.settings.cors_origins, inbound));
-    match gate(shared, inbound, &exchange, request_id.clone(), &mut surface) {
+    let request_id = format!("req_{}{id:08x}", shared.worker_id);
+    let mut gate = Gate { shared, inbound, exchange, request_id, surface: surface_of(inbound.path) };
+    match gate.pass() {
         Ok(Some(pending)) => Admitted::Pending(pending),
-        Ok(None) => Admitted::Answered(exchange),
+        Ok(None) => Admitted::Answered(gate.exchange),
         Err(fault) => {
             shared.metrics.answered(endpoint_of(inbound), fault.kind.status());
-            answer::refuse(shared, &exchange, surface, &request_id, &fault);
-            Admitted::Answered(exchange)
+            answer::refuse(shared, &gate.exchange, gate.surface, &gate.request_id, &fault);
+            Admitted::Answered(gate.exchange)
         }
     }
+}
+
+/// One head at the gate.
+struct Gate<'a> {
+    shared: &'a Arc<Shared>,
+    inbound: &'a Inbound<'a>,
+    exchange: Arc<Exchange>,
+    request_id: String,
+    /// In whose form it is refused.
+    surface: Surface,
+}
+
+/// A head that has a route.
+struct RoutedHead<'a> {
+    route: &'static Route,
+    /// The part of the path that the route's last braces match.
+    tail: Cow<'a, str>,
+    headers: RequestHeaders<'a>,
+}
+
+impl<'a> Gate<'a> {
+    /// `None`: the exchange has its answer already.
+    fn pass(&mut self) -> Result<Option<Pending>, Error> {
+        let Some(RoutedHead { route, tail, headers }) = self.find_route()? else { return Ok(None) };
+        let (shared, inbound) = (self.shared, self.inbound);
+        match route.answer {
+            Answer::Health => {
+                answer::health(shared, &self.exchange);
+                return Ok(None);
+            }
+            Answer::Ready => {
+                answer::ready(shared, &self.exchange);
+                return Ok(None);
+            }
+            _ => {}
+        }
+        if shared.drain.is_draining() {
+            return Err(shared.drain.error());
+        }
+        let ts_ms = clock::unix_ms();
+        let principal = admit_caller(shared, route, &headers, inbound.method, ts_ms)?;
+        check_body(route, &headers)?;
+        admit_page(route, &principal, &headers)?;
+        let admission = Admission {
+            route,
+            tail: tail.into_owned(),
+            principal,
+            request_id: self.request_id.clone(),
+            session_tag: headers.session_tag.map(str::to_owned),
+            session_id: headers.session_id.map(str::to_owned),
+            pin: headers.pin.map(str::to_owned),
+            route_model: headers.route_model.filter(|model| !model.is_empty()).map(str::to_owned),
+            idempotency_key: headers.idempotency_key.map(str::to_owned),
+            accepts_events: Accepts::read(headers.accept),
+            disabled_guardrails: headers.disabled_guardrails.map(Disabled::parse).unwrap_or_default(),
+            anthropic_beta: headers.anthropic_beta.and_then(|betas| HeaderValue::from_str(betas).ok()),
+            wants_progress: headers.wants_progress,
+            trace: trace_of(shared, route, &headers),
+            cache: CachePreference::read(&headers.cache)?,
+            reads_list: route.answer == Answer::StreamGenerate && !inbound::asks_events(inbound.query),
+            started: Instant::now(),
+            ts_ms,
+        };
+        if lists(shared, &self.exchange, &admission, &headers, inbound.query)? {
+            return Ok(None);
+        }
+        self.take_in(admission, &headers).map(Some)
+    }
+
+    /// The route of the request and its headers, held to the rules. `None`: it was answered, or refused with its connection.
+    fn find_route(&mut self) -> Result<Option<RoutedHead<'a>>, Error> {
+        let (shared, inbound) = (self.shared, self.inbound);
+        let headers = match inbound::read(inbound) {
+            Ok(headers) => headers,
+            Err(fault) => {
+                refuse_head(shared, &self.exchange, self.surface, &self.request_id, &fault);
+                return Ok(None);
+            }
+        };
+        let found = routes::find(inbound.method, inbound.path);
+        let is_delegated = matches!(found, Match::Found { route, .. } if route.tier == Tier::Delegated);
+        if headers.has_other_scheme && !is_delegated {
+            refuse_head(shared, &self.exchange, self.surface, &self.request_id, &inbound::other_scheme());
+            return Ok(None);
+        }
+        match found {
+            Match::Found { route, tail } => {
+                let is_list = matches!(route.answer, Answer::Models | Answer::Model);
+                let is_anthropic = is_list && headers.has_anthropic_version;
+                self.surface = if is_anthropic { Surface::Anthropic } else { route.surface };
+                Ok(Some(RoutedHead { route, tail, headers }))
+            }
+            Match::OtherMethod(methods) => {
+                let own = answer::base_headers(shared, &self.request_id);
+                if let Some(headers) = cors::preflight(inbound, self.exchange.is_readable_elsewhere(), own) {
+                    self.exchange.answer(Head { status: StatusCode::NO_CONTENT, headers }, Bytes::new());
+                } else {
+                    answer::other_method(shared, &self.exchange, self.surface, &self.request_id, &methods);
+                }
+                Ok(None)
+            }
+            Match::None => Err(Error::client(Kind::NotFound, "Nothing is served under this path.")),
+        }
+    }
+
+    /// Takes a place among the requests in flight and makes ready for the body.
+    fn take_in(&self, admission: Admission, headers: &RequestHeaders<'_>) -> Result<Pending, Error> {
+        let (shared, exchange, route) = (self.shared, &self.exchange, admission.route);
+        shared.counts.requests_total.fetch_add(1, Ordering::Relaxed);
+        // Management has room of its own, so an operator can look while inference is shed.
+        let more = if route.answer.is_control() { 256 } else { 0 };
+        let in_flight = match GaugePermit::for_request(shared, shared.config.max_in_flight + more) {
+            Ok(in_flight) => in_flight,
+            Err(fault) => {
+                shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
+                settle(shared, exchange, admission, Outcome::Shed, &fault);
+                return Err(fault);
+            }
+        };
+        let forward = route.answer.is_control().then(|| forward(self.inbound, route, headers.content_type));
+        Ok(Pending {
+            exchange: Arc::clone(exchange),
+            whole: Some(Box::new(Whole {
+                exchange: Arc::clone(exchange),
+                admission,
+                forward,
+                body: Bytes::new(),
+                in_flight,
+                buffered: None,
+                upload: None,
+            })),
+            upload: if route.takes_upload() {
+                Some(Upload::begin(shared, exchange, headers.content_type)?)
+            } else {
+                None
+            },
+            fed_bytes: 0,
+            body: BytesMut::new(),
+            limit: route.accepted_bytes(),
+            is_forgotten: route.forgets_body(),
+            expected: if headers.has_body || headers.may_have_body { headers.content_length } else { Some(0) },
+            // Without an announced body its type matters once there is one.
+            objection: if headers.may_have_body && !route.forgets_body() {
+                check_type(route, headers).err()
+            } else {
+                None
+            },
+            shared: Arc::clone(shared),
+        })
+    }
+}
+
+/// Who calls, once the rules of the route's tier and of the key let the call in.
+fn admit_caller(
+    shared: &Shared,
+    route: &Route,
+    headers: &RequestHeaders<'_>,
+    method: &str,
+    ts_ms: u64,
+) -> Result<Principal, Error> {
+    let live = shared.live.load();
+    let principal = resolve(shared, route, headers, &live.snapshot, ts_ms)?;
+    let is_read = matches!(method, "GET" | "HEAD");
+    let tier = route.tier_for(&headers.credentials);
+    principal.admit(tier, is_read, &live.snapshot, shared.config.require_api_key)?;
+    principal.admit_page(tier, &headers.credentials)?;
+    principal.admit_host(tier, headers.host, &shared.config.host_names)?;
+    if let Some(key) = principal.key() {
+        policy::admit_hour(key, ts_ms)?;
+        policy::admit_endpoint(key, route.endpoint)?;
+    }
+    Ok(principal)
 }
 
 /// What is refused at the gate is counted under its route, if it has one.
@@ -65,9 +238,9 @@ fn endpoint_of(inbound: &Inbound<'_>) -> &'static str {
 }
 
 /// Only calls of models have a place in a trace.
-fn trace_of(shared: &Shared, route: &Route, sheet: &RequestHeaders<'_>) -> Option<Arc<Trace>> {
+fn trace_of(shared: &Shared, route: &Route, headers: &RequestHeaders<'_>) -> Option<Arc<Trace>> {
     let is_call = !matches!(route.answer, Answer::Control | Answer::Models | Answer::Model);
-    is_call.then(|| Trace::begin(sheet.traceparent, sheet.tracestate, shared.config.tracing)).flatten()
+    is_call.then(|| Trace::begin(headers.traceparent, headers.tracestate, shared.config.tracing)).flatten()
 }
 
 /// For what is refused before it has a route.
@@ -82,147 +255,20 @@ fn surface_of(path: &str) -> Surface {
     }
 }
 
-#[allow(clippy::too_many_lines, reason = "the one gate reads from the top")]
-fn gate(
-    shared: &Arc<Shared>,
-    inbound: &Inbound<'_>,
-    exchange: &Arc<Exchange>,
-    request_id: String,
-    surface: &mut Surface,
-) -> Result<Option<Pending>, Error> {
-    let sheet = match inbound::read(inbound) {
-        Ok(sheet) => sheet,
-        Err(fault) => {
-            refuse_head(shared, exchange, *surface, &request_id, &fault);
-            return Ok(None);
-        }
-    };
-    let found = routes::find(inbound.method, inbound.path);
-    let is_delegated = matches!(found, Match::Found { route, .. } if route.tier == Tier::Delegated);
-    if sheet.has_other_scheme && !is_delegated {
-        refuse_head(shared, exchange, *surface, &request_id, &inbound::other_scheme());
-        return Ok(None);
-    }
-    let (route, tail) = match found {
-        Match::Found { route, tail } => (route, tail),
-        Match::OtherMethod(methods) => {
-            let own = answer::base_headers(shared, &request_id);
-            if let Some(headers) = cors::preflight(inbound, exchange.is_readable_elsewhere(), own) {
-                exchange.answer(Head { status: StatusCode::NO_CONTENT, headers }, Bytes::new());
-                return Ok(None);
-            }
-            answer::other_method(shared, exchange, *surface, &request_id, &methods);
-            return Ok(None);
-        }
-        Match::None => return Err(Error::client(Kind::NotFound, "Nothing is served under this path.")),
-    };
-    let is_list = matches!(route.answer, Answer::Models | Answer::Model);
-    *surface = if is_list && sheet.has_anthropic_version { Surface::Anthropic } else { route.surface };
-    match route.answer {
-        Answer::Health => {
-            answer::health(shared, exchange);
-            return Ok(None);
-        }
-        Answer::Ready => {
-            answer::ready(shared, exchange);
-            return Ok(None);
-        }
-        _ => {}
-    }
-    if shared.drain.is_draining() {
-        return Err(shared.drain.error());
-    }
-    let ts_ms = clock::unix_ms();
-    let live = shared.live.load();
-    let principal = resolve(shared, route, &sheet, &live.snapshot, ts_ms)?;
-    let is_read = matches!(inbound.method, "GET" | "HEAD");
-    let tier = route.tier_for(&sheet.credentials);
-    principal.admit(tier, is_read, &live.snapshot, shared.config.require_api_key)?;
-    principal.admit_page(tier, &sheet.credentials)?;
-    principal.admit_host(tier, sheet.host, &shared.config.host_names)?;
-    if let Some(key) = principal.key() {
-        policy::admit_hour(key, ts_ms)?;
-        policy::admit_endpoint(key, route.endpoint)?;
-    }
-    check_body(route, &sheet)?;
-    admit_page(route, &principal, &sheet)?;
-    let admission = Admission {
-        route,
-        tail: tail.into_owned(),
-        principal,
-        request_id,
-        session_tag: sheet.session_tag.map(str::to_owned),
-        session_id: sheet.session_id.map(str::to_owned),
-        pin: sheet.pin.map(str::to_owned),
-        route_model: sheet.route_model.filter(|model| !model.is_empty()).map(str::to_owned),
-        idempotency_key: sheet.idempotency_key.map(str::to_owned),
-        accepts_events: Accepts::read(sheet.accept),
-        disabled_guardrails: sheet.disabled_guardrails.map(Disabled::parse).unwrap_or_default(),
-        anthropic_beta: sheet.anthropic_beta.and_then(|betas| HeaderValue::from_str(betas).ok()),
-        wants_progress: sheet.wants_progress,
-        trace: trace_of(shared, route, &sheet),
-        cache: CachePreference::read(&sheet.cache)?,
-        reads_list: route.answer == Answer::StreamGenerate && !inbound::asks_events(inbound.query),
-        started: Instant::now(),
-        ts_ms,
-    };
-    if lists(shared, exchange, &admission, &sheet, inbound.query)? {
-        return Ok(None);
-    }
-    shared.counts.requests_total.fetch_add(1, Ordering::Relaxed);
-    // Management has room of its own, so an operator can look while inference is shed.
-    let limit = if route.answer.is_control() { shared.config.max_in_flight + 256 } else { shared.config.max_in_flight };
-    let in_flight = match GaugePermit::for_request(shared, limit) {
-        Ok(in_flight) => in_flight,
-        Err(fault) => {
-            shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
-            settle(shared, exchange, admission, Outcome::Shed, &fault);
-            return Err(fault);
-        }
-    };
-    let forward = route.answer.is_control().then(|| {
-        let is_form = route.takes_form() && inbound::is_form(sheet.content_type)
-            || route.takes_file() && inbound::is_file(sheet.content_type);
-        let own = Inbound { path: route.own_path(inbound.path), ..*inbound };
-        Forward { is_unread: is_form || is_delegated, ..forward(&own, is_delegated) }
-    });
-    Ok(Some(Pending {
-        exchange: Arc::clone(exchange),
-        whole: Some(Box::new(Whole {
-            exchange: Arc::clone(exchange),
-            admission,
-            forward,
-            body: Bytes::new(),
-            in_flight,
-            buffered: None,
-            upload: None,
-        })),
-        upload: if route.takes_upload() { Some(Upload::begin(shared, exchange, sheet.content_type)?) } else { None },
-        fed_bytes: 0,
-        body: BytesMut::new(),
-        limit: route.accepted_bytes(),
-        is_forgotten: route.forgets_body(),
-        expected: if sheet.has_body || sheet.may_have_body { sheet.content_length } else { Some(0) },
-        // Without an announced body its type matters once there is one.
-        objection: if sheet.may_have_body && !route.forgets_body() { check_type(route, &sheet).err() } else { None },
-        shared: Arc::clone(shared),
-    }))
-}
-
 /// Who calls; where the room behind the door judges that itself, only whose session it is.
 fn resolve(
     shared: &Shared,
     route: &Route,
-    sheet: &RequestHeaders<'_>,
+    headers: &RequestHeaders<'_>,
     snapshot: &Snapshot,
     ts_ms: u64,
 ) -> Result<Principal, Error> {
     if route.tier == Tier::Delegated {
-        return Ok(Principal::of_session(snapshot, &sheet.credentials, ts_ms));
+        return Ok(Principal::of_session(snapshot, &headers.credentials, ts_ms));
     }
-    on_behalf(shared, sheet)
+    on_behalf(shared, headers)
         .map_or_else(
-            || Principal::resolve(snapshot, &sheet.credentials, shared.config.require_api_key, ts_ms),
+            || Principal::resolve(snapshot, &headers.credentials, shared.config.require_api_key, ts_ms),
             |key_id| Principal::on_behalf(snapshot, key_id, ts_ms),
         )
         .map_err(|fault| route.tier.refusal_of(fault))
@@ -233,14 +279,14 @@ fn lists(
     shared: &Shared,
     exchange: &Exchange,
     admission: &Admission,
-    sheet: &RequestHeaders<'_>,
+    headers: &RequestHeaders<'_>,
     query: &[u8],
 ) -> Result<bool, Error> {
     match admission.route.answer {
-        Answer::Models | Answer::Model if sheet.has_anthropic_version => {
+        Answer::Models | Answer::Model if headers.has_anthropic_version => {
             anthropic::answer(shared, exchange, admission, query)?;
         }
-        Answer::Models => answer::models(shared, exchange, admission, sheet.if_none_match),
+        Answer::Models => answer::models(shared, exchange, admission, headers.if_none_match),
         Answer::Model => answer::model(shared, exchange, admission),
         Answer::GeminiModels | Answer::GeminiModel => gemini::answer(shared, exchange, admission),
         _ => return Ok(false),
@@ -250,52 +296,52 @@ fn lists(
 
 /// The key that control acts for: it alone knows the link token. From anybody else the header means nothing, as every
 /// header under its prefix.
-fn on_behalf<'a>(shared: &Shared, sheet: &RequestHeaders<'a>) -> Option<&'a str> {
-    let (token, key_id) = sheet.on_behalf?.split_once(':')?;
+fn on_behalf<'a>(shared: &Shared, headers: &RequestHeaders<'a>) -> Option<&'a str> {
+    let (token, key_id) = headers.on_behalf?.split_once(':')?;
     let expected = SecretHash::of(shared.config.link_token.expose().as_bytes());
     expected.same_as(&SecretHash::of(token.as_bytes())).then_some(key_id)
 }
 
 /// What a page may send or open anywhere without its being asked: forms, and sockets, which carry the browser's cookies.
-fn admit_page(route: &Route, principal: &Principal, sheet: &RequestHeaders<'_>) -> Result<(), Error> {
+fn admit_page(route: &Route, principal: &Principal, headers: &RequestHeaders<'_>) -> Result<(), Error> {
     let is_open = match principal {
         Principal::Key(_) => false,
         Principal::Anonymous => route.takes_upload() || route.answer.is_socket(),
         _ => route.answer.is_socket(),
     };
-    if is_open && sheet.credentials.is_of_foreign_page {
+    if is_open && headers.credentials.is_of_foreign_page {
         let message = "What another site's page sends here needs a key.";
         return Err(Error::client(Kind::Forbidden, message).about("Origin"));
     }
     Ok(())
 }
 
-fn check_body(route: &Route, sheet: &RequestHeaders<'_>) -> Result<(), Error> {
-    if sheet.content_length.is_some_and(|length| length > route.accepted_bytes() as u64) {
+fn check_body(route: &Route, headers: &RequestHeaders<'_>) -> Result<(), Error> {
+    if headers.content_length.is_some_and(|length| length > route.accepted_bytes() as u64) {
         return Err(too_large(route.accepted_bytes()));
     }
-    if sheet.has_body && route.body_limit_bytes() > 0 {
-        check_type(route, sheet)?;
+    if headers.has_body && route.body_limit_bytes() > 0 {
+        check_type(route, headers)?;
     }
     Ok(())
 }
 
 /// JSON and files cannot be sent by a page of another origin without its being asked; a form can, so a form must say that it comes
 /// from ours.
-fn check_type(route: &Route, sheet: &RequestHeaders<'_>) -> Result<(), Error> {
+fn check_type(route: &Route, headers: &RequestHeaders<'_>) -> Result<(), Error> {
     if route.tier == Tier::Delegated {
         return Ok(());
     }
     if route.takes_upload() {
-        return inbound::boundary(sheet.content_type).map(drop);
+        return inbound::boundary(headers.content_type).map(drop);
     }
-    if route.takes_file() && inbound::is_file(sheet.content_type) {
+    if route.takes_file() && inbound::is_file(headers.content_type) {
         return Ok(());
     }
-    if !(route.takes_form() && inbound::is_form(sheet.content_type)) {
-        return inbound::check_json(sheet.content_type);
+    if !(route.takes_form() && inbound::is_form(headers.content_type)) {
+        return inbound::check_json(headers.content_type);
     }
-    if sheet.credentials.is_cross_site {
+    if headers.credentials.is_cross_site {
         let message = "A form must come from the gateway's own pages: send Sec-Fetch-Site or Origin.";
         return Err(Error::client(Kind::Forbidden, message).about("Origin"));
     }
@@ -303,8 +349,30 @@ fn check_type(route: &Route, sheet: &RequestHeaders<'_>) -> Result<(), Error> {
 }
 
 /// Copies the head for control: hop-by-hop headers, whatever `Connection` names, our internal names and the credentials
-/// that the gate has used stay behind. The cookie goes along: sign-out needs to know which session ends.
-fn forward(inbound: &Inbound<'_>, with_authorization: bool) -> Forward {
+/// that the gate has used stay behind. The cookie goes along: sign-out needs to know which session ends. A delegated route judges
+/// `Authorization` itself.
+fn forward(inbound: &Inbound<'_>, route: &Route, content_type: Option<&[u8]>) -> Forward {
+    let is_delegated = route.tier == Tier::Delegated;
+    let mut path_and_query = route.own_path(inbound.path).to_owned();
+    if !inbound.query.is_empty() {
+        path_and_query.push('?');
+        path_and_query.push_str(&String::from_utf8_lossy(inbound.query));
+    }
+    let host = inbound.headers.iter().find(|(name, _)| *name == b"host");
+    Forward {
+        method: inbound.method.parse().unwrap_or(http::Method::GET),
+        path_and_query,
+        headers: forwarded_headers(inbound, is_delegated),
+        peer: inbound.peer,
+        is_tls: inbound.is_tls,
+        host: host.and_then(|(_, value)| HeaderValue::from_bytes(value).ok()),
+        is_unread: is_delegated
+            || route.takes_form() && inbound::is_form(content_type)
+            || route.takes_file() && inbound::is_file(content_type),
+    }
+}
+
+fn forwarded_headers(inbound: &Inbound<'_>, with_authorization: bool) -> HeaderMap {
     let named: Vec<&[u8]> = inbound
         .headers
         .iter()
@@ -321,24 +389,7 @@ fn forward(inbound: &Inbound<'_>, with_authorization: bool) -> Forward {
             headers.append(name, value);
         }
     }
-    let mut path_and_query = inbound.path.to_owned();
-    if !inbound.query.is_empty() {
-        path_and_query.push('?');
-        path_and_query.push_str(&String::from_utf8_lossy(inbound.query));
-    }
-    Forward {
-        method: inbound.method.parse().unwrap_or(http::Method::GET),
-        path_and_query,
-        headers,
-        peer: inbound.peer,
-        is_tls: inbound.is_tls,
-        host: inbound
-            .headers
-            .iter()
-            .find(|(name, _)| *name == b"host")
-            .and_then(|(_, value)| HeaderValue::from_bytes(value).ok()),
-        is_unread: false,
-    }
+    headers
 }
 
 fn is_dropped(name: &[u8]) -> bool {

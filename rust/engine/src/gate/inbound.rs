@@ -95,7 +95,6 @@ impl<'a> CacheHeaders<'a> {
 }
 
 /// Holds the head to the rules and reads what the engine needs of it.
-#[allow(clippy::too_many_lines, reason = "one arm for each header")]
 pub fn read<'a>(inbound: &Inbound<'a>) -> Result<RequestHeaders<'a>, Error> {
     if inbound.path.len() + inbound.query.len() > MAX_TARGET_BYTES {
         return Err(Error::client(Kind::UriTooLong, "The request target is longer than 8 KiB; send data in the body."));
@@ -103,123 +102,153 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<RequestHeaders<'a>, Error> {
     if inbound.headers.len() > MAX_HEADERS {
         return Err(Error::client(Kind::HeadersTooLarge, "There are more than 100 header lines."));
     }
-    let mut sheet = RequestHeaders::default();
-    let mut total_bytes = 0;
-    let mut host = None;
-    let mut origin = None;
-    let mut fetch_site = None;
-    let mut is_forwarded = false;
-    let mut is_chunked = false;
-    let mut request_id = None;
+    let mut reader = HeadReader::default();
     for &(name, value) in inbound.headers {
-        total_bytes += name.len() + value.len();
+        reader.take(name, value)?;
+    }
+    reader.finish(inbound)
+}
+
+/// The headers that were read, and those that are judged once all are.
+#[derive(Default)]
+struct HeadReader<'a> {
+    headers: RequestHeaders<'a>,
+    total_bytes: usize,
+    host: Option<&'a [u8]>,
+    origin: Option<&'a [u8]>,
+    fetch_site: Option<&'a [u8]>,
+    /// `X-Request-Id`, where it can be an idempotency key.
+    request_id: Option<&'a str>,
+    /// A proxy stands between the caller and us.
+    is_forwarded: bool,
+    is_chunked: bool,
+}
+
+impl<'a> HeadReader<'a> {
+    /// Reads one header line. One match, so that a name is looked up once.
+    fn take(&mut self, name: &[u8], value: &'a [u8]) -> Result<(), Error> {
+        self.total_bytes += name.len() + value.len();
+        let headers = &mut self.headers;
         match name {
-            b"host" if host.is_some() => return Err(bad_host("There is more than one Host header.")),
-            b"host" => host = Some(value),
-            b"authorization" => {
-                if let Some(token) = bearer(value) {
-                    show(&mut sheet.credentials, token);
-                } else if !value.is_empty() {
-                    sheet.has_other_scheme = true;
-                }
+            b"host" if self.host.is_some() => return Err(bad_host("There is more than one Host header.")),
+            b"host" => self.host = Some(value),
+            b"authorization" | b"x-api-key" | b"x-goog-api-key" | b"cookie" | b"x-gateway-cli-token" => {
+                self.take_credential(name, value)?;
             }
-            b"x-api-key" | b"x-goog-api-key" => {
-                let message = "A key is visible ASCII.";
-                let token = text(value).ok_or_else(|| Error::client(Kind::Unauthenticated, message))?;
-                show(&mut sheet.credentials, token);
-            }
-            b"cookie" => {
-                if let Some(found) = cookie(value) {
-                    sheet.credentials.cookie = Some(found);
-                }
-            }
-            b"x-gateway-cli-token" => sheet.credentials.local_token = Some(text(value).unwrap_or("")),
-            b"content-type" => sheet.content_type = Some(value),
-            b"content-length" => {
-                sheet.content_length = text(value).and_then(|digits| digits.parse().ok());
-                sheet.has_body = sheet.content_length != Some(0);
-            }
-            b"transfer-encoding" if is_chunked || !value.eq_ignore_ascii_case(b"chunked") => {
-                return Err(Error::client(Kind::InvalidRequest, "The only transfer coding is `chunked`, once.")
-                    .about("Transfer-Encoding"));
-            }
-            b"transfer-encoding" => {
-                sheet.has_body = true;
-                is_chunked = true;
-            }
-            b"content-encoding" if !value.eq_ignore_ascii_case(b"identity") && !value.is_empty() => {
-                return Err(Error::client(
-                    Kind::UnsupportedMediaType,
-                    "Request bodies are read uncoded only; leave `Content-Encoding` out.",
-                )
-                .about("Content-Encoding"));
-            }
-            b"if-none-match" => sheet.if_none_match = Some(value),
-            b"x-gateway-session-id" => sheet.session_tag = Some(tag(value, "X-Gateway-Session-Id")?),
+            b"content-length" | b"transfer-encoding" | b"content-encoding" => self.take_framing(name, value)?,
+            b"content-type" => headers.content_type = Some(value),
+            b"if-none-match" => headers.if_none_match = Some(value),
+            b"x-gateway-session-id" => headers.session_tag = Some(tag(value, "X-Gateway-Session-Id")?),
             // Two spellings of one header: the hyphened one wins.
-            b"x-session-id" => sheet.session_id = Some(tag(value, "X-Session-Id")?),
-            b"x_session_id" if sheet.session_id.is_none() => sheet.session_id = Some(tag(value, "x_session_id")?),
-            b"x-gateway-connection" => sheet.pin = Some(tag(value, "X-Gateway-Connection")?),
-            b"x-route-model" => sheet.route_model = Some(tag(value, "X-Route-Model")?),
-            b"accept" => sheet.accept = Some(value),
-            b"idempotency-key" => sheet.idempotency_key = Some(tag(value, "Idempotency-Key")?),
+            b"x-session-id" => headers.session_id = Some(tag(value, "X-Session-Id")?),
+            b"x_session_id" if headers.session_id.is_none() => headers.session_id = Some(tag(value, "x_session_id")?),
+            b"x-gateway-connection" => headers.pin = Some(tag(value, "X-Gateway-Connection")?),
+            b"x-route-model" => headers.route_model = Some(tag(value, "X-Route-Model")?),
+            b"accept" => headers.accept = Some(value),
+            b"idempotency-key" => headers.idempotency_key = Some(tag(value, "Idempotency-Key")?),
             // Proxies send what they like under this name: only what can be a key is one.
-            b"x-request-id" => request_id = text(value).filter(|id| (1..=MAX_TAG_BYTES).contains(&id.len())),
-            b"x-fairlead-on-behalf" => sheet.on_behalf = text(value),
+            b"x-request-id" => self.request_id = text(value).filter(|id| (1..=MAX_TAG_BYTES).contains(&id.len())),
+            b"x-fairlead-on-behalf" => headers.on_behalf = text(value),
             b"x-gateway-disabled-guardrails" => {
-                sheet.disabled_guardrails = Some(tag(value, "X-Gateway-Disabled-Guardrails")?);
+                headers.disabled_guardrails = Some(tag(value, "X-Gateway-Disabled-Guardrails")?);
             }
-            b"x-disabled-guardrails" if sheet.disabled_guardrails.is_none() => {
-                sheet.disabled_guardrails = Some(tag(value, "X-Disabled-Guardrails")?);
+            b"x-disabled-guardrails" if headers.disabled_guardrails.is_none() => {
+                headers.disabled_guardrails = Some(tag(value, "X-Disabled-Guardrails")?);
             }
-            b"anthropic-version" => sheet.has_anthropic_version = true,
-            b"anthropic-beta" => sheet.anthropic_beta = text(value),
-            b"x-gateway-progress" => sheet.wants_progress = value.eq_ignore_ascii_case(b"true"),
-            b"traceparent" => sheet.traceparent = Some(value),
-            b"tracestate" => sheet.tracestate = Some(value),
-            b"origin" => origin = Some(value),
-            b"sec-fetch-site" => fetch_site = Some(value),
+            b"anthropic-version" => headers.has_anthropic_version = true,
+            b"anthropic-beta" => headers.anthropic_beta = text(value),
+            b"x-gateway-progress" => headers.wants_progress = value.eq_ignore_ascii_case(b"true"),
+            b"traceparent" => headers.traceparent = Some(value),
+            b"tracestate" => headers.tracestate = Some(value),
+            b"origin" => self.origin = Some(value),
+            b"sec-fetch-site" => self.fetch_site = Some(value),
             b"forwarded" | b"via" | b"x-real-ip" | b"x-client-ip" | b"true-client-ip" | b"cf-connecting-ip"
-            | b"cf-ray" => is_forwarded = true,
-            _ if name.starts_with(b"x-forwarded-") => is_forwarded = true,
-            _ if name.starts_with(b"x-gateway-") => sheet.cache.take(name, value)?,
+            | b"cf-ray" => self.is_forwarded = true,
+            _ if name.starts_with(b"x-forwarded-") => self.is_forwarded = true,
+            _ if name.starts_with(b"x-gateway-") => headers.cache.take(name, value)?,
             _ => {}
         }
+        Ok(())
     }
-    sheet.idempotency_key = sheet.idempotency_key.or(request_id).filter(|key| !key.is_empty());
-    if inbound.is_http2 && sheet.content_length.is_none() && !matches!(inbound.method, "GET" | "HEAD") {
-        sheet.may_have_body = true;
+
+    fn take_credential(&mut self, name: &[u8], value: &'a [u8]) -> Result<(), Error> {
+        let headers = &mut self.headers;
+        match name {
+            b"authorization" => {
+                if let Some(token) = bearer(value) {
+                    show(&mut headers.credentials, token);
+                } else if !value.is_empty() {
+                    headers.has_other_scheme = true;
+                }
+            }
+            b"cookie" => headers.credentials.cookie = cookie(value).or(headers.credentials.cookie),
+            b"x-gateway-cli-token" => headers.credentials.local_token = Some(text(value).unwrap_or("")),
+            _ => {
+                let message = "A key is visible ASCII.";
+                let token = text(value).ok_or_else(|| Error::client(Kind::Unauthenticated, message))?;
+                show(&mut headers.credentials, token);
+            }
+        }
+        Ok(())
     }
-    if total_bytes > MAX_HEADER_BYTES {
-        return Err(Error::client(Kind::HeadersTooLarge, "The headers are larger than 32 KiB."));
+
+    /// How the body is told from what follows it, and in which coding it is.
+    fn take_framing(&mut self, name: &[u8], value: &'a [u8]) -> Result<(), Error> {
+        match name {
+            b"content-length" => {
+                self.headers.content_length = text(value).and_then(|digits| digits.parse().ok());
+                self.headers.has_body = self.headers.content_length != Some(0);
+            }
+            b"transfer-encoding" => {
+                if self.is_chunked || !value.eq_ignore_ascii_case(b"chunked") {
+                    let message = "The only transfer coding is `chunked`, once.";
+                    return Err(Error::client(Kind::InvalidRequest, message).about("Transfer-Encoding"));
+                }
+                self.headers.has_body = true;
+                self.is_chunked = true;
+            }
+            _ if !value.eq_ignore_ascii_case(b"identity") && !value.is_empty() => {
+                let message = "Request bodies are read uncoded only; leave `Content-Encoding` out.";
+                return Err(Error::client(Kind::UnsupportedMediaType, message).about("Content-Encoding"));
+            }
+            _ => {}
+        }
+        Ok(())
     }
-    if is_chunked && sheet.content_length.is_some() {
-        // Two framings of one body are how requests are smuggled past a first reader.
-        return Err(Error::client(
-            Kind::InvalidRequest,
-            "`Content-Length` and `Transfer-Encoding` exclude each other.",
-        )
-        .about("Content-Length"));
-    }
-    if inbound.is_http2 {
+
+    /// Judges what only the whole head tells: its size, the framing of the body, the host, and where the request comes from.
+    fn finish(self, inbound: &Inbound<'a>) -> Result<RequestHeaders<'a>, Error> {
+        let mut headers = self.headers;
+        headers.idempotency_key = headers.idempotency_key.or(self.request_id).filter(|key| !key.is_empty());
+        if inbound.is_http2 && headers.content_length.is_none() && !matches!(inbound.method, "GET" | "HEAD") {
+            headers.may_have_body = true;
+        }
+        if self.total_bytes > MAX_HEADER_BYTES {
+            return Err(Error::client(Kind::HeadersTooLarge, "The headers are larger than 32 KiB."));
+        }
+        if self.is_chunked && headers.content_length.is_some() {
+            // Two framings of one body are how requests are smuggled past a first reader.
+            let message = "`Content-Length` and `Transfer-Encoding` exclude each other.";
+            return Err(Error::client(Kind::InvalidRequest, message).about("Content-Length"));
+        }
         // HTTP/2 names the host in `:authority`, and `Host` may be left out (RFC 9113, 8.3.1).
-        host = host.or(inbound.authority.map(str::as_bytes));
+        let authority = inbound.authority.map(str::as_bytes).filter(|_| inbound.is_http2);
+        headers.host = check_host(self.host.or(authority))?;
+        if inbound.authority.is_some_and(|authority| !authority.eq_ignore_ascii_case(headers.host)) {
+            // Which of the two a proxy before us believed is unknown.
+            return Err(bad_host("The Host header and the request target name different hosts."));
+        }
+        let is_unsafe = !matches!(inbound.method, "GET" | "HEAD" | "OPTIONS");
+        let is_ours = is_same_origin(headers.host, self.origin, self.fetch_site, inbound.is_tls);
+        let is_page = self.fetch_site.is_some() || self.origin.is_some();
+        let credentials = &mut headers.credentials;
+        credentials.is_local_peer =
+            !self.is_forwarded && inbound.peer.is_none_or(|peer| peer.to_canonical().is_loopback());
+        credentials.is_loopback_host = host::is_loopback(headers.host);
+        credentials.is_cross_site = is_unsafe && !is_ours;
+        credentials.is_of_foreign_page = (is_page && !is_ours) || !host::is_unrebindable(headers.host);
+        Ok(headers)
     }
-    let called = check_host(host)?;
-    if inbound.authority.is_some_and(|authority| !authority.eq_ignore_ascii_case(called)) {
-        // Which of the two a proxy before us believed is unknown.
-        return Err(bad_host("The Host header and the request target name different hosts."));
-    }
-    sheet.host = called;
-    sheet.credentials.is_local_peer =
-        !is_forwarded && inbound.peer.is_none_or(|peer| peer.to_canonical().is_loopback());
-    sheet.credentials.is_loopback_host = host::is_loopback(called);
-    let is_unsafe = !matches!(inbound.method, "GET" | "HEAD" | "OPTIONS");
-    let is_ours = is_same_origin(called, origin, fetch_site, inbound.is_tls);
-    sheet.credentials.is_cross_site = is_unsafe && !is_ours;
-    let is_page = fetch_site.is_some() || origin.is_some();
-    sheet.credentials.is_of_foreign_page = (is_page && !is_ours) || !host::is_unrebindable(called);
-    Ok(sheet)
 }
 
 /// What is said of a scheme that is not `Bearer`.

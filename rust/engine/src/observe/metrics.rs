@@ -223,13 +223,12 @@ impl Metrics {
             counts(
                 "fairlead_http_requests_total",
                 ("endpoint", endpoint),
-                "status",
-                &STATUSES,
+                ("status", &STATUSES),
                 &self.http[at],
                 &mut out,
             );
             let requests = &self.requests[at];
-            counts("fairlead_requests_total", ("endpoint", endpoint), "outcome", &OUTCOMES, requests, &mut out);
+            counts("fairlead_requests_total", ("endpoint", endpoint), ("outcome", &OUTCOMES), requests, &mut out);
             let names = [
                 "fairlead_request_duration_seconds_bucket",
                 "fairlead_request_duration_seconds_sum",
@@ -247,7 +246,7 @@ impl Metrics {
         for (guardrail, actions) in Guardrail::ALL.iter().zip(&self.guardrails) {
             let own = ("guardrail", guardrail.name());
             let names = Action::ALL.map(Action::name);
-            counts("fairlead_guardrail_findings_total", own, "action", &names, actions, &mut out);
+            counts("fairlead_guardrail_findings_total", own, ("action", &names), actions, &mut out);
         }
         push("fairlead_upstream_attempts_total", &[], self.attempts.get(), &mut out);
         for (name, provider) in self.providers.load().iter() {
@@ -260,8 +259,8 @@ impl Metrics {
 impl Provider {
     fn collect(&self, name: &str, out: &mut Vec<Sample>) {
         let own = ("provider", name);
-        counts("fairlead_provider_requests_total", own, "outcome", &OUTCOMES, &self.outcomes, out);
-        counts("fairlead_tokens_total", own, "kind", &TOKENS, &self.tokens, out);
+        counts("fairlead_provider_requests_total", own, ("outcome", &OUTCOMES), &self.outcomes, out);
+        counts("fairlead_tokens_total", own, ("kind", &TOKENS), &self.tokens, out);
         push("fairlead_cost_usd_micros_total", &[own], self.cost_usd_micros.get(), out);
         let names = [
             "fairlead_provider_duration_seconds_bucket",
@@ -292,8 +291,7 @@ fn push(family: &'static str, labels: &[(&'static str, &str)], value: u64, out: 
 fn counts(
     family: &'static str,
     own: (&'static str, &str),
-    label: &'static str,
-    values: &[&str],
+    (label, values): (&'static str, &[&str]),
     counters: &[Counter],
     out: &mut Vec<Sample>,
 ) {

@@ -245,12 +245,7 @@ impl Open {
         }
         if outcome != Outcome::Completed {
             self.exchange.mark_failed();
-        }
-        if outcome != Outcome::Completed && self.delivered_events > 0 && self.usage == Usage::default() {
-            // A provider tells at the end of a stream what it used. Of one that was cut, what was delivered counts: about a token
-            // in each event, and the request.
-            let input = self.bytes_request.div_ceil(BYTES_PER_TOKEN);
-            self.usage = Usage { input, output: self.delivered_events, ..Usage::default() };
+            self.estimate_usage();
         }
         let cost = self.cost();
         let cost_usd_micros = cost.usd_micros();
@@ -260,22 +255,52 @@ impl Open {
             // Nobody else sets it.
             let _set = kept.set(SettledAnswer { usage: self.total_usage(), cost, provider, upstream_model, strategy });
         }
-        let key = self.admission.principal.key();
-        let no_log = key.is_some_and(|key| key.no_log);
-        let trace = self.admission.trace.as_deref();
+        let usage = self.total_usage();
         let found = (!self.guardrail_findings.is_empty()).then(|| findings_text(&self.guardrail_findings));
-        let ttft = self.first_byte.map(|at| at.duration_since(self.admission.started));
-        let record = Record {
-            request_id: &self.admission.request_id,
-            ts_ms: self.admission.ts_ms,
-            worker_id: &self.shared.worker_id,
-            principal_kind: self.admission.principal.kind(),
-            key_id: key.map(|key| key.id.as_str()),
-            session_tag: self.admission.session_tag.as_deref(),
-            session_id: self.admission.session_id.as_deref(),
+        let record = Record { guardrails: found.as_deref(), ..self.record(outcome, error) };
+        let segment = self.shared.spool.append(&record.with_usage(&usage, cost_usd_micros));
+        self.shared.metrics.settled(&Settled {
             endpoint: self.admission.route.endpoint,
-            method: self.admission.route.method,
-            path: self.admission.route.path,
+            status: self.status,
+            outcome,
+            error,
+            provider: self.provider(),
+            usage,
+            cost_usd_micros,
+            cached: self.cached,
+            findings: &self.guardrail_findings,
+            attempts: self.attempts,
+            took: self.elapsed(),
+            first_byte: self.until_first_byte(),
+        });
+        self.give_back(cost_usd_micros, segment);
+    }
+
+    /// Counts an answer that was cut: a provider says at the end of a stream what it used, so before that every event delivered
+    /// counts as about one token, beside those of the request.
+    fn estimate_usage(&mut self) {
+        if self.delivered_events > 0 && self.usage == Usage::default() {
+            let input = self.bytes_request.div_ceil(BYTES_PER_TOKEN);
+            self.usage = Usage { input, output: self.delivered_events, ..Usage::default() };
+        }
+    }
+
+    /// The record of usage, without tokens, cost and findings.
+    fn record(&self, outcome: Outcome, error: Option<Kind>) -> Record<'_> {
+        let admission = &self.admission;
+        let key = admission.principal.key();
+        let trace = admission.trace.as_deref();
+        Record {
+            request_id: &admission.request_id,
+            ts_ms: admission.ts_ms,
+            worker_id: &self.shared.worker_id,
+            principal_kind: admission.principal.kind(),
+            key_id: key.map(|key| key.id.as_str()),
+            session_tag: admission.session_tag.as_deref(),
+            session_id: admission.session_id.as_deref(),
+            endpoint: admission.route.endpoint,
+            method: admission.route.method,
+            path: admission.route.path,
             model: self.model.as_deref(),
             provider: self.provider(),
             connection_id: self.target.as_ref().map(|target| target.connection.id.as_str()),
@@ -293,36 +318,23 @@ impl Open {
             tokens_cache_write: 0,
             cost_usd_micros: 0,
             latency_ms: millis(self.elapsed()),
-            ttft_ms: ttft.map(millis),
+            ttft_ms: self.until_first_byte().map(millis),
             attempts: self.attempts,
             bytes_request: self.bytes_request,
             bytes_response: self.bytes_response,
-            no_log,
+            no_log: key.is_some_and(|key| key.no_log),
             cache: self.cached.cache,
             cache_kind: self.cached.kind,
             cost_saved_usd_micros: self.cached.cost_saved_usd_micros,
-            guardrails: found.as_deref(),
+            guardrails: None,
             trace_id: trace.map(|trace| trace.trace_id.as_str()),
             span_id: trace.and_then(|trace| trace.span_id.as_deref()),
             parent_span_id: trace.and_then(|trace| trace.parent_span_id.as_deref()),
-        };
-        let usage = self.total_usage();
-        let segment = self.shared.spool.append(&record.with_usage(&usage, cost_usd_micros));
-        self.shared.metrics.settled(&Settled {
-            endpoint: self.admission.route.endpoint,
-            status: self.status,
-            outcome,
-            error,
-            provider: self.provider(),
-            usage,
-            cost_usd_micros,
-            cached: self.cached,
-            findings: &self.guardrail_findings,
-            attempts: self.attempts,
-            took: self.elapsed(),
-            first_byte: ttft,
-        });
-        self.give_back(cost_usd_micros, segment);
+        }
+    }
+
+    fn until_first_byte(&self) -> Option<Duration> {
+        self.first_byte.map(|at| at.duration_since(self.admission.started))
     }
 
     /// Counts what was spent under the key's limits, after the record is written: control's sums and ours meet at a

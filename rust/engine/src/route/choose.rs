@@ -30,7 +30,7 @@ pub struct RoutingHints<'a> {
 ///
 /// A pin leaves the pinned connection alone, unless that one rests or waits: then it counts for nothing. A pin to what is no
 /// connection of the provider that the key may use leaves none, whatever it is.
-pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: RoutingHints<'_>) -> Result<Choice, Error> {
+pub fn choose(live: &Live, model: &str, key: Option<&Key>, hints: RoutingHints<'_>) -> Result<Choice, Error> {
     let Some((prefix, upstream_model)) =
         model.split_once('/').filter(|(prefix, rest)| !prefix.is_empty() && !rest.is_empty())
     else {
@@ -44,88 +44,136 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: RoutingHints<'_
         return Err(not_found(format!("No provider has the prefix `{prefix}`; `GET /v1/models` lists what is there.")));
     }
     let now_ms = clock::monotonic_ms();
-    let mut ready: SmallVec<[Arc<Target>; 4]> = SmallVec::new();
-    let mut resting: SmallVec<[(u64, Arc<Target>); 4]> = SmallVec::new();
-    let mut soonest_ms = u64::MAX;
-    let mut is_barred = false;
-    let mut is_pinned = false;
-    let mut is_closed = false;
-    let mut is_broken = false;
-    let mut unnameable = None;
+    let mut sorted = Candidates::new(upstream_model, hints.pin);
     for target in candidates.iter().filter_map(|&index| live.targets.get(index)?.as_ref()) {
-        if key.is_some_and(|key| !policy::sees_connection(key, &target.connection.id)) {
-            is_barred = true;
-            continue;
+        sorted.add(target, key, now_ms);
+    }
+    sorted.apply(hints, prefix)?;
+    let targets = sorted.take_targets();
+    if targets.is_empty() {
+        return Err(sorted.none_usable(prefix));
+    }
+    Ok(Choice { targets, upstream_model: upstream_model.to_owned(), model: model.to_owned(), combo: None })
+}
+
+/// The connections of a prefix, sorted by how they stand, and why others are not among them.
+#[expect(clippy::struct_excessive_bools, reason = "each is a reason of its own why a connection is left out")]
+struct Candidates<'a> {
+    upstream_model: &'a str,
+    pin: Option<&'a str>,
+    ready: SmallVec<[Arc<Target>; 4]>,
+    /// Milliseconds until each may be used again come first.
+    resting: SmallVec<[(u64, Arc<Target>); 4]>,
+    /// Milliseconds until the first closed connection opens; `u64::MAX` where none does by itself.
+    soonest_ms: u64,
+    is_barred: bool,
+    is_pinned: bool,
+    is_closed: bool,
+    is_broken: bool,
+    /// Why the addresses of a connection cannot name the model.
+    unnameable: Option<Error>,
+}
+
+impl<'a> Candidates<'a> {
+    fn new(upstream_model: &'a str, pin: Option<&'a str>) -> Self {
+        Self {
+            upstream_model,
+            pin,
+            ready: SmallVec::new(),
+            resting: SmallVec::new(),
+            soonest_ms: u64::MAX,
+            is_barred: false,
+            is_pinned: false,
+            is_closed: false,
+            is_broken: false,
+            unnameable: None,
         }
-        if let Err(fault) = target.admit_name(upstream_model) {
-            unnameable = Some(fault);
-            continue;
+    }
+
+    fn add(&mut self, target: &Arc<Target>, key: Option<&Key>, now_ms: u64) {
+        if key.is_some_and(|key| !policy::sees_connection(key, &target.connection.id)) {
+            self.is_barred = true;
+            return;
+        }
+        if let Err(fault) = target.admit_name(self.upstream_model) {
+            self.unnameable = Some(fault);
+            return;
         }
         // What no request can be served over is not in the pool that a pin may name.
-        is_pinned |= wish.pin == Some(target.connection.id.as_str()) && !target.is_out_of_pool(now_ms);
-        let (standing, rest_ms) = target.standing(upstream_model, now_ms);
+        self.is_pinned |= self.pin == Some(target.connection.id.as_str()) && !target.is_out_of_pool(now_ms);
+        let (standing, rest_ms) = target.standing(self.upstream_model, now_ms);
         match standing {
             Standing::Closed => {
-                is_closed = true;
-                is_broken |= target.is_broken(now_ms);
-                soonest_ms = soonest_ms.min(rest_ms);
+                self.is_closed = true;
+                self.is_broken |= target.is_broken(now_ms);
+                self.soonest_ms = self.soonest_ms.min(rest_ms);
             }
-            Standing::Resting => resting.push((rest_ms, Arc::clone(target))),
-            Standing::Able | Standing::Probing => ready.push(Arc::clone(target)),
+            Standing::Resting => self.resting.push((rest_ms, Arc::clone(target))),
+            Standing::Able | Standing::Probing => self.ready.push(Arc::clone(target)),
         }
     }
-    if let Some(fault) = unnameable.filter(|_| ready.is_empty() && resting.is_empty() && !is_closed) {
-        return Err(fault);
+
+    /// Leaves the pinned connection alone, or puts the one first that served the session before.
+    fn apply(&mut self, hints: RoutingHints<'_>, prefix: &str) -> Result<(), Error> {
+        let is_empty = self.ready.is_empty() && self.resting.is_empty() && !self.is_closed;
+        if let Some(fault) = self.unnameable.take().filter(|_| is_empty) {
+            return Err(fault);
+        }
+        if let Some(pin) = hints.pin {
+            if !self.is_pinned {
+                let message = format!(
+                    "No connection of `{prefix}` that this request may use is the one that `X-Gateway-Connection` names; leave \
+                     the header out, or name another."
+                );
+                return Err(Error::client(Kind::InvalidRequest, message).about(PIN));
+            }
+            if self.ready.iter().any(|target| target.connection.id == pin) {
+                self.ready.retain(|target| target.connection.id == pin);
+                self.resting.clear();
+            }
+        } else if let Some(held) = hints.held {
+            let is_held = |target: &Arc<Target>| identity(&[&target.connection.id, self.upstream_model]) == held;
+            if let Some(at) = self.ready.iter().position(is_held) {
+                self.ready[..=at].rotate_right(1);
+            }
+        }
+        Ok(())
     }
-    if let Some(pin) = wish.pin {
-        if !is_pinned {
+
+    /// Those that are ready, then those that rest, the soonest first.
+    fn take_targets(&mut self) -> SmallVec<[Arc<Target>; 4]> {
+        let mut targets = std::mem::take(&mut self.ready);
+        self.resting.sort_by_key(|(rest_ms, _)| *rest_ms);
+        targets.extend(self.resting.drain(..).map(|(_, target)| target));
+        targets.truncate(MAX_TARGETS);
+        targets
+    }
+
+    /// Why no connection of the prefix can serve the request.
+    fn none_usable(&self, prefix: &str) -> Error {
+        let wait_s = self.soonest_ms.div_ceil(1_000);
+        if self.is_closed && self.soonest_ms == u64::MAX {
             let message = format!(
-                "No connection of `{prefix}` that this request may use is the one that `X-Gateway-Connection` names; leave the \
-                 header out, or name another."
+                "No connection of `{prefix}` can be used, because the provider refuses the account or its credential. \
+                 An operator must replace the credential, or put the account in order and test the connection."
             );
-            return Err(Error::client(Kind::InvalidRequest, message).about(PIN));
+            return Error::gateway(Kind::NoRoute, message);
         }
-        if ready.iter().any(|target| target.connection.id == pin) {
-            ready.retain(|target| target.connection.id == pin);
-            resting.clear();
+        if self.is_broken {
+            let message = format!("The provider `{prefix}` fails; it is asked again in {wait_s} s.");
+            return Error::gateway(Kind::NoRoute, message).after_s(wait_s.max(1));
         }
-    } else if let Some(held) = wish.held {
-        let is_held = |target: &Arc<Target>| identity(&[&target.connection.id, upstream_model]) == held;
-        if let Some(at) = ready.iter().position(is_held) {
-            ready[..=at].rotate_right(1);
+        if self.is_closed {
+            let message = format!("Every connection of `{prefix}` was told by its provider to wait.");
+            return Error::gateway(Kind::UpstreamRateLimited, message).after_s(wait_s);
         }
+        if self.is_barred {
+            let message =
+                format!("This API key may use no connection of the provider `{prefix}` (`allowedConnections`).");
+            return Error::client(Kind::Forbidden, message).about("model");
+        }
+        Error::gateway(Kind::NoRoute, format!("The provider `{prefix}` has no usable connection.")).after_s(5)
     }
-    resting.sort_by_key(|(rest_ms, _)| *rest_ms);
-    ready.extend(resting.into_iter().map(|(_, target)| target));
-    ready.truncate(MAX_TARGETS);
-    if !ready.is_empty() {
-        return Ok(Choice {
-            targets: ready,
-            upstream_model: upstream_model.to_owned(),
-            model: model.to_owned(),
-            combo: None,
-        });
-    }
-    if is_closed && soonest_ms == u64::MAX {
-        let message = format!(
-            "No connection of `{prefix}` can be used, because the provider refuses the account or its credential. \
-             An operator must replace the credential, or put the account in order and test the connection."
-        );
-        return Err(Error::gateway(Kind::NoRoute, message));
-    }
-    if is_broken {
-        let message = format!("The provider `{prefix}` fails; it is asked again in {} s.", soonest_ms.div_ceil(1_000));
-        return Err(Error::gateway(Kind::NoRoute, message).after_s(soonest_ms.div_ceil(1_000).max(1)));
-    }
-    if is_closed {
-        let message = format!("Every connection of `{prefix}` was told by its provider to wait.");
-        return Err(Error::gateway(Kind::UpstreamRateLimited, message).after_s(soonest_ms.div_ceil(1_000)));
-    }
-    if is_barred {
-        let message = format!("This API key may use no connection of the provider `{prefix}` (`allowedConnections`).");
-        return Err(Error::client(Kind::Forbidden, message).about("model"));
-    }
-    Err(Error::gateway(Kind::NoRoute, format!("The provider `{prefix}` has no usable connection.")).after_s(5))
 }
 
 fn not_found(message: String) -> Error {

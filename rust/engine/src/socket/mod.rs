@@ -1,7 +1,12 @@
-//! Connections of frames: [`requests`] over a WebSocket, [`realtime`] conversations with a provider, whose [`frames`] are read
-//! here; [`outbox`] holds what goes to the caller.
+//! Connections of messages: [`requests`] over a WebSocket, and [`realtime`] conversations, which a provider takes after a
+//! [`handshake`] for the model of the [`query`] and which a [`session`] passes between the caller and the [`provider`].
+//! [`outbox`] holds what goes to the caller, [`assembly`] counts what is held of messages on either side.
 
-pub mod frames;
+pub mod assembly;
+pub mod handshake;
 pub mod outbox;
+pub mod provider;
+pub mod query;
 pub mod realtime;
 pub mod requests;
+pub mod session;

@@ -17,6 +17,7 @@ use crate::gate::body::too_many_bytes;
 use crate::gate::headers;
 use crate::gate::request::{Admission, Whole};
 use crate::shared::{Gauge, GaugePermit, Shared, MAX_BUFFERED_BYTES};
+use crate::socket::assembly::Assembly;
 use crate::socket::outbox::{Drawn, Outbox};
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
@@ -64,57 +65,6 @@ pub trait FrameConnection: Send + Sync + std::fmt::Debug {
 
     /// Where a front that puts messages together counts what it holds of one.
     fn assembly(&self) -> Arc<Assembly>;
-}
-
-/// What a front, or the side that talks to a provider, holds of messages that have not come whole. It counts as body bytes,
-/// as every body that is being read does.
-#[derive(Debug)]
-pub struct Assembly {
-    shared: Arc<Shared>,
-    state: Mutex<(usize, Option<GaugePermit>)>,
-    is_over: AtomicBool,
-}
-
-impl Assembly {
-    /// A message of up to so many bytes is held for a moment only, and not counted.
-    pub const UNCOUNTED_BYTES: usize = 64 * 1024;
-
-    pub fn new(shared: &Arc<Shared>) -> Arc<Self> {
-        Arc::new(Self { shared: Arc::clone(shared), state: Mutex::default(), is_over: AtomicBool::new(false) })
-    }
-
-    /// Counts this many bytes that came in addition. `false`: there is no room for them, and the connection must end.
-    pub fn grow(&self, bytes: usize) -> bool {
-        let so_far = self.state.lock().0;
-        self.set(so_far + bytes)
-    }
-
-    /// Counts exactly this many bytes as held.
-    pub fn set(&self, bytes: usize) -> bool {
-        let mut state = self.state.lock();
-        state.0 = bytes;
-        let counted = if bytes > Self::UNCOUNTED_BYTES { bytes } else { 0 };
-        let fits = match &mut state.1 {
-            _ if counted == 0 => {
-                state.1 = None;
-                true
-            }
-            Some(held) => held.set(counted, MAX_BUFFERED_BYTES),
-            None => {
-                state.1 = GaugePermit::take(&self.shared, Gauge::BodyBytes, counted, MAX_BUFFERED_BYTES);
-                state.1.is_some()
-            }
-        };
-        if !fits {
-            self.is_over.store(true, Ordering::Release);
-        }
-        fits
-    }
-
-    /// There was no room once.
-    pub fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Acquire)
-    }
 }
 
 /// A connection under way. Dropped, everything that runs over it ends.

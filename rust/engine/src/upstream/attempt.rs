@@ -102,9 +102,10 @@ async fn dial(pool: &Pool, target: &Target, request: Upstream<'_>) -> Result<Res
 async fn send_over(
     lease: Lease,
     target: &Target,
-    Upstream { uri, betas, body, is_stream }: Upstream<'_>,
+    upstream_request: Upstream<'_>,
     proof: &[(HeaderName, HeaderValue)],
 ) -> Result<Response<Incoming>, AttemptFailure> {
+    let Upstream { uri, betas, body, is_stream } = upstream_request;
     let timeouts = &target.connection.timeouts;
     let head_ms = if is_stream { timeouts.header_ms } else { timeouts.answer_ms };
     let is_reused = lease.is_reused;
@@ -174,7 +175,7 @@ fn broken(fault: &Fault, may_be_idle_close: bool) -> AttemptFailure {
     upstream(Kind::UpstreamReset, retry, "The provider closed the connection before it answered.").into()
 }
 
-/// 2xx goes on; everything else becomes a failure with its class.
+/// Passes a success (2xx) on; every other status becomes a failure with its class.
 async fn judge(
     response: Response<Incoming>,
     target: &Target,
@@ -189,57 +190,50 @@ async fn judge(
         }
         return Ok(response);
     }
-    let hint_ms = retry_hint(&response);
-    let fail = |kind, retry, message: String, hint_ms| AttemptFailure {
-        error: upstream(kind, retry, message).with_upstream_status(status.as_u16()),
-        hint_ms,
-        rejection: None,
-        blames_connection: true,
-    };
     let code = status.as_u16();
-    let response = if matches!(code, 401..=403 | 429) {
+    let failure = failure_of(code, retry_hint(&response));
+    if matches!(code, 401..=403 | 429) {
         // A refusal says in its body whether it is for now or for good.
         let told = read_error(response, REFUSAL_BODY_DEADLINE).await;
         target.observe_refusal(code, told.code.as_deref().or(told.kind.as_deref()), &told.message, started_ms);
-        None
-    } else {
-        Some(response)
-    };
-    Err(match code {
-        429 => {
-            fail(Kind::UpstreamRateLimited, Retry::Elsewhere, "The provider limits this connection.".into(), hint_ms)
-        }
-        401 | 403 => {
+        if matches!(code, 401 | 403) {
             target.hot.access_token.forget();
-            let message = format!("The provider refused the connection's credential ({code}).");
-            fail(Kind::UpstreamAuth, Retry::Elsewhere, message, None)
         }
-        402 => fail(Kind::UpstreamAuth, Retry::Elsewhere, "The provider asks for payment (402).".into(), None),
-        503 | 529 => {
-            fail(Kind::UpstreamOverloaded, Retry::Elsewhere, format!("The provider is overloaded ({code})."), hint_ms)
+        return Err(failure);
+    }
+    if failure.blames_connection {
+        return Err(failure);
+    }
+    let told = read_error(response, ERROR_BODY_DEADLINE).await;
+    target.observe_refusal(code, told.code.as_deref(), &told.message, started_ms);
+    Err(AttemptFailure { rejection: Some(Box::new(rejection(status, told, target))), ..failure })
+}
+
+/// The class of a status that is no success. Only a rejected request blames no connection. `hint_ms`: how long the provider asks
+/// to be left alone, which counts for limits and overload.
+fn failure_of(code: u16, hint_ms: Option<u64>) -> AttemptFailure {
+    let (kind, message) = match code {
+        429 => (Kind::UpstreamRateLimited, "The provider limits this connection.".into()),
+        401 | 403 => (Kind::UpstreamAuth, format!("The provider refused the connection's credential ({code}).")),
+        402 => (Kind::UpstreamAuth, "The provider asks for payment (402).".into()),
+        503 | 529 => (Kind::UpstreamOverloaded, format!("The provider is overloaded ({code}).")),
+        408 | 504 => (Kind::UpstreamTimeout, format!("The provider timed out ({code}).")),
+        500..=599 => (Kind::UpstreamStatus, format!("The provider failed ({code}).")),
+        400..=499 => (Kind::InvalidRequest, format!("The provider rejected the request ({code}).")),
+        300..=399 => {
+            let message = "redirects are not followed with a credential";
+            (Kind::UpstreamInvalid, format!("The provider redirects ({code}); {message}."))
         }
-        408 | 504 => fail(Kind::UpstreamTimeout, Retry::Elsewhere, format!("The provider timed out ({code})."), None),
-        500..=599 => fail(Kind::UpstreamStatus, Retry::Elsewhere, format!("The provider failed ({code})."), None),
-        400..=499 => {
-            let told = match response {
-                Some(response) => read_error(response, ERROR_BODY_DEADLINE).await,
-                None => UpstreamError::default(),
-            };
-            target.observe_refusal(code, told.code.as_deref(), &told.message, started_ms);
-            AttemptFailure {
-                rejection: Some(Box::new(rejection(status, told, target))),
-                blames_connection: false,
-                ..fail(Kind::InvalidRequest, Retry::Never, format!("The provider rejected the request ({code})."), None)
-            }
-        }
-        300..=399 => fail(
-            Kind::UpstreamInvalid,
-            Retry::Elsewhere,
-            format!("The provider redirects ({code}); redirects are not followed with a credential."),
-            None,
-        ),
-        _ => fail(Kind::UpstreamInvalid, Retry::Elsewhere, format!("The provider answered {code}."), None),
-    })
+        _ => (Kind::UpstreamInvalid, format!("The provider answered {code}.")),
+    };
+    let is_rejected = kind == Kind::InvalidRequest;
+    let retry = if is_rejected { Retry::Never } else { Retry::Elsewhere };
+    AttemptFailure {
+        error: upstream(kind, retry, message).with_upstream_status(code),
+        hint_ms: hint_ms.filter(|_| matches!(code, 429 | 503 | 529)),
+        rejection: None,
+        blames_connection: !is_rejected,
+    }
 }
 
 fn is_coded(response: &Response<Incoming>) -> bool {

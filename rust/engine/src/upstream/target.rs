@@ -120,64 +120,15 @@ impl Target {
 
     pub fn build(connection: Arc<Connection>, sealer: &Sealer, hot: Arc<Hot>, version: &str) -> Result<Self, Unusable> {
         let base: Uri = connection.base_url.parse().map_err(|_| Unusable::BaseUrl)?;
-        let tls = match base.scheme_str() {
-            Some("https") => true,
-            Some("http") => false,
-            _ => return Err(Unusable::BaseUrl),
-        };
         let authority = base.authority().ok_or(Unusable::BaseUrl)?;
-        let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
-        // An IPv6 literal stands in brackets in a URL and nowhere else.
-        let host = authority.host();
-        let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
-        let is_own_machine = is_own_machine(host);
-        let origin = Origin::Tcp { host: host.into(), port, tls };
+        let origin = origin_of(&base)?;
+        let is_own_machine = matches!(&origin, Origin::Tcp { host, .. } if is_own_machine(host));
+        let chat_uri = chat_uri(&connection, &base)?;
         let is_messages = connection.dialect == Dialect::Anthropic;
-        let usual_path = match connection.dialect {
-            Dialect::Openai => "/chat/completions",
-            Dialect::OpenaiResponses => "/responses",
-            Dialect::Anthropic => "/messages",
-            // The model follows.
-            Dialect::Gemini => "",
-        };
-        let chat_path = connection.chat_path.as_deref().unwrap_or(usual_path);
-        let separator = if chat_path.starts_with('/') || chat_path.is_empty() { "" } else { "/" };
-        let chat_text = format!("{}{separator}{chat_path}", base.path().trim_end_matches('/'));
-        let chat_text = if chat_text.is_empty() { "/".to_owned() } else { chat_text };
-        let chat_uri: Uri = chat_text.parse().map_err(|_| Unusable::BaseUrl)?;
         let count_uri = is_messages.then(|| format!("{}/count_tokens", chat_uri.path()).parse());
         let count_uri = count_uri.transpose().map_err(|_| Unusable::BaseUrl)?;
-
         let credentials = open(&connection, sealer)?;
-        let mut headers = HeaderMap::with_capacity(16);
-        headers.insert(header::HOST, value(authority.as_str())?);
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        // Usage is read from the answer, so it must come uncoded; a coded answer is refused.
-        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        headers.insert(header::USER_AGENT, value(&format!("fairlead/{version}"))?);
-        if is_messages {
-            headers.insert(ANTHROPIC_VERSION, HeaderValue::from_static("2023-06-01"));
-        }
-        for (name, text) in &credentials.headers {
-            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Unusable::Header)?;
-            let mut value = value(text)?;
-            value.set_sensitive(true);
-            headers.insert(name, value);
-        }
-        if let Some(secret) = &credentials.api_key {
-            let (name, text) = match connection.auth {
-                Auth::Bearer => (Some(header::AUTHORIZATION), format!("Bearer {secret}")),
-                Auth::XApiKey => (Some(HeaderName::from_static("x-api-key")), secret.clone()),
-                Auth::XGoogApiKey => (Some(HeaderName::from_static("x-goog-api-key")), secret.clone()),
-                Auth::ApiKey => (Some(HeaderName::from_static("api-key")), secret.clone()),
-                Auth::None | Auth::AwsSigv4 | Auth::GoogleServiceAccount => (None, String::new()),
-            };
-            if let Some(name) = name {
-                let mut value = value(&text)?;
-                value.set_sensitive(true);
-                headers.insert(name, value);
-            }
-        }
+        let headers = headers(&connection, &credentials, authority.as_str(), version)?;
         let texts = credentials.api_key.into_iter().chain(credentials.headers.into_values());
         let mut secrets: Vec<Secret> = texts.filter(|text| text.len() >= MIN_MASKED_CHARS).map(Secret::from).collect();
         let proof = Proof::of(&connection, authority.as_str(), credentials.aws, credentials.service_account)?;
@@ -196,6 +147,68 @@ impl Target {
             is_own_machine,
         })
     }
+}
+
+/// Where connections to a base URL are opened.
+fn origin_of(base: &Uri) -> Result<Origin, Unusable> {
+    let tls = match base.scheme_str() {
+        Some("https") => true,
+        Some("http") => false,
+        _ => return Err(Unusable::BaseUrl),
+    };
+    let authority = base.authority().ok_or(Unusable::BaseUrl)?;
+    let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
+    // An IPv6 literal stands in brackets in a URL and nowhere else.
+    let host = authority.host();
+    let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+    Ok(Origin::Tcp { host: host.into(), port, tls })
+}
+
+/// Path and query of the chat endpoint; in Gemini's dialect, what stands before the model.
+fn chat_uri(connection: &Connection, base: &Uri) -> Result<Uri, Unusable> {
+    let usual_path = match connection.dialect {
+        Dialect::Openai => "/chat/completions",
+        Dialect::OpenaiResponses => "/responses",
+        Dialect::Anthropic => "/messages",
+        // The model follows.
+        Dialect::Gemini => "",
+    };
+    let path = connection.chat_path.as_deref().unwrap_or(usual_path);
+    let separator = if path.starts_with('/') || path.is_empty() { "" } else { "/" };
+    let text = format!("{}{separator}{path}", base.path().trim_end_matches('/'));
+    let text = if text.is_empty() { "/" } else { &text };
+    text.parse().map_err(|_| Unusable::BaseUrl)
+}
+
+/// The headers of every request over a connection: the usual ones, the operator's own, and the credential.
+fn headers(
+    connection: &Connection,
+    credentials: &Credentials,
+    authority: &str,
+    version: &str,
+) -> Result<HeaderMap, Unusable> {
+    let mut headers = HeaderMap::with_capacity(16);
+    headers.insert(header::HOST, value(authority)?);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    // Usage is read from the answer, so it must come uncoded; a coded answer is refused.
+    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    headers.insert(header::USER_AGENT, value(&format!("fairlead/{version}"))?);
+    if connection.dialect == Dialect::Anthropic {
+        headers.insert(ANTHROPIC_VERSION, HeaderValue::from_static("2023-06-01"));
+    }
+    for (name, text) in &credentials.headers {
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Unusable::Header)?;
+        headers.insert(name, sensitive(text)?);
+    }
+    let Some(secret) = &credentials.api_key else { return Ok(headers) };
+    match connection.auth {
+        Auth::Bearer => drop(headers.insert(header::AUTHORIZATION, sensitive(&format!("Bearer {secret}"))?)),
+        Auth::XApiKey => drop(headers.insert("x-api-key", sensitive(secret)?)),
+        Auth::XGoogApiKey => drop(headers.insert("x-goog-api-key", sensitive(secret)?)),
+        Auth::ApiKey => drop(headers.insert("api-key", sensitive(secret)?)),
+        Auth::None | Auth::AwsSigv4 | Auth::GoogleServiceAccount => {}
+    }
+    Ok(headers)
 }
 
 impl Target {
@@ -265,6 +278,13 @@ impl Target {
 
 fn value(text: &str) -> Result<HeaderValue, Unusable> {
     HeaderValue::from_str(text).map_err(|_| Unusable::Header)
+}
+
+/// A header's value that stands in no debug text.
+fn sensitive(text: &str) -> Result<HeaderValue, Unusable> {
+    let mut value = value(text)?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 fn open(connection: &Connection, sealer: &Sealer) -> Result<Credentials, Unusable> {

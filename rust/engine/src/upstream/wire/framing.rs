@@ -29,6 +29,15 @@ pub(super) enum Framing {
 }
 
 impl Framing {
+    /// Whether nothing more of the body comes. A body until the close of its connection ends with that close alone.
+    pub(super) fn is_done(&self) -> bool {
+        match self {
+            Self::Length(left) => *left == 0,
+            Self::Chunked(chunks) => chunks.is_done(),
+            Self::UntilClose => false,
+        }
+    }
+
     /// What the head of an answer says. The request was no HEAD.
     pub(super) fn read(status: StatusCode, version: Version, headers: &HeaderMap) -> Result<Self, Malformed> {
         if matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {

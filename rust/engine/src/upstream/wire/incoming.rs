@@ -3,7 +3,7 @@
 
 use super::body::Sliced;
 use super::connection::{Connection, Fault};
-use super::framing::Framing;
+use super::framing::{Chunks, Framing};
 use super::head;
 use super::pool::Lease;
 use bytes::{Bytes, BytesMut};
@@ -51,7 +51,7 @@ impl Incoming {
     /// The body behind a head. One without bytes gives its connection back at once.
     pub(super) fn new(lease: Lease, framing: Framing, persists: bool) -> Self {
         let mut body = Self { lease: Some(lease), framing, persists, fault: None };
-        if body.framing == Framing::Length(0) {
+        if body.framing.is_done() {
             body.finish();
         }
         body
@@ -72,44 +72,11 @@ impl Incoming {
             let connection = &mut lease.connection;
             connection.poll_write(cx)?;
             let data = match &mut self.framing {
-                Framing::Length(left) => {
-                    let data = ready!(read(connection, cx))?;
-                    let (data, rest) = split(data, *left);
-                    *left -= data.len() as u64;
-                    connection.put_ahead(rest);
-                    if *left == 0 {
-                        self.finish();
-                    }
-                    data
-                }
+                Framing::Length(left) => ready!(poll_counted(connection, left, cx))?,
                 Framing::Chunked(chunks) => {
-                    let ahead = connection.take_ahead();
-                    let mut data = BytesMut::new();
-                    let mut unchunk = |input: &[u8]| {
-                        data.reserve(input.len());
-                        let used = chunks.decode(input, &mut data)?;
-                        Ok(Bytes::copy_from_slice(&input[used..]))
-                    };
-                    let rest = if ahead.is_empty() {
-                        ready!(connection.poll_read(cx, |input| {
-                            if input.is_empty() {
-                                Err(Fault::Closed)
-                            } else {
-                                unchunk(input)
-                            }
-                        }))?
-                    } else {
-                        unchunk(&ahead)
-                    };
-                    match rest {
-                        Ok(rest) => connection.put_ahead(rest),
-                        // What came before it was whole, however the bytes were cut on their way.
-                        Err(fault) => self.fault = Some(fault),
-                    }
-                    if chunks.is_done() {
-                        self.finish();
-                    }
-                    data.freeze()
+                    let (data, fault) = ready!(poll_chunks(connection, chunks, cx))?;
+                    self.fault = fault;
+                    data
                 }
                 Framing::UntilClose => match ready!(read(connection, cx)) {
                     Ok(data) => data,
@@ -120,12 +87,53 @@ impl Incoming {
                     Err(fault) => return Poll::Ready(Err(fault)),
                 },
             };
+            if self.framing.is_done() {
+                self.finish();
+            }
             // Of chunks, what was read may all have been borders.
             if !data.is_empty() {
                 return Poll::Ready(Ok(Some(data)));
             }
         }
     }
+}
+
+/// The next bytes of a body whose length was announced; `left` counts down to its end.
+fn poll_counted(connection: &mut Connection, left: &mut u64, cx: &mut Context<'_>) -> Poll<Result<Bytes, Fault>> {
+    let data = ready!(read(connection, cx))?;
+    let (data, rest) = split(data, *left);
+    *left -= data.len() as u64;
+    connection.put_ahead(rest);
+    Poll::Ready(Ok(data))
+}
+
+/// The next bytes of a chunked body, and the fault that was found behind them: bytes before a fault were whole, however they
+/// were cut on their way.
+fn poll_chunks(
+    connection: &mut Connection,
+    chunks: &mut Chunks,
+    cx: &mut Context<'_>,
+) -> Poll<Result<(Bytes, Option<Fault>), Fault>> {
+    let ahead = connection.take_ahead();
+    let mut data = BytesMut::new();
+    let mut unchunk = |input: &[u8]| {
+        data.reserve(input.len());
+        let used = chunks.decode(input, &mut data)?;
+        Ok(Bytes::copy_from_slice(&input[used..]))
+    };
+    let rest = if ahead.is_empty() {
+        ready!(connection.poll_read(cx, |input| if input.is_empty() { Err(Fault::Closed) } else { unchunk(input) }))?
+    } else {
+        unchunk(&ahead)
+    };
+    let fault = match rest {
+        Ok(rest) => {
+            connection.put_ahead(rest);
+            None
+        }
+        Err(fault) => Some(fault),
+    };
+    Poll::Ready(Ok((data.freeze(), fault)))
 }
 
 /// What was read with the head, or else what comes next.

@@ -1,0 +1,169 @@
+//! A streamed conversation: asked for with comments for a caller that waits, and relayed in the caller's dialect.
+//!
+//! ```text
+//! asking ---------> relayed by [`crate::call::stream`]
+//!   |  head timer
+//!   +--- another connection may be tried (until the head was sent)
+//! ```
+
+use crate::call::context::Call;
+use crate::call::guardrails::StreamFilter;
+use crate::call::progress::Progress;
+use crate::call::reasoning;
+use crate::call::relay::{self, is_event_stream, stream_type, FinishedStream};
+use crate::call::stream::{ErrorForm, StreamKind, StreamRelay};
+use crate::call::translation::Translation;
+use crate::observe::settle::Settlement;
+use crate::upstream::attempt::{self, Contents};
+use crate::upstream::failure::AttemptFailure;
+use crate::upstream::target::{InFlightGuard, Target};
+use crate::upstream::wire::Incoming;
+use bytes::Bytes;
+use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::guardrail::Actions;
+use fairlead_dialect::openai::reasoning::Listener;
+use fairlead_dialect::openai::stream::{Closing, End, StreamPiece};
+use fairlead_dialect::stream::Follow;
+use fairlead_dialect::Pieces;
+use http::{header, Response};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A stream of which the first bytes are here.
+#[derive(Debug)]
+pub struct StartedStream {
+    pub body: Incoming,
+    pub first: Bytes,
+    pub began: Instant,
+    pub in_flight: InFlightGuard,
+}
+
+/// Asks the target and relays to the end. `at`: the place of the target in the choice. An error means that nothing but comments
+/// was sent.
+pub async fn run(call: &mut Call, at: usize, translation: &Translation) -> Result<FinishedStream, AttemptFailure> {
+    let target = Arc::clone(&call.choice.targets[at]);
+    let response = ask(call, &target, at, translation).await?;
+    check_type(&response)?;
+    relay(call, target, translation, response.into_body(), None).await
+}
+
+/// Relays a stream whose first bytes are here already.
+pub async fn resume(
+    call: &mut Call,
+    at: usize,
+    translation: &Translation,
+    started: StartedStream,
+) -> Result<FinishedStream, AttemptFailure> {
+    let StartedStream { body, first, in_flight: _in_flight, .. } = started;
+    let target = Arc::clone(&call.choice.targets[at]);
+    relay(call, target, translation, body, Some(first)).await
+}
+
+/// Refuses an answer that is no stream of events.
+pub fn check_type(response: &Response<Incoming>) -> Result<(), Error> {
+    if response.headers().get(header::CONTENT_TYPE).is_some_and(is_event_stream) {
+        return Ok(());
+    }
+    let message = "The provider's answer is not an event stream.";
+    Err(Error::upstream(Kind::UpstreamInvalid, Retry::Elsewhere, message))
+}
+
+/// Waits for the provider's head, with comments for the caller once waiting is long.
+async fn ask(
+    call: &mut Call,
+    target: &Arc<Target>,
+    at: usize,
+    translation: &Translation,
+) -> Result<Response<Incoming>, AttemptFailure> {
+    let shared = call.shared();
+    let every = Duration::from_millis(shared.config.heartbeat_ms);
+    let betas = call.settlement.admission.anthropic_beta.clone();
+    let upstream_model = call.choice.upstream_model(at);
+    let body = translation.body(target, upstream_model);
+    let uri = translation.uri(target, upstream_model, true)?;
+    let request = attempt::Upstream { uri: &uri, betas: betas.as_ref(), body: Contents::Json(body), is_stream: true };
+    let mut asking = pin!(attempt::send(&shared.pool, target, request));
+    let mut tick = pin!(tokio::time::sleep(every));
+    loop {
+        tokio::select! {
+            biased;
+            answered = &mut asking => return answered,
+            () = shared.drain.expired() => return Err(shared.drain.error().into()),
+            () = &mut tick => {
+                let content_type = stream_type(translation.is_events());
+                let comment = Pieces::from_iter([translation.heartbeat()]);
+                relay::send(&mut call.settlement, target, call.failures.len(), &content_type, comment);
+                tick.as_mut().reset(tokio::time::Instant::now() + every);
+            }
+        }
+    }
+}
+
+async fn relay(
+    call: &mut Call,
+    target: Arc<Target>,
+    translation: &Translation,
+    body: Incoming,
+    first: Option<Bytes>,
+) -> Result<FinishedStream, AttemptFailure> {
+    let admission = &call.settlement.admission;
+    let progress = admission.wants_progress.then(|| Progress::new(translation.caller, admission.started));
+    let kind = ConversationStream {
+        translation,
+        target: Arc::clone(&target),
+        follow: translation.follow(&target),
+        listener: reasoning::listen(&target),
+        is_done: false,
+    };
+    let content_type = stream_type(translation.is_events());
+    StreamRelay::new(call, target, &kind, content_type).with_progress(progress).pass(kind, body, first).await
+}
+
+/// A conversation's events, translated from the provider's dialect into the caller's.
+#[derive(Debug)]
+pub struct ConversationStream<'a> {
+    translation: &'a Translation,
+    target: Arc<Target>,
+    follow: Follow,
+    /// Thoughts that the connection wants to be given again.
+    listener: Option<Listener>,
+    /// The stream has told its end.
+    is_done: bool,
+}
+
+impl StreamKind for ConversationStream<'_> {
+    const NAME: &'static str = "stream";
+    const NO_BEGINNING: &'static str = "no first event";
+
+    fn filter(&self, actions: Actions) -> Option<StreamFilter> {
+        StreamFilter::new(actions, self.translation.is_events())
+    }
+
+    fn error_form(&self) -> Option<ErrorForm> {
+        Some(ErrorForm { dialect: self.translation.caller, is_list: !self.translation.is_events() })
+    }
+
+    fn push(&mut self, settlement: &mut Settlement, chunk: &Bytes) -> StreamPiece {
+        settlement.count_delivered(chunk);
+        if let Some(listener) = &mut self.listener {
+            listener.push(chunk);
+        }
+        let passed = self.follow.push(chunk);
+        self.is_done |= passed.done;
+        // A caller that leaves in the middle is settled with what was told until then.
+        settlement.usage = self.follow.usage().unwrap_or_default();
+        passed
+    }
+
+    fn comment(&self) -> Option<Bytes> {
+        self.follow.between_events().then(|| self.translation.heartbeat())
+    }
+
+    fn finish(self, settlement: &mut Settlement, end: End) -> Closing {
+        if self.is_done && end == End::Clean {
+            reasoning::keep(settlement, &self.target, self.listener.and_then(Listener::finish));
+        }
+        self.follow.finish(end)
+    }
+}

@@ -1,0 +1,289 @@
+//! A realtime conversation under way: events pass as they are, both ways, judged and counted as they come.
+//!
+//! Usage of `response.done` counts under the key's limits as it comes, and the key is looked at again while the conversation goes
+//! on: once it may not call the model any more, or has no room for another answer, the conversation ends with an error event and
+//! the code 1008.
+
+use crate::call::choose::admit_aliases;
+use crate::call::guardrails::EventGuard;
+use crate::clock;
+use crate::gate::body::too_many_bytes;
+use crate::gate::limits;
+use crate::observe::settle::Settlement;
+use crate::route::choice::Choice;
+use crate::route::model;
+use crate::shared::{GaugePermit, Shared};
+use crate::socket::outbox::Outbox;
+use crate::socket::provider::{ProviderMessage, ProviderSocket, ReadFault};
+use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::policy;
+use fairlead_core::principal::Principal;
+use fairlead_core::record::Outcome;
+use fairlead_dialect::openai::metered;
+use serde_json::json;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
+
+/// Close codes (RFC 6455, section 7.4.1).
+const NORMAL: u16 = 1000;
+const GOING_AWAY: u16 = 1001;
+const NOT_ALLOWED: u16 = 1008;
+const FAILED: u16 = 1011;
+/// Close code of the registry of RFC 6455, section 11.7.
+pub const TRY_AGAIN_LATER: u16 = 1013;
+const PING_EVERY: Duration = Duration::from_secs(20);
+/// A provider that answers no ping for this long has left.
+const SILENCE: Duration = Duration::from_secs(60);
+/// How often the key is looked at again beside each answer.
+const REVIEW_EVERY: Duration = Duration::from_secs(2);
+/// The longest that a conversation lasts; providers end theirs after an hour or less.
+const LONGEST: Duration = Duration::from_secs(2 * 3_600);
+
+/// Texts of the caller that the provider has not been sent, each with its place among the bodies that are held.
+pub type CallerTexts = mpsc::UnboundedReceiver<(String, GaugePermit)>;
+
+/// The caller's side of a conversation.
+#[derive(Debug)]
+pub struct CallerSide {
+    pub shared: Arc<Shared>,
+    pub outbox: Arc<Outbox>,
+    pub texts: CallerTexts,
+    pub waiting_bytes: Arc<AtomicUsize>,
+}
+
+impl CallerSide {
+    /// Sends an error as an event of the protocol.
+    pub fn send_error(&self, error: &Error) {
+        let details = json!({"type": error.kind.wire_type(), "code": error.kind.code(), "message": error.message});
+        self.outbox.push(json!({"type": "error", "error": details}).to_string());
+    }
+
+    fn push_all(&self, texts: impl IntoIterator<Item = String>) {
+        texts.into_iter().for_each(|text| self.outbox.push(text));
+    }
+}
+
+/// How a conversation ended.
+#[derive(Debug)]
+pub struct SessionEnd {
+    pub outcome: Outcome,
+    pub error: Option<Error>,
+    /// The close code for the caller.
+    pub code: u16,
+}
+
+impl SessionEnd {
+    fn completed() -> Self {
+        Self { outcome: Outcome::Completed, error: None, code: NORMAL }
+    }
+}
+
+/// A conversation between a caller and the provider that took it.
+#[derive(Debug)]
+pub struct Session<'a> {
+    caller: &'a mut CallerSide,
+    provider: ProviderSocket,
+    settlement: &'a mut Settlement,
+    choice: &'a Choice,
+    guard: EventGuard,
+    /// The provider sent something last.
+    heard: Instant,
+    /// What was held of a message at the last ping.
+    held_bytes: usize,
+}
+
+impl<'a> Session<'a> {
+    pub fn new(
+        caller: &'a mut CallerSide,
+        provider: ProviderSocket,
+        settlement: &'a mut Settlement,
+        choice: &'a Choice,
+    ) -> Self {
+        let guard = EventGuard::new(&caller.shared.live.load(), &settlement.admission);
+        Self { caller, provider, settlement, choice, guard, heard: Instant::now(), held_bytes: 0 }
+    }
+
+    /// Passes events until either side ends the conversation, or it may not go on.
+    pub async fn run(mut self) -> SessionEnd {
+        let shared = Arc::clone(&self.caller.shared);
+        let mut ping = tokio::time::interval(PING_EVERY);
+        let mut review = tokio::time::interval(REVIEW_EVERY);
+        review.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let until = tokio::time::Instant::now() + LONGEST;
+        loop {
+            self.caller.outbox.room().await;
+            if self.caller.outbox.is_closed() {
+                return self.leave().await;
+            }
+            let ended = tokio::select! {
+                message = self.provider.next() => self.receive(message).await,
+                text = self.caller.texts.recv() => match text {
+                    Some((text, _permit)) => self.pass_on(text).await.err(),
+                    None => Some(self.leave().await),
+                },
+                _ = ping.tick() => self.ping().await.err(),
+                _ = review.tick() => match self.review() {
+                    Ok(()) => None,
+                    Err(fault) => Some(self.end(fault).await),
+                },
+                () = tokio::time::sleep_until(until) => {
+                    let message = format!("A conversation lasts {} h at most; open another.", LONGEST.as_secs() / 3_600);
+                    Some(self.end(Error::client(Kind::RequestTimeout, message)).await)
+                }
+                () = shared.drain.expired() => {
+                    self.provider.close(GOING_AWAY).await;
+                    let error = Some(shared.drain.error());
+                    Some(SessionEnd { outcome: Outcome::Drained, error, code: GOING_AWAY })
+                }
+            };
+            if let Some(ended) = ended {
+                return ended;
+            }
+        }
+    }
+
+    /// The caller has left.
+    async fn leave(&mut self) -> SessionEnd {
+        self.provider.close(NORMAL).await;
+        SessionEnd::completed()
+    }
+
+    /// Deals with what came from the provider. `Some`: the conversation ends with it.
+    async fn receive(&mut self, message: Result<ProviderMessage, ReadFault>) -> Option<SessionEnd> {
+        let fault = match message {
+            Ok(message) => {
+                self.heard = Instant::now();
+                return match message {
+                    ProviderMessage::Text(text) => self.pass_back(text.to_string()).await,
+                    ProviderMessage::Other => None,
+                    ProviderMessage::Close(code) => {
+                        let rest = self.guard.rest(self.settlement);
+                        self.caller.push_all(rest);
+                        Some(closed_by_provider(code))
+                    }
+                };
+            }
+            Err(fault) => fault,
+        };
+        Some(match fault {
+            ReadFault::Protocol(code) => {
+                self.provider.close(code).await;
+                let message = "The provider's frames are not as the protocol says.";
+                self.broken(Error::upstream(Kind::UpstreamInvalid, Retry::Never, message))
+            }
+            ReadFault::NoRoom => {
+                self.provider.close(TRY_AGAIN_LATER).await;
+                SessionEnd { code: TRY_AGAIN_LATER, ..self.broken(too_many_bytes()) }
+            }
+            ReadFault::Cut => {
+                let message = "The provider cut the conversation off.";
+                self.broken(Error::upstream(Kind::UpstreamReset, Retry::Never, message))
+            }
+        })
+    }
+
+    /// Counts and judges one event of the provider and passes it on. `Some`: the conversation ends with it.
+    async fn pass_back(&mut self, text: String) -> Option<SessionEnd> {
+        self.settlement.first_byte.get_or_insert_with(Instant::now);
+        self.settlement.bytes_response += text.len() as u64;
+        let used = metered::of_realtime(text.as_bytes());
+        if let Some(usage) = used {
+            self.settlement.usage = self.settlement.usage + usage;
+        }
+        match self.guard.judge(self.settlement, text) {
+            Ok(texts) => self.caller.push_all(texts),
+            Err(fault) => {
+                self.provider.close(NORMAL).await;
+                self.caller.send_error(&fault);
+                return Some(SessionEnd { outcome: Outcome::Refused, error: Some(fault), code: NOT_ALLOWED });
+            }
+        }
+        if used.is_some() {
+            if let Err(fault) = self.review() {
+                let rest = self.guard.rest(self.settlement);
+                self.caller.push_all(rest);
+                return Some(self.end(fault).await);
+            }
+        }
+        None
+    }
+
+    /// Sends one text of the caller's to the provider. An error ends the conversation.
+    async fn pass_on(&mut self, text: String) -> Result<(), SessionEnd> {
+        self.caller.waiting_bytes.fetch_sub(text.len(), Ordering::AcqRel);
+        self.settlement.bytes_request += text.len() as u64;
+        match self.guard.admit(self.settlement, text) {
+            Ok(text) => self.provider.send_text(text).await.map_err(|error| self.broken(error)),
+            Err(fault) => {
+                // What a guardrail blocks is told and goes no further; the conversation goes on.
+                self.caller.send_error(&fault);
+                Ok(())
+            }
+        }
+    }
+
+    /// Asks for a sign of life. An error ends the conversation.
+    async fn ping(&mut self) -> Result<(), SessionEnd> {
+        let held_bytes = self.provider.held_bytes();
+        if held_bytes > std::mem::replace(&mut self.held_bytes, held_bytes) {
+            self.heard = Instant::now();
+        }
+        if self.heard.elapsed() > SILENCE {
+            let message = "The provider answers no more.";
+            return Err(self.broken(Error::upstream(Kind::UpstreamIdleTimeout, Retry::Never, message)));
+        }
+        self.provider.ping().await.map_err(|error| self.broken(error))
+    }
+
+    /// Whether the caller may go on: its key may have been revoked, banned or restricted since, may have expired or be out of
+    /// its hours, or have no room for another answer.
+    fn review(&mut self) -> Result<(), Error> {
+        let shared = &self.caller.shared;
+        let settlement = &mut *self.settlement;
+        let live = shared.live.load();
+        let now_ms = clock::unix_ms();
+        let Some(key_id) = settlement.admission.principal.key().map(|key| key.id.clone()) else {
+            let tier = settlement.admission.route.tier;
+            let principal = &settlement.admission.principal;
+            return principal.admit(tier, false, &live.snapshot, shared.config.require_api_key);
+        };
+        settlement.admission.principal = Principal::on_behalf(&live.snapshot, &key_id, now_ms)?;
+        let Some(key) = settlement.admission.principal.key().map(Arc::clone) else { return Ok(()) };
+        policy::admit_hour(&key, now_ms)?;
+        policy::admit_endpoint(&key, settlement.admission.route.endpoint)?;
+        model::admit(&live, &key, settlement.model.as_deref().unwrap_or_default())?;
+        admit_aliases(settlement, self.choice)?;
+        if settlement.target.as_ref().is_some_and(|target| !policy::sees_connection(&key, &target.connection.id)) {
+            let message = "This API key may not use the connection of this conversation any more.";
+            return Err(Error::client(Kind::Forbidden, message).about("allowedConnections"));
+        }
+        limits::renew(shared, settlement, &key)
+    }
+
+    /// Ends what may not go on; it was served until now.
+    async fn end(&mut self, error: Error) -> SessionEnd {
+        self.caller.send_error(&error);
+        self.provider.close(NORMAL).await;
+        SessionEnd { outcome: Outcome::Completed, error: Some(error), code: NOT_ALLOWED }
+    }
+
+    fn broken(&self, error: Error) -> SessionEnd {
+        self.caller.send_error(&error);
+        SessionEnd { outcome: Outcome::UpstreamFailed, error: Some(error), code: FAILED }
+    }
+}
+
+/// The provider has closed the conversation.
+fn closed_by_provider(code: u16) -> SessionEnd {
+    let is_orderly = matches!(code, 1000 | 1001 | 1005);
+    let passed = if matches!(code, 1000..=1003 | 1007..=1011 | 3000..=4999) { code } else { 1000 };
+    if is_orderly {
+        return SessionEnd { outcome: Outcome::Completed, error: None, code: passed };
+    }
+    let message = format!("The provider closed the conversation with {code}.");
+    let error = Error::upstream(Kind::UpstreamStatus, Retry::Never, message);
+    SessionEnd { outcome: Outcome::UpstreamFailed, error: Some(error), code: passed }
+}
