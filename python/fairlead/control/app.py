@@ -171,7 +171,7 @@ async def _lifespan(
 
 
 def leave() -> None:
-    """Ends this process soon, as a crash does, so that its main process starts it anew.
+    """Ends this process soon, as a crash does, so that the supervisor starts it anew.
 
     The database engine has given up for good: nothing that was acknowledged is lost by leaving, and
     staying would answer nothing. Relays go on from their snapshot, usage waits in the spool.
