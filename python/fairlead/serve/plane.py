@@ -26,6 +26,9 @@ RELAY: Final = "fairlead.relay:create"
 CONTROL: Final = "fairlead.control.app:create"
 
 _BACKLOG: Final = 2048
+# structlog and httpx import these where they are installed, for traces in colour and a command of their own:
+# 100 modules that nothing here uses.
+_NOT_FOR_CONTROL: Final = ("rich", "pygments")
 CONTROL_NICENESS: Final = 10
 _STREAMS_ABOVE_OURS: Final = 2000
 _HEADER_READ_TIMEOUT_MS: Final = 10_000
@@ -68,6 +71,9 @@ def serve_relay(
 
 def serve_control(*, socket: Path) -> None:
     """Serves the control plane on a Unix socket (0600) until SIGTERM."""
+    for name in _NOT_FOR_CONTROL:
+        # An import of what is None here fails, as of what is not installed.
+        sys.modules[name] = None  # type: ignore[assignment]
     socket.unlink(missing_ok=True)
     server = OneProcess(
         CONTROL,
