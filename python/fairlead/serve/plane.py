@@ -71,9 +71,7 @@ def serve_relay(
 
 def serve_control(*, socket: Path) -> None:
     """Serves the control plane on a Unix socket (0600) until SIGTERM."""
-    for name in _NOT_FOR_CONTROL:
-        # An import of what is None here fails, as of what is not installed.
-        sys.modules[name] = None  # type: ignore[assignment]
+    bar_imports()
     socket.unlink(missing_ok=True)
     server = OneProcess(
         CONTROL,
@@ -91,6 +89,13 @@ def serve_control(*, socket: Path) -> None:
         factory=True,
     )
     _run(server)
+
+
+def bar_imports() -> None:
+    """Keeps out of this process what libraries import only because it is installed."""
+    for name in _NOT_FOR_CONTROL:
+        # An import of what is None here fails, as of what is not installed.
+        sys.modules[name] = None  # type: ignore[assignment]
 
 
 class OneProcess(MPServer):
