@@ -17,8 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from urllib.parse import urlsplit
 
-import httpx
-
 from fairlead import _core
 from fairlead.host import DEFAULT_PORTS, AddressRefused, spell_origin, split_address
 
@@ -159,7 +157,10 @@ def host_and_port(url: str) -> tuple[str, int]:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    # Reading the trusted certificates takes tens of milliseconds.
+    # Imported here because few gateways send anything: it takes megabytes. Reading the trusted certificates takes
+    # tens of milliseconds.
+    import httpx  # noqa: PLC0415
+
     return httpx.create_ssl_context(trust_env=False)
 
 

@@ -26,7 +26,6 @@ from starlette.requests import Request
 
 from fairlead.caller import Caller, caller_of
 from fairlead.host import is_loopback
-from fairlead.own_relay import relay_url
 from fairlead.settings import ServeFields
 
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
@@ -58,7 +57,7 @@ def public_base(config: ServeFields, request: Request | None = None) -> str:
     if config.service_public_base_url is not None:
         return config.service_public_base_url.rstrip("/")
     called = None if request is None else _called(request, caller_of(request), config)
-    return called or relay_url(config)
+    return called or config.relay_own_url
 
 
 def own_bases(config: ServeFields) -> frozenset[str]:

@@ -12,17 +12,9 @@ from typing import Final
 
 import httpx
 
-from fairlead.settings import ControlConfig, ServeFields
+from fairlead.settings import ControlConfig
 
 ON_BEHALF: Final = "x-fairlead-on-behalf"
-
-
-def relay_url(config: ServeFields) -> str:
-    """Where this instance's relay listens, from here."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "[::]": "[::1]"}.get(config.host, config.host)  # noqa: S104
-    if ":" in host and not host.startswith("["):
-        host = f"[{host}]"
-    return f"{'https' if config.tls_certificate else 'http'}://{host}:{config.port}"
 
 
 def relay_client(config: ControlConfig, *, connections: int = 100) -> httpx.AsyncClient:
@@ -34,7 +26,7 @@ def relay_client(config: ControlConfig, *, connections: int = 100) -> httpx.Asyn
         verify = ssl.create_default_context(cafile=str(config.tls_certificate))
         verify.check_hostname = False
     return httpx.AsyncClient(
-        base_url=relay_url(config),
+        base_url=config.relay_own_url,
         trust_env=False,
         verify=verify,
         timeout=None,  # noqa: S113

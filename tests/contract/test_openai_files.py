@@ -316,7 +316,7 @@ def run_through_kill(gateways: Callable[..., Gateway], count: int, kills: int) -
                     f"{enough} results",
                     within_s=60,
                 )
-                gateway.control_worker.kill()
+                gateway.control.kill()
                 eventually(gateway.manages, "control is back", within_s=90, every_s=0.1)
             batch = ended(client, batch_id, within_s=90)
             assert batch.status == "completed"

@@ -433,7 +433,7 @@ def test_what_was_acknowledged_outlives_kill_9(gateways: Callable[..., Gateway])
         params = say("y", configuration={"blocking": False})
         task = rpc(box.http, path, "message/send", params, kept).json()["result"]
         assert gate.reached.wait(10)
-        gateway.control_worker.kill()
+        gateway.control.kill()
         eventually(gateway.manages, "control is back", within_s=20, every_s=0.1)
         eventually(lambda: is_up(admin_url), "the issuer is back", within_s=20, every_s=0.1)
 

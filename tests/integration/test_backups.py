@@ -32,7 +32,7 @@ def test_a_backup_is_put_back_and_everything_starts_from_it(
         f"{PATH}/import", content=content[: len(content) // 2], headers=OCTETS
     )
     assert "Nothing was changed." in expect(damaged, 400)["error"]["message"]
-    worker = gateway.control_worker
+    worker = gateway.control
     done = expect(gateway.admin.post(f"{PATH}/import", content=content, headers=OCTETS), 200)
     assert (done["imported"], done["apiKeyCount"]) == (True, 1)
     # In force when it was answered; control starts anew after that.

@@ -89,7 +89,7 @@ def kill_during_writes(gateway: Gateway, run: int) -> None:
             lambda: len(writers.named) >= wanted, "keys are written", within_s=20, every_s=0.001
         )
         if run % 2:
-            gateway.control_worker.kill()
+            gateway.control.kill()
         else:
             gateway.kill_all()
     if run % 2:

@@ -115,10 +115,10 @@ def test_big_heads_are_refused(
     gateway: Gateway, headers: list[tuple[str, str]], target: str, status: int
 ) -> None:
     """H3: 431 and 414 at our limits; a target beyond the server's buffer is a head beyond it."""
-    before = gateway.relay_worker.rss_bytes
+    before = gateway.relay.rss_bytes
     found, _ = answers_to(gateway.port, request_bytes("GET", target, [gateway.auth, *headers]))
     assert [answer.status for answer in found] in ([status], [status, 400])
-    assert gateway.relay_worker.rss_bytes - before < 32 * MIB
+    assert gateway.relay.rss_bytes - before < 32 * MIB
 
 
 def test_heads_within_the_limits_pass(gateway: Gateway) -> None:
@@ -133,7 +133,7 @@ def test_heads_within_the_limits_pass(gateway: Gateway) -> None:
 def test_big_bodies_are_refused(gateway: Gateway, lane: Lane, framing: str) -> None:
     """A chat body beyond 32 MiB is a 413, told before or while it is sent, and never dispatched."""
     size = 33 * MIB
-    before = gateway.relay_worker.rss_bytes
+    before = gateway.relay.rss_bytes
     with RawClient(gateway.port) as client:
         if framing == "length":
             headers = [
@@ -158,14 +158,14 @@ def test_big_bodies_are_refused(gateway: Gateway, lane: Lane, framing: str) -> N
     if framing == "chunked":  # a body that is refused by its announced length was never admitted
         assert_refused(gateway, answer, "too_large")
     eventually(
-        lambda: gateway.relay_worker.rss_bytes - before < 100 * MIB,
+        lambda: gateway.relay.rss_bytes - before < 100 * MIB,
         "the body's memory is given back",
     )
 
 
 def test_an_announced_length_is_not_believed(gateway: Gateway) -> None:
     """A hundred callers who announce 32 MiB and send nothing cost no memory for it."""
-    worker = gateway.relay_worker
+    worker = gateway.relay
     before = worker.rss_bytes
     clients = [RawClient(gateway.port) for _ in range(100)]
     try:

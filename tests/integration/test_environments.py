@@ -81,7 +81,7 @@ def test_readers_of_pages_find_no_secret(gateway: Gateway) -> None:
         expect(caller.post("/api/scrape", json={"url": site.url("/article")}), 200)
     readers = [
         pid
-        for pid in descendants_of(gateway.control_worker.pid)
+        for pid in descendants_of(gateway.control.pid)
         if "fairlead.scrape.page.worker" in command_line(pid)
     ]
     assert readers
@@ -98,7 +98,7 @@ def test_the_browser_and_its_driver_find_no_secret(gateway: Gateway) -> None:
     caller = gateway.client(headers={"X-API-Key": gateway.key}, timeout=90)
     session = expect(caller.post("/api/browser/sessions", json={}), 201)["session"]["id"]
     gateway.remember_processes()
-    children = descendants_of(gateway.control_worker.pid)
+    children = descendants_of(gateway.control.pid)
     lines = {pid: command_line(pid) for pid in children}
     assert any("playwright" in line and "run-driver" in line for line in lines.values()), lines
     assert any("--type=renderer" in line for line in lines.values()), lines

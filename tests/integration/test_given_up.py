@@ -125,10 +125,10 @@ def test_work_that_control_died_of_twice_is_not_begun_a_third_time(
     work = Work(gateway, holding, site)
     for times in (1, 2):
         work.until_begun(times)
-        worker = gateway.control_worker
+        worker = gateway.control
         worker.signal(signal.SIGKILL)
         eventually(
-            lambda dead=worker: gateway.control_worker != dead and gateway.manages(),
+            lambda dead=worker: gateway.control != dead and gateway.manages(),
             "control is back",
             within_s=40,
             every_s=0.1,
@@ -155,10 +155,10 @@ def test_starts_that_ended_in_good_order_do_not_count(
     work = Work(gateway, holding, site)
     for times in (1, 2, 3):
         work.until_begun(times)
-        worker = gateway.control_worker
+        worker = gateway.control
         gateway.control.signal(signal.SIGTERM)
         eventually(
-            lambda dead=worker: gateway.control_worker != dead and gateway.manages(),
+            lambda dead=worker: gateway.control != dead and gateway.manages(),
             "control is back",
             within_s=40,
             every_s=0.1,

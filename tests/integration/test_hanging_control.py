@@ -6,32 +6,28 @@ import signal
 import time
 from collections.abc import Callable
 
-import pytest
-
 from tests.integration.test_kill import Traffic, lane_of
 from tests.support.polling import eventually
 from tests.support.processes import Gateway
 from tests.support.upstream import Upstream
 
 SILENCE_MS = 3000
-# To stop in good order what does not stop: granian's main process gives its worker nine seconds.
+# To stop in good order what does not stop: the supervisor waits so long before it kills.
 STOPS_WITHIN_S = 10
 
 
-@pytest.mark.parametrize("victims", [("control_worker",), ("control", "control_worker")])
 def test_control_that_hangs_is_started_anew_and_inference_goes_on(
-    gateways: Callable[..., Gateway], upstream: Upstream, victims: tuple[str, ...]
+    gateways: Callable[..., Gateway], upstream: Upstream
 ) -> None:
     gateway = gateways(FAIRLEAD_CONTROL_SILENCE_MS=str(SILENCE_MS))
     lane = lane_of(gateway, upstream)
     with Traffic(lane) as traffic:
         traffic.wait_for_more(10)
-        hung = [getattr(gateway, victim) for victim in victims]
-        for process in hung:
-            process.signal(signal.SIGSTOP)
+        hung = gateway.control
+        hung.signal(signal.SIGSTOP)
         # Started, asked for in vain, told to stop, killed, started: all with room for a full machine.
         eventually(
-            lambda: gateway.control_worker not in hung and gateway.manages(),
+            lambda: gateway.control != hung and gateway.manages(),
             "control answers again",
             within_s=SILENCE_MS / 1000 + STOPS_WITHIN_S + 40,
             every_s=0.2,
@@ -46,7 +42,7 @@ def test_control_that_hangs_is_started_anew_and_inference_goes_on(
 def test_control_that_answers_slowly_is_left_alone(gateways: Callable[..., Gateway]) -> None:
     """It is stopped again and again for most of what it may be silent: each answer in between counts."""
     gateway = gateways(FAIRLEAD_CONTROL_SILENCE_MS=str(SILENCE_MS))
-    worker = gateway.control_worker
+    worker = gateway.control
     ends_s = time.monotonic() + 3 * SILENCE_MS / 1000
     while time.monotonic() < ends_s:
         worker.signal(signal.SIGSTOP)
@@ -54,13 +50,13 @@ def test_control_that_answers_slowly_is_left_alone(gateways: Callable[..., Gatew
         time.sleep(SILENCE_MS / 1000 / 3)
         worker.signal(signal.SIGCONT)
         eventually(gateway.manages, "control answers in between", every_s=0.02)
-    assert gateway.control_worker == worker
+    assert gateway.control == worker
     assert "is started anew" not in gateway.log
 
 
 def test_a_stop_while_control_hangs_is_a_stop(gateways: Callable[..., Gateway]) -> None:
     gateway = gateways(FAIRLEAD_CONTROL_SILENCE_MS=str(SILENCE_MS))
-    gateway.control_worker.signal(signal.SIGSTOP)
+    gateway.control.signal(signal.SIGSTOP)
     eventually(lambda: "is started anew" in gateway.log, "the watchdog has acted", within_s=30)
     assert gateway.stop() == 0
     assert "control ended with" not in gateway.log

@@ -63,7 +63,7 @@ def test_kill_while_a_batchs_end_is_told_repeats_it_under_the_same_id(
     listener.answer("stall")
     batch_id = start_batch(gateway, model, f"{listener.url}/switch")
     eventually(listener.received, "the first try", within_s=30)
-    gateway.control_worker.kill()
+    gateway.control.kill()
     listener.answer("204")
     eventually(gateway.manages, "control is back", within_s=20, every_s=0.1)
     gateway.remember_processes()
@@ -219,7 +219,7 @@ def test_kill_while_an_interaction_is_worked_on_tells_that_it_failed(
         "webhook_config": {"uris": [f"{listener.url}/ok"]},
     }
     made = expect(gateway.caller.post("/v1beta/interactions", json=ask), 200)
-    gateway.control_worker.kill()
+    gateway.control.kill()
     eventually(gateway.manages, "control is back", within_s=20, every_s=0.1)
     gateway.remember_processes()
     (told,) = eventually(listener.received, "it is told", within_s=30, every_s=0.1)
@@ -246,7 +246,7 @@ def test_kill_while_a_video_is_made_follows_it_further(
     }
     path = f"/v1beta/models/{node['prefix']}/standin@first_ms=3000:predictLongRunning"
     begun = expect(gateway.caller.post(path, json=body), 200)
-    gateway.control_worker.kill()
+    gateway.control.kill()
     eventually(gateway.manages, "control is back", within_s=20, every_s=0.1)
     gateway.remember_processes()
     (told,) = eventually(listener.received, "it is told", within_s=30, every_s=0.1)

@@ -57,7 +57,7 @@ def check(gateway: Gateway, size: int, most: int) -> None:
 
 
 def planes(gateway: Gateway) -> tuple[tuple[str, Process], ...]:
-    return (("relay", gateway.relay_worker), ("control", gateway.control_worker))
+    return (("relay", gateway.relay), ("control", gateway.control))
 
 
 def test_an_upload_is_not_held_in_memory(gateway: Gateway) -> None:

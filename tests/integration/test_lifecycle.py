@@ -266,25 +266,16 @@ def connected(gateway: Gateway) -> bool:
     return bool(state["control"]["state"] == "connected")
 
 
-def test_a_killed_relay_worker_is_back_within_two_seconds_twice(gateways: Gateways) -> None:
-    """The second time, granian itself gives up on a worker that dies too often."""
+def test_a_killed_relay_is_back_within_two_seconds_twice(gateways: Gateways) -> None:
+    """The second time, the supervisor waits a little before it starts another."""
     gateway = gateways()
     for _ in range(2):
-        worker = gateway.relay_worker
-        took_s = kill_and_time(worker, lambda: ready(gateway), "serving again")
+        killed = gateway.relay
+        took_s = kill_and_time(killed, lambda: ready(gateway), "serving again")
         assert took_s < 2
-        assert gateway.relay_worker.pid != worker.pid
+        assert gateway.relay.pid != killed.pid
     gateway.remember_processes()
     assert gateway.create_key(name="after")["key"]
-
-
-def test_a_killed_relay_is_back_and_leaves_no_worker_behind(gateways: Gateways) -> None:
-    gateway = gateways()
-    worker = gateway.relay_worker
-    took_s = kill_and_time(gateway.relay, lambda: ready(gateway), "serving again")
-    assert took_s < 2
-    eventually(lambda: not worker.is_alive(), "the old worker is gone")
-    gateway.remember_processes()
 
 
 def test_while_the_relay_is_away_nobody_takes_its_port(gateways: Gateways) -> None:
@@ -313,11 +304,10 @@ def test_while_the_relay_is_away_nobody_takes_its_port(gateways: Gateways) -> No
     assert not taken.is_set()
 
 
-@pytest.mark.parametrize("part", ("control", "control_worker"))
-def test_killed_control_is_back_and_linked_again(gateways: Gateways, part: str) -> None:
+def test_killed_control_is_back_and_linked_again(gateways: Gateways) -> None:
     gateway = gateways()
     before = gateway.create_key(name="before")
-    getattr(gateway, part).kill()
+    gateway.control.kill()
     assert ready(gateway)
     eventually(lambda: gateway.admin.get("/api/keys").is_success, "control answers", within_s=10)
     eventually(lambda: connected(gateway), "the link is back", within_s=10)
@@ -337,8 +327,8 @@ def test_a_killed_supervisor_takes_everything_with_it(gateways: Gateways) -> Non
     gateway = gateways("--demo")
     gateway.remember_processes()
     family = set(gateway._known)
-    # The supervisor, the stand-in, two planes, and granian's worker in each that it serves.
-    assert len(family) >= (5 if gateway.front == "native" else 6)
+    # The supervisor, the stand-in, and the two planes.
+    assert len(family) >= 4
     os.kill(gateway.popen.pid, signal.SIGKILL)
     gateway.popen.wait(5)
     eventually(lambda: not any(one.is_alive() for one in family), "all are gone", within_s=5)

@@ -312,7 +312,7 @@ def test_what_was_used_outlives_the_worker(gateway: Gateway, lane: Lane) -> None
     token_limit(gateway, key, tokenLimit=1_000_000)
     for _ in range(4):
         assert call(gateway, lane, key).status_code == 200
-    gateway.relay_worker.kill()
+    gateway.relay.kill()
 
     def answered() -> httpx.Response | None:
         try:

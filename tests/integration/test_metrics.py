@@ -110,7 +110,7 @@ def test_counters_outlive_the_worker_that_counted(
     for _ in range(3):
         assert gateway.caller.post(CHAT, json=lane.body()).status_code == 200
     grown(gateway, before, "fairlead_requests_total", 3, outcome="completed")
-    gateway.relay_worker.kill()
+    gateway.relay.kill()
 
     def answers() -> bool:
         try:
@@ -137,7 +137,7 @@ def test_a_new_control_process_is_told_all_that_was_counted(
     for _ in range(3):
         assert gateway.caller.post(CHAT, json=lane.body()).status_code == 200
     grown(gateway, before, "fairlead_requests_total", 3, outcome="completed")
-    gateway.control_worker.kill()
+    gateway.control.kill()
 
     def counted() -> bool:
         try:

@@ -168,7 +168,7 @@ def test_the_limits_are_told(native: Gateway) -> None:
 
 def test_rapid_resets_end_the_connection(native: Gateway) -> None:
     """CVE-2023-44487: streams that are opened and reset at once, by the thousand."""
-    before = native.relay_worker.rss_bytes
+    before = native.relay.rss_bytes
     with Abuser(native.port) as caller:
         for _ in range(5000):
             number = caller.head()
@@ -176,7 +176,7 @@ def test_rapid_resets_end_the_connection(native: Gateway) -> None:
         caller.send(caller.h2.data_to_send())
         assert caller.until_ended() == h2.errors.ErrorCodes.ENHANCE_YOUR_CALM
     assert_well(native)
-    assert native.relay_worker.rss_bytes - before < 20 * MIB
+    assert native.relay.rss_bytes - before < 20 * MIB
 
 
 def test_more_streams_than_allowed_are_refused(native: Gateway, wide: Lane) -> None:
@@ -233,7 +233,7 @@ def packed_references(caller: Abuser, count: int) -> bytes:
 
 def test_a_packed_bomb_is_bounded(native: Gateway) -> None:
     """One byte stands for three kilobytes, ten thousand times, on fifty connections."""
-    before = native.relay_worker.rss_bytes
+    before = native.relay.rss_bytes
     for _ in range(50):
         with Abuser(native.port) as caller:
             block = packed_references(caller, 10_000)
@@ -243,7 +243,7 @@ def test_a_packed_bomb_is_bounded(native: Gateway) -> None:
             with contextlib.suppress(AssertionError, h2.exceptions.ProtocolError):
                 caller.until(h2.events.ResponseReceived, number)
     assert_well(native)
-    assert native.relay_worker.rss_bytes - before < 30 * MIB
+    assert native.relay.rss_bytes - before < 30 * MIB
 
 
 def frame(kind: int, payload: bytes, flags: int = 0, stream: int = 0) -> bytes:
@@ -265,9 +265,9 @@ FLOODS: dict[str, Callable[[], bytes]] = {
 @pytest.mark.parametrize("flood", FLOODS)
 def test_floods_are_survived(native: Gateway, flood: str) -> None:
     """Answers that nobody reads do not pile up: the connection is ended, or what came cost little."""
-    before = native.relay_worker.rss_bytes
+    before = native.relay.rss_bytes
     with Abuser(native.port) as caller:
         caller.socket.settimeout(5)
         caller.send(FLOODS[flood]())
         assert_well(native)
-    assert native.relay_worker.rss_bytes - before < 20 * MIB
+    assert native.relay.rss_bytes - before < 20 * MIB

@@ -207,7 +207,7 @@ def test_a_connection_without_credits_is_out_until_an_operator_mends_it(
 
     kept = own.data_dir / "snapshot.json"
     eventually(lambda: b'"terminal"' in kept.read_bytes(), "it is kept", within_s=10)
-    worker = own.relay_worker
+    worker = own.relay
     worker.kill()
 
     def answers() -> bool:

@@ -551,7 +551,7 @@ def test_what_is_kept_outlives_kill_9_and_what_is_forgotten_does_not_come_back(
     quiet = {"Authorization": f"Bearer {gateway.create_key(noLog=True)['key']}"}
     assert not is_hit(call(lane, quiet))
     assert is_hit(call(lane, quiet))
-    gateway.relay_worker.kill()
+    gateway.relay.kill()
 
     def is_kept() -> bool:
         try:

@@ -82,7 +82,7 @@ def test_an_agent_works_on_a_task_and_it_outlives_a_crash(
     assert answers[2]["continuation"]["tool"] == "diff_env_requirements"
     assert answers[3]["missingCapabilities"] == ["WebSocket"]
     assert answers[4]["stopReason"] == "checkpoint_required"
-    gateway.control_worker.kill()
+    gateway.control.kill()
     eventually(gateway.manages, "control is back", within_s=20, every_s=0.1)
     gateway.remember_processes()
     resume = {"taskId": task, "execute": True, "resume": True}

@@ -73,7 +73,7 @@ def test_others_are_served_all_the_while(tmp_path: Path, mode: str) -> None:
     if tool is None:
         pytest.skip("slowhttptest is not installed: apt-get install slowhttptest")
     with start_gateway(tmp_path, FAIRLEAD_FRONT="native") as gateway:
-        before = gateway.relay_worker.rss_bytes
+        before = gateway.relay.rss_bytes
         target = gateway.url + (CHAT if mode == "bodies" else "/v1/models")
         command = [tool, "-c", str(CONNECTIONS), "-r", "200", "-l", str(SECONDS), "-p", "5"]
         with Probe(gateway) as probe:
@@ -86,5 +86,5 @@ def test_others_are_served_all_the_while(tmp_path: Path, mode: str) -> None:
         told_plainly = re.sub(r"\x1b\[[0-9;]*m", "", told.stdout)
         found = set(re.findall(r"service available:\s*(\w+)", told_plainly))
         assert found == {"YES"}, told_plainly[-2000:]
-        assert gateway.relay_worker.rss_bytes - before < 64 * 2**20
+        assert gateway.relay.rss_bytes - before < 64 * 2**20
         gateway.assert_keeps_secrets()

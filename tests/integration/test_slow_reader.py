@@ -50,7 +50,7 @@ def test_a_stream_that_is_not_read_waits_at_the_provider(gateway: Gateway, lane:
     lane.upstream.script(
         [SSE_HEAD, Flood(chunk(EVENT), TOTAL_BYTES), chunk(finish() + DONE), LAST_CHUNK]
     )
-    worker = gateway.relay_worker
+    worker = gateway.relay
     before = worker.rss_bytes
     with RawClient(gateway.port, receive_buffer_bytes=4096) as client:
         send_chat(client, lane, stream=True)
@@ -78,7 +78,7 @@ def test_several_slow_readers_cost_little_each(
 ) -> None:
     """S11: thirty callers who do not read cost at most a mebibyte each, not their answers."""
     lane.upstream.script([SSE_HEAD, Flood(chunk(EVENT), TOTAL_BYTES), chunk(DONE), LAST_CHUNK])
-    worker = gateway.relay_worker
+    worker = gateway.relay
     clients: list[RawClient] = []
 
     def add(count: int) -> None:
@@ -128,7 +128,7 @@ def test_a_plain_answer_that_is_not_read_waits_too(gateway: Gateway, lane: Lane)
     length = len(start) + 30 * MIB + len(end)
     announced = head(200, [("Content-Type", "application/json"), ("Content-Length", str(length))])
     lane.upstream.script([announced + start, Flood(b"x" * MIB, 30 * MIB), end])
-    worker = gateway.relay_worker
+    worker = gateway.relay
     before = worker.rss_bytes
     with RawClient(gateway.port, receive_buffer_bytes=4096, timeout_s=30) as client:
         send_chat(client, lane)

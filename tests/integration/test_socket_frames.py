@@ -318,10 +318,10 @@ def test_a_frame_that_is_announced_too_large_is_refused(
     door: Gateway, opened: RawSocket, length: int
 ) -> None:
     """By its head alone, and for no memory."""
-    before = door.relay_worker.rss_bytes
+    before = door.relay.rss_bytes
     frames = answers(opened, frame_bytes(TEXT, b"x", length=length, length_bytes=8))
     assert_refused(door, frames, 1009)
-    assert door.relay_worker.rss_bytes - before < 8 * MIB
+    assert door.relay.rss_bytes - before < 8 * MIB
 
 
 def test_a_length_has_no_sign(door: Gateway, opened: RawSocket) -> None:

@@ -50,11 +50,11 @@ def test_a_coded_answer_is_refused(
     """S13: no coding was offered to the provider, so none is accepted, and nothing is unpacked."""
     kind = "text/event-stream" if streamed else "application/json"
     lane.upstream.script(reply(data, headers=[("Content-Encoding", coding)], content_type=kind))
-    before = gateway.relay_worker.rss_bytes
+    before = gateway.relay.rss_bytes
     answer = ask(lane, stream=streamed)
     assert error_of(answer) == (502, "upstream_invalid")
     assert lane.upstream.last.header("accept-encoding") in {None, "identity"}
-    assert gateway.relay_worker.rss_bytes - before < 16 * MIB
+    assert gateway.relay.rss_bytes - before < 16 * MIB
 
 
 def pieces_of(client: RawClient, length: int | None) -> Iterator[int]:
@@ -73,7 +73,7 @@ def test_a_huge_plain_answer_is_streamed_or_refused(gateway: Gateway, lane: Lane
     total = len(start) + 200 * MIB + len(end)
     announced = head(200, [("Content-Type", "application/json"), ("Content-Length", str(total))])
     lane.upstream.script([announced + start, Flood(b"x" * MIB, 200 * MIB), end])
-    worker = gateway.relay_worker
+    worker = gateway.relay
     before = peak = worker.rss_bytes
     received = 0
     with RawClient(gateway.port, timeout_s=30) as client:
@@ -100,7 +100,7 @@ def test_an_endless_event_costs_bounded_memory(gateway: Gateway, lane: Lane) -> 
     lane.upstream.script(
         [SSE_HEAD, chunk(delta("a")), Flood(chunk(b"x" * 65_536), 300 * MIB), STALL]
     )
-    worker = gateway.relay_worker
+    worker = gateway.relay
     before = peak = worker.rss_bytes
     received = 0
     with RawClient(gateway.port, timeout_s=30) as client:

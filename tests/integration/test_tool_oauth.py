@@ -196,10 +196,10 @@ async def kill_and_look(gateways: Callable[..., Gateway], codes: int) -> None:
         await tool.register()
         waiting = [await tool.code(session) for _ in range(codes)]
         lasting = await tool.tokens(session)
-        worker = gateway.control_worker
+        worker = gateway.control
         answers = await exchange_under_fire(tool, waiting, lambda: worker.signal(signal.SIGKILL))
         eventually(
-            lambda: gateway.manages() and gateway.control_worker.pid != worker.pid,
+            lambda: gateway.manages() and gateway.control.pid != worker.pid,
             "control is back",
             within_s=30,
         )
@@ -223,7 +223,7 @@ async def kill_and_look(gateways: Callable[..., Gateway], codes: int) -> None:
                 assert (await tool.exchange(code)).status_code == 400
         renewed = await tool.refresh(lasting["refresh_token"])
         assert renewed.status_code == 200, renewed.text
-        gateway.control_worker.signal(signal.SIGKILL)
+        gateway.control.signal(signal.SIGKILL)
         eventually(gateway.manages, "control is back again", within_s=30)
         gateway.remember_processes()
         newest = await tool.refresh(renewed.json()["refresh_token"])

@@ -46,10 +46,10 @@ PLAIN_AND_STREAMED = pytest.mark.parametrize("streamed", (False, True), ids=("pl
 def _nothing_piles_up(gateway: Gateway) -> Iterator[None]:
     """G1: after all the faults the same worker runs, with the descriptors it had."""
     gateway.caller.get("/v1/models")
-    worker = gateway.relay_worker
+    worker = gateway.relay
     before = worker.fds
     yield
-    assert gateway.relay_worker == worker, "the relay worker was replaced"
+    assert gateway.relay == worker, "the relay worker was replaced"
     eventually(lambda: worker.fds <= before + 3, f"descriptors are back at {before}", within_s=15)
 
 

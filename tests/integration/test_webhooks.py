@@ -116,7 +116,7 @@ def test_kill_between_commit_and_delivery_loses_nothing(
     listener.answer("stall")
     created = gateway.create_key(name="before the crash")
     eventually(listener.received, "the first try")
-    gateway.control_worker.kill()
+    gateway.control.kill()
     listener.answer("204")
     eventually(gateway.manages, "control is back", within_s=20, every_s=0.1)
     gateway.remember_processes()
@@ -144,7 +144,7 @@ def test_kill_again_and_again_repeats_only_with_the_same_id(
     made = []
     for _ in range(4):
         made += [gateway.create_key(name=str(n))["id"] for n in range(10)]
-        gateway.control_worker.kill()
+        gateway.control.kill()
         eventually(gateway.manages, "control is back", within_s=20, every_s=0.05)
         gateway.remember_processes()
     eventually(

@@ -193,16 +193,9 @@ class Gateway:
 
         return eventually(find, f"the {name} plane's process")
 
-    def _worker(self, name: str) -> Process:
-        def find() -> Process | None:
-            workers = children_of(self._plane(name).pid)
-            return Process.of(workers[0]) if workers else None
-
-        return eventually(find, f"the {name} plane's worker")
-
     @property
     def relay(self) -> Process:
-        """The relay plane's process, with granian its main process."""
+        """The relay plane's process."""
         return self._plane("relay")
 
     @property
@@ -216,18 +209,9 @@ class Gateway:
         self._environment["FAIRLEAD_FRONT"] = name
 
     @property
-    def relay_worker(self) -> Process:
-        """The process that relays: granian's worker, or, where there is none, the plane itself."""
-        return self.relay if self.front == "native" else self._worker("relay")
-
-    @property
     def control(self) -> Process:
-        """granian's main process of the control plane."""
+        """The control plane's process."""
         return self._plane("control")
-
-    @property
-    def control_worker(self) -> Process:
-        return self._worker("control")
 
     # --- calling it
 

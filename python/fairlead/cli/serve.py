@@ -8,8 +8,6 @@ from typing import Annotated
 
 import typer
 
-from fairlead.cli.failure import CommandFailed
-
 
 # Long by its signature: Typer reads each option from a parameter.
 def serve(
@@ -58,8 +56,7 @@ def serve(
 
     REQUIRE_API_KEY=true asks callers for a key; INITIAL_PASSWORD is the first password.
     """
-    from fairlead.serve.failure import StartFailed
-    from fairlead.serve.supervisor import serve
+    from fairlead.serve.start import start
     from fairlead.settings.serve import ServeSettings
 
     os.umask(0o077)
@@ -75,8 +72,4 @@ def serve(
         tls_certificate=tls_certificate,
         tls_key=tls_key,
     )
-    try:
-        code = serve(settings, lambda line: print(line, flush=True))
-    except StartFailed as failure:
-        raise CommandFailed(failure.sentence) from None
-    raise typer.Exit(code)
+    start(settings)

@@ -28,11 +28,11 @@ from fairlead.control.logs import configure_logs
 from fairlead.control.publisher import Publisher
 from fairlead.control.router_loader import LoadOnDemand, RouterLoader
 from fairlead.control.snapshot import compile_snapshot
+from fairlead.control.start_memory import release_start_memory
 from fairlead.control.tasks import TASKS, TaskStarter
 from fairlead.control.workers import Workers
 from fairlead.egress import Egress
 from fairlead.errors import Refusal
-from fairlead.gateway.responses.creation import BEGIN_PATH, begin
 from fairlead.gateway.responses.internal import CONTEXT_PATH, KEEP_PATH, Responses
 from fairlead.identity.introspection.middleware import bearer_middleware
 from fairlead.identity.issuer.issuer import Issuer, open_issuer
@@ -55,6 +55,8 @@ from fairlead.usage.spent import SpentSums
 # Whoever waits is still told that the database does not answer.
 LEAVE_AFTER_S = 0.5
 EXIT_STORAGE_LOST = 74
+# When tasks have had their first turn.
+SETTLED_AFTER_S = 2.0
 
 log = structlog.get_logger("fairlead.control")
 
@@ -155,16 +157,17 @@ async def _lifespan(
         kept = Responses(services.state)
         app.add_route(KEEP_PATH, kept.store, methods=["POST"], include_in_schema=False)
         app.add_route(CONTEXT_PATH, kept.context, methods=["POST"], include_in_schema=False)
-        app.add_route(BEGIN_PATH, begin, methods=["POST"], include_in_schema=False)
         background.start("publisher", publisher.run)
         starter = TaskStarter(services)
         loader.on_load(starter.notice_imports)
         for entry in TASKS:
             background.start(entry.name, partial(starter.run, entry))
         log.info("control started", data_dir=str(config.data_dir), version=__version__)
+        settled = asyncio.get_running_loop().call_later(SETTLED_AFTER_S, release_start_memory)
         try:
             yield
         finally:
+            settled.cancel()
             publisher.close()
             await background.stop()
             sign_in.checker.close()
@@ -173,7 +176,7 @@ async def _lifespan(
 
 
 def leave() -> None:
-    """Ends this process soon, as a crash does, so that its main process starts it anew.
+    """Ends this process soon, as a crash does, so that the supervisor starts it anew.
 
     The database engine has given up for good: nothing that was acknowledged is lost by leaving, and
     staying would answer nothing. Relays go on from their snapshot, usage waits in the spool.

@@ -24,9 +24,12 @@ from fairlead.control.link import LINK_PATH
 from fairlead.control.logs import where
 from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, Forbidden, Internal, StorageUnavailable
-from fairlead.gateway.responses.creation import BEGIN_PATH
-from fairlead.gateway.responses.creation import BODY_MAX_BYTES as PROMPT_MAX_BYTES
-from fairlead.gateway.responses.internal import CONTEXT_PATH, KEEP_PATH
+from fairlead.gateway.responses.internal import (
+    BEGIN_MAX_BYTES,
+    BEGIN_PATH,
+    CONTEXT_PATH,
+    KEEP_PATH,
+)
 
 REQUEST_DEADLINE_S = 60.0
 UPLOAD_DEADLINE_S = 600.0
@@ -155,7 +158,7 @@ class Gate:
 def body_limit(method: str, path: str) -> int:
     """How many bytes a body may have."""
     if path == BEGIN_PATH:
-        return PROMPT_MAX_BYTES
+        return BEGIN_MAX_BYTES
     if (most := LARGE_BODIES.get((method, path))) is not None:
         return most
     named = (limit for pattern, of, limit in _NAMED if of == method and pattern.fullmatch(path))

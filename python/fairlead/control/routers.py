@@ -84,6 +84,7 @@ ROUTERS: Final = (
     _entry("tasks.router", "/api/tasks", "/mcp/tasks"),
     _entry("agents.routers", "/api/agent-skills", "/api/v1/agents", "/agents"),
     _entry("gateway.responses.router", "/v1/responses"),
+    _entry("gateway.responses.creation", "/internal/responses/background"),
     # Before files: `/v1/files/x:download` is no file's id.
     _entry("gateway.files.google_router", "/v1/files", "/v1beta/files"),
     _entry("gateway.files.router", "/v1/files"),

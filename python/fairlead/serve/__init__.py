@@ -1,8 +1,8 @@
-"""The supervisor: `fairlead serve` starts the two planes and keeps them running.
+"""The supervisor: `fairlead serve` becomes it, starts the two planes and keeps them running.
 
     supervisor            small, no database, no engine; owns the data directory's lock and the port
-    +-- control           granian main, its one worker answers on a Unix socket
-    +-- relay             granian main, its workers answer on the port
+    +-- control           granian, answers on a Unix socket
+    +-- relay             granian or the engine's own listener, answers on the port
     +-- stand-in          with --demo only
 
 Each child is a session of its own, so that Ctrl-C in a terminal reaches the supervisor alone; each

@@ -1,4 +1,4 @@
-"""The main process of one child: `python -m fairlead.serve relay|control|standin`.
+"""The process of one child: `python -m fairlead.serve relay|control|standin`.
 
 Not for people: `fairlead serve` starts these with what they need on the command line and, for
 secrets, in the environment.
@@ -21,12 +21,10 @@ def main() -> None:
     relay.add_argument("--host")
     relay.add_argument("--port", type=int)
     relay.add_argument("--max-open-streams", type=int)
-    relay.add_argument("--kill-timeout-s", type=int)
     relay.add_argument("--tls-certificate", type=Path)
     relay.add_argument("--tls-key", type=Path)
     control = planes.add_parser("control")
     control.add_argument("--socket", type=Path, required=True)
-    control.add_argument("--kill-timeout-s", type=int, required=True)
     standin = planes.add_parser("standin")
     standin.add_argument("--host", required=True)
     standin.add_argument("--port", type=int, required=True)

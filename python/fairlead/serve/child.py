@@ -21,7 +21,7 @@ class Child:
     """A child in a session of its own, `python -m fairlead.serve <name> <arguments>`.
 
     `left` is set when it ends unasked for the first time: while fairlead starts, that is a failure. `starts` counts
-    the processes that it has been.
+    the processes that it has been, `environment` is theirs and holds secrets.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Child:
         self.left = asyncio.Event()
         self.starts = 0
         self._arguments = arguments
-        self._environment = environment
+        self.environment = environment
         self._log = log
         self._keep_open = keep_open
         self._process: asyncio.subprocess.Process | None = None
@@ -87,7 +87,7 @@ class Child:
             "--parent",
             str(os.getpid()),
             *self._arguments,
-            env=self._environment,
+            env=self.environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

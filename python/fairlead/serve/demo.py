@@ -14,7 +14,6 @@ from fairlead.serve.environment import child_environment
 from fairlead.serve.failure import StartFailed
 from fairlead.serve.log import LogSink
 from fairlead.serve.port import free_port
-from fairlead.settings.serve import ServeSettings
 
 PREFIX: Final = "demo"
 _KEY_NAME: Final = "demo"
@@ -28,10 +27,10 @@ class Demo:
     new port.
     """
 
-    def __init__(self, url: str, local_token: str, settings: ServeSettings, log: LogSink) -> None:
+    def __init__(self, url: str, local_token: str, asks_for_keys: bool, log: LogSink) -> None:
         self._url = url
         self._local_token = local_token
-        self._asks_for_keys = settings.require_api_key
+        self._asks_for_keys = asks_for_keys
         self._standin = f"http://127.0.0.1:{(port := free_port())}"
         arguments = ["--host", "127.0.0.1", "--port", str(port)]
         self.child = Child("standin", arguments, child_environment(), log)

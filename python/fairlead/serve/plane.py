@@ -1,9 +1,8 @@
-"""The two granian servers, each in a main process of its own.
+"""The two granian servers, each in one process.
 
 Granian's defaults are wrong for streams: `backpressure` counts open streams, so it has to stand
 above the relay's own bound, which answers 503 instead of leaving callers to wait unseen; a header
-that never ends is given up after ten seconds; a worker that does not stop is killed after the
-drain.
+that never ends is given up after ten seconds.
 """
 
 from __future__ import annotations
@@ -12,22 +11,24 @@ import contextlib
 import importlib
 import os
 import signal
+import sys
+import traceback
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from granian import Granian
 from granian.constants import HTTPModes, Interfaces, Loops, RuntimeModes, SSLProtocols
 from granian.http import HTTP1Settings, HTTP2Settings
 from granian.log import LogLevels
-
-from fairlead.serve.tether import tether_to
+from granian.server.mp import MPServer
 
 RELAY: Final = "fairlead.relay:create"
 CONTROL: Final = "fairlead.control.app:create"
 
 _BACKLOG: Final = 2048
+# structlog and httpx import these where they are installed, for traces in colour and a command of their own:
+# 100 modules that nothing here uses.
+_NOT_FOR_CONTROL: Final = ("rich", "pygments")
 CONTROL_NICENESS: Final = 10
 _STREAMS_ABOVE_OURS: Final = 2000
 _HEADER_READ_TIMEOUT_MS: Final = 10_000
@@ -38,18 +39,16 @@ def serve_relay(
     host: str,
     port: int,
     max_open_streams: int,
-    kill_timeout_s: int,
     tls_certificate: Path | None = None,
     tls_key: Path | None = None,
 ) -> None:
     """Serves the relay plane on an address until SIGTERM. `host` is an address, not a name."""
-    server = Granian(
+    server = OneProcess(
         RELAY,
         address=host,
         port=port,
         interface=Interfaces.ASGI,
         loop=Loops.uvloop,
-        workers=1,
         runtime_threads=1,
         # One thread that serves sockets and nothing else: a sixth less CPU for each short request
         # than the default for ASGI, which is made for several threads.
@@ -65,25 +64,21 @@ def serve_relay(
         ssl_cert=tls_certificate,
         ssl_key=tls_key,
         ssl_protocol_min=SSLProtocols.tls12,
-        respawn_failed_workers=True,
-        workers_kill_timeout=kill_timeout_s,
         factory=True,
     )
-    # Loaded before the fork, so that a worker that takes the place of a dead one serves at once.
-    importlib.import_module(RELAY.partition(":")[0])
     _run(server)
 
 
-def serve_control(*, socket: Path, kill_timeout_s: int) -> None:
+def serve_control(*, socket: Path) -> None:
     """Serves the control plane on a Unix socket (0600) until SIGTERM."""
+    bar_imports()
     socket.unlink(missing_ok=True)
-    server = Granian(
+    server = OneProcess(
         CONTROL,
         uds=socket,
         uds_permissions=0o600,
         interface=Interfaces.ASGI,
         loop=Loops.uvloop,
-        workers=1,
         runtime_threads=1,
         http=HTTPModes.http1,
         websockets=True,
@@ -91,24 +86,55 @@ def serve_control(*, socket: Path, kill_timeout_s: int) -> None:
         backpressure=_BACKLOG,
         log_level=LogLevels.warning,
         log_access=False,
-        respawn_failed_workers=True,
-        workers_kill_timeout=kill_timeout_s,
         factory=True,
     )
     _run(server)
 
 
-def _run(server: Any) -> None:
-    server.serve(target_loader=partial(_load, os.getpid()))
+def bar_imports() -> None:
+    """Keeps out of this process what libraries import only because it is installed."""
+    for name in _NOT_FOR_CONTROL:
+        # An import of what is None here fails, as of what is not installed.
+        sys.modules[name] = None  # type: ignore[assignment]
 
 
-def _load(main_pid: int, target: str) -> Callable[..., Any]:
-    """Runs in the worker: ties it to the main process and makes the application."""
-    tether_to(main_pid)
-    # The main process's handlers came with the fork and do nothing here; granian sets the worker's
-    # own after this. Until then a signal is to end the worker, not to be lost.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)
+class OneProcess(MPServer):
+    """A granian server whose one worker is this process.
+
+    Granian keeps a main process beside its workers that starts them anew. The supervisor does that, so a main process
+    would be one more interpreter in memory, and one more that has to be watched.
+    """
+
+    def _serve(self, spawn_target: Any, target_loader: Any) -> None:
+        self._init_shared_socket()  # type: ignore[no-untyped-call]
+        # A process of `multiprocessing` that is run instead of started does its work in the caller.
+        try:
+            self._spawn_worker(0, spawn_target, target_loader).inner.run()
+        finally:
+            if self.bind_uds is not None:
+                self.bind_uds.unlink(missing_ok=True)
+
+
+def _run(server: OneProcess) -> None:
+    # Until the worker has set handlers of its own, a signal ends the process. SIGHUP would end it without a drain.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        server.serve(target_loader=_load)
+        code = 0
+    except SystemExit as exit_:
+        code = exit_.code if isinstance(exit_.code, int) else 1
+    except Exception:  # noqa: BLE001 - shown, and told by the exit code
+        traceback.print_exc()
+        code = 1
+    # Threads of Rust may still be about to call Python: the interpreter is not taken down under them.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _load(target: str) -> Callable[..., Any]:
+    """The application that `module:factory` makes."""
     module, _, factory = target.partition(":")
     made: Callable[..., Any] = getattr(importlib.import_module(module), factory)()
     return _nice_once_started(made) if target == CONTROL else made

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import json
-import math
 import secrets
-from pathlib import Path
 from typing import Final
 
-from fairlead import __version__
 from fairlead.serve.child import Child
 from fairlead.serve.directory import DataDirectory
 from fairlead.serve.environment import child_environment
+from fairlead.serve.instance import Instance
 from fairlead.serve.log import LogSink
 from fairlead.serve.port import Address
 from fairlead.serve.watchdog import Watchdog
-from fairlead.settings.serve import ServeSettings
 from fairlead.threads import CONTROL_THREADS
-from fairlead.vectors import vector_files
 
 CONTROL_STOPS_S: Final = 10
 _RELAY_STOPS_AFTER_DRAIN_S: Final = 5
@@ -26,8 +23,8 @@ _RELAY_STOPS_AFTER_DRAIN_S: Final = 5
 class Planes:
     """Relay and control of one instance; they share a link token as old as the supervisor."""
 
-    def __init__(self, settings: ServeSettings, directory: DataDirectory, log: LogSink) -> None:
-        self._settings = settings
+    def __init__(self, instance: Instance, directory: DataDirectory, log: LogSink) -> None:
+        self._instance = instance
         self._directory = directory
         self._log = log
         self._socket = directory.control_socket()
@@ -38,59 +35,49 @@ class Planes:
     @property
     def relay_stops_s(self) -> float:
         """How long the relay may take to stop: the drain, and a little for what comes after it."""
-        return self._settings.drain_ms / 1000 + _RELAY_STOPS_AFTER_DRAIN_S
+        return self._instance.drain_ms / 1000 + _RELAY_STOPS_AFTER_DRAIN_S
 
     def watchdog(self, control: Child) -> Watchdog:
         """What looks whether control answers."""
-        silence_ms = self._settings.control_silence_ms
+        silence_ms = self._instance.control_silence_ms
         return Watchdog(
             control, self._socket, self._log, silence_ms=silence_ms, grace_s=CONTROL_STOPS_S
         )
 
     def control_environment(self) -> dict[str, str]:
-        config = self._settings.control_config(
-            link_token=self._link_token,
-            control_socket=self._socket,
-            setup_token=self.setup_token,
-        )
+        config = self._instance.control | {
+            "link_token": self._link_token,
+            "control_socket": str(self._socket),
+            "setup_token": self.setup_token,
+        }
         # Read by polars when it is first imported.
         return child_environment(
             FAIRLEAD_CONTROL_CONFIG=json.dumps(config), POLARS_MAX_THREADS=str(CONTROL_THREADS)
         )
 
     def control(self) -> Child:
-        arguments = ["--socket", str(self._socket), "--kill-timeout-s", str(CONTROL_STOPS_S - 1)]
-        return self._child("control", arguments, self.control_environment())
+        return self._child("control", ["--socket", str(self._socket)], self.control_environment())
 
     def relay(self, address: Address, secret_key: bytes) -> Child:
-        config = self._settings.relay_config(
-            link_token=self._link_token,
-            control_socket=self._socket,
-            secret_key=secret_key,
-            version=__version__,
-            vectors=vector_files(),
-        )
-        if self._settings.front == "native":
-            listener = self._settings.listener_config(address.host)
+        config = self._instance.relay | {
+            "link_token": self._link_token,
+            "control_socket": str(self._socket),
+            "secret_key": base64.b64encode(secret_key).decode(),
+        }
+        if self._instance.front == "native":
+            listener = self._instance.listener | {"host": address.host}
             environment = child_environment(
                 FAIRLEAD_RELAY_CONFIG=json.dumps(config),
                 FAIRLEAD_LISTENER_CONFIG=json.dumps(listener),
             )
             return self._child("relay", ["--front", "native"], environment)
         arguments = ["--host", address.host, "--port", str(address.port)]
-        arguments += ["--max-open-streams", str(self._settings.max_open_streams)]
-        # Granian kills its worker just before the supervisor would kill granian.
-        arguments += ["--kill-timeout-s", str(math.ceil(self.relay_stops_s) - 1)]
-        for flag, path in _tls(self._settings):
-            arguments += [flag, str(path)]
+        arguments += ["--max-open-streams", str(self._instance.max_open_streams)]
+        if self._instance.tls_certificate is not None and self._instance.tls_key is not None:
+            arguments += ["--tls-certificate", self._instance.tls_certificate]
+            arguments += ["--tls-key", self._instance.tls_key]
         environment = child_environment(FAIRLEAD_RELAY_CONFIG=json.dumps(config))
         return self._child("relay", arguments, environment)
 
     def _child(self, name: str, arguments: list[str], environment: dict[str, str]) -> Child:
         return Child(name, arguments, environment, self._log, keep_open=[self._directory.lock_fd])
-
-
-def _tls(settings: ServeSettings) -> list[tuple[str, Path]]:
-    if settings.tls_certificate is None or settings.tls_key is None:
-        return []
-    return [("--tls-certificate", settings.tls_certificate), ("--tls-key", settings.tls_key)]

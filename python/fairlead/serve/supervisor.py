@@ -1,8 +1,10 @@
 """One instance from its first check to its last child's end.
 
-Start: settings, data directory and its lock, port, data files, secrets, control, relay, `/readyz`,
-and only then the line that says ready. What stands in the way is a `Refusal` before anything was
-changed, or a `StartFailed`, with the reason in the log.
+`python -m fairlead.serve.supervisor <descriptor>`, which `fairlead serve` becomes when it has checked its settings.
+
+Start: data directory and its lock, port, data files, secrets, control, relay, `/readyz`,
+and only then the lines for standard output, of which the first says ready. What stands in the way is a `Refusal`
+before anything was changed, or a `StartFailed`, with the reason in the log.
 
 Stop, on SIGTERM, SIGINT or SIGHUP: the relay drains, control writes what is left, the stand-in
 ends. A second signal kills every child at once.
@@ -14,7 +16,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from fairlead.errors import Refusal
@@ -22,13 +24,12 @@ from fairlead.identity.local_token import make_local_token
 from fairlead.serve.child import Child
 from fairlead.serve.directory import DataDirectory
 from fairlead.serve.failure import StartFailed
+from fairlead.serve.instance import Instance, take_instance
 from fairlead.serve.log import LogSink
 from fairlead.serve.planes import CONTROL_STOPS_S, Planes
 from fairlead.serve.port import ClaimedPort
 from fairlead.serve.readiness import is_ready
-from fairlead.serve.tls import check_certificate
-from fairlead.settings.serve import ServeSettings
-from fairlead.standin.installed import check_standin
+from fairlead.start_check import check_public
 from fairlead.store.prepared import Prepared
 from fairlead.store.sealer import load_key
 
@@ -38,39 +39,28 @@ _STANDIN_STOPS_S: Final = 3.0
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def serve(settings: ServeSettings, say: Callable[[str], None]) -> int:
-    """Runs an instance until it is told to stop; the exit code. Raises `Refusal` and `StartFailed`.
-
-    `say` gets the lines for standard output once the instance is ready.
-    """
-    # Without a file there is no stored password; with one, it is known only when the file was read.
-    settings.check(password_stored=(settings.data_dir / "state.duckdb").exists())
-    check_certificate(settings)
-    if settings.demo:
-        # Before anything is started, and not as the failure of a child.
-        check_standin()
+def serve(instance: Instance) -> int:
+    """Runs an instance until it is told to stop; the exit code. Raises `Refusal` and `StartFailed`."""
     with (
-        DataDirectory(settings.data_dir) as directory,
-        ClaimedPort(settings.host, settings.port) as port,
+        DataDirectory(Path(instance.data_dir)) as directory,
+        ClaimedPort(instance.host, instance.port) as port,
     ):
-        return asyncio.run(_Supervisor(settings, directory, port, say).run())
+        return asyncio.run(_Supervisor(instance, directory, port).run())
 
 
 class _Supervisor:
     def __init__(
         self,
-        settings: ServeSettings,
+        instance: Instance,
         directory: DataDirectory,
         port: ClaimedPort,
-        say: Callable[[str], None],
     ) -> None:
-        self._settings = settings
+        self._instance = instance
         self._directory = directory
         self._address = port.address
-        self._tls = settings.tls_certificate is not None
-        self._say = say
+        self._tls = instance.tls_certificate is not None
         self._log = LogSink()
-        self._planes = Planes(settings, directory, self._log)
+        self._planes = Planes(instance, directory, self._log)
         self._children: dict[str, Child] = {}
         self._stop = asyncio.Event()
         self._exit_code = 0
@@ -121,10 +111,15 @@ class _Supervisor:
 
     async def _start(self) -> None:
         prepared = await self._prepare()
-        self._settings.check(password_stored=prepared.password_stored)
+        if self._instance.is_protected:
+            check_public(
+                self._instance.host,
+                self._instance.initial_password,
+                prepared.password_stored,
+                keys_required=self._instance.require_api_key,
+            )
         data_dir = self._directory.path
-        given = self._settings.secret_key
-        secret_key = load_key(data_dir, given.get_secret_value() if given else None)
+        secret_key = load_key(data_dir, self._instance.secret_key)
         local_token = make_local_token(data_dir)
 
         await self._run_child(self._planes.control())
@@ -133,26 +128,26 @@ class _Supervisor:
         scheme = "https" if self._tls else "http"
         url = f"{scheme}://{self._shown_host()}"
         lines = [f"fairlead ready {url}"]
-        if self._settings.demo:
+        if self._instance.demo:
             # It alone needs an HTTP client: megabytes that a supervisor keeps for good.
             from fairlead.serve.demo import Demo
 
-            demo = Demo(url, local_token, self._settings, self._log)
+            demo = Demo(url, local_token, self._instance.require_api_key, self._log)
             await self._run_child(demo.child)
             lines.append(await demo.set_up())
         lines += self._owner_lines(prepared, url)
         self._directory.record_url(url)
         for line in lines:
-            self._say(line)
+            print(line, flush=True)
 
     def _owner_lines(self, prepared: Prepared, url: str) -> list[str]:
         """How somebody becomes the owner, where nobody can sign in as one yet."""
-        if prepared.password_stored or self._settings.initial_password is not None:
+        if prepared.password_stored or self._instance.initial_password is not None:
             return []
         by_command = "run `fairlead owner reset-password` on this machine"
         if prepared.has_owner:
             return [f"The owner has no password: {by_command}, or start with INITIAL_PASSWORD."]
-        if self._settings.service_oidc_local_auth_disabled:
+        if self._instance.are_passwords_off:
             return [f"No owner yet, and passwords are switched off: {by_command}."]
         return [
             f"No owner yet: open {url}/setup to choose a password.",
@@ -160,7 +155,7 @@ class _Supervisor:
         ]
 
     def _shown_host(self) -> str:
-        if self._settings.host == "localhost":
+        if self._instance.host == "localhost":
             return f"localhost:{self._address.port}"
         return self._address.reachable
 
@@ -218,3 +213,23 @@ class _Supervisor:
         for name, seconds in grace_s.items():
             if (child := self._children.get(name)) is not None:
                 await child.stop(seconds)
+
+
+def main(arguments: list[str]) -> int:
+    """Serves what the descriptor holds. Exit code 2: not attempted; 1: it did not come up."""
+    try:
+        return serve(take_instance(int(arguments[0])))
+    except Refusal as refusal:
+        print(f"fairlead: {refusal.sentence}", file=sys.stderr)
+        return 2
+    except StartFailed as failure:
+        print(f"fairlead: {failure.sentence}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # Whoever was to read that the instance is ready has gone.
+        sys.stderr.close()
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

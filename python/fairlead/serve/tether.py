@@ -19,7 +19,7 @@ def tether_to(parent_pid: int) -> None:
 
     On Linux the kernel does it, at once and even if this process is stuck; what the kernel watches
     is the thread that forked, so children are to be started from the main thread. Elsewhere a
-    thread looks. The tether is not inherited over a fork: a granian worker ties its own.
+    thread looks. The tether is not inherited over a fork.
     """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)

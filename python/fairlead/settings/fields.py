@@ -32,6 +32,14 @@ class ServeFields(
     """All fields, by flat names: those of the environment."""
 
     @property
+    def relay_own_url(self) -> str:
+        """Where this instance's relay listens, from this machine."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "[::]": "[::1]"}.get(self.host, self.host)  # noqa: S104
+        if ":" in host and not host.startswith("["):
+            host = f"[{host}]"
+        return f"{'https' if self.tls_certificate else 'http'}://{host}:{self.port}"
+
+    @property
     def issuer_own_url(self) -> str:
         """Where callers reach the issuer that this process runs."""
         if self.issuer_public_url is not None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import ipaddress
 import os
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -78,9 +76,14 @@ class ServeSettings(ServeFields, BaseSettings):
         if self.auth_enabled and self.issuer_admin_url is not None:
             check_issuer_way(self.issuer_admin_url)
         read_sampling(os.environ)
-        if not self.is_loopback and not self.allow_unauthenticated_bind:
+        if self.is_protected:
             initial = self.initial_password.get_secret_value() if self.initial_password else None
             check_public(self.host, initial, password_stored, keys_required=self.require_api_key)
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether the address may be listened on only with keys and an owner's password (`check_public`)."""
+        return not self.is_loopback and not self.allow_unauthenticated_bind
 
     def _own_names(self) -> list[str]:
         """What the gateway is called beside addresses; where it listens may be said by a name."""
@@ -89,23 +92,14 @@ class ServeSettings(ServeFields, BaseSettings):
         return [*host_names_in(self.host_names), *(each for each in named if not _is_address(each))]
 
     def relay_config(
-        self,
-        *,
-        link_token: str,
-        control_socket: Path,
-        secret_key: bytes,
-        version: str,
-        vectors: dict[str, str] | None = None,
+        self, *, version: str, vectors: dict[str, str] | None = None
     ) -> dict[str, Any]:
-        """The document of `FAIRLEAD_RELAY_CONFIG`; `secret_key` is what `store.sealer.load_key`
-        gave, `vectors` what `vector_files` found.
+        """The document of `FAIRLEAD_RELAY_CONFIG`, but for what is made for each start (`serve.planes`).
+        `vectors` is what `vector_files` found.
         """
         sampling = read_sampling(os.environ)
         return {
             "data_dir": str(self.data_dir),
-            "control_socket": str(control_socket),
-            "link_token": link_token,
-            "secret_key": base64.b64encode(secret_key).decode(),
             "require_api_key": self.require_api_key,
             "loopback_only": self.is_loopback,
             "max_open_streams": self.max_open_streams,
@@ -119,11 +113,10 @@ class ServeSettings(ServeFields, BaseSettings):
             **({"vectors": vectors} if vectors else {}),
         }
 
-    def listener_config(self, host: str) -> dict[str, Any]:
-        """The document that `_core.Listener` takes beside the relay's; `host` is a numeric address."""
+    def listener_config(self) -> dict[str, Any]:
+        """The document that `_core.Listener` takes beside the relay's, but for the numeric address `host`."""
         tls = (self.tls_certificate, self.tls_key)
         return {
-            "host": host,
             "port": self.port,
             "threads": self.threads,
             "max_connections": self.max_connections,
@@ -132,11 +125,9 @@ class ServeSettings(ServeFields, BaseSettings):
             "tls_key": str(tls[1]) if tls[1] else None,
         }
 
-    def control_config(
-        self, *, link_token: str, control_socket: Path, setup_token: str | None = None
-    ) -> dict[str, Any]:
-        """The document of `FAIRLEAD_CONTROL_CONFIG`, secrets in clear: it is for a child's
-        environment only.
+    def control_config(self) -> dict[str, Any]:
+        """The document of `FAIRLEAD_CONTROL_CONFIG`, but for what is made for each start (`serve.planes`).
+        Secrets are in clear: it is for a child's environment only.
         """
         document = self.model_dump(mode="json")
         for name in (
@@ -149,12 +140,7 @@ class ServeSettings(ServeFields, BaseSettings):
             document[name] = secret.get_secret_value() if secret else None
         batching = read_batching(os.environ)
         document["tracing"] = asdict(batching) if batching else None
-        return {
-            **document,
-            "link_token": link_token,
-            "control_socket": str(control_socket),
-            "setup_token": setup_token,
-        }
+        return document
 
 
 def _is_address(host: str) -> bool:

@@ -106,7 +106,7 @@ def test_kill_in_the_middle_of_a_crawl_loses_no_event(
         within_s=30,
     )
     eventually(listener.received, "the first try", within_s=10)
-    os.kill(gateway.control_worker.pid, signal.SIGKILL)
+    os.kill(gateway.control.pid, signal.SIGKILL)
     listener.answer("204")
     eventually(gateway.manages, "control is back", within_s=30, every_s=0.1)
     gateway.remember_processes()

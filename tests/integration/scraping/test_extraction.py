@@ -149,7 +149,7 @@ def test_an_extraction_survives_kill_9_and_asks_of_no_page_twice(
         within_s=15,
     )
     assert reader.gate.reached.wait(10)
-    gateway.control_worker.signal(signal.SIGKILL)
+    gateway.control.signal(signal.SIGKILL)
     reader.held = ""
     reader.gate.open()
     view = ended(caller, started, within_s=30)

@@ -232,7 +232,7 @@ def test_a_crawl_survives_kill_9_at_the_page_it_reached(
     before = eventually(
         lambda: (s := status()) and s["progress"]["completed"] >= 6 and s, "six pages", within_s=20
     )
-    gateway.control_worker.signal(signal.SIGKILL)
+    gateway.control.signal(signal.SIGKILL)
     after = eventually(
         lambda: (s := status()) and s["status"] != "scraping" and s,
         "the end",

@@ -299,7 +299,7 @@ def test_an_agent_goes_on_behind_its_last_step_after_kill_9(
     )
     assert gate.reached.wait(30)
     assert len(expect(caller.get(agent.path), 200)["steps"]) == 1
-    gateway.control_worker.signal(signal.SIGKILL)
+    gateway.control.signal(signal.SIGKILL)
     result = agent.ended()["result"]
     assert [step["action"]["type"] for step in result["steps"]] == ["navigate", "finish"]
     assert result["steps"][1]["url"] == site.url("/article") == result["finalUrl"]

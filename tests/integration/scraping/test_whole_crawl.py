@@ -122,7 +122,7 @@ def killed(gateway: Gateway, caller: httpx.Client, site: Site, times: int) -> in
         if status["status"] != "scraping":
             break
         reached = status["progress"]["completed"]
-        os.kill(gateway.control_worker.pid, signal.SIGKILL)
+        os.kill(gateway.control.pid, signal.SIGKILL)
         count += 1
         eventually(gateway.manages, "control is back", within_s=60, every_s=0.05)
         gateway.remember_processes()

@@ -17,6 +17,13 @@ from fairlead.control.routers import ROUTERS
 from fairlead.control.tasks import TASKS
 
 APPLICATION = ("fastapi", "starlette", "duckdb", "polars", "pyarrow", "httpx", "jinja2")
+NOT_IN_IDLE_CONTROL = (
+    *("polars", "pyarrow", "numpy", "jinja2", "selectolax", "lxml", "playwright"),
+    *("httpx", "authlib", "joserfc", "typer", "pydantic_settings", "opentelemetry.sdk"),
+    "fairlead.gateway.responses.background",
+)
+# Modules of tasks that begin with the start, whatever is stored.
+AT_START = sorted({entry.module for entry in TASKS if entry.begins_with is None})
 ROOMS = (
     "fairlead.board",
     "fairlead.scrape",
@@ -38,7 +45,10 @@ def imported(statement: str) -> set[str]:
 @pytest.mark.parametrize(
     ("statement", "unwanted"),
     [
-        ("import fairlead.serve.supervisor", (*APPLICATION, "typer", "rich", "granian")),
+        (
+            "import fairlead.serve.supervisor",
+            (*APPLICATION, "pydantic", "pydantic_settings", "typer", "rich", "granian"),
+        ),
         ("import fairlead.serve.plane", (*APPLICATION, "pydantic")),
         ("import fairlead.relay", (*APPLICATION, "pydantic")),
         ("import fairlead.serve.listener", (*APPLICATION, "pydantic", "granian", "asyncio")),
@@ -47,8 +57,12 @@ def imported(statement: str) -> set[str]:
             (*APPLICATION, "pydantic", "fairlead.settings", "fairlead._core"),
         ),
         ("import fairlead.store.prepare", ("fastapi", "polars", "structlog", "pydantic")),
-        ("import fairlead.control.app", ("polars", "pyarrow", "jinja2", "selectolax", *ROOMS)),
-        ("import fairlead.usage.tasks, fairlead.webhooks.tasks", ("polars", *ROOMS)),
+        ("import fairlead.control.app", (*NOT_IN_IDLE_CONTROL, *ROOMS)),
+        (f"import {', '.join(AT_START)}", (*NOT_IN_IDLE_CONTROL, *ROOMS)),
+        (
+            "from fairlead.serve.plane import bar_imports; bar_imports(); import fairlead.control.app",
+            ("rich.console", "rich.traceback", "pygments.lexers", "click", "attr"),
+        ),
     ],
 )
 def test_a_process_starts_without(statement: str, unwanted: tuple[str, ...]) -> None:

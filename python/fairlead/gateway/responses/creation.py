@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 import orjson
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -14,16 +15,17 @@ from fairlead.caller import caller_of
 from fairlead.errors import InvalidRequest, TooLarge
 from fairlead.gateway.responses.background import background_responses
 from fairlead.gateway.responses.background_request import BackgroundRequest, background_request
+from fairlead.gateway.responses.internal import BEGIN_PATH
 from fairlead.gateway.responses.relay_call import headers_for
 from fairlead.json_values import VALUES_MAX, has_too_many_values
 from fairlead.store.services import Services
 
-BEGIN_PATH: Final = "/internal/responses/background"
-BODY_MAX_BYTES: Final = 24 * 1024 * 1024
+router = APIRouter()
 # Headers of the caller that are sent along with the call to the relay.
 _HEADERS: Final = ("x-gateway-connection", "x-gateway-session-id", "x-session-id", "x-route-model")
 
 
+@router.route(BEGIN_PATH, methods=["POST"], include_in_schema=False)
 async def begin(request: Request) -> Response:
     """The queued response, or its events."""
     services: Services = request.app.state.services

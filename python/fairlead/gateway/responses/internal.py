@@ -25,6 +25,9 @@ from fairlead.store.state import State
 KEEP_PATH = "/internal/responses"
 CONTEXT_PATH = "/internal/responses/context"
 MAX_BYTES = 24 * 1024 * 1024
+# Answered by `creation`, which is imported when it is asked for first.
+BEGIN_PATH = "/internal/responses/background"
+BEGIN_MAX_BYTES = 24 * 1024 * 1024
 
 _Id = Field(min_length=1, max_length=300)
 

@@ -11,7 +11,6 @@ from starlette.requests import Request
 from fairlead.bearer import Bearer, BearerRefused
 from fairlead.caller import caller_of
 from fairlead.identity.introspection.answer import read_answer
-from fairlead.identity.introspection.remote import RemoteIntrospection
 from fairlead.identity.issuer.issuer import Issuer
 from fairlead.origin import is_for_others, is_on_this_machine, is_own_page
 from fairlead.settings import ServeFields
@@ -124,6 +123,9 @@ def bearer_middleware(
         return BearerMiddleware(OwnIntrospection(issuer))
     if settings.issuer_admin_url is None:
         raise ValueError("AUTH__ENABLED without an issuer")
+    # Imported here because it brings an HTTP client.
+    from fairlead.identity.introspection.remote import RemoteIntrospection  # noqa: PLC0415
+
     token = settings.issuer_admin_token
     return BearerMiddleware(
         RemoteIntrospection(

@@ -14,11 +14,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus, urlsplit
 
-import httpx
 import orjson
 
 from fairlead.errors import UpstreamOverloaded
-from fairlead.operator_egress import JudgedTransport
 from fairlead.store.sign_on import SignOn
 
 if TYPE_CHECKING:
@@ -105,7 +103,10 @@ class Provider:
 
     def __init__(self, issuer: str, client_id: str, client_secret: str | None) -> None:
         # Imported here because it takes long, and most gateways have no provider.
+        import httpx  # noqa: PLC0415
+
         from fairlead.identity.oidc import signature  # noqa: PLC0415
+        from fairlead.operator_egress import JudgedTransport  # noqa: PLC0415
 
         self._signature = signature
         self.issuer = issuer
@@ -117,6 +118,7 @@ class Provider:
             trust_env=False,
             follow_redirects=False,
         )
+        self._http_errors = (httpx.HTTPError, httpx.InvalidURL)
         self._endpoints: tuple[float, Endpoints] | None = None
         self._keys: tuple[float, KeySet] | None = None
         self._asked_again_at_s = -KEYS_ASKED_AGAIN_EVERY_S
@@ -158,7 +160,7 @@ class Provider:
             form["client_secret"] = self._client_secret
         elif self._client_secret is not None:
             # RFC 6749 2.3.1: both halves are form-encoded before they are joined.
-            auth = httpx.BasicAuth(quote_plus(self.client_id), quote_plus(self._client_secret))
+            auth = (quote_plus(self.client_id), quote_plus(self._client_secret))
         tokens = await self._json("POST", endpoints.token, data=form, auth=auth)
         id_token = tokens.get("id_token")
         if not isinstance(id_token, str):
@@ -227,7 +229,7 @@ class Provider:
         *,
         data: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
-        auth: httpx.BasicAuth | None = None,
+        auth: tuple[str, str] | None = None,
     ) -> dict[str, Any]:
         try:
             async with (
@@ -242,7 +244,7 @@ class Provider:
                     if len(body) > ANSWER_MAX_BYTES:
                         raise OidcFailed("token", "its answer is too large")
             document = orjson.loads(body)
-        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
+        except (*self._http_errors, TimeoutError) as error:
             raise OidcFailed("token", f"it does not answer ({type(error).__name__})") from error
         except orjson.JSONDecodeError as error:
             raise OidcFailed("token", "its answer is not JSON") from error

@@ -15,6 +15,8 @@ from fairlead.tracing import Batching
 from fairlead.variable import variable_of
 
 KEY = base64.b64encode(b"k" * 32).decode()
+# Parts of control's document that the supervisor makes for each start.
+MADE = {"link_token": "t" * 32, "control_socket": "/run/control.sock", "setup_token": None}
 
 
 @pytest.fixture(autouse=True)
@@ -62,11 +64,9 @@ def test_the_identity_provider_is_named_by_environment(monkeypatch: pytest.Monke
     assert settings.service_oidc_issuer == "https://id.example/realms/one/"
     assert settings.service_trust_proxy is True
     assert "canary" not in repr(settings)
-    told = settings.control_config(link_token="t" * 16, control_socket=Path("/s"))
+    told = settings.control_config()
     assert told["service_oidc_client_secret"] == "canary of a secret"
-    relay = settings.relay_config(
-        link_token="t", control_socket=Path("/s"), secret_key=b"k" * 32, version="0"
-    )
+    relay = settings.relay_config(version="0")
     assert "canary" not in str(relay)
 
 
@@ -123,10 +123,7 @@ def test_a_loopback_bind_needs_nothing(host: str) -> None:
 
 def test_the_relay_knows_by_which_names_it_is_called() -> None:
     def names(**flags: object) -> object:
-        document = ServeSettings.load(**flags).relay_config(
-            link_token="t", control_socket=Path("/s"), secret_key=b"k" * 32, version="0"
-        )
-        return document["host_names"]
+        return ServeSettings.load(**flags).relay_config(version="0")["host_names"]
 
     public = {"service_public_base_url": "https://Gateway.example:8443/x"}
     assert names(host_names=" fairlead,gw.lan ", **public) == [
@@ -142,15 +139,8 @@ def test_the_relay_knows_by_which_names_it_is_called() -> None:
 
 def test_both_planes_get_what_the_contract_says(tmp_path: Path) -> None:
     settings = ServeSettings.load(data_dir=tmp_path, secret_key=KEY, initial_password="words")
-    socket = tmp_path / "control.sock"
-    relay = settings.relay_config(
-        link_token="t" * 32, control_socket=socket, secret_key=b"k" * 32, version="0.1.0"
-    )
-    assert relay == {
+    assert settings.relay_config(version="0.1.0") == {
         "data_dir": str(tmp_path),
-        "control_socket": str(socket),
-        "link_token": "t" * 32,
-        "secret_key": KEY,
         "require_api_key": False,
         "loopback_only": True,
         "max_open_streams": 10_000,
@@ -162,15 +152,13 @@ def test_both_planes_get_what_the_contract_says(tmp_path: Path) -> None:
         "version": "0.1.0",
         "tracing": None,
     }
-    control = ControlConfig.model_validate(
-        settings.control_config(link_token="t" * 32, control_socket=socket)
-    )
+    control = ControlConfig.model_validate(settings.control_config() | MADE)
     assert control.data_dir == tmp_path
     assert control.secret_key is not None
     assert control.secret_key.get_secret_value() == KEY
     assert control.initial_password is not None
     assert control.initial_password.get_secret_value() == "words"
-    assert control.control_socket == socket
+    assert str(control.control_socket) == MADE["control_socket"]
     assert control.tracing is None
 
 
@@ -181,13 +169,9 @@ def test_both_planes_are_told_of_traces(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "7")
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "soon")
     settings = ServeSettings.load(data_dir=tmp_path)
-    relay = settings.relay_config(
-        link_token="t" * 32, control_socket=Path("/s"), secret_key=b"k" * 32, version="0"
-    )
+    relay = settings.relay_config(version="0")
     assert relay["tracing"] == {"ratio": 0.5, "parent_based": False}
-    control = ControlConfig.model_validate(
-        settings.control_config(link_token="t" * 32, control_socket=Path("/s"))
-    )
+    control = ControlConfig.model_validate(settings.control_config() | MADE)
     assert control.tracing == Batching(queue_max=7, batch_max=512, every_ms=5000)
 
 
@@ -210,7 +194,7 @@ def test_agents_are_protected_by_environment(monkeypatch: pytest.MonkeyPatch) ->
     assert settings.issuer_admin_url == "https://hydra:4445"
     assert settings.issuer_own_url == "https://hydra.example"
     assert "canary" not in repr(settings)
-    config = settings.control_config(link_token="t" * 16, control_socket=Path("control.sock"))
+    config = settings.control_config() | MADE
     handed = ControlConfig.model_validate(config)
     assert handed.issuer_admin_token is not None
     assert handed.issuer_admin_token.get_secret_value() == "canary of a bearer"

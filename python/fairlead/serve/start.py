@@ -1,0 +1,48 @@
+"""What `fairlead serve` does before it becomes the supervisor: settings are checked and made plain values."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from fairlead import __version__
+from fairlead.serve.instance import Instance, become_supervisor
+from fairlead.serve.tls import check_certificate
+from fairlead.settings.serve import ServeSettings
+from fairlead.standin.installed import check_standin
+from fairlead.vectors import vector_files
+
+
+def start(settings: ServeSettings) -> NoReturn:
+    """Runs an instance in this process until it is told to stop. `Refusal` says what stands in the way."""
+    # Without a file there is no stored password; with one, it is known only when the file was read.
+    settings.check(password_stored=(settings.data_dir / "state.duckdb").exists())
+    check_certificate(settings)
+    if settings.demo:
+        # Before anything is started, and not as the failure of a child.
+        check_standin()
+    become_supervisor(instance_of(settings))
+
+
+def instance_of(settings: ServeSettings) -> Instance:
+    """The plain values of settings."""
+    control = settings.control_config()
+    return Instance(
+        data_dir=str(settings.data_dir),
+        host=settings.host,
+        port=settings.port,
+        front=settings.front,
+        max_open_streams=settings.max_open_streams,
+        drain_ms=settings.drain_ms,
+        control_silence_ms=settings.control_silence_ms,
+        demo=settings.demo,
+        require_api_key=settings.require_api_key,
+        is_protected=settings.is_protected,
+        are_passwords_off=settings.service_oidc_local_auth_disabled,
+        tls_certificate=str(settings.tls_certificate) if settings.tls_certificate else None,
+        tls_key=str(settings.tls_key) if settings.tls_key else None,
+        secret_key=control["secret_key"],
+        initial_password=control["initial_password"],
+        control=control,
+        relay=settings.relay_config(version=__version__, vectors=vector_files()),
+        listener=settings.listener_config(),
+    )
