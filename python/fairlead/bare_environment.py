@@ -1,7 +1,7 @@
-"""The environment of a child that reads what strangers wrote: what a program needs to run, and nothing else.
+"""The minimal environment of child processes that parse untrusted input.
 
-Whoever takes such a child over reads its environment first. Neither fairlead's own secrets are in it nor what an
-operator has put into the environment for something else: keys of a cloud, a proxy with its password.
+An attacker who takes over such a child can read its environment, so it must hold neither fairlead's secrets nor
+unrelated ones of the operator, such as cloud keys or a proxy URL with a password.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from typing import Final
 
-# Where programs, libraries and time zones are found, how text is coded, and where files may lie for a while.
+# Variables that find programs, libraries, certificates, time zones and temporary files, and those that set text
+# encoding.
 _NEEDED: Final = (
     "PATH",
     "HOME",
@@ -32,5 +33,5 @@ _NEEDED: Final = (
 
 
 def bare_environment(**more: str) -> dict[str, str]:
-    """What is needed of this process's environment, and `more`."""
+    """The allowed variables of this process, with `more` added."""
     return {name: os.environ[name] for name in _NEEDED if name in os.environ} | more

@@ -1,5 +1,6 @@
-"""What control tells the relay of the cost of a call that control made: a header of the answer, which
-the relay settles the request by and tells nobody else.
+"""The response header in which control reports the cost of a call that it made itself.
+
+The relay settles the request by it and strips it before the answer goes to the caller.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ BILL: Final = "x-fairlead-bill"
 
 
 def bill(provider: str, usd_micros: int) -> dict[str, str]:
-    """The header."""
+    """The header for a known cost, in micro-dollars."""
     return {BILL: json.dumps({"provider": provider, "usd_micros": usd_micros})}
 
 
 def lane_bill(place: int) -> dict[str, str]:
-    """The header of a call by a connection that the relay chose, which knows what it costs there."""
+    """The header for a call over a connection that the relay chose and can price itself. `place` is the lane's
+    index.
+    """
     return {BILL: json.dumps({"lane": place})}

@@ -1,7 +1,8 @@
-"""Stored secrets stay with the host that they were given for.
+"""Binds stored secrets to the origin that they were entered for.
 
-Whoever may change an address is not therefore one who may read the secrets that go there: with a host of
-their own they would. So a secret is asked for again when its address gets another origin.
+Permission to change an address does not include permission to read the secret that is sent there, which a host
+of the changer's own would receive. So the secret must be entered again when its address moves to another
+origin.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from fairlead.host import DEFAULT_PORTS
 
 
 def origin_of(url: str) -> str:
-    """`scheme://host[:port]` of an address in our spelling; the scheme's own port is left out."""
+    """`scheme://host[:port]` of a normalised URL, without the scheme's default port."""
     parts = urlsplit(url)
     scheme = parts.scheme.lower()
     host = (parts.hostname or "").lower()
@@ -24,14 +25,15 @@ def origin_of(url: str) -> str:
 
 
 def moved_to(before: Iterable[str], after: Iterable[str]) -> str | None:
-    """The first origin of `after` at which nothing of `before` is, if there is one."""
+    """The first origin of `after` that no URL of `before` has, or None."""
     known = {origin_of(url) for url in before}
     return next((there for url in after if (there := origin_of(url)) not in known), None)
 
 
 def check_kept(field: str, before: Iterable[str], after: Iterable[str]) -> None:
-    """`InvalidRequest` when the stored secret of `field` would go where it was not given for; for a change
-    that does not send it again.
+    """Raises `InvalidRequest` when the stored secret of `field` would be sent to a new origin.
+
+    For changes that do not include the secret itself.
     """
     there = moved_to(before, after)
     if there is not None:

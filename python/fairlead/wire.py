@@ -1,4 +1,4 @@
-"""The parts that bodies of management requests and answers share, in every room."""
+"""Shared building blocks of management request and response bodies."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pydantic_core import PydanticCustomError
 
 
 class Wire(BaseModel):
-    """A body: camelCase names only, nothing unknown."""
+    """A body in camelCase that refuses unknown fields."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
 
 
 class NamedWire(Wire):
-    """A body whose fields are taken by their Python names too."""
+    """A body whose fields are accepted by their Python names too."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -28,13 +28,13 @@ class Success(Wire):
 
 
 class Message(Wire):
-    """An answer that has nothing to show."""
+    """A response that carries only a message."""
 
     message: str
 
 
 def changed_names(change: Wire) -> list[str]:
-    """The fields that a body was sent with, as they are spelled in JSON, in order."""
+    """The fields that a body set, in their JSON spelling, sorted."""
     return sorted(to_camel(name) for name in change.model_fields_set)
 
 
@@ -45,9 +45,9 @@ def _visible(text: str) -> str:
     return text
 
 
-# A name that people give to a thing of theirs; blanks around it are dropped.
+# A display name; surrounding blanks are dropped.
 Name = Annotated[str, Field(strict=True, min_length=1, max_length=200), AfterValidator(_visible)]
 
-# The part of a list that is asked for: at most so many entries, after so many that are skipped.
+# Pagination of a list.
 Limit = Annotated[int, Query(ge=1, le=500)]
 Offset = Annotated[int, Query(ge=0, le=2**31)]

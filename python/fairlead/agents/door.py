@@ -1,8 +1,7 @@
-"""`/agents/{slug}`: an agent as its callers see it, JSON-RPC with `message/send`, `tasks/get` and
-`tasks/cancel`, behind the middleware that `AUTH__ENABLED` asks for.
+"""`/agents/{slug}`: an agent over A2A JSON-RPC with `message/send`, `tasks/get` and `tasks/cancel`.
 
-A caller's tasks are its own: for another client they do not exist. While no tokens are asked for, all
-callers are one.
+`AUTH__ENABLED` puts token authentication in front of it. Each client sees only its own tasks; without
+authentication all callers count as one client.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from fairlead.settings import ServeFields
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
 
-# Less than control's own deadline for a request: what takes longer is told as being worked on.
+# Below control's own deadline for a request; a task that takes longer is answered as `working`.
 BLOCK_S: Final = 45.0
 
 _REFUSALS: Final = {
@@ -52,7 +51,7 @@ log = structlog.get_logger("fairlead.agents")
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A request that was let in: whose it is, to which agent."""
+    """An admitted request: its owner and the agent that it is for."""
 
     services: Services
     skill: Skill
@@ -61,7 +60,7 @@ class Visit:
 
 @router.get("/agents/{slug}/.well-known/agent-card.json", summary="What an agent says of itself")
 async def card(slug: str, request: Request, services: ServicesDep) -> dict[str, Any]:
-    """Public: it says where tokens are to be had."""
+    """The public agent card, which tells clients where to get a token."""
     skill = await services.state.read(lambda con: find_skill_by_slug(con, slug))
     if skill is None:
         raise NotFound("There is no agent at this path.")
@@ -70,7 +69,7 @@ async def card(slug: str, request: Request, services: ServicesDep) -> dict[str, 
 
 @router.post("/agents/{slug}", summary="An agent: one JSON-RPC message (A2A)", response_model=None)
 async def message(slug: str, request: Request, services: ServicesDep) -> Response:
-    """Errors before the call is read have the id null, as A2A has them."""
+    """Handles a JSON-RPC call. An error before the call could be parsed has the id null, as in A2A."""
     call_id: protocol.Id = None
     try:
         bearer = await _admit(request, services)
@@ -110,8 +109,9 @@ async def _admit(request: Request, services: Services) -> Bearer | None:
 
 
 def _check_audience(bearer: Bearer | None, slug: str, config: ServeFields) -> None:
-    """A token that names whom it is for is for nobody else: one that an agent elsewhere was shown opens
-    nothing here. `Host` has no say, because whoever shows the token sends it.
+    """Refuses a token whose audience is another resource, such as one that was shown to an agent elsewhere.
+
+    `Host` is ignored here, because the sender of the token controls it.
     """
     if bearer is None or not bearer.audience:
         return
@@ -126,7 +126,7 @@ def _check_audience(bearer: Bearer | None, slug: str, config: ServeFields) -> No
 
 
 def _check_scope(bearer: Bearer | None, method: str) -> None:
-    # What the agent does not know needs no scope to be told so.
+    # An unknown method is answered as such before any scope is checked.
     needed = _SCOPES.get(method)
     if bearer is not None and needed is not None and needed not in bearer.scopes:
         raise RpcFault(
@@ -183,7 +183,7 @@ async def _send(visit: Visit, params: dict[str, Any]) -> dict[str, Any]:
 async def give_task(
     visit: Visit, said: Message, context_id: str | None, metadata: dict[str, Any]
 ) -> Task:
-    """Stores a task and has it worked on; the same message again is the same task."""
+    """Stores a task and wakes the runner; a repeated message id returns the same task."""
     at_ms = said.at_ms
     task = Task(
         id=str(uuid4()),
@@ -205,10 +205,10 @@ async def give_task(
 
 
 async def until_ended(services: Services, task_id: str, within_s: float) -> None:
-    """Waits until a task has ended, or for so long."""
+    """Waits until a task has ended, for at most `within_s` seconds."""
     waiting = asyncio.ensure_future(TaskRunner.of(services).until_ended(task_id, within_s))
     try:
-        # The wait has begun before the look, so an end between the two is not missed.
+        # The wait starts before the read, so that an end between the two is not missed.
         await asyncio.sleep(0)
         task = await services.state.read(lambda con: find_task(con, task_id))
         if task is not None and task.is_active:

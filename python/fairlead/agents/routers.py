@@ -1,4 +1,4 @@
-"""Every router of agents."""
+"""The routers of this room."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class SkillChange(Wire):
 
 
 class SkillView(Wire):
-    """A skill as it is shown; `path` is where it answers."""
+    """A skill in a response; `path` is the agent's URL path."""
 
     id: str
     slug: str
@@ -99,7 +99,7 @@ class SkillView(Wire):
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A skill at rest. `slug` is its name in paths."""
+    """A stored skill. `slug` is its name in paths."""
 
     id: str
     slug: str
@@ -129,7 +129,7 @@ class Skill:
 
 
 def slug_of(name: str) -> str:
-    """The name as a segment of a path: itself where it can be one. Empty when nothing is left of it."""
+    """The name as a path segment: unchanged where it is a valid one, empty when no valid character is left."""
     if _RAW_SLUG.fullmatch(name):
         return name
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()

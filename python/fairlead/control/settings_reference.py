@@ -1,6 +1,6 @@
-"""`docs/reference/settings.md`, written from the two lists of settings that the code reads.
+"""Generates `docs/reference/settings.md` from the two lists of settings.
 
-`make reference` writes it; a test holds the copy to what the code says.
+`make reference` writes the page; a test compares the committed copy.
 """
 
 from __future__ import annotations

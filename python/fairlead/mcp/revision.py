@@ -66,7 +66,7 @@ def revision_of(message: Request | Notification, headers: Mapping[str, list[str]
 
 
 def unsupported(requested: object) -> RpcError:
-    """What is answered to a revision that is not served."""
+    """The response to an unsupported revision."""
     return RpcError(
         UNSUPPORTED_PROTOCOL_VERSION,
         "Unsupported protocol version",

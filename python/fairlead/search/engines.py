@@ -1,7 +1,6 @@
-"""The engines that are spoken to: for each, the request for a search and the results in its answer.
+"""The supported engines: how each encodes a search request and its results.
 
-Pure functions over JSON; whoever calls dials. SearXNG needs no key and stands for every engine that
-answers as it does.
+Pure functions over JSON, without I/O. SearXNG needs no key and covers every engine with a compatible API.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ KINDS: Final[tuple[str, ...]] = get_args(Kind)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What goes to an engine, beneath its base URL."""
+    """An HTTP request to an engine, relative to its base URL."""
 
     method: Literal["GET", "POST"]
     path: str
@@ -32,7 +31,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """How an engine is spoken to."""
+    """The request encoder and the response decoder of an engine."""
 
     base_url: str | None
     """Where it is unless the operator says otherwise; None: the operator must say."""
@@ -42,7 +41,7 @@ class Engine:
 
 
 def read_results(kind: str, body: bytes) -> list[Found]:
-    """The results of an answer. `UpstreamInvalid` when it is none."""
+    """The results in a response. `UpstreamInvalid` when it is malformed."""
     try:
         document = orjson.loads(body)
         found = ENGINES[kind].read(document)
@@ -53,7 +52,7 @@ def read_results(kind: str, body: bytes) -> list[Found]:
 
 
 def worded(query: SearchQuery) -> str:
-    """The query with its domains, for engines that take them as words."""
+    """The query text with its domain filters, for engines that take them as operators in the text."""
     words = [query.query]
     wanted = [f"site:{domain}" for domain in query.filters.include_domains]
     if wanted:

@@ -1,4 +1,4 @@
-"""`/v1/search` for callers, `/api/search-providers` for operators."""
+"""`/v1/search` for callers and `/api/search-providers` for operators."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Secret = Annotated[SecretStr, Field(min_length=1, max_length=1000)]
 
 
 class NewProvider(Wire):
-    """A search provider to be added."""
+    """The body that adds a search provider."""
 
     name: Name
     kind: Kind
@@ -57,7 +57,7 @@ class NewProvider(Wire):
 
 
 class ProviderChange(Wire):
-    """What is to be changed of a search provider."""
+    """The body that changes a search provider."""
 
     name: Name | None = None
     base_url: Url | None = None
@@ -69,7 +69,7 @@ class ProviderChange(Wire):
 
 @router.post("/v1/search", summary="Search the web")
 async def run_search(ask: SearchQuery, services: ServicesDep, told: Response) -> dict[str, Any]:
-    """By the first search provider that answers, or by the one that `provider` names."""
+    """Searches the web with the first search provider that answers, or with the one that `provider` names."""
     started = time.monotonic()
     answer = await search(services, ask)
     told.headers.update(bill(answer.provider, answer.usd_micros))
@@ -102,7 +102,7 @@ async def run_search(ask: SearchQuery, services: ServicesDep, told: Response) ->
 
 @router.get("/v1/search", summary="The search providers")
 async def providers(services: ServicesDep) -> dict[str, Any]:
-    """By their names, in the order in which they are asked."""
+    """Lists search providers by name, in the order in which they are tried."""
     found = await services.state.read(usable_providers)
     data = [{"id": one.name, "object": "search_provider", "kind": one.kind} for one in found]
     return {"object": "list", "data": data}
@@ -110,14 +110,14 @@ async def providers(services: ServicesDep) -> dict[str, Any]:
 
 @router.get("/api/search-providers", summary="List search providers")
 async def listed(services: ServicesDep) -> dict[str, Any]:
-    """With their addresses, without their keys."""
+    """Lists search providers with their base URLs, without their keys."""
     found = await services.state.read(list_providers)
     return {"providers": [_view(one) for one in found], "total": len(found)}
 
 
 @router.post("/api/search-providers", summary="Add a search provider", status_code=201)
 async def add(ask: NewProvider, services: ServicesDep) -> dict[str, Any]:
-    """`searxng` needs a `baseUrl`, the others an `apiKey`."""
+    """Adds a search provider. `searxng` needs a `baseUrl`, the others an `apiKey`."""
     engine = ENGINES[ask.kind]
     base_url = ask.base_url or engine.base_url
     if base_url is None:
@@ -142,7 +142,7 @@ async def add(ask: NewProvider, services: ServicesDep) -> dict[str, Any]:
 
 @router.get("/api/search-providers/{provider_id}", summary="One search provider")
 async def one(provider_id: str, services: ServicesDep) -> dict[str, Any]:
-    """Without its key."""
+    """Reads a search provider, without its key."""
     return {
         "provider": _view(await services.state.read(lambda con: find_provider(con, provider_id)))
     }
@@ -150,9 +150,7 @@ async def one(provider_id: str, services: ServicesDep) -> dict[str, Any]:
 
 @router.patch("/api/search-providers/{provider_id}", summary="Change a search provider")
 async def change(provider_id: str, ask: ProviderChange, services: ServicesDep) -> dict[str, Any]:
-    """Only what is sent changes; `apiKey` null takes the key away, `perQuery` null
-    the price.
-    """
+    """Changes the fields that are sent; null removes `apiKey` or `perQuery`."""
     changes: dict[str, Any] = {}
     for name in ask.model_fields_set:
         value = getattr(ask, name)
@@ -180,7 +178,7 @@ async def change(provider_id: str, ask: ProviderChange, services: ServicesDep) -
     "/api/search-providers/{provider_id}", summary="Delete a search provider", status_code=204
 )
 async def delete(provider_id: str, services: ServicesDep) -> Response:
-    """With its key."""
+    """Deletes a search provider with its key."""
     await services.state.commit(lambda con: delete_provider(con, provider_id))
     return Response(status_code=204)
 

@@ -1,4 +1,4 @@
-"""A search over the providers, until one of them answers."""
+"""Runs a search over the providers until one of them answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = structlog.get_logger("fairlead.search")
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What was found, by whom."""
+    """The results and the provider that found them."""
 
     provider: str
     usd_micros: int
@@ -25,10 +25,10 @@ class Searched:
 
 
 async def search(services: Services, query: SearchQuery) -> Searched:
-    """The first answer, in the order of priority; a provider that is named answers alone.
+    """The results of the first provider that answers, by priority, or of the named one.
 
-    `InvalidRequest` where there is none to ask; the failure itself when one provider was asked,
-    `UpstreamStatus` that tells of each when several were.
+    Raises `InvalidRequest` where no provider is available, the failure itself when one provider was tried, and
+    `UpstreamStatus` that lists each failure when several were.
     """
     providers = await services.state.read(usable_providers)
     if query.provider is not None:
@@ -61,7 +61,7 @@ async def search(services: Services, query: SearchQuery) -> Searched:
 
 
 def key_of(services: Services, provider: SearchProvider) -> str:
-    """The provider's key; empty where it has none."""
+    """The provider's decrypted key; empty where it has none."""
     if provider.key_sealed is None:
         return ""
     return services.state.sealer.unseal(provider.id, provider.key_sealed).decode()

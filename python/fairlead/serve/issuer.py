@@ -1,4 +1,4 @@
-"""The token issuer in a process of its own: one event loop, both listeners, `issuer.duckdb`."""
+"""The token issuer in a process of its own: one event loop, two listeners, `issuer.duckdb`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def _serve(settings: ServeSettings, secret_key: bytes, say: Callable[[str]
     async with open_issuer(
         settings.data_dir, secret_key, url, settings.issuer_token_ttl_s
     ) as issuer:
-        # As control does: whoever keeps the process running starts it anew, on the file as it is.
+        # Exits as control does on a fatal database error, to be restarted by its process manager.
         issuer.database.on_fatal = lambda: os._exit(EXIT_STORAGE_LOST)
         admin_url = f"http://{ADMIN_HOST}:{settings.issuer_admin_port}"
         ready = f"fairlead issuer ready {url} (admin {admin_url})"

@@ -1,9 +1,8 @@
 """The two granian servers, each in a main process of its own.
 
-Granian's defaults are wrong for streams: `backpressure` counts open streams, so it has to stand
-above the relay's own bound, which answers 503 instead of leaving callers to wait unseen; a header
-that never ends is given up after ten seconds; a worker that does not stop is killed after the
-drain.
+Granian's defaults do not suit streams: `backpressure` counts open streams, so it is set above the relay's own
+limit, which answers 503 instead of leaving callers to wait; an incomplete request head times out after ten
+seconds; a worker that does not stop is killed after the drain.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def serve_relay(
     tls_certificate: Path | None = None,
     tls_key: Path | None = None,
 ) -> None:
-    """Serves the relay plane on an address until SIGTERM. `host` is an address, not a name."""
+    """Serves the relay plane until SIGTERM. `host` is an IP address, not a name."""
     server = Granian(
         RELAY,
         address=host,
@@ -51,8 +50,8 @@ def serve_relay(
         loop=Loops.uvloop,
         workers=1,
         runtime_threads=1,
-        # One thread that serves sockets and nothing else: a sixth less CPU for each short request
-        # than the default for ASGI, which is made for several threads.
+        # A single thread that only serves sockets takes a sixth less CPU for each short request than granian's
+        # default for ASGI, which is made for several threads.
         runtime_mode=RuntimeModes.st,
         http=HTTPModes.auto,
         websockets=True,
@@ -69,7 +68,7 @@ def serve_relay(
         workers_kill_timeout=kill_timeout_s,
         factory=True,
     )
-    # Loaded before the fork, so that a worker that takes the place of a dead one serves at once.
+    # Loaded before the fork, so that a replacement worker serves at once.
     importlib.import_module(RELAY.partition(":")[0])
     _run(server)
 
@@ -103,10 +102,10 @@ def _run(server: Any) -> None:
 
 
 def _load(main_pid: int, target: str) -> Callable[..., Any]:
-    """Runs in the worker: ties it to the main process and makes the application."""
+    """Creates the application in the worker, tethered to the main process."""
     tether_to(main_pid)
-    # The main process's handlers came with the fork and do nothing here; granian sets the worker's
-    # own after this. Until then a signal is to end the worker, not to be lost.
+    # The forked handlers of the main process do nothing here, and granian sets the worker's own only later.
+    # Until then a signal must end the worker.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     module, _, factory = target.partition(":")
@@ -115,8 +114,10 @@ def _load(main_pid: int, target: str) -> Callable[..., Any]:
 
 
 def _nice_once_started(app: Callable[..., Any]) -> Callable[..., Any]:
-    """On a full machine reports and ingestion wait for inference, not the other way round. A start
-    waits for nobody: relays wait for it.
+    """Lowers control's priority once it has started, so that on a busy machine inference goes before reports
+    and ingestion.
+
+    Startup keeps the normal priority, because relays wait for it.
     """
 
     async def run(scope: Any, receive: Any, send: Any) -> None:

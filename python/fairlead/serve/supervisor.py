@@ -1,11 +1,11 @@
-"""One instance from its first check to its last child's end.
+"""The life of one instance, from the first check to the exit of the last child.
 
-Start: settings, data directory and its lock, port, data files, secrets, control, relay, `/readyz`,
-and only then the line that says ready. What stands in the way is a `Refusal` before anything was
-changed, or a `StartFailed`, with the reason in the log.
+Start: settings, data directory and its lock, port, data files, secrets, control, relay, `/readyz`, and only
+then the line that says ready. A failed check raises `Refusal` before anything was changed; a later failure
+raises `StartFailed`, with the reason in the log.
 
-Stop, on SIGTERM, SIGINT or SIGHUP: the relay drains, control writes what is left, the stand-in
-ends. A second signal kills every child at once.
+Stop, on SIGTERM, SIGINT or SIGHUP: the relay drains, control flushes its writes, the stand-in ends. A second
+signal kills every child at once.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def serve(settings: ServeSettings, say: Callable[[str], None]) -> int:
-    """Runs an instance until it is told to stop; the exit code. Raises `Refusal` and `StartFailed`.
+    """Runs an instance until it is told to stop; returns the exit code.
 
-    `say` gets the lines for standard output once the instance is ready.
+    `say` gets the lines for standard output once the instance is ready. Raises `Refusal` and `StartFailed`.
     """
-    # Without a file there is no stored password; with one, it is known only when the file was read.
+    # Without a database there is no stored password; otherwise this is checked again once it was read.
     settings.check(password_stored=(settings.data_dir / "state.duckdb").exists())
     check_certificate(settings)
     if settings.demo:
-        # Before anything is started, and not as the failure of a child.
+        # Checked before anything is started, so that it is no failure of a child.
         check_standin()
     with (
         DataDirectory(settings.data_dir) as directory,
@@ -78,7 +78,7 @@ class _Supervisor:
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
-            # What a shell's nohup asked to be ignored stays ignored.
+            # Signals that nohup set to be ignored stay ignored.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, self._on_signal, number)
         try:
@@ -97,16 +97,16 @@ class _Supervisor:
         return self._exit_code
 
     async def _watch(self, stopping: asyncio.Task[bool]) -> None:
-        """Until the instance is to stop: looks whether control answers."""
+        """Runs control's watchdog until the instance stops."""
         watchdog = self._planes.watchdog(self._children["control"])
         watching = asyncio.create_task(watchdog.run())
         await asyncio.wait({watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if not watching.done():
-            # A control that is being started anew just now is stopped by what comes next.
+            # The shutdown that follows also stops a control that is being restarted.
             watching.cancel()
             await asyncio.wait({watching})
         if not watching.cancelled() and (fault := watching.exception()) is not None:
-            # Inference does not end for this; only control is without its watchdog.
+            # A failed watchdog must not stop inference.
             self._log.say(f"control is not watched any more: {fault!r}")
         await stopping
 
@@ -134,7 +134,7 @@ class _Supervisor:
         url = f"{scheme}://{self._shown_host()}"
         lines = [f"fairlead ready {url}"]
         if self._settings.demo:
-            # It alone needs an HTTP client: megabytes that a supervisor keeps for good.
+            # Imported here, because this step alone needs an HTTP client, which would take megabytes for good.
             from fairlead.serve.demo import Demo
 
             demo = Demo(url, local_token, self._settings, self._log)
@@ -146,7 +146,7 @@ class _Supervisor:
             self._say(line)
 
     def _owner_lines(self, prepared: Prepared, url: str) -> list[str]:
-        """How somebody becomes the owner, where nobody can sign in as one yet."""
+        """Instructions for creating the owner, where nobody can sign in as one yet."""
         if prepared.password_stored or self._settings.initial_password is not None:
             return []
         by_command = "run `fairlead owner reset-password` on this machine"
@@ -165,7 +165,7 @@ class _Supervisor:
         return self._address.reachable
 
     async def _prepare(self) -> Prepared:
-        """Checks and makes the data files in a process of its own."""
+        """Verifies and creates the data files in a process of its own."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-P",
@@ -209,7 +209,7 @@ class _Supervisor:
     # --- stopping
 
     async def _stop_children(self) -> None:
-        """In the order in which nobody waits for one that is gone."""
+        """Stops the relay, then control, then the stand-in: each before those that it calls."""
         grace_s = {
             "relay": self._planes.relay_stops_s,
             "control": float(CONTROL_STOPS_S),

@@ -83,7 +83,7 @@ class ServeSettings(ServeFields, BaseSettings):
             check_public(self.host, initial, password_stored, keys_required=self.require_api_key)
 
     def _own_names(self) -> list[str]:
-        """What the gateway is called beside addresses; where it listens may be said by a name."""
+        """Names of the gateway besides its addresses; a listening host may be given by name."""
         own = [urlsplit(self.service_public_base_url or "").hostname, self.host]
         named = [name for name in own if name and HOST_NAME.fullmatch(name)]
         return [*host_names_in(self.host_names), *(each for each in named if not _is_address(each))]

@@ -1,6 +1,6 @@
-"""What the look into the data files before a start found out, as the supervisor is told it.
+"""The result of verifying the data files before a start.
 
-Apart from that look itself, which needs the database's library: the supervisor does without.
+In a module of its own, because the supervisor reads it and does without the database's library.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Whether somebody's password is stored, and whether there is an owner or ever was one."""
+    """Whether a password is stored, and whether there is or ever was an owner."""
 
     password_stored: bool
     has_owner: bool

@@ -1,8 +1,8 @@
-"""The precious database, and the one way to change it.
+"""The state database, and the one way to change it.
 
-Everything that is read by the relay plane is compiled from here into a snapshot. So a change goes
-through `commit`, which returns when the change is stored and in force: every live relay worker has
-the snapshot that contains it, or one second has passed.
+The relay's snapshot is compiled from this database. So a change goes through `commit`, which returns when the
+change is stored and in force: every live relay worker has applied a snapshot that contains it, or one second
+has passed.
 
     def rename(con: Connection) -> str:
         con.execute("UPDATE nodes SET name = ? WHERE id = ?", [name, node_id])
@@ -10,10 +10,10 @@ the snapshot that contains it, or one second has passed.
 
     await state.commit(rename)
 
-`work` runs in the writer's thread inside a transaction. It may run twice, so it does nothing
-outside of the database; what it raises (a `Conflict`, a `NotFound`) undoes it and reaches the
-caller of `commit`. Uniqueness is checked there, by a SELECT before the INSERT: there is one writer,
-so nothing comes between. Rows carry no secondary index and no UNIQUE.
+`work` runs in the writer's thread inside a transaction. It may run twice, so it has no effect outside the
+database; an exception (a `Conflict`, a `NotFound`) rolls it back and reaches the caller of `commit`. Uniqueness
+is checked there by a SELECT before the INSERT: with a single writer nothing comes between. Tables have no
+secondary index and no UNIQUE constraint.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ T = TypeVar("T")
 
 
 class State:
-    """The state database with what makes a change count. `changes` grows with each: whoever keeps
-    what was read compares it.
-    """
+    """The state database. `changes` increases with each change; caches compare it to know whether they are stale."""
 
     def __init__(self, database: Database, sealer: Sealer) -> None:
         self.database = database
@@ -41,39 +39,39 @@ class State:
         self.changes = 0
 
     def on_commit(self, publish: Callable[[], Awaitable[None]]) -> None:
-        """What a commit awaits after the write: control's publisher."""
+        """Sets the callback that a commit awaits after the write: control's publisher."""
         self._publish = publish
 
     async def commit(self, work: Work[T]) -> T:
-        """Runs `work` in the writer and returns its result once it is stored and in force."""
+        """Runs `work` in the writer and returns its result once the change is stored and in force."""
         result = await self.record(work)
         if self._publish is not None:
             await self._publish()
         return result
 
     async def record(self, work: Work[T], *, deadline_s: float = WRITE_DEADLINE_S) -> T:
-        """Runs `work` in the writer and returns its result once it is stored: for what the relay
-        does not need to know.
+        """Runs `work` in the writer and returns its result once the change is stored, without publishing a
+        snapshot.
         """
         try:
             result = await self.database.write(work, deadline_s=deadline_s)
         finally:
-            # Also when it failed: past its deadline it may have happened.
+            # Counted after a failure too: past its deadline, the write may have been committed.
             self.changes += 1
         for watcher in self._watchers:
             watcher.set()
         return result
 
     def watch(self) -> asyncio.Event:
-        """An event that is set after each change; whoever waits for it clears it."""
+        """An event that is set after each change; the waiter clears it."""
         watcher = asyncio.Event()
         self._watchers.append(watcher)
         return watcher
 
     def unwatch(self, watcher: asyncio.Event) -> None:
-        """Ends a `watch`."""
+        """Removes an event returned by `watch`."""
         self._watchers.remove(watcher)
 
     async def read(self, work: Work[T]) -> T:
-        """Runs `work` on a reader: one consistent moment, nothing it does is kept."""
+        """Runs `work` on a reader in a consistent transaction that is rolled back."""
         return await self.database.read(work)

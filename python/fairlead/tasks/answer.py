@@ -1,4 +1,4 @@
-"""From what a tool found to the envelope that says it."""
+"""Builds response envelopes from tool results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _REQUIRED: Final = {
     DIFF: ("runtimeError", "observedCapabilities"),
 }
 _ACTIONS_WITHOUT_TASK: Final = frozenset({"list", "search", "prune"})
-# What a compact answer leaves out.
+# Members that a compact answer leaves out.
 _VERBOSE_ONLY: Final = (
     "nextBestTool",
     "nextBestParams",
@@ -49,10 +49,10 @@ _VERBOSE_ONLY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """A call that goes on from here, whole: `params` are all that it needs.
+    """A suggested next call.
 
-    `example` is the call with more than that, where the agent has something to add first: then it
-    is not ready, and as it stands comes to where it is.
+    `params` are complete: the call can be made as it is. `example` is a fuller call where the agent has to add
+    something first; then the suggestion is not ready, and the plain call makes no progress.
     """
 
     tool: str
@@ -64,7 +64,7 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a tool call. `facts` stand beside the envelope's members."""
+    """The result of a tool call. `facts` are members beside those of the envelope."""
 
     outcome: Outcome
     summary: str
@@ -81,7 +81,7 @@ class ToolResult:
 
 
 def envelope(said: ToolResult, output_mode: str = "verbose") -> Envelope:
-    """The answer. A compact one leaves out what repeats or explains."""
+    """The envelope of a result. The compact mode leaves out repeated and explanatory members."""
     follow = said.next
     is_ready = said.outcome != "blocked" and follow.example is None
     tool_class = _CLASS[follow.tool]
@@ -130,7 +130,7 @@ def envelope(said: ToolResult, output_mode: str = "verbose") -> Envelope:
 
 
 def blocked(task: Task, block: Block | None, action: str, output_mode: str) -> Envelope:
-    """The answer for a task that is blocked: it is looked at, and does not go on."""
+    """The envelope for a blocked task, which may be read but not advanced."""
     reason = block.reason if block is not None else "The task is blocked."
     said = ToolResult(
         "blocked",
@@ -147,7 +147,7 @@ def blocked(task: Task, block: Block | None, action: str, output_mode: str) -> E
 
 
 def invalid(message: str, action: str, output_mode: str, task: Task | None = None) -> Envelope:
-    """The answer to a call that breaks a rule: nothing was done."""
+    """The envelope for a call that breaks a rule and changed nothing."""
     params: dict[str, Any] = {"action": "list"}
     if task is not None:
         params = {"action": "get", "taskId": task.id}
@@ -164,7 +164,7 @@ def invalid(message: str, action: str, output_mode: str, task: Task | None = Non
 
 
 def show_task(task: Task, block: Block | None = None) -> dict[str, Any]:
-    """A task as it is shown; absent is absent."""
+    """The JSON form of a task; absent values are left out."""
     shown: dict[str, Any] = {
         "taskId": task.id,
         "taskSlug": task.slug,
@@ -218,8 +218,8 @@ def _continuation(follow: Next, *, is_ready: bool) -> dict[str, Any]:
 
 
 def _status(said: ToolResult) -> str:
-    """What became of the call: `refused` (it broke a rule, nothing was done), `blocked`, `failed` (a step
-    or a look found a failure), `incomplete` or `ok`.
+    """The envelope's `status`: `refused` (the call broke a rule and changed nothing), `blocked`, `failed` (a
+    step or a check failed), `incomplete` or `ok`.
     """
     if said.outcome == "blocked":
         refused = said.failure is not None and said.failure.type == "validation_error"

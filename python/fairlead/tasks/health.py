@@ -1,5 +1,6 @@
-"""`get_rebuild_health_report` and `diff_env_requirements`: what the environment of a rebuild
-lacks. Run in the writer.
+"""`get_rebuild_health_report` and `diff_env_requirements`: capabilities that a rebuild's environment lacks.
+
+Both run in the writer.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ LOOKED_AT: Final = 500
 def missing_of(
     con: Connection, task: Task, observed: Sequence[str]
 ) -> tuple[list[Gap], str | None]:
-    """What the task's runtime errors ask for that is neither observed nor patched, and the last
-    such error.
+    """Capabilities that the task's runtime errors ask for and that are neither observed nor patched, and the
+    last such error.
     """
     errors = evidence(con, task, LOOKED_AT, ["runtime-error"])
     patched = {
@@ -60,7 +61,7 @@ def missing_of(
 
 
 def health(con: Connection, owner: str, ask: HealthAsk, _at_ms: int) -> Envelope:
-    """How the rebuild of a task stands, in the writer."""
+    """Reports the state of a task's rebuild, in the writer."""
     task = find_task(con, owner, ask.task_id)
     if task is None:
         return invalid(f"There is no task {ask.task_id}.", HEALTH, ask.output_mode)
@@ -85,7 +86,7 @@ def health(con: Connection, owner: str, ask: HealthAsk, _at_ms: int) -> Envelope
     if not missing:
         follow = next_of(task)
         if follow.tool == HEALTH:
-            # The report itself is what was next; now the steps are.
+            # The report was the suggested call, so the steps are suggested now.
             params = {
                 "taskId": task.id,
                 "strategy": "rebuild-first",
@@ -131,7 +132,7 @@ def health(con: Connection, owner: str, ask: HealthAsk, _at_ms: int) -> Envelope
 
 
 def diff(con: Connection, owner: str, ask: DiffAsk, at_ms: int) -> Envelope:
-    """What an error asks for that was not observed, in the writer."""
+    """Reports the capabilities that an error asks for and that were not observed, in the writer."""
     task = None
     if ask.task_id is not None:
         task = find_task(con, owner, ask.task_id)
@@ -170,14 +171,14 @@ def diff(con: Connection, owner: str, ask: DiffAsk, at_ms: int) -> Envelope:
 
 
 def _keep(con: Connection, task: Task, error: str, at_ms: int) -> None:
-    """As evidence, once: asking again finds nothing new."""
+    """Stores the error as evidence, unless the same error is stored already."""
     known = {_message(each) for each in evidence(con, task, LOOKED_AT, ["runtime-error"])}
     if error not in known:
         add_evidence(con, task, "runtime-error", error[:500], {"message": error}, at_ms)
 
 
 def _message(each: Evidence) -> str:
-    # Evidence may say more than a call takes.
+    # Evidence has a higher length limit than a call's parameter.
     return str(each.data.get("message") or each.summary)[:ERROR_MAX_CHARS]
 
 

@@ -1,4 +1,4 @@
-"""`manage_reverse_task`: what a task is, and what has been done. Runs in the writer."""
+"""`manage_reverse_task`: creates, shows and changes tasks. Runs in the writer."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ _MUTABLE: Final = {
     "current_summary": "summary",
     "next_step_hint": "next_step_hint",
 }
-# What an archived task still answers to.
+# Actions that an archived task still allows.
 _OF_ARCHIVED: Final = frozenset({"get", "summarize", "restore", "compare", "archive"})
 
 
 def manage(con: Connection, owner: str, ask: ManageAsk, at_ms: int) -> Envelope:
-    """Does the action, in the writer."""
+    """Performs the action, in the writer."""
     if ask.action in ("list", "search"):
         return _listed(con, owner, ask)
     if ask.action == "prune":
@@ -80,7 +80,7 @@ def manage(con: Connection, owner: str, ask: ManageAsk, at_ms: int) -> Envelope:
 
 
 def next_of(task: Task) -> Next:
-    """What to do with a task as it stands."""
+    """The suggested next call for a task in its current state."""
     if task.archived_at_ms is not None:
         return Next(MANAGE, {"action": "restore", "taskId": task.id}, "The task is archived.")
     if task.status == "pass":
@@ -327,7 +327,7 @@ def _of_task(
     *,
     resumes: bool = False,
 ) -> Envelope:
-    """Of a blocked task, that it is blocked; else what was asked, and what is next."""
+    """The envelope of an action: that the task is blocked if it is, else the result with the next call."""
     if task.status == "blocked":
         answer = blocked(task, find_block(con, task), ask.action, ask.output_mode)
         return answer.model_copy(update={**facts, "response_summary": summary})

@@ -105,7 +105,7 @@ Milliseconds = Annotated[StrictInt, Field(ge=1, le=600_000)]
 
 
 class Config(Wire):
-    """What a strategy is told beyond the steps. What is not set takes the default of the relay."""
+    """Parameters of a strategy besides its steps. Unset ones take the relay's defaults."""
 
     sticky_limit: Annotated[StrictInt, Field(ge=1, le=1000)] | None = Field(
         None, description="weighted, round-robin: a winner stays for this many requests."

@@ -31,9 +31,7 @@ Endpoint = Literal[
 
 
 class ModelSettings(Wire):
-    """What may be said of any model. In a change, a field that is not sent stays and null clears
-    it.
-    """
+    """Settings of any model. In a change, a field that is not sent stays and null clears it."""
 
     model_name: Name | None = Field(None, description="How lists call it.")
     is_hidden: StrictBool | None = Field(

@@ -63,7 +63,7 @@ class ModelLockout(Wire):
 
 
 class Quota(Wire):
-    """What is kept back of a connection's quota windows."""
+    """The reserve in a connection's quota windows."""
 
     threshold_percent: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = Field(
         2.0, description="With no more than this left a connection is blocked until the reset."

@@ -33,8 +33,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What the model sees before an action: the page and its text, the steps so far, how many are left. `note` is
-    news of the browser, such as a restart.
+    """The model's input before an action: the page and its text, the steps so far and the number left. `note`
+    has news of the browser, such as a restart.
     """
 
     survey: Survey

@@ -1,4 +1,4 @@
-"""What is done in a page: the actions of a scrape, pictures of it, files that it gives."""
+"""Actions in a page: those of a scrape, screenshots, downloads."""
 
 from __future__ import annotations
 

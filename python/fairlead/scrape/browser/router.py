@@ -70,7 +70,7 @@ async def one(
 
 @router.delete("/{session_id}", summary="Close a browser session")
 async def close(session_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
-    """It is gone when this returns, with its cookies and files."""
+    """Closes the session; its cookies and files are deleted when this returns."""
     open_sessions = scraper_of(services).sessions
     await open_sessions.close(open_sessions.find(session_id, owner))
     return {"success": True, "closed": True}

@@ -151,7 +151,7 @@ class _Reader:
 
 
 def _found(node: LexborNode, selector: str) -> list[LexborNode]:
-    """What the selector finds below an element, or the element itself where nothing else fits."""
+    """The matches of a selector below an element, or the element itself if nothing below matches."""
     if not selector:
         return [node]
     found = node.css(selector)
