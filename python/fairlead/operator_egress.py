@@ -56,7 +56,7 @@ class _Body(httpx.AsyncByteStream):
         await self._inner.aclose()
 
 
-class JudgedTransport(httpx.AsyncBaseTransport):
+class EgressTransport(httpx.AsyncBaseTransport):
     """An httpx transport that dials a checked address of a host, under the host's name (`Host`, TLS).
 
     `judged` resolves and checks a host: it returns addresses or raises `AddressForbidden`. Pools are keyed by

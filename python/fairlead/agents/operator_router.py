@@ -13,7 +13,7 @@ import orjson
 from fastapi import APIRouter, Query
 from pydantic import AliasChoices, Field
 
-from fairlead.agents.door import Visit, give_task
+from fairlead.agents.endpoint import AgentRequest, submit_task
 from fairlead.agents.runner import TaskRunner, text_of
 from fairlead.agents.skill import Skill
 from fairlead.agents.skill_table import find_skill, find_skill_by_slug
@@ -223,7 +223,7 @@ async def _give(
     services: Services, skill: Skill, parts: list[dict[str, Any]], context_id: str | None
 ) -> TaskView:
     said = Message(str(uuid4()), "user", tuple(parts), now_ms())
-    task = await give_task(Visit(services, skill, OPERATOR), said, context_id, {})
+    task = await submit_task(AgentRequest(services, skill, OPERATOR), said, context_id, {})
     return await services.state.read(lambda con: _view(con, found_task(con, task.id)))
 
 

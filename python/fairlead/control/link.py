@@ -15,7 +15,7 @@ from starlette.types import Receive
 from fairlead.control.answers import error_response
 from fairlead.control.body import read_body
 from fairlead.control.commands import Commands, Report
-from fairlead.control.publisher import Published, Publisher
+from fairlead.control.publisher import PublishedSnapshot, Publisher
 from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, InvalidRequest
 from fairlead.usage.metrics import RelayCounters
@@ -116,7 +116,7 @@ async def _until_gone(receive: Receive) -> None:
 
 
 def _answer(
-    published: Published,
+    published: PublishedSnapshot,
     applied_version: int,
     sums: list[int] | None,
     commands: list[dict[str, Any]],

@@ -32,7 +32,7 @@ Compile = Callable[[Connection, int], tuple[int, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedSnapshot:
     """The newest snapshot: its version and its JSON."""
 
     version: int
@@ -45,7 +45,7 @@ class Publisher:
     def __init__(
         self, database: Database, compile_snapshot: Compile, data_dir: Path, workers: Workers
     ) -> None:
-        self.current = Published(0, b"null")
+        self.current = PublishedSnapshot(0, b"null")
         self.closing = False
         self._database = database
         self._compile = compile_snapshot
@@ -134,7 +134,7 @@ class Publisher:
             await asyncio.to_thread(_keep, self._path, document)
         finally:
             # A full disk must not keep a revoked key alive, so the offer does not depend on the file.
-            self.current = Published(version, document)
+            self.current = PublishedSnapshot(version, document)
             self._notify()
         return version
 

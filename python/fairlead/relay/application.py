@@ -13,8 +13,8 @@ import os
 import signal
 
 from fairlead._core import Engine, Socket
-from fairlead.relay.flight import SWEEP_S, ClientGone, Flight, Message, Receive, Send
-from fairlead.relay.socket import SocketFlight, refuse
+from fairlead.relay.in_flight import SWEEP_S, ClientGone, InFlightRequest, Message, Receive, Send
+from fairlead.relay.socket import InFlightSocket, refuse
 
 # How long after the drain's deadline requests may be held open by slow callers.
 DRAIN_GRACE_S = 0.5
@@ -25,13 +25,13 @@ class Relay:
 
     def __init__(self, config: bytes) -> None:
         self._config = config
-        self._flights: dict[int, Flight | SocketFlight] = {}
+        self._flights: dict[int, InFlightRequest | InFlightSocket] = {}
         self._drained_at_s: float | None = None
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             exchange = self._engine.admit(scope)
-            flight = Flight(exchange, receive, self._loop.time())
+            flight = InFlightRequest(exchange, receive, self._loop.time())
             self._flights[exchange.id] = flight
             try:
                 if exchange.wants_body:
@@ -56,7 +56,7 @@ class Relay:
         if not isinstance(admitted, Socket):
             await refuse(admitted, scope, receive, send)
             return
-        flight = SocketFlight(admitted, receive, send, self._loop.time())
+        flight = InFlightSocket(admitted, receive, send, self._loop.time())
         self._flights[admitted.id] = flight
         try:
             await flight.run()
@@ -64,7 +64,7 @@ class Relay:
             del self._flights[admitted.id]
             admitted.close()
 
-    async def _feed(self, flight: Flight) -> None:
+    async def _feed(self, flight: InFlightRequest) -> None:
         more = True
         flight.is_feeding = True
         try:
@@ -93,7 +93,7 @@ class Relay:
         flight.is_feeding = False
         flight.reading_since_s = None
 
-    async def _answer(self, flight: Flight, is_head: bool, send: Send) -> None:
+    async def _answer(self, flight: InFlightRequest, is_head: bool, send: Send) -> None:
         exchange = flight.exchange
         while (head := exchange.head()) is None:
             await self._wait(flight)
@@ -108,7 +108,7 @@ class Relay:
             await send({"type": "http.response.body", "body": body, "more_body": more})
             flight.sending_since_s = None
 
-    async def _wait(self, flight: Flight) -> None:
+    async def _wait(self, flight: InFlightRequest) -> None:
         flight.waiter = self._loop.create_future()
         await flight.waiter
 
@@ -122,7 +122,7 @@ class Relay:
         self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
         now_s = self._loop.time()
         for flight in self._flights.values():
-            flight.judge(now_s, self._body_idle_s)
+            flight.check_timeouts(now_s, self._body_idle_s)
         if self._drained_at_s is not None:
             if not self._flights:
                 # granian's own handler for this signal ends the worker.

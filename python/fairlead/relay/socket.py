@@ -6,14 +6,14 @@ import asyncio
 import contextlib
 
 from fairlead._core import SEND_PATIENCE_S, Exchange, Socket
-from fairlead.relay.flight import Message, Receive, Send
+from fairlead.relay.in_flight import Message, Receive, Send
 
 # Seconds of silence, with no call under way, after which a caller counts as gone.
 IDLE_S = 600.0
 GOING_AWAY = 1001
 
 
-class SocketFlight:
+class InFlightSocket:
     """A WebSocket in flight, as the sweep and the engine's signal see it."""
 
     def __init__(self, socket: Socket, receive: Receive, send: Send, now_s: float) -> None:
@@ -36,7 +36,7 @@ class SocketFlight:
         if self._task is not None:
             self._task.cancel()
 
-    def judge(self, now_s: float, _: float) -> None:
+    def check_timeouts(self, now_s: float, _: float) -> None:
         """Applies the timeouts to the connection; called by the sweep."""
         is_stuck = (
             self._sending_since_s is not None and now_s - self._sending_since_s > SEND_PATIENCE_S

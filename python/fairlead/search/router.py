@@ -12,15 +12,14 @@ from pydantic import Field, SecretStr, StrictBool, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
 from fairlead import _core
-from fairlead.bill import bill
+from fairlead.cost_header import cost_header
 from fairlead.errors import InvalidRequest
 from fairlead.host import AddressRefused, spell_origin, split_address
-from fairlead.kept_secret import check_kept
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.money import micros_of, usd_of
 from fairlead.operator_egress import POLICY
-from fairlead.search.ask import SearchQuery
 from fairlead.search.engines import ENGINES, Kind
+from fairlead.search.query import SearchQuery
 from fairlead.search.run import search
 from fairlead.search.table import (
     SearchProvider,
@@ -31,6 +30,7 @@ from fairlead.search.table import (
     list_providers,
     usable_providers,
 )
+from fairlead.secret_origin import check_secret_origin
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 from fairlead.wire import Wire
@@ -68,11 +68,11 @@ class ProviderChange(Wire):
 
 
 @router.post("/v1/search", summary="Search the web")
-async def run_search(ask: SearchQuery, services: ServicesDep, told: Response) -> dict[str, Any]:
+async def run_search(ask: SearchQuery, services: ServicesDep, response: Response) -> dict[str, Any]:
     """Searches the web with the first search provider that answers, or with the one that `provider` names."""
     started = time.monotonic()
     answer = await search(services, ask)
-    told.headers.update(bill(answer.provider, answer.usd_micros))
+    response.headers.update(cost_header(answer.provider, answer.usd_micros))
     retrieved_at = iso(moment_of(now_ms()))
     return {
         "object": "list",
@@ -168,7 +168,7 @@ async def change(provider_id: str, ask: ProviderChange, services: ServicesDep) -
     def update(con: Connection) -> SearchProvider:
         before = find_provider(con, provider_id)
         if before.key_sealed is not None and "base_url" in changes and "key_sealed" not in changes:
-            check_kept("apiKey", [before.base_url], [changes["base_url"]])
+            check_secret_origin("apiKey", [before.base_url], [changes["base_url"]])
         return change_provider(con, provider_id, changes)
 
     return {"provider": _view(await services.state.commit(update))}

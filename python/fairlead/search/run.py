@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import structlog
 
 from fairlead.errors import FairleadError, InvalidRequest, UpstreamStatus
-from fairlead.search.ask import Found, SearchQuery
-from fairlead.search.dial import ask_engine
+from fairlead.search.engine_client import ask_engine
+from fairlead.search.query import SearchQuery, SearchResult
 from fairlead.search.table import SearchProvider, usable_providers
 from fairlead.store.services import Services
 
@@ -16,15 +16,15 @@ log = structlog.get_logger("fairlead.search")
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class SearchOutcome:
     """The results and the provider that found them."""
 
     provider: str
     usd_micros: int
-    results: list[Found]
+    results: list[SearchResult]
 
 
-async def search(services: Services, query: SearchQuery) -> Searched:
+async def search(services: Services, query: SearchQuery) -> SearchOutcome:
     """The results of the first provider that answers, by priority, or of the named one.
 
     Raises `InvalidRequest` where no provider is available, the failure itself when one provider was tried, and
@@ -53,7 +53,7 @@ async def search(services: Services, query: SearchQuery) -> Searched:
             log.info("search provider failed", provider=provider.name, error=failure.kind)
             failures.append((provider.name, failure))
         else:
-            return Searched(provider.name, provider.per_query or 0, found)
+            return SearchOutcome(provider.name, provider.per_query or 0, found)
     if len(failures) == 1:
         raise failures[0][1]
     told = "; ".join(f"{name}: {failure.kind}" for name, failure in failures)

@@ -20,7 +20,7 @@ _STEADY_AFTER_S: Final = 10.0
 class Child:
     """A child in its own session, `python -m fairlead.serve <name> <arguments>`.
 
-    `left` is set at its first unexpected exit, which is a failure during startup. `starts` counts its processes
+    `exited` is set at its first unexpected exit, which is a failure during startup. `starts` counts its processes
     so far.
     """
 
@@ -34,7 +34,7 @@ class Child:
         keep_open: Sequence[int] = (),
     ) -> None:
         self.name = name
-        self.left = asyncio.Event()
+        self.exited = asyncio.Event()
         self.starts = 0
         self._arguments = arguments
         self._environment = environment
@@ -67,7 +67,7 @@ class Child:
         try:
             await asyncio.wait_for(process.wait(), grace_s)
         except TimeoutError:
-            self._log.say(f"{self.name} did not stop in {grace_s:g} s and is killed")
+            self._log.add(f"{self.name} did not stop in {grace_s:g} s and is killed")
             _kill_group(process)
             await process.wait()
 
@@ -105,10 +105,10 @@ class Child:
             code = await self._process.wait()
             if self._stopping.is_set():
                 return
-            self.left.set()
+            self.exited.set()
             if time.monotonic() - started_s >= _STEADY_AFTER_S:
                 delay_s = _FIRST_DELAY_S
-            self._log.say(
+            self._log.add(
                 f"{self.name} ended with {_exit_name(code)}, started again in {delay_s:g} s"
             )
             try:

@@ -54,7 +54,7 @@ class Demo:
     async def _until_up(self) -> None:
         deadline_s = asyncio.get_running_loop().time() + _UP_WITHIN_S
         async with httpx.AsyncClient(trust_env=False, timeout=1) as client:
-            while asyncio.get_running_loop().time() < deadline_s and not self.child.left.is_set():
+            while asyncio.get_running_loop().time() < deadline_s and not self.child.exited.is_set():
                 try:
                     if (await client.get(f"{self._standin}/health")).is_success:
                         return

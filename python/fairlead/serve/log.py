@@ -37,7 +37,7 @@ class LogSink:
         except queue.Full:
             self._dropped += 1
 
-    def say(self, text: str) -> None:
+    def add(self, text: str) -> None:
         """Queues a line of the supervisor's own."""
         self.line(f"fairlead: {text}".encode())
 

@@ -29,8 +29,8 @@ from fairlead.serve.readiness import is_ready
 from fairlead.serve.tls import check_certificate
 from fairlead.settings.serve import ServeSettings
 from fairlead.standin.installed import check_standin
-from fairlead.store.prepared import Prepared
 from fairlead.store.sealer import load_key
+from fairlead.store.status import StoreStatus
 
 _READY_WITHIN_S: Final = 60.0
 _ASK_EVERY_S: Final = 0.03
@@ -38,10 +38,10 @@ _STANDIN_STOPS_S: Final = 3.0
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def serve(settings: ServeSettings, say: Callable[[str], None]) -> int:
+def serve(settings: ServeSettings, print_line: Callable[[str], None]) -> int:
     """Runs an instance until it is told to stop; returns the exit code.
 
-    `say` gets the lines for standard output once the instance is ready. Raises `Refusal` and `StartFailed`.
+    `print_line` gets the lines for standard output once the instance is ready. Raises `Refusal` and `StartFailed`.
     """
     # Without a database there is no stored password; otherwise this is checked again once it was read.
     settings.check(password_stored=(settings.data_dir / "state.duckdb").exists())
@@ -53,7 +53,7 @@ def serve(settings: ServeSettings, say: Callable[[str], None]) -> int:
         DataDirectory(settings.data_dir) as directory,
         ClaimedPort(settings.host, settings.port) as port,
     ):
-        return asyncio.run(_Supervisor(settings, directory, port, say).run())
+        return asyncio.run(_Supervisor(settings, directory, port, print_line).run())
 
 
 class _Supervisor:
@@ -62,13 +62,13 @@ class _Supervisor:
         settings: ServeSettings,
         directory: DataDirectory,
         port: ClaimedPort,
-        say: Callable[[str], None],
+        print_line: Callable[[str], None],
     ) -> None:
         self._settings = settings
         self._directory = directory
         self._address = port.address
         self._tls = settings.tls_certificate is not None
-        self._say = say
+        self._print_line = print_line
         self._log = LogSink()
         self._planes = Planes(settings, directory, self._log)
         self._children: dict[str, Child] = {}
@@ -107,7 +107,7 @@ class _Supervisor:
             await asyncio.wait({watching})
         if not watching.cancelled() and (fault := watching.exception()) is not None:
             # A failed watchdog must not stop inference.
-            self._log.say(f"control is not watched any more: {fault!r}")
+            self._log.add(f"control is not watched any more: {fault!r}")
         await stopping
 
     def _on_signal(self, number: signal.Signals) -> None:
@@ -120,8 +120,8 @@ class _Supervisor:
     # --- starting
 
     async def _start(self) -> None:
-        prepared = await self._prepare()
-        self._settings.check(password_stored=prepared.password_stored)
+        status = await self._prepare()
+        self._settings.check(password_stored=status.password_stored)
         data_dir = self._directory.path
         given = self._settings.secret_key
         secret_key = load_key(data_dir, given.get_secret_value() if given else None)
@@ -140,17 +140,17 @@ class _Supervisor:
             demo = Demo(url, local_token, self._settings, self._log)
             await self._run_child(demo.child)
             lines.append(await demo.set_up())
-        lines += self._owner_lines(prepared, url)
+        lines += self._owner_lines(status, url)
         self._directory.record_url(url)
         for line in lines:
-            self._say(line)
+            self._print_line(line)
 
-    def _owner_lines(self, prepared: Prepared, url: str) -> list[str]:
+    def _owner_lines(self, status: StoreStatus, url: str) -> list[str]:
         """Instructions for creating the owner, where nobody can sign in as one yet."""
-        if prepared.password_stored or self._settings.initial_password is not None:
+        if status.password_stored or self._settings.initial_password is not None:
             return []
         by_command = "run `fairlead owner reset-password` on this machine"
-        if prepared.has_owner:
+        if status.has_owner:
             return [f"The owner has no password: {by_command}, or start with INITIAL_PASSWORD."]
         if self._settings.service_oidc_local_auth_disabled:
             return [f"No owner yet, and passwords are switched off: {by_command}."]
@@ -164,7 +164,7 @@ class _Supervisor:
             return f"localhost:{self._address.port}"
         return self._address.reachable
 
-    async def _prepare(self) -> Prepared:
+    async def _prepare(self) -> StoreStatus:
         """Verifies and creates the data files in a process of its own."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -190,7 +190,7 @@ class _Supervisor:
             for line in errors.splitlines():
                 self._log.line(line)
             raise StartFailed("the data files could not be checked.")
-        return Prepared(**json.loads(out))
+        return StoreStatus(**json.loads(out))
 
     async def _run_child(self, child: Child) -> None:
         self._children[child.name] = child
@@ -200,7 +200,7 @@ class _Supervisor:
         deadline_s = asyncio.get_running_loop().time() + _READY_WITHIN_S
         while not await is_ready(self._address, tls=self._tls):
             for child in self._children.values():
-                if child.left.is_set():
+                if child.exited.is_set():
                     raise StartFailed(f"the {child.name} plane ended while starting.")
             if asyncio.get_running_loop().time() > deadline_s:
                 raise StartFailed(f"not ready after {_READY_WITHIN_S:g} s.")

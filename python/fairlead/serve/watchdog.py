@@ -53,7 +53,7 @@ class Watchdog:
                 misses += 1
                 if misses >= (MISSES if has_answered else MISSES * START_FACTOR):
                     silent_s = misses * self._ask_within_s
-                    self._log.say(
+                    self._log.add(
                         f"{self._child.name} has answered nothing for {silent_s:g} s "
                         f"({misses} questions) and is started anew"
                     )

@@ -14,6 +14,7 @@ from pydantic import SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from fairlead.errors import Refusal
+from fairlead.setting_names import flag_and_variable
 from fairlead.settings.fields import ServeFields
 from fairlead.settings.public_address import HOST_NAME, host_names_in
 from fairlead.start_check import (
@@ -24,7 +25,6 @@ from fairlead.start_check import (
     check_tls,
 )
 from fairlead.tracing import read_batching, read_sampling
-from fairlead.variable import flag_and_variable
 
 
 class ServeSettings(ServeFields, BaseSettings):

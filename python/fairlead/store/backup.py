@@ -52,11 +52,11 @@ def copy_to(con: Connection, target: Path) -> None:
     target.chmod(0o600)
 
 
-def replace_by(con: Connection, source: Path, sealer: Sealer) -> None:
+def restore_from(con: Connection, source: Path, sealer: Sealer) -> None:
     """Replaces the rows of every table by the copy's, in the writer.
 
-    Raises `Conflict` when the copy's secrets were sealed with another key. The file must have passed `judge`;
-    call `let_go` afterwards.
+    Raises `Conflict` when the copy's secrets were sealed with another key. The file must have passed `verify_copy`;
+    call `detach_copy` afterwards.
     """
     con.execute(f"ATTACH {_literal(source)} AS {_COPY} (READ_ONLY)")
     row = con.execute(f"SELECT value FROM {_COPY}.main.meta WHERE name = ?", [KEY_CHECK]).fetchone()
@@ -80,8 +80,8 @@ def replace_by(con: Connection, source: Path, sealer: Sealer) -> None:
         con.execute("INSERT INTO meta (name, value) VALUES ('snapshot_version', ?)", [version])
 
 
-def let_go(con: Connection) -> None:
-    """Detaches the copy's file, in the writer, whether `replace_by` succeeded or not."""
+def detach_copy(con: Connection) -> None:
+    """Detaches the copy's file, in the writer, whether `restore_from` succeeded or not."""
     attached = con.execute(
         "SELECT 1 FROM duckdb_databases() WHERE database_name = ?", [_COPY]
     ).fetchone()
@@ -89,7 +89,7 @@ def let_go(con: Connection) -> None:
         con.execute(f"DETACH {_COPY}")
 
 
-def judge(path: Path) -> dict[str, int]:
+def verify_copy(path: Path) -> dict[str, int]:
     """Migrates the file and reads it to the end; returns its row counts. `Refusal` if it is no usable backup."""
     _is_ours(path)
     connection = open_file(path, MIGRATIONS / "state")
@@ -161,7 +161,7 @@ def main(arguments: list[str]) -> int:
         return 2
     os.umask(0o077)
     try:
-        counts = judge(Path(arguments[0]).absolute())
+        counts = verify_copy(Path(arguments[0]).absolute())
     except Refusal as refusal:
         sys.stderr.write(f"{refusal.sentence}\n")
         return 2

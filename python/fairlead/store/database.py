@@ -24,7 +24,8 @@ from fairlead.errors import Overloaded, StorageUnavailable
 from fairlead.store.file import Connection, damaged, open_file
 
 T = TypeVar("T")
-Work = Callable[[Connection], T]
+# A function over a connection, which runs in one transaction.
+Transaction = Callable[[Connection], T]
 
 GROUP_MAX = 256
 WRITES_WAITING_MAX = 1024
@@ -54,7 +55,7 @@ log = structlog.get_logger("fairlead.store")
 
 @dataclass(slots=True)
 class _Job:
-    work: Work[Any]
+    transaction: Transaction[Any]
     done: Future[Any] = field(default_factory=Future)
 
 
@@ -91,10 +92,12 @@ class Database:
         """
         return cls(path, open_file(path, migrations))
 
-    async def write(self, work: Work[T], *, deadline_s: float = WRITE_DEADLINE_S) -> T:
-        """Runs `work` in the writer and returns its result after COMMIT.
+    async def write(
+        self, transaction: Transaction[T], *, deadline_s: float = WRITE_DEADLINE_S
+    ) -> T:
+        """Runs `transaction` in the writer and returns its result after COMMIT.
 
-        An exception of `work` is raised here and leaves no trace in the file. `Overloaded` when too many writes
+        An exception of `transaction` is raised here and leaves no trace in the file. `Overloaded` when too many writes
         wait; `StorageUnavailable` when the engine fails or the deadline passes (a write that has begun may
         still be committed).
         """
@@ -102,7 +105,7 @@ class Database:
             raise StorageUnavailable("The database is closed.")
         if self._is_damaged:
             raise StorageUnavailable(f"{self.path.name} is damaged and takes no more changes.")
-        job = _Job(work)
+        job = _Job(transaction)
         try:
             self._jobs.put_nowait(job)
         except queue.Full:
@@ -120,8 +123,8 @@ class Database:
                 raise
             raise self._unavailable(error) from error
 
-    async def read(self, work: Work[T], *, deadline_s: float = READ_DEADLINE_S) -> T:
-        """Runs `work` on a reader's cursor in one transaction with a consistent view, which is rolled back at
+    async def read(self, transaction: Transaction[T], *, deadline_s: float = READ_DEADLINE_S) -> T:
+        """Runs `transaction` on a reader's cursor in one transaction with a consistent view, which is rolled back at
         its end.
 
         `Overloaded` when too many reads wait; `StorageUnavailable` when the engine fails or the deadline passes
@@ -133,7 +136,7 @@ class Database:
             raise Overloaded("Too many reads are waiting; try again.", retry_after_s=1)
         running: list[Connection] = []
         self._reads_waiting += 1
-        task = self._readers.submit(self._read, work, running)
+        task = self._readers.submit(self._read, transaction, running)
         task.add_done_callback(lambda _: running.clear())
         try:
             async with asyncio.timeout(deadline_s):
@@ -168,7 +171,7 @@ class Database:
             self.on_fatal()
         return StorageUnavailable("The database does not answer.", retry_after_s=5)
 
-    def _read(self, work: Work[T], running: list[Connection]) -> T:
+    def _read(self, transaction: Transaction[T], running: list[Connection]) -> T:
         cursor: Connection | None = getattr(self._reader, "cursor", None)
         if cursor is None:
             cursor = self._reader.cursor = self._connection.cursor()
@@ -176,7 +179,7 @@ class Database:
         try:
             cursor.begin()
             try:
-                return work(cursor)
+                return transaction(cursor)
             finally:
                 cursor.rollback()
         except duckdb.Error:
@@ -223,7 +226,7 @@ class Database:
         con = self._connection
         con.begin()
         try:
-            results = [job.work(con) for job in group]
+            results = [job.transaction(con) for job in group]
             self._commit()
         except BaseException:
             try:

@@ -21,8 +21,8 @@ import duckdb
 from fairlead.errors import Refusal
 from fairlead.store.file import Connection, damaged, open_file
 from fairlead.store.key_check import check_key
-from fairlead.store.prepared import Prepared
 from fairlead.store.sealer import Sealer, load_key
+from fairlead.store.status import StoreStatus
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 ROWS_AT_ONCE = 1000
@@ -43,7 +43,7 @@ def issuer_path(data_dir: Path) -> Path:
     return data_dir / "issuer.duckdb"
 
 
-def prepare(data_dir: Path) -> Prepared:
+def prepare(data_dir: Path) -> StoreStatus:
     """Opens, migrates and reads both files. `Refusal` says what is wrong."""
     make_data_dir(data_dir)
     connection = open_file(usage_path(data_dir), MIGRATIONS / "usage")
@@ -64,7 +64,7 @@ def prepare(data_dir: Path) -> Prepared:
         raise damaged(path, "is damaged") from error
     finally:
         connection.close()
-    return Prepared(password_stored, owner is not None)
+    return StoreStatus(password_stored, owner is not None)
 
 
 def make_data_dir(data_dir: Path) -> None:

@@ -6,7 +6,7 @@ since the two share no secret).
 
     def end(con: Connection) -> None:
         change_batch(con, batch.id, status="completed", ...)
-        tell_job(con, owner, batch.id, "batch.succeeded", {...}, at_ms)
+        queue_job_event(con, owner, batch.id, "batch.succeeded", {...}, at_ms)
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from fairlead.store.webhook_endpoints import (
 URIS_MAX: Final = 5
 USER_METADATA_MAX_BYTES: Final = 4096
 # The final events of a job: after one of these it raises no more.
-LAST: Final = frozenset(
+FINAL_EVENTS: Final = frozenset(
     {
         "batch.succeeded",
         "batch.cancelled",
@@ -117,7 +117,7 @@ def insert_job(
         insert_endpoint_without_secret(con, new_endpoint("job", uri, [EVERY], at_ms, owner=job_id))
 
 
-def tell_job(
+def queue_job_event(
     con: Connection, owner: str, job_id: str, name: str, data: Mapping[str, Any], at_ms: int
 ) -> int:
     """Queues an event of a job, in the writer, at most once for each event name. Returns the number of deliveries."""
@@ -130,7 +130,7 @@ def tell_job(
         members["user_metadata"] = orjson.loads(metadata)
     message_id = f"msg_{job_id}_{name.replace('.', '_')}"
     event = Event(name, {"id": job_id, **data}, at_ms, members, message_id)
-    if name in LAST:
+    if name in FINAL_EVENTS:
         end_job(con, job_id, at_ms)
     if has_own:
         return emit(con, event, surface="job", owner=job_id)

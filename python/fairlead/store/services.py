@@ -22,7 +22,7 @@ from fairlead.caller import Caller
 from fairlead.egress import Egress
 from fairlead.errors import StorageUnavailable
 from fairlead.settings import ControlConfig
-from fairlead.store.database import Database, Work
+from fairlead.store.database import Database, Transaction
 from fairlead.store.state import State
 from fairlead.store.tool_access import ToolAccess
 
@@ -65,7 +65,7 @@ class Operator(Protocol):
 
     async def new_password(
         self, request: Request, caller: Caller, password: SecretStr
-    ) -> Work[None]:
+    ) -> Transaction[None]:
         """A function for `State.commit` that stores the caller's new password."""
 
 

@@ -15,11 +15,11 @@ from typing import Any
 from pydantic import SecretStr
 
 from fairlead.errors import Internal
+from fairlead.setting_names import variable_of
 from fairlead.settings import ServeFields
 from fairlead.store.file import Connection
 from fairlead.store.operator_settings import OperatorSettings, read_operator_settings
 from fairlead.store.sealer import Sealer
-from fairlead.variable import variable_of
 
 SEALED_AS = "operator-setting:oidc_client_secret"
 _OF_THE_PROVIDER = ("oidc_issuer", "oidc_client_id", "oidc_client_secret")

@@ -10,7 +10,7 @@ has passed.
 
     await state.commit(rename)
 
-`work` runs in the writer's thread inside a transaction. It may run twice, so it has no effect outside the
+`transaction` runs in the writer's thread inside a transaction. It may run twice, so it has no effect outside the
 database; an exception (a `Conflict`, a `NotFound`) rolls it back and reaches the caller of `commit`. Uniqueness
 is checked there by a SELECT before the INSERT: with a single writer nothing comes between. Tables have no
 secondary index and no UNIQUE constraint.
@@ -22,7 +22,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from fairlead.store.database import WRITE_DEADLINE_S, Database, Work
+from fairlead.store.database import WRITE_DEADLINE_S, Database, Transaction
 from fairlead.store.sealer import Sealer
 
 T = TypeVar("T")
@@ -42,19 +42,21 @@ class State:
         """Sets the callback that a commit awaits after the write: control's publisher."""
         self._publish = publish
 
-    async def commit(self, work: Work[T]) -> T:
-        """Runs `work` in the writer and returns its result once the change is stored and in force."""
-        result = await self.record(work)
+    async def commit(self, transaction: Transaction[T]) -> T:
+        """Runs `transaction` in the writer and returns its result once the change is stored and in force."""
+        result = await self.record(transaction)
         if self._publish is not None:
             await self._publish()
         return result
 
-    async def record(self, work: Work[T], *, deadline_s: float = WRITE_DEADLINE_S) -> T:
-        """Runs `work` in the writer and returns its result once the change is stored, without publishing a
+    async def record(
+        self, transaction: Transaction[T], *, deadline_s: float = WRITE_DEADLINE_S
+    ) -> T:
+        """Runs `transaction` in the writer and returns its result once the change is stored, without publishing a
         snapshot.
         """
         try:
-            result = await self.database.write(work, deadline_s=deadline_s)
+            result = await self.database.write(transaction, deadline_s=deadline_s)
         finally:
             # Counted after a failure too: past its deadline, the write may have been committed.
             self.changes += 1
@@ -72,6 +74,6 @@ class State:
         """Removes an event returned by `watch`."""
         self._watchers.remove(watcher)
 
-    async def read(self, work: Work[T]) -> T:
-        """Runs `work` on a reader in a consistent transaction that is rolled back."""
-        return await self.database.read(work)
+    async def read(self, transaction: Transaction[T]) -> T:
+        """Runs `transaction` on a reader in a consistent transaction that is rolled back."""
+        return await self.database.read(transaction)

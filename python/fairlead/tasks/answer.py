@@ -80,49 +80,49 @@ class ToolResult:
     avoid: Sequence[str] = ()
 
 
-def envelope(said: ToolResult, output_mode: str = "verbose") -> Envelope:
+def envelope(result: ToolResult, output_mode: str = "verbose") -> Envelope:
     """The envelope of a result. The compact mode leaves out repeated and explanatory members."""
-    follow = said.next
-    is_ready = said.outcome != "blocked" and follow.example is None
+    follow = result.next
+    is_ready = result.outcome != "blocked" and follow.example is None
     tool_class = _CLASS[follow.tool]
-    switches = said.should_switch
+    switches = result.should_switch
     if switches is None:
         switches = follow.strategy in SWITCHING
     body: dict[str, Any] = {
         "schemaVersion": SCHEMA_VERSION,
-        "outcome": said.outcome,
+        "outcome": result.outcome,
         "detailLevel": "standard",
         "continuation": _continuation(follow, is_ready=is_ready),
-        "responseSummary": said.summary,
+        "responseSummary": result.summary,
         "diagnostics": {
-            "responseStatus": _status(said),
-            "action": said.action,
+            "responseStatus": _status(result),
+            "action": result.action,
             "outputMode": output_mode,
-            **({} if said.task is None else {"taskId": said.task.id}),
-            "hasFallbackPlan": said.fallback is not None,
-            **said.diagnostics,
+            **({} if result.task is None else {"taskId": result.task.id}),
+            "hasFallbackPlan": result.fallback is not None,
+            **result.diagnostics,
         },
-        "shouldResume": said.should_resume,
+        "shouldResume": result.should_resume,
         "shouldSwitchStrategy": switches,
         "nextBestTool": follow.tool,
         "nextBestParams": follow.params,
         "routeGuard": {
             "preferredToolClass": tool_class,
             "routeHint": _HINT[tool_class],
-            "avoidTools": list(said.avoid),
+            "avoidTools": list(result.avoid),
         },
-        "agentGuidance": _guidance(said, is_ready=is_ready),
-        **said.facts,
+        "agentGuidance": _guidance(result, is_ready=is_ready),
+        **result.facts,
     }
-    if said.failure is not None:
+    if result.failure is not None:
         body |= {
-            "errorCode": said.failure.type,
-            "errorType": said.failure.type,
-            "retryable": said.failure.is_retryable,
-            "blockedBy": said.failure.blocked_by,
+            "errorCode": result.failure.type,
+            "errorType": result.failure.type,
+            "retryable": result.failure.is_retryable,
+            "blockedBy": result.failure.blocked_by,
         }
-    if said.fallback is not None:
-        body["fallbackPlan"] = dict(said.fallback)
+    if result.fallback is not None:
+        body["fallbackPlan"] = dict(result.fallback)
     if output_mode == "compact":
         body = {name: value for name, value in body.items() if name not in _VERBOSE_ONLY}
         body["detailLevel"] = "minimal"
@@ -132,7 +132,7 @@ def envelope(said: ToolResult, output_mode: str = "verbose") -> Envelope:
 def blocked(task: Task, block: Block | None, action: str, output_mode: str) -> Envelope:
     """The envelope for a blocked task, which may be read but not advanced."""
     reason = block.reason if block is not None else "The task is blocked."
-    said = ToolResult(
+    result = ToolResult(
         "blocked",
         f"{task.id} is blocked: {reason}",
         Next(MANAGE, {"action": "get", "taskId": task.id}, f"Blocked: {reason}"),
@@ -143,7 +143,7 @@ def blocked(task: Task, block: Block | None, action: str, output_mode: str) -> E
         should_switch=False,
         avoid=(ORCHESTRATE,),
     )
-    return envelope(said, output_mode)
+    return envelope(result, output_mode)
 
 
 def invalid(message: str, action: str, output_mode: str, task: Task | None = None) -> Envelope:
@@ -151,7 +151,7 @@ def invalid(message: str, action: str, output_mode: str, task: Task | None = Non
     params: dict[str, Any] = {"action": "list"}
     if task is not None:
         params = {"action": "get", "taskId": task.id}
-    said = ToolResult(
+    result = ToolResult(
         "blocked",
         message,
         Next(MANAGE, params, message),
@@ -160,7 +160,7 @@ def invalid(message: str, action: str, output_mode: str, task: Task | None = Non
         Failure("validation_error", message),
         should_switch=False,
     )
-    return envelope(said, output_mode)
+    return envelope(result, output_mode)
 
 
 def show_task(task: Task, block: Block | None = None) -> dict[str, Any]:
@@ -217,29 +217,29 @@ def _continuation(follow: Next, *, is_ready: bool) -> dict[str, Any]:
     return named
 
 
-def _status(said: ToolResult) -> str:
+def _status(result: ToolResult) -> str:
     """The envelope's `status`: `refused` (the call broke a rule and changed nothing), `blocked`, `failed` (a
     step or a check failed), `incomplete` or `ok`.
     """
-    if said.outcome == "blocked":
-        refused = said.failure is not None and said.failure.type == "validation_error"
+    if result.outcome == "blocked":
+        refused = result.failure is not None and result.failure.type == "validation_error"
         return "refused" if refused else "blocked"
-    if said.failure is not None:
+    if result.failure is not None:
         return "failed"
-    return "ok" if said.outcome == "success" else "incomplete"
+    return "ok" if result.outcome == "success" else "incomplete"
 
 
-def _guidance(said: ToolResult, *, is_ready: bool) -> dict[str, Any]:
+def _guidance(result: ToolResult, *, is_ready: bool) -> dict[str, Any]:
     guidance: dict[str, Any] = {
         "status": "ok" if is_ready else "needs_input",
-        "summary": said.summary,
-        "recommendedNextAction": said.next.reason,
-        "recommendedTool": said.next.tool,
-        "recommendedParams": said.next.params,
+        "summary": result.summary,
+        "recommendedNextAction": result.next.reason,
+        "recommendedTool": result.next.tool,
+        "recommendedParams": result.next.params,
     }
-    if said.next.strategy is not None:
-        guidance["recommendedStrategy"] = said.next.strategy
-    if said.should_resume:
+    if result.next.strategy is not None:
+        guidance["recommendedStrategy"] = result.next.strategy
+    if result.should_resume:
         guidance["resumeHint"] = (
             "Make the call of `continuation.invoke` as it stands."
             if is_ready

@@ -52,10 +52,10 @@ def missing_of(
     required: list[str] = []
     last: str | None = None
     for each in reversed(errors):
-        said = _message(each)
-        wanted = [name for name in required_by(said) if name not in patched]
+        error = _message(each)
+        wanted = [name for name in required_by(error) if name not in patched]
         required += wanted
-        last = said if wanted else last
+        last = error if wanted else last
     found = gaps(required, observed)
     return found, last if found else None
 
@@ -101,7 +101,7 @@ def health(con: Connection, owner: str, ask: HealthAsk, _at_ms: int) -> Envelope
         summary = f"No capability that {task.id} needs is missing, and each criterion is shown."
         if lacks:
             summary = f"No runtime error of {task.id} is open, but {'; '.join(lacks)}."
-        said = ToolResult(
+        result = ToolResult(
             "partial" if lacks else "success",
             summary,
             follow,
@@ -112,11 +112,11 @@ def health(con: Connection, owner: str, ask: HealthAsk, _at_ms: int) -> Envelope
             should_switch=False,
             diagnostics={"hasPatchSuggestions": False},
         )
-        return envelope(said, ask.output_mode)
+        return envelope(result, ask.output_mode)
     failure = Failure("env_error", error or "")
     params = {"runtimeError": failure.error, "observedCapabilities": observed, "taskId": task.id}
     follow = Next(DIFF, params, "See what to patch.", "env-fix")
-    said = ToolResult(
+    result = ToolResult(
         "partial",
         f"{task.id} needs {', '.join(gap.capability for gap in missing)}.",
         follow,
@@ -128,7 +128,7 @@ def health(con: Connection, owner: str, ask: HealthAsk, _at_ms: int) -> Envelope
         should_switch=True,
         diagnostics={"hasPatchSuggestions": True},
     )
-    return envelope(said, ask.output_mode)
+    return envelope(result, ask.output_mode)
 
 
 def diff(con: Connection, owner: str, ask: DiffAsk, at_ms: int) -> Envelope:
@@ -155,7 +155,7 @@ def diff(con: Connection, owner: str, ask: DiffAsk, at_ms: int) -> Envelope:
         follow = next_of(task)
     names = ", ".join(gap.capability for gap in missing)
     summary = f"Missing: {names}." if missing else "The error names nothing that is missing."
-    said = ToolResult(
+    result = ToolResult(
         "partial" if missing else "success",
         summary,
         follow,
@@ -167,7 +167,7 @@ def diff(con: Connection, owner: str, ask: DiffAsk, at_ms: int) -> Envelope:
         diagnostics={"hasPatchSuggestions": bool(missing)},
         should_resume=task is not None and not missing,
     )
-    return envelope(said, ask.output_mode)
+    return envelope(result, ask.output_mode)
 
 
 def _keep(con: Connection, task: Task, error: str, at_ms: int) -> None:

@@ -65,14 +65,14 @@ def orchestrate(con: Connection, owner: str, ask: OrchestrateAsk, at_ms: int) ->
     if task is None:
         return invalid(f"There is no task {ask.task_id}.", ORCHESTRATE, ask.output_mode)
     if task.archived_at_ms is not None:
-        said = ToolResult(
+        result = ToolResult(
             "partial",
             f"{task.id} is archived: restore it first.",
             next_of(task),
             ORCHESTRATE,
             task,
         )
-        return envelope(said, ask.output_mode)
+        return envelope(result, ask.output_mode)
     if task.status == "blocked":
         return blocked(task, find_block(con, task), ORCHESTRATE, ask.output_mode)
     before = find_run(con, task) if ask.resume else None
@@ -189,7 +189,7 @@ def _planned(state: _State, ask: OrchestrateAsk) -> Envelope:
     params = {"taskId": state.task.id, "strategy": state.strategy, "execute": True}
     if ask.resume:
         params["resume"] = True
-    said = ToolResult(
+    result = ToolResult(
         "success",
         f"The plan of {state.strategy}: {', '.join(state.names)}.",
         Next(ORCHESTRATE, params, "Take the steps.", state.strategy),
@@ -198,7 +198,7 @@ def _planned(state: _State, ask: OrchestrateAsk) -> Envelope:
         facts=_facts(state, ask),
         diagnostics={"executed": False},
     )
-    return envelope(said, ask.output_mode)
+    return envelope(result, ask.output_mode)
 
 
 def _outcome_envelope(state: _State, ask: OrchestrateAsk) -> Envelope:
@@ -211,7 +211,7 @@ def _outcome_envelope(state: _State, ask: OrchestrateAsk) -> Envelope:
         facts["stopReason"] = "blocked" if state.stop == "blocked" else "checkpoint_required"
         if fallback is None:
             block = Block(failure.error[:500] or f"{state.failed} failed.", failure.blocked_by, 0)
-            said = ToolResult(
+            result = ToolResult(
                 "blocked",
                 f"{state.failed} failed: {block.reason}",
                 Next("manage_reverse_task", {"action": "get", "taskId": task.id}, block.reason),
@@ -223,12 +223,12 @@ def _outcome_envelope(state: _State, ask: OrchestrateAsk) -> Envelope:
                 should_switch=False,
                 avoid=(ORCHESTRATE,),
             )
-            return envelope(said, ask.output_mode)
+            return envelope(result, ask.output_mode)
         first = fallback["steps"][0]
         follow = Next(
             first["tool"], first["params"], fallback["reason"], fallback["recommendedStrategy"]
         )
-        said = ToolResult(
+        result = ToolResult(
             "partial",
             f"{state.failed} failed: {failure.error[:500]}",
             follow,
@@ -241,7 +241,7 @@ def _outcome_envelope(state: _State, ask: OrchestrateAsk) -> Envelope:
             should_resume=True,
             should_switch=True,
         )
-        return envelope(said, ask.output_mode)
+        return envelope(result, ask.output_mode)
     if state.stop in ("checkpoint_required", "stalled") and state.failed is not None:
         step = STEPS[state.failed]
         params = {
@@ -256,7 +256,7 @@ def _outcome_envelope(state: _State, ask: OrchestrateAsk) -> Envelope:
         follow = Next(
             ORCHESTRATE, params, reason, state.strategy, {**params, "executionOverrides": report}
         )
-        said = ToolResult(
+        result = ToolResult(
             "partial",
             f"{step.name} is yours: {step.what}",
             follow,
@@ -268,11 +268,11 @@ def _outcome_envelope(state: _State, ask: OrchestrateAsk) -> Envelope:
             should_resume=True,
             should_switch=False,
         )
-        return envelope(said, ask.output_mode)
+        return envelope(result, ask.output_mode)
     if state.stop == "criteria_unmet":
         lacks = state.steps["verify"]["lacks"]
         summary = f"{state.strategy} is done, and {task.id} does not pass: {'; '.join(lacks)}."
-        said = ToolResult(
+        result = ToolResult(
             "partial",
             summary,
             _proving(state),
@@ -284,9 +284,9 @@ def _outcome_envelope(state: _State, ask: OrchestrateAsk) -> Envelope:
             should_resume=True,
             should_switch=False,
         )
-        return envelope(said, ask.output_mode)
+        return envelope(result, ask.output_mode)
     is_done = state.stop != "max_rounds"
-    said = ToolResult(
+    result = ToolResult(
         "success" if is_done else "partial",
         f"{state.strategy}: {state.stop}.",
         _follow(state),
@@ -296,7 +296,7 @@ def _outcome_envelope(state: _State, ask: OrchestrateAsk) -> Envelope:
         facts,
         diagnostics,
     )
-    return envelope(said, ask.output_mode)
+    return envelope(result, ask.output_mode)
 
 
 def _proving(state: _State) -> Next:

@@ -112,10 +112,10 @@ class Failure:
         return BLOCKED_BY[self.type]
 
 
-def failure_of(error: str, said: str | None = None) -> Failure:
+def failure_of(error: str, reported: str | None = None) -> Failure:
     """Classifies an error text; a kind that the reporter names takes precedence."""
-    if said in FAILURE_TYPES:
-        return Failure(str(said), error)
+    if reported in FAILURE_TYPES:
+        return Failure(str(reported), error)
     for kind, is_it in (
         ("env_error", is_environment_error),
         ("external_error", _EXTERNAL.search),

@@ -23,9 +23,9 @@ from fairlead.caller import Caller, CallerDep
 from fairlead.errors import Conflict, Forbidden, Internal, InvalidRequest
 from fairlead.gateway.cache.vectors import check_vectors
 from fairlead.gateway.settings.sign_on import check_sign_on, without_ruled
-from fairlead.placeholder import is_placeholder
+from fairlead.placeholder_password import is_placeholder
 from fairlead.settings import PASSWORD_MAX_CHARS
-from fairlead.store.database import Work
+from fairlead.store.database import Transaction
 from fairlead.store.file import Connection
 from fairlead.store.meta import count_up, read_meta
 from fairlead.store.operator_settings import (
@@ -174,7 +174,7 @@ async def _change(
 
 async def _confirmed(
     body: SettingsChange, request: Request, services: Services, caller: Caller
-) -> Work[None] | None:
+) -> Transaction[None] | None:
     """Checks that the caller may change security settings. Returns the function that stores the new
     password, if one was sent.
     """

@@ -31,7 +31,7 @@ from fairlead.gateway.providers.access_token import TokenRefused
 from fairlead.gateway.providers.client import fetch, open_client, post
 from fairlead.gateway.providers.probe import headers_for
 from fairlead.gateway.videos.targets import VideoTarget
-from fairlead.operator_egress import AddressForbidden, JudgedTransport
+from fairlead.operator_egress import AddressForbidden, EgressTransport
 
 BEGIN_DEADLINE_S: Final = 50.0
 ASK_DEADLINE_S: Final = 30.0
@@ -110,7 +110,7 @@ async def open_video(
     url = _read_address(uri)
     for _ in range(REDIRECTS_MAX + 1):
         is_own = _origin(url) == _origin(httpx.URL(target.endpoint.base_url))
-        client = open_client() if is_own else _open_public(JudgedTransport(public))
+        client = open_client() if is_own else _open_public(EgressTransport(public))
         answer = None
         try:
             headers = (

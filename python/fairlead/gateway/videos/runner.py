@@ -37,7 +37,7 @@ from fairlead.moment import now_ms
 from fairlead.origin import public_base
 from fairlead.store.file import Connection
 from fairlead.store.runner import Runner
-from fairlead.store.service_jobs import end_job, tell_job
+from fairlead.store.service_jobs import end_job, queue_job_event
 from fairlead.store.services import BackgroundTask, Services
 
 FIRST_S: Final = 0.5
@@ -186,7 +186,7 @@ class VideoRunner(Runner[Operation]):
                 insert_file(con, file)
             if files:
                 data = event_data(files, self._origin)
-                tell_job(con, operation.owner, operation.id, "video.generated", data, at_ms)
+                queue_job_event(con, operation.owner, operation.id, "video.generated", data, at_ms)
             else:
                 # There is no event for a failed video.
                 end_job(con, operation.id, at_ms)

@@ -18,7 +18,7 @@ import httpx
 import orjson
 
 from fairlead.errors import UpstreamOverloaded
-from fairlead.operator_egress import JudgedTransport
+from fairlead.operator_egress import EgressTransport
 from fairlead.store.sign_on import SignOn
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Provider:
         self.client_id = client_id
         self._client_secret = client_secret
         self._http = httpx.AsyncClient(
-            transport=JudgedTransport(),
+            transport=EgressTransport(),
             timeout=REQUEST_DEADLINE_S,
             trust_env=False,
             follow_redirects=False,

@@ -23,7 +23,7 @@ class ClientGone(Exception):
     """The caller disconnected."""
 
 
-class Flight:
+class InFlightRequest:
     """A request in flight."""
 
     __slots__ = (
@@ -70,7 +70,7 @@ class Flight:
         if self.task is not None:
             self.task.cancel()
 
-    def judge(self, now_s: float, body_idle_s: float) -> None:
+    def check_timeouts(self, now_s: float, body_idle_s: float) -> None:
         """Applies the timeouts to the request; called by the sweep."""
         if self.reading_since_s is not None:
             slowest_s = body_idle_s + self.fed_bytes / MIN_BODY_BYTES_PER_S

@@ -40,7 +40,7 @@ class SearchQuery(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """A result of an engine; `published_at` is in the engine's own format."""
 
     title: str

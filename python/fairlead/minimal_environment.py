@@ -32,6 +32,6 @@ _NEEDED: Final = (
 )
 
 
-def bare_environment(**more: str) -> dict[str, str]:
+def minimal_environment(**more: str) -> dict[str, str]:
     """The allowed variables of this process, with `more` added."""
     return {name: os.environ[name] for name in _NEEDED if name in os.environ} | more

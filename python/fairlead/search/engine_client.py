@@ -16,15 +16,15 @@ from fairlead.errors import (
     UpstreamStatus,
     UpstreamTimeout,
 )
-from fairlead.operator_egress import JudgedTransport
-from fairlead.search.ask import Found, SearchQuery
+from fairlead.operator_egress import EgressTransport
 from fairlead.search.engines import ENGINES, read_results
+from fairlead.search.query import SearchQuery, SearchResult
 
 DEADLINE_S: Final = 15.0
 ANSWER_MAX_BYTES: Final = 5 * 1024 * 1024
 
 
-async def ask_engine(kind: str, base_url: str, key: str, query: SearchQuery) -> list[Found]:
+async def ask_engine(kind: str, base_url: str, key: str, query: SearchQuery) -> list[SearchResult]:
     """Queries an engine and returns at most `max_results` results.
 
     Raises a `FairleadError` of the upstream kinds, which never quotes the engine's response.
@@ -40,7 +40,7 @@ async def ask_engine(kind: str, base_url: str, key: str, query: SearchQuery) -> 
         async with (
             asyncio.timeout(DEADLINE_S),
             # The operator set this address, so private networks are allowed.
-            httpx.AsyncClient(transport=JudgedTransport(), trust_env=False) as client,
+            httpx.AsyncClient(transport=EgressTransport(), trust_env=False) as client,
             client.stream(
                 request.method,
                 f"{base_url.rstrip('/')}{request.path}",

@@ -50,7 +50,7 @@ log = structlog.get_logger("fairlead.agents")
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class AgentRequest:
     """An admitted request: its owner and the agent that it is for."""
 
     services: Services
@@ -81,7 +81,7 @@ async def message(slug: str, request: Request, services: ServicesDep) -> Respons
         if skill is None:
             raise RpcFault(protocol.METHOD_NOT_FOUND, "There is no agent at this path.", status=404)
         owner = ANYONE if bearer is None else client_owner(bearer.client_id)
-        return protocol.answer(call_id, await _act(Visit(services, skill, owner), call))
+        return protocol.answer(call_id, await _act(AgentRequest(services, skill, owner), call))
     except CallFault as fault:
         return protocol.fault_answer(fault.call_id, fault)
     except RpcFault as fault:
@@ -137,14 +137,14 @@ def _check_scope(bearer: Bearer | None, method: str) -> None:
         )
 
 
-async def _act(visit: Visit, call: Call) -> dict[str, Any]:
+async def _act(request: AgentRequest, call: Call) -> dict[str, Any]:
     match call.method:
         case "message/send":
-            return await _send(visit, call.params)
+            return await _send(request, call.params)
         case "tasks/get":
-            return await _get(visit, call.params)
+            return await _get(request, call.params)
         case "tasks/cancel":
-            return await _cancel(visit, call.params)
+            return await _cancel(request, call.params)
     if call.method in _STREAMS:
         raise RpcFault(protocol.UNSUPPORTED_OPERATION, f"{call.method} is not supported.")
     if call.method.startswith("tasks/pushNotificationConfig/"):
@@ -152,7 +152,7 @@ async def _act(visit: Visit, call: Call) -> dict[str, Any]:
     raise RpcFault(protocol.METHOD_NOT_FOUND, "There is no such method.")
 
 
-async def _send(visit: Visit, params: dict[str, Any]) -> dict[str, Any]:
+async def _send(request: AgentRequest, params: dict[str, Any]) -> dict[str, Any]:
     said, task_id, context_id = protocol.read_message(params)
     options = params.get("configuration") or {}
     if not isinstance(options, dict):
@@ -167,28 +167,28 @@ async def _send(visit: Visit, params: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(metadata, dict):
         raise protocol.invalid_params("metadata", "must be an object")
     if task_id is not None:
-        task, _ = await _found(visit, task_id)
+        task, _ = await _found(request, task_id)
         state = "is being worked on" if task.is_active else "has ended"
         raise RpcFault(
             protocol.UNSUPPORTED_OPERATION,
             f"The task {state}: send a new message with its contextId instead.",
         )
-    task = await give_task(visit, said, context_id, metadata)
+    task = await submit_task(request, said, context_id, metadata)
     if blocks and task.is_active:
-        await until_ended(visit.services, task.id, BLOCK_S)
-    found, messages = await _found(visit, task.id)
+        await until_ended(request.services, task.id, BLOCK_S)
+    found, messages = await _found(request, task.id)
     return found.view(messages, length)
 
 
-async def give_task(
-    visit: Visit, said: Message, context_id: str | None, metadata: dict[str, Any]
+async def submit_task(
+    request: AgentRequest, said: Message, context_id: str | None, metadata: dict[str, Any]
 ) -> Task:
     """Stores a task and wakes the runner; a repeated message id returns the same task."""
     at_ms = said.at_ms
     task = Task(
         id=str(uuid4()),
-        skill_id=visit.skill.id,
-        owner=visit.owner,
+        skill_id=request.skill.id,
+        owner=request.owner,
         context_id=context_id or str(uuid4()),
         message_id=said.message_id,
         state="submitted",
@@ -199,8 +199,8 @@ async def give_task(
         updated_at_ms=at_ms,
         expires_at_ms=None,
     )
-    stored = await visit.services.state.record(lambda con: insert_task(con, task, said))
-    TaskRunner.of(visit.services).wake()
+    stored = await request.services.state.record(lambda con: insert_task(con, task, said))
+    TaskRunner.of(request.services).wake()
     return stored
 
 
@@ -217,22 +217,22 @@ async def until_ended(services: Services, task_id: str, within_s: float) -> None
         waiting.cancel()
 
 
-async def _get(visit: Visit, params: dict[str, Any]) -> dict[str, Any]:
+async def _get(request: AgentRequest, params: dict[str, Any]) -> dict[str, Any]:
     length = protocol.read_length(params)
-    task, messages = await _found(visit, _task_id(params))
+    task, messages = await _found(request, _task_id(params))
     return task.view(messages, length)
 
 
-async def _cancel(visit: Visit, params: dict[str, Any]) -> dict[str, Any]:
+async def _cancel(request: AgentRequest, params: dict[str, Any]) -> dict[str, Any]:
     task_id = _task_id(params)
-    await _found(visit, task_id)
-    ended = await visit.services.state.record(
+    await _found(request, task_id)
+    ended = await request.services.state.record(
         lambda con: end_task(con, task_id, "canceled", now_ms())
     )
     if not ended:
         raise RpcFault(protocol.TASK_NOT_CANCELABLE, "The task has ended already.")
-    TaskRunner.of(visit.services).stop(task_id)
-    task, messages = await _found(visit, task_id)
+    TaskRunner.of(request.services).stop(task_id)
+    task, messages = await _found(request, task_id)
     return task.view(messages)
 
 
@@ -243,14 +243,14 @@ def _task_id(params: dict[str, Any]) -> str:
     return task_id
 
 
-async def _found(visit: Visit, task_id: str) -> tuple[Task, list[Message]]:
+async def _found(request: AgentRequest, task_id: str) -> tuple[Task, list[Message]]:
     def read_task(con: Connection) -> tuple[Task, list[Message]] | None:
         task = find_task(con, task_id)
-        if task is None or task.skill_id != visit.skill.id or task.owner != visit.owner:
+        if task is None or task.skill_id != request.skill.id or task.owner != request.owner:
             return None
         return task, messages_of(con, task_id)
 
-    found = await visit.services.state.read(read_task)
+    found = await request.services.state.read(read_task)
     if found is None:
         raise RpcFault(protocol.TASK_NOT_FOUND, "There is no task with this id.")
     return found

@@ -24,18 +24,18 @@ def origin_of(url: str) -> str:
     return f"{scheme}://{shown}{port}"
 
 
-def moved_to(before: Iterable[str], after: Iterable[str]) -> str | None:
+def new_origin(before: Iterable[str], after: Iterable[str]) -> str | None:
     """The first origin of `after` that no URL of `before` has, or None."""
     known = {origin_of(url) for url in before}
     return next((there for url in after if (there := origin_of(url)) not in known), None)
 
 
-def check_kept(field: str, before: Iterable[str], after: Iterable[str]) -> None:
+def check_secret_origin(field: str, before: Iterable[str], after: Iterable[str]) -> None:
     """Raises `InvalidRequest` when the stored secret of `field` would be sent to a new origin.
 
     For changes that do not include the secret itself.
     """
-    there = moved_to(before, after)
+    there = new_origin(before, after)
     if there is not None:
         raise InvalidRequest(
             f"{field} is kept for another host than {there}, where it would go now: send it again with "

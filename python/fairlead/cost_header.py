@@ -8,16 +8,16 @@ from __future__ import annotations
 import json
 from typing import Final
 
-BILL: Final = "x-fairlead-bill"
+COST_HEADER: Final = "x-fairlead-bill"
 
 
-def bill(provider: str, usd_micros: int) -> dict[str, str]:
+def cost_header(provider: str, usd_micros: int) -> dict[str, str]:
     """The header for a known cost, in micro-dollars."""
-    return {BILL: json.dumps({"provider": provider, "usd_micros": usd_micros})}
+    return {COST_HEADER: json.dumps({"provider": provider, "usd_micros": usd_micros})}
 
 
-def lane_bill(place: int) -> dict[str, str]:
+def lane_cost_header(place: int) -> dict[str, str]:
     """The header for a call over a connection that the relay chose and can price itself. `place` is the lane's
     index.
     """
-    return {BILL: json.dumps({"lane": place})}
+    return {COST_HEADER: json.dumps({"lane": place})}

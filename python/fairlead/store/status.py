@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class StoreStatus:
     """Whether a password is stored, and whether there is or ever was an owner."""
 
     password_stored: bool
