@@ -8,7 +8,7 @@ import time
 import httpx
 import pytest
 
-from tests.support.office import depths, docx, report
+from tests.support.office_documents import depths, docx, report
 from tests.support.processes import Gateway, expect
 from tests.support.site import Site
 
