@@ -175,7 +175,7 @@ CATALOGUE: Final[Mapping[Surface, Mapping[str, EventType]]] = {
             {"settingsRevision": "the new revision", "changed": _CHANGED},
         ),
         EventType("request.completed", "A model call was answered in full.", _REQUEST),
-        EventType("request.failed", "A model call came to anything else.", _REQUEST),
+        EventType("request.failed", "A model call ended in any other way.", _REQUEST),
         EventType(
             "webhook.disabled",
             "A webhook was disabled because its listener is gone or failed too long.",

@@ -38,7 +38,6 @@ def check_secret_origin(field: str, before: Iterable[str], after: Iterable[str])
     there = new_origin(before, after)
     if there is not None:
         raise InvalidRequest(
-            f"{field} is kept for another host than {there}, where it would go now: send it again with "
-            "the new address.",
+            f"{field} is stored for another host than {there}: send it again with the new address.",
             param=field,
         )

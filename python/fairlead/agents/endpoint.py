@@ -97,7 +97,11 @@ async def message(slug: str, request: Request, services: ServicesDep) -> Respons
 
 async def _admit(request: Request, services: Services) -> Bearer | None:
     if services.bearers is None:
-        raise RpcFault(protocol.INTERNAL_ERROR, "Nobody judges the callers of agents.", status=503)
+        raise RpcFault(
+            protocol.INTERNAL_ERROR,
+            "Authentication of agents' callers is not available.",
+            status=503,
+        )
     try:
         return await services.bearers.admit(request)
     except BearerRefused as refused:

@@ -58,13 +58,13 @@ async def generate_skill(model: Model, wanted: GenerateSkill) -> NewSkill:
         )
     except InvalidOutput as fault:
         raise UpstreamInvalid(
-            f"The model wrote no agent skill, also not when asked again: {fault}."
+            f"The model's answer was no valid agent skill, even after a retry: {fault}."
         ) from None
     return output.value
 
 
 def _correction(problems: list[str]) -> str:
-    return f"That is no such object: {problems[0]}. Answer with it alone."
+    return f"That is not a valid object: {problems[0]}. Answer with the object alone."
 
 
 def _read(text: str, wanted: GenerateSkill) -> NewSkill:

@@ -193,12 +193,12 @@ async def act(task_id: str, body: TaskAction, services: ServicesDep) -> TaskView
     task, skill = await services.state.read(lambda con: _with_skill(con, task_id))
     if body.action == "message":
         if body.message is None:
-            raise InvalidRequest("message is required: say something.", param="message")
+            raise InvalidRequest("message is required: send a text for the agent.", param="message")
         if task.owner != OPERATOR:
-            raise Conflict("The task is a client's: only it goes on with its agent.")
+            raise Conflict("The task belongs to a client: only that client can continue it.")
         return await _give(services, skill, [text_part(body.message)], task.context_id)
     if body.action == "approve":
-        raise Conflict("Nothing of this task waits for an approval.")
+        raise Conflict("No step of this task waits for approval.")
     ended = await services.state.record(lambda con: end_task(con, task_id, "canceled", now_ms()))
     if not ended:
         raise Conflict("The task has ended already.")

@@ -48,7 +48,7 @@ async def submit_form(body: bytes, services: Services, person: Person) -> FormRe
         return FormResult("/board/tokens", text)
     run = _ACTIONS.get(action)
     if run is None:
-        raise InvalidRequest("The form asks for nothing that is known: send it as the page does.")
+        raise InvalidRequest("The form names no known action: send it as the page does.")
     path = await services.state.record(lambda con: run(con, person, dict(fields)))
     return FormResult(path)
 

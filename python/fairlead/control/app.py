@@ -175,7 +175,7 @@ def leave() -> None:
     Called when the database engine has failed for good. Acknowledged writes are stored. Meanwhile relays serve
     from their snapshot, and usage waits in the spool.
     """
-    log.error("the database engine gave up: control is started anew")
+    log.error("the database engine failed: control restarts")
     asyncio.get_running_loop().call_later(LEAVE_AFTER_S, os._exit, EXIT_STORAGE_LOST)
 
 

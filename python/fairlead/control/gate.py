@@ -86,7 +86,11 @@ class Gate:
         headers = _own_headers(scope)
         if not hmac.compare_digest(headers.get("x-fairlead-link", b""), self._link_token):
             await _refuse(
-                Forbidden("Only the relay speaks to control."), None, scope, receive, send
+                Forbidden("Control accepts requests from the relay only."),
+                None,
+                scope,
+                receive,
+                send,
             )
             return
         if scope["path"] in INTERNAL:
@@ -197,7 +201,7 @@ def _caller(headers: dict[str, bytes], request_id: str | None) -> Caller:
             raise ValueError("no principal")
         principal = Principal(kind, principal_id, frozenset(str(scope) for scope in scopes))
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise Forbidden("The request does not say for whom it comes.") from None
+        raise Forbidden("The headers that name the caller are missing or invalid.") from None
     return Caller(
         principal=principal,
         peer=headers.get("x-fairlead-peer", b"unknown").decode("latin-1"),

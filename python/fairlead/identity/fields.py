@@ -32,7 +32,7 @@ def _strong(secret: SecretStr) -> SecretStr:
         )
     if is_placeholder(text):
         raise PydanticCustomError(
-            "password", "must be a password of your own: this one stands in examples"
+            "password", "must be a password of your own: it is a well-known example"
         )
     return secret
 

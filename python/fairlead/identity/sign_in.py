@@ -383,7 +383,7 @@ class Attempt:
 
 
 def _is_set_up() -> Conflict:
-    return Conflict("The gateway has its owner already: sign in at /login.")
+    return Conflict("The gateway already has an owner: sign in at /login.")
 
 
 def _refuse_others(con: Connection, email: str, owner: User) -> None:

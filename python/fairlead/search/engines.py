@@ -47,7 +47,7 @@ def read_results(kind: str, body: bytes) -> list[SearchResult]:
         found = ENGINES[kind].read(document)
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         hint = ": allow `format=json` there" if kind == "searxng" else ""
-        raise UpstreamInvalid(f"The answer is not what {kind} answers{hint}.") from None
+        raise UpstreamInvalid(f"The answer is not in the format of {kind}{hint}.") from None
     return [one for one in found if one.url.startswith(("http://", "https://"))]
 
 

@@ -107,7 +107,7 @@ class _Supervisor:
             await asyncio.wait({watching})
         if not watching.cancelled() and (fault := watching.exception()) is not None:
             # A failed watchdog must not stop inference.
-            self._log.add(f"control is not watched any more: {fault!r}")
+            self._log.add(f"control's watchdog ended: {fault!r}")
         await stopping
 
     def _on_signal(self, number: signal.Signals) -> None:

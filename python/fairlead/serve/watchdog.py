@@ -54,8 +54,8 @@ class Watchdog:
                 if misses >= (MISSES if has_answered else MISSES * START_FACTOR):
                     silent_s = misses * self._ask_within_s
                     self._log.add(
-                        f"{self._child.name} has answered nothing for {silent_s:g} s "
-                        f"({misses} questions) and is started anew"
+                        f"{self._child.name} has not answered for {silent_s:g} s "
+                        f"({misses} probes) and is restarted"
                     )
                     await self._child.restart(self._grace_s)
                     misses, has_answered = 0, False

@@ -150,7 +150,7 @@ def _connect(path: Path) -> Connection:
         path.chmod(0o600)
     except OSError as error:
         connection.close()
-        raise DamagedFile(f"{path} belongs to somebody else: {error.strerror}.") from None
+        raise DamagedFile(f"{path} belongs to another user: {error.strerror}.") from None
     return connection
 
 

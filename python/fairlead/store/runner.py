@@ -271,4 +271,4 @@ class Runner(ABC, Generic[ItemT]):
             await self.take_back_starts()
         except FairleadError as error:
             # If this fails, the next process counts one start too many of the two that are allowed.
-            log.error("starts not taken back", kind=self.kind, error=error.kind)
+            log.error("starts not deleted", kind=self.kind, error=error.kind)

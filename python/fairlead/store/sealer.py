@@ -33,7 +33,7 @@ class Sealer:
             return _core.unseal(self._key, record_id, sealed)
         except ValueError:
             raise Internal(
-                "A stored secret does not open with this data directory's key."
+                "A stored secret cannot be decrypted with this data directory's key."
             ) from None
 
 

@@ -238,7 +238,7 @@ def live_secrets(
         try:
             opened.setdefault(endpoint_id, []).append(sealer.unseal(secret_id, sealed).decode())
         except Internal:
-            log.error("a webhook's secret does not open", endpoint=endpoint_id)
+            log.error("a webhook's secret cannot be decrypted", endpoint=endpoint_id)
     return opened
 
 

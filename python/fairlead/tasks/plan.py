@@ -38,12 +38,12 @@ STEPS: Final = {
         Step("review-evidence", None, True, "Count what was found."),
         Step("diff-environment", None, True, "Compare what scripts need with what is observed."),
         Step("rebuild", "Rebuild", False, "Run the scripts outside of the page."),
-        Step("patch", "Patch", False, "Make up what the environment lacks."),
+        Step("patch", "Patch", False, "Supply what the environment lacks."),
         Step("deep-dive", "DeepDive", False, "Follow the algorithm through its scripts."),
         Step("extract", "PureExtraction", False, "Write the algorithm down without the page."),
         Step("sync-artifacts", None, True, "List the artifacts that evidence names."),
         Step("port", "Port", False, "Port the algorithm to where it is to run."),
-        Step("verify", None, True, "Hold the task to its success criteria."),
+        Step("verify", None, True, "Check the task against its success criteria."),
     )
 }
 

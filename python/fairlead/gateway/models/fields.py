@@ -44,10 +44,10 @@ class ModelSettings(Wire):
         None, description="In place of what the provider or the catalogue says."
     )
     supported_endpoints: Annotated[list[Endpoint], Field(max_length=10)] | None = Field(
-        None, description="Refused unless null: nothing goes by it yet."
+        None, description="Refused unless null: it has no effect yet."
     )
     supports_vision: StrictBool | None = Field(
-        None, description="Refused unless null: nothing goes by it yet."
+        None, description="Refused unless null: it has no effect yet."
     )
 
 

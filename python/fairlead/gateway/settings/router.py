@@ -193,7 +193,7 @@ async def _confirmed(
         return None
     if is_placeholder(body.new_password.get_secret_value()):
         raise InvalidRequest(
-            "newPassword must be a password of your own: this one stands in examples.",
+            "newPassword must be a password of your own: it is a well-known example.",
             param="newPassword",
         )
     return await operator.new_password(request, caller, body.new_password)
@@ -201,7 +201,7 @@ async def _confirmed(
 
 def _operator(services: Services) -> Operator:
     if services.operator is None:
-        raise Internal("Control started without anybody who knows operators.")
+        raise Internal("The check of operators is not available.")
     return services.operator
 
 

@@ -195,16 +195,16 @@ def _unread(error: Exception) -> FairleadError:
         return UpstreamAuth(str(error))
     if isinstance(error, TimeoutError | httpx.TimeoutException):
         return UpstreamTimeout("The provider did not send the video in time.")
-    return UpstreamRefused("The video cannot be read where the provider says it is.")
+    return UpstreamRefused("The video cannot be read at the address that the provider gave.")
 
 
 def _read_address(text: str, base: httpx.URL | None = None) -> httpx.URL:
     try:
         url = httpx.URL(text) if base is None else base.join(text)
     except httpx.InvalidURL:
-        raise UpstreamInvalid("The provider says of no address that the video is there.") from None
+        raise UpstreamInvalid("The provider's answer has no address of the video.") from None
     if url.scheme not in ("http", "https") or not url.host:
-        raise UpstreamInvalid("The provider says of no address that the video is there.")
+        raise UpstreamInvalid("The provider's answer has no address of the video.")
     return url
 
 

@@ -120,7 +120,7 @@ class VideoRunner(Runner[Operation]):
             left_s = (operation.expires_at_ms - now_ms()) / 1000
             if left_s <= 0:
                 return await self._fail(
-                    operation, DEADLINE_EXCEEDED, "The provider did not end the video in time."
+                    operation, DEADLINE_EXCEEDED, "The provider did not finish the video in time."
                 )
             await asyncio.sleep(min(wait_s, left_s))
             status = await self._ask(operation, name)
@@ -140,7 +140,7 @@ class VideoRunner(Runner[Operation]):
                 return await self._fail(
                     operation,
                     rpc_code(status.fault or 0),
-                    f"The provider refuses to say how far the video is ({status.fault}).",
+                    f"The provider refuses to report the video's progress ({status.fault}).",
                 )
             slowest_s = SLOWEST_S if status.fault is None else WITHOUT_ANSWER_S
             wait_s = min(slowest_s, wait_s * 1.5)

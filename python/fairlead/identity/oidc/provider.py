@@ -183,7 +183,7 @@ class Provider:
                 claims, issuer=self.issuer, client_id=self.client_id, nonce=nonce
             )
         except ValueError as error:
-            raise OidcFailed("token", f"its id token is not right ({error})") from error
+            raise OidcFailed("token", f"its id token is invalid ({error})") from error
         return claims
 
     async def _signed(self, endpoints: Endpoints, id_token: str) -> dict[str, Any]:

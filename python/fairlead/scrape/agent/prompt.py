@@ -71,7 +71,7 @@ async def decide(
         raise FetchFailed(error.message, code="model") from None
     except InvalidOutput as fault:
         raise FetchFailed(
-            f"The model's answer is no action, also not when asked again: {fault}.", code="model"
+            f"The model's answer is no action, even after a retry: {fault}.", code="model"
         ) from None
     return output.value, output.answer.tokens
 

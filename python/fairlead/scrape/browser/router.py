@@ -118,7 +118,7 @@ async def _act(scraper: Scraper, session: Session, ask: SessionAction) -> dict[s
     if ask.type == "scrape":
         if unavailable := sorted(_SCRAPE_ONLY_FORMATS.intersection(ask.options.formats)):
             raise InvalidRequest(
-                f"{unavailable[0]} is not a format of what stands in a session: scrape with options.sessionId.",
+                f"{unavailable[0]} is not available as a format in a session: scrape with options.sessionId.",
                 param="options.formats",
             )
         content = await _or_refusal(

@@ -61,7 +61,7 @@ def extract(source: Source, options: ReadOptions) -> tuple[dict[str, Any], list[
     """The answer's document and the page's links. `Unreadable` for what is no text."""
     kind = source.content_type.partition(";")[0].strip().lower()
     if kind not in _HTML and not kind.startswith(_TEXTUAL):
-        raise Unreadable(f"The address holds {kind[:80]}, which is not read here.")
+        raise Unreadable(f"The address holds {kind[:80]}, which is not supported.")
     text, charset = decode(source.body, source.content_type)
     metadata: dict[str, Any] = {"contentType": kind, "charset": charset}
     if source.redirects:
