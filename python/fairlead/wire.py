@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -20,6 +20,18 @@ class NamedWire(Wire):
     """A body whose fields are accepted by their Python names too."""
 
     model_config = ConfigDict(populate_by_name=True)
+
+
+class ChangeWire(Wire):
+    """A body that changes a record: any of its fields, at least one."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_a_field(cls, body: Any) -> Any:
+        names = {field.alias for field in cls.model_fields.values()}
+        if isinstance(body, dict) and not body.keys() & names:
+            raise PydanticCustomError("no_valid_fields", "No valid fields to update")
+        return body
 
 
 # Without a docstring: it would become a description in the published API.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from fairlead.moment import Time, moment_of
-from fairlead.wire import Name, Wire
+from fairlead.wire import ChangeWire, Name, Wire
 
 SLUG_MAX_CHARS: Final = 64
 DEFAULT_MODEL: Final = "auto/reliable"
@@ -62,7 +62,7 @@ class NewSkill(Wire):
     )
 
 
-class SkillChange(Wire):
+class SkillChange(ChangeWire):
     """The body that changes a skill: any of the fields, at least one."""
 
     name: Name = ""
@@ -71,14 +71,6 @@ class SkillChange(Wire):
     model: ModelName | None = None
     temperature: Temperature | None = None
     api_key_id: KeyId | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _has_a_field(cls, body: Any) -> Any:
-        names = {field.alias for field in cls.model_fields.values()}
-        if isinstance(body, dict) and not body.keys() & names:
-            raise PydanticCustomError("no_valid_fields", "No valid fields to update")
-        return body
 
 
 class SkillView(Wire):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, StrictBool, StrictInt, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt
 
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.fields import ModelId, Spelled, Text
 from fairlead.gateway.keys.fields import ConnectionId
-from fairlead.wire import Wire
+from fairlead.wire import ChangeWire, Wire
 
 Strategy = Literal[
     "priority",
@@ -186,21 +185,11 @@ class NewCombo(ComboFields):
         return self.model_copy(update=update)
 
 
-class ComboChange(ComboFields):
+class ComboChange(ComboFields, ChangeWire):
     """The body that changes a combo: any of the fields, at least one."""
 
     name: ComboName = ""
     models: list[Step] = Field(default=[], min_length=1, max_length=MAX_STEPS)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _has_a_field(cls, body: Any) -> Any:
-        if isinstance(body, dict) and not body.keys() & _CHANGEABLE:
-            raise PydanticCustomError("no_valid_fields", "No valid fields to update")
-        return body
-
-
-_CHANGEABLE = {field.alias for field in ComboChange.model_fields.values()}
 
 
 def check_rules(combo: NewCombo) -> None:

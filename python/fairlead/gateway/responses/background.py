@@ -112,13 +112,13 @@ class BackgroundResponses:
         own = size + sum(job.size_bytes for job in mine)
         if own > WAITING_OF_OWNER_MAX_BYTES:
             raise RateLimited(
-                "This caller's background responses in progress exceed "
+                "This caller's background responses in progress hold more than "
                 f"{WAITING_OF_OWNER_MAX_BYTES} bytes: wait for some to end.",
                 retry_after_s=5,
             )
         if size + sum(job.size_bytes for job in self._responses.values()) > WAITING_MAX_BYTES:
             raise RateLimited(
-                "The background responses in progress exceed "
+                "The background responses in progress hold more than "
                 f"{WAITING_MAX_BYTES} bytes: try again shortly.",
                 retry_after_s=5,
             )
