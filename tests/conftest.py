@@ -33,7 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A test about one door is left out, with its reason, where the gateways have the other."""
+    """A test of one front is skipped, with its reason, where the gateways run the other."""
     front = config.getoption("--front")
     for item in items:
         for mark in item.iter_markers("front_only"):

@@ -1,4 +1,4 @@
-"""`python -m fairlead` is `fairlead`."""
+"""Runs the command line for `python -m fairlead`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Who an agent's caller is: what introspection says of a bearer token, and how a room asks for it.
+"""Bearer tokens of agents' callers: the introspected token, and the interface that admits a request.
 
-Identity answers (`identity/introspection`), control brings the two together, and whoever protects
-something asks through `Services.bearers`.
+`identity/introspection` implements `Bearers`; control wires it into `Services.bearers`, where other rooms find
+it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Reason = Literal["missing", "invalid", "expired", "unavailable", "closed"]
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """An active token (RFC 7662 section 2.2). `document` is all that the issuer said."""
+    """An active token (RFC 7662 section 2.2). `document` is the issuer's whole introspection response."""
 
     client_id: str
     sub: str
@@ -29,9 +29,10 @@ class Bearer:
 
 
 class BearerRefused(Exception):
-    """No request without an active token: `missing`, `invalid` (unknown, revoked, malformed),
-    `expired`, `unavailable` when nobody could say, or `closed` while no tokens are asked for and the
-    caller is not one that needs none.
+    """Raised when a request has no active token.
+
+    `reason` is `missing`, `invalid` (unknown, revoked, malformed), `expired`, `unavailable` (the issuer could
+    not be asked) or `closed` (introspection is off, and the caller is not exempt from it).
     """
 
     def __init__(self, reason: Reason, message: str) -> None:
@@ -41,9 +42,9 @@ class BearerRefused(Exception):
 
 
 class Bearers(Protocol):
-    """Judges the `Authorization` of a request to an agent."""
+    """Checks the `Authorization` header of requests to agents."""
 
     async def admit(self, request: Request) -> Bearer | None:
-        """Who calls, put into `request.state.bearer` as well; None while nobody is asked.
+        """The caller's token, also stored in `request.state.bearer`; None while no token is required. Raises
         `BearerRefused`.
         """

@@ -1,7 +1,6 @@
-"""Who is calling, as the relay found out and control was told.
+"""The caller of a request, as the relay resolved it and told control.
 
-Routers take it as a parameter: `caller: CallerDep`. The gate (`control/gate.py`) puts it into the
-ASGI scope.
+Routers take it as a parameter: `caller: CallerDep`. The gate (`control/gate.py`) puts it into the ASGI scope.
 """
 
 from __future__ import annotations
@@ -26,9 +25,10 @@ MANAGING_SCOPES = frozenset({"manage", "admin"})
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who acts: a key (`id` is the key's id), a management access token (the token's id), a session
-    (the user's id; the scope `manage` if the user may manage the gateway), the local command line,
-    or nobody.
+    """The authenticated identity.
+
+    `id` is the id of the key, of the management access token or of the session's user; None for the local
+    command line and for anonymous callers. A session has the scope `manage` if its user may manage the gateway.
     """
 
     kind: PrincipalKind
@@ -38,10 +38,10 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """One forwarded request's origin.
+    """The origin of one forwarded request.
 
-    `peer` is the address as the relay's socket saw it, `scheme` is `http` or `https` as the caller
-    used it, `host` what the caller sent as `Host`.
+    `peer` is the address that the relay's socket saw, `scheme` is `http` or `https`, `host` is the caller's
+    `Host` header.
     """
 
     principal: Principal
@@ -52,7 +52,7 @@ class Caller:
 
 
 def caller_of(request: HTTPConnection) -> Caller:
-    """The caller of a request that came through the gate."""
+    """The caller of a request that passed the gate; `Internal` if it did not pass there."""
     caller = request.scope.get(SCOPE_KEY)
     if not isinstance(caller, Caller):
         raise Internal("The request did not come through the gate.")
@@ -60,9 +60,10 @@ def caller_of(request: HTTPConnection) -> Caller:
 
 
 def refuse_over_managing_keys(principal: Principal, *scopes: Iterable[str]) -> None:
-    """`Forbidden` for a key or an access token, where one of these sets of scopes makes a key that may
-    manage. A program that manages neither makes, changes, limits nor removes its like: that takes a
-    person, who may have made it.
+    """Raises `Forbidden` when a key or an access token acts on a key whose scopes may manage.
+
+    Only people and the local command line may create, change, limit or revoke such keys, so that a leaked key
+    cannot make others like it.
     """
     is_program = principal.kind in ("key", "token")
     if is_program and any(MANAGING_SCOPES.intersection(each) for each in scopes):
@@ -74,7 +75,7 @@ def refuse_over_managing_keys(principal: Principal, *scopes: Iterable[str]) -> N
 
 
 async def _caller(request: HTTPConnection) -> Caller:
-    # FastAPI hands a plain function to a thread.
+    # Async, because FastAPI runs a plain function in a thread.
     return caller_of(request)
 
 

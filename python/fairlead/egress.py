@@ -1,9 +1,9 @@
-"""Where fairlead connects to on somebody else's word: targets of webhooks, pages to read.
+"""Outgoing connections to addresses that callers chose: webhook targets, pages to scrape.
 
-Only the public internet is reached, and the private networks that the operator named in
-`FAIRLEAD_ALLOW_PRIVATE_FETCH`. A URL is judged when it is given (`normalise_target`), and its host
-again at each connection: `connect` looks the name up once, judges every address, and dials exactly
-one of those. There is no proxy, and a resolver that fails is a refusal.
+Only the public internet is reachable, plus the private networks in `FAIRLEAD_ALLOW_PRIVATE_FETCH`. A URL is
+checked when it is stored (`normalise_target`), and its host again at each connection: `connect` resolves the
+name once, checks every address and dials one of them, so DNS rebinding has no effect. No proxy is used, and a
+failed lookup refuses the connection.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from fairlead.host import DEFAULT_PORTS, AddressRefused, spell_origin, split_add
 POLICY = "public"
 URL_MAX_CHARS = 2048
 
-# A look-up that hangs holds a thread until the resolver gives up, and all who ask for the same host
-# wait for the same one.
+# A hanging lookup holds a thread until the resolver gives up; lookups of one host share one thread.
 LOOKUP_THREADS = 16
 LOOKUPS_MAX = 64
 
@@ -32,15 +31,17 @@ _REST = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*")
 
 
 class NameUnknown(OSError):
-    """The host has no address, or nobody could say which."""
+    """The host has no address, or the lookup failed."""
 
 
 class AddressForbidden(OSError):
-    """The host leads to an address that must not be dialled."""
+    """The host resolves to an address that must not be dialled."""
 
 
 class Egress:
-    """The rule of one process. `networks` is a comma list of CIDRs; `ValueError` when it is not."""
+    """The egress policy of one process. `networks` is a comma-separated list of CIDRs; `ValueError` if it is
+    malformed.
+    """
 
     def __init__(self, networks: str = "") -> None:
         _core.address_allowed("127.0.0.1", POLICY, networks)
@@ -49,19 +50,20 @@ class Egress:
         self._lookups: dict[tuple[str, int], asyncio.Future[list[str]]] = {}
 
     def close(self) -> None:
-        """Starts no further look-up."""
+        """Cancels waiting lookups and starts no further one."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def allows(self, address: str) -> bool:
-        """Whether an IP address may be dialled; what is no address may not."""
+        """Whether an IP address may be dialled; False for text that is no address."""
         try:
             return _core.address_allowed(address, POLICY, self._networks)
         except ValueError:
             return False
 
     def normalise_target(self, text: str) -> str:
-        """`http(s)://host[:port]/path?query` in one spelling; `AddressRefused` for anything else,
-        as the end of a sentence that begins with the field's name.
+        """Returns `http(s)://host[:port]/path?query` in one canonical spelling.
+
+        Raises `AddressRefused`, worded to follow the field's name.
         """
         if len(text) > URL_MAX_CHARS:
             raise AddressRefused(f"must have at most {URL_MAX_CHARS} characters")
@@ -76,8 +78,10 @@ class Egress:
         return f"{spell_origin(parts, self._allowed)}{rest}"
 
     async def check_target(self, text: str, *, deadline_s: float = 3.0) -> str:
-        """As `normalise_target`, and what the name leads to now is judged too. A name that leads
-        nowhere yet is taken: it is judged again at each connection.
+        """Normalises a URL as `normalise_target` does, and checks the addresses that its host resolves to now.
+
+        A name without an address is accepted, since it is checked again at each connection. Raises
+        `AddressRefused`.
         """
         url = self.normalise_target(text)
         host, port = host_and_port(url)
@@ -94,8 +98,10 @@ class Egress:
         return url
 
     async def resolve(self, host: str, port: int) -> list[str]:
-        """The addresses of a host, each judged. `AddressForbidden` if any must not be dialled: a
-        name that mixes them is being played with. `NameUnknown` if there is none to be had.
+        """The checked addresses of a host.
+
+        Raises `AddressForbidden` if any of them must not be dialled (a name with mixed addresses suggests an
+        attack), `NameUnknown` if there is none.
         """
         addresses = [host] if _is_literal(host) else await self._look_up(host, port)
         if not addresses:
@@ -105,10 +111,9 @@ class Egress:
         return addresses
 
     async def connect(self, url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection for this URL's host, by TLS under the host's name if it is https. The caller
-        sets the deadline.
+        """Connects to the URL's host, for https by TLS under the host's name. The caller sets the deadline.
 
-        `AddressForbidden`, `NameUnknown`, `ssl.SSLError`, or another `OSError`.
+        Raises `AddressForbidden`, `NameUnknown`, `ssl.SSLError` or another `OSError`.
         """
         host, port = host_and_port(url)
         is_tls = url.startswith("https:")
@@ -137,7 +142,7 @@ class Egress:
             )
             self._lookups[wanted] = lookup
             lookup.add_done_callback(lambda _: self._lookups.pop(wanted, None))
-        # Whoever gives up waiting does not take the answer from the others.
+        # Shielded: one waiter's cancellation must not cancel the lookup for the others.
         return await asyncio.shield(lookup)
 
     def _allowed(self, address: str) -> str:
@@ -150,15 +155,15 @@ class Egress:
 
 
 def host_and_port(url: str) -> tuple[str, int]:
-    """Where a URL in its normal spelling leads to; an IPv6 address is without its brackets."""
+    """Host and port of a normalised URL; an IPv6 address has no brackets."""
     parts = urlsplit(url)
     return parts.hostname or "", parts.port or DEFAULT_PORTS[parts.scheme]
 
 
 @cache
 def _tls() -> ssl.SSLContext:
-    # Imported here because few gateways send anything: it takes megabytes. Reading the trusted certificates takes
-    # tens of milliseconds.
+    # Imported here because few gateways send anything and it takes megabytes. Cached: reading the trusted
+    # certificates takes tens of milliseconds.
     import httpx  # noqa: PLC0415
 
     return httpx.create_ssl_context(trust_env=False)

@@ -1,4 +1,4 @@
-"""What can go wrong, as one closed tree.
+"""The closed tree of errors.
 
 A `FairleadError` is an answer: it has a kind (stable code), one HTTP status and a `type` that
 clients of OpenAI-style APIs branch on. A `Refusal` is not an answer: it is why a process will not
@@ -51,7 +51,7 @@ from typing import ClassVar
 
 
 class Refusal(Exception):
-    """Why a process will not start: `sentence` says what is wrong and what to do."""
+    """Raised when a process must not start. `sentence` says what is wrong and what to do."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence)
@@ -59,11 +59,10 @@ class Refusal(Exception):
 
 
 class FairleadError(Exception):
-    """An answer other than success.
+    """An error response.
 
-    `message` is for people and never holds a secret, a prompt or an upstream body. `param` names
-    the field that is wrong. `retry_after_s` becomes `Retry-After`. `extra` holds further members of
-    the body, beside `error`.
+    `message` is for people and never holds a secret, a prompt or an upstream body. `param` names the field that
+    is wrong. `retry_after_s` becomes `Retry-After`. `extra` holds further members of the body, beside `error`.
     """
 
     kind: ClassVar[str] = "internal"
@@ -222,11 +221,11 @@ class StorageUnavailable(FairleadError):
 
 
 class OwnerStorageFull(RateLimited):
-    """The owner keeps as many bytes as one may."""
+    """The owner has used up its storage quota."""
 
 
 class StorageFull(StorageUnavailable):
-    """The gateway keeps as many bytes as it may, or the disk has no room."""
+    """The gateway's storage quota is used up, or the disk has no room."""
 
 
 KINDS: dict[str, type[FairleadError]] = {cls.kind: cls for cls in FairleadError.__subclasses__()}

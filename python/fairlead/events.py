@@ -1,8 +1,8 @@
-"""What fairlead tells listeners of: a closed list of events for each kind of webhook.
+"""The closed list of webhook events, one catalogue per kind of webhook.
 
-Rooms raise an event with `fairlead.store.outbox.emit`, in the transaction of what happened. A
-delivery's body is `{"type", "timestamp", "data"}`; `data` has the members that stand here. A thin
-payload: it says what happened to which record, never a secret, a prompt or an answer.
+Rooms raise an event with `fairlead.store.outbox.emit`, in the transaction of the change that it reports. A
+delivery's body is `{"type", "timestamp", "data"}`, and `data` has the members listed here: a thin payload that
+names the record, never a secret, a prompt or an answer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EVERY: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class EventType:
-    """`data` names each member of the payload and says what it is."""
+    """An event. `data` maps each member of the payload to its description."""
 
     name: str
     summary: str
@@ -102,7 +102,7 @@ _SERVICE = (
         },
     ),
 )
-# What a webhook of the generative service may subscribe to.
+# The events that a webhook of the generative service may subscribe to.
 SERVICE_EVENTS: Final = tuple(each.name for each in _SERVICE)
 
 
@@ -185,7 +185,7 @@ CATALOGUE: Final[Mapping[Surface, Mapping[str, EventType]]] = {
             {"errorKind": "kind of the error"},
         ),
         EventType("request.completed", "A model call was answered in full.", _REQUEST),
-        EventType("request.failed", "A model call came to anything else.", _REQUEST),
+        EventType("request.failed", "A model call ended in any other way.", _REQUEST),
         EventType(
             "webhook.disabled",
             "A webhook was disabled because its listener is gone or failed too long.",

@@ -1,8 +1,7 @@
-"""A file as an answer, read by this process.
+"""File responses that this process reads itself.
 
-A server that is handed a path instead (`http.response.pathsend` of ASGI) opens it when it comes to
-that, which may be after the application has ended: a file that lasts as long as its answer is gone
-by then, and the caller is told 404.
+A server that is handed a path (`http.response.pathsend` of ASGI) may open it after the application has
+returned. A temporary file that is removed with its response is gone by then, and the caller gets 404.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ _BY_PATH = "http.response.pathsend"
 
 
 class FileAnswer(FileResponse):
-    """A `FileResponse` that never leaves its file to the server."""
+    """A `FileResponse` that never hands its path to the server."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         extensions = {

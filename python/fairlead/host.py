@@ -1,8 +1,7 @@
-"""Hosts of URLs that somebody gave: one spelling per address, so that what is judged is what is
-dialled.
+"""Hosts of URLs that callers gave, in one canonical spelling per address, so that the checked host is the
+dialled one.
 
-Every form of an IPv4 address that C libraries understand becomes a dotted quad, and is judged as
-such. Names are judged when they are resolved.
+Every IPv4 spelling that C libraries understand becomes a dotted quad. Names are checked when they are resolved.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
-# Services that speak before they listen, or act upon lines of text: an HTTP request must not be
-# smuggled to them.
+# Ports of services that speak first or act upon lines of text, into which an HTTP request must not be smuggled.
 NOT_HTTP_PORTS = frozenset(
     {21, 22, 23, 25, 53, 110, 119, 143, 389, 465, 587, 993, 995, 6379, 11211}
 )
@@ -26,14 +24,13 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
 class AddressRefused(ValueError):
-    """Why a URL or path is not taken, as the end of a sentence that begins with the field's
-    name.
-    """
+    """The reason why a URL or path is refused, worded to follow the field's name."""
 
 
 def split_address(text: str, *, instead_of_login: str = "") -> SplitResult:
-    """The parts of an http or https URL with a host, without a login, whose port is HTTP's to have.
-    `instead_of_login` goes on where a login is refused.
+    """The parts of an http or https URL that has a host, no login and a port allowed for HTTP.
+
+    `instead_of_login` is advice that is appended where a login is refused. Raises `AddressRefused`.
     """
     try:
         parts = urlsplit(text)
@@ -50,7 +47,7 @@ def split_address(text: str, *, instead_of_login: str = "") -> SplitResult:
 
 
 def spell_origin(parts: SplitResult, allowed: Callable[[str], str]) -> str:
-    """`scheme://host[:port]` in one spelling; `allowed` judges a host that is an address."""
+    """`scheme://host[:port]` in canonical spelling; `allowed` checks a host that is an IP address."""
     port = parts.port
     host = parts.netloc.rpartition(":")[0] if port is not None else parts.netloc
     shown_port = "" if port in (None, DEFAULT_PORTS[parts.scheme]) else f":{port}"
@@ -58,15 +55,18 @@ def spell_origin(parts: SplitResult, allowed: Callable[[str], str]) -> str:
 
 
 def normalise_host(host: str, allowed: Callable[[str], str]) -> str:
-    """A DNS name in small letters, a dotted quad or a bracketed IPv6 address; `AddressRefused` for
-    anything else. `allowed` returns the address that it is given, or raises `AddressRefused`.
+    """A DNS name in lower case, a dotted quad or a bracketed IPv6 address.
+
+    `allowed` returns the IP address that it is given, or raises `AddressRefused`, as this does for anything
+    else.
     """
     if host.startswith("["):
         return f"[{allowed(_ipv6(host))}]"
     name = host.lower().removesuffix(".")
     last_label = name.rpartition(".")[2]
     if _NUMBER.fullmatch(last_label):
-        # Resolvers read such a host as an address, however it is spelled; so do we, or not at all.
+        # Resolvers read such a host as an IPv4 address in one of its odd spellings, so it is read that way here
+        # or refused.
         return allowed(_ipv4(name))
     if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in name.split(".")):
         raise AddressRefused(
@@ -76,9 +76,7 @@ def normalise_host(host: str, allowed: Callable[[str], str]) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host (without a port; IPv6 with or without brackets) is this machine, whoever resolves it:
-    `localhost` or a loopback address.
-    """
+    """Whether a host (without a port; IPv6 with or without brackets) is `localhost` or a loopback address."""
     name = host.removeprefix("[").removesuffix("]")
     try:
         return name.lower() == "localhost" or ipaddress.ip_address(name).is_loopback

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with a body, as one sentence for whoever sent it."""
+"""Pydantic's validation errors as one sentence for the sender of the body."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Any
 from fairlead.errors import InvalidRequest
 
 _SHOULD = re.compile(r"^\w+ should ")
-# What pydantic says of its own doings.
+# Parts of pydantic's messages about its own processing, which say nothing to a caller.
 _ASIDE = re.compile(r" after validation|, unable to parse string as an? \w+")
 
 
 def invalid_request(errors: Sequence[Mapping[str, Any]]) -> InvalidRequest:
-    """The first of pydantic's findings, as one sentence that names the field, the rule and what to
-    do.
-    """
+    """An `InvalidRequest` for the first of pydantic's errors, naming the field, the rule and the fix."""
     first = errors[0]
     place = list(first["loc"])
     source = (

@@ -1,5 +1,6 @@
-"""How many values a JSON text holds, told before it is read: each becomes an object in memory, many times as large as
-the two bytes that it may be written with.
+"""A bound on the number of values in a JSON text, checked before it is parsed.
+
+Each value becomes a Python object, many times as large as the two bytes that it may be written with.
 """
 
 from __future__ import annotations
@@ -9,15 +10,15 @@ from typing import Final
 
 VALUES_MAX: Final = 250_000
 
-# A string, or what is left of one that never ends: so every quote is passed once, whatever the text is.
+# A string, or an unterminated one up to the end of the text: each quote is passed once, so the scan is linear.
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 
 
 def has_too_many_values(text: bytes, most: int = VALUES_MAX) -> bool:
-    """Whether the text holds more than so many values; in linear time, and without reading it."""
+    """Whether the text holds more than `most` values, in linear time and without parsing."""
     if _marks(text) <= most:
         return False
-    # Prose is full of commas: those in strings are none.
+    # Commas in strings separate no values.
     return _marks(_STRING.sub(b"", text)) > most
 
 

@@ -1,5 +1,6 @@
-"""Asking a model through the gateway itself, as the key on whose behalf it is done (`own_relay`). Whoever
-cancels the call cancels it at the provider.
+"""Calls of a model through the gateway itself, on behalf of a key (`own_relay`).
+
+Cancelling a call cancels it at the provider.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ COUNT_MAX: Final = 2**53
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """A model's text and the tokens that it took, over all rounds where there were several."""
+    """A model's text and its token counts, summed over all rounds."""
 
     text: str
     tokens_input: int
@@ -40,7 +41,7 @@ class ModelAnswer:
 
 
 class Model:
-    """One model, asked on behalf of one key. Without a key the request carries no credential."""
+    """One model, called on behalf of one key. Without a key the request carries no credential."""
 
     def __init__(
         self,
@@ -62,7 +63,9 @@ class Model:
             self._body["max_tokens"] = max_tokens
 
     async def ask(self, messages: list[dict[str, str]], **fields: Any) -> ModelAnswer:
-        """One answer. A refusal of the gateway is raised as a `FairleadError` of the same kind."""
+        """Sends a chat request and returns the answer. An error of the gateway is raised as a `FairleadError`
+        of the same kind.
+        """
         headers = {} if self._owner is None else on_behalf_of(self._config, self._owner)
         try:
             async with asyncio.timeout(self._deadline_s), relay_client(self._config) as client:
@@ -78,7 +81,8 @@ class Model:
         if answer.status_code != 200:
             raise _refusal(answer)
         try:
-            # Nesting and numbers without end are no JSON to this one, where another runs out of stack.
+            # This parser refuses deep nesting and endless numbers, where the standard library's exhausts the
+            # stack.
             document = orjson.loads(answer.content)
             text = document["choices"][0]["message"]["content"]
             usage = document.get("usage") or {}
@@ -92,7 +96,7 @@ class Model:
 
 
 def _count(usage: Any, name: str) -> int:
-    """A token count of a provider's answer; 0 for anything but a sane number."""
+    """A token count of a provider's answer; 0 for anything but a plausible number."""
     count = usage.get(name) if isinstance(usage, dict) else None
     return count if isinstance(count, int) and 0 <= count <= COUNT_MAX else 0
 

@@ -1,6 +1,4 @@
-"""Moments: UTC milliseconds at rest, ISO 8601 in UTC with milliseconds where people and programs
-read them.
-"""
+"""Timestamps: UTC milliseconds in storage, ISO 8601 in UTC with milliseconds in the API."""
 
 from __future__ import annotations
 
@@ -18,17 +16,17 @@ LATEST: Final = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
 
 
 def now_ms() -> int:
-    """UTC milliseconds by the wall clock."""
+    """The wall clock in UTC milliseconds."""
     return time.time_ns() // 1_000_000
 
 
 def moment_of(ms: int) -> datetime:
-    """The moment of a count of UTC milliseconds."""
+    """Converts UTC milliseconds to a `datetime`."""
     return EPOCH + ms * MILLISECOND
 
 
 def ms_of(moment: datetime) -> int:
-    """UTC milliseconds of a moment, rounded down."""
+    """Converts a `datetime` to UTC milliseconds, rounded down."""
     return (moment - EPOCH) // MILLISECOND
 
 
@@ -36,11 +34,11 @@ LATEST_MS: Final = ms_of(LATEST)
 
 
 def iso(moment: datetime) -> str:
-    """`2027-01-31T12:00:00.000Z`."""
+    """Formats a `datetime` as `2027-01-31T12:00:00.000Z`."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-# A moment in an answer.
+# A timestamp in a response.
 Time = Annotated[datetime, PlainSerializer(iso, when_used="json")]
 
 
@@ -61,5 +59,5 @@ def _parse_moment(value: object) -> object:
     return moment
 
 
-# A moment that a caller sends.
+# A timestamp in a request.
 Moment = Annotated[datetime, BeforeValidator(_parse_moment), PlainSerializer(iso, when_used="json")]

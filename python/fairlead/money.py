@@ -1,4 +1,4 @@
-"""Money: integer micro-dollars inside, US dollars as a number where people read them."""
+"""Money: integer micro-dollars inside, US dollars as a number in the API."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ USD_MICROS: Final = 1_000_000
 
 
 def micros_of(usd: float) -> int:
-    """Micro-dollars of a sum, by way of its shortest decimal form, so that 0.1 is a tenth."""
+    """Converts dollars to micro-dollars by way of the shortest decimal form, so that 0.1 is exactly a tenth."""
     return round(Decimal(str(usd)) * USD_MICROS)
 
 
 def usd_of(micros: int) -> float:
-    """The sum in dollars."""
+    """Converts micro-dollars to dollars."""
     return micros / USD_MICROS

@@ -1,10 +1,11 @@
-"""Where control connects to on an operator's word: providers, identity providers. Loopback and private
-networks are fine, since local models live there; link-local and metadata addresses never are.
+"""Outgoing connections to addresses that an operator chose: providers, identity providers.
 
-A name is resolved once per request, every address that it leads to is judged, and exactly one of
-those is dialled. If any of them must never be dialled, nothing is: a name that mixes them is being
-played with. Redirects are not followed here, and no proxy setting of the environment is used.
-What somebody else chose goes through `egress.py`.
+Loopback and private networks are allowed, since local models live there; link-local and metadata addresses
+never are.
+
+A name is resolved once per request and every address is checked. If any is forbidden, none is dialled, because
+a name with mixed addresses suggests an attack. Redirects are not followed, and no proxy setting of the
+environment is used. Addresses that callers chose go through `egress.py`.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ import httpx
 from fairlead import _core
 
 POLICY = "operator"
-# How many pools without a request are kept, the ones used last.
+# Idle connection pools that are kept, the most recently used ones.
 POOLS_MAX: Final = 32
 
 
 class AddressForbidden(httpx.ConnectError):
-    """The host leads to an address that is never dialled."""
+    """The host resolves to an address that is never dialled."""
 
 
 class _Pool:
-    """The connections of one host to one of its addresses, and how many requests use them."""
+    """The connection pool of one host at one of its addresses, with the number of requests that use it."""
 
     def __init__(self) -> None:
         self.transport = httpx.AsyncHTTPTransport(verify=_tls(), trust_env=False)
@@ -38,7 +39,7 @@ class _Pool:
 
 
 class _Body(httpx.AsyncByteStream):
-    """An answer's body; its pool is in use until it is closed."""
+    """A response body that releases its pool when it is closed."""
 
     def __init__(self, inner: httpx.AsyncByteStream, pool: _Pool) -> None:
         self._inner = inner
@@ -55,12 +56,12 @@ class _Body(httpx.AsyncByteStream):
         await self._inner.aclose()
 
 
-class JudgedTransport(httpx.AsyncBaseTransport):
-    """Dials a judged address of a host, under the host's name (`Host`, TLS). Who judges may be
-    another: `judged` gives the addresses, or raises `AddressForbidden`.
+class EgressTransport(httpx.AsyncBaseTransport):
+    """An httpx transport that dials a checked address of a host, under the host's name (`Host`, TLS).
 
-    Connections are kept by host and address together: one that was made in one host's name is never
-    used for another that has the same address.
+    `judged` resolves and checks a host: it returns addresses or raises `AddressForbidden`. Pools are keyed by
+    host and address together, so that a connection made in one host's name never serves another host at the
+    same address.
     """
 
     def __init__(self, judged: Callable[[str, int], Awaitable[list[str]]] | None = None) -> None:
@@ -82,7 +83,7 @@ class JudgedTransport(httpx.AsyncBaseTransport):
         raise errors[0]
 
     async def _pool(self, host: str, address: str) -> _Pool:
-        # Moved to the end: the first ones are those that were used longest ago.
+        # Moved to the end, so that the first pools are the least recently used.
         pool = self._pools.pop((host, address), None) or _Pool()
         self._pools[host, address] = pool
         pool.uses += 1
@@ -110,7 +111,7 @@ class JudgedTransport(httpx.AsyncBaseTransport):
 
 @cache
 def _tls() -> ssl.SSLContext:
-    # Reading the trusted certificates takes tens of milliseconds.
+    # Cached: reading the trusted certificates takes tens of milliseconds.
     return httpx.create_ssl_context(trust_env=False)
 
 

@@ -1,10 +1,10 @@
-"""Under which address people reach the gateway, and from which address they come.
+"""The gateway's own public origin, and the address of a caller.
 
-One place judges what the settings, the socket and a proxy say, so that every link in an answer, every
-limit by address and every door that is for this machine alone go by the same rules.
+Settings, socket and proxy headers are weighed in this one place, so that links in answers, limits by address
+and routes reserved for this machine go by one rule.
 
-What a caller sends may only name the gateway where nobody is misled by it: the first of these that
-holds is the gateway's origin, and if none does there is none.
+The public origin is the first of these that holds; if none does, there is none, so that a caller cannot name
+the gateway to mislead others.
 
 1. `SERVICE_PUBLIC_BASE_URL`.
 2. The caller came by https to this process: `Host`.
@@ -30,7 +30,7 @@ from fairlead.settings import ServeFields
 
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 
-# What proxies and content networks add on a request's way; `X-Forwarded-*` besides.
+# Headers that proxies and content networks add, besides `X-Forwarded-*`.
 _PROXY_HEADERS: Final = (
     "forwarded",
     "via",
@@ -49,10 +49,10 @@ _PROXY_HEADERS: Final = (
 
 
 def public_base(config: ServeFields, request: Request | None = None) -> str:
-    """The address that links in answers, events and tokens begin with, without a slash at its end.
+    """The base of links in answers, events and tokens, without a trailing slash.
 
-    `SERVICE_PUBLIC_BASE_URL`; else, for an answer to a request, what a trusted proxy says or what the
-    caller called; else, and for what no request asked for, the relay's own address on this machine.
+    `SERVICE_PUBLIC_BASE_URL`; else, for a response, the origin from a trusted proxy or the one that the caller
+    used; else the relay's own address on this machine.
     """
     if config.service_public_base_url is not None:
         return config.service_public_base_url.rstrip("/")
@@ -61,8 +61,9 @@ def public_base(config: ServeFields, request: Request | None = None) -> str:
 
 
 def own_bases(config: ServeFields) -> frozenset[str]:
-    """The addresses that are the gateway's by the settings alone, by which a token may name it:
-    `SERVICE_PUBLIC_BASE_URL`, else where it listens, by each name of this machine.
+    """The base URLs by which a token may name this gateway.
+
+    `SERVICE_PUBLIC_BASE_URL`, else the listening address under each name of this machine.
     """
     base = public_base(config)
     if config.service_public_base_url is not None or not config.is_loopback:
@@ -73,9 +74,7 @@ def own_bases(config: ServeFields) -> frozenset[str]:
 
 
 def _called(request: Request, caller: Caller, config: ServeFields) -> str | None:
-    """The origin as the caller called it. It goes back to that caller only, so a name that nothing vouches for
-    misleads nobody else.
-    """
+    """The origin that the caller used. It is unverified, but goes back to this caller only."""
     if config.service_trust_proxy and caller.scheme != "https":
         host = _only(request, "x-forwarded-host") or caller.host
         scheme = "https" if _is_forwarded_https(request) else "http"
@@ -84,7 +83,7 @@ def _called(request: Request, caller: Caller, config: ServeFields) -> str | None
 
 
 def public_origin(request: Request, caller: Caller, config: ServeFields) -> str | None:
-    """`scheme://host[:port]` in lower case, or None when nothing trustworthy says it."""
+    """`scheme://host[:port]` in lower case, or None when no trustworthy source names it."""
     origin = _named_origin(request, caller, config)
     return None if origin is None else origin.lower()
 
@@ -102,10 +101,10 @@ def _named_origin(request: Request, caller: Caller, config: ServeFields) -> str 
 
 
 def is_own_page(request: Request, caller: Caller, config: ServeFields) -> bool:
-    """Whether a request that needs no credential comes from a page of ours, or from no page.
+    """Whether a request without a credential comes from a page of the gateway, or from no page.
 
-    A foreign page may give this machine a name of its own (DNS rebinding) and is of one origin with
-    us then. So the name must be one that we trust, or an address.
+    By DNS rebinding, a foreign page may point a name of its own at this machine and share its origin. So the
+    name must be a trusted one, or an IP address.
     """
     known = {public_origin(request, caller, config)} - {None}
     if caller.host is not None and _is_address(caller.host):
@@ -115,8 +114,8 @@ def is_own_page(request: Request, caller: Caller, config: ServeFields) -> bool:
 
 
 def is_for_others(config: ServeFields) -> bool:
-    """Whether the settings say that others than this machine's own programs come to the gateway: by its
-    address, or by a proxy, which makes strangers look like this machine.
+    """Whether the gateway is configured for callers beyond this machine: by its address, or by a proxy, behind
+    which every caller appears local.
     """
     base = config.service_public_base_url
     return (
@@ -127,11 +126,11 @@ def is_for_others(config: ServeFields) -> bool:
 
 
 def is_on_this_machine(request: Request, caller: Caller, config: ServeFields) -> bool:
-    """Whether a program or a page of ours on this machine asks, and nobody through a proxy on it.
+    """Whether the request comes from a program or an own page on this machine, and not through a proxy on it.
 
-    The socket's other end alone says little: behind a proxy on loopback it is this machine for
-    everybody. So nothing may speak of a proxy, neither settings nor headers, and the gateway must be
-    called by a loopback name, which a proxy that passes its caller's `Host` on does not do.
+    A loopback peer alone proves little, since a local proxy makes every caller look like that. So neither
+    settings nor headers may point at a proxy, and the gateway must be called by a loopback name, which a proxy
+    that forwards its caller's `Host` does not do.
     """
     if is_for_others(config) or is_proxied(request):
         return False
@@ -143,25 +142,25 @@ def is_on_this_machine(request: Request, caller: Caller, config: ServeFields) ->
 
 
 def is_proxied(request: Request) -> bool:
-    """Whether a header says that somebody passed this request on."""
+    """Whether a header says that a proxy forwarded this request."""
     return any(
         name in _PROXY_HEADERS or name.startswith("x-forwarded-") for name in request.headers
     )
 
 
 def is_https(request: Request, caller: Caller, config: ServeFields) -> bool:
-    """Whether the caller's own end of the way is https, so that cookies may be `Secure`."""
+    """Whether the caller's side of the connection is https, so that cookies may be `Secure`."""
     if caller.scheme == "https":
         return True
     return config.service_trust_proxy and _is_forwarded_https(request)
 
 
 def address_of(request: Request, caller: Caller, config: ServeFields) -> str:
-    """Whom limits count: the socket's other end, or whom the trusted proxies saw at theirs.
+    """The caller's address that limits count: the socket's peer, or the one that the trusted proxies saw.
 
-    Each proxy adds at the right the address that it was called from. So with `SERVICE_TRUSTED_PROXIES`
-    proxies the address so far from the right is the last that a proxy of ours wrote; what stands left
-    of it is the caller's own word.
+    Each proxy appends the address that it was called from at the right. With `SERVICE_TRUSTED_PROXIES` = n, the
+    nth address from the right is the last one that a trusted proxy wrote; everything left of it is the caller's
+    own claim.
     """
     if not config.service_trust_proxy:
         return caller.peer
@@ -170,7 +169,10 @@ def address_of(request: Request, caller: Caller, config: ServeFields) -> str:
 
 
 def forwarded_address(lines: Iterable[str], trusted_proxies: int) -> str | None:
-    """Whom so many proxies saw, by the lines of `X-Forwarded-For`; None where that says nothing."""
+    """The address that the outermost of `trusted_proxies` proxies saw, from the lines of `X-Forwarded-For`.
+
+    The leftmost address if the header has fewer; None if that is no address.
+    """
     hops = [hop.strip() for line in lines for hop in line.split(",")]
     if not hops or trusted_proxies == 0:
         return None
@@ -225,5 +227,5 @@ def _is_address(host: str) -> bool:
 
 
 def _is_loopback(host: str | None) -> bool:
-    """Whether a `Host`, with or without a port, is a loopback name."""
+    """Whether a `Host` header, with or without a port, is a loopback name."""
     return _is_host(host) and is_loopback(urlsplit(f"//{host}").hostname or "")

@@ -1,7 +1,6 @@
-"""Calling models from control: through this instance's own relay, as the key on whose behalf it is
-done.
+"""Model calls from control: through this instance's own relay, on behalf of a key.
 
-Limits, cost and the log are that key's. Control proves with the link token for which key it asks
+The key's limits, costs and log apply. Control proves the key with the link token
 (docs/explanation/contracts.md).
 """
 
@@ -18,11 +17,12 @@ ON_BEHALF: Final = "x-fairlead-on-behalf"
 
 
 def relay_client(config: ControlConfig, *, connections: int = 100) -> httpx.AsyncClient:
-    """A client of the relay, without timers of its own: whoever asks sets a deadline."""
-    # In clear on our own machine there is nothing to verify, and reading the system's certificates takes tens of ms.
+    """An HTTP client of the relay, without timeouts of its own: each caller sets a deadline."""
+    # Over loopback in clear text there is nothing to verify, and reading the system's certificates takes tens
+    # of ms.
     verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if config.tls_certificate is not None:
-        # The relay's own certificate, on our own machine: its name is the operator's matter.
+        # TLS on this machine with the relay's own certificate, whose name need not match a loopback address.
         verify = ssl.create_default_context(cafile=str(config.tls_certificate))
         verify.check_hostname = False
     return httpx.AsyncClient(
@@ -35,5 +35,5 @@ def relay_client(config: ControlConfig, *, connections: int = 100) -> httpx.Asyn
 
 
 def on_behalf_of(config: ControlConfig, key_id: str) -> dict[str, str]:
-    """The header that makes a call the key's."""
+    """The headers that charge a call to the key."""
     return {ON_BEHALF: f"{config.link_token.get_secret_value()}:{key_id}"}

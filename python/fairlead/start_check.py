@@ -1,4 +1,4 @@
-"""Combinations of settings that must not start. Each check raises `Refusal`, with the fix in its sentence."""
+"""Combinations of settings that must not start. Each check raises `Refusal` with the fix in its sentence."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 
 from fairlead.errors import Refusal
 from fairlead.host import is_loopback
-from fairlead.placeholder import is_placeholder
-from fairlead.variable import flag_and_variable, variable_of
+from fairlead.placeholder_password import is_placeholder
+from fairlead.setting_names import flag_and_variable, variable_of
 
 
 def check_tls(certificate: Path | None, key: Path | None) -> None:
-    """Both or neither, and readable."""
+    """Requires the certificate and its key to be set together and to be readable."""
     if (certificate is None) != (key is None):
         given, missing = (
             ("tls_certificate", "tls_key") if certificate else ("tls_key", "tls_certificate")
@@ -35,7 +35,7 @@ def check_tls(certificate: Path | None, key: Path | None) -> None:
 
 
 def check_sign_on(issuer: str | None, client_id: str | None, *, local_auth_disabled: bool) -> None:
-    """A whole identity provider, and a way to sign in."""
+    """Requires both issuer and client id for sign-on, and at least one way to sign in."""
     if (issuer is None) != (client_id is None):
         raise Refusal(
             "SERVICE_OIDC_ISSUER and SERVICE_OIDC_CLIENT_ID need each other: give both or neither."
@@ -48,7 +48,7 @@ def check_sign_on(issuer: str | None, client_id: str | None, *, local_auth_disab
 
 
 def check_issuer(admin_url: str | None, public_url: str | None) -> None:
-    """Where the tokens of agents' callers come from, if not from here."""
+    """Requires both addresses of an external token issuer."""
     for name, url in (("issuer_admin_url", admin_url), ("issuer_public_url", public_url)):
         if url is None:
             raise Refusal(
@@ -58,7 +58,9 @@ def check_issuer(admin_url: str | None, public_url: str | None) -> None:
 
 
 def check_issuer_way(admin_url: str) -> None:
-    """Callers' access tokens, and our own bearer, go to the issuer's admin address."""
+    """Requires https to a token issuer on another machine, since access tokens and the gateway's own bearer go
+    there.
+    """
     parts = urlsplit(admin_url)
     if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
         raise Refusal(
@@ -70,7 +72,7 @@ def check_issuer_way(admin_url: str) -> None:
 def check_public(
     host: str, initial_password: str | None, password_stored: bool, *, keys_required: bool
 ) -> None:
-    """What an address needs that others can reach."""
+    """Requires keys and a real password on an address that other machines can reach."""
     way_out = "or bind 127.0.0.1, or allow it with --allow-unauthenticated-bind"
     if not keys_required:
         raise Refusal(

@@ -1,4 +1,4 @@
-"""Structured output: a model's answer held to a form, with one more round for an answer that misses it."""
+"""Structured output: a model's answer that must parse, with one retry that shows the model its mistakes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ T = TypeVar("T")
 
 
 class InvalidOutput(ValueError):
-    """An answer that misses the form. `problems` are sentences for the model; `answer` is the last one, with the
-    tokens of all rounds, once no round is left.
+    """The answer does not parse.
+
+    `problems` are sentences for the model; `answer` is the last answer with the token counts of all rounds,
+    once no round is left.
     """
 
     def __init__(self, *problems: str) -> None:
@@ -28,7 +30,7 @@ class InvalidOutput(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class StructuredOutput(Generic[T]):
-    """What was read from the answer that fits, and that answer with the tokens of all rounds."""
+    """The parsed value, and the answer with the token counts of all rounds."""
 
     value: T
     answer: ModelAnswer
@@ -42,8 +44,10 @@ async def ask_for_output(
     *,
     answer_max_chars: int,
 ) -> StructuredOutput[T]:
-    """Asks the model `ROUNDS` times at most. `parse` reads an answer or raises `InvalidOutput`; the model is then shown
-    its answer, cut to `answer_max_chars`, and a `correction`. The last `InvalidOutput` reaches the caller.
+    """Asks the model at most `ROUNDS` times.
+
+    `parse` reads an answer or raises `InvalidOutput`; the model is then shown its answer, cut to
+    `answer_max_chars`, and a `correction`. The last `InvalidOutput` reaches the caller.
     """
     conversation = list(messages)
     total = ModelAnswer("", 0, 0)
@@ -67,7 +71,7 @@ async def ask_for_output(
 
 
 def json_of(text: str) -> Any:
-    """The JSON value of an answer, with or without a fence of markdown around it. `ValueError`."""
+    """Parses an answer as JSON, with or without a markdown fence around it. `ValueError` if it is not JSON."""
     stripped = text.strip()
     if stripped.startswith("```"):
         stripped = stripped.strip("`").removeprefix("json").strip()

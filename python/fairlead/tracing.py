@@ -1,10 +1,9 @@
-"""Whether requests are traced, by the environment names of OpenTelemetry's specification.
+"""Tracing settings from the environment variables of OpenTelemetry's specification.
 
-Traces are asked for by an address to send them to: `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or
-`OTEL_EXPORTER_OTLP_ENDPOINT`, or by `OTEL_TRACES_EXPORTER=otlp`, which stands for the usual address.
-`OTEL_SDK_DISABLED=true` and `OTEL_TRACES_EXPORTER=none` turn them off. The exporter itself, which runs
-in control, reads the other names (`OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_SERVICE_NAME`,
-`OTEL_RESOURCE_ATTRIBUTES`, `OTEL_BSP_*`, ...).
+Traces are on when an endpoint is set (`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT`),
+or by `OTEL_TRACES_EXPORTER=otlp`, which uses the default endpoint. `OTEL_SDK_DISABLED=true` and
+`OTEL_TRACES_EXPORTER=none` turn them off. The exporter itself, which runs in control, reads the other names
+(`OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_BSP_*`, ...).
 """
 
 from __future__ import annotations
@@ -30,21 +29,23 @@ _SAMPLERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Which requests are traced: the share (0 to 1) of those that bring no decision of their
-    caller's, and whether a caller's decision stands.
+    """The sampling rule.
+
+    `ratio` (0 to 1) is the share of traced requests among those without a sampling decision of their caller;
+    `parent_based` says whether a caller's decision is honoured.
     """
 
     ratio: float
     parent_based: bool
 
     def document(self) -> dict[str, Any]:
-        """As the relay is told."""
+        """The JSON form in the relay's configuration."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Batching:
-    """How control sends spans: how many wait at most, how many go at once, and how often."""
+    """Bounds of the span exporter: queue length, spans per batch, and the interval in milliseconds."""
 
     queue_max: int
     batch_max: int
@@ -52,8 +53,8 @@ class Batching:
 
 
 def read_batching(environment: Mapping[str, str]) -> Batching | None:
-    """None when no traces are asked for; a bound that is no whole number above zero is the
-    specification's default.
+    """The exporter's bounds, None when tracing is off. A value that is no whole number above zero falls back to
+    the specification's default.
     """
     if read_sampling(environment) is None:
         return None
@@ -65,8 +66,8 @@ def read_batching(environment: Mapping[str, str]) -> Batching | None:
 
 
 def read_sampling(environment: Mapping[str, str]) -> Sampling | None:
-    """None when no traces are asked for; `Refusal` names the variable that is wrong, or the command
-    that installs what is missing.
+    """The sampling rule, None when tracing is off. `Refusal` names the variable that is wrong, or the command
+    that installs the missing packages.
     """
     exporter = _value_of(environment, "OTEL_TRACES_EXPORTER")
     is_off = (_value_of(environment, "OTEL_SDK_DISABLED") or "").lower() == "true"
@@ -109,7 +110,7 @@ def _number(environment: Mapping[str, str], name: str, default: int) -> int:
 
 
 def _value_of(environment: Mapping[str, str], name: str) -> str | None:
-    # An empty value is none, as the specification says.
+    # An empty value counts as unset (OpenTelemetry specification, "Parsing empty value").
     return environment.get(name, "").strip() or None
 
 

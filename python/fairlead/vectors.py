@@ -1,7 +1,7 @@
-"""Where the word vectors of the response cache are: in the wheel of the extra `vectors`.
+"""Paths of the response cache's word vectors, which the extra `vectors` installs.
 
-They are found by the list of the distribution's files; the distribution itself, which would look for them
-elsewhere and may download them, is never imported.
+They are found by the distribution's list of files. The distribution itself is never imported, since it would
+search elsewhere and may download them.
 """
 
 from __future__ import annotations

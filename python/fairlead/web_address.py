@@ -1,4 +1,4 @@
-"""Addresses that an operator names. `ValueError` says the rule, without a subject."""
+"""Checks of URLs that an operator sets. `ValueError` states the rule, without a subject."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fairlead.host import is_loopback
 
 
 def web_address(text: str) -> str:
-    """The text, if it is an address that people's browsers may be sent to and secrets with them."""
+    """The text, if it is a URL to which browsers and secrets may be sent."""
     try:
         parts = urlsplit(text)
         is_local = is_loopback(parts.hostname or "")
@@ -30,7 +30,7 @@ def web_address(text: str) -> str:
 
 
 def service_address(text: str) -> str:
-    """The text without a last slash, if it is the address of a server that programs talk to."""
+    """The text without a trailing slash, if it is the base URL of a server that programs call."""
     try:
         parts = urlsplit(text)
         is_right = parts.scheme in ("http", "https") and bool(parts.hostname)

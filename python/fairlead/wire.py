@@ -1,25 +1,37 @@
-"""The parts that bodies of management requests and answers share, in every room."""
+"""Shared building blocks of management request and response bodies."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 
 class Wire(BaseModel):
-    """A body: camelCase names only, nothing unknown."""
+    """A body in camelCase that refuses unknown fields."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
 
 
 class NamedWire(Wire):
-    """A body whose fields are taken by their Python names too."""
+    """A body whose fields are accepted by their Python names too."""
 
     model_config = ConfigDict(populate_by_name=True)
+
+
+class ChangeWire(Wire):
+    """A body that changes a record: any of its fields, at least one."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_a_field(cls, body: Any) -> Any:
+        names = {field.alias for field in cls.model_fields.values()}
+        if isinstance(body, dict) and not body.keys() & names:
+            raise PydanticCustomError("no_valid_fields", "No valid fields to update")
+        return body
 
 
 # Without a docstring: it would become a description in the published API.
@@ -28,13 +40,13 @@ class Success(Wire):
 
 
 class Message(Wire):
-    """An answer that has nothing to show."""
+    """A response that carries only a message."""
 
     message: str
 
 
 def changed_names(change: Wire) -> list[str]:
-    """The fields that a body was sent with, as they are spelled in JSON, in order."""
+    """The fields that a body set, in their JSON spelling, sorted."""
     return sorted(to_camel(name) for name in change.model_fields_set)
 
 
@@ -45,9 +57,9 @@ def _visible(text: str) -> str:
     return text
 
 
-# A name that people give to a thing of theirs; blanks around it are dropped.
+# A display name; surrounding blanks are dropped.
 Name = Annotated[str, Field(strict=True, min_length=1, max_length=200), AfterValidator(_visible)]
 
-# The part of a list that is asked for: at most so many entries, after so many that are skipped.
+# Pagination of a list.
 Limit = Annotated[int, Query(ge=1, le=500)]
 Offset = Annotated[int, Query(ge=0, le=2**31)]

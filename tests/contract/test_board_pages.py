@@ -119,8 +119,8 @@ async def test_what_is_not_there_for_the_person_is_not_there(control, ada) -> No
 
 async def test_a_form_that_no_page_sends_is_told_so(control, ada) -> None:
     for fields, words in (
-        ({}, "asks for nothing that is known"),
-        ({"act": "drop"}, "asks for nothing that is known"),
+        ({}, "names no known action"),
+        ({"act": "drop"}, "names no known action"),
         ({"act": "create_todo", "title": "x"}, "lacks projectId"),
         ({"act": "create_project"}, "name is required"),
         ({"act": "create_project", "name": "x", "role": "maintainer"}, "role is no argument"),

@@ -190,7 +190,7 @@ def test_a_response_is_kept_and_gone_on_from(
 def test_a_kept_response_is_its_owners(
     client: openai.OpenAI, gateway: Gateway, standin: dict[str, str]
 ) -> None:
-    """Another key's response is the same 404 as one that never was, on every door."""
+    """Another key's response is the same 404 as one that never was, on every route."""
     mine = client.responses.create(model=f"{standin['openai']}/standin", input="Say hello.")
     other = gateway.create_key()["key"]
     stranger = client.with_options(api_key=other)

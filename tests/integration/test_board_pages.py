@@ -233,7 +233,7 @@ def test_without_scripts_everything_can_still_be_done(
         expect(owner.patch(f"/api/board/todos/{todo_id}", json={"title": "Caulk it"}), 200)
         page.get_by_label("Title").fill("Lost")
         page.get_by_role("button", name="Save").click()
-        assert "It was changed meanwhile" in page.get_by_role("alert").inner_text()
+        assert "It was changed in the meantime" in page.get_by_role("alert").inner_text()
         tab.complaints.clear()  # the 409 of the form itself
 
 

@@ -178,7 +178,7 @@ def test_http2_without_a_length_must_be_json(gateway: Gateway, lane: Lane, kind:
 
 # ------------------------------------------------------------------------- bodies that nobody asked for
 
-# One door of each kind that deletes: control's for keys, for managers and for sessions, scraping's, and a file's.
+# One route of each kind that deletes: control's for keys, for managers and for sessions, scraping's, and a file's.
 DELETED = ["/v1/files/{}", "/api/keys/{}", "/api/combos/{}", "/api/crawl/{}", "/v1/responses/{}"]
 
 

@@ -213,7 +213,7 @@ def test_nothing_is_tunnelled(gateway: Gateway, data: bytes) -> None:
         try:
             answer = client.head()
         except (Closed, TimeoutError, AssertionError):
-            return  # closed, or an HTTP/2 settings frame: a protocol we serve, with its own door
+            return  # closed, or an HTTP/2 settings frame: a protocol we serve, with its own tests
         # The server tells a refused WebSocket which protocol it was; what counts is that none was opened.
         assert 400 <= answer.status < 500, answer.status
         assert answer.header("upgrade") is None or answer.status == 401

@@ -1,4 +1,4 @@
-"""HTTP/2 of the engine's own door, judged by h2spec: every case of RFC 7540 and 7541 that it knows."""
+"""HTTP/2 of the engine's own listener, judged by h2spec: every case of RFC 7540 and 7541 that it knows."""
 
 from __future__ import annotations
 

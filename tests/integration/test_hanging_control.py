@@ -1,4 +1,4 @@
-"""Control that is there and answers nothing: it is started anew, and nobody who calls a model notices."""
+"""Control that is there and answers nothing: it is restarted, and no caller of a model notices."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_control_that_hangs_is_started_anew_and_inference_goes_on(
         traffic.wait_for_more(20)
     gateway.remember_processes()
     assert traffic.failed == []
-    assert "control has answered nothing for 3 s (6 questions) and is started anew" in gateway.log
+    assert "control has not answered for 3 s (6 probes) and is restarted" in gateway.log
     assert gateway.stop() == 0
 
 
@@ -51,12 +51,12 @@ def test_control_that_answers_slowly_is_left_alone(gateways: Callable[..., Gatew
         worker.signal(signal.SIGCONT)
         eventually(gateway.manages, "control answers in between", every_s=0.02)
     assert gateway.control == worker
-    assert "is started anew" not in gateway.log
+    assert "is restarted" not in gateway.log
 
 
 def test_a_stop_while_control_hangs_is_a_stop(gateways: Callable[..., Gateway]) -> None:
     gateway = gateways(FAIRLEAD_CONTROL_SILENCE_MS=str(SILENCE_MS))
     gateway.control.signal(signal.SIGSTOP)
-    eventually(lambda: "is started anew" in gateway.log, "the watchdog has acted", within_s=30)
+    eventually(lambda: "is restarted" in gateway.log, "the watchdog has acted", within_s=30)
     assert gateway.stop() == 0
     assert "control ended with" not in gateway.log

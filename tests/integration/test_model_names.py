@@ -1,4 +1,4 @@
-"""A model has one name: no other spelling of it goes around a key's rules, its price or its records, at no door.
+"""A model has one name: no other spelling of it goes around a key's rules, its price or its records, on no route.
 
 Providers of Gemini's dialect are asked by address, so what a name may say there is shown as raw request lines.
 """
@@ -72,7 +72,7 @@ SPELLINGS: Final = (
 
 PARTS: Final[dict[str, Any]] = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
 CHAT: Final[dict[str, Any]] = {"messages": [{"role": "user", "content": "hi"}]}
-# Doors that name the model in the body, and those that name it in the address.
+# Routes that name the model in the body, and those that name it in the address.
 BODIES: Final[dict[str, dict[str, Any]]] = {
     "/v1/chat/completions": CHAT,
     "/v1/messages": {**CHAT, "max_tokens": 5},
@@ -148,20 +148,20 @@ def _raw(spelling: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("fields", KEYS.values(), ids=KEYS.keys())
-@pytest.mark.parametrize("door", BODIES)
+@pytest.mark.parametrize("route", BODIES)
 def test_no_spelling_in_a_body_goes_around_a_keys_rules(
-    google: Google, door: str, fields: dict[str, Any]
+    google: Google, route: str, fields: dict[str, Any]
 ) -> None:
     key = _key(google, fields)
     for spelling in SPELLINGS:
-        body = {"model": f"{google.prefix}/{spelling}", **BODIES[door]}
-        status, told = google.post(door, body, key)
+        body = {"model": f"{google.prefix}/{spelling}", **BODIES[route]}
+        status, told = google.post(route, body, key)
         assert status in (400, 403, 404), (spelling, status, told)
         by_header = spelling.isascii() and spelling.isprintable()
         if by_header and spelling.strip() == spelling:
-            allowed = {"model": f"{google.prefix}/g-2", **BODIES[door]}
+            allowed = {"model": f"{google.prefix}/g-2", **BODIES[route]}
             header = {"X-Route-Model": f"{google.prefix}/{spelling}"}
-            status, told = google.post(door, allowed, key, **header)
+            status, told = google.post(route, allowed, key, **header)
             assert status in (400, 403, 404), (spelling, status, told)
     assert google.targets() == []
 
@@ -207,10 +207,10 @@ ELSEWHERE: Final = (
 
 def test_an_address_never_leaves_the_providers_models(google: Google) -> None:
     for spelling in ELSEWHERE:
-        for door in ("/v1/chat/completions", "/v1/messages/count_tokens", "/v1/embeddings"):
-            body = {"model": f"{google.prefix}/{spelling}", **BODIES[door]}
-            status, told = google.post(door, body, google.gateway.key)
-            assert (status, "model" in str(told)) == (400, True), (spelling, door, status, told)
+        for route in ("/v1/chat/completions", "/v1/messages/count_tokens", "/v1/embeddings"):
+            body = {"model": f"{google.prefix}/{spelling}", **BODIES[route]}
+            status, told = google.post(route, body, google.gateway.key)
+            assert (status, "model" in str(told)) == (400, True), (spelling, route, status, told)
     assert google.targets() == []
 
 

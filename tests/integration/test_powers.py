@@ -1,4 +1,4 @@
-"""Every credential at every door: one table, held against the whole route table of a running gateway.
+"""Every credential on every route: one table, held against the whole route table of a running gateway.
 
 What gets past the gate is told by a body that no handler will act on, so nothing is changed by asking.
 """
@@ -150,7 +150,7 @@ def knock(client: httpx.Client, method: str, path: str, headers: dict[str, str])
             # answered before it is read, and the connection ends with that.
             sent, body = sent | {"Connection": "close"}, b"{" * 100_000
         answer = client.request(method, path, headers=sent, content=body)
-        # 415: a door for files takes no JSON, whoever knocks
+        # 415: a route for files takes no JSON from any caller
         assert answer.status_code in (400, 401, 403, 413, 415), answer.text
     assert answer.status_code < 500, answer.text
     return {401: "n", 403: "-"}.get(answer.status_code, "y")
@@ -170,7 +170,7 @@ def test_every_credential_at_every_door(
         method, path, tier = route["method"], route["path"], route["tier"]
         if path in ("/healthz", "/readyz"):  # answered before anybody is looked at
             continue
-        if tier == "delegated":  # the room behind the door has its own tests
+        if tier == "delegated":  # the routes behind it have their own tests
             continue
         if path == "/api/usage/om-usage":  # asks the key's own `allowUsageCommand` besides
             continue

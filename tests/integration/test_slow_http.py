@@ -1,4 +1,4 @@
-"""Callers who hold connections up, by slowhttptest: the engine's own door serves others all the while."""
+"""Callers who hold connections up, by slowhttptest: the engine's own listener serves others all the while."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def test_another_path_has_no_socket(gateway: Gateway) -> None:
 
 
 def test_a_page_of_another_site_needs_a_key(gateways: Any) -> None:
-    """Where keys are not asked for, a browser would open the door to any page."""
+    """Where keys are not asked for, a browser would let any page in."""
     gateway = gateways(REQUIRE_API_KEY="false")
     with opened(gateway, None) as socket:
         assert heard(socket)["type"] == "session.ready"

@@ -1,7 +1,7 @@
 """WebSockets frame by frame, in the manner of the Autobahn suite: what may be said, and how what may not is refused.
 
-Every case runs over both doors. granian ends a connection that breaks the protocol without saying why; the
-engine's own door says it with the code that RFC 6455 has for it.
+Every case runs over both fronts. granian ends a connection that breaks the protocol without saying why; the
+engine's own listener says it with the code that RFC 6455 has for it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ END = close_bytes(1000)
 
 
 @pytest.fixture(scope="module", params=FRONTS)
-def door(
+def gateway(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Gateway]:
     with start_gateway(tmp_path_factory.mktemp("frames"), FAIRLEAD_FRONT=request.param) as running:
@@ -43,8 +43,8 @@ def door(
 
 
 @pytest.fixture
-def opened(door: Gateway) -> Iterator[RawSocket]:
-    with RawSocket(door.port, door.auth) as socket:
+def opened(gateway: Gateway) -> Iterator[RawSocket]:
+    with RawSocket(gateway.port, gateway.auth) as socket:
         assert json.loads(socket.frame().payload)["type"] == "session.ready"
         yield socket
 
@@ -73,12 +73,12 @@ def assert_answered(socket: RawSocket, *data: bytes, count: int = 1) -> None:
     assert (last.opcode, last.code) == (CLOSES, 1000)
 
 
-def assert_refused(door: Gateway, frames: list[Frame], *codes: int) -> None:
+def assert_refused(gateway: Gateway, frames: list[Frame], *codes: int) -> None:
     """The last thing said is a close with one of these codes, and nothing is answered. granian may leave in silence."""
-    if door.front == "granian" and not frames:
+    if gateway.front == "granian" and not frames:
         return
     assert [frame.opcode for frame in frames] == [CLOSES], frames
-    allowed = codes if door.front == "native" else (*codes, 1000, 1002, 1006, 1011, None)
+    allowed = codes if gateway.front == "native" else (*codes, 1000, 1002, 1006, 1011, None)
     assert frames[0].code in allowed, frames[0]
 
 
@@ -99,9 +99,9 @@ def test_many_frames_may_come_at_once(opened: RawSocket) -> None:
     assert_answered(opened, frame_bytes(TEXT, ASK) * 50, count=50)
 
 
-def test_what_comes_with_the_opening_is_read(door: Gateway) -> None:
+def test_what_comes_with_the_opening_is_read(gateway: Gateway) -> None:
     """A caller need not wait for the 101 (nor do some), as long as it is one connection's bytes."""
-    with RawSocket(door.port, door.auth, ahead=frame_bytes(TEXT, ASK)) as socket:
+    with RawSocket(gateway.port, gateway.auth, ahead=frame_bytes(TEXT, ASK)) as socket:
         assert json.loads(socket.frame().payload)["type"] == "session.ready"
         assert_answered(socket)
 
@@ -143,15 +143,17 @@ def test_a_pong_that_nobody_asked_for_is_no_matter(opened: RawSocket, payload: b
 
 @pytest.mark.parametrize("opcode", (PING, PONG, CLOSES))
 def test_a_control_frame_has_at_most_125_bytes(
-    door: Gateway, opened: RawSocket, opcode: int
+    gateway: Gateway, opened: RawSocket, opcode: int
 ) -> None:
-    assert_refused(door, answers(opened, frame_bytes(opcode, b"\x03\xe8" + b"x" * 124)), 1002)
+    assert_refused(gateway, answers(opened, frame_bytes(opcode, b"\x03\xe8" + b"x" * 124)), 1002)
 
 
 @pytest.mark.parametrize("opcode", (PING, PONG, CLOSES))
-def test_a_control_frame_is_not_fragmented(door: Gateway, opened: RawSocket, opcode: int) -> None:
+def test_a_control_frame_is_not_fragmented(
+    gateway: Gateway, opened: RawSocket, opcode: int
+) -> None:
     frames = answers(opened, frame_bytes(opcode, b"", is_final=False), frame_bytes(CONTINUATION))
-    assert_refused(door, frames, 1002)
+    assert_refused(gateway, frames, 1002)
 
 
 # -------------------------------------------------------------------- 3, 4: reserved bits and opcodes
@@ -160,19 +162,19 @@ def test_a_control_frame_is_not_fragmented(door: Gateway, opened: RawSocket, opc
 @pytest.mark.parametrize("reserved", range(1, 8))
 @pytest.mark.parametrize("opcode", (TEXT, BINARY, PING, CLOSES))
 def test_reserved_bits_are_refused(
-    door: Gateway, opened: RawSocket, opcode: int, reserved: int
+    gateway: Gateway, opened: RawSocket, opcode: int, reserved: int
 ) -> None:
     """No extension is spoken here, so no bit has a meaning."""
     payload = b"" if opcode == CLOSES else ASK
-    assert_refused(door, answers(opened, frame_bytes(opcode, payload, reserved=reserved)), 1002)
+    assert_refused(gateway, answers(opened, frame_bytes(opcode, payload, reserved=reserved)), 1002)
 
 
 @pytest.mark.parametrize("opcode", (3, 4, 5, 6, 7, 11, 12, 13, 14, 15))
 @pytest.mark.parametrize("payload", (b"", b"Hello"), ids=("empty", "with bytes"))
 def test_unknown_opcodes_are_refused(
-    door: Gateway, opened: RawSocket, opcode: int, payload: bytes
+    gateway: Gateway, opened: RawSocket, opcode: int, payload: bytes
 ) -> None:
-    assert_refused(door, answers(opened, frame_bytes(opcode, payload)), 1002)
+    assert_refused(gateway, answers(opened, frame_bytes(opcode, payload)), 1002)
 
 
 # ---------------------------------------------------------------------------------- 5: fragments
@@ -229,12 +231,12 @@ OUT_OF_TURN: dict[str, list[bytes]] = {
 
 @pytest.mark.parametrize("pieces", OUT_OF_TURN.values(), ids=OUT_OF_TURN.keys())
 def test_fragments_out_of_turn_are_refused(
-    door: Gateway, opened: RawSocket, pieces: list[bytes]
+    gateway: Gateway, opened: RawSocket, pieces: list[bytes]
 ) -> None:
     frames = answers(opened, *pieces)
     if frames and frames[0].opcode == TEXT:  # the message before it was a good one
         assert json.loads(frames.pop(0).payload) == TOLD
-    assert_refused(door, frames, 1002)
+    assert_refused(gateway, frames, 1002)
 
 
 # ---------------------------------------------------------------------------------- 6: UTF-8
@@ -254,9 +256,9 @@ NO_UTF8 = {
 @pytest.mark.parametrize("wrong", NO_UTF8.values(), ids=NO_UTF8.keys())
 @pytest.mark.parametrize("size", (100, 4), ids=("in one frame", "in fragments"))
 def test_texts_that_are_no_utf8_are_refused(
-    door: Gateway, opened: RawSocket, wrong: bytes, size: int
+    gateway: Gateway, opened: RawSocket, wrong: bytes, size: int
 ) -> None:
-    assert_refused(door, answers(opened, *fragments(b'{"type":"' + wrong, size)), 1007)
+    assert_refused(gateway, answers(opened, *fragments(b'{"type":"' + wrong, size)), 1007)
 
 
 @pytest.mark.parametrize("size", (1, 2, 3))
@@ -288,20 +290,20 @@ def test_a_close_needs_no_code(opened: RawSocket) -> None:
 
 @pytest.mark.parametrize("code", (0, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999))
 def test_a_code_that_nobody_may_send_is_refused(
-    door: Gateway, opened: RawSocket, code: int
+    gateway: Gateway, opened: RawSocket, code: int
 ) -> None:
     opened.send(close_bytes(code))
-    assert_refused(door, list(opened.frames()), 1002)
+    assert_refused(gateway, list(opened.frames()), 1002)
 
 
-def test_a_close_of_one_byte_is_refused(door: Gateway, opened: RawSocket) -> None:
+def test_a_close_of_one_byte_is_refused(gateway: Gateway, opened: RawSocket) -> None:
     opened.send(frame_bytes(CLOSES, b"\x03"))
-    assert_refused(door, list(opened.frames()), 1002)
+    assert_refused(gateway, list(opened.frames()), 1002)
 
 
-def test_a_reason_that_is_no_utf8_is_refused(door: Gateway, opened: RawSocket) -> None:
+def test_a_reason_that_is_no_utf8_is_refused(gateway: Gateway, opened: RawSocket) -> None:
     opened.send(close_bytes(1000, b"\xce\xba\xed\xa0\x80"))
-    assert_refused(door, list(opened.frames()), 1002, 1007)
+    assert_refused(gateway, list(opened.frames()), 1002, 1007)
 
 
 def test_nothing_is_answered_behind_a_close(opened: RawSocket) -> None:
@@ -315,25 +317,27 @@ def test_nothing_is_answered_behind_a_close(opened: RawSocket) -> None:
 
 @pytest.mark.parametrize("length", (17 * MIB, 2**31, 2**62), ids=("17 MiB", "2 GiB", "2^62"))
 def test_a_frame_that_is_announced_too_large_is_refused(
-    door: Gateway, opened: RawSocket, length: int
+    gateway: Gateway, opened: RawSocket, length: int
 ) -> None:
     """By its head alone, and for no memory."""
-    before = door.relay.rss_bytes
+    before = gateway.relay.rss_bytes
     frames = answers(opened, frame_bytes(TEXT, b"x", length=length, length_bytes=8))
-    assert_refused(door, frames, 1009)
-    assert door.relay.rss_bytes - before < 8 * MIB
+    assert_refused(gateway, frames, 1009)
+    assert gateway.relay.rss_bytes - before < 8 * MIB
 
 
-def test_a_length_has_no_sign(door: Gateway, opened: RawSocket) -> None:
+def test_a_length_has_no_sign(gateway: Gateway, opened: RawSocket) -> None:
     frames = answers(opened, frame_bytes(TEXT, b"x", length=2**63 + 1, length_bytes=8))
-    assert_refused(door, frames, 1002, 1009)
+    assert_refused(gateway, frames, 1002, 1009)
 
 
 @pytest.mark.parametrize("opcode", (TEXT, PING, CLOSES))
-def test_frames_without_a_mask_are_refused(door: Gateway, opened: RawSocket, opcode: int) -> None:
+def test_frames_without_a_mask_are_refused(
+    gateway: Gateway, opened: RawSocket, opcode: int
+) -> None:
     """RFC 6455, 5.1: a server must close the connection."""
     payload = b"" if opcode == CLOSES else ASK
-    assert_refused(door, answers(opened, frame_bytes(opcode, payload, is_masked=False)), 1002)
+    assert_refused(gateway, answers(opened, frame_bytes(opcode, payload, is_masked=False)), 1002)
 
 
 OPENINGS: dict[str, Callable[[tuple[str, str]], bytes]] = {
@@ -356,23 +360,23 @@ GRANIAN_OPENS = (OPENINGS["another method"], OPENINGS["an old protocol"])
 
 @pytest.mark.parametrize("opening", OPENINGS.values(), ids=OPENINGS.keys())
 def test_a_half_opening_opens_nothing(
-    door: Gateway, opening: Callable[[tuple[str, str]], bytes]
+    gateway: Gateway, opening: Callable[[tuple[str, str]], bytes]
 ) -> None:
     """An ordinary answer: what was asked for, or why not; never a 101."""
-    if door.front == "granian" and opening in GRANIAN_OPENS:
+    if gateway.front == "granian" and opening in GRANIAN_OPENS:
         pytest.skip("granian opens a socket for any method and any protocol version")
-    with RawClient(door.port) as client:
-        client.send(opening(door.auth))
+    with RawClient(gateway.port) as client:
+        client.send(opening(gateway.auth))
         start = client.block().split(b"\r\n")[0]
     assert start.split(b" ")[1] in {b"200", b"400", b"405", b"426"}, start
 
 
 @pytest.mark.parametrize("value", ("websocket", "WebSocket", "h2c, websocket"))
-def test_upgrades_are_named_in_any_case(door: Gateway, value: str) -> None:
+def test_upgrades_are_named_in_any_case(gateway: Gateway, value: str) -> None:
     opening, accept = handshake_bytes(
-        "/v1/ws", door.auth, ("Upgrade", value), ("Connection", "keep-alive, upgrade")
+        "/v1/ws", gateway.auth, ("Upgrade", value), ("Connection", "keep-alive, upgrade")
     )
-    with RawClient(door.port) as client:
+    with RawClient(gateway.port) as client:
         client.send(opening)
         head = client.block().decode().lower()
     assert head.startswith("http/1.1 101 ")

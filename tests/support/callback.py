@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import queue
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Self
+from http.server import BaseHTTPRequestHandler
 
+from tests.support.http_server import LocalServer
 from tests.support.tool_client import query_of
 
 WITHIN_S = 20.0
 
 
-class Callback:
+class Callback(LocalServer):
     """`url` is the redirect URI; `take` waits for the next answer, of this state if one is given."""
 
     def __init__(self) -> None:
@@ -33,20 +32,10 @@ class Callback:
                 pass
 
         self._answers = answers
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/callback"
+        super().__init__(Handler)
+        self.url = f"http://{self.authority}/callback"
 
     def take(self, state: str | None = None) -> dict[str, str]:
         answer = self._answers.get(timeout=WITHIN_S)
         assert state is None or answer.get("state") == state
         return answer
-
-    def __enter__(self) -> Self:
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(5)

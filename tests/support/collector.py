@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import gzip
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
 
+from tests.support.http_server import LocalServer
 
-class Collector:
+
+class Collector(LocalServer):
     """`spans` has every span that came, with the resource's attributes; `status` is what it answers."""
 
     def __init__(self) -> None:
@@ -41,24 +42,14 @@ class Collector:
             def log_message(self, *_: Any) -> None:
                 """Says nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        super().__init__(Handler)
+        self.url = f"http://{self.authority}"
 
     def take(self, request: Any) -> None:
         for group in request.resource_spans:
             resource = attributes_of(group.resource)
             for scope in group.scope_spans:
                 self.spans += [(resource, span) for span in scope.spans]
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(5)
 
 
 def attributes_of(told: Any) -> dict[str, Any]:

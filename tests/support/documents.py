@@ -10,12 +10,14 @@ import json
 import ssl
 import subprocess
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
+
+from tests.support.http_server import LocalServer
 
 
-class DocumentHost:
+class DocumentHost(LocalServer):
     """Listens on a free port while its `with` lasts. `asked` are the paths in order."""
 
     def __init__(self, directory: Path) -> None:
@@ -29,25 +31,17 @@ class DocumentHost:
         self.hold = threading.Event()
         """While it is clear nothing is answered."""
         self.hold.set()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
+        super().__init__(_handler(self))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.certificate, key)
         self._server.socket = context.wrap_socket(
             self._server.socket, server_side=True, do_handshake_on_connect=False
         )
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-        self.origin = f"https://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+        self.origin = f"https://{self.authority}"
 
     def __exit__(self, *_: object) -> None:
         self.hold.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(10)
+        super().__exit__()
 
     def put(self, path: str, said: Any, *, status: int = 200, **headers: str) -> str:
         """Serves a document under this path, with its own address as `client_id` unless it names one; the

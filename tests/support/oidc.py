@@ -13,15 +13,16 @@ import base64
 import hashlib
 import json
 import secrets
-import threading
 import time
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
 from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
 
 from joserfc import jwt
 from joserfc.jwk import RSAKey
+
+from tests.support.http_server import LocalServer
 
 CLIENT_ID = "fairlead: tests"
 CLIENT_SECRET = "a secret: with % and spaces"
@@ -29,7 +30,7 @@ CLIENT_SECRET = "a secret: with % and spaces"
 Claims = dict[str, Any]
 
 
-class OidcProvider:
+class OidcProvider(LocalServer):
     """Listens on a free port of this machine while its `with` lasts."""
 
     def __init__(self) -> None:
@@ -48,19 +49,8 @@ class OidcProvider:
         self.paths: list[str] = []
         self._codes: dict[str, dict[str, str]] = {}
         self._tokens: set[str] = set()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-        self.issuer = f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(10)
+        super().__init__(_handler(self))
+        self.issuer = f"http://{self.authority}"
 
     def reset(self) -> None:
         """Behaves again, with nobody there."""

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 from urllib.parse import parse_qs, urlsplit
 
+from tests.support.crawl_site import TownPages
 from tests.support.site_browser import BrowserPages
-from tests.support.town import TownPages
 
 # Settings under which the site is read as fast as it answers.
 READS_LOOPBACK = {"FAIRLEAD_ALLOW_PRIVATE_FETCH": "127.0.0.0/8"}

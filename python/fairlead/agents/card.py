@@ -1,4 +1,4 @@
-"""What an agent says of itself: an A2A 0.3 agent card. The prompt is not in it."""
+"""The A2A 0.3 agent card. It does not contain the prompt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WRITE: Final = "agent:write"
 
 
 def card_of(skill: Skill, base: str, settings: ServeFields) -> dict[str, Any]:
-    """The card; `base` is the address under which the gateway was called."""
+    """The card of an agent; `base` is the URL at which the gateway was called."""
     card: dict[str, Any] = {
         "protocolVersion": PROTOCOL_VERSION,
         "name": skill.name,

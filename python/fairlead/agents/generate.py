@@ -1,4 +1,4 @@
-"""A skill out of a description in plain words, written by a model and held to a skill's rules."""
+"""Generates a skill from a plain description: a model writes it, and it must pass the validation of skills."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ANSWER_MAX_CHARS: Final = 150_000
 
 
 class GenerateSkill(Wire):
-    """The body: what the agent shall be good for."""
+    """The body: a description of the wanted agent."""
 
     description: Description = Field(description="What the agent is for, in plain words.")
     model: ModelName | None = Field(None, description="Who writes it, and what it asks later.")
@@ -26,14 +26,14 @@ class GenerateSkill(Wire):
 
 
 class Generated(Wire):
-    """The skill that was written; `saved` is its record if it was stored."""
+    """The generated skill; `saved` is its record if it was stored."""
 
     skill: NewSkill
     saved: SkillView | None
 
 
 async def generate_skill(model: Model, wanted: GenerateSkill) -> NewSkill:
-    """The skill. An answer that is none is corrected once; `UpstreamInvalid` after that."""
+    """Generates a skill. An invalid answer is retried once, then raises `UpstreamInvalid`."""
     mark = secrets.token_hex(8)
     messages = [
         {
@@ -58,17 +58,17 @@ async def generate_skill(model: Model, wanted: GenerateSkill) -> NewSkill:
         )
     except InvalidOutput as fault:
         raise UpstreamInvalid(
-            f"The model wrote no agent skill, also not when asked again: {fault}."
+            f"The model's answer was no valid agent skill, even after a retry: {fault}."
         ) from None
     return output.value
 
 
 def _correction(problems: list[str]) -> str:
-    return f"That is no such object: {problems[0]}. Answer with it alone."
+    return f"That is not a valid object: {problems[0]}. Answer with the object alone."
 
 
 def _read(text: str, wanted: GenerateSkill) -> NewSkill:
-    """The skill of an answer, or `InvalidOutput`."""
+    """Parses a skill from an answer, or raises `InvalidOutput`."""
     try:
         written = json_of(text)
     except ValueError:

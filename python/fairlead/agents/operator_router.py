@@ -1,7 +1,7 @@
-"""`/api/v1/agents/tasks`: the tasks of all agents, as an operator gives, sees and ends them.
+"""`/api/v1/agents/tasks`: an operator's view of the tasks of all agents: create, list, read, act, delete.
 
-The field's spelling: a `providerId` is an agent (its id or path segment), and a state has the name that
-clients of this route know.
+Field names follow existing clients of this route: `providerId` is an agent (its id or path segment), and states
+have the names that these clients know.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import orjson
 from fastapi import APIRouter, Query
 from pydantic import AliasChoices, Field
 
-from fairlead.agents.door import Visit, give_task
+from fairlead.agents.endpoint import AgentRequest, submit_task
 from fairlead.agents.runner import TaskRunner, text_of
 from fairlead.agents.skill import Skill
 from fairlead.agents.skill_table import find_skill, find_skill_by_slug
@@ -48,7 +48,7 @@ TaskPrompt = Annotated[str, Field(strict=True, min_length=1, max_length=10_000)]
 
 
 class Source(Wire):
-    """What the task is about: told to the agent, fetched by nobody."""
+    """The subject of a task; passed to the agent as text, never fetched."""
 
     repo_name: str | None = Field(None, max_length=300)
     repo_url: str | None = Field(None, max_length=2048)
@@ -56,7 +56,7 @@ class Source(Wire):
 
 
 class TaskOptions(Wire):
-    """What other agents can be asked for."""
+    """Options of other agents' APIs that clients may send."""
 
     auto_create_pr: bool = Field(False, strict=True)
     plan_approval_required: bool = Field(False, strict=True)
@@ -64,7 +64,7 @@ class TaskOptions(Wire):
 
 
 class NewTask(Wire):
-    """The body that gives an agent a task."""
+    """The body that creates a task."""
 
     provider_id: str = Field(
         min_length=1, max_length=200, validation_alias=AliasChoices("providerId", "agent")
@@ -82,7 +82,7 @@ class TaskAction(Wire):
 
 
 class Activity(Wire):
-    """Something that happened in a task."""
+    """An event in a task."""
 
     id: str
     type: Literal["message", "completion", "error"]
@@ -91,14 +91,14 @@ class Activity(Wire):
 
 
 class TaskResult(Wire):
-    """What came of it."""
+    """The outcome of a task."""
 
     summary: str
     duration_ms: int
 
 
 class TaskView(Wire):
-    """A task as an operator sees it; `owner` is who gave it."""
+    """A task as an operator sees it; `owner` is the client that created it."""
 
     id: str
     provider_id: str
@@ -134,7 +134,7 @@ async def list_all(
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> TaskList:
-    """A page of them; `provider` is an agent."""
+    """Lists tasks by page; `provider` filters by agent."""
     states = tuple(state for state, name in _STATUS.items() if name == status)
 
     def read_tasks(con: Connection) -> tuple[list[TaskView], int]:
@@ -150,7 +150,7 @@ async def list_all(
 
 @router.post("", status_code=201, summary="Give an agent a task")
 async def create(new: NewTask, services: ServicesDep) -> TaskView:
-    """It is worked on in the background."""
+    """Creates a task, which runs in the background."""
     if new.options is not None and (
         new.options.auto_create_pr or new.options.plan_approval_required
     ):
@@ -183,22 +183,22 @@ async def create(new: NewTask, services: ServicesDep) -> TaskView:
 
 @router.get("/{task_id}", summary="One task of an agent, with what happened in it")
 async def read(task_id: str, services: ServicesDep) -> TaskView:
-    """Its record."""
+    """Reads a task."""
     return await services.state.read(lambda con: _view(con, found_task(con, task_id)))
 
 
 @router.post("/{task_id}", summary="Cancel a task, or say more to its agent")
 async def act(task_id: str, body: TaskAction, services: ServicesDep) -> TaskView:
-    """`cancel` ends the task; `message` is a new task in the same context, and is what is answered."""
+    """Acts on a task: `cancel` ends it; `message` creates a new task in the same context and returns that."""
     task, skill = await services.state.read(lambda con: _with_skill(con, task_id))
     if body.action == "message":
         if body.message is None:
-            raise InvalidRequest("message is required: say something.", param="message")
+            raise InvalidRequest("message is required: send a text for the agent.", param="message")
         if task.owner != OPERATOR:
-            raise Conflict("The task is a client's: only it goes on with its agent.")
+            raise Conflict("The task belongs to a client: only that client can continue it.")
         return await _give(services, skill, [text_part(body.message)], task.context_id)
     if body.action == "approve":
-        raise Conflict("Nothing of this task waits for an approval.")
+        raise Conflict("No step of this task waits for approval.")
     ended = await services.state.record(lambda con: end_task(con, task_id, "canceled", now_ms()))
     if not ended:
         raise Conflict("The task has ended already.")
@@ -208,7 +208,7 @@ async def act(task_id: str, body: TaskAction, services: ServicesDep) -> TaskView
 
 @router.delete("/{task_id}", summary="Delete a task that has ended")
 async def delete(task_id: str, services: ServicesDep) -> TaskDeleted:
-    """With what was said in it."""
+    """Deletes a task with its messages."""
 
     def delete_inactive(con: Connection) -> None:
         if found_task(con, task_id).is_active:
@@ -223,7 +223,7 @@ async def _give(
     services: Services, skill: Skill, parts: list[dict[str, Any]], context_id: str | None
 ) -> TaskView:
     said = Message(str(uuid4()), "user", tuple(parts), now_ms())
-    task = await give_task(Visit(services, skill, OPERATOR), said, context_id, {})
+    task = await submit_task(AgentRequest(services, skill, OPERATOR), said, context_id, {})
     return await services.state.read(lambda con: _view(con, found_task(con, task.id)))
 
 

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 as A2A 0.3 uses it: one message in, one answer out, and the codes of what is wrong."""
+"""JSON-RPC 2.0 as A2A 0.3 uses it: requests, responses and error codes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Id = str | int | None
 
 
 class RpcFault(Exception):
-    """An answer with an error: JSON-RPC's `code`, and the HTTP status that goes with it."""
+    """An error response: JSON-RPC's `code` and the HTTP status."""
 
     def __init__(
         self, code: int, message: str, *, status: int = 200, headers: dict[str, str] | None = None
@@ -51,7 +51,7 @@ class RpcFault(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request: its `id` is a text or a number."""
+    """A request. Its `id` is a string or a number."""
 
     id: Id
     method: str
@@ -59,19 +59,20 @@ class Call:
 
 
 def answer(call_id: Id, result: Any) -> Response:
-    """A result."""
+    """The response for a result."""
     return _response({"jsonrpc": "2.0", "id": call_id, "result": result}, 200, {})
 
 
 def fault_answer(call_id: Id, fault: RpcFault) -> Response:
-    """An error; where the call could not be read, its id is null."""
+    """The response for an error; its id is null where the call could not be parsed."""
     error = {"code": fault.code, "message": fault.message}
     return _response({"jsonrpc": "2.0", "id": call_id, "error": error}, fault.status, fault.headers)
 
 
 def read_call(body: bytes, content_type: str) -> Call:
-    """The request in a body; `RpcFault`. A body that no page could send unasked: it must say that it is
-    JSON.
+    """Parses the request in a body, or raises `RpcFault`.
+
+    The content type must be JSON, which a foreign page cannot send without a CORS preflight.
     """
     if content_type.partition(";")[0].strip().lower() != "application/json":
         raise RpcFault(
@@ -96,7 +97,7 @@ def read_call(body: bytes, content_type: str) -> Call:
 
 
 class CallFault(RpcFault):
-    """A fault of a request whose id could be read."""
+    """An `RpcFault` of a request whose id could be parsed."""
 
     def __init__(self, call_id: Id, code: int, message: str) -> None:
         super().__init__(code, message)
@@ -104,7 +105,7 @@ class CallFault(RpcFault):
 
 
 def read_message(params: dict[str, Any]) -> tuple[Message, str | None, str | None]:
-    """The message of `message/send`, its task and its context, where it names them."""
+    """The message of `message/send`, with its task id and context id where it names them."""
     message = params.get("message")
     if not isinstance(message, dict):
         raise invalid_params("message", "is required: an object")
@@ -131,7 +132,7 @@ def read_message(params: dict[str, Any]) -> tuple[Message, str | None, str | Non
 
 
 def read_id(values: dict[str, Any], name: str, before: str = "") -> str | None:
-    """An id that may be left out."""
+    """An optional id."""
     value = values.get(name)
     if value is None:
         return None
@@ -141,7 +142,7 @@ def read_id(values: dict[str, Any], name: str, before: str = "") -> str | None:
 
 
 def read_length(values: dict[str, Any], before: str = "") -> int | None:
-    """`historyLength`: how many messages are to be shown."""
+    """`historyLength`: the number of messages to return."""
     value = values.get("historyLength")
     if value is None:
         return None
@@ -151,7 +152,7 @@ def read_length(values: dict[str, Any], before: str = "") -> int | None:
 
 
 def invalid_params(name: str, rule: str) -> RpcFault:
-    """A parameter breaks its rule."""
+    """The error for a parameter that breaks a rule."""
     return RpcFault(INVALID_PARAMS, f"{name} {rule}.")
 
 

@@ -1,7 +1,8 @@
-"""What works on tasks: takes up every one that has not ended, asks the agent's model, stores the answer.
+"""The runner of agents' tasks: takes up each task that has not ended, asks the agent's model and stores the
+answer.
 
-One runner for the process. A task that was under way when the process died is taken up again, as
-often as `store.runner` has it; one that is cancelled is dropped where it is, and its call to the model with it.
+A task that was under way when the process died is retried, as often as `store.runner` allows; cancelling a task
+cancels its call to the model.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ log = structlog.get_logger("fairlead.agents")
 
 
 class TaskRunner(Runner[Task]):
-    """Doors call `wake`, `stop` and `until_ended`."""
+    """The runner of agents' tasks; endpoints call `wake`, `stop` and `until_ended`."""
 
     kind = "agent task"
     at_once = TASKS_AT_ONCE
@@ -82,8 +83,10 @@ class TaskRunner(Runner[Task]):
         self._notify_waiters(item.id)
 
     async def until_ended(self, task_id: str, within_s: float) -> None:
-        """Waits until work on the task ends, or for so long. Call it before the task is stored, or look
-        at the task first: an end that is past is not told again.
+        """Waits until work on the task ends, for at most `within_s` seconds.
+
+        Call it before the task is stored, or read the task afterwards: an end in the past is not signalled
+        again.
         """
         event = self._ends.setdefault(task_id, asyncio.Event())
         self._waiters[task_id] = self._waiters.get(task_id, 0) + 1
@@ -122,7 +125,7 @@ class TaskRunner(Runner[Task]):
                 reason = "This is a defect of fairlead; its log has more."
                 await self._end(task, "failed", reason)
         except FairleadError as error:
-            # The database does not answer: the task stands as it is, and is taken up again.
+            # The database does not answer: the task is unchanged and will be taken up again.
             log.error("agent task interrupted", task=task.id, error=error.kind)
             await asyncio.sleep(RETRY_S)
 
@@ -131,7 +134,7 @@ class TaskRunner(Runner[Task]):
         self._notify_waiters(task.id)
 
     async def _ask(self, task: Task) -> Message | None:
-        """The answer; None when the task has ended otherwise."""
+        """The model's answer; None when the task has ended meanwhile."""
         if not await self.services.state.record(lambda con: begin_task(con, task.id, now_ms())):
             return None
 
@@ -162,7 +165,7 @@ class TaskRunner(Runner[Task]):
 
 
 def conversation(prompt: str, said: list[Message]) -> list[dict[str, str]]:
-    """What the model gets: the prompt, then the newest of what was said that fits."""
+    """The model's input: the prompt, then the newest messages that fit."""
     chosen: list[dict[str, str]] = []
     size = 0
     for message in reversed(said):

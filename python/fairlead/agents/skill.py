@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from fairlead.moment import Time, moment_of
-from fairlead.wire import Name, Wire
+from fairlead.wire import ChangeWire, Name, Wire
 
 SLUG_MAX_CHARS: Final = 64
 DEFAULT_MODEL: Final = "auto/reliable"
@@ -62,7 +62,7 @@ class NewSkill(Wire):
     )
 
 
-class SkillChange(Wire):
+class SkillChange(ChangeWire):
     """The body that changes a skill: any of the fields, at least one."""
 
     name: Name = ""
@@ -72,17 +72,9 @@ class SkillChange(Wire):
     temperature: Temperature | None = None
     api_key_id: KeyId | None = None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _has_a_field(cls, body: Any) -> Any:
-        names = {field.alias for field in cls.model_fields.values()}
-        if isinstance(body, dict) and not body.keys() & names:
-            raise PydanticCustomError("no_valid_fields", "No valid fields to update")
-        return body
-
 
 class SkillView(Wire):
-    """A skill as it is shown; `path` is where it answers."""
+    """A skill in a response; `path` is the agent's URL path."""
 
     id: str
     slug: str
@@ -99,7 +91,7 @@ class SkillView(Wire):
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A skill at rest. `slug` is its name in paths."""
+    """A stored skill. `slug` is its name in paths."""
 
     id: str
     slug: str
@@ -129,7 +121,7 @@ class Skill:
 
 
 def slug_of(name: str) -> str:
-    """The name as a segment of a path: itself where it can be one. Empty when nothing is left of it."""
+    """The name as a path segment: unchanged where it is a valid one, empty when no valid character is left."""
     if _RAW_SLUG.fullmatch(name):
         return name
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()

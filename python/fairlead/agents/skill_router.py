@@ -1,4 +1,4 @@
-"""`/api/agent-skills`: agents as they are stored."""
+"""`/api/agent-skills`: management of stored agents."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SkillList(Wire):
 
 
 class SkillRaw(Wire):
-    """The prompt and metadata, as the model gets them; nothing is run."""
+    """The prompt and metadata as the model gets them."""
 
     name: str
     description: str
@@ -54,7 +54,7 @@ class SkillDeleted(Wire):
 
 @router.get("", summary="List agent skills")
 async def list_all(services: ServicesDep, limit: Limit = 50, offset: Offset = 0) -> SkillList:
-    """A page of them, oldest first."""
+    """Lists skills by page, oldest first."""
 
     def read_skills(con: Connection) -> tuple[list[Skill], int]:
         return list_skills(con, limit, offset), count_skills(con)
@@ -67,8 +67,8 @@ async def list_all(services: ServicesDep, limit: Limit = 50, offset: Offset = 0)
 
 @router.post("", status_code=201, summary="Make an agent skill")
 async def create(new: NewSkill, services: ServicesDep, caller: CallerDep) -> SkillView:
-    """It answers under its `path` when this returns. A key that makes one is the key that it asks with,
-    unless the body names another.
+    """Creates a skill, which answers under its `path` at once. With an API key as caller, the agent asks its
+    model with that key, unless the body names another.
     """
     skill = _new_skill(new, caller)
     await services.state.record(lambda con: insert_skill(con, skill))
@@ -77,7 +77,7 @@ async def create(new: NewSkill, services: ServicesDep, caller: CallerDep) -> Ski
 
 @router.post("/generate", summary="Let a model write an agent skill from a description")
 async def generate(body: GenerateSkill, services: ServicesDep, caller: CallerDep) -> Generated:
-    """Not stored unless the body says `save`."""
+    """Generates a skill. It is stored only if the body has `save`."""
     key_id = body.api_key_id or _calling_key(caller)
     if key_id is not None:
         await services.state.read(lambda con: check_key_id(con, key_id))
@@ -92,13 +92,13 @@ async def generate(body: GenerateSkill, services: ServicesDep, caller: CallerDep
 
 @router.get("/{skill_id}", summary="One agent skill")
 async def read(skill_id: str, services: ServicesDep) -> SkillView:
-    """Its record."""
+    """Reads a skill."""
     return (await services.state.read(lambda con: found_skill(con, skill_id))).view()
 
 
 @router.put("/{skill_id}", summary="Change an agent skill; fields that are not sent stay")
 async def change(skill_id: str, change: SkillChange, services: ServicesDep) -> SkillView:
-    """Changes what was sent. Tasks that are under way go on as they began."""
+    """Changes the fields that are sent. Running tasks continue with the earlier values."""
 
     def update(con: Connection) -> Skill:
         before = found_skill(con, skill_id)
@@ -114,7 +114,7 @@ async def change(skill_id: str, change: SkillChange, services: ServicesDep) -> S
 
 @router.delete("/{skill_id}", summary="Delete an agent skill with its tasks")
 async def delete(skill_id: str, services: ServicesDep) -> SkillDeleted:
-    """Whatever it was doing is dropped."""
+    """Deletes a skill and cancels its tasks."""
 
     def delete_with_tasks(con: Connection) -> list[str]:
         found_skill(con, skill_id)
@@ -129,7 +129,7 @@ async def delete(skill_id: str, services: ServicesDep) -> SkillDeleted:
 
 @router.get("/{skill_id}/raw", summary="The prompt and metadata of an agent skill")
 async def raw(skill_id: str, services: ServicesDep) -> SkillRaw:
-    """Without running anything."""
+    """Reads the prompt and metadata, without running the agent."""
     skill = await services.state.read(lambda con: found_skill(con, skill_id))
     return SkillRaw(
         name=skill.name,

@@ -55,7 +55,7 @@ def delete_skill(con: Connection, skill_id: str) -> None:
 
 
 def check_place(con: Connection, skill: Skill) -> None:
-    """The rules between this skill and what else is stored."""
+    """Checks the rules that involve other rows: limits, a free path, an existing key."""
     if not skill.slug:
         raise InvalidRequest(
             "name must have a letter or digit, for the agent's path.", param="name"
@@ -74,7 +74,7 @@ def check_place(con: Connection, skill: Skill) -> None:
 
 
 def check_key_id(con: Connection, key_id: str) -> None:
-    """`InvalidRequest` when there is no such API key."""
+    """Raises `InvalidRequest` when there is no such API key."""
     if con.execute("SELECT 1 FROM keys WHERE id = ?", [key_id]).fetchone() is None:
         raise InvalidRequest("apiKeyId: there is no API key with this id.", param="apiKeyId")
 
@@ -86,7 +86,7 @@ def find_skill(con: Connection, skill_id: str) -> Skill | None:
 
 
 def keys_of_skills(con: Connection) -> dict[str, str]:
-    """With which key each agent asks its model, where it has one."""
+    """Maps each agent that has an API key to its id."""
     rows = con.execute(
         "SELECT id, api_key_id FROM agent_skills WHERE api_key_id IS NOT NULL"
     ).fetchall()
@@ -94,13 +94,13 @@ def keys_of_skills(con: Connection) -> dict[str, str]:
 
 
 def find_skill_by_slug(con: Connection, slug: str) -> Skill | None:
-    """The skill that answers under this path segment."""
+    """The skill with this path segment."""
     row = con.execute(f"{_SELECT} WHERE slug = ?", [slug]).fetchone()
     return None if row is None else Skill(*row)
 
 
 def found_skill(con: Connection, skill_id: str) -> Skill:
-    """The skill with this id; `NotFound`."""
+    """The skill with this id; raises `NotFound`."""
     skill = find_skill(con, skill_id)
     if skill is None:
         raise NotFound("There is no agent skill with this id.", param="id")
@@ -108,7 +108,7 @@ def found_skill(con: Connection, skill_id: str) -> Skill:
 
 
 def list_skills(con: Connection, limit: int, offset: int) -> list[Skill]:
-    """Skills in the order of their making."""
+    """A page of skills, oldest first."""
     rows = con.execute(
         f"{_SELECT} ORDER BY created_at_ms, id LIMIT ? OFFSET ?", [limit, offset]
     ).fetchall()
@@ -116,7 +116,7 @@ def list_skills(con: Connection, limit: int, offset: int) -> list[Skill]:
 
 
 def count_skills(con: Connection) -> int:
-    """How many skills there are."""
+    """The number of skills."""
     row = con.execute("SELECT count(*) FROM agent_skills").fetchone()
     return int(row[0]) if row else 0
 

@@ -24,13 +24,13 @@ OPERATOR: Final = "operator"
 
 
 def client_owner(client_id: str) -> str:
-    """The owner of what a client of the issuer asks for; nobody else sees it."""
+    """The owner id of an issuer's client; other owners cannot see its tasks."""
     return f"client:{client_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What was said in a task. `parts` are A2A parts: `{"kind": "text"|"data", ...}`."""
+    """A message of a task. `parts` are A2A parts: `{"kind": "text"|"data", ...}`."""
 
     message_id: str
     role: Role
@@ -50,9 +50,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task at rest. `reason` says why it failed. `attempts` is how often a model was begun to be
-    asked.
-    """
+    """A stored task. `reason` says why it failed. `attempts` counts the calls of its model."""
 
     id: str
     skill_id: str
@@ -69,13 +67,13 @@ class Task:
 
     @property
     def is_active(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the task has not ended."""
         return self.state in ACTIVE
 
     def view(
         self, messages: Sequence[Message], history_length: int | None = None
     ) -> dict[str, Any]:
-        """The task as A2A shows it; the newest `history_length` messages, all without it."""
+        """The A2A form of the task, with its newest `history_length` messages, or all without it."""
         status: dict[str, Any] = {
             "state": self.state,
             "timestamp": iso(moment_of(self.updated_at_ms)),
@@ -104,5 +102,5 @@ class Task:
 
 
 def text_part(text: str) -> dict[str, Any]:
-    """A text as a part of a message."""
+    """A text as an A2A part."""
     return {"kind": "text", "text": text}

@@ -23,8 +23,10 @@ _ACTIVE = "state IN ('submitted', 'working')"
 
 
 def insert_task(con: Connection, task: Task, message: Message) -> Task:
-    """Adds a task with its first message. The same message of the same owner to the same agent is one
-    task: a caller that asks again, because it got no answer, gets that one. `RateLimited`.
+    """Adds a task with its first message.
+
+    A repeated message id of the same owner to the same agent returns the first task, so that clients may retry.
+    Raises `RateLimited`.
     """
     known = con.execute(
         f"SELECT {_TASK} FROM agent_tasks WHERE skill_id = ? AND owner = ? AND message_id = ?",
@@ -62,7 +64,7 @@ def insert_task(con: Connection, task: Task, message: Message) -> Task:
 
 
 def insert_message(con: Connection, task_id: str, message: Message) -> None:
-    """Adds a message behind those of the task."""
+    """Appends a message to a task."""
     con.execute(
         "INSERT INTO agent_messages SELECT ?, "
         "(SELECT count(*) FROM agent_messages WHERE task_id = ?), ?, ?, ?, ?",
@@ -78,7 +80,7 @@ def insert_message(con: Connection, task_id: str, message: Message) -> None:
 
 
 def begin_task(con: Connection, task_id: str, at_ms: int) -> bool:
-    """Marks an active task as being worked on; False when it has ended."""
+    """Marks an active task as working; False when it has ended."""
     row = con.execute(
         f"UPDATE agent_tasks SET state = 'working', attempts = attempts + 1, updated_at_ms = ? "
         f"WHERE id = ? AND {_ACTIVE} RETURNING attempts",
@@ -132,7 +134,7 @@ def find_task(con: Connection, task_id: str) -> Task | None:
 
 
 def found_task(con: Connection, task_id: str) -> Task:
-    """The task with this id; `NotFound`."""
+    """The task with this id; raises `NotFound`."""
     task = find_task(con, task_id)
     if task is None:
         raise NotFound("There is no task with this id.", param="id")
@@ -140,7 +142,7 @@ def found_task(con: Connection, task_id: str) -> Task:
 
 
 def messages_of(con: Connection, task_id: str) -> list[Message]:
-    """What was said in a task, in order."""
+    """The messages of a task, in order."""
     rows = con.execute(
         "SELECT message_id, role, parts, at_ms FROM agent_messages WHERE task_id = ? ORDER BY number",
         [task_id],
@@ -149,9 +151,7 @@ def messages_of(con: Connection, task_id: str) -> list[Message]:
 
 
 def context_before(con: Connection, task: Task) -> list[Message]:
-    """What the same owner and the agent said to each other in this context before this task: of tasks
-    that were completed, the newest messages, in order.
-    """
+    """The newest messages of completed tasks with the same owner, agent and context before this task, in order."""
     rows = con.execute(
         "SELECT m.message_id, m.role, m.parts, m.at_ms FROM agent_messages m "
         "JOIN agent_tasks t ON t.id = m.task_id "
@@ -173,7 +173,7 @@ def context_before(con: Connection, task: Task) -> list[Message]:
 def list_tasks(
     con: Connection, limit: int, offset: int, skill_id: str | None, states: tuple[State, ...]
 ) -> tuple[list[Task], int]:
-    """A page of tasks, newest first, and how many there are."""
+    """A page of tasks, newest first, and their total number."""
     where = "WHERE (? IS NULL OR skill_id = ?) AND (? = 0 OR list_contains(?::VARCHAR[], state))"
     filters: list[object] = [skill_id, skill_id, len(states), list(states)]
     rows = con.execute(
@@ -185,13 +185,13 @@ def list_tasks(
 
 
 def delete_task(con: Connection, task_id: str) -> None:
-    """Removes a task with what was said in it."""
+    """Removes a task with its messages."""
     con.execute("DELETE FROM agent_messages WHERE task_id = ?", [task_id])
     con.execute("DELETE FROM agent_tasks WHERE id = ?", [task_id])
 
 
 def sweep_tasks(con: Connection, at_ms: int) -> None:
-    """Removes tasks that ended long ago."""
+    """Removes tasks that ended longer ago than the retention time."""
     gone = con.execute(
         "SELECT id FROM agent_tasks WHERE expires_at_ms <= ? LIMIT 1000", [at_ms]
     ).fetchall()

@@ -1,4 +1,4 @@
-"""What control keeps running for agents."""
+"""The background tasks of this room."""
 
 from __future__ import annotations
 

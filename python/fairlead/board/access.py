@@ -75,8 +75,8 @@ def refuse_stale(stored: int, given: int | None) -> None:
     """`Conflict` when the change was made on an older version."""
     if given is not None and given != stored:
         raise Conflict(
-            f"It was changed meanwhile: its version is {stored}, not {given}. Read it again, and "
-            "make the change on what it is now.",
+            f"It was changed in the meantime: its version is {stored}, not {given}. Read it again, and "
+            "repeat the change.",
             param="version",
         )
 

@@ -1,4 +1,4 @@
-"""What the forms of the board's pages do: each reads its fields and returns the path of the next page."""
+"""Handlers of the forms of the board's pages: each reads its fields and returns the path of the next page."""
 
 from __future__ import annotations
 

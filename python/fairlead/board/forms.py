@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from urllib.parse import parse_qsl
 
 from fairlead.board.form_actions import Fields, pop_field, read_body
 from fairlead.board.operations import OPERATIONS
 from fairlead.board.wire import Name
 from fairlead.errors import InvalidRequest, NotFound
+from fairlead.html_form import read_form
 from fairlead.store.file import Connection
 from fairlead.store.people import Person
 from fairlead.store.services import Services
@@ -40,7 +40,7 @@ class NewToken(Wire):
 
 async def submit_form(body: bytes, services: Services, person: Person) -> FormResult:
     """Does what a form asks; `InvalidRequest` for a form that none of the pages has."""
-    fields = read_form(body)
+    fields = read_form(body, FIELDS_MAX)
     action = fields.pop("act", "")
     if action == "create_token":
         text, token = make_static_token(person.id, read_body(NewToken, fields).name)
@@ -48,23 +48,9 @@ async def submit_form(body: bytes, services: Services, person: Person) -> FormRe
         return FormResult("/board/tokens", text)
     run = _ACTIONS.get(action)
     if run is None:
-        raise InvalidRequest("The form asks for nothing that is known: send it as the page does.")
+        raise InvalidRequest("The form names no known action: send it as the page does.")
     path = await services.state.record(lambda con: run(con, person, dict(fields)))
     return FormResult(path)
-
-
-def read_form(body: bytes) -> Fields:
-    """The fields of a form, each once."""
-    try:
-        pairs = parse_qsl(
-            body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX
-        )
-    except ValueError:
-        raise InvalidRequest("The form cannot be read: send it as the page does.") from None
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise InvalidRequest("The form has a field twice: send it as the page does.")
-    return fields
 
 
 def _revoke_token(con: Connection, person: Person, fields: Fields) -> str:

@@ -1,6 +1,6 @@
-"""The control plane: management and identity behind the relay, on a Unix socket of its own.
+"""The control plane: management and identity behind the relay, on a Unix socket.
 
-Read in this order: `app.py` (what is started and stopped), `gate.py` (who may speak to it),
-`link.py` and `publisher.py` (how a change comes into force), `snapshot.py` (what the relay gets),
-`routers.py` and `tasks.py` (what is served and done, imported when it is needed), `openapi.py`.
+Read in this order: `app.py` (start and stop), `gate.py` (authentication of the relay), `link.py` and
+`publisher.py` (how a change comes into force), `snapshot.py` (the relay's configuration), `routers.py` and
+`tasks.py` (tables of routes and background tasks, imported on demand), `openapi.py`.
 """

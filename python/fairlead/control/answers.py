@@ -1,6 +1,4 @@
-"""Errors as the management surface shows them: `{"error": {message, type, code, param},
-"requestId"}`.
-"""
+"""Error responses of the management surface: `{"error": {message, type, code, param}, "requestId"}`."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ def error_response(
     path: str | None = None,
     method: str | None = None,
 ) -> Response:
-    """The answer that an error is, in the shape of the surface that the path and method belong
-    to.
-    """
+    """The response for an error, in the error shape of the surface that the path and method belong to."""
     body: dict[str, object] = (
         {"success": False, "error": error.message, **error.extra}
         if path is not None and is_scraping(path, method)
@@ -61,7 +57,7 @@ def error_response(
     return Response(orjson.dumps(body), error.status, headers, "application/json")
 
 
-# Google's canonical codes, as the relay tells them too.
+# Google's canonical error codes, which the relay uses too.
 _GEMINI_STATUS = {
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
@@ -88,8 +84,8 @@ def _oauth_body(error: FairleadError) -> dict[str, object]:
 
 
 def is_scraping(path: str, method: str | None = None) -> bool:
-    """Whether the path is one of the scraping API, which has an error shape of its own. A method
-    tells apart what shares a path with another surface.
+    """Whether the path belongs to the scraping API, which has its own error shape. The method distinguishes
+    paths that two surfaces share.
     """
     if method is not None and _routes_of("management", method).fullmatch(path) is not None:
         return False
@@ -107,15 +103,13 @@ def _routes_of(surface: str, method: str | None) -> re.Pattern[str]:
 
 
 def path_pattern(path: str) -> str:
-    """The regular expression of a path of the route table."""
+    """A regular expression for a path of the route table."""
     several = re.sub(r"\\{\\\*[^}]*\\}", ".+", re.escape(path))
     return re.sub(r"\\{[^}]*\\}", "[^/]+", several)
 
 
 def install_handlers(app: FastAPI) -> None:
-    """Makes the app answer every expected error in this shape; the gate does the same for the
-    unexpected ones.
-    """
+    """Installs handlers that answer every expected error in this shape; the gate handles the unexpected ones."""
 
     async def on_fairlead(request: Request, error: FairleadError) -> Response:
         return error_response(
@@ -138,7 +132,7 @@ def install_handlers(app: FastAPI) -> None:
             answer.headers.update(error.headers)
         return answer
 
-    # Each handler takes the errors that it is registered for; Starlette's type says any.
+    # Each handler gets only the error it is registered for, but Starlette's annotation says any exception.
     app.add_exception_handler(FairleadError, on_fairlead)  # type: ignore[arg-type]
     app.add_exception_handler(RequestValidationError, on_invalid)  # type: ignore[arg-type]
     app.add_exception_handler(HTTPException, on_http)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""`docs/reference/api.md`: every route as the description of the API says; written from the code."""
+"""Generates `docs/reference/api.md`, every route as the OpenAPI description has it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _ROW_HEAD = ["| name | where | type | |", "| --- | --- | --- | --- |"]
 
 
 def api_reference() -> str:
-    """The page, the same for the same code."""
+    """The page, deterministic for the same code."""
     document = openapi_document(routed_app())
     definitions: Schema = document["components"]["schemas"]
     operations = sorted(
@@ -60,7 +60,7 @@ def api_reference() -> str:
 
 
 class _Page:
-    """Writes routes, and remembers which objects they name."""
+    """Renders routes, and collects the objects that they name."""
 
     def __init__(self, definitions: Schema) -> None:
         self._definitions = definitions
@@ -95,7 +95,7 @@ class _Page:
         return lines
 
     def objects(self) -> list[str]:
-        """The objects that were named, and those that they name."""
+        """The named objects, and those that they name in turn."""
         lines: dict[str, list[str]] = {}
         while missing := [name for name in self._named if name not in lines]:
             for name in missing:
@@ -118,7 +118,7 @@ class _Page:
         return about(field, self._definitions, is_required=is_required).replace("|", "\\|")
 
     def _type(self, field: Schema) -> str:
-        """As `type_words` has it, with a link where an object has members of its own."""
+        """The type as in `type_words`, with a link to objects that have members of their own."""
         for key in ("anyOf", "oneOf"):
             if key in field:
                 return " or ".join(self._type(each) for each in field[key])

@@ -1,7 +1,6 @@
-"""The control plane's application: what it opens, starts, serves and closes.
+"""The control plane's application: opens files, starts tasks, serves and shuts down.
 
-`create` is what the server loads; it reads `FAIRLEAD_CONTROL_CONFIG`. `build` does the same with a
-configuration at hand.
+`create` is the server's factory and reads `FAIRLEAD_CONTROL_CONFIG`. `build` takes a configuration.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ from fairlead.store.state import State
 from fairlead.usage.metrics import counters_of
 from fairlead.usage.spent import SpentSums
 
-# Whoever waits is still told that the database does not answer.
+# Time in which waiting requests can still be answered that the database is unavailable.
 LEAVE_AFTER_S = 0.5
 EXIT_STORAGE_LOST = 74
 # When tasks have had their first turn.
@@ -62,16 +61,16 @@ log = structlog.get_logger("fairlead.control")
 
 
 def create() -> FastAPI:
-    """The application as the environment says; the server's factory."""
+    """The server's factory: the application configured by the environment."""
     configure_logs()
     os.umask(0o077)
-    # Taken out: what is started from here is not to find the instance's secrets.
+    # Removed, so that child processes do not inherit the instance's secrets.
     document = os.environ.pop("FAIRLEAD_CONTROL_CONFIG")
     return build(ControlConfig.model_validate_json(document))
 
 
 def build(config: ControlConfig) -> FastAPI:
-    """The application behind its gate, opening its files when it is started."""
+    """The application behind its gate; it opens its files at startup."""
     app, loader = _app()
     workers = Workers()
     app.router.lifespan_context = partial(_lifespan, config, workers, loader)
@@ -82,7 +81,7 @@ def build(config: ControlConfig) -> FastAPI:
 
 
 def routed_app() -> FastAPI:
-    """Every route and the error answers, without files: enough to describe the API."""
+    """Every route and error handler, without files: enough to describe the API."""
     app, loader = _app()
     loader.load_all()
     return app
@@ -109,7 +108,7 @@ def _app() -> tuple[FastAPI, RouterLoader]:
 
 
 def _description() -> dict[str, Any]:
-    """The description, made from an application of its own: the one that serves goes on meanwhile."""
+    """The OpenAPI description, from an application of its own, so that the serving one is not blocked."""
     from fairlead.control.openapi import openapi_document  # noqa: PLC0415 - only when it is asked for
 
     return openapi_document(routed_app())
@@ -176,12 +175,12 @@ async def _lifespan(
 
 
 def leave() -> None:
-    """Ends this process soon, as a crash does, so that the supervisor starts it anew.
+    """Ends this process soon, with an exit status like a crash, so that the supervisor restarts it.
 
-    The database engine has given up for good: nothing that was acknowledged is lost by leaving, and
-    staying would answer nothing. Relays go on from their snapshot, usage waits in the spool.
+    Called when the database engine has failed for good. Acknowledged writes are stored. Meanwhile relays serve
+    from their snapshot, and usage waits in the spool.
     """
-    log.error("the database engine gave up: control is started anew")
+    log.error("the database engine failed: control restarts")
     asyncio.get_running_loop().call_later(LEAVE_AFTER_S, os._exit, EXIT_STORAGE_LOST)
 
 

@@ -1,4 +1,4 @@
-"""What the audit log is told of a management request: who, from where, which body, what was there.
+"""Audit of management requests: who asked, from where, with which body, and what was there before.
 
 The entry of a change is stored with the first write of its request (`store/state.py`), or here when
 the request has been answered: changes that write nothing to the state (a cache that is emptied) are

@@ -1,4 +1,4 @@
-"""Background tasks: one that ends is logged, makes health red, and is started again with backoff."""
+"""Background tasks: one that ends is logged, fails readiness, and is restarted with backoff."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairlead.store.services import TaskReport
 
 BACKOFF_FIRST_S = 0.5
 BACKOFF_MAX_S = 30.0
-# A task that ran this long before it ended starts again at the first backoff.
+# A task that ran for this long restarts with the first backoff.
 STEADY_S = 60.0
 STOP_DEADLINE_S = 5.0
 
@@ -30,24 +30,24 @@ class _Owned:
 
 
 class Background:
-    """Starts tasks, keeps them going, stops them."""
+    """Starts, restarts and stops background tasks."""
 
     def __init__(self) -> None:
         self._owned: list[_Owned] = []
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
-        """Runs `run` until `stop`."""
+        """Keeps `run` running until `stop`."""
         owned = _Owned(name)
         self._owned.append(owned)
         self._tasks.append(asyncio.create_task(_keep_going(owned, run), name=name))
 
     def reports(self) -> list[TaskReport]:
-        """How each task is."""
+        """The state of each task."""
         return [TaskReport(o.name, o.running, o.restarts, o.last_error) for o in self._owned]
 
     async def stop(self) -> None:
-        """Cancels every task and waits for them, a few seconds at most."""
+        """Cancels every task and waits a few seconds for them."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:

@@ -1,7 +1,7 @@
-"""The body of a management request: JSON that says one thing, or an error that says what is wrong.
+"""Validation of management request bodies as strict JSON.
 
-Python's own reader takes NaN, the last of two equal names, and half a surrogate pair. Whoever
-checks a body must not see another one than whoever acts on it, so such bodies are refused.
+Python's parser accepts NaN, repeated names (the last wins) and lone surrogates. Such bodies are refused,
+because different parsers would read them differently.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from fairlead.json_values import VALUES_MAX, has_too_many_values
 
 BODY_MAX_BYTES = 1024 * 1024
 BODY_DEADLINE_S = 30.0
-# What is checked beside the event loop: others would notice.
+# Larger bodies are checked in a thread, so that the event loop is not blocked.
 LONG_BODY_BYTES = 64 * 1024
 
 
 async def read_body(receive: Receive, limit_bytes: int = BODY_MAX_BYTES) -> bytes:
-    """The whole body. `TooLarge`, `RequestTimeout`, `ClientGone`."""
+    """Reads the whole body. Raises `TooLarge`, `RequestTimeout` or `ClientGone`."""
     chunks: list[bytes] = []
     size = 0
     try:
@@ -50,7 +50,7 @@ async def read_body(receive: Receive, limit_bytes: int = BODY_MAX_BYTES) -> byte
 
 
 def check_json(body: bytes, content_type: str) -> None:
-    """Nothing, or `UnsupportedMediaType`, `TooLarge` or `InvalidRequest`."""
+    """Raises `UnsupportedMediaType`, `TooLarge` or `InvalidRequest` unless the body is strict JSON."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind != "application/json" and not (
         kind.startswith("application/") and kind.endswith("+json")
@@ -61,7 +61,7 @@ def check_json(body: bytes, content_type: str) -> None:
     if has_too_many_values(body):
         raise TooLarge(f"The body holds more than {VALUES_MAX} values.")
     try:
-        # The strict reader finds all but the repeated names.
+        # The strict parser finds everything but repeated names.
         orjson.loads(body)
         json.loads(body, object_pairs_hook=_refuse_repeats, parse_float=_finite)
     except (ValueError, RecursionError) as error:
@@ -70,7 +70,7 @@ def check_json(body: bytes, content_type: str) -> None:
 
 
 def replay(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives the body again, then what comes after it."""
+    """A `receive` that yields the body again, then the messages that follow."""
     given = False
 
     async def receive_again() -> Message:
@@ -84,7 +84,7 @@ def replay(body: bytes, receive: Receive) -> Receive:
 
 
 class _BadJSON(ValueError):
-    """What is wrong, in words of ours."""
+    """A defect of the JSON, as a sentence for the caller."""
 
 
 def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

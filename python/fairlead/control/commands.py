@@ -1,5 +1,7 @@
-"""What control asks of the relay workers: a command goes with the answer to a worker's poll, its report comes with
-a later one (docs/explanation/contracts.md).
+"""Commands of control to relay workers.
+
+A command is sent with the response to a worker's poll, its report arrives with a later poll
+(docs/explanation/contracts.md).
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ DEADLINE_S = 8.0
 
 
 class Report(BaseModel):
-    """What came of a command: `result`, or `error` in words."""
+    """The outcome of a command: `result`, or `error` as a sentence."""
 
     id: int = Field(ge=0, le=2**53)
     result: Any = None
@@ -26,7 +28,7 @@ class Report(BaseModel):
 
 
 class Commands:
-    """Commands on their way to workers, and who waits for their reports."""
+    """Pending commands, and the callers that wait for their reports."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
@@ -36,7 +38,9 @@ class Commands:
         self._arrived = asyncio.Event()
 
     async def ask(self, kind: str, args: dict[str, Any]) -> list[Any]:
-        """What each live worker answers. `StorageUnavailable` when one does not, or there is none."""
+        """Sends a command to every live worker and returns their results. `StorageUnavailable` when a worker
+        does not answer, or there is none.
+        """
         live = [report.worker_id for report in self._workers.reports() if report.live]
         if not live:
             raise StorageUnavailable("No relay worker is connected.", retry_after_s=1)
@@ -65,16 +69,16 @@ class Commands:
                     del self._pending[worker_id]
 
     def take(self, worker_id: str) -> list[dict[str, Any]]:
-        """What this worker is to do now."""
+        """Takes the commands that wait for this worker."""
         return self._pending.pop(worker_id, [])
 
     async def arrive(self, worker_id: str) -> None:
-        """Returns once there is something for this worker."""
+        """Waits until there is a command for this worker."""
         while worker_id not in self._pending:
             await self._arrived.wait()
 
     def report(self, done: list[Report]) -> None:
-        """A worker has carried commands out. A report that nobody waits for any more is let go."""
+        """Delivers the reports of a worker. A report for which no caller waits any more is dropped."""
         for report in done:
             waiting = self._waiting.get(report.id)
             if waiting is None or waiting.done():

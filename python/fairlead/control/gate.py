@@ -1,9 +1,8 @@
-"""The entry of the control plane: only the relay is let in, and it says for whom it asks.
+"""The entry of the control plane: only the relay is admitted, and it states on whose behalf it asks.
 
-Plain ASGI. Without the link token a request is answered 403 and not looked at. With it, the caller
-that the relay resolved goes into the scope (`fairlead.caller`), the body is read under a limit and
-checked, and whatever goes wrong inside comes out in the management shape, the unexpected as
-`internal` with the request's id.
+Plain ASGI. A request without the link token is answered 403 unread. With it, the caller that the relay resolved
+goes into the scope (`fairlead.caller`), the body is read under a limit and validated, and every error is
+answered in the management shape, an unexpected one as `internal` with the request's id.
 """
 
 from __future__ import annotations
@@ -33,47 +32,47 @@ from fairlead.gateway.responses.internal import (
 
 REQUEST_DEADLINE_S = 60.0
 UPLOAD_DEADLINE_S = 600.0
-# The relay sets it beside the file of a form, and nobody else can.
+# Set by the relay beside the file of a form; it strips the header from callers.
 FORM_HEADER = "x-fairlead-form"
-# An answer that lasts as long as its reader takes; the header stays between the planes.
+# Marks a response that lasts as long as its reader; the relay removes the header.
 LASTING = b"x-fairlead-lasting"
 WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 FORMS = frozenset(
     (route["method"], route["path"]) for route in _core.routes() if route["takes_form"]
 )
-# Routes that may be sent a file of bytes in place of JSON.
+# Routes that accept a file in place of JSON.
 FILES = frozenset(
     (route["method"], route["path"])
     for route in _core.routes()
     if route["body"] in {"file", "upload"}
 )
-# The largest body of each route that takes more than a record.
+# The body limit of each route that takes more than a record.
 LARGE_BODIES = {
     (route["method"], route["path"]): int(route["body_limit_bytes"])
     for route in _core.routes()
     if route["answered_by"] == "control" and route["body_limit_bytes"] > BODY_MAX_BYTES
 }
-# Paths whose rooms read their bodies themselves, and say in their own words what is wrong with them.
+# Paths whose rooms read and validate their bodies themselves.
 DELEGATED = re.compile(
     "|".join(
         path_pattern(str(route["path"])) for route in _core.routes() if route["tier"] == "delegated"
     )
 )
-# The limits of those routes whose paths have names in them, which cannot be looked up.
+# Body limits of routes with path parameters, which cannot be looked up by path.
 _NAMED = tuple(
     (re.compile(path_pattern(path)), method, limit)
     for (method, path), limit in LARGE_BODIES.items()
     if "{" in path
 )
 
-# What the relay asks for itself and on nobody's behalf.
+# Requests that the relay makes for itself, on no caller's behalf.
 INTERNAL = frozenset({LINK_PATH, KEEP_PATH, CONTEXT_PATH})
 
 log = structlog.get_logger("fairlead.control")
 
 
 class Gate:
-    """Stands before the app."""
+    """The outermost ASGI application of control."""
 
     def __init__(self, app: ASGIApp, link_token: str, workers: Workers) -> None:
         self._app = app
@@ -90,7 +89,11 @@ class Gate:
         headers = _own_headers(scope)
         if not hmac.compare_digest(headers.get("x-fairlead-link", b""), self._link_token):
             await _refuse(
-                Forbidden("Only the relay speaks to control."), None, scope, receive, send
+                Forbidden("Control accepts requests from the relay only."),
+                None,
+                scope,
+                receive,
+                send,
             )
             return
         if scope["path"] in INTERNAL:
@@ -108,7 +111,7 @@ class Gate:
             nonlocal started
             started = True
             if message["type"] == "http.response.start" and _is_stream(message):
-                # It lasts as long as what it tells of; its maker bounds it.
+                # A stream without a deadline here; its handler bounds it.
                 deadline.reschedule(None)
             await send(message)
 
@@ -118,7 +121,7 @@ class Gate:
             scope[SCOPE_KEY] = _caller(headers, request_id)
             async with asyncio.timeout(REQUEST_DEADLINE_S) as deadline:
                 if FORM_HEADER in headers:
-                    # A file, which its route writes as it comes; the relay held it to its limit.
+                    # An uploaded file, which its route reads as it arrives; the relay enforced the limit.
                     deadline.reschedule(asyncio.get_running_loop().time() + UPLOAD_DEADLINE_S)
                 elif scope["method"] in WITH_BODY:
                     body = await read_body(receive, body_limit(scope["method"], scope["path"]))
@@ -150,13 +153,13 @@ class Gate:
                 "This is a defect of fairlead; the log has more under this request id."
             )
         if started:
-            # Half an answer is out: only breaking the connection can say that it is not whole.
+            # A part of the response was sent, so only a broken connection can show that it is incomplete.
             raise ConnectionAbortedError("the answer had begun")
         await _refuse(answer, request_id, scope, receive, send)
 
 
 def body_limit(method: str, path: str) -> int:
-    """How many bytes a body may have."""
+    """The largest body of a request, in bytes."""
     if path == BEGIN_PATH:
         return BEGIN_MAX_BYTES
     if (most := LARGE_BODIES.get((method, path))) is not None:
@@ -166,13 +169,13 @@ def body_limit(method: str, path: str) -> int:
 
 
 def is_unread(method: str, path: str, headers: dict[str, bytes]) -> bool:
-    """Whether the body is passed on as it came, not held to the rules of JSON."""
+    """Whether the body is passed on as it is, without validation as JSON."""
     is_file = (method, path) in FILES and headers.get("content-type") == b"application/octet-stream"
     return is_file or DELEGATED.fullmatch(path) is not None or is_form(method, path, headers)
 
 
 def is_form(method: str, path: str, headers: dict[str, bytes]) -> bool:
-    """Whether the body is a form that this page takes; the relay held it to the page's origin."""
+    """Whether the body is a form that this page accepts; the relay checked the page's origin."""
     kind = headers.get("content-type", b"").partition(b";")[0].strip().lower()
     return kind == b"application/x-www-form-urlencoded" and (method, path) in FORMS
 
@@ -185,7 +188,7 @@ def _is_stream(message: Message) -> bool:
 
 
 def _own_headers(scope: Scope) -> dict[str, bytes]:
-    # The relay strips what a caller sends under these names, so each is there once at most.
+    # The relay strips these headers from callers, so each occurs at most once.
     return {
         name.decode("latin-1"): value
         for name, value in scope["headers"]
@@ -201,7 +204,7 @@ def _caller(headers: dict[str, bytes], request_id: str | None) -> Caller:
             raise ValueError("no principal")
         principal = Principal(kind, principal_id, frozenset(str(scope) for scope in scopes))
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise Forbidden("The request does not say for whom it comes.") from None
+        raise Forbidden("The headers that name the caller are missing or invalid.") from None
     return Caller(
         principal=principal,
         peer=headers.get("x-fairlead-peer", b"unknown").decode("latin-1"),

@@ -1,6 +1,4 @@
-"""`POST /internal/link`: where relay workers fetch snapshots and say how they are
-(docs/explanation/contracts.md).
-"""
+"""`POST /internal/link`: relay workers fetch snapshots and report their state (docs/explanation/contracts.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from starlette.types import Receive
 from fairlead.control.answers import error_response
 from fairlead.control.body import read_body
 from fairlead.control.commands import Commands, Report
-from fairlead.control.publisher import Published, Publisher
+from fairlead.control.publisher import PublishedSnapshot, Publisher
 from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, InvalidRequest
 from fairlead.usage.metrics import RelayCounters
@@ -26,17 +24,17 @@ from fairlead.usage.spent import SpentQuery, SpentSums
 LINK_PATH = "/internal/link"
 HOLD_S = 2.0
 
-# A worker tells its counters of every provider and connection; with many thousands that is much.
+# Workers report counters of every provider and connection, which is much with thousands of them.
 MAX_POLL_BYTES = 64 * 1024 * 1024
 
-# Tells this process from the one before, which had heard what this one has not.
+# Identifies this process to the workers, which report everything again to a new one.
 _CONTROL = secrets.token_hex(8).encode()
 
 Count = Annotated[StrictInt, Field(ge=0, le=2**53)]
 
 
 class Poll(BaseModel):
-    """What a worker says. `done` names the commands that it has carried out."""
+    """A worker's poll. `done` has the reports of commands that it has carried out."""
 
     worker: str = Field(pattern="^[0-9a-f]{1,64}$")
     pid: Count
@@ -47,7 +45,7 @@ class Poll(BaseModel):
 
 
 class Link:
-    """The endpoint."""
+    """The long-poll endpoint."""
 
     def __init__(
         self,
@@ -81,7 +79,7 @@ class Link:
             if poll.spent is None:
                 answered = await self._hold(poll, request.receive)
             else:
-                # The worker waits for these before it lets anybody spend.
+                # The worker admits no paid call before it has these.
                 sums = await self._spending.sums(poll.worker, poll.spent)
                 answered = True
         except FairleadError as error:
@@ -99,9 +97,7 @@ class Link:
         )
 
     async def _hold(self, poll: Poll, receive: Receive) -> bool:
-        """Waits for news, a command or the end of the hold; False when the worker went away
-        meanwhile.
-        """
+        """Waits for a snapshot, a command or the end of the hold; False when the worker disconnected."""
         news = asyncio.ensure_future(self._publisher.newer_than(poll.applied_version, HOLD_S))
         command = asyncio.ensure_future(self._commands.arrive(poll.worker))
         gone = asyncio.ensure_future(_until_gone(receive))
@@ -120,7 +116,7 @@ async def _until_gone(receive: Receive) -> None:
 
 
 def _answer(
-    published: Published,
+    published: PublishedSnapshot,
     applied_version: int,
     sums: list[int] | None,
     commands: list[dict[str, Any]],

@@ -10,7 +10,7 @@ import structlog
 
 
 def configure_logs() -> None:
-    """Sets up the process's log; once, at start."""
+    """Configures the process's log; once, at start."""
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
@@ -24,9 +24,9 @@ def configure_logs() -> None:
 
 
 def where(error: BaseException) -> list[str]:
-    """The places that an error came through, innermost last: file, line and function.
+    """The stack of an error, innermost last: file, line and function.
 
-    Not its message: an error of a library may quote what it was given, and that may be a secret.
+    The message is left out, because a library's error may quote its input, which can be a secret.
     """
     frames = traceback.extract_tb(error.__traceback__)
     return [

@@ -1,6 +1,6 @@
-"""The API as an OpenAPI document: generated from the routers and the route table.
+"""The API as an OpenAPI document, generated from the routers and the route table.
 
-It is served at `/api/openapi.json`; `api_reference.py` makes the reference page of it.
+Served at `/api/openapi.json`; `api_reference.py` renders the reference page from it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SCHEMES["scraping"] = {
     "description": "A gateway API key, `sk-fl-...`.",
 }
 
-# Who may pass a tier, as alternatives.
+# The credentials that each tier accepts, as alternatives.
 TIERS: dict[str, list[dict[str, list[str]]]] = {
     "public": [],
     "inference": [{"key": []}, {}],
@@ -56,7 +56,7 @@ TIERS: dict[str, list[dict[str, list[str]]]] = {
     "session": [{"session": []}, {"local": []}],
     "account": [{"session": []}, {"local": []}],
     "key": [{"scraping": []}],
-    # Each says for itself which credential it takes.
+    # Routes that document their credential themselves.
     "delegated": [],
 }
 
@@ -88,14 +88,12 @@ ERROR_RESPONSE: dict[str, Any] = {
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
-    """The whole document: control's routes as FastAPI knows them, the relay's as the route table
-    does.
-    """
+    """The whole document: control's routes from FastAPI, the relay's from the route table."""
     document = get_openapi(
         title="fairlead", version=__version__, description=DESCRIPTION, routes=app.routes
     )
     paths: dict[str, Any] = document["paths"]
-    # The table and the routers may call what is in the braces differently.
+    # The table and the routers may name path parameters differently.
     named = {shape(path): path for path in paths}
     for route in _core.routes():
         path = str(route["path"]).replace("{*", "{")
@@ -119,7 +117,7 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
 
 
 def shape(path: str) -> str:
-    """The path without the names in its braces."""
+    """The path without the names of its parameters."""
     return re.sub(r"\{[^}]*\}", "{}", path)
 
 

@@ -1,8 +1,7 @@
-"""How a change comes into force: compile, count up, keep on disk, offer on the link, wait for the
-workers.
+"""Publishes configuration changes: compile a snapshot, store it, offer it on the link, wait for the workers.
 
-One task compiles; changes that are committed while it is busy share its next round. Each waits for
-a round that began after its commit, so what it waits for contains it.
+A single task compiles; changes that are committed meanwhile share its next round. Each waits for a round that
+began after its commit, and so contains it.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ FILE = "snapshot.json"
 
 log = structlog.get_logger("fairlead.control")
 
-# Compiles within the writer; the number is the version that the result's must exceed.
+# Compiles a snapshot in the writer; the number is the version that the result must exceed.
 Compile = Callable[[Connection, int], tuple[int, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedSnapshot:
     """The newest snapshot: its version and its JSON."""
 
     version: int
@@ -41,12 +40,12 @@ class Published:
 
 
 class Publisher:
-    """Turns commits into snapshots. `run` is its task; `publish` is what a commit awaits."""
+    """Compiles and publishes snapshots. `run` is its background task; `publish` is awaited by each commit."""
 
     def __init__(
         self, database: Database, compile_snapshot: Compile, data_dir: Path, workers: Workers
     ) -> None:
-        self.current = Published(0, b"null")
+        self.current = PublishedSnapshot(0, b"null")
         self.closing = False
         self._database = database
         self._compile = compile_snapshot
@@ -59,10 +58,10 @@ class Publisher:
         self._changed = asyncio.Event()
 
     async def publish(self) -> None:
-        """Returns when what is committed now is in force: applied by every live worker, or one
-        second after it was offered.
+        """Returns when everything committed so far is in force: applied by every live worker, or offered one
+        second ago.
 
-        `StorageUnavailable` when it could not be compiled or kept; the change stands, and is
+        `StorageUnavailable` when the snapshot could not be compiled or stored; the change stands, and is
         offered again soon.
         """
         done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -79,7 +78,7 @@ class Publisher:
             log.warning("a relay worker is slow to apply", version=version)
 
     async def run(self) -> None:
-        """Compiles when asked to; lasts until it is cancelled."""
+        """Compiles on demand, until cancelled."""
         self._floor = max(self._floor, await asyncio.to_thread(_version_on_disk, self._path))
         while True:
             await self._wanted.wait()
@@ -112,7 +111,7 @@ class Publisher:
     async def newer_than(self, version: int, deadline_s: float) -> bool:
         """Waits for a snapshot above this version; False at the deadline or when control stops."""
         if version > self.current.version:
-            # The state database was put back to an older copy: go on from where the relay is.
+            # The state database was restored from an older copy: continue from the relay's version.
             self._floor = max(self._floor, version)
             self._wanted.set()
         try:
@@ -124,7 +123,7 @@ class Publisher:
         return not self.closing
 
     def close(self) -> None:
-        """Lets every open poll go."""
+        """Releases every open poll."""
         self.closing = True
         self._notify()
 
@@ -134,8 +133,8 @@ class Publisher:
         try:
             await asyncio.to_thread(_keep, self._path, document)
         finally:
-            # A full disk must not keep a revoked key alive: the offer does not depend on the file.
-            self.current = Published(version, document)
+            # A full disk must not keep a revoked key alive, so the offer does not depend on the file.
+            self.current = PublishedSnapshot(version, document)
             self._notify()
         return version
 
@@ -173,6 +172,6 @@ def _version_on_disk(path: Path) -> int:
     try:
         version = orjson.loads(path.read_bytes()).get("version", 0)
     except (OSError, ValueError, AttributeError):
-        # Not there, or not readable: the database's own count stands, and the file is written anew.
+        # Missing or unreadable: the database's count stands, and the file is written again.
         return 0
     return version if isinstance(version, int) else 0

@@ -1,8 +1,7 @@
-"""Importing routers when they are first asked for.
+"""Imports routers on demand.
 
-An idle gateway answers no management request, and most gateways never use most rooms: imported at
-start, their code and models would be more than half of control's memory and of the time until it
-is ready.
+Most gateways never use most rooms. Imported at start, their code and models would be more than half of
+control's memory and startup time.
 """
 
 from __future__ import annotations
@@ -17,26 +16,26 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fairlead.control.routers import ROUTERS, RouterEntry
 
-# Importing takes turns: two requests that come at once wait for one import.
+# Serialises imports: concurrent requests wait for one import.
 _importing = threading.Lock()
 
 
 class RouterLoader:
-    """Brings routers into one application, in the order of the table whatever the order of requests."""
+    """Adds routers to one application, in the order of the table whatever the order of requests."""
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
         self._on_load: Callable[[], None] | None = None
         self._missing = dict(enumerate(ROUTERS))
-        # By identity: routes are equal by what they hold.
+        # By identity, because routes compare by value.
         self._rank: dict[int, int] = {}
 
     def on_load(self, notice: Callable[[], None]) -> None:
-        """Calls `notice` after each import from now on."""
+        """Registers a callback for after each import."""
         self._on_load = notice
 
     async def load_for(self, path: str) -> None:
-        """Imports what may answer this path, beside the event loop."""
+        """Imports the routers that may answer this path, in a thread."""
         wanted = [number for number, entry in self._missing.items() if answers(entry, path)]
         for number in wanted:
             routers = await asyncio.to_thread(import_routers, ROUTERS[number])
@@ -51,18 +50,18 @@ class RouterLoader:
 
     def _include(self, number: int, routers: tuple[APIRouter, ...]) -> None:
         if self._missing.pop(number, None) is None:
-            # Another request for the path was first.
+            # A concurrent request has imported it.
             return
         routes = self._app.router.routes
         for router in routers:
             self._app.include_router(router)
             self._rank[id(routes[-1])] = number
-        # Routes that are of no router (the link's, the description) share no path with one.
+        # Routes outside the table (the link's, the description's) share no path with one in it.
         routes.sort(key=lambda route: self._rank.get(id(route), -1))
 
 
 class LoadOnDemand:
-    """Middleware before the routes: a request waits until what may answer it is imported."""
+    """Middleware before the routes that imports the routers for a request's path."""
 
     def __init__(self, app: ASGIApp, loader: RouterLoader) -> None:
         self._app = app
@@ -75,7 +74,7 @@ class LoadOnDemand:
 
 
 def answers(entry: RouterEntry, path: str) -> bool:
-    """Whether the module is to be imported for this path."""
+    """Whether the module may answer this path."""
     return any(path == prefix or path.startswith(f"{prefix}/") for prefix in entry.paths)
 
 

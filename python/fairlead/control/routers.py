@@ -1,7 +1,7 @@
 """The table of control's routers: which module answers which paths.
 
-A module is imported when one of its paths is asked for first (`router_loader.py`), so the names of
-modules are text here. The order is the order in which routes are tried.
+Modules are imported on the first request for one of their paths (`router_loader.py`), so they are named by
+text. Routes are tried in this order.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Final
 class RouterEntry:
     """A module with routers: `router`, or several under `ROUTERS`.
 
-    It answers each of `paths` and all that is below it. Modules may share a path: all of them are
-    imported for it. `/` is the start page alone.
+    It answers each of `paths` and everything below it; `/` matches the start page alone. Modules may share a
+    path: all of them are imported for it.
     """
 
     module: str
@@ -32,7 +32,7 @@ ROUTERS: Final = (
         *("/oauth", "/api/auth", "/api/me", "/api/users", "/", "/login", "/logout", "/setup"),
         *("/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource"),
     ),
-    # Before combos: `/api/combos/metrics` is no combo.
+    # Before combos: `/api/combos/metrics` is not a combo's id.
     _entry(
         "usage.routers",
         *("/api/usage", "/api/rate-limits", "/api/sessions", "/metrics", "/api/combos/metrics"),
@@ -85,7 +85,7 @@ ROUTERS: Final = (
     _entry("agents.routers", "/api/agent-skills", "/api/v1/agents", "/agents"),
     _entry("gateway.responses.router", "/v1/responses"),
     _entry("gateway.responses.creation", "/internal/responses/background"),
-    # Before files: `/v1/files/x:download` is no file's id.
+    # Before files: `/v1/files/x:download` is not a file's id.
     _entry("gateway.files.google_router", "/v1/files", "/v1beta/files"),
     _entry("gateway.files.router", "/v1/files"),
     _entry("gateway.batches.router", "/v1/batches"),

@@ -1,4 +1,4 @@
-"""JSON schemas in the words of the reference pages."""
+"""Renders JSON schemas as text for the reference pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Schema = dict[str, Any]
 
 
 def resolved(field: Schema, definitions: Schema) -> Schema:
-    """The schema that a `$ref` leads to; another one as it is."""
+    """The schema that a `$ref` refers to; any other schema unchanged."""
     if "$ref" in field:
         found: Schema = definitions[field["$ref"].rpartition("/")[2]]
         return found
@@ -37,7 +37,7 @@ def type_words(field: Schema, definitions: Schema) -> str:
 
 
 def about(field: Schema, definitions: Schema, *, is_required: bool) -> str:
-    """Whether a member is required, its description, and its default."""
+    """The description of a member, with whether it is required and its default."""
     places = (field, resolved(field, definitions), *field.get("anyOf", ()))
     words = [text for each in places if (text := each.get("description"))][:1]
     if is_required:

@@ -1,6 +1,6 @@
-"""`docs/reference/settings.md`, written from the two lists of settings that the code reads.
+"""Generates `docs/reference/settings.md` from the two lists of settings.
 
-`make reference` writes it; a test holds the copy to what the code says.
+`make reference` writes the page; a test compares the committed copy.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Annotated, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
+from fairlead.setting_names import flag_of, variable_of
 from fairlead.settings import ServeFields
 from fairlead.store.operator_settings import OperatorSettings
-from fairlead.variable import flag_of, variable_of
 
 HEAD = """\
 # Settings

@@ -1,6 +1,4 @@
-"""The snapshot: the whole routing configuration, compiled from the state database to one
-document.
-"""
+"""Compiles the snapshot: the whole routing configuration of the state database as one document."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ VERSION = "snapshot_version"
 
 
 def compile_snapshot(local_token_hash: str, con: Connection, floor: int) -> tuple[int, bytes]:
-    """Version and JSON, in the writer. The version is above every earlier one and above `floor`."""
+    """Compiles version and JSON, in the writer. The version is above every earlier one and above `floor`."""
     version = max(int(read_meta(con, VERSION) or 0), floor) + 1
     write_meta(con, VERSION, str(version))
     settings = read_operator_settings(con)
@@ -54,7 +52,7 @@ def compile_snapshot(local_token_hash: str, con: Connection, floor: int) -> tupl
 
 
 def _keys(con: Connection) -> list[dict[str, Any]]:
-    """Keys with all their limits, wherever each was set."""
+    """Keys with all their limits, from every table that sets one."""
     keys, token_limits = compile_keys(con), compile_token_limits(con)
     for key in keys:
         key["limits"] += token_limits.get(key["id"], [])

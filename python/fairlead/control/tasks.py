@@ -1,8 +1,7 @@
-"""The table of control's background tasks, and how those begin that need a room's code.
+"""The table of control's background tasks, and how they start.
 
-Most rooms have work only after somebody has asked them for some. Such a task waits, without
-importing anything, until its module is imported (by the router that stores the work), or begins at
-once where its table holds rows from before.
+Most rooms have work only after a request has stored some. Such a task waits, with nothing imported, until its
+module is imported (by the router that stores the work), or starts at once when its tables have rows.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from fairlead.store.services import BackgroundTask, Services
 
 @dataclass(frozen=True, slots=True)
 class TaskEntry:
-    """A task of the module's `TASKS`, by its name there.
+    """A task of the module's `TASKS`, by name.
 
-    It begins at the start, unless `begins_with` names a module: then once that is imported, or at
-    the start if one of `tables` (of the state database) holds rows.
+    It starts with control, unless `begins_with` names a module: then once that is imported, or with control if
+    one of `tables` (of the state database) has rows.
     """
 
     name: str
@@ -85,13 +84,13 @@ class TaskStarter:
         self.notice_imports()
 
     def notice_imports(self) -> None:
-        """Lets the tasks begin whose modules are there by now; called after each import of routers."""
+        """Starts the tasks whose modules have been imported; called after each import of routers."""
         for module, event in self._imported.items():
             if module in sys.modules:
                 event.set()
 
     async def run(self, entry: TaskEntry) -> None:
-        """One task, from when there may be work for it until it ends."""
+        """Runs one task, from when there may be work for it until it ends."""
         if entry.begins_with is not None and not await self._has_rows(entry.tables):
             await self._imported[entry.begins_with].wait()
         module = await asyncio.to_thread(import_module, entry.module)

@@ -1,6 +1,6 @@
-"""The tool endpoints: which tools each has.
+"""The MCP endpoints and their tools.
 
-`/mcp/rpc` has the board alone, for that is what people consent to; `/mcp` has the gateway's too,
+`/mcp/rpc` offers only the board, since that is the scope of users' consent; `/mcp` adds the gateway's tools,
 for people who manage it.
 """
 

@@ -1,4 +1,4 @@
-"""`docs/reference/tools.md`: every tool as its types say; written from the code."""
+"""Generates `docs/reference/tools.md`, every MCP tool with its types."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ABOUT_TASKS = """At `/mcp/tasks` only (with a session or a static token), and ea
 
 
 def tools_reference() -> str:
-    """The page, the same for the same code."""
+    """The page, deterministic for the same code."""
     gateway = [tool for tool in STATIC.toolbox.tools if tool.name not in RPC.toolbox.by_name]
     parts = [HEAD, "## Board\n", "At both endpoints.\n", *map(_tool, RPC.toolbox.tools)]
     parts += ["## Gateway\n", "At `/mcp` only, for people who manage the gateway.\n"]

@@ -1,6 +1,4 @@
-"""The relay workers that poll the link: who lives, what each has applied, what each last said of
-itself.
-"""
+"""The relay workers that poll the link: liveness, applied snapshot version and latest report of each."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from fairlead.store.services import WorkerReport
 LIVE_AFTER_ANSWER_S = 2.0
 REMEMBERED_S = 300.0
 WORKERS_MAX = 1024
-# What a worker says of its connections: their states, and the newest clearing of states that it knows.
+# Members of a worker's report about connections: their states, and the newest reset of states that it knows.
 _OF_CONNECTIONS = ("connections", "cleared")
 
 
@@ -31,9 +29,7 @@ class _Worker:
 
 
 class Workers:
-    """A worker is live while a poll of its is open, or for two seconds after its last one was
-    answered.
-    """
+    """The workers. One is live while it has an open poll, and for two seconds after the last was answered."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -44,7 +40,7 @@ class Workers:
     def poll_begins(
         self, worker_id: str, pid: int, applied_version: int, stats: dict[str, Any]
     ) -> None:
-        """A poll came in."""
+        """Records the start of a poll."""
         self._forget_old()
         worker = self._workers.setdefault(worker_id, _Worker())
         worker.pid = pid
@@ -58,7 +54,7 @@ class Workers:
         self._notify()
 
     def poll_ends(self, worker_id: str, *, answered: bool) -> None:
-        """A poll was answered, or its worker went away."""
+        """Records the end of a poll, answered or disconnected."""
         worker = self._workers.get(worker_id)
         if worker is None:
             return
@@ -67,8 +63,10 @@ class Workers:
         self._notify()
 
     def forwarded(self, worker_id: str) -> None:
-        """A request came through this worker, so it lives, even if this control has just started
-        and has no poll of it yet: a change that it brings waits for it.
+        """Records a request that this worker forwarded.
+
+        The worker is live even if a restarted control has had no poll of it yet, so a change that it brings
+        waits for it.
         """
         self._forget_old()
         worker = self._workers.setdefault(worker_id, _Worker(heard_at=self._now()))
@@ -76,9 +74,7 @@ class Workers:
             worker.answered_at = self._now()
 
     async def applied(self, version: int, deadline_s: float) -> bool:
-        """Waits until every live worker has polled with this version; False when the deadline came
-        first.
-        """
+        """Waits until every live worker has polled with this version; False at the deadline."""
         try:
             async with asyncio.timeout(deadline_s):
                 while any(
@@ -90,14 +86,14 @@ class Workers:
         return True
 
     async def connections_changed(self, within_s: float) -> None:
-        """Waits until a worker says something else of its connections than before, or for so long."""
+        """Waits until a worker reports a change of its connections, for at most `within_s` seconds."""
         changed = self._connections_changed
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await changed.wait()
 
     def reports(self) -> list[WorkerReport]:
-        """Every worker heard of in the last minutes."""
+        """The reports of all workers seen in the last minutes."""
         now = self._now()
         return [
             WorkerReport(

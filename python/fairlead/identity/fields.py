@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, SecretStr
 from pydantic_core import PydanticCustomError
 
-from fairlead.placeholder import is_placeholder
+from fairlead.placeholder_password import is_placeholder
 from fairlead.settings import PASSWORD_MAX_CHARS
 
 NEW_PASSWORD_MIN_CHARS = 8
@@ -32,7 +32,7 @@ def _strong(secret: SecretStr) -> SecretStr:
         )
     if is_placeholder(text):
         raise PydanticCustomError(
-            "password", "must be a password of your own: this one stands in examples"
+            "password", "must be a password of your own: it is a well-known example"
         )
     return secret
 

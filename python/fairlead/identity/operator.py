@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from fairlead.caller import Caller
 from fairlead.identity.sign_in import Attempt, SignIn
-from fairlead.store.database import Work
+from fairlead.store.database import Transaction
 from fairlead.store.services import Services
 
 
@@ -30,6 +30,6 @@ class SignedInOperator:
 
     async def new_password(
         self, request: Request, caller: Caller, password: SecretStr
-    ) -> Work[None]:
+    ) -> Transaction[None]:
         """The write that stores the caller's new password (`Attempt.new_password`)."""
         return await Attempt(self.services, self.sign_in, request, caller).new_password(password)

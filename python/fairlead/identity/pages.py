@@ -10,7 +10,7 @@ import base64
 import hashlib
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 import orjson
 from fastapi import APIRouter, Query, Request, Response
@@ -19,6 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import Field, SecretStr, ValidationError
 
 from fairlead.errors import Conflict, FairleadError, InvalidRequest
+from fairlead.html_form import read_form
 from fairlead.identity.attempt import AttemptDep
 from fairlead.identity.challenges import Verdict
 from fairlead.identity.fields import Email, NewPassword
@@ -108,7 +109,7 @@ async def set_up(attempt: AttemptDep) -> Response:
         answer: Response = JSONResponse({"success": True}, 201)
         await attempt.set_up(body.email, body.password, answer, body.token)
         return answer
-    form = await _form(attempt.request)
+    form = read_form(await attempt.request.body(), FIELDS_MAX)
     email = form.get("email", "").strip()
     given = {"email": email, "token": form.get("token", "").strip()}
     fields = {"password": form.get("password", "")} | {k: v for k, v in given.items() if v}
@@ -153,7 +154,7 @@ async def login_page(
 @router.post("/login", response_class=HTMLResponse, summary="Sign in from the page")
 async def login(attempt: AttemptDep) -> Response:
     """On to where the person came from, or to the second factor."""
-    form = await _form(attempt.request)
+    form = read_form(await attempt.request.body(), FIELDS_MAX)
     return_to = own_path(form.get("return_to"))
     email = form.get("email", "").strip()
     password = form.get("password", "")
@@ -173,7 +174,7 @@ async def login(attempt: AttemptDep) -> Response:
 @router.post("/login/2fa", response_class=HTMLResponse, summary="Give the second factor")
 async def second_factor(attempt: AttemptDep) -> Response:
     """On to where the person came from."""
-    form = await _form(attempt.request)
+    form = read_form(await attempt.request.body(), FIELDS_MAX)
     return_to = own_path(form.get("return_to"))
     token, code = form.get("token", "")[:128], form.get("code", "")[:64]
     answer = _redirect(return_to, 303)
@@ -228,19 +229,6 @@ def _redirect(path: str, status: int = 302) -> RedirectResponse:
 
 def _is_json(request: Request) -> bool:
     return "json" in request.headers.get("content-type", "").partition(";")[0]
-
-
-async def _form(request: Request) -> dict[str, str]:
-    """The fields of a form, each once; `InvalidRequest` for anything else."""
-    try:
-        text = (await request.body()).decode("ascii")
-        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX)
-    except ValueError:
-        raise InvalidRequest("The form cannot be read: send it as the page does.") from None
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise InvalidRequest("The form has a field twice: send it as the page does.")
-    return fields
 
 
 def _read_set_up(fields: Any) -> SetUp:

@@ -105,5 +105,5 @@ def wanted(pending: PendingSignIn) -> SecondFactorWanted:
 
 
 def person(user: User) -> Person:
-    """What may be shown of a user to themselves."""
+    """A user's own record, as shown to themselves."""
     return Person.model_construct(id=user.id, email=user.email, name=user.name)

@@ -51,7 +51,7 @@ from fairlead.identity.users import (
 from fairlead.moment import now_ms
 from fairlead.origin import address_of, is_https, is_on_this_machine
 from fairlead.settings import ServeFields
-from fairlead.store.database import Work
+from fairlead.store.database import Transaction
 from fairlead.store.file import Connection
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.services import Services
@@ -306,7 +306,7 @@ class Attempt:
         """
         return not is_on_this_machine(self.request, self.caller, self.config)
 
-    async def new_password(self, password: SecretStr) -> Work[None]:
+    async def new_password(self, password: SecretStr) -> Transaction[None]:
         """The write that stores the caller's new password and ends their other sessions."""
         is_local = self.caller.principal.kind == "local"
         acting = None if is_local else await self.acting_user()
@@ -383,7 +383,7 @@ class Attempt:
 
 
 def _is_set_up() -> Conflict:
-    return Conflict("The gateway has its owner already: sign in at /login.")
+    return Conflict("The gateway already has an owner: sign in at /login.")
 
 
 def _refuse_others(con: Connection, email: str, owner: User) -> None:

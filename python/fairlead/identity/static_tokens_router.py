@@ -71,7 +71,7 @@ async def create(
 
 @router.delete("/{token_id}", status_code=204, summary="Revoke a static token")
 async def revoke(attempt: AttemptDep, token_id: str) -> None:
-    """It is refused when this returns."""
+    """Revokes a token, which is refused as soon as this returns."""
     user = await attempt.acting_user()
 
     def revoke_row(con: Connection) -> None:

@@ -87,7 +87,7 @@ async def create(body: NewToken, attempt: AttemptDep, response: Response) -> Cre
 
 @router.delete("/{token_id}", summary="Revoke a management access token")
 async def revoke(token_id: str, attempt: AttemptDep) -> Success:
-    """It is refused everywhere when this returns."""
+    """Revokes a token, which is refused everywhere as soon as this returns."""
 
     def delete_row(con: Connection) -> None:
         if not delete_token(con, token_id):

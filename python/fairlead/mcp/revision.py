@@ -47,7 +47,7 @@ def revision_of(message: Request | Notification, headers: Mapping[str, list[str]
     """
     for name in (VERSION_HEADER, METHOD_HEADER, NAME_HEADER):
         if len(headers.get(name, ())) > 1:
-            raise RpcError(HEADER_MISMATCH, f"{name} must be there once.")
+            raise RpcError(HEADER_MISMATCH, f"{name} must be sent exactly once.")
     named = _one(headers, VERSION_HEADER)
     meta = message.params.get("_meta")
     inside = meta.get(META_VERSION) if isinstance(meta, dict) else None
@@ -66,7 +66,7 @@ def revision_of(message: Request | Notification, headers: Mapping[str, list[str]
 
 
 def unsupported(requested: object) -> RpcError:
-    """What is answered to a revision that is not served."""
+    """The response to an unsupported revision."""
     return RpcError(
         UNSUPPORTED_PROTOCOL_VERSION,
         "Unsupported protocol version",
@@ -86,7 +86,7 @@ def _check_stateless(message: Request, headers: Mapping[str, list[str]], named: 
     if not isinstance(meta[META_CAPABILITIES], dict):
         raise RpcError(INVALID_PARAMS, f"{META_CAPABILITIES} must be an object.")
     if named is None or named != meta[META_VERSION]:
-        raise RpcError(HEADER_MISMATCH, f"{VERSION_HEADER} must be what {META_VERSION} is.")
+        raise RpcError(HEADER_MISMATCH, f"{VERSION_HEADER} must equal {META_VERSION}.")
     if _one(headers, METHOD_HEADER) != message.method:
         raise RpcError(HEADER_MISMATCH, f"{METHOD_HEADER} must be the method of the message.")
     target = NAMED.get(message.method)
@@ -94,7 +94,7 @@ def _check_stateless(message: Request, headers: Mapping[str, list[str]], named: 
         value: Any = message.params.get(target)
         shown = _one(headers, NAME_HEADER)
         if value is not None and (shown is None or decode_header(shown) != value):
-            raise RpcError(HEADER_MISMATCH, f"{NAME_HEADER} must be what params.{target} is.")
+            raise RpcError(HEADER_MISMATCH, f"{NAME_HEADER} must equal params.{target}.")
 
 
 def decode_header(value: str) -> str | None:

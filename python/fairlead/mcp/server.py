@@ -1,7 +1,7 @@
-"""What each message is answered, whoever carries it: tools, listed and called.
+"""Handles MCP messages independent of their transport: lists and calls tools.
 
-What goes wrong with a message is an `error`; what goes wrong with a call of a tool is a result with
-`isError`, which the model that called reads and can mend.
+An invalid message is answered with an `error`; a failed tool call with a result that has `isError`, which the
+calling model can read and correct.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ CODES = {
 
 
 async def run_tool(tool: Tool[Any], arguments: dict[str, Any], call: Call) -> dict[str, Any]:
-    """What the tool gives, as JSON; `ToolFailed` with an error whose status has a code."""
+    """Runs a tool and returns its result as JSON; `ToolFailed` for an error whose status has a code."""
     try:
         read = tool.takes.model_validate(arguments)
         given: BaseModel = await tool.run(call, read)

@@ -1,7 +1,7 @@
-"""The relay plane's application: an ASGI front before the engine in ``fairlead._core``.
+"""The relay plane's ASGI application in front of the engine, ``fairlead._core``.
 
-granian loads ``fairlead.relay:create``. Everything that matters happens in Rust; this package reads bodies, hands them
-over, and sends what comes back.
+granian loads ``fairlead.relay:create``. The engine does the work in Rust; this package passes request bodies in
+and responses out.
 """
 
 from fairlead.relay.application import Relay, create

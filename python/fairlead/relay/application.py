@@ -1,8 +1,8 @@
-"""ASGI in, engine out.
+"""The ASGI adapter of the engine.
 
-A request takes this way: ``admit`` the head (no await), feed the body as it is received, wait until
-the engine has an answer, send it. One future per wait; the engine rings one descriptor for any
-number of them.
+A request is processed in four steps: ``admit`` the head (no await), feed the body as it is received, wait until
+the engine has a response, send it. There is one future per wait; the engine signals one descriptor for all of
+them.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ import os
 import signal
 
 from fairlead._core import Engine, Socket
-from fairlead.relay.flight import SWEEP_S, ClientGone, Flight, Message, Receive, Send
-from fairlead.relay.socket import SocketFlight, refuse
+from fairlead.relay.in_flight import SWEEP_S, ClientGone, InFlightRequest, Message, Receive, Send
+from fairlead.relay.socket import InFlightSocket, refuse
 
-# How long after the drain's deadline a caller that still holds its request up is waited for.
+# How long after the drain's deadline requests may be held open by slow callers.
 DRAIN_GRACE_S = 0.5
 
 
 class Relay:
-    """The application: one per worker process, started by its lifespan, so after any fork."""
+    """The application, one per worker process; the lifespan starts it, after any fork."""
 
     def __init__(self, config: bytes) -> None:
         self._config = config
-        self._flights: dict[int, Flight | SocketFlight] = {}
+        self._flights: dict[int, InFlightRequest | InFlightSocket] = {}
         self._drained_at_s: float | None = None
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             exchange = self._engine.admit(scope)
-            flight = Flight(exchange, receive, self._loop.time())
+            flight = InFlightRequest(exchange, receive, self._loop.time())
             self._flights[exchange.id] = flight
             try:
                 if exchange.wants_body:
@@ -56,7 +56,7 @@ class Relay:
         if not isinstance(admitted, Socket):
             await refuse(admitted, scope, receive, send)
             return
-        flight = SocketFlight(admitted, receive, send, self._loop.time())
+        flight = InFlightSocket(admitted, receive, send, self._loop.time())
         self._flights[admitted.id] = flight
         try:
             await flight.run()
@@ -64,7 +64,7 @@ class Relay:
             del self._flights[admitted.id]
             admitted.close()
 
-    async def _feed(self, flight: Flight) -> None:
+    async def _feed(self, flight: InFlightRequest) -> None:
         more = True
         flight.is_feeding = True
         try:
@@ -72,8 +72,8 @@ class Relay:
                 flight.reading_since_s = self._loop.time()
                 message = await flight.receive()
                 if message["type"] != "http.request":
-                    # The caller left, or its chunks are malformed: granian says the same of both. If it is
-                    # still there it is told, and who is not misses nothing.
+                    # The caller left, or its chunks are malformed; granian reports both alike. An error is sent
+                    # in case the caller is still there.
                     flight.exchange.end_early()
                     break
                 flight.reading_since_s = None
@@ -84,7 +84,7 @@ class Relay:
                     since_s = self._loop.time()
                     while not flight.exchange.has_room():
                         await self._wait(flight)
-                    # Whoever takes the upload may be slow; that is not held against its caller.
+                    # A slow recipient of the upload is not counted against the caller.
                     flight.waited_s += self._loop.time() - since_s
         except asyncio.CancelledError:
             if not flight.is_late:
@@ -93,7 +93,7 @@ class Relay:
         flight.is_feeding = False
         flight.reading_since_s = None
 
-    async def _answer(self, flight: Flight, is_head: bool, send: Send) -> None:
+    async def _answer(self, flight: InFlightRequest, is_head: bool, send: Send) -> None:
         exchange = flight.exchange
         while (head := exchange.head()) is None:
             await self._wait(flight)
@@ -108,7 +108,7 @@ class Relay:
             await send({"type": "http.response.body", "body": body, "more_body": more})
             flight.sending_since_s = None
 
-    async def _wait(self, flight: Flight) -> None:
+    async def _wait(self, flight: InFlightRequest) -> None:
         flight.waiter = self._loop.create_future()
         await flight.waiter
 
@@ -122,7 +122,7 @@ class Relay:
         self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
         now_s = self._loop.time()
         for flight in self._flights.values():
-            flight.judge(now_s, self._body_idle_s)
+            flight.check_timeouts(now_s, self._body_idle_s)
         if self._drained_at_s is not None:
             if not self._flights:
                 # granian's own handler for this signal ends the worker.
@@ -131,7 +131,7 @@ class Relay:
                 for flight in self._flights.values():
                     flight.end()
             if now_s > self._drained_at_s + 2 * DRAIN_GRACE_S:
-                # A connection whose caller takes nothing would hold granian for as long.
+                # granian would wait for as long as a stalled caller keeps its connection.
                 self._engine.stop()
                 os._exit(0)
 
@@ -146,14 +146,14 @@ class Relay:
         try:
             self._engine = Engine(self._config)
         except (OSError, ValueError) as error:
-            # Said in ASGI's way: an exception is taken for an application without a lifespan.
+            # Reported by an ASGI message, since an exception would mean an application without a lifespan.
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return
         self._body_idle_s = self._engine.body_idle_ms() / 1000
         self._loop.add_reader(self._engine.ready_descriptor(), self._on_ready)
         self._loop.add_signal_handler(signal.SIGTERM, self._drain)
         self._sweep()
-        # What lives until the end need not be looked at again, and a request leaves no cycles behind.
+        # Objects that live until the end need no garbage collection, and requests leave no cycles.
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
         await send({"type": "lifespan.startup.complete"})

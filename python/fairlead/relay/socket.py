@@ -1,4 +1,4 @@
-"""WebSockets in, engine out: texts are handed over as they come, and what the engine has is sent."""
+"""The ASGI adapter of WebSockets: passes texts to the engine as they arrive and sends the engine's messages."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import asyncio
 import contextlib
 
 from fairlead._core import SEND_PATIENCE_S, Exchange, Socket
-from fairlead.relay.flight import Message, Receive, Send
+from fairlead.relay.in_flight import Message, Receive, Send
 
-# A caller that says nothing for this long, with nothing under way, has left.
+# Seconds of silence, with no call under way, after which a caller counts as gone.
 IDLE_S = 600.0
 GOING_AWAY = 1001
 
 
-class SocketFlight:
-    """One connection under way; what the sweep and the engine's bell see of it."""
+class InFlightSocket:
+    """A WebSocket in flight, as the sweep and the engine's signal see it."""
 
     def __init__(self, socket: Socket, receive: Receive, send: Send, now_s: float) -> None:
         self._socket = socket
@@ -27,17 +27,17 @@ class SocketFlight:
         self.watcher: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
-        """The engine has something."""
+        """Resumes the connection: the engine has news for it."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     def end(self) -> None:
-        """Ends the connection from outside; it unwinds by itself."""
+        """Ends the connection from outside; its task unwinds by itself."""
         if self._task is not None:
             self._task.cancel()
 
-    def judge(self, now_s: float, _: float) -> None:
-        """Looks at it, as the sweep does."""
+    def check_timeouts(self, now_s: float, _: float) -> None:
+        """Applies the timeouts to the connection; called by the sweep."""
         is_stuck = (
             self._sending_since_s is not None and now_s - self._sending_since_s > SEND_PATIENCE_S
         )
@@ -45,7 +45,7 @@ class SocketFlight:
             self.end()
 
     async def run(self) -> None:
-        """Until either side closes."""
+        """Relays messages until either side closes."""
         loop = asyncio.get_running_loop()
         if (await self._receive())["type"] != "websocket.connect":
             return
@@ -75,7 +75,7 @@ class SocketFlight:
             hearing.cancel()
 
     async def _close(self, hearing: asyncio.Task[None], code: int) -> None:
-        # While a message is waited for, granian sends no close.
+        # granian reports a close only while `receive` is awaited.
         hearing.cancel()
         await asyncio.wait([hearing])
         await self._send({"type": "websocket.close", "code": code})
@@ -88,7 +88,7 @@ class SocketFlight:
 
 
 async def refuse(exchange: Exchange, scope: Message, receive: Receive, send: Send) -> None:
-    """Says why there is no connection, in HTTP where the server can."""
+    """Refuses the connection, with an HTTP error response where the server supports one."""
     await receive()
     head, taken = exchange.head(), exchange.take()
     if "websocket.http.response" not in scope.get("extensions", {}) or head is None:

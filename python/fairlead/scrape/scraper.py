@@ -220,7 +220,7 @@ class Scraper:
     async def select(
         self, url: str, html: str, plan: dict[str, Any] | None, owner: str = ""
     ) -> dict[str, Any]:
-        """What selectors find in the given HTML, as `page.extract.select` returns it."""
+        """Applies selectors to the given HTML; returns the result of `page.extract.select`."""
         try:
             return await self.pool.select(url, html, plan, owner)
         except ReadFailed as failure:

@@ -15,8 +15,8 @@ from fairlead.scrape.limits.owner import OwnerDep
 from fairlead.scrape.requests.page import ScrapeOptions
 from fairlead.scrape.requests.site import SearchRequest
 from fairlead.scrape.scraper import Scraper, scraper_of
-from fairlead.search.ask import SearchQuery
-from fairlead.search.run import Searched
+from fairlead.search.query import SearchQuery
+from fairlead.search.run import SearchOutcome
 from fairlead.search.run import search as search_web
 from fairlead.store.services import ServicesDep
 
@@ -49,7 +49,7 @@ async def search(ask: SearchRequest, services: ServicesDep, owner: OwnerDep) -> 
     }
 
 
-def _listed(answer: Searched) -> list[dict[str, Any]]:
+def _listed(answer: SearchOutcome) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for one in answer.results:
         try:

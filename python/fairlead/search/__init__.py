@@ -1,1 +1,1 @@
-"""Searching the web: engines that an operator named, asked in the order of their priority."""
+"""Web search with engines that an operator configured, tried in the order of their priority."""

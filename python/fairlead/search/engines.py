@@ -1,7 +1,6 @@
-"""The engines that are spoken to: for each, the request for a search and the results in its answer.
+"""The supported engines: how each encodes a search request and its results.
 
-Pure functions over JSON; whoever calls dials. SearXNG needs no key and stands for every engine that
-answers as it does.
+Pure functions over JSON, without I/O. SearXNG needs no key and covers every engine with a compatible API.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from urllib.parse import urlencode
 import orjson
 
 from fairlead.errors import UpstreamInvalid
-from fairlead.search.ask import Found, SearchQuery
+from fairlead.search.query import SearchQuery, SearchResult
 
 Kind = Literal["searxng", "brave", "serper", "tavily", "exa"]
 KINDS: Final[tuple[str, ...]] = get_args(Kind)
@@ -22,7 +21,7 @@ KINDS: Final[tuple[str, ...]] = get_args(Kind)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What goes to an engine, beneath its base URL."""
+    """An HTTP request to an engine, relative to its base URL."""
 
     method: Literal["GET", "POST"]
     path: str
@@ -32,28 +31,28 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """How an engine is spoken to."""
+    """The request encoder and the response decoder of an engine."""
 
     base_url: str | None
     """Where it is unless the operator says otherwise; None: the operator must say."""
     needs_key: bool
     ask: Callable[[SearchQuery, str], Request]
-    read: Callable[[dict[str, Any]], list[Found]]
+    read: Callable[[dict[str, Any]], list[SearchResult]]
 
 
-def read_results(kind: str, body: bytes) -> list[Found]:
-    """The results of an answer. `UpstreamInvalid` when it is none."""
+def read_results(kind: str, body: bytes) -> list[SearchResult]:
+    """The results in a response. `UpstreamInvalid` when it is malformed."""
     try:
         document = orjson.loads(body)
         found = ENGINES[kind].read(document)
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         hint = ": allow `format=json` there" if kind == "searxng" else ""
-        raise UpstreamInvalid(f"The answer is not what {kind} answers{hint}.") from None
+        raise UpstreamInvalid(f"The answer is not in the format of {kind}{hint}.") from None
     return [one for one in found if one.url.startswith(("http://", "https://"))]
 
 
-def worded(query: SearchQuery) -> str:
-    """The query with its domains, for engines that take them as words."""
+def text_with_domains(query: SearchQuery) -> str:
+    """The query text with its domain filters, for engines that take them as operators in the text."""
     words = [query.query]
     wanted = [f"site:{domain}" for domain in query.filters.include_domains]
     if wanted:
@@ -80,9 +79,9 @@ def _text(row: dict[str, Any], *names: str) -> str:
 
 def _found(
     row: dict[str, Any], *, snippet: tuple[str, ...], date: tuple[str, ...] = (), url: str = "url"
-) -> Found:
+) -> SearchResult:
     score = row.get("score")
-    return Found(
+    return SearchResult(
         title=_text(row, "title")[:500],
         url=_text(row, url)[:2048],
         snippet=_text(row, *snippet)[:2000],
@@ -97,7 +96,7 @@ def _ask_searxng(query: SearchQuery, _: str) -> Request:
         {},
         "/search",
         {
-            "q": worded(query),
+            "q": text_with_domains(query),
             "format": "json",
             "language": query.language,
             "safesearch": safe,
@@ -116,7 +115,7 @@ def _ask_brave(query: SearchQuery, key: str) -> Request:
         {"x-subscription-token": key, "accept": "application/json"},
         "/news/search" if query.search_type == "news" else "/web/search",
         {
-            "q": worded(query),
+            "q": text_with_domains(query),
             "count": min(20, query.max_results),
             "offset": query.offset // 20 or None,
             "country": query.country,
@@ -127,7 +126,7 @@ def _ask_brave(query: SearchQuery, key: str) -> Request:
     )
 
 
-def _read_brave(document: dict[str, Any]) -> list[Found]:
+def _read_brave(document: dict[str, Any]) -> list[SearchResult]:
     inner = document.get("web", document)
     return [
         _found(row, snippet=("description",), date=("page_age", "age")) for row in inner["results"]
@@ -140,7 +139,7 @@ def _ask_serper(query: SearchQuery, key: str) -> Request:
         {"x-api-key": key},
         "/news" if query.search_type == "news" else "/search",
         {
-            "q": worded(query),
+            "q": text_with_domains(query),
             "num": query.max_results,
             "gl": query.country,
             "hl": query.language,
@@ -150,7 +149,7 @@ def _ask_serper(query: SearchQuery, key: str) -> Request:
     )
 
 
-def _read_serper(document: dict[str, Any]) -> list[Found]:
+def _read_serper(document: dict[str, Any]) -> list[SearchResult]:
     rows = document["news"] if "news" in document else document["organic"]
     return [_found(row, snippet=("snippet",), date=("date",), url="link") for row in rows]
 
@@ -185,7 +184,9 @@ def _ask_exa(query: SearchQuery, key: str) -> Request:
     )
 
 
-def _rows(document: dict[str, Any], snippet: tuple[str, ...], date: tuple[str, ...]) -> list[Found]:
+def _rows(
+    document: dict[str, Any], snippet: tuple[str, ...], date: tuple[str, ...]
+) -> list[SearchResult]:
     return [_found(row, snippet=snippet, date=date) for row in document["results"]]
 
 

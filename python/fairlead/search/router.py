@@ -1,4 +1,4 @@
-"""`/v1/search` for callers, `/api/search-providers` for operators."""
+"""`/v1/search` for callers and `/api/search-providers` for operators."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from pydantic import Field, SecretStr, StrictBool, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
 from fairlead import _core
-from fairlead.bill import bill
+from fairlead.cost_header import cost_header
 from fairlead.errors import InvalidRequest
 from fairlead.host import AddressRefused, spell_origin, split_address
-from fairlead.kept_secret import check_kept
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.money import micros_of, usd_of
 from fairlead.operator_egress import POLICY
-from fairlead.search.ask import SearchQuery
 from fairlead.search.engines import ENGINES, Kind
+from fairlead.search.query import SearchQuery
 from fairlead.search.run import search
 from fairlead.search.table import (
     SearchProvider,
@@ -31,6 +30,7 @@ from fairlead.search.table import (
     list_providers,
     usable_providers,
 )
+from fairlead.secret_origin import check_secret_origin
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 from fairlead.wire import Wire
@@ -45,7 +45,7 @@ Secret = Annotated[SecretStr, Field(min_length=1, max_length=1000)]
 
 
 class NewProvider(Wire):
-    """A search provider to be added."""
+    """The body that adds a search provider."""
 
     name: Name
     kind: Kind
@@ -57,7 +57,7 @@ class NewProvider(Wire):
 
 
 class ProviderChange(Wire):
-    """What is to be changed of a search provider."""
+    """The body that changes a search provider."""
 
     name: Name | None = None
     base_url: Url | None = None
@@ -68,11 +68,11 @@ class ProviderChange(Wire):
 
 
 @router.post("/v1/search", summary="Search the web")
-async def run_search(ask: SearchQuery, services: ServicesDep, told: Response) -> dict[str, Any]:
-    """By the first search provider that answers, or by the one that `provider` names."""
+async def run_search(ask: SearchQuery, services: ServicesDep, response: Response) -> dict[str, Any]:
+    """Searches the web with the first search provider that answers, or with the one that `provider` names."""
     started = time.monotonic()
     answer = await search(services, ask)
-    told.headers.update(bill(answer.provider, answer.usd_micros))
+    response.headers.update(cost_header(answer.provider, answer.usd_micros))
     retrieved_at = iso(moment_of(now_ms()))
     return {
         "object": "list",
@@ -102,7 +102,7 @@ async def run_search(ask: SearchQuery, services: ServicesDep, told: Response) ->
 
 @router.get("/v1/search", summary="The search providers")
 async def providers(services: ServicesDep) -> dict[str, Any]:
-    """By their names, in the order in which they are asked."""
+    """Lists search providers by name, in the order in which they are tried."""
     found = await services.state.read(usable_providers)
     data = [{"id": one.name, "object": "search_provider", "kind": one.kind} for one in found]
     return {"object": "list", "data": data}
@@ -110,14 +110,14 @@ async def providers(services: ServicesDep) -> dict[str, Any]:
 
 @router.get("/api/search-providers", summary="List search providers")
 async def listed(services: ServicesDep) -> dict[str, Any]:
-    """With their addresses, without their keys."""
+    """Lists search providers with their base URLs, without their keys."""
     found = await services.state.read(list_providers)
     return {"providers": [_view(one) for one in found], "total": len(found)}
 
 
 @router.post("/api/search-providers", summary="Add a search provider", status_code=201)
 async def add(ask: NewProvider, services: ServicesDep) -> dict[str, Any]:
-    """`searxng` needs a `baseUrl`, the others an `apiKey`."""
+    """Adds a search provider. `searxng` needs a `baseUrl`, the others an `apiKey`."""
     engine = ENGINES[ask.kind]
     base_url = ask.base_url or engine.base_url
     if base_url is None:
@@ -142,7 +142,7 @@ async def add(ask: NewProvider, services: ServicesDep) -> dict[str, Any]:
 
 @router.get("/api/search-providers/{provider_id}", summary="One search provider")
 async def one(provider_id: str, services: ServicesDep) -> dict[str, Any]:
-    """Without its key."""
+    """Reads a search provider, without its key."""
     return {
         "provider": _view(await services.state.read(lambda con: find_provider(con, provider_id)))
     }
@@ -150,9 +150,7 @@ async def one(provider_id: str, services: ServicesDep) -> dict[str, Any]:
 
 @router.patch("/api/search-providers/{provider_id}", summary="Change a search provider")
 async def change(provider_id: str, ask: ProviderChange, services: ServicesDep) -> dict[str, Any]:
-    """Only what is sent changes; `apiKey` null takes the key away, `perQuery` null
-    the price.
-    """
+    """Changes the fields that are sent; null removes `apiKey` or `perQuery`."""
     changes: dict[str, Any] = {}
     for name in ask.model_fields_set:
         value = getattr(ask, name)
@@ -170,7 +168,7 @@ async def change(provider_id: str, ask: ProviderChange, services: ServicesDep) -
     def update(con: Connection) -> SearchProvider:
         before = find_provider(con, provider_id)
         if before.key_sealed is not None and "base_url" in changes and "key_sealed" not in changes:
-            check_kept("apiKey", [before.base_url], [changes["base_url"]])
+            check_secret_origin("apiKey", [before.base_url], [changes["base_url"]])
         return change_provider(con, provider_id, changes)
 
     return {"provider": _view(await services.state.commit(update))}
@@ -180,7 +178,7 @@ async def change(provider_id: str, ask: ProviderChange, services: ServicesDep) -
     "/api/search-providers/{provider_id}", summary="Delete a search provider", status_code=204
 )
 async def delete(provider_id: str, services: ServicesDep) -> Response:
-    """With its key."""
+    """Deletes a search provider with its key."""
     await services.state.commit(lambda con: delete_provider(con, provider_id))
     return Response(status_code=204)
 

@@ -1,4 +1,4 @@
-"""A search over the providers, until one of them answers."""
+"""Runs a search over the providers until one of them answers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import structlog
 
 from fairlead.errors import FairleadError, InvalidRequest, UpstreamStatus
-from fairlead.search.ask import Found, SearchQuery
-from fairlead.search.dial import ask_engine
+from fairlead.search.engine_client import ask_engine
+from fairlead.search.query import SearchQuery, SearchResult
 from fairlead.search.table import SearchProvider, usable_providers
 from fairlead.store.services import Services
 
@@ -16,19 +16,19 @@ log = structlog.get_logger("fairlead.search")
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
-    """What was found, by whom."""
+class SearchOutcome:
+    """The results and the provider that found them."""
 
     provider: str
     usd_micros: int
-    results: list[Found]
+    results: list[SearchResult]
 
 
-async def search(services: Services, query: SearchQuery) -> Searched:
-    """The first answer, in the order of priority; a provider that is named answers alone.
+async def search(services: Services, query: SearchQuery) -> SearchOutcome:
+    """The results of the first provider that answers, by priority, or of the named one.
 
-    `InvalidRequest` where there is none to ask; the failure itself when one provider was asked,
-    `UpstreamStatus` that tells of each when several were.
+    Raises `InvalidRequest` where no provider is available, the failure itself when one provider was tried, and
+    `UpstreamStatus` that lists each failure when several were.
     """
     providers = await services.state.read(usable_providers)
     if query.provider is not None:
@@ -53,7 +53,7 @@ async def search(services: Services, query: SearchQuery) -> Searched:
             log.info("search provider failed", provider=provider.name, error=failure.kind)
             failures.append((provider.name, failure))
         else:
-            return Searched(provider.name, provider.per_query or 0, found)
+            return SearchOutcome(provider.name, provider.per_query or 0, found)
     if len(failures) == 1:
         raise failures[0][1]
     told = "; ".join(f"{name}: {failure.kind}" for name, failure in failures)
@@ -61,7 +61,7 @@ async def search(services: Services, query: SearchQuery) -> Searched:
 
 
 def key_of(services: Services, provider: SearchProvider) -> str:
-    """The provider's key; empty where it has none."""
+    """The provider's decrypted key; empty where it has none."""
     if provider.key_sealed is None:
         return ""
     return services.state.sealer.unseal(provider.id, provider.key_sealed).decode()

@@ -1,4 +1,4 @@
-"""The rows of search providers. Every function runs inside `state.read` or `state.database.write`."""
+"""The table of search providers. Every function runs inside `state.read` or `state.database.write`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairlead.store.file import Connection
 from fairlead.store.operator_settings import read_operator_settings
 
 PROVIDERS_MAX: Final = 50
-# The instance of the setting `scrapeSearchUrl`, unless a provider has this name.
+# The name of the SearXNG instance in the setting `scrapeSearchUrl`, unless a provider has this name.
 FROM_SETTING: Final = "searxng"
 
 _PROVIDER = "id, name, kind, base_url, key_sealed, priority, is_active, created_at_ms, per_query"
@@ -18,7 +18,7 @@ _PROVIDER = "id, name, kind, base_url, key_sealed, priority, is_active, created_
 
 @dataclass(frozen=True, slots=True)
 class SearchProvider:
-    """`key_sealed` opens with the provider's id; None for one without a key."""
+    """A search provider. `key_sealed` is sealed under the provider's id; None without a key."""
 
     id: str
     name: str
@@ -33,7 +33,7 @@ class SearchProvider:
 
 
 def list_providers(con: Connection) -> list[SearchProvider]:
-    """In the order in which they are asked."""
+    """All providers, in the order in which they are tried."""
     rows = con.execute(
         f"SELECT {_PROVIDER} FROM search_providers ORDER BY priority, created_at_ms, id"
     ).fetchall()
@@ -41,7 +41,7 @@ def list_providers(con: Connection) -> list[SearchProvider]:
 
 
 def usable_providers(con: Connection) -> list[SearchProvider]:
-    """Those that are switched on, and last the instance of the setting."""
+    """The enabled providers, and last the instance of the setting."""
     found = [one for one in list_providers(con) if one.is_active]
     base_url = read_operator_settings(con).scrape_search_url
     if base_url is not None and all(one.name != FROM_SETTING for one in found):
@@ -52,12 +52,12 @@ def usable_providers(con: Connection) -> list[SearchProvider]:
 
 
 def dearest_search(con: Connection) -> int:
-    """What a search costs at most, micro-dollars."""
+    """The highest price of a search, in micro-dollars."""
     return max((one.per_query or 0 for one in usable_providers(con)), default=0)
 
 
 def find_provider(con: Connection, provider_id: str) -> SearchProvider:
-    """`NotFound` where there is none."""
+    """The provider with this id; raises `NotFound`."""
     for one in list_providers(con):
         if one.id == provider_id:
             return one
@@ -65,7 +65,7 @@ def find_provider(con: Connection, provider_id: str) -> SearchProvider:
 
 
 def insert_provider(con: Connection, provider: SearchProvider) -> None:
-    """`Conflict` for a name that is taken, or when there are as many as may be."""
+    """Adds a provider. `Conflict` for a name that is taken, or at the limit of providers."""
     others = list_providers(con)
     _check_name(others, provider.id, provider.name)
     if len(others) >= PROVIDERS_MAX:
@@ -87,7 +87,7 @@ def insert_provider(con: Connection, provider: SearchProvider) -> None:
 
 
 def change_provider(con: Connection, provider_id: str, changes: dict[str, Any]) -> SearchProvider:
-    """Sets fields; `NotFound`, `Conflict`."""
+    """Sets fields of a provider. Raises `NotFound` or `Conflict`."""
     find_provider(con, provider_id)
     if "name" in changes:
         _check_name(list_providers(con), provider_id, changes["name"])
@@ -101,7 +101,7 @@ def change_provider(con: Connection, provider_id: str, changes: dict[str, Any]) 
 
 
 def delete_provider(con: Connection, provider_id: str) -> None:
-    """`NotFound` where there is none."""
+    """Deletes a provider; raises `NotFound`."""
     find_provider(con, provider_id)
     con.execute("DELETE FROM search_providers WHERE id = ?", [provider_id])
 

@@ -5,6 +5,6 @@
     +-- relay             granian or the engine's own listener, answers on the port
     +-- stand-in          with --demo only
 
-Each child is a session of its own, so that Ctrl-C in a terminal reaches the supervisor alone; each
-is tethered to its parent, so that none outlives it (`tether`).
+Each child has its own session, so that Ctrl-C in a terminal reaches the supervisor alone, and is tethered to
+its parent, so that none outlives it (`tether`).
 """

@@ -1,7 +1,6 @@
 """The process of one child: `python -m fairlead.serve relay|control|standin`.
 
-Not for people: `fairlead serve` starts these with what they need on the command line and, for
-secrets, in the environment.
+Internal: `fairlead serve` starts these, with arguments on the command line and secrets in the environment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One child process, kept running: started, restarted when it ends unasked, stopped when asked."""
+"""A supervised child process: restarted when it exits unexpectedly, stopped on request."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _STEADY_AFTER_S: Final = 10.0
 
 
 class Child:
-    """A child in a session of its own, `python -m fairlead.serve <name> <arguments>`.
+    """A child in its own session, `python -m fairlead.serve <name> <arguments>`.
 
-    `left` is set when it ends unasked for the first time: while fairlead starts, that is a failure. `starts` counts
-    the processes that it has been, `environment` is theirs and holds secrets.
+    `exited` is set at its first unexpected exit, which is a failure during startup. `starts` counts its processes
+    so far, `environment` is theirs and holds secrets.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Child:
         keep_open: Sequence[int] = (),
     ) -> None:
         self.name = name
-        self.left = asyncio.Event()
+        self.exited = asyncio.Event()
         self.starts = 0
         self._arguments = arguments
         self.environment = environment
@@ -45,18 +45,18 @@ class Child:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Starts the process and goes on watching it."""
+        """Starts the process and its supervision."""
         await self._spawn()
         self._keep(self._watch())
 
     async def stop(self, grace_s: float) -> None:
-        """Asks the process to end, kills its session after `grace_s`, waits until it is gone."""
+        """Asks the process to end, kills its session after `grace_s` seconds, waits until it is gone."""
         self._stopping.set()
         await self._end(grace_s)
         await asyncio.gather(*self._tasks)
 
     async def restart(self, grace_s: float) -> None:
-        """Ends the process as `stop` does; another takes its place, as of one that ended by itself."""
+        """Ends the process as `stop` does; a new one is started as after an unexpected exit."""
         await self._end(grace_s)
 
     async def _end(self, grace_s: float) -> None:
@@ -67,12 +67,12 @@ class Child:
         try:
             await asyncio.wait_for(process.wait(), grace_s)
         except TimeoutError:
-            self._log.say(f"{self.name} did not stop in {grace_s:g} s and is killed")
+            self._log.add(f"{self.name} did not stop in {grace_s:g} s and is killed")
             _kill_group(process)
             await process.wait()
 
     def kill(self) -> None:
-        """Kills the process and its whole group at once."""
+        """Kills the process and its group at once."""
         self._stopping.set()
         if self._process is not None and self._process.returncode is None:
             _kill_group(self._process)
@@ -105,10 +105,10 @@ class Child:
             code = await self._process.wait()
             if self._stopping.is_set():
                 return
-            self.left.set()
+            self.exited.set()
             if time.monotonic() - started_s >= _STEADY_AFTER_S:
                 delay_s = _FIRST_DELAY_S
-            self._log.say(
+            self._log.add(
                 f"{self.name} ended with {_exit_name(code)}, started again in {delay_s:g} s"
             )
             try:

@@ -1,4 +1,4 @@
-"""`--demo`: the stand-in provider behind a node and a connection of its own, ready to be called."""
+"""`--demo`: the stand-in provider with a node and a connection, ready for calls."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ _UP_WITHIN_S: Final = 10.0
 
 
 class Demo:
-    """The stand-in as a child, and what has to be registered so that `demo/standin` is a model.
+    """The stand-in's child process and its registration as the model `demo/standin`.
 
-    Registration is idempotent: a second start finds its node and only moves it to the stand-in's
-    new port.
+    Registration is idempotent: a second start finds its node and only updates the port.
     """
 
     def __init__(self, url: str, local_token: str, asks_for_keys: bool, log: LogSink) -> None:
@@ -36,10 +35,9 @@ class Demo:
         self.child = Child("standin", arguments, child_environment(), log)
 
     async def set_up(self) -> str:
-        """Waits for the stand-in, registers it, and returns a command line that calls it."""
+        """Waits for the stand-in, registers it, and returns a shell command that calls it."""
         headers = {"x-gateway-cli-token": self._local_token}
-        # Our own instance, on an address that is ours: there is no name to verify, no proxy to go
-        # through.
+        # Our own instance over loopback: there is no name to verify and no proxy to use.
         async with httpx.AsyncClient(
             base_url=self._url,
             headers=headers,
@@ -55,7 +53,7 @@ class Demo:
     async def _until_up(self) -> None:
         deadline_s = asyncio.get_running_loop().time() + _UP_WITHIN_S
         async with httpx.AsyncClient(trust_env=False, timeout=1) as client:
-            while asyncio.get_running_loop().time() < deadline_s and not self.child.left.is_set():
+            while asyncio.get_running_loop().time() < deadline_s and not self.child.exited.is_set():
                 try:
                     if (await client.get(f"{self._standin}/health")).is_success:
                         return
@@ -83,11 +81,11 @@ class Demo:
             body = {"provider": node["id"], "name": "Demo"}
             connection = (await _sent(api.post("/api/providers", json=body)))["connection"]
         await self._register_search(api)
-        # The test asks the stand-in for its models, which is how they come into the list of models.
+        # The connection test lists the stand-in's models, which adds them to the list of models.
         await _sent(api.post(f"/api/providers/{connection['id']}/test"))
 
     async def _register_search(self, api: httpx.AsyncClient) -> None:
-        """The stand-in is a search engine, too."""
+        """Registers the stand-in's search API as a search provider."""
         found = (await _sent(api.get("/api/search-providers")))["providers"]
         engine = next((one for one in found if one["name"] == PREFIX), None)
         if engine is None:
@@ -98,7 +96,7 @@ class Demo:
             await _sent(api.patch(path, json={"baseUrl": self._standin}))
 
     async def _fresh_key(self, api: httpx.AsyncClient) -> str:
-        """A key's text is shown once, so each start makes the demo's anew."""
+        """Creates the demo's API key anew at each start, because a key's text is shown only once."""
         for key in await _all(api, "/api/keys", "keys"):
             if key["name"] == _KEY_NAME:
                 await _sent(api.delete(f"/api/keys/{key['id']}"))

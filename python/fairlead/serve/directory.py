@@ -1,4 +1,4 @@
-"""The data directory: made, checked and locked for one instance."""
+"""The data directory: created, checked and locked for one instance."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ _LAST_INSTANCE_ENDS_S: Final = 5.0
 
 
 class DataDirectory:
-    """The locked directory. Leaving the context gives the lock back.
+    """The locked directory. Leaving the context releases the lock.
 
-    The lock file's descriptor (`lock_fd`) is handed on to both planes: should the supervisor be
-    killed, the directory stays locked until the last of them is gone, so two instances never write
-    to it.
+    Both planes inherit the lock file's descriptor (`lock_fd`): if the supervisor is killed, the directory stays
+    locked until the last of them is gone, so that two instances never write to it.
     """
 
     def __init__(self, path: Path) -> None:
-        """Makes the directory where there is none and takes the lock. Raises `Refusal`."""
+        """Creates the directory if it is missing and takes the lock. Raises `Refusal`."""
         self.path = path
         _make(path)
         self.lock_fd = _lock(path / "lock")
@@ -40,7 +39,7 @@ class DataDirectory:
         self._url_path = path / "run" / "url"
 
     def control_socket(self) -> Path:
-        """Where control's socket goes: into a private temporary folder if the path is too long."""
+        """The path of control's socket, in a private temporary folder if the usual one is too long."""
         here = self.path / "run" / "control.sock"
         if len(os.fsencode(here)) <= _SOCKET_PATH_BYTES:
             return here
@@ -49,7 +48,7 @@ class DataDirectory:
         return Path(self._socket_folder.name) / "control.sock"
 
     def record_url(self, url: str) -> None:
-        """Writes down where the instance answers, for the command line (`run/url`)."""
+        """Stores the instance's URL in `run/url`, for the command line."""
         self._url_path.write_text(f"{url}\n", "ascii")
 
     def __enter__(self) -> Self:
@@ -105,7 +104,7 @@ def _lock(path: Path) -> int:
                 os.close(lock_fd)
                 raise Refusal(f"{path} cannot be locked ({error.strerror}).") from None
         holder = _holder(lock_fd)
-        # A supervisor that was killed leaves its children a moment to go.
+        # The children of a killed supervisor need a moment to exit.
         if _is_running(holder) or time.monotonic() > deadline_s:
             os.close(lock_fd)
             raise Refusal(

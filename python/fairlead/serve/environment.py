@@ -1,4 +1,4 @@
-"""What the supervisor's children find in their environment."""
+"""The environment of the supervisor's children."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _NOT_HANDED_ON = frozenset({"INITIAL_PASSWORD", "REQUIRE_API_KEY"})
 
 
 def child_environment(**configs: str) -> dict[str, str]:
-    """The supervisor's own environment without fairlead's settings, and what the child is told.
+    """The supervisor's environment without fairlead's settings, plus the child's configuration.
 
     Secrets travel here and never on a command line, which every user of the machine can read.
     """

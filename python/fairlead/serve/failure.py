@@ -1,10 +1,10 @@
-"""Why an instance did not come up, although nothing stood in its way."""
+"""The error of an instance that fails to start although all checks passed."""
 
 from __future__ import annotations
 
 
 class StartFailed(Exception):
-    """`sentence` says what did not come up; the log on stderr says why."""
+    """Raised when a child does not come up. `sentence` names it; the log on stderr has the reason."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence)

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """What the supervisor works with. Secrets are in clear; paths are absolute.
+    """The plain values that the supervisor works with. Secrets are in clear; paths are absolute.
 
     `is_protected` is whether the address is one that only an owner with a password may open to others. `control`,
     `relay` and `listener` are the documents of docs/explanation/contracts.md without what is made for each start

@@ -1,7 +1,7 @@
-"""The relay plane without granian: the engine's own listener, kept open by this process.
+"""The relay plane with the engine's own listener in place of granian.
 
-Nothing of Python runs on a request's way. This process opens the listener, waits for signals, and closes
-it: SIGTERM and SIGINT drain, a second one ends at once, SIGHUP reads the certificate again.
+No Python runs on a request's path. This process opens the listener and handles signals: SIGTERM and SIGINT
+drain, a second one ends at once, SIGHUP reloads the certificate.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _SIGNALS: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 
 
 def serve_listener() -> None:
-    """Serves the relay plane as `FAIRLEAD_RELAY_CONFIG` and `FAIRLEAD_LISTENER_CONFIG` say, until SIGTERM."""
-    # Blocked before there is another thread, so that every one inherits it and they are waited for here.
+    """Serves the relay plane until SIGTERM, configured by `FAIRLEAD_RELAY_CONFIG` and `FAIRLEAD_LISTENER_CONFIG`."""
+    # Blocked before other threads exist, so that all inherit the mask and signals are received here.
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         listener = Listener(

@@ -1,7 +1,7 @@
-"""The children's log lines on their way to the supervisor's stderr.
+"""Forwards the children's log lines to the supervisor's stderr.
 
-A reader of stderr that stops reading must not stop a plane: lines wait in a bounded queue, a thread
-writes them, and what does not fit is counted and told.
+A stalled reader of stderr must not stall a plane: lines wait in a bounded queue that a thread writes, and
+dropped lines are counted and reported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CLOSE_S: Final = 2.0
 
 
 class LogSink:
-    """Takes lines from the event loop, never blocking it."""
+    """A non-blocking sink for log lines, used from the event loop."""
 
     def __init__(self, out: BinaryIO | None = None) -> None:
         self._out = out or sys.stderr.buffer
@@ -28,7 +28,7 @@ class LogSink:
         self._writer.start()
 
     def line(self, text: bytes) -> None:
-        """Takes one line without its line feed."""
+        """Queues one line, given without its line feed."""
         try:
             if self._dropped:
                 self._waiting.put_nowait(b"fairlead: %d log lines were dropped" % self._dropped)
@@ -37,12 +37,12 @@ class LogSink:
         except queue.Full:
             self._dropped += 1
 
-    def say(self, text: str) -> None:
-        """A line of the supervisor's own."""
+    def add(self, text: str) -> None:
+        """Queues a line of the supervisor's own."""
         self.line(f"fairlead: {text}".encode())
 
     async def pump(self, source: asyncio.StreamReader) -> None:
-        """Takes every line of a child until it ends; a line without end is cut into pieces."""
+        """Queues every line of a child until it ends; an overlong line is split."""
         rest = b""
         while chunk := await source.read(_LINE_BYTES):
             *lines, rest = (rest + chunk).split(b"\n")
@@ -55,7 +55,7 @@ class LogSink:
             self.line(rest)
 
     def close(self) -> None:
-        """Writes what is waiting, unless nobody reads."""
+        """Writes the queued lines, unless the reader is stalled."""
         try:
             self._waiting.put(None, timeout=_CLOSE_S)
         except queue.Full:
@@ -69,5 +69,5 @@ class LogSink:
                 if self._waiting.empty():
                     self._out.flush()
             except OSError:
-                # Nobody is left to read the log (a closed pipe): go on without.
+                # The log has no reader any more (a closed pipe): continue without it.
                 return

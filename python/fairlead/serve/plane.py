@@ -1,8 +1,8 @@
 """The two granian servers, each in one process.
 
-Granian's defaults are wrong for streams: `backpressure` counts open streams, so it has to stand
-above the relay's own bound, which answers 503 instead of leaving callers to wait unseen; a header
-that never ends is given up after ten seconds.
+Granian's defaults do not suit streams: `backpressure` counts open streams, so it is set above the relay's own
+limit, which answers 503 instead of leaving callers to wait; an incomplete request head times out after ten
+seconds.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def serve_relay(
     tls_certificate: Path | None = None,
     tls_key: Path | None = None,
 ) -> None:
-    """Serves the relay plane on an address until SIGTERM. `host` is an address, not a name."""
+    """Serves the relay plane until SIGTERM. `host` is an IP address, not a name."""
     server = OneProcess(
         RELAY,
         address=host,
@@ -50,8 +50,8 @@ def serve_relay(
         interface=Interfaces.ASGI,
         loop=Loops.uvloop,
         runtime_threads=1,
-        # One thread that serves sockets and nothing else: a sixth less CPU for each short request
-        # than the default for ASGI, which is made for several threads.
+        # A single thread that only serves sockets takes a sixth less CPU for each short request than granian's
+        # default for ASGI, which is made for several threads.
         runtime_mode=RuntimeModes.st,
         http=HTTPModes.auto,
         websockets=True,
@@ -141,8 +141,10 @@ def _load(target: str) -> Callable[..., Any]:
 
 
 def _nice_once_started(app: Callable[..., Any]) -> Callable[..., Any]:
-    """On a full machine reports and ingestion wait for inference, not the other way round. A start
-    waits for nobody: relays wait for it.
+    """Lowers control's priority once it has started, so that on a busy machine inference goes before reports
+    and ingestion.
+
+    Startup keeps the normal priority, because relays wait for it.
     """
 
     async def run(scope: Any, receive: Any, send: Any) -> None:

@@ -1,4 +1,4 @@
-"""The two planes as children: their command lines and their environment."""
+"""The two planes as child processes: command lines and environment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RELAY_STOPS_AFTER_DRAIN_S: Final = 5
 
 
 class Planes:
-    """Relay and control of one instance; they share a link token as old as the supervisor."""
+    """The relay and control of one instance. They share a link token that lives as long as the supervisor."""
 
     def __init__(self, instance: Instance, directory: DataDirectory, log: LogSink) -> None:
         self._instance = instance
@@ -34,11 +34,11 @@ class Planes:
 
     @property
     def relay_stops_s(self) -> float:
-        """How long the relay may take to stop: the drain, and a little for what comes after it."""
+        """Seconds that the relay may take to stop: the drain with a margin."""
         return self._instance.drain_ms / 1000 + _RELAY_STOPS_AFTER_DRAIN_S
 
     def watchdog(self, control: Child) -> Watchdog:
-        """What looks whether control answers."""
+        """The watchdog of control."""
         silence_ms = self._instance.control_silence_ms
         return Watchdog(
             control, self._socket, self._log, silence_ms=silence_ms, grace_s=CONTROL_STOPS_S
@@ -50,7 +50,7 @@ class Planes:
             "control_socket": str(self._socket),
             "setup_token": self.setup_token,
         }
-        # Read by polars when it is first imported.
+        # Polars reads this when it is first imported.
         return child_environment(
             FAIRLEAD_CONTROL_CONFIG=json.dumps(config), POLARS_MAX_THREADS=str(CONTROL_THREADS)
         )

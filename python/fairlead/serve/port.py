@@ -1,4 +1,4 @@
-"""The port: resolved, probed, and kept ours while the relay is away."""
+"""The listening port: resolved, probed, and reserved while the relay is down."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairlead.errors import Refusal
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the relay listens: `host` is a numeric address."""
+    """The relay's listening address; `host` is an IP address."""
 
     host: str
     port: int
@@ -27,20 +27,20 @@ class Address:
 
 
 class ClaimedPort:
-    """A port that nobody else can take until the context is left.
+    """A port reserved until the context is left.
 
-    The socket is bound and never listens, so it gets no connection. It is bound alone, which fails
-    when anybody has the port, and shares the port afterwards (Linux) with the relay's workers,
-    which bind it with SO_REUSEPORT: while they are away, the port is not free for others.
+    The socket is bound but never listens, so it gets no connections. It is bound exclusively first, which fails
+    if the port is taken, and then shared with the relay's workers (SO_REUSEPORT, Linux), so that the port is
+    never free for others while they restart.
     """
 
     def __init__(self, host: str, port: int) -> None:
-        """Raises `Refusal` when the host has no address here or the port is taken."""
+        """Reserves the port. Raises `Refusal` when the host has no address here or the port is taken."""
         family, numeric = _resolve(host, port)
         self.address = Address(numeric, port)
         self._socket = socket.socket(family, socket.SOCK_STREAM)
         try:
-            # Connections of an earlier start that linger are no reason to refuse.
+            # Lingering connections of an earlier start must not block the port.
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._socket.bind((numeric, port))
         except OSError as error:
@@ -65,7 +65,7 @@ class ClaimedPort:
 
 
 def free_port() -> int:
-    """A loopback port that is free at this moment."""
+    """A loopback port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -79,7 +79,7 @@ def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, str]:
             f"--host (FAIRLEAD_HOST): {host} is no address of this machine: "
             "name one, such as 127.0.0.1."
         ) from None
-    # A name such as localhost may have both; what most clients try first is IPv4.
+    # A name such as localhost may have both families; most clients try IPv4 first.
     family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
     return family, str(address[0])
 

@@ -1,4 +1,4 @@
-"""Whether the gateway can be used: the relay serves, and it has its link to control."""
+"""Readiness of the gateway: the relay serves, and it is linked to control."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ _ASK_TIMEOUT_S: Final = 1.0
 
 
 async def is_ready(address: Address, *, tls: bool) -> bool:
-    """Asks `/readyz` once. A relay alone says 200 already, from the snapshot of an earlier start."""
+    """Asks `/readyz` once. The link matters, because a relay alone answers 200 from the snapshot of an earlier
+    start.
+    """
     return await asyncio.to_thread(_ask, address, tls)
 
 
 def _ask(address: Address, tls: bool) -> bool:
     connection: http.client.HTTPConnection
     if tls:
-        # This asks whether our own worker serves on an address that is ours; there is nobody to
-        # verify.
+        # Our own worker over loopback: there is no name to verify.
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

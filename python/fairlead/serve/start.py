@@ -1,4 +1,4 @@
-"""What `fairlead serve` does before it becomes the supervisor: settings are checked and made plain values."""
+"""The start of `fairlead serve`: settings are checked and made plain values, and the process becomes the supervisor."""
 
 from __future__ import annotations
 

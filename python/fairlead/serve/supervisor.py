@@ -1,13 +1,13 @@
-"""One instance from its first check to its last child's end.
+"""The life of one instance, from the first check to the exit of the last child.
 
 `python -m fairlead.serve.supervisor <descriptor>`, which `fairlead serve` becomes when it has checked its settings.
 
-Start: data directory and its lock, port, data files, secrets, control, relay, `/readyz`,
-and only then the lines for standard output, of which the first says ready. What stands in the way is a `Refusal`
-before anything was changed, or a `StartFailed`, with the reason in the log.
+Start: data directory and its lock, port, data files, secrets, control, relay, `/readyz`, and only then the lines for
+standard output, of which the first says ready. A failed check raises `Refusal` before anything was changed; a later
+failure raises `StartFailed`, with the reason in the log.
 
-Stop, on SIGTERM, SIGINT or SIGHUP: the relay drains, control writes what is left, the stand-in
-ends. A second signal kills every child at once.
+Stop, on SIGTERM, SIGINT or SIGHUP: the relay drains, control flushes its writes, the stand-in ends. A second
+signal kills every child at once.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from fairlead.serve.planes import CONTROL_STOPS_S, Planes
 from fairlead.serve.port import ClaimedPort
 from fairlead.serve.readiness import is_ready
 from fairlead.start_check import check_public
-from fairlead.store.prepared import Prepared
 from fairlead.store.sealer import load_key
+from fairlead.store.status import StoreStatus
 
 _READY_WITHIN_S: Final = 60.0
 _ASK_EVERY_S: Final = 0.03
@@ -68,7 +68,7 @@ class _Supervisor:
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
-            # What a shell's nohup asked to be ignored stays ignored.
+            # Signals that nohup set to be ignored stay ignored.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, self._on_signal, number)
         try:
@@ -87,17 +87,17 @@ class _Supervisor:
         return self._exit_code
 
     async def _watch(self, stopping: asyncio.Task[bool]) -> None:
-        """Until the instance is to stop: looks whether control answers."""
+        """Runs control's watchdog until the instance stops."""
         watchdog = self._planes.watchdog(self._children["control"])
         watching = asyncio.create_task(watchdog.run())
         await asyncio.wait({watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if not watching.done():
-            # A control that is being started anew just now is stopped by what comes next.
+            # The shutdown that follows also stops a control that is being restarted.
             watching.cancel()
             await asyncio.wait({watching})
         if not watching.cancelled() and (fault := watching.exception()) is not None:
-            # Inference does not end for this; only control is without its watchdog.
-            self._log.say(f"control is not watched any more: {fault!r}")
+            # A failed watchdog must not stop inference.
+            self._log.add(f"control's watchdog ended: {fault!r}")
         await stopping
 
     def _on_signal(self, number: signal.Signals) -> None:
@@ -110,12 +110,12 @@ class _Supervisor:
     # --- starting
 
     async def _start(self) -> None:
-        prepared = await self._prepare()
+        status = await self._prepare()
         if self._instance.is_protected:
             check_public(
                 self._instance.host,
                 self._instance.initial_password,
-                prepared.password_stored,
+                status.password_stored,
                 keys_required=self._instance.require_api_key,
             )
         data_dir = self._directory.path
@@ -129,23 +129,23 @@ class _Supervisor:
         url = f"{scheme}://{self._shown_host()}"
         lines = [f"fairlead ready {url}"]
         if self._instance.demo:
-            # It alone needs an HTTP client: megabytes that a supervisor keeps for good.
+            # Imported here, because this step alone needs an HTTP client, which would take megabytes for good.
             from fairlead.serve.demo import Demo
 
             demo = Demo(url, local_token, self._instance.require_api_key, self._log)
             await self._run_child(demo.child)
             lines.append(await demo.set_up())
-        lines += self._owner_lines(prepared, url)
+        lines += self._owner_lines(status, url)
         self._directory.record_url(url)
         for line in lines:
             print(line, flush=True)
 
-    def _owner_lines(self, prepared: Prepared, url: str) -> list[str]:
+    def _owner_lines(self, status: StoreStatus, url: str) -> list[str]:
         """How somebody becomes the owner, where nobody can sign in as one yet."""
-        if prepared.password_stored or self._instance.initial_password is not None:
+        if status.password_stored or self._instance.initial_password is not None:
             return []
         by_command = "run `fairlead owner reset-password` on this machine"
-        if prepared.has_owner:
+        if status.has_owner:
             return [f"The owner has no password: {by_command}, or start with INITIAL_PASSWORD."]
         if self._instance.are_passwords_off:
             return [f"No owner yet, and passwords are switched off: {by_command}."]
@@ -159,8 +159,8 @@ class _Supervisor:
             return f"localhost:{self._address.port}"
         return self._address.reachable
 
-    async def _prepare(self) -> Prepared:
-        """Checks and makes the data files in a process of its own."""
+    async def _prepare(self) -> StoreStatus:
+        """Verifies and creates the data files in a process of its own."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-P",
@@ -185,7 +185,7 @@ class _Supervisor:
             for line in errors.splitlines():
                 self._log.line(line)
             raise StartFailed("the data files could not be checked.")
-        return Prepared(**json.loads(out))
+        return StoreStatus(**json.loads(out))
 
     async def _run_child(self, child: Child) -> None:
         self._children[child.name] = child
@@ -195,7 +195,7 @@ class _Supervisor:
         deadline_s = asyncio.get_running_loop().time() + _READY_WITHIN_S
         while not await is_ready(self._address, tls=self._tls):
             for child in self._children.values():
-                if child.left.is_set():
+                if child.exited.is_set():
                     raise StartFailed(f"the {child.name} plane ended while starting.")
             if asyncio.get_running_loop().time() > deadline_s:
                 raise StartFailed(f"not ready after {_READY_WITHIN_S:g} s.")
@@ -204,7 +204,7 @@ class _Supervisor:
     # --- stopping
 
     async def _stop_children(self) -> None:
-        """In the order in which nobody waits for one that is gone."""
+        """Stops the relay, then control, then the stand-in: each before those that it calls."""
         grace_s = {
             "relay": self._planes.relay_stops_s,
             "control": float(CONTROL_STOPS_S),

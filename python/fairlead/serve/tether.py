@@ -1,4 +1,4 @@
-"""Ends this process when its parent ends, however the parent ends."""
+"""Ends this process when its parent ends, for whatever reason."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _LOOK_EVERY_S: Final = 0.5
 
 
 def tether_to(parent_pid: int) -> None:
-    """Asks for this process to be killed when `parent_pid`, its parent, is gone.
+    """Makes this process end when its parent `parent_pid` is gone.
 
-    On Linux the kernel does it, at once and even if this process is stuck; what the kernel watches
-    is the thread that forked, so children are to be started from the main thread. Elsewhere a
-    thread looks. The tether is not inherited over a fork.
+    On Linux the kernel kills it at once, even if it is stuck (PR_SET_PDEATHSIG). The kernel watches the thread
+    that forked, so children must be started from the main thread. Elsewhere a thread polls. A fork does not
+    inherit the tether.
     """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
@@ -27,7 +27,7 @@ def tether_to(parent_pid: int) -> None:
             raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
     else:
         threading.Thread(target=_watch, args=(parent_pid,), daemon=True).start()
-    # The parent may have gone before the request was made.
+    # The parent may have ended before the request took effect.
     if os.getppid() != parent_pid:
         os.kill(os.getpid(), signal.SIGKILL)
 

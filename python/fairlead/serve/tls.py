@@ -1,4 +1,4 @@
-"""The TLS certificate and its key, tried before anything is started."""
+"""Checks the TLS certificate and its key before anything is started."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from fairlead.settings.serve import ServeSettings
 
 
 def check_certificate(settings: ServeSettings) -> None:
-    """Raises `Refusal` unless the files, where given, are a certificate and its own unencrypted key."""
+    """Raises `Refusal` unless the files, where given, are a certificate and its unencrypted key."""
     certificate, key = settings.tls_certificate, settings.tls_key
     if certificate is None or key is None:
         return
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        # Without an answer to give, OpenSSL would ask for a password on the terminal.
+        # Given a password, even an empty one, OpenSSL does not ask for one on the terminal.
         context.load_cert_chain(certificate, key, password="")
     except (OSError, ValueError):
         raise Refusal(

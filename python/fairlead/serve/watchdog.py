@@ -1,14 +1,12 @@
-"""Whether control still answers: asked again and again over its socket, started anew when it does not.
+"""Restarts control when it no longer answers on its socket.
 
-A process can be there and do nothing: its loop hangs in a computation that does not end, or it was stopped. Relays
-go on from their snapshot, but keys, sign-in, webhooks and the taking in of usage wait for it. What is asked for is
-the smallest answer that control's loop gives, a refusal, so that a control whose reports take long is not taken for
-one that hangs: they run beside the loop, and the loop answers between two of them.
+A process can be alive and stuck: in an endless computation, or stopped. Relays serve from their snapshot, but
+keys, sign-in, webhooks and ingestion need control. The probe asks for the cheapest answer of control's event
+loop, a 403, so that slow reports, which run beside the loop, are not mistaken for a hang.
 
-Only silence counts, by questions that ran out of time. Time that passes while this process does not run itself (the
-machine was suspended) is nobody's silence, and a connection that is refused is a control that is being started,
-which `Child` sees to. A control that has not answered yet is opening its files, maybe after a crash: it is given
-`START_FACTOR` times as long.
+Only timeouts count as silence. Time in which this process itself did not run (a suspended machine) does not
+count, and a refused connection means that control is being restarted, which `Child` handles. A control that has
+not answered yet is opening its files, maybe after a crash, and gets `START_FACTOR` times as long.
 """
 
 from __future__ import annotations
@@ -27,8 +25,9 @@ _ANSWER: Final = b"HTTP/1.1 "
 
 
 class Watchdog:
-    """Watches one child. `silence_ms` is how long it may answer nothing, `grace_s` how long it may take to stop
-    before it is killed.
+    """Watches one child.
+
+    `silence_ms` is the longest time without an answer, `grace_s` the time to stop before it is killed.
     """
 
     def __init__(
@@ -42,21 +41,21 @@ class Watchdog:
         self._grace_s = grace_s
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Watches until cancelled."""
         starts, misses, has_answered = self._child.starts, 0, False
         while True:
             is_answered = await self._ask()
             if self._child.starts != starts:
-                # Another process, of which nothing is known yet.
+                # A restarted process, which has not answered yet.
                 starts, misses, has_answered = self._child.starts, 0, False
                 continue
             if is_answered is False:
                 misses += 1
                 if misses >= (MISSES if has_answered else MISSES * START_FACTOR):
                     silent_s = misses * self._ask_within_s
-                    self._log.say(
-                        f"{self._child.name} has answered nothing for {silent_s:g} s "
-                        f"({misses} questions) and is started anew"
+                    self._log.add(
+                        f"{self._child.name} has not answered for {silent_s:g} s "
+                        f"({misses} probes) and is restarted"
                     )
                     await self._child.restart(self._grace_s)
                     misses, has_answered = 0, False
@@ -66,7 +65,7 @@ class Watchdog:
             await asyncio.sleep(self._ask_within_s)
 
     async def _ask(self) -> bool | None:
-        """Whether it answered in time; None where nobody takes connections, or one was broken."""
+        """Whether control answered in time; None when the connection was refused or broken."""
         writer: asyncio.StreamWriter | None = None
         try:
             async with asyncio.timeout(self._ask_within_s):

@@ -1,4 +1,4 @@
-"""What the groups of settings share: their base, and the types of their values."""
+"""Building blocks of the settings' groups: their base and value types."""
 
 from __future__ import annotations
 

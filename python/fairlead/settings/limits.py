@@ -26,7 +26,7 @@ class LimitFields(SettingsGroup):
         60_000,
         ge=3_000,
         le=3_600_000,
-        description="How long control may answer nothing on its socket before it is started anew.",
+        description="How long control may leave its socket unanswered before it is restarted.",
     )
     body_idle_ms: int = Field(
         30_000, ge=100, le=600_000, description="How long a caller may pause in a body."

@@ -12,6 +12,7 @@ from pydantic import SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from fairlead.errors import Refusal
+from fairlead.setting_names import flag_and_variable
 from fairlead.settings.fields import ServeFields
 from fairlead.settings.public_address import HOST_NAME, host_names_in
 from fairlead.start_check import (
@@ -22,7 +23,6 @@ from fairlead.start_check import (
     check_tls,
 )
 from fairlead.tracing import read_batching, read_sampling
-from fairlead.variable import flag_and_variable
 
 
 class ServeSettings(ServeFields, BaseSettings):
@@ -86,7 +86,7 @@ class ServeSettings(ServeFields, BaseSettings):
         return not self.is_loopback and not self.allow_unauthenticated_bind
 
     def _own_names(self) -> list[str]:
-        """What the gateway is called beside addresses; where it listens may be said by a name."""
+        """Names of the gateway besides its addresses; a listening host may be given by name."""
         own = [urlsplit(self.service_public_base_url or "").hostname, self.host]
         named = [name for name in own if name and HOST_NAME.fullmatch(name)]
         return [*host_names_in(self.host_names), *(each for each in named if not _is_address(each))]

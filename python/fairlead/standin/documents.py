@@ -51,7 +51,7 @@ def ocr(body: dict[str, Any], model: str) -> dict[str, Any]:
 
 
 def search_results(query: str) -> dict[str, Any]:
-    """What a SearXNG instance answers under `/search?format=json`."""
+    """The response of a SearXNG instance under `/search?format=json`."""
     return {
         "query": query,
         "results": [

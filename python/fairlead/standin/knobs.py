@@ -28,7 +28,7 @@ _LIMITS: Final[dict[str, tuple[int, int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """What a caller may ask of the stand-in; `None` leaves it to the answer itself."""
+    """Behaviour that a caller may request of the stand-in; `None` keeps the default."""
 
     latency_ms: int = 0
     """Wait before the response head."""

@@ -1,12 +1,11 @@
-"""A copy of the state, and a copy put back.
+"""Backup and restore of the state database.
 
-A copy is taken within one read, so it is of one moment, while writing goes on. It is put back in one
-transaction of the writer: either every table is as it was in the copy, or nothing has changed.
+A backup is taken within one read, so it is consistent while writes go on. A restore is one transaction of the
+writer: every table becomes as it was in the copy, or nothing changes.
 
-`python -m fairlead.store.backup <file>` says in a process of its own whether a file is such a copy,
-because a damaged one can take the process that opens it down. It brings the file to this version's
-schema, reads it to the end, prints one JSON line with what is in it and exits 0, or prints one
-sentence to stderr and exits 2.
+`python -m fairlead.store.backup <file>` verifies a backup in a process of its own, because a damaged file can
+crash the process that opens it. It migrates the file to this version's schema, reads it to the end, prints one
+JSON line with its row counts and exits 0, or prints one sentence to stderr and exits 2.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ COUNTED = {
     "apiKeyCount": "keys",
     "userCount": "users",
 }
-# What belongs to this file and not to its content.
+# Tables that describe the file itself and are not restored.
 _STAYS = frozenset({"schema_version"})
 # Rows that a restore adds to and never takes away: nobody erases their traces by putting a backup back.
 _GROWS = frozenset({"audit_log"})
@@ -40,7 +39,7 @@ _COPY = "fairlead_copy"
 
 
 def copy_to(con: Connection, target: Path) -> None:
-    """Copies the whole database to a file that is not there yet, in a read."""
+    """Copies the whole database to a file that does not exist yet, in a read."""
     row = con.execute("SELECT current_database()").fetchone()
     if row is None:
         raise Internal("The database has no name.")
@@ -48,16 +47,18 @@ def copy_to(con: Connection, target: Path) -> None:
     try:
         con.execute(f"COPY FROM DATABASE {_name(str(row[0]))} TO {_COPY}")
     finally:
-        # The file is whole once this transaction has ended and nobody holds it.
+        # The copy is complete once this transaction has ended and the file is detached.
         con.commit()
         con.execute(f"DETACH {_COPY}")
         con.begin()
     target.chmod(0o600)
 
 
-def replace_by(con: Connection, source: Path, sealer: Sealer) -> None:
-    """Makes every table as it is in the copy, in the writer. `Conflict` when its secrets were sealed
-    with another key. The file must have passed `judge`; `let_go` afterwards.
+def restore_from(con: Connection, source: Path, sealer: Sealer) -> None:
+    """Replaces the rows of every table by the copy's, in the writer.
+
+    Raises `Conflict` when the copy's secrets were sealed with another key. The file must have passed `verify_copy`;
+    call `detach_copy` afterwards.
     """
     con.execute(f"ATTACH {_literal(source)} AS {_COPY} (READ_ONLY)")
     row = con.execute(f"SELECT value FROM {_COPY}.main.meta WHERE name = ?", [KEY_CHECK]).fetchone()
@@ -79,13 +80,13 @@ def replace_by(con: Connection, source: Path, sealer: Sealer) -> None:
             con.execute(f"DELETE FROM {target}")
         con.execute(f"INSERT INTO {target} BY NAME {rows}")
     if version is not None:
-        # Relays have seen it: it never goes back.
+        # Relays have seen the snapshot version, so it must never decrease.
         con.execute("DELETE FROM meta WHERE name = 'snapshot_version'")
         con.execute("INSERT INTO meta (name, value) VALUES ('snapshot_version', ?)", [version])
 
 
-def let_go(con: Connection) -> None:
-    """Lets go of the copy's file, in the writer, after `replace_by` has ended either way."""
+def detach_copy(con: Connection) -> None:
+    """Detaches the copy's file, in the writer, whether `restore_from` succeeded or not."""
     attached = con.execute(
         "SELECT 1 FROM duckdb_databases() WHERE database_name = ?", [_COPY]
     ).fetchone()
@@ -93,8 +94,8 @@ def let_go(con: Connection) -> None:
         con.execute(f"DETACH {_COPY}")
 
 
-def judge(path: Path) -> dict[str, int]:
-    """What is in the file, once it is of this schema and was read to the end. `Refusal` otherwise."""
+def verify_copy(path: Path) -> dict[str, int]:
+    """Migrates the file and reads it to the end; returns its row counts. `Refusal` if it is no usable backup."""
     _is_ours(path)
     connection = open_file(path, MIGRATIONS / "state")
     try:
@@ -131,7 +132,7 @@ def _is_ours(path: Path) -> None:
         if not {"schema_version", "meta", "keys", "sessions"} <= tables:
             raise Refusal("The file is a database, but not the state of a fairlead.")
         if connection.execute("SELECT 1 FROM duckdb_views() WHERE NOT internal").fetchone():
-            # A view reads whatever it likes when it is copied.
+            # A view in the file could read anything when it is copied.
             raise Refusal("The file has views, which no state of a fairlead has.")
     except duckdb.Error:
         raise Refusal("The file is damaged.") from None
@@ -153,19 +154,19 @@ def _name(text: str) -> str:
 
 
 def _literal(path: Path) -> str:
-    # ATTACH takes no bound parameter; the path is ours, not a caller's.
+    # ATTACH takes no bound parameter; the path comes from this program, not from a caller.
     quoted = str(path).replace("'", "''")
     return f"'{quoted}'"
 
 
 def main(arguments: list[str]) -> int:
-    """The command."""
+    """The entry point; returns the exit code."""
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m fairlead.store.backup <file>\n")
         return 2
     os.umask(0o077)
     try:
-        counts = judge(Path(arguments[0]).absolute())
+        counts = verify_copy(Path(arguments[0]).absolute())
     except Refusal as refusal:
         sys.stderr.write(f"{refusal.sentence}\n")
         return 2

@@ -1,10 +1,9 @@
-"""One DuckDB file, one writer thread, a few readers.
+"""One DuckDB file with one writer thread and a few readers.
 
-Concurrent DuckDB transactions conflict instead of waiting, so every write goes through one thread,
-which takes all jobs that are waiting into one transaction: a commit costs milliseconds, whoever
-shares it. A write is answered after COMMIT. If one job of a group raises, the group is rolled back
-and each job runs again alone, so that only the culprit fails: a job may therefore run twice and
-must do nothing outside of the database.
+Concurrent DuckDB transactions conflict instead of waiting, so every write goes through one thread. It takes all
+waiting jobs into one transaction, since a commit costs milliseconds however many share it. A write is answered
+after COMMIT. If one job of a group raises, the group is rolled back and each job runs again alone, so that only
+the failing one fails: a job may run twice and must have no effect outside the database.
 """
 
 from __future__ import annotations
@@ -25,7 +24,8 @@ from fairlead.errors import Overloaded, StorageUnavailable
 from fairlead.store.file import Connection, damaged, open_file
 
 T = TypeVar("T")
-Work = Callable[[Connection], T]
+# A function over a connection, which runs in one transaction.
+Transaction = Callable[[Connection], T]
 
 GROUP_MAX = 256
 WRITES_WAITING_MAX = 1024
@@ -36,10 +36,10 @@ READ_DEADLINE_S = 10.0
 
 
 class CommitFailed(duckdb.OperationalError):
-    """The log could not be written: the disk is full, or gone."""
+    """The write-ahead log could not be written: the disk is full or gone."""
 
 
-# The engine itself gave up, as against a statement that was refused.
+# Errors of the engine itself, as opposed to a refused statement.
 ENGINE_ERRORS = (
     CommitFailed,
     duckdb.IOException,
@@ -55,17 +55,17 @@ log = structlog.get_logger("fairlead.store")
 
 @dataclass(slots=True)
 class _Job:
-    work: Work[Any]
+    transaction: Transaction[Any]
     done: Future[Any] = field(default_factory=Future)
 
 
 class Database:
-    """An open DuckDB file. Make it with `Database.open`; `write`, `read` and `close` belong to an
-    event loop.
+    """An open DuckDB file.
 
-    `fault` names the last failure of the engine until a write succeeds. A file in which a damaged
-    block was met takes no more writes, so that it stays as it is: `fault` stays too. After a fatal one the engine
-    refuses everything until the file is opened anew by another process: `on_fatal` is called then.
+    Create it with `Database.open`; `write`, `read` and `close` belong to one event loop. `fault` names the last
+    failure of the engine until a write succeeds. After a damaged block the file takes no more writes, so that
+    it is preserved as it is, and `fault` stays. After a fatal error the engine refuses everything until another
+    process reopens the file; `on_fatal` is called then.
     """
 
     def __init__(self, path: Path, connection: Connection) -> None:
@@ -86,26 +86,26 @@ class Database:
 
     @classmethod
     def open(cls, path: Path, migrations: Path) -> Database:
-        """Opens (or makes) the file and brings its schema up to date; blocking, for the start of a
-        process.
+        """Opens or creates the file and migrates it; blocking, for the start of a process.
 
-        Raises `DamagedFile`, `LockedFile` or another `Refusal`, each with one sentence for the
-        operator.
+        Raises `DamagedFile`, `LockedFile` or another `Refusal`, each with one sentence for the operator.
         """
         return cls(path, open_file(path, migrations))
 
-    async def write(self, work: Work[T], *, deadline_s: float = WRITE_DEADLINE_S) -> T:
-        """Runs `work` in the writer and returns its result after COMMIT.
+    async def write(
+        self, transaction: Transaction[T], *, deadline_s: float = WRITE_DEADLINE_S
+    ) -> T:
+        """Runs `transaction` in the writer and returns its result after COMMIT.
 
-        What `work` raises is raised here and leaves no trace in the file. `Overloaded` when too
-        many writes wait; `StorageUnavailable` when the engine fails or the deadline passes (the
-        write may then still happen if it had begun).
+        An exception of `transaction` is raised here and leaves no trace in the file. `Overloaded` when too many writes
+        wait; `StorageUnavailable` when the engine fails or the deadline passes (a write that has begun may
+        still be committed).
         """
         if self._closing:
             raise StorageUnavailable("The database is closed.")
         if self._is_damaged:
             raise StorageUnavailable(f"{self.path.name} is damaged and takes no more changes.")
-        job = _Job(work)
+        job = _Job(transaction)
         try:
             self._jobs.put_nowait(job)
         except queue.Full:
@@ -123,12 +123,12 @@ class Database:
                 raise
             raise self._unavailable(error) from error
 
-    async def read(self, work: Work[T], *, deadline_s: float = READ_DEADLINE_S) -> T:
-        """Runs `work` on a reader's own cursor, in one transaction that sees one moment and is
-        rolled back at its end.
+    async def read(self, transaction: Transaction[T], *, deadline_s: float = READ_DEADLINE_S) -> T:
+        """Runs `transaction` on a reader's cursor in one transaction with a consistent view, which is rolled back at
+        its end.
 
-        `Overloaded` when too many reads wait; `StorageUnavailable` when the engine fails or the
-        deadline passes (the statement is then interrupted).
+        `Overloaded` when too many reads wait; `StorageUnavailable` when the engine fails or the deadline passes
+        (the statement is then interrupted).
         """
         if self._closing:
             raise StorageUnavailable("The database is closed.")
@@ -136,7 +136,7 @@ class Database:
             raise Overloaded("Too many reads are waiting; try again.", retry_after_s=1)
         running: list[Connection] = []
         self._reads_waiting += 1
-        task = self._readers.submit(self._read, work, running)
+        task = self._readers.submit(self._read, transaction, running)
         task.add_done_callback(lambda _: running.clear())
         try:
             async with asyncio.timeout(deadline_s):
@@ -155,7 +155,7 @@ class Database:
             self._reads_waiting -= 1
 
     async def close(self) -> None:
-        """Finishes what waits, folds the log into the file and lets go of it."""
+        """Finishes waiting jobs, checkpoints the log and closes the file."""
         if self._closing:
             return
         self._closing = True
@@ -171,7 +171,7 @@ class Database:
             self.on_fatal()
         return StorageUnavailable("The database does not answer.", retry_after_s=5)
 
-    def _read(self, work: Work[T], running: list[Connection]) -> T:
+    def _read(self, transaction: Transaction[T], running: list[Connection]) -> T:
         cursor: Connection | None = getattr(self._reader, "cursor", None)
         if cursor is None:
             cursor = self._reader.cursor = self._connection.cursor()
@@ -179,11 +179,11 @@ class Database:
         try:
             cursor.begin()
             try:
-                return work(cursor)
+                return transaction(cursor)
             finally:
                 cursor.rollback()
         except duckdb.Error:
-            # The cursor may be in any state; the thread's next read makes a new one.
+            # The cursor's state is unknown; the thread's next read opens a new one.
             self._reader.cursor = None
             raise
 
@@ -214,7 +214,7 @@ class Database:
             for job in group:
                 self._write_group([job])
             return
-        # Before anybody is told: who is told that it is written also sees no fault.
+        # Cleared before any waiter is answered, so that whoever learns of the write sees no fault.
         if group and not self._is_damaged:
             self.fault = None
         for job, result in zip(group, results, strict=True):
@@ -226,13 +226,13 @@ class Database:
         con = self._connection
         con.begin()
         try:
-            results = [job.work(con) for job in group]
+            results = [job.transaction(con) for job in group]
             self._commit()
         except BaseException:
             try:
                 con.rollback()
             except duckdb.Error as error:
-                # A failed COMMIT has already ended the transaction; the first error is told.
+                # A failed COMMIT has already ended the transaction; the first error is reported.
                 log.debug("nothing left to roll back", error=type(error).__name__)
             raise
         return results
@@ -257,7 +257,7 @@ class Database:
 
 
 def _is_damage(error: duckdb.Error) -> bool:
-    # A block that does not match its checksum has no class of its own.
+    # DuckDB has no exception class for a checksum mismatch.
     return type(error) is duckdb.Error and str(error).startswith("Corrupt")
 
 

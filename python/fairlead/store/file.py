@@ -1,9 +1,9 @@
-"""Opening a database file: never beside, over or instead of one that is damaged.
+"""Opening a database file without ever overwriting a damaged one.
 
-A new file is made under another name, brought to the newest schema and renamed, so a file with the
-right name is always a whole one: an empty, torn or missing file that something else speaks of is
-damage, and damage is refused in words. Before the schema of an existing file changes, the file is
-copied to `<file>.bak-<old version>`.
+A new file is created under another name, migrated and renamed, so a file with the right name is always
+complete. An empty or torn file, or a missing one with a log or a backup beside it, is damage, and is refused
+with a sentence. Before the schema of an existing file changes, the file is copied to `<file>.bak-<old
+version>`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Connection = duckdb.DuckDBPyConnection
 T = TypeVar("T")
 
 MEMORY_LIMIT = "512MB"
-# The log is folded into the file when it has grown to this. Folding rewrites what is not full, so a small log makes a
-# busy file work for nothing; reading 64 MB back after a crash takes well under a second.
+# The size of the log at which it is checkpointed. A checkpoint rewrites partly filled blocks, so a small log
+# makes a busy file do needless work; reading 64 MB back after a crash takes well under a second.
 CHECKPOINT_THRESHOLD = "64MB"
 
 _VERSION_TABLE = """
@@ -39,7 +39,7 @@ CREATE TABLE IF NOT EXISTS schema_version (
 
 
 class DamagedFile(Refusal):
-    """The file cannot be read as what it should be."""
+    """The file is no readable database."""
 
 
 class LockedFile(Refusal):
@@ -47,7 +47,7 @@ class LockedFile(Refusal):
 
 
 class NewerSchema(Refusal):
-    """The file was written by a newer fairlead."""
+    """A newer fairlead wrote the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,9 @@ class Migration:
 
 
 def read_migrations(folder: Path) -> list[Migration]:
-    """The files `NNNN_name.sql` of a folder, in order; the numbers are 1, 2, 3 without a gap."""
+    """The files `NNNN_name.sql` of a folder, in order. `ValueError` unless they are numbered 1, 2, 3 without a
+    gap.
+    """
     found = [
         Migration(int(path.stem[:4]), path.stem[5:], path.read_text(encoding="utf-8"))
         for path in sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
@@ -69,9 +71,9 @@ def read_migrations(folder: Path) -> list[Migration]:
 
 
 def open_file(path: Path, migrations: Path) -> Connection:
-    """Opens `path` at its newest schema, making it first if there is none.
+    """Opens `path` at the newest schema, creating the file if it is missing.
 
-    Raises `DamagedFile`, `LockedFile`, `NewerSchema`, each with one sentence.
+    Raises `DamagedFile`, `LockedFile` or `NewerSchema`, each with one sentence.
     """
     steps = read_migrations(migrations)
     if not path.exists():
@@ -99,18 +101,18 @@ def open_file(path: Path, migrations: Path) -> Connection:
 
 
 def backup_path(path: Path, version: int) -> Path:
-    """Where the file's copy of schema `version` is kept."""
+    """The path of the file's copy at schema `version`."""
     return path.with_name(f"{path.name}.bak-{version}")
 
 
 def newest_backup(path: Path) -> Path | None:
-    """The copy of the highest schema version beside the file, if there is one."""
+    """The copy with the highest schema version beside the file, or None."""
     copies = [p for p in path.parent.glob(f"{path.name}.bak-*") if p.suffix[5:].isdigit()]
     return max(copies, key=lambda p: int(p.suffix[5:]), default=None)
 
 
 def damaged(path: Path, what: str) -> DamagedFile:
-    """The refusal to touch a damaged file, naming the backup if there is one."""
+    """The error for a damaged file, naming the newest backup if there is one."""
     backup = newest_backup(path)
     advice = f"the newest backup is {backup}" if backup else "there is no backup beside it"
     return DamagedFile(f"{path} {what}; it is left as it is, and {advice}.")
@@ -148,12 +150,12 @@ def _connect(path: Path) -> Connection:
         path.chmod(0o600)
     except OSError as error:
         connection.close()
-        raise DamagedFile(f"{path} belongs to somebody else: {error.strerror}.") from None
+        raise DamagedFile(f"{path} belongs to another user: {error.strerror}.") from None
     return connection
 
 
 def _config(path: Path) -> dict[str, str | bool | int | float | list[str]]:
-    # No extension is fetched or loaded behind the operator's back; spills go to the data directory.
+    # DuckDB must not fetch or load extensions on its own; spill files go to the data directory.
     return {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
@@ -193,7 +195,7 @@ def _schema_version(connection: Connection) -> int:
 
 def _make(path: Path, steps: list[Migration]) -> None:
     new = path.with_name(path.name + ".new")
-    # What is left of a start that was cut short is not precious: it never had the right name.
+    # Leftovers of an interrupted start hold nothing of value, since they never got the right name.
     for rest in (new, _log_path(new)):
         rest.unlink(missing_ok=True)
     try:

@@ -1,4 +1,4 @@
-"""Whether the key of the sealed secrets is the one that sealed those in the state database."""
+"""Checks that the configured key is the one that sealed the secrets in the state database."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ KEY_CHECK = "key_check"
 
 
 def check_key(con: Connection, sealer: Sealer) -> None:
-    """`Refusal` when the stored secrets were sealed with another key; in the writer, at start."""
+    """Raises `Refusal` when the stored secrets were sealed with another key; in the writer, at start."""
     kept = read_meta(con, KEY_CHECK)
     if kept is None:
         write_meta(con, KEY_CHECK, sealer.seal(KEY_CHECK, b"fairlead").hex())

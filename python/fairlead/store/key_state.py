@@ -1,4 +1,4 @@
-"""Whether a key is still in force: what was begun for one that is not, ends."""
+"""Whether API keys are still in force; jobs of a key that is not are ended."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from fairlead.store.file import Connection
 
 
 def why_out_of_force(con: Connection, key_id: str) -> str | None:
-    """Why the key is refused everywhere; None while it is in force."""
+    """The reason why the key is refused everywhere; None while it is in force."""
     return keys_out_of_force(con, [key_id]).get(key_id)
 
 
 def keys_out_of_force(con: Connection, key_ids: Collection[str]) -> dict[str, str]:
-    """Those of the keys that are refused everywhere, and why; with the words that jobs end with."""
+    """Maps each key that is refused everywhere to the reason, in the sentence that its jobs end with."""
     if not key_ids:
         return {}
     rows = con.execute(

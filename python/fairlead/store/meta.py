@@ -1,4 +1,4 @@
-"""Single values of the state database: versions, the password's hash, who the operator is."""
+"""Single values of the state database: versions, the password's hash, the owner's id."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""What an operator may change while fairlead runs: one typed list of names, types, defaults and
-bounds.
+"""Settings that an operator may change at run time: one typed list of names, types, defaults and bounds.
 
-`OperatorSettings` is the list. The management routes, the stored form and
-`docs/reference/settings.md` all come from it.
+The management routes, the stored form and `docs/reference/settings.md` are all derived from `OperatorSettings`.
 """
 
 from __future__ import annotations
@@ -29,11 +27,11 @@ from fairlead.store.origins import ORIGINS_MAX, spell_origin
 from fairlead.web_address import web_address
 
 GuardrailAction = Literal["warn", "redact", "block"]
-# Answers pass as they come until one of these is asked for.
+# With `off`, the default, answers are not inspected.
 AnswerAction = Literal["off", "warn", "redact", "block"]
 
 
-# What is shown of a secret, and what may be sent back in its place: it stays as it is.
+# Stands for a stored secret in responses; sent back in a change, it keeps the stored one.
 SHOWN_SECRET = "***"  # noqa: S105
 Secret = Annotated[
     SecretStr, PlainSerializer(lambda _: SHOWN_SECRET, return_type=str, when_used="json")
@@ -41,7 +39,7 @@ Secret = Annotated[
 
 
 class OperatorSettings(BaseModel):
-    """Each field is one setting; its description is its sentence in the reference."""
+    """The settings; a field's description is its text in the reference."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True)
 
@@ -113,7 +111,7 @@ class OperatorSettings(BaseModel):
         max_length=1024,
         description="What the identity provider calls this gateway. Security: needs `currentPassword`.",
     )
-    # As it is stored: sealed. Only what a caller sends is in clear.
+    # Holds the sealed secret; only a request body has it in clear text.
     oidc_client_secret: Secret | None = Field(
         None,
         min_length=1,
@@ -247,7 +245,7 @@ class OperatorSettings(BaseModel):
         return web_address(text) if text is not None else None
 
 
-# Changed by people who show that they know their password, and by nobody else.
+# Changing one of these needs the current password.
 SECURITY_SETTINGS = frozenset(
     {
         "require_login",

@@ -1,4 +1,4 @@
-"""Origins of web pages, spelt as browsers send them in `Origin`."""
+"""Origins of web pages, in the spelling of the `Origin` header."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
 def spell_origin(text: str) -> str:
-    """`scheme://host[:port]` in lower case, without a default port. `ValueError` says the rule.
+    """`scheme://host[:port]` in lower case, without a default port. `ValueError` states the rule.
 
-    `*` and `null` are no origins: the one would open a gateway that asks for no key to every page
-    that its user looks at, the other is what every sandboxed page sends.
+    `*` and `null` are refused: `*` would open a gateway without keys to every page that its user visits, and
+    `null` is sent by every sandboxed page.
     """
     found = _ORIGIN.fullmatch(text.lower().removesuffix("/"))
     port = found["port"] if found else None

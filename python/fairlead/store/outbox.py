@@ -1,4 +1,4 @@
-"""Telling listeners of what happened, in the transaction in which it happens.
+"""The transactional outbox of webhook events.
 
     def insert(con: Connection) -> None:
         insert_key(con, key)
@@ -6,9 +6,9 @@
 
     await state.commit(insert)
 
-If the transaction is undone, nobody is told; if it is committed, everybody who listens is told at
-least once, whatever dies in between (`fairlead.webhooks` delivers). The message's id is the
-receiver's means to tell a repetition.
+Events are stored in the transaction of the change that they report. A rollback drops them; after a commit each
+subscribed endpoint gets them at least once, across crashes (`fairlead.webhooks` delivers). Receivers recognise
+a repeated delivery by the message's id.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fairlead.store.ordered_id import ordered_id
 
 DELIVERY_WINDOW_MS: Final = 24 * 3_600_000
 BODY_MAX_BYTES: Final = 256 * 1024
-# What waits for one endpoint; what would be more is recorded as failed at once.
+# Pending deliveries per endpoint; any beyond that are recorded as failed at once.
 PENDING_MAX: Final = 100_000
 BACKLOG_FULL: Final = "backlog_full"
 
@@ -40,11 +40,10 @@ _DELIVERY_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened. `name` stands in `fairlead.events`, `data` has what stands there. It
-    is delivered from `at_ms` on, for a day.
+    """An event to deliver, from `at_ms` on, for a day.
 
-    `members` go into the body beside `data`. `id` is for who raises an event that may have been
-    raised before: of events with one id, the first counts.
+    `name` and the members of `data` are defined in `fairlead.events`. `members` go into the body beside `data`.
+    Set `id` where the same event may be raised twice: only the first with an id counts.
     """
 
     name: str
@@ -57,10 +56,11 @@ class Event:
 def emit(
     con: Connection, *events: Event, surface: Surface = "gateway", owner: str | None = None
 ) -> int:
-    """Puts the events into the outbox for each enabled endpoint of the surface and owner that
-    subscribes to them, in the writer. Returns the number of deliveries.
+    """Queues the events for each enabled endpoint of the surface and owner that subscribes to them, in the
+    writer.
 
-    `ValueError` for an event that is not in the catalogue, or whose body is too large.
+    Returns the number of deliveries. `ValueError` for an event that is not in the catalogue, or whose body is
+    too large.
     """
     for event in events:
         if event.name not in CATALOGUE[surface]:
@@ -92,7 +92,7 @@ def emit(
 
 
 def has_listener(con: Connection, *names: str, surface: Surface = "gateway") -> bool:
-    """Whether anybody would be told of one of these events: worth knowing before many are made."""
+    """Whether any endpoint subscribes to one of these events; worth a check before many are built."""
     return any(
         set(names) & set(wanted) or EVERY in wanted for _, wanted in _listeners(con, surface, None)
     )
@@ -160,7 +160,7 @@ def _delivery(event: Event, message_id: str, endpoint_id: str, *, is_full: bool)
 def _insert(con: Connection, table: str, columns: str, rows: Sequence[tuple[Any, ...]]) -> None:
     if not rows:
         return
-    # One statement, whatever the number of rows.
+    # One statement for any number of rows.
     lists = ", ".join("unnest(?)" for _ in rows[0])
     values = [list(column) for column in zip(*rows, strict=True)]
     con.execute(f"INSERT INTO {table} ({columns}) SELECT {lists}", values)

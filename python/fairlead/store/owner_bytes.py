@@ -1,13 +1,12 @@
-"""How many bytes an owner may keep: one account for each owner and place, and one for everybody.
+"""Storage quotas: one account per owner and place, and one for all owners.
 
-Whoever stores something for a key claims its bytes first, in the transaction that stores it. What is
-deleted is not given back one by one: an account that seems full is counted anew from the rows, and
-all of them are every minute. So no deletion can be forgotten, and a claim is the change of one row.
+Whoever stores something for a key claims its bytes first, in the same transaction. Deletions are not subtracted
+one by one: an account that seems full is recounted from the rows, and every account is recounted each minute.
+So no deletion can be forgotten, and a claim changes a single row.
 
     claim_bytes(con, DATABASE, owner, len(document))
 
-The disk itself has a floor: what is kept for callers leaves room for records, keys and the log of
-the database.
+A part of the disk stays free of callers' data, for records, keys and the database's log.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from fairlead.store.operator_settings import OperatorSettings
 
 MIB: Final = 1024 * 1024
 FREE_BYTES_KEPT: Final = 256 * MIB
-# A full account is counted anew at most so often: whoever goes on claiming must not keep the writer busy.
+# The least time between two recounts of a full account, so that repeated claims do not keep the writer busy.
 RECOUNT_AFTER_MS: Final = 2_000
 
 _EVERYBODY: Final = ""
@@ -34,7 +33,7 @@ _EVERYBODY: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where bytes are kept. The settings are MiB; `sources` are rows of `owner` and `bytes`."""
+    """A kind of storage. The limits are settings in MiB; `sources` are queries for rows of `owner` and `bytes`."""
 
     name: str
     what: str
@@ -67,9 +66,11 @@ PLACES: Final = (DATABASE, FILES)
 
 
 def claim_bytes(con: Connection, place: Place, owner: str, size: int) -> None:
-    """Counts what is about to be stored for an owner, in the writer. `OwnerStorageFull`, `StorageFull`."""
+    """Counts bytes that are about to be stored for an owner, in the writer. Raises `OwnerStorageFull` or
+    `StorageFull`.
+    """
     owner = owner.removeprefix("key:")
-    # A file lies on the disk already when it is counted.
+    # A file is on the disk already when it is counted.
     check_disk(_folder_of(con), size if place is DATABASE else 0)
     accounts = _accounts(con, place, owner)
     limits = _limits_mb(con, place)
@@ -95,7 +96,7 @@ def claim_bytes(con: Connection, place: Place, owner: str, size: int) -> None:
 
 
 def count_bytes(con: Connection) -> None:
-    """Counts every account anew, in the writer."""
+    """Recounts every account, in the writer."""
     con.execute("DELETE FROM owner_bytes")
     for place in PLACES:
         con.execute(
@@ -111,7 +112,7 @@ def count_bytes(con: Connection) -> None:
 
 
 def kept_bytes(con: Connection, place: Place, owner: str) -> int:
-    """What an owner's account says."""
+    """The bytes on an owner's account."""
     row = con.execute(
         "SELECT bytes FROM owner_bytes WHERE place = ? AND owner = ?",
         [place.name, owner.removeprefix("key:")],
@@ -120,7 +121,7 @@ def kept_bytes(con: Connection, place: Place, owner: str) -> int:
 
 
 def check_disk(folder: Path | None, size: int) -> None:
-    """`StorageFull` where so much more would leave less of the disk than is kept free; blocking."""
+    """Raises `StorageFull` when `size` more bytes would use the part of the disk that is kept free; blocking."""
     if folder is None:
         return
     disk = os.statvfs(folder)
@@ -132,7 +133,7 @@ def check_disk(folder: Path | None, size: int) -> None:
 
 
 def _accounts(con: Connection, place: Place, owner: str) -> dict[str, tuple[int, int]]:
-    """Bytes of the owner and of everybody, and when they were counted."""
+    """Bytes of the owner and of all owners, each with the time of its last count."""
     rows = con.execute(
         "SELECT owner, bytes, counted_at_ms FROM owner_bytes WHERE place = ? AND owner IN (?, ?)",
         [place.name, owner, _EVERYBODY],
@@ -141,7 +142,7 @@ def _accounts(con: Connection, place: Place, owner: str) -> dict[str, tuple[int,
 
 
 def _limits_mb(con: Connection, place: Place) -> dict[str, int]:
-    # The two alone: every page that a crawl stores asks for them.
+    # Reads these two rows only, because a crawl asks for them with each page.
     names = [place.owner_setting, place.total_setting]
     stored = con.execute(
         "SELECT name, value FROM operator_settings WHERE name IN (?, ?)", names
@@ -155,11 +156,11 @@ def _limits_mb(con: Connection, place: Place) -> dict[str, int]:
 def _kept(
     con: Connection, place: Place, owner: str, known: tuple[int, int] | None, room_bytes: int
 ) -> int:
-    """What is kept, counted anew where it is not known or seems too much."""
+    """The bytes in use, recounted where they are unknown or seem too many."""
     at_ms = now_ms()
     if known is not None:
         kept, counted_at_ms = known
-        # A clock that was put back must not put the next count off.
+        # A clock that was set back must not postpone the next count.
         is_recent = 0 <= at_ms - counted_at_ms < RECOUNT_AFTER_MS
         if kept <= room_bytes or is_recent:
             return kept
@@ -175,7 +176,7 @@ def _kept(
 
 
 def _rows(place: Place) -> str:
-    # Made of the constants above.
+    # Built from the constants above.
     return " UNION ALL ".join(place.sources)
 
 

@@ -1,4 +1,4 @@
-"""Who a person is, for rooms that keep what people made; `identity` keeps the people themselves."""
+"""People as other rooms see them; `identity` stores them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SELECT = "SELECT id, name, email, role FROM users WHERE is_active"
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody who may sign in. `manages` says that they may manage the gateway."""
+    """A user who may sign in. `manages` says whether they may manage the gateway."""
 
     id: str
     name: str
@@ -22,13 +22,13 @@ class Person:
 
 
 def find_person(con: Connection, user_id: str) -> Person | None:
-    """By id; None for whom there is not, or who may not sign in."""
+    """The person with this id; None for an unknown one or one who may not sign in."""
     row = con.execute(f"{_SELECT} AND id = ?", [user_id]).fetchone()
     return None if row is None else _person(row)
 
 
 def find_owner_person(con: Connection) -> Person | None:
-    """The owner, if there is one yet."""
+    """The owner, or None before there is one."""
     row = con.execute(f"{_SELECT} AND role = 'owner'").fetchone()
     return None if row is None else _person(row)
 
@@ -42,7 +42,7 @@ def list_people(con: Connection, limit: int, offset: int) -> list[Person]:
 
 
 def count_people(con: Connection) -> int:
-    """How many there are."""
+    """The number of people who may sign in."""
     row = con.execute("SELECT count(*) FROM users WHERE is_active").fetchone()
     return int(row[0]) if row else 0
 

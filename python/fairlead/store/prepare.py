@@ -1,10 +1,10 @@
-"""`python -m fairlead.store.prepare <data-dir>`: are the data files whole, and of this version?
+"""`python -m fairlead.store.prepare <data-dir>`: creates, migrates and verifies the data files.
 
-Runs before control, in a process of its own, because a damaged file can take the process that opens
-it down. Makes what is missing, migrates what is older (after a copy), reads every table of the
-state database to the end, so that a damaged block shows now and not in the middle of a request.
-Where `FAIRLEAD_CONTROL_CONFIG` is set, it also tries the key of the sealed secrets. Prints one JSON
-line `{"password_stored": false, "has_owner": false}` and exits 0, or prints one sentence to stderr and exits 2.
+Runs before control, in a process of its own, because a damaged file can crash the process that opens it.
+Creates missing files, migrates older ones (after a copy), and reads every table of the state database to the
+end, so that a damaged block is found now and not in the middle of a request. Where `FAIRLEAD_CONTROL_CONFIG` is
+set, it also tries the key of the sealed secrets. Prints one JSON line `{"password_stored": false, "has_owner":
+false}` and exits 0, or prints one sentence to stderr and exits 2.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ import duckdb
 from fairlead.errors import Refusal
 from fairlead.store.file import Connection, damaged, open_file
 from fairlead.store.key_check import check_key
-from fairlead.store.prepared import Prepared
 from fairlead.store.sealer import Sealer, load_key
+from fairlead.store.status import StoreStatus
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 ROWS_AT_ONCE = 1000
 
 
 def state_path(data_dir: Path) -> Path:
-    """Where the state database is."""
+    """The path of the state database."""
     return data_dir / "state.duckdb"
 
 
 def usage_path(data_dir: Path) -> Path:
-    """Where the usage database is."""
+    """The path of the usage database."""
     return data_dir / "usage.duckdb"
 
 
 def issuer_path(data_dir: Path) -> Path:
-    """Where the token issuer's database is."""
+    """The path of the token issuer's database."""
     return data_dir / "issuer.duckdb"
 
 
-def prepare(data_dir: Path) -> Prepared:
+def prepare(data_dir: Path) -> StoreStatus:
     """Opens, migrates and reads both files. `Refusal` says what is wrong."""
     make_data_dir(data_dir)
     connection = open_file(usage_path(data_dir), MIGRATIONS / "usage")
@@ -64,11 +64,11 @@ def prepare(data_dir: Path) -> Prepared:
         raise damaged(path, "is damaged") from error
     finally:
         connection.close()
-    return Prepared(password_stored, owner is not None)
+    return StoreStatus(password_stored, owner is not None)
 
 
 def make_data_dir(data_dir: Path) -> None:
-    """Makes the directory (0700) if it is missing; `Refusal` when it cannot be written to."""
+    """Creates the directory (0700) if it is missing; `Refusal` when it is not writable."""
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         if data_dir.stat().st_uid == os.getuid():
@@ -94,13 +94,13 @@ def read_to_the_end(connection: Connection) -> None:
 
 
 def _config() -> dict[str, Any]:
-    """The supervisor's document for control, which validated it; empty without one."""
+    """Control's configuration, which the supervisor validated; empty without one."""
     config: dict[str, Any] = json.loads(os.environ.get("FAIRLEAD_CONTROL_CONFIG", "{}"))
     return config
 
 
 def main(arguments: list[str]) -> int:
-    """The command."""
+    """The entry point; returns the exit code."""
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m fairlead.store.prepare <data-dir>\n")
         return 2

@@ -1,15 +1,15 @@
-"""Working on what rows say has not ended: the loop that agents' tasks, batches, videos and jobs of scraping share.
+"""The loop that works on stored items until they end: agents' tasks, batches, videos, scraping jobs.
 
-A row is work from the moment that it is stored, so whatever was under way when the process died is
-taken up again by the next one. What an item's work is, and what its rows are, each room says itself.
+An item is pending from the moment that its row is stored, so the next process takes up whatever was under way
+when one died. Each room defines its items and how they are processed.
 
-An item may be what the process died of. So each start is counted before the work begins, in the same file, and
-taken back when the process ends in good order: what two processes have begun and not survived is not begun a
-third time, but given up with a reason. Work that goes on for `PROVEN_S` is proven not to be what kills, and so is,
-up to a bound, work that came further in between.
+An item may itself be what crashes the process. So each start is counted in the same file before the work
+begins, and taken back when the process ends in good order: an item that two processes have begun and not
+survived is given up with a reason. Work that runs for `PROVEN_S` is considered safe, and so is, up to a bound,
+work that made progress in between.
 
-Places are shared fairly among owners (`shares.py`). What was asked for by a key that is refused by now
-is ended at the next look, be it under way or waiting, also after a restart.
+Slots are shared fairly among owners (`shares.py`). Items of a key that is no longer in force are ended at the
+next pass, waiting or under way, also after a restart.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ItemT = TypeVar("ItemT", bound=Item)
 
 
 class Runner(ABC, Generic[ItemT]):
-    """One for the process (`of`). `run` is a background task; routes call `wake` and `stop`."""
+    """One runner per process (`of`). `run` is a background task; routes call `wake` and `stop`."""
 
     kind: ClassVar[str]
     """What an item is, for names of tasks."""
@@ -68,12 +68,12 @@ class Runner(ABC, Generic[ItemT]):
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The process's runner, made when it is first needed."""
+        """The process's runner, created on first use."""
         return services.singleton(cls, lambda: cls(services))
 
     @classmethod
     async def run_one(cls, services: Services) -> None:
-        """As a background task: another start makes everything anew."""
+        """Runs a new runner as a background task: after a restart of the task, nothing of the failed one remains."""
         try:
             await cls.of(services).run()
         finally:
@@ -83,49 +83,51 @@ class Runner(ABC, Generic[ItemT]):
 
     @abstractmethod
     async def active(self) -> Iterable[ItemT]:
-        """What has not ended, in the order in which it is taken up."""
+        """Items that have not ended, in the order in which they are taken up."""
 
     @abstractmethod
     async def process(self, item: ItemT, /) -> None:
-        """Works on the item until it has ended or is to be taken up again. Its exceptions are lost."""
+        """Works on the item until it has ended or is to be taken up again. Must handle its own errors: its
+        exceptions are lost.
+        """
 
     @abstractmethod
     async def give_up(self, item: ItemT, reason: str, /) -> None:
-        """Ends the item as failed, without working on it. Raises when the database does not answer."""
+        """Ends the item as failed without working on it. Raises when the database does not answer."""
 
     @abstractmethod
     async def sweep(self) -> None:
-        """Lets go what is over: at the start, and then every `sweep_every_s`."""
+        """Deletes items that expired: at the start, and then every `sweep_every_s`."""
 
     def has_room(self, item: ItemT) -> bool:  # noqa: ARG002 - for those that look at it
-        """Whether this one may begin now, where room is kept by more than a number."""
+        """Whether the item may start now, for rooms with further limits than the number of slots."""
         return True
 
     def began(self, item: ItemT) -> None:
-        """Work on the item begins."""
+        """Called when work on the item begins."""
 
     def ended(self, item: ItemT) -> None:
-        """Work on the item has ended, one way or another."""
+        """Called when work on the item has ended, in whatever way."""
 
     def owner_of(self, item: ItemT) -> str:
-        """Whose item it is, for the shares of places; each is its own without this."""
+        """The owner by which slots are shared; by default each item is its own."""
         return item.id
 
     def key_of(self, item: ItemT) -> str | None:  # noqa: ARG002 - for those that have one
-        """The key for which it is done, if it ends with that key."""
+        """The API key on whose behalf the item runs, if it must end with that key."""
         return None
 
     async def revoke(self, item: ItemT, reason: str) -> None:
-        """Ends an item whose key is refused by now, under way or not."""
+        """Ends an item whose key is no longer in force, whether under way or waiting."""
 
     async def steps_of(self, items: list[ItemT]) -> dict[str, int]:
-        """How far each item has come, by what is stored of it; always 0 where nothing is until its end."""
+        """The stored progress of each item in steps; 0 for rooms that store nothing before the end."""
         return {item.id: 0 for item in items}
 
     # --- what is the same everywhere ---
 
     async def run(self) -> None:
-        """Lasts until it is cancelled. Raises when the database does not answer."""
+        """Runs until cancelled. Raises when the database does not answer."""
         loop = asyncio.get_running_loop()
         swept_s: float | None = None
         try:
@@ -136,7 +138,7 @@ class Runner(ABC, Generic[ItemT]):
                     await self.sweep()
                     await self._sweep_starts(swept_s)
                 has_items = await self._take_up()
-                # Without an item there is no key to look at: the next one wakes this loop.
+                # Without items there are no keys to check; the next item wakes this loop.
                 within_s = LOOK_EVERY_S if has_items else self.sweep_every_s
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(within_s):
@@ -148,22 +150,22 @@ class Runner(ABC, Generic[ItemT]):
             await self._take_back()
 
     def wake(self) -> None:
-        """Wakes the runner: there is a new item."""
+        """Tells the runner that there is a new item."""
         self._wanted.set()
 
     def stop(self, item_id: str) -> None:
-        """The item has ended otherwise: what is under way for it is dropped."""
+        """Cancels the work on an item that was ended elsewhere."""
         if task := self._tasks.get(item_id):
             task.cancel()
 
     async def stop_and_wait(self, item_id: str) -> None:
-        """Drops what is under way for the item, and waits until that has ended."""
+        """Cancels the work on the item and waits until it has stopped."""
         if task := self._tasks.get(item_id):
             task.cancel()
             await asyncio.wait({task})
 
     async def _take_up(self) -> bool:
-        """Begins what has room; whether there is any item at all."""
+        """Starts the items for which there is room; returns whether there is any item at all."""
         items = await self._in_force(list(await self.active()))
         waiting = {item.id: item for item in items if item.id not in self._tasks}
         chosen: list[ItemT] = []
@@ -197,7 +199,7 @@ class Runner(ABC, Generic[ItemT]):
         return self._shares.next_of(fits, self.owner_of)
 
     async def _in_force(self, items: list[ItemT]) -> list[ItemT]:
-        """Those whose keys are not refused; the others are ended."""
+        """The items whose keys are in force; the others are ended."""
         key_ids = {key_id for item in items if (key_id := self.key_of(item)) is not None}
         if not key_ids:
             return items
@@ -241,19 +243,20 @@ class Runner(ABC, Generic[ItemT]):
     # --- starts
 
     async def count_starts(self, steps: Mapping[str, int]) -> dict[str, int]:
-        """Notes, for good, that these are begun, and how far each has come; how many processes have begun each since
-        it last came further, this one among them.
+        """Records durably that these items are started, and how far each has come.
+
+        Returns, for each, how many processes (this one included) have started it since it last made progress.
         """
         kind, process = self.kind, self.services.process
         return await self.services.state.record(lambda con: count_starts(con, kind, steps, process))
 
     async def keep_starts(self, active_ids: list[str], proven_ids: list[str]) -> None:
-        """Forgets the starts of what has ended, and of what has proven itself."""
+        """Deletes the recorded starts of items that have ended or are proven."""
         kind = self.kind
         await self.services.state.record(lambda con: keep_starts(con, kind, active_ids, proven_ids))
 
     async def take_back_starts(self) -> None:
-        """Forgets what this process has begun: it ends in good order."""
+        """Deletes this process's recorded starts, because it ends in good order."""
         kind, process = self.kind, self.services.process
         await self.services.state.record(
             lambda con: take_back_starts(con, kind, process), deadline_s=TAKE_BACK_WITHIN_S
@@ -267,5 +270,5 @@ class Runner(ABC, Generic[ItemT]):
         try:
             await self.take_back_starts()
         except FairleadError as error:
-            # The next process counts one start too many, of two that it may.
-            log.error("starts not taken back", kind=self.kind, error=error.kind)
+            # If this fails, the next process counts one start too many of the two that are allowed.
+            log.error("starts not deleted", kind=self.kind, error=error.kind)

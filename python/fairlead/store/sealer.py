@@ -1,6 +1,4 @@
-"""The data directory's key and what is sealed with it (AES-256-GCM, the record's id as associated
-data).
-"""
+"""The data directory's key, and secrets sealed with it (AES-256-GCM, the record's id as associated data)."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ KEY_BYTES = 32
 
 
 class Sealer:
-    """Seals and opens secrets; prints as nothing that gives the key away."""
+    """Seals and unseals secrets. Its repr does not show the key."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -26,21 +24,21 @@ class Sealer:
         return "Sealer(***)"
 
     def seal(self, record_id: str, plaintext: bytes) -> bytes:
-        """Seals a secret of the record with this id."""
+        """Encrypts a secret of the record with this id."""
         return _core.seal(self._key, record_id, plaintext)
 
     def unseal(self, record_id: str, sealed: bytes) -> bytes:
-        """Opens what `seal` made for the same record; `Internal` when it does not open."""
+        """Decrypts the result of `seal` for the same record; `Internal` if the key or the record is another."""
         try:
             return _core.unseal(self._key, record_id, sealed)
         except ValueError:
             raise Internal(
-                "A stored secret does not open with this data directory's key."
+                "A stored secret cannot be decrypted with this data directory's key."
             ) from None
 
 
 def decode_key(text: str) -> bytes:
-    """32 bytes from base64; `ValueError` when it is anything else."""
+    """Decodes 32 bytes from base64; `ValueError` for anything else."""
     try:
         key = base64.b64decode(text.strip(), validate=True)
     except binascii.Error:
@@ -51,7 +49,7 @@ def decode_key(text: str) -> bytes:
 
 
 def load_key(data_dir: Path, given: str | None = None) -> bytes:
-    """The key that was given, else the one in `<data_dir>/secret.key`, made at first start."""
+    """The given key, else the one in `<data_dir>/secret.key`, which is created at the first start."""
     if given is not None:
         return decode_key(given)
     path = data_dir / "secret.key"
@@ -65,8 +63,8 @@ def load_key(data_dir: Path, given: str | None = None) -> bytes:
 
 
 def make_secret_file(path: Path, content: str) -> str:
-    """The text of a 0600 file, which is made with `content` if there is none. Two makers agree on
-    one content.
+    """The text of a file (0600), created with `content` if it is missing. Concurrent creators agree on one
+    content.
     """
     try:
         return path.read_text(encoding="ascii").strip()

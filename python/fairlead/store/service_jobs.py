@@ -1,13 +1,12 @@
-"""Long-running jobs of the generative service (batches, and whatever else ends later than its call)
-and who is told of them.
+"""Long-running jobs of the generative service (batches and others that outlive their call) and their webhooks.
 
-A job's owner is a key. The owner's webhooks (surface `service`) are told of every job of theirs; a
-job that was given `webhook_config.uris` tells those in their place (surface `job`, whose deliveries
-are signed with a token, for there is no secret between us).
+A job's owner is a key. The owner's webhooks (surface `service`) get the events of all its jobs; a job with
+`webhook_config.uris` notifies those in their place (surface `job`, whose deliveries are signed with a token,
+since the two share no secret).
 
     def end(con: Connection) -> None:
         change_batch(con, batch.id, status="completed", ...)
-        tell_job(con, owner, batch.id, "batch.succeeded", {...}, at_ms)
+        queue_job_event(con, owner, batch.id, "batch.succeeded", {...}, at_ms)
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ from fairlead.store.webhook_endpoints import (
 
 URIS_MAX: Final = 5
 USER_METADATA_MAX_BYTES: Final = 4096
-# A job may be told of more than once; after these it is not.
-LAST: Final = frozenset(
+# The final events of a job: after one of these it raises no more.
+FINAL_EVENTS: Final = frozenset(
     {
         "batch.succeeded",
         "batch.cancelled",
@@ -51,7 +50,7 @@ VERSION: Final = "v1"
 
 
 class WebhookConfig(BaseModel):
-    """What a call says of who is told of its job: `webhook_config`."""
+    """The `webhook_config` of a call: which URLs get the job's events."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -63,7 +62,7 @@ class WebhookConfig(BaseModel):
         dict[str, Any] | None,
         Field(
             description="Comes back in every delivery.",
-            # Google's clients send either.
+            # Google's clients send either spelling.
             validation_alias=AliasChoices("user_metadata", "userMetadata"),
         ),
     ] = None
@@ -87,7 +86,7 @@ class WebhookConfig(BaseModel):
 
 
 async def checked_uris(egress: Egress, config: WebhookConfig, name: str) -> list[str]:
-    """The listeners in their normal spelling; `InvalidRequest` names the one that is refused."""
+    """The listeners' URLs in canonical spelling; `InvalidRequest` names the one that is refused."""
     checked = []
     for place, uri in enumerate(config.uris):
         try:
@@ -106,8 +105,8 @@ def insert_job(
     metadata: Mapping[str, Any] | None,
     at_ms: int,
 ) -> None:
-    """Notes what a job says of its webhooks, in the writer; `uris` come from `checked_uris`. A job
-    that says nothing needs no note.
+    """Stores a job's webhook configuration, in the writer; `uris` come from `checked_uris`. Does nothing for a
+    job that has none.
     """
     told = None if metadata is None else orjson.dumps(metadata).decode()
     con.execute(
@@ -118,12 +117,10 @@ def insert_job(
         insert_endpoint_without_secret(con, new_endpoint("job", uri, [EVERY], at_ms, owner=job_id))
 
 
-def tell_job(
+def queue_job_event(
     con: Connection, owner: str, job_id: str, name: str, data: Mapping[str, Any], at_ms: int
 ) -> int:
-    """Tells of a job, in the writer; of the same thing once, however often it is said. Returns the
-    number of deliveries.
-    """
+    """Queues an event of a job, in the writer, at most once for each event name. Returns the number of deliveries."""
     row = con.execute(
         "SELECT has_own_listeners, user_metadata FROM service_jobs WHERE id = ?", [job_id]
     ).fetchone()
@@ -133,7 +130,7 @@ def tell_job(
         members["user_metadata"] = orjson.loads(metadata)
     message_id = f"msg_{job_id}_{name.replace('.', '_')}"
     event = Event(name, {"id": job_id, **data}, at_ms, members, message_id)
-    if name in LAST:
+    if name in FINAL_EVENTS:
         end_job(con, job_id, at_ms)
     if has_own:
         return emit(con, event, surface="job", owner=job_id)
@@ -141,7 +138,7 @@ def tell_job(
 
 
 def job_owner(con: Connection, job_id: str) -> str | None:
-    """Whose a job is that was noted and has not ended."""
+    """The owner of a job that has a stored configuration and has not ended."""
     row = con.execute(
         "SELECT owner FROM service_jobs WHERE id = ? AND ended_at_ms IS NULL", [job_id]
     ).fetchone()
@@ -149,7 +146,7 @@ def job_owner(con: Connection, job_id: str) -> str | None:
 
 
 def end_job(con: Connection, job_id: str, at_ms: int) -> None:
-    """Notes that there will be nothing more to tell of a job, in the writer."""
+    """Marks a job as ended, in the writer: it raises no more events."""
     con.execute(
         "UPDATE service_jobs SET ended_at_ms = ? WHERE id = ? AND ended_at_ms IS NULL",
         [at_ms, job_id],
@@ -157,9 +154,7 @@ def end_job(con: Connection, job_id: str, at_ms: int) -> None:
 
 
 def sweep_jobs(con: Connection) -> None:
-    """Drops notes of jobs that have ended with their own listeners, once nothing waits for those,
-    in the writer.
-    """
+    """Deletes ended jobs with their own listeners once no delivery is pending, in the writer."""
     rows = con.execute("SELECT id FROM service_jobs WHERE ended_at_ms IS NOT NULL").fetchall()
     ended = {row[0] for row in rows}
     known = {row[0] for row in con.execute("SELECT id FROM service_jobs").fetchall()}

@@ -1,7 +1,7 @@
-"""What a router or a background task of the control plane works with.
+"""The dependencies of routers and background tasks in the control plane.
 
-Routers take it as a parameter: `services: ServicesDep`. Control makes one per process and puts it
-into the app's state.
+Routers take them as a parameter: `services: ServicesDep`. Control creates one `Services` per process and stores
+it in the app's state.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fairlead.caller import Caller
 from fairlead.egress import Egress
 from fairlead.errors import StorageUnavailable
 from fairlead.settings import ControlConfig
-from fairlead.store.database import Database, Work
+from fairlead.store.database import Database, Transaction
 from fairlead.store.state import State
 from fairlead.store.tool_access import ToolAccess
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class WorkerReport:
-    """What a relay worker last said of itself on the link; `stats` as in the contracts page."""
+    """A relay worker's latest report on the link; `stats` as in docs/explanation/contracts.md."""
 
     worker_id: str
     pid: int
@@ -43,9 +43,7 @@ class WorkerReport:
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """A background task: is it running, how often was it restarted, and what (type of error) ended
-    it last.
-    """
+    """The state of a background task: whether it runs, how often it was restarted, and the type of its last error."""
 
     name: str
     running: bool
@@ -54,21 +52,21 @@ class TaskReport:
 
 
 class Operator(Protocol):
-    """What identity offers to rooms that change security settings; control brings the two
-    together.
-    """
+    """Identity's checks for routes that change security settings; control wires the implementation in."""
 
     async def confirm(
         self, request: Request, caller: Caller, current_password: SecretStr | None
     ) -> None:
-        """That an operator asks who knows their password. `Forbidden` for keys and access tokens,
-        `InvalidRequest` without the password, `Unauthenticated` for a wrong one.
+        """Checks that the caller is an operator who knows their password.
+
+        `Forbidden` for keys and access tokens, `InvalidRequest` without the password, `Unauthenticated` for a
+        wrong one.
         """
 
     async def new_password(
         self, request: Request, caller: Caller, password: SecretStr
-    ) -> Work[None]:
-        """What stores the caller's new password, for a commit."""
+    ) -> Transaction[None]:
+        """A function for `State.commit` that stores the caller's new password."""
 
 
 async def _nobody(_kind: str, _args: dict[str, Any]) -> list[Any]:
@@ -77,8 +75,8 @@ async def _nobody(_kind: str, _args: dict[str, Any]) -> list[Any]:
 
 @dataclass(slots=True)
 class Services:
-    """One control process. `workers`, `tasks` and `snapshot_version` tell the present state each
-    time they are called.
+    """The services of one control process. `workers`, `tasks` and `snapshot_version` return the current state
+    at each call.
     """
 
     config: ControlConfig
@@ -103,32 +101,31 @@ class Services:
     """Objects that live as long as the process, one for each class."""
 
     def singleton(self, kind: type[T], make: Callable[[], T]) -> T:
-        """The process's one object of a class, made when it is first needed."""
+        """The process's only instance of a class, created on first use."""
         found = self.existing(kind)
         return self.put(kind, make()) if found is None else found
 
     def existing(self, kind: type[T]) -> T | None:
-        """The process's one object of a class, or None when it has not been made."""
+        """The process's only instance of a class, or None when there is none yet."""
         found = self._singletons.get(kind)
         return found if isinstance(found, kind) else None
 
     def put(self, kind: type[T], value: T) -> T:
-        """Stores the process's one object of a class, in place of one that is there."""
+        """Stores the process's only instance of a class, replacing any other."""
         self._singletons[kind] = value
         return value
 
     def discard(self, kind: type[object]) -> None:
-        """Forgets the process's one object of a class, so that the next call makes another."""
+        """Forgets the process's instance of a class, so that the next call creates another."""
         self._singletons.pop(kind, None)
 
 
 @dataclass(frozen=True, slots=True)
 class BackgroundTask:
-    """Work that a package wants done while control runs.
+    """A task that runs for as long as control does.
 
-    A package lists its own in a module constant (`fairlead.usage.tasks.TASKS`, ...) which
-    `control/app.py` collects. `run` lasts until it is cancelled; if it ends or raises, that is
-    logged, readiness goes red, and it is started again with backoff.
+    Each room lists its own in a constant `TASKS`, which `control/tasks.py` collects. `run` lasts until it is
+    cancelled; if it ends or raises, that is logged, readiness fails, and it is restarted with backoff.
     """
 
     name: str
@@ -142,7 +139,7 @@ def services_of(request: HTTPConnection) -> Services:
 
 
 async def _services(request: HTTPConnection) -> Services:
-    # FastAPI hands a plain function to a thread.
+    # Async, because FastAPI runs a plain function in a thread.
     return services_of(request)
 
 

@@ -1,7 +1,7 @@
-"""Fair shares of a number of places: an owner may take another only while more of them are free than it holds.
+"""Fair sharing of slots: an owner may take another slot only while more are free than it holds.
 
-One owner alone gets half of the places, so that whoever comes next finds one at once, and the next after that, too:
-what is left is halved again for each.
+A single owner thus gets half of the slots, and each further owner half of the rest, so that a newcomer always
+finds one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Shares:
-    """Who holds how many of the places."""
+    """The number of slots that each owner holds."""
 
     def __init__(self, places: int) -> None:
         self.places = places
@@ -22,7 +22,7 @@ class Shares:
 
     @property
     def free(self) -> int:
-        """Places that nobody holds."""
+        """The number of free slots."""
         return self.places - self._held.total()
 
     def has_room(self, owner: str) -> bool:
@@ -30,18 +30,18 @@ class Shares:
         return self._held[owner] < self.free
 
     def take(self, owner: str) -> None:
-        """The owner holds one more."""
+        """Takes one slot for the owner."""
         self._held[owner] += 1
 
     def give_back(self, owner: str) -> None:
-        """The owner holds one less."""
+        """Returns one slot of the owner."""
         self._held[owner] -= 1
         if not self._held[owner]:
-            # Owners come and go: who holds nothing is not remembered.
+            # Owners without slots are dropped, so that the dictionary does not grow.
             del self._held[owner]
 
     def next_of(self, waiting: Iterable[T], owner_of: Callable[[T], str]) -> T | None:
-        """Whose turn it is: the first of the owner that holds the fewest, if there is a place for it."""
+        """The first waiting item of the owner with the fewest slots, or None if no owner may take one."""
         best: T | None = None
         for item in waiting:
             owner = owner_of(item)

@@ -1,8 +1,8 @@
-"""Which identity provider people sign in at, as it is in force: the environment's, else the one in the settings.
+"""The identity provider that people sign in at: from the environment, else from the settings.
 
-What the environment says wins, and it wins whole: with `SERVICE_OIDC_ISSUER` issuer, client and secret are all the
-environment's, so that a secret never goes to an issuer that it was not meant for. Passwords are off when either says
-so. What the environment rules cannot be changed through `/api/settings`, and is shown there.
+The environment wins as a whole: with `SERVICE_OIDC_ISSUER`, issuer, client and secret all come from there, so
+that a stored secret never goes to another issuer. Password sign-in is off when either says so. `/api/settings`
+shows values from the environment but cannot change them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 from pydantic import SecretStr
 
 from fairlead.errors import Internal
+from fairlead.setting_names import variable_of
 from fairlead.settings import ServeFields
 from fairlead.store.file import Connection
 from fairlead.store.operator_settings import OperatorSettings, read_operator_settings
 from fairlead.store.sealer import Sealer
-from fairlead.variable import variable_of
 
 SEALED_AS = "operator-setting:oidc_client_secret"
 _OF_THE_PROVIDER = ("oidc_issuer", "oidc_client_id", "oidc_client_secret")
@@ -28,7 +28,7 @@ _PASSWORDS_OFF = "oidc_local_auth_disabled"
 
 @dataclass(frozen=True, slots=True)
 class SignOn:
-    """`issuer` and `client_id` are both there, or neither is."""
+    """The identity provider in force. `issuer` and `client_id` are both set, or both None."""
 
     issuer: str | None = None
     client_id: str | None = None
@@ -37,7 +37,7 @@ class SignOn:
 
 
 def read_sign_on(con: Connection, config: ServeFields, sealer: Sealer) -> SignOn:
-    """What is in force now."""
+    """The identity provider in force now."""
     kept = in_force(read_operator_settings(con), config)
     secret = kept.oidc_client_secret
     if config.service_oidc_issuer is None and secret is not None:
@@ -51,7 +51,7 @@ def read_sign_on(con: Connection, config: ServeFields, sealer: Sealer) -> SignOn
 
 
 def ruled_by_environment(config: ServeFields) -> dict[str, tuple[str, Any]]:
-    """Settings that the environment rules: for each its variable and its value."""
+    """Maps each setting that the environment overrides to its variable and value."""
     names: tuple[str, ...] = _OF_THE_PROVIDER if config.service_oidc_issuer is not None else ()
     names += (_PASSWORDS_OFF,) if config.service_oidc_local_auth_disabled else ()
     return {
@@ -60,19 +60,19 @@ def ruled_by_environment(config: ServeFields) -> dict[str, tuple[str, Any]]:
 
 
 def in_force(settings: OperatorSettings, config: ServeFields) -> OperatorSettings:
-    """The stored settings with what the environment rules in their place."""
+    """The stored settings, with those that the environment overrides replaced."""
     ruled = {name: value for name, (_, value) in ruled_by_environment(config).items()}
     return settings.model_copy(update=ruled) if ruled else settings
 
 
 def seal_secret(sealer: Sealer, secret: SecretStr) -> SecretStr:
-    """As it is stored."""
+    """The secret in its stored form."""
     sealed = sealer.seal(SEALED_AS, secret.get_secret_value().encode())
     return SecretStr(base64.b64encode(sealed).decode())
 
 
 def open_secret(sealer: Sealer, stored: SecretStr) -> SecretStr:
-    """What `seal_secret` was given; `Internal` when it does not open."""
+    """Decrypts a secret stored by `seal_secret`; `Internal` if the key is another."""
     try:
         sealed = base64.b64decode(stored.get_secret_value(), validate=True)
     except binascii.Error:

@@ -1,8 +1,8 @@
-"""The RSA keys that deliveries to a job's own listeners are signed with.
+"""RSA keys that sign deliveries to a job's own listeners.
 
-There is no secret between us and such a listener, so it verifies with the public half, which
-`/.well-known/jwks.json` shows. The first is made when it is needed; one that is 90 days old is
-followed by another, and shown for two more days.
+The two share no secret, so a listener verifies with the public key from `/.well-known/jwks.json`. The first key
+is created when it is needed; after 90 days a new one takes over, and the old one is published for two more
+days.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from fairlead.store.state import State
 
 DAY_MS: Final = 86_400_000
 SIGNS_FOR_MS: Final = 90 * DAY_MS
-# A token counts for minutes; verifiers keep what they read for hours.
+# Tokens are valid for minutes, but verifiers cache the key set for hours.
 SHOWN_ON_MS: Final = 2 * DAY_MS
 RSA_BITS: Final = 2048
 
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """`pem` is the private half, PKCS #8."""
+    """A signing key. `pem` is the private key in PKCS #8."""
 
     id: str
     pem: str
@@ -37,7 +37,7 @@ class SigningKey:
 
 
 async def ensure_signing_key(state: State) -> None:
-    """That there is one that may sign for a while yet: before a listener is noted that needs it."""
+    """Creates a signing key unless one is valid for long enough; called before a listener that needs it is stored."""
     if await state.read(_newest_at_ms) + SIGNS_FOR_MS > now_ms():
         return
     pem, jwk = await asyncio.to_thread(_generate)
@@ -45,7 +45,7 @@ async def ensure_signing_key(state: State) -> None:
 
     def insert_key(con: Connection) -> None:
         at_ms = now_ms()
-        # Two may have asked at once.
+        # A concurrent call may have created one.
         if _newest_at_ms(con) + SIGNS_FOR_MS > at_ms:
             return
         sealed = state.sealer.seal(key_id, pem.encode())
@@ -58,7 +58,7 @@ async def ensure_signing_key(state: State) -> None:
 
 
 def find_signing_key(con: Connection, sealer: Sealer) -> SigningKey | None:
-    """The newest, opened; `Internal` if it does not open."""
+    """The newest key, decrypted; `Internal` if it does not decrypt."""
     row = con.execute(
         "SELECT id, sealed FROM webhook_signing_keys ORDER BY created_at_ms DESC, id LIMIT 1"
     ).fetchone()
@@ -66,7 +66,7 @@ def find_signing_key(con: Connection, sealer: Sealer) -> SigningKey | None:
 
 
 def public_keys(con: Connection, at_ms: int) -> list[dict[str, Any]]:
-    """The public halves of those whose signatures may be under way, as JWKs, the newest first."""
+    """The public keys whose signatures may still be in use, as JWKs, the newest first."""
     rows = con.execute(
         "SELECT public_jwk, created_at_ms FROM webhook_signing_keys ORDER BY created_at_ms DESC, id"
     ).fetchall()
@@ -90,7 +90,7 @@ def _generate() -> tuple[str, dict[str, Any]]:
 
     key = RSAKey.generate_key(RSA_BITS)
     public = key.as_dict(private=False)
-    # RFC 7638: the id is what anybody would come to from the key itself.
+    # The key id is the JWK thumbprint (RFC 7638).
     jwk = {
         "kty": "RSA",
         "n": public["n"],

@@ -1,7 +1,7 @@
-"""Static tokens, `flb_...`: what people give their own tools to reach the board with, at `/mcp` alone.
+"""Static tokens, `flb_...`, with which a person's own tools use the board at `/mcp`.
 
-They have no expiry and end by being revoked, or with their person. The text is kept nowhere; a
-revoked one stays in its person's list.
+They do not expire; they end when they are revoked or their person is removed. Only a hash of the text is
+stored, and revoked tokens stay in the list.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COLUMNS = "id, user_id, name, preview, created_at_ms, revoked_at_ms"
 
 @dataclass(frozen=True, slots=True)
 class StaticToken:
-    """A token as it is listed. `preview` is what may be shown of its text."""
+    """A token as it is listed. `preview` is the part of its text that may be shown."""
 
     id: str
     user_id: str
@@ -35,14 +35,14 @@ class StaticToken:
 
 
 def make_static_token(user_id: str, name: str) -> tuple[str, StaticToken]:
-    """A fresh token's text, and its record, which is not stored yet."""
+    """A new token's text, and its record, not stored yet."""
     text = PREFIX + secrets.token_urlsafe(32)
     preview = f"{text[:8]}...{text[-4:]}"
     return text, StaticToken(str(uuid4()), user_id, name, preview, now_ms(), None)
 
 
 def insert_static_token(con: Connection, token: StaticToken, text: str) -> None:
-    """Stores it, in the writer; `Conflict` when the person has too many in force."""
+    """Stores a token, in the writer; `Conflict` when the person has too many in force."""
     row = con.execute(
         "SELECT count(*) FROM static_tokens WHERE user_id = ? AND revoked_at_ms IS NULL",
         [token.user_id],
@@ -66,7 +66,7 @@ def insert_static_token(con: Connection, token: StaticToken, text: str) -> None:
 def list_static_tokens(
     con: Connection, user_id: str, limit: int, offset: int
 ) -> tuple[list[StaticToken], int]:
-    """A page of a person's, newest first, with the revoked ones; and how many there are."""
+    """A page of a person's tokens, newest first, with the revoked ones, and their total number."""
     rows = con.execute(
         f"SELECT {_COLUMNS} FROM static_tokens WHERE user_id = ? "
         "ORDER BY created_at_ms DESC, id LIMIT ? OFFSET ?",
@@ -79,7 +79,7 @@ def list_static_tokens(
 
 
 def revoke_static_token(con: Connection, user_id: str, token_id: str) -> bool:
-    """Ends a person's token, in the writer; whether there was one in force."""
+    """Revokes a person's token, in the writer; False when none was in force."""
     ended = con.execute(
         "UPDATE static_tokens SET revoked_at_ms = ? "
         "WHERE id = ? AND user_id = ? AND revoked_at_ms IS NULL RETURNING 1",
@@ -89,7 +89,7 @@ def revoke_static_token(con: Connection, user_id: str, token_id: str) -> bool:
 
 
 def find_token_person(con: Connection, text: str) -> Person | None:
-    """Whose token this is; None unless it is in force and the person may sign in."""
+    """The person of a token; None unless it is in force and the person may sign in."""
     if not text.startswith(PREFIX):
         return None
     row = con.execute(

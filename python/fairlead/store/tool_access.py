@@ -1,8 +1,8 @@
-"""What identity offers to the room that serves tools: who a tool client acts for, or the refusal in
-the words of the standards.
+"""Authentication of MCP clients: the person that a client acts for, or the refusal in the form of the
+standards.
 
-Control brings the two together (`services.tool_access`). The doors are of the tier `delegated`: the relay
-resolves no credential there and hands `Authorization` on.
+Identity implements `ToolAccess`, control wires it in (`services.tool_access`). The tool routes have the tier
+`delegated`: the relay resolves no credential there and passes `Authorization` on.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from fairlead.caller import Caller
 
 @dataclass(frozen=True, slots=True)
 class ToolUser:
-    """The person on whose behalf a tool client or a page acts.
+    """The person on whose behalf an MCP client or a page acts.
 
-    `manages` says that the person may manage the gateway. `client_id` is the tool client's, None
-    for a session's cookie; `grant_id` the approval that its token came from.
+    `manages` says whether the person may manage the gateway. `client_id` is None for a session cookie;
+    `grant_id` is the approval that the token came from.
     """
 
     user_id: str
@@ -35,8 +35,8 @@ class ToolUser:
 
 @dataclass(frozen=True, slots=True)
 class ToolRefusal:
-    """An answer with an empty body: 401 with the challenge of RFC 9728 and RFC 6750 in `headers`, or
-    503 where nothing trustworthy says under which address the gateway is reached.
+    """A response with an empty body: 401 with the challenge of RFC 9728 and RFC 6750 in `headers`, or 503 when
+    the gateway's own address is unknown.
     """
 
     status: int
@@ -44,18 +44,20 @@ class ToolRefusal:
 
 
 class ToolAccess(Protocol):
-    """Asked once for each request; answers from memory."""
+    """Resolves the user of each request, from memory."""
 
     def origin(self, request: Request, caller: Caller) -> str | None:
-        """The gateway's own origin, `scheme://host[:port]`, as people reach it; None when nothing
-        trustworthy says it. The canonical resource is this with `/mcp/rpc` behind it.
+        """The gateway's public origin, `scheme://host[:port]`, or None when no trustworthy source names it.
+
+        The canonical resource is this origin followed by `/mcp/rpc`.
         """
 
     async def resolve(self, request: Request, caller: Caller) -> ToolUser | ToolRefusal:
-        """Who the access token in `Authorization` acts for at the canonical resource. Without one
-        (no `Authorization` at all) the challenge has no `error`; any other failure is
-        `invalid_token`. A cookie or a token in the query never counts.
+        """The user of the access token in `Authorization` at the canonical resource.
+
+        Without an `Authorization` header the challenge has no `error`; any other failure is `invalid_token`.
+        Cookies and tokens in the query are ignored.
         """
 
     async def signed_in(self, request: Request) -> ToolUser | None:
-        """Whose session the cookie is. Whoever asks also holds the request to its origin."""
+        """The user of the session cookie. The caller must check the request's origin as well."""

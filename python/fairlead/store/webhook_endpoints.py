@@ -1,8 +1,7 @@
-"""Whom to tell: endpoints of webhooks, and the secrets that their deliveries are signed with.
+"""Webhook endpoints, and the secrets that sign their deliveries.
 
-It stands here and not in `fairlead.webhooks` because every room that lets a caller name a listener
-makes endpoints of its own surface and owner (a crawl, a batch) in the transaction of its own
-record.
+In this room and not in `fairlead.webhooks`, because any room that lets a caller name a listener (for a crawl, a
+batch) creates endpoints in the transaction of its own record.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from fairlead.store.sealer import Sealer
 EndpointState = Literal["enabled", "disabled", "disabled_due_to_failed_deliveries"]
 """Disabled by its owner, or by the engine: then `reason` says why."""
 
-# During a rotation; the oldest goes when there would be more.
+# During rotations; the oldest secret is dropped beyond this number.
 SECRETS_MAX: Final = 5
 TAIL_CHARS: Final = 4
 
@@ -48,8 +47,8 @@ _MINE = "surface = ? AND owner IS NOT DISTINCT FROM ?"
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A listener. `failing_since_ms` is when its first failure after the last success was,
-    `not_before_ms` what it asked for with `Retry-After`.
+    """An endpoint. `failing_since_ms` is the first failure since the last success, `not_before_ms` the end of
+    its `Retry-After`.
     """
 
     id: str
@@ -68,7 +67,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class SecretPreview:
-    """What may be shown of a secret; it counts until `expires_at_ms`, or for good."""
+    """The part of a secret that may be shown; the secret is valid until `expires_at_ms`, None for no end."""
 
     endpoint_id: str
     tail: str
@@ -86,7 +85,7 @@ def new_endpoint(
     name: str | None = None,
     enabled: bool = True,
 ) -> Endpoint:
-    """A listener that is not stored yet; `url` comes from `Egress.check_target`."""
+    """An endpoint that is not stored yet; `url` comes from `Egress.check_target`."""
     state: EndpointState = "enabled" if enabled else "disabled"
     return Endpoint(
         str(uuid4()), surface, owner, name, url, list(events), state, None, None, 0, at_ms, at_ms
@@ -94,13 +93,13 @@ def new_endpoint(
 
 
 def insert_endpoint(con: Connection, sealer: Sealer, endpoint: Endpoint, secret: str) -> None:
-    """Adds a listener with its first secret (`whsec_...`), in the writer."""
+    """Stores an endpoint with its first secret (`whsec_...`), in the writer."""
     insert_endpoint_without_secret(con, endpoint)
     _insert_secret(con, sealer, endpoint.id, secret, endpoint.created_at_ms)
 
 
 def insert_endpoint_without_secret(con: Connection, endpoint: Endpoint) -> None:
-    """Adds a listener whose deliveries are signed otherwise, in the writer."""
+    """Stores an endpoint whose deliveries are not signed with a secret, in the writer."""
     marks = ", ".join("?" * len(_COLUMNS))
     con.execute(
         f"INSERT INTO webhook_endpoints ({', '.join(_COLUMNS)}) VALUES ({marks})",
@@ -109,7 +108,7 @@ def insert_endpoint_without_secret(con: Connection, endpoint: Endpoint) -> None:
 
 
 def update_endpoint(con: Connection, endpoint: Endpoint) -> None:
-    """Replaces a listener's row, in the writer."""
+    """Replaces an endpoint's row, in the writer."""
     con.execute(
         f"UPDATE webhook_endpoints SET {', '.join(f'{c} = ?' for c in _COLUMNS[1:])} WHERE id = ?",
         [*astuple(endpoint)[1:], endpoint.id],
@@ -117,12 +116,12 @@ def update_endpoint(con: Connection, endpoint: Endpoint) -> None:
 
 
 def delete_endpoint(con: Connection, endpoint_id: str) -> None:
-    """Removes a listener with its secrets, what waits for it and its history, in the writer."""
+    """Deletes an endpoint with its secrets and deliveries, in the writer."""
     delete_endpoints(con, [endpoint_id])
 
 
 def delete_endpoints(con: Connection, endpoint_ids: Sequence[str]) -> None:
-    """Removes listeners as `delete_endpoint` does, in the writer."""
+    """Deletes endpoints with their secrets and deliveries, in the writer."""
     if not endpoint_ids:
         return
     con.execute(
@@ -135,13 +134,13 @@ def delete_endpoints(con: Connection, endpoint_ids: Sequence[str]) -> None:
 
 
 def delete_owned_endpoints(con: Connection, surface: Surface, owner: str) -> None:
-    """Removes every listener of an owner that is no more, in the writer."""
+    """Deletes every endpoint of an owner that was removed, in the writer."""
     rows = con.execute(f"SELECT id FROM webhook_endpoints WHERE {_MINE}", [surface, owner])
     delete_endpoints(con, [row[0] for row in rows.fetchall()])
 
 
 def idle_endpoints(con: Connection, surface: Surface) -> list[tuple[str, str]]:
-    """Id and owner of each listener of a surface that has an owner and for which nothing waits."""
+    """Id and owner of each endpoint of a surface that has an owner and no pending delivery."""
     return con.execute(
         "SELECT id, owner FROM webhook_endpoints WHERE surface = ? AND owner IS NOT NULL AND id "
         "NOT IN (SELECT endpoint_id FROM webhook_deliveries WHERE state = 'pending')",
@@ -152,7 +151,7 @@ def idle_endpoints(con: Connection, surface: Surface) -> list[tuple[str, str]]:
 def find_endpoint(
     con: Connection, surface: Surface, endpoint_id: str, owner: str | None = None
 ) -> Endpoint | None:
-    """The listener with this id, if it is of this surface and owner."""
+    """The endpoint with this id, if it has this surface and owner."""
     row = con.execute(
         f"{_SELECT} WHERE id = ? AND {_MINE}", [endpoint_id, surface, owner]
     ).fetchone()
@@ -160,7 +159,7 @@ def find_endpoint(
 
 
 def endpoints_by_id(con: Connection, endpoint_ids: Sequence[str]) -> dict[str, Endpoint]:
-    """The listeners with these ids, of whatever surface."""
+    """The endpoints with these ids, of any surface."""
     rows = con.execute(
         f"{_SELECT} WHERE id IN (SELECT unnest(?::VARCHAR[]))", [list(endpoint_ids)]
     ).fetchall()
@@ -170,7 +169,7 @@ def endpoints_by_id(con: Connection, endpoint_ids: Sequence[str]) -> dict[str, E
 def list_endpoints(
     con: Connection, surface: Surface, limit: int, offset: int, owner: str | None = None
 ) -> list[Endpoint]:
-    """Listeners of a surface and owner in the order of their making."""
+    """A page of endpoints of a surface and owner, oldest first."""
     rows = con.execute(
         f"{_SELECT} WHERE {_MINE} ORDER BY created_at_ms, id LIMIT ? OFFSET ?",
         [surface, owner, limit, offset],
@@ -181,7 +180,7 @@ def list_endpoints(
 def list_endpoints_after(
     con: Connection, surface: Surface, owner: str, after: tuple[int, str] | None, limit: int
 ) -> list[Endpoint]:
-    """As `list_endpoints`, from the one behind `after` on: moment of making and id."""
+    """A page of endpoints that follows `after` (creation time and id) in the order of `list_endpoints`."""
     at_ms, endpoint_id = after or (-1, "")
     rows = con.execute(
         f"{_SELECT} WHERE {_MINE} AND (created_at_ms > ? OR (created_at_ms = ? AND id > ?)) "
@@ -192,7 +191,7 @@ def list_endpoints_after(
 
 
 def count_endpoints(con: Connection, surface: Surface, owner: str | None = None) -> int:
-    """How many listeners a surface and owner have."""
+    """The number of endpoints of a surface and owner."""
     row = con.execute(
         f"SELECT count(*) FROM webhook_endpoints WHERE {_MINE}", [surface, owner]
     ).fetchone()
@@ -202,7 +201,7 @@ def count_endpoints(con: Connection, surface: Surface, owner: str | None = None)
 def rotate_secret(
     con: Connection, sealer: Sealer, endpoint_id: str, secret: str, *, keep_ms: int, at_ms: int
 ) -> None:
-    """Adds a secret, in the writer; those before it count for `keep_ms` more, at the longest."""
+    """Adds a secret, in the writer; earlier ones stay valid for at most `keep_ms` more."""
     con.execute(
         "DELETE FROM webhook_secrets WHERE endpoint_id = ? AND expires_at_ms <= ?",
         [endpoint_id, at_ms],
@@ -225,8 +224,8 @@ def rotate_secret(
 def live_secrets(
     con: Connection, sealer: Sealer, endpoint_ids: Sequence[str], at_ms: int
 ) -> dict[str, list[str]]:
-    """The secrets that count now, opened, the newest first: for the one place that signs. One that
-    does not open is told of in the log and left out.
+    """The valid secrets of each endpoint, decrypted, newest first; for signing only. A secret that does not
+    decrypt is logged and left out.
     """
     rows = con.execute(
         "SELECT endpoint_id, id, sealed FROM webhook_secrets "
@@ -239,14 +238,14 @@ def live_secrets(
         try:
             opened.setdefault(endpoint_id, []).append(sealer.unseal(secret_id, sealed).decode())
         except Internal:
-            log.error("a webhook's secret does not open", endpoint=endpoint_id)
+            log.error("a webhook's secret cannot be decrypted", endpoint=endpoint_id)
     return opened
 
 
 def secret_previews(
     con: Connection, endpoint_ids: Sequence[str], at_ms: int
 ) -> dict[str, list[SecretPreview]]:
-    """What may be shown of the secrets that count now, the newest first."""
+    """Previews of the valid secrets of each endpoint, newest first."""
     rows = con.execute(
         "SELECT endpoint_id, tail, created_at_ms, expires_at_ms FROM webhook_secrets "
         "WHERE endpoint_id IN (SELECT unnest(?::VARCHAR[])) "

@@ -1,4 +1,6 @@
-"""The rows that count starts of work. Every function runs inside `state.read` or `state.record`."""
+"""The table of started work, with which crash loops are found. Every function runs inside `state.read` or
+`state.record`.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,10 @@ TOTAL_MAX: Final = 24
 def count_starts(
     con: Connection, kind: str, steps: Mapping[str, int], process: str
 ) -> dict[str, int]:
-    """Notes that `process` begins work on the items, each of which has come `steps` far; for each, how many processes
-    now have begun it since it last came further. One that begins the same again is counted once: it has not ended
-    in between.
+    """Records that `process` starts the items, each at its progress in `steps`.
+
+    Returns, for each item, how many processes have started it since it last made progress. A repeated start by
+    one process counts once.
     """
     item_ids = list(steps)
     begun: dict[str, tuple[str, int, int, int]] = {
@@ -51,7 +54,7 @@ def count_starts(
 
 
 def take_back_starts(con: Connection, kind: str, process: str) -> None:
-    """The process ends in good order: what it had begun does not count."""
+    """Deletes the process's starts, because it ends in good order."""
     con.execute(
         "UPDATE work_starts SET starts = starts - 1, total = total - 1, process = '' WHERE kind = ? AND process = ?",
         [kind, process],
@@ -60,7 +63,7 @@ def take_back_starts(con: Connection, kind: str, process: str) -> None:
 
 
 def keep_starts(con: Connection, kind: str, active_ids: list[str], proven_ids: list[str]) -> None:
-    """Forgets all but those of active items, and of these the `proven`."""
+    """Deletes all starts except those of active items that are not proven."""
     con.execute(
         "DELETE FROM work_starts WHERE kind = ? AND NOT list_contains(?::VARCHAR[], item_id)",
         [kind, active_ids],

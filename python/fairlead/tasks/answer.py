@@ -1,4 +1,4 @@
-"""From what a tool found to the envelope that says it."""
+"""Builds response envelopes from tool results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _REQUIRED: Final = {
     DIFF: ("runtimeError", "observedCapabilities"),
 }
 _ACTIONS_WITHOUT_TASK: Final = frozenset({"list", "search", "prune"})
-# What a compact answer leaves out.
+# Members that a compact answer leaves out.
 _VERBOSE_ONLY: Final = (
     "nextBestTool",
     "nextBestParams",
@@ -49,10 +49,10 @@ _VERBOSE_ONLY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """A call that goes on from here, whole: `params` are all that it needs.
+    """A suggested next call.
 
-    `example` is the call with more than that, where the agent has something to add first: then it
-    is not ready, and as it stands comes to where it is.
+    `params` are complete: the call can be made as it is. `example` is a fuller call where the agent has to add
+    something first; then the suggestion is not ready, and the plain call makes no progress.
     """
 
     tool: str
@@ -64,7 +64,7 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a tool call. `facts` stand beside the envelope's members."""
+    """The result of a tool call. `facts` are members beside those of the envelope."""
 
     outcome: Outcome
     summary: str
@@ -80,49 +80,49 @@ class ToolResult:
     avoid: Sequence[str] = ()
 
 
-def envelope(said: ToolResult, output_mode: str = "verbose") -> Envelope:
-    """The answer. A compact one leaves out what repeats or explains."""
-    follow = said.next
-    is_ready = said.outcome != "blocked" and follow.example is None
+def envelope(result: ToolResult, output_mode: str = "verbose") -> Envelope:
+    """The envelope of a result. The compact mode leaves out repeated and explanatory members."""
+    follow = result.next
+    is_ready = result.outcome != "blocked" and follow.example is None
     tool_class = _CLASS[follow.tool]
-    switches = said.should_switch
+    switches = result.should_switch
     if switches is None:
         switches = follow.strategy in SWITCHING
     body: dict[str, Any] = {
         "schemaVersion": SCHEMA_VERSION,
-        "outcome": said.outcome,
+        "outcome": result.outcome,
         "detailLevel": "standard",
         "continuation": _continuation(follow, is_ready=is_ready),
-        "responseSummary": said.summary,
+        "responseSummary": result.summary,
         "diagnostics": {
-            "responseStatus": _status(said),
-            "action": said.action,
+            "responseStatus": _status(result),
+            "action": result.action,
             "outputMode": output_mode,
-            **({} if said.task is None else {"taskId": said.task.id}),
-            "hasFallbackPlan": said.fallback is not None,
-            **said.diagnostics,
+            **({} if result.task is None else {"taskId": result.task.id}),
+            "hasFallbackPlan": result.fallback is not None,
+            **result.diagnostics,
         },
-        "shouldResume": said.should_resume,
+        "shouldResume": result.should_resume,
         "shouldSwitchStrategy": switches,
         "nextBestTool": follow.tool,
         "nextBestParams": follow.params,
         "routeGuard": {
             "preferredToolClass": tool_class,
             "routeHint": _HINT[tool_class],
-            "avoidTools": list(said.avoid),
+            "avoidTools": list(result.avoid),
         },
-        "agentGuidance": _guidance(said, is_ready=is_ready),
-        **said.facts,
+        "agentGuidance": _guidance(result, is_ready=is_ready),
+        **result.facts,
     }
-    if said.failure is not None:
+    if result.failure is not None:
         body |= {
-            "errorCode": said.failure.type,
-            "errorType": said.failure.type,
-            "retryable": said.failure.is_retryable,
-            "blockedBy": said.failure.blocked_by,
+            "errorCode": result.failure.type,
+            "errorType": result.failure.type,
+            "retryable": result.failure.is_retryable,
+            "blockedBy": result.failure.blocked_by,
         }
-    if said.fallback is not None:
-        body["fallbackPlan"] = dict(said.fallback)
+    if result.fallback is not None:
+        body["fallbackPlan"] = dict(result.fallback)
     if output_mode == "compact":
         body = {name: value for name, value in body.items() if name not in _VERBOSE_ONLY}
         body["detailLevel"] = "minimal"
@@ -130,9 +130,9 @@ def envelope(said: ToolResult, output_mode: str = "verbose") -> Envelope:
 
 
 def blocked(task: Task, block: Block | None, action: str, output_mode: str) -> Envelope:
-    """The answer for a task that is blocked: it is looked at, and does not go on."""
+    """The envelope for a blocked task, which may be read but not advanced."""
     reason = block.reason if block is not None else "The task is blocked."
-    said = ToolResult(
+    result = ToolResult(
         "blocked",
         f"{task.id} is blocked: {reason}",
         Next(MANAGE, {"action": "get", "taskId": task.id}, f"Blocked: {reason}"),
@@ -143,15 +143,15 @@ def blocked(task: Task, block: Block | None, action: str, output_mode: str) -> E
         should_switch=False,
         avoid=(ORCHESTRATE,),
     )
-    return envelope(said, output_mode)
+    return envelope(result, output_mode)
 
 
 def invalid(message: str, action: str, output_mode: str, task: Task | None = None) -> Envelope:
-    """The answer to a call that breaks a rule: nothing was done."""
+    """The envelope for a call that breaks a rule and changed nothing."""
     params: dict[str, Any] = {"action": "list"}
     if task is not None:
         params = {"action": "get", "taskId": task.id}
-    said = ToolResult(
+    result = ToolResult(
         "blocked",
         message,
         Next(MANAGE, params, message),
@@ -160,11 +160,11 @@ def invalid(message: str, action: str, output_mode: str, task: Task | None = Non
         Failure("validation_error", message),
         should_switch=False,
     )
-    return envelope(said, output_mode)
+    return envelope(result, output_mode)
 
 
 def show_task(task: Task, block: Block | None = None) -> dict[str, Any]:
-    """A task as it is shown; absent is absent."""
+    """The JSON form of a task; absent values are left out."""
     shown: dict[str, Any] = {
         "taskId": task.id,
         "taskSlug": task.slug,
@@ -217,29 +217,29 @@ def _continuation(follow: Next, *, is_ready: bool) -> dict[str, Any]:
     return named
 
 
-def _status(said: ToolResult) -> str:
-    """What became of the call: `refused` (it broke a rule, nothing was done), `blocked`, `failed` (a step
-    or a look found a failure), `incomplete` or `ok`.
+def _status(result: ToolResult) -> str:
+    """The envelope's `status`: `refused` (the call broke a rule and changed nothing), `blocked`, `failed` (a
+    step or a check failed), `incomplete` or `ok`.
     """
-    if said.outcome == "blocked":
-        refused = said.failure is not None and said.failure.type == "validation_error"
+    if result.outcome == "blocked":
+        refused = result.failure is not None and result.failure.type == "validation_error"
         return "refused" if refused else "blocked"
-    if said.failure is not None:
+    if result.failure is not None:
         return "failed"
-    return "ok" if said.outcome == "success" else "incomplete"
+    return "ok" if result.outcome == "success" else "incomplete"
 
 
-def _guidance(said: ToolResult, *, is_ready: bool) -> dict[str, Any]:
+def _guidance(result: ToolResult, *, is_ready: bool) -> dict[str, Any]:
     guidance: dict[str, Any] = {
         "status": "ok" if is_ready else "needs_input",
-        "summary": said.summary,
-        "recommendedNextAction": said.next.reason,
-        "recommendedTool": said.next.tool,
-        "recommendedParams": said.next.params,
+        "summary": result.summary,
+        "recommendedNextAction": result.next.reason,
+        "recommendedTool": result.next.tool,
+        "recommendedParams": result.next.params,
     }
-    if said.next.strategy is not None:
-        guidance["recommendedStrategy"] = said.next.strategy
-    if said.should_resume:
+    if result.next.strategy is not None:
+        guidance["recommendedStrategy"] = result.next.strategy
+    if result.should_resume:
         guidance["resumeHint"] = (
             "Make the call of `continuation.invoke` as it stands."
             if is_ready

@@ -1,8 +1,8 @@
-"""The agent response envelope, schema version 1.0: what every tool of reverse tasks answers.
+"""The agent response envelope, schema version 1.0: the response of every reverse-task tool.
 
-An optional addition keeps the version; 1.1 is for what clients must branch on, 2.0 for other
-outcomes, another continuation, another guard or other kinds of failure. Absent is absent: nothing
-is `null`. The schema is published at `/api/tasks/envelope.schema.json`.
+Optional additions keep the version; 1.1 is for additions that clients must branch on, 2.0 for other outcomes,
+continuations, guards or kinds of failure. Absent members are left out, never `null`. The schema is published at
+`/api/tasks/envelope.schema.json`.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class _Part(BaseModel):
 
 
 class Invoke(_Part):
-    """A call as it is made."""
+    """A tool call, ready to be made."""
 
     tool: str
     params: Params | SkipJsonSchema[None] = None
 
 
 class InvokeHint(_Part):
-    """What a call needs, for who wants to make another one."""
+    """The parameters of a tool, for a client that builds a call of its own."""
 
     required_params: list[str]
     optional_params: list[str] | SkipJsonSchema[None] = None
@@ -53,7 +53,7 @@ class InvokeHint(_Part):
 
 
 class Continuation(_Part):
-    """What to call next. Not ready: the call may be made, but the work does not go on by it."""
+    """The next call. When not ready, the call may be made but makes no progress."""
 
     ready: bool
     reason: str
@@ -69,7 +69,7 @@ class Continuation(_Part):
 
 
 class RouteGuard(_Part):
-    """Which tools to stay with."""
+    """The tools to stay with."""
 
     preferred_tool_class: ToolClass | SkipJsonSchema[None] = None
     route_hint: RouteHint | SkipJsonSchema[None] = None
@@ -77,7 +77,7 @@ class RouteGuard(_Part):
 
 
 class FallbackPlan(BaseModel):
-    """What to do when the way that was taken leads nowhere."""
+    """The calls to make when the current approach fails."""
 
     model_config = _OPEN
 
@@ -87,7 +87,7 @@ class FallbackPlan(BaseModel):
 
 
 class Envelope(BaseModel):
-    """One answer. What else a tool has to say stands beside these members."""
+    """A response. Tools add further members beside these."""
 
     model_config = _OPEN
 
@@ -115,12 +115,12 @@ class Envelope(BaseModel):
         return self
 
     def model_dump(self, **options: Any) -> dict[str, Any]:
-        """As pydantic's, without members that are absent."""
+        """Serialises as pydantic does, without absent members."""
         return super().model_dump(**{**options, "exclude_none": True})
 
 
 def envelope_schema() -> dict[str, Any]:
-    """The JSON Schema (2020-12) of an answer."""
+    """The JSON Schema (2020-12) of a response."""
     schema: dict[str, Any] = _plain(Envelope.model_json_schema(mode="validation"))
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -131,7 +131,7 @@ def envelope_schema() -> dict[str, Any]:
 
 
 def _plain(schema: Any) -> Any:
-    """Without the defaults and titles that say nothing to a reader."""
+    """A JSON Schema without its generated titles and null defaults."""
     if isinstance(schema, list):
         return [_plain(each) for each in schema]
     if not isinstance(schema, dict):

@@ -1,6 +1,6 @@
-"""What a JavaScript runtime lacks, read from what it says when it breaks, and how to make it up.
+"""Missing capabilities of a JavaScript runtime, read from its error messages, and the patches that supply them.
 
-Pure: an error's words in, names of capabilities out.
+Pure functions from error texts to names of capabilities.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEFAULT_OBSERVED: Final = (
     "crypto",
 )
 
-# What scripts of pages take for granted, and the least that stands in for it.
+# Capabilities that page scripts rely on, each with its smallest substitute.
 _PATCHES: Final = {
     "window": "globalThis.window = globalThis",
     "self": "globalThis.self = globalThis",
@@ -55,7 +55,7 @@ _PATCHES: Final = {
     "Buffer": "nothing: a page has none; find why the script believes it is in Node",
 }
 
-# Bounded, and never begun in the middle of one: the words are a stranger's, and are read in one pass.
+# Bounded and anchored at a word's start, so that untrusted text is scanned in linear time.
 _NAME = r"[A-Za-z_$][\w$]{0,63}"
 _PATH = rf"(?<![\w$.]){_NAME}(?:\.{_NAME}){{0,7}}"
 _SAID: Final = (
@@ -75,16 +75,14 @@ ERROR_MAX_CHARS: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What is missing, and what would make it up."""
+    """A missing capability and the patch that supplies it."""
 
     capability: str
     patch: str
 
 
 def required_by(error: str) -> list[str]:
-    """Capabilities that an error asks for, in the order in which it names them; `window.crypto.x`
-    asks for `crypto`.
-    """
+    """Capabilities that an error asks for, in order of appearance; `window.crypto.x` asks for `crypto`."""
     found: dict[int, str] = {}
     for pattern in _SAID:
         for match in pattern.finditer(error[:ERROR_MAX_CHARS]):
@@ -93,7 +91,7 @@ def required_by(error: str) -> list[str]:
 
 
 def gaps(required: Iterable[str], observed: Sequence[str]) -> list[Gap]:
-    """What is required and not observed, each once."""
+    """The required capabilities that were not observed, each once."""
     there = {_capability(each) for each in observed} | set(observed)
     return [
         Gap(name, _PATCHES.get(name, f"an object in place of {name}, recorded from a browser"))
@@ -103,7 +101,7 @@ def gaps(required: Iterable[str], observed: Sequence[str]) -> list[Gap]:
 
 
 def is_environment_error(error: str) -> bool:
-    """Whether an error speaks of what the runtime lacks."""
+    """Whether an error is about a missing capability of the runtime."""
     return bool(required_by(error))
 
 

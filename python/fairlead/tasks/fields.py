@@ -1,4 +1,4 @@
-"""What the tools of reverse tasks take."""
+"""Request models of the reverse-task tools."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class _Ask(BaseModel):
 
 
 class SuccessCriteria(_Ask):
-    """What is known of each; those that are not sent stay."""
+    """Judgements of the success criteria. Criteria that are not sent stay as they are."""
 
     local_rebuild: Judgement | SkipJsonSchema[None] = None
     server_acceptance: Judgement | SkipJsonSchema[None] = None
@@ -76,9 +76,11 @@ class SuccessCriteria(_Ask):
 
 
 class NewEvidence(_Ask):
-    """A finding. `data` has `message` for a runtime error, `capability` for a patch, `path` for an
-    artifact, `expected` and `actual` for a divergence. `criterion` names the success criteria that
-    it shows to be met, `resolves` the numbers of divergences that are no more.
+    """A finding.
+
+    `data` has `message` for a runtime error, `capability` for a patch, `path` for an artifact, `expected` and
+    `actual` for a divergence. `criterion` names the success criteria that the finding supports, `resolves` the
+    numbers of divergences that are fixed.
     """
 
     kind: EvidenceKind
@@ -89,7 +91,7 @@ class NewEvidence(_Ask):
 
 
 class ManageAsk(_Ask):
-    """`manage_reverse_task`. All but `list`, `search` and `prune` need `taskId`."""
+    """The body of `manage_reverse_task`. All actions but `list`, `search` and `prune` need `taskId`."""
 
     action: Action
     task_id: TaskId | SkipJsonSchema[None] = None
@@ -124,7 +126,7 @@ class ManageAsk(_Ask):
 
 
 class StepReport(_Ask):
-    """How a step that the agent took went."""
+    """The outcome of a step that the agent took."""
 
     status: Literal["ok", "error"]
     result: Any = None
@@ -135,7 +137,7 @@ class StepReport(_Ask):
 
 
 class OrchestrateAsk(_Ask):
-    """`orchestrate_reverse_task`. Without `execute` the plan is shown and nothing is done."""
+    """The body of `orchestrate_reverse_task`. Without `execute` the plan is shown and nothing is done."""
 
     task_id: TaskId
     strategy: Strategy | SkipJsonSchema[None] = None
@@ -153,7 +155,7 @@ class OrchestrateAsk(_Ask):
 
 
 class HealthAsk(_Ask):
-    """`get_rebuild_health_report`."""
+    """The body of `get_rebuild_health_report`."""
 
     task_id: TaskId
     output_mode: OutputMode = "verbose"
@@ -161,7 +163,7 @@ class HealthAsk(_Ask):
 
 
 class DiffAsk(_Ask):
-    """`diff_env_requirements`. With `taskId` the error is kept as evidence."""
+    """The body of `diff_env_requirements`. With `taskId` the error is stored as evidence."""
 
     runtime_error: Text
     observed_capabilities: Capabilities

@@ -1,5 +1,6 @@
-"""`get_rebuild_health_report` and `diff_env_requirements`: what the environment of a rebuild
-lacks. Run in the writer.
+"""`get_rebuild_health_report` and `diff_env_requirements`: capabilities that a rebuild's environment lacks.
+
+Both run in the writer.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ LOOKED_AT: Final = 500
 def missing_of(
     con: Connection, task: Task, observed: Sequence[str]
 ) -> tuple[list[Gap], str | None]:
-    """What the task's runtime errors ask for that is neither observed nor patched, and the last
-    such error.
+    """Capabilities that the task's runtime errors ask for and that are neither observed nor patched, and the
+    last such error.
     """
     errors = evidence(con, task, LOOKED_AT, ["runtime-error"])
     patched = {
@@ -51,16 +52,16 @@ def missing_of(
     required: list[str] = []
     last: str | None = None
     for each in reversed(errors):
-        said = _message(each)
-        wanted = [name for name in required_by(said) if name not in patched]
+        error = _message(each)
+        wanted = [name for name in required_by(error) if name not in patched]
         required += wanted
-        last = said if wanted else last
+        last = error if wanted else last
     found = gaps(required, observed)
     return found, last if found else None
 
 
 def health(con: Connection, owner: str, ask: HealthAsk, _at_ms: int) -> Envelope:
-    """How the rebuild of a task stands, in the writer."""
+    """Reports the state of a task's rebuild, in the writer."""
     task = find_task(con, owner, ask.task_id)
     if task is None:
         return invalid(f"There is no task {ask.task_id}.", HEALTH, ask.output_mode)
@@ -85,7 +86,7 @@ def health(con: Connection, owner: str, ask: HealthAsk, _at_ms: int) -> Envelope
     if not missing:
         follow = next_of(task)
         if follow.tool == HEALTH:
-            # The report itself is what was next; now the steps are.
+            # The report was the suggested call, so the steps are suggested now.
             params = {
                 "taskId": task.id,
                 "strategy": "rebuild-first",
@@ -100,7 +101,7 @@ def health(con: Connection, owner: str, ask: HealthAsk, _at_ms: int) -> Envelope
         summary = f"No capability that {task.id} needs is missing, and each criterion is shown."
         if lacks:
             summary = f"No runtime error of {task.id} is open, but {'; '.join(lacks)}."
-        said = ToolResult(
+        result = ToolResult(
             "partial" if lacks else "success",
             summary,
             follow,
@@ -111,11 +112,11 @@ def health(con: Connection, owner: str, ask: HealthAsk, _at_ms: int) -> Envelope
             should_switch=False,
             diagnostics={"hasPatchSuggestions": False},
         )
-        return envelope(said, ask.output_mode)
+        return envelope(result, ask.output_mode)
     failure = Failure("env_error", error or "")
     params = {"runtimeError": failure.error, "observedCapabilities": observed, "taskId": task.id}
     follow = Next(DIFF, params, "See what to patch.", "env-fix")
-    said = ToolResult(
+    result = ToolResult(
         "partial",
         f"{task.id} needs {', '.join(gap.capability for gap in missing)}.",
         follow,
@@ -127,11 +128,11 @@ def health(con: Connection, owner: str, ask: HealthAsk, _at_ms: int) -> Envelope
         should_switch=True,
         diagnostics={"hasPatchSuggestions": True},
     )
-    return envelope(said, ask.output_mode)
+    return envelope(result, ask.output_mode)
 
 
 def diff(con: Connection, owner: str, ask: DiffAsk, at_ms: int) -> Envelope:
-    """What an error asks for that was not observed, in the writer."""
+    """Reports the capabilities that an error asks for and that were not observed, in the writer."""
     task = None
     if ask.task_id is not None:
         task = find_task(con, owner, ask.task_id)
@@ -154,7 +155,7 @@ def diff(con: Connection, owner: str, ask: DiffAsk, at_ms: int) -> Envelope:
         follow = next_of(task)
     names = ", ".join(gap.capability for gap in missing)
     summary = f"Missing: {names}." if missing else "The error names nothing that is missing."
-    said = ToolResult(
+    result = ToolResult(
         "partial" if missing else "success",
         summary,
         follow,
@@ -166,18 +167,18 @@ def diff(con: Connection, owner: str, ask: DiffAsk, at_ms: int) -> Envelope:
         diagnostics={"hasPatchSuggestions": bool(missing)},
         should_resume=task is not None and not missing,
     )
-    return envelope(said, ask.output_mode)
+    return envelope(result, ask.output_mode)
 
 
 def _keep(con: Connection, task: Task, error: str, at_ms: int) -> None:
-    """As evidence, once: asking again finds nothing new."""
+    """Stores the error as evidence, unless the same error is stored already."""
     known = {_message(each) for each in evidence(con, task, LOOKED_AT, ["runtime-error"])}
     if error not in known:
         add_evidence(con, task, "runtime-error", error[:500], {"message": error}, at_ms)
 
 
 def _message(each: Evidence) -> str:
-    # Evidence may say more than a call takes.
+    # Evidence has a higher length limit than a call's parameter.
     return str(each.data.get("message") or each.summary)[:ERROR_MAX_CHARS]
 
 

@@ -1,4 +1,4 @@
-"""`manage_reverse_task`: what a task is, and what has been done. Runs in the writer."""
+"""`manage_reverse_task`: creates, shows and changes tasks. Runs in the writer."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ _MUTABLE: Final = {
     "current_summary": "summary",
     "next_step_hint": "next_step_hint",
 }
-# What an archived task still answers to.
+# Actions that an archived task still allows.
 _OF_ARCHIVED: Final = frozenset({"get", "summarize", "restore", "compare", "archive"})
 
 
 def manage(con: Connection, owner: str, ask: ManageAsk, at_ms: int) -> Envelope:
-    """Does the action, in the writer."""
+    """Performs the action, in the writer."""
     if ask.action in ("list", "search"):
         return _listed(con, owner, ask)
     if ask.action == "prune":
@@ -67,7 +67,7 @@ def manage(con: Connection, owner: str, ask: ManageAsk, at_ms: int) -> Envelope:
         hint = " Give goal to make it." if ask.action == "update" else ""
         return _invalid(ask, f"There is no task {ask.task_id}.{hint}")
     if task.archived_at_ms is not None and ask.action not in _OF_ARCHIVED:
-        said = ToolResult(
+        result = ToolResult(
             "partial",
             f"{task.id} is archived: restore it first.",
             Next(MANAGE, {"action": "restore", "taskId": task.id}, "Restore the task first."),
@@ -75,12 +75,12 @@ def manage(con: Connection, owner: str, ask: ManageAsk, at_ms: int) -> Envelope:
             task,
             facts={"task": show_task(task)},
         )
-        return envelope(said, ask.output_mode)
+        return envelope(result, ask.output_mode)
     return _ACTIONS[ask.action](con, task, ask, at_ms)
 
 
 def next_of(task: Task) -> Next:
-    """What to do with a task as it stands."""
+    """The suggested next call for a task in its current state."""
     if task.archived_at_ms is not None:
         return Next(MANAGE, {"action": "restore", "taskId": task.id}, "The task is archived.")
     if task.status == "pass":
@@ -109,26 +109,26 @@ def _listed(con: Connection, owner: str, ask: ManageAsk) -> Envelope:
     follow = Next(MANAGE, {"action": "list", "includeArchived": True}, "See the archived ones too.")
     if found:
         follow = Next(MANAGE, {"action": "get", "taskId": found[0].id}, "See the latest one.")
-    said = ToolResult(
+    result = ToolResult(
         "success",
         f"{total} tasks.",
         follow,
         ask.action,
         facts={"tasks": [show_task(task) for task in found], "total": total},
     )
-    return envelope(said, ask.output_mode)
+    return envelope(result, ask.output_mode)
 
 
 def _pruned(con: Connection, owner: str, ask: ManageAsk, at_ms: int) -> Envelope:
     gone = prune_tasks(con, owner, at_ms - ask.prune_older_than_days * DAY_MS)
-    said = ToolResult(
+    result = ToolResult(
         "success",
         f"{len(gone)} archived tasks were deleted.",
         Next(MANAGE, {"action": "list"}, "See what is left."),
         ask.action,
         facts={"pruned": gone},
     )
-    return envelope(said, ask.output_mode)
+    return envelope(result, ask.output_mode)
 
 
 def _made(con: Connection, owner: str, ask: ManageAsk, at_ms: int) -> Envelope:
@@ -234,7 +234,7 @@ def _timeline(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Envelo
             return _invalid(ask, message, task)
         add_entry(con, task, stage, action, status, ask.detail, at_ms)
     entries = _entries(con, task, ask.timeline_limit)
-    said = ToolResult(
+    result = ToolResult(
         "success",
         f"{len(entries)} lines of {task.id}'s timeline.",
         next_of(task),
@@ -242,7 +242,7 @@ def _timeline(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Envelo
         task,
         facts={"timeline": entries},
     )
-    return envelope(said, ask.output_mode)
+    return envelope(result, ask.output_mode)
 
 
 def _archived(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Envelope:
@@ -264,7 +264,7 @@ def _moved(
         follow = Next(MANAGE, {"action": "get", "taskId": task.id}, "See where it stands.")
     else:
         follow = Next(MANAGE, {"action": "list"}, "See what is left.")
-    said = ToolResult(
+    result = ToolResult(
         "success",
         f"{task.id}: {ask.action}.",
         follow,
@@ -272,7 +272,7 @@ def _moved(
         after,
         facts={"task": show_task(after)},
     )
-    return envelope(said, ask.output_mode)
+    return envelope(result, ask.output_mode)
 
 
 def _tagged(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Envelope:
@@ -281,7 +281,7 @@ def _tagged(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Envelope
     tags = sorted(set(ask.tags) | (set() if ask.replace_tags else set(task.tags)))
     after = replace(task, tags=tags, updated_at_ms=_later(task, at_ms))
     update_task(con, after)
-    said = ToolResult(
+    result = ToolResult(
         "success",
         f"{task.id} has the tags {', '.join(tags)}.",
         next_of(after),
@@ -289,7 +289,7 @@ def _tagged(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Envelope
         after,
         facts={"task": show_task(after)},
     )
-    return envelope(said, ask.output_mode)
+    return envelope(result, ask.output_mode)
 
 
 def _compared(con: Connection, task: Task, ask: ManageAsk, _at_ms: int) -> Envelope:
@@ -307,7 +307,7 @@ def _compared(con: Connection, task: Task, ask: ManageAsk, _at_ms: int) -> Envel
         for name in names
         if mine.get(name) != theirs.get(name)
     }
-    said = ToolResult(
+    result = ToolResult(
         "success",
         f"{task.id} and {other.id} differ in {len(differences)} fields.",
         next_of(task),
@@ -315,7 +315,7 @@ def _compared(con: Connection, task: Task, ask: ManageAsk, _at_ms: int) -> Envel
         task,
         facts={"differences": differences},
     )
-    return envelope(said, ask.output_mode)
+    return envelope(result, ask.output_mode)
 
 
 def _of_task(
@@ -327,11 +327,11 @@ def _of_task(
     *,
     resumes: bool = False,
 ) -> Envelope:
-    """Of a blocked task, that it is blocked; else what was asked, and what is next."""
+    """The envelope of an action: that the task is blocked if it is, else the result with the next call."""
     if task.status == "blocked":
         answer = blocked(task, find_block(con, task), ask.action, ask.output_mode)
         return answer.model_copy(update={**facts, "response_summary": summary})
-    said = ToolResult(
+    result = ToolResult(
         _outcome(task),
         summary,
         next_of(task),
@@ -340,7 +340,7 @@ def _of_task(
         facts={"task": show_task(task), **facts},
         should_resume=resumes,
     )
-    return envelope(said, ask.output_mode)
+    return envelope(result, ask.output_mode)
 
 
 def _entries(con: Connection, task: Task, limit: int) -> list[dict[str, Any]]:

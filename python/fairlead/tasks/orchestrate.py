@@ -1,8 +1,7 @@
-"""`orchestrate_reverse_task`: the steps of a strategy, one after another, as far as they go.
+"""`orchestrate_reverse_task`: runs the steps of a strategy in order, as far as they go.
 
-A step of ours is taken here. One of the agent's stops the run until it is reported with
-`executionOverrides`; what was done is kept, so that the next call goes on behind it. Runs in the
-writer.
+Steps of the gateway run here. A step of the agent stops the run until it is reported with `executionOverrides`;
+progress is stored, so the next call continues behind it. Runs in the writer.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ ROUNDS_MAX: Final = 200
 
 @dataclass(slots=True)
 class _State:
-    """A run as it goes."""
+    """The state of a run."""
 
     task: Task
     strategy: str
@@ -61,19 +60,19 @@ class _State:
 
 
 def orchestrate(con: Connection, owner: str, ask: OrchestrateAsk, at_ms: int) -> Envelope:
-    """Shows the plan, or takes its steps, in the writer."""
+    """Shows the plan, or runs its steps, in the writer."""
     task = find_task(con, owner, ask.task_id)
     if task is None:
         return invalid(f"There is no task {ask.task_id}.", ORCHESTRATE, ask.output_mode)
     if task.archived_at_ms is not None:
-        said = ToolResult(
+        result = ToolResult(
             "partial",
             f"{task.id} is archived: restore it first.",
             next_of(task),
             ORCHESTRATE,
             task,
         )
-        return envelope(said, ask.output_mode)
+        return envelope(result, ask.output_mode)
     if task.status == "blocked":
         return blocked(task, find_block(con, task), ORCHESTRATE, ask.output_mode)
     before = find_run(con, task) if ask.resume else None
@@ -125,7 +124,7 @@ def _run(con: Connection, state: _State, ask: OrchestrateAsk, at_ms: int) -> Non
     for name in state.names:
         report = ask.execution_overrides.get(name)
         if name == "verify" and report is not None and report.status == "ok":
-            # What is proven is judged by the findings, whoever says that it is.
+            # The stored findings decide what is proven, not the agent's report.
             report = None
         if report is None and state.steps.get(name, {}).get("status") == "ok":
             continue
@@ -190,7 +189,7 @@ def _planned(state: _State, ask: OrchestrateAsk) -> Envelope:
     params = {"taskId": state.task.id, "strategy": state.strategy, "execute": True}
     if ask.resume:
         params["resume"] = True
-    said = ToolResult(
+    result = ToolResult(
         "success",
         f"The plan of {state.strategy}: {', '.join(state.names)}.",
         Next(ORCHESTRATE, params, "Take the steps.", state.strategy),
@@ -199,7 +198,7 @@ def _planned(state: _State, ask: OrchestrateAsk) -> Envelope:
         facts=_facts(state, ask),
         diagnostics={"executed": False},
     )
-    return envelope(said, ask.output_mode)
+    return envelope(result, ask.output_mode)
 
 
 def _outcome_envelope(state: _State, ask: OrchestrateAsk) -> Envelope:
@@ -212,7 +211,7 @@ def _outcome_envelope(state: _State, ask: OrchestrateAsk) -> Envelope:
         facts["stopReason"] = "blocked" if state.stop == "blocked" else "checkpoint_required"
         if fallback is None:
             block = Block(failure.error[:500] or f"{state.failed} failed.", failure.blocked_by, 0)
-            said = ToolResult(
+            result = ToolResult(
                 "blocked",
                 f"{state.failed} failed: {block.reason}",
                 Next("manage_reverse_task", {"action": "get", "taskId": task.id}, block.reason),
@@ -224,12 +223,12 @@ def _outcome_envelope(state: _State, ask: OrchestrateAsk) -> Envelope:
                 should_switch=False,
                 avoid=(ORCHESTRATE,),
             )
-            return envelope(said, ask.output_mode)
+            return envelope(result, ask.output_mode)
         first = fallback["steps"][0]
         follow = Next(
             first["tool"], first["params"], fallback["reason"], fallback["recommendedStrategy"]
         )
-        said = ToolResult(
+        result = ToolResult(
             "partial",
             f"{state.failed} failed: {failure.error[:500]}",
             follow,
@@ -242,7 +241,7 @@ def _outcome_envelope(state: _State, ask: OrchestrateAsk) -> Envelope:
             should_resume=True,
             should_switch=True,
         )
-        return envelope(said, ask.output_mode)
+        return envelope(result, ask.output_mode)
     if state.stop in ("checkpoint_required", "stalled") and state.failed is not None:
         step = STEPS[state.failed]
         params = {
@@ -251,13 +250,13 @@ def _outcome_envelope(state: _State, ask: OrchestrateAsk) -> Envelope:
             "execute": True,
             "resume": True,
         }
-        # As it stands the call claims nothing: what was done is the agent's to say.
+        # The plain call reports nothing as done, since only the agent can say what it did.
         report = {step.name: {"status": "ok", "result": "<what came of it>"}}
         reason = f"{step.what} Then report {step.name} with executionOverrides."
         follow = Next(
             ORCHESTRATE, params, reason, state.strategy, {**params, "executionOverrides": report}
         )
-        said = ToolResult(
+        result = ToolResult(
             "partial",
             f"{step.name} is yours: {step.what}",
             follow,
@@ -269,11 +268,11 @@ def _outcome_envelope(state: _State, ask: OrchestrateAsk) -> Envelope:
             should_resume=True,
             should_switch=False,
         )
-        return envelope(said, ask.output_mode)
+        return envelope(result, ask.output_mode)
     if state.stop == "criteria_unmet":
         lacks = state.steps["verify"]["lacks"]
         summary = f"{state.strategy} is done, and {task.id} does not pass: {'; '.join(lacks)}."
-        said = ToolResult(
+        result = ToolResult(
             "partial",
             summary,
             _proving(state),
@@ -285,9 +284,9 @@ def _outcome_envelope(state: _State, ask: OrchestrateAsk) -> Envelope:
             should_resume=True,
             should_switch=False,
         )
-        return envelope(said, ask.output_mode)
+        return envelope(result, ask.output_mode)
     is_done = state.stop != "max_rounds"
-    said = ToolResult(
+    result = ToolResult(
         "success" if is_done else "partial",
         f"{state.strategy}: {state.stop}.",
         _follow(state),
@@ -297,11 +296,11 @@ def _outcome_envelope(state: _State, ask: OrchestrateAsk) -> Envelope:
         facts,
         diagnostics,
     )
-    return envelope(said, ask.output_mode)
+    return envelope(result, ask.output_mode)
 
 
 def _proving(state: _State) -> Next:
-    """The call that reports what is missing; as it stands it only looks at the task."""
+    """The suggested call that reports the missing proof; without additions it only shows the task."""
     result = state.steps["verify"]["result"]
     unmet = [each["criterion"] for each in result["criteria"] if not each["met"]]
     finding: dict[str, Any] = {"kind": "observation", "summary": "<what shows it>", "data": {}}
@@ -322,7 +321,7 @@ def _proving(state: _State) -> Next:
 def _follow(state: _State) -> Next:
     follow = next_of(state.task)
     if follow.tool == ORCHESTRATE and follow.strategy == state.strategy:
-        # The same plan again would find nothing to do.
+        # Repeating the same plan would find no step to run.
         params = {"action": "summarize", "taskId": state.task.id}
         return Next("manage_reverse_task", params, "See what came of it.")
     return follow
@@ -357,7 +356,7 @@ def _environment(con: Connection, state: _State, observed: list[str]) -> dict[st
     missing, error = missing_of(con, state.task, observed)
     if not missing:
         return {"status": "ok", "result": {"missingCapabilities": []}}
-    # The patches are the next step of the plan that mends this; there it is no failure.
+    # In the plan that repairs this, the patches are the next step, so here a gap is no failure.
     if state.strategy == "env-fix":
         names = [gap.capability for gap in missing]
         return {"status": "ok", "result": {"missingCapabilities": names}}

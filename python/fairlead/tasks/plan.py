@@ -1,4 +1,4 @@
-"""Strategies and their steps, and what a failure means for going on."""
+"""Strategies with their steps, and the meaning of failures for a run."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ FAILURE_TYPES: Final[tuple[str, ...]] = get_args(FailureType)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`stage` is where the task is once it is done. What we cannot do ourselves is the agent's: it
-    reports with `executionOverrides`.
+    """A step of a strategy. `stage` is the task's stage once the step is done. The agent takes the steps that
+    the gateway cannot, and reports with `executionOverrides`.
     """
 
     name: str
@@ -38,12 +38,12 @@ STEPS: Final = {
         Step("review-evidence", None, True, "Count what was found."),
         Step("diff-environment", None, True, "Compare what scripts need with what is observed."),
         Step("rebuild", "Rebuild", False, "Run the scripts outside of the page."),
-        Step("patch", "Patch", False, "Make up what the environment lacks."),
+        Step("patch", "Patch", False, "Supply what the environment lacks."),
         Step("deep-dive", "DeepDive", False, "Follow the algorithm through its scripts."),
         Step("extract", "PureExtraction", False, "Write the algorithm down without the page."),
         Step("sync-artifacts", None, True, "List the artifacts that evidence names."),
         Step("port", "Port", False, "Port the algorithm to where it is to run."),
-        Step("verify", None, True, "Hold the task to its success criteria."),
+        Step("verify", None, True, "Check the task against its success criteria."),
     )
 }
 
@@ -54,7 +54,7 @@ PLANS: Final[dict[str, tuple[str, ...]]] = {
     "artifact-sync": ("review-evidence", "sync-artifacts", "port", "verify"),
     "evidence-only": ("review-evidence",),
 }
-# With these an agent leaves the way that it was on.
+# Strategies to which an agent switches from its current one.
 SWITCHING: Final = frozenset({"rebuild-first", "env-fix", "artifact-sync", "evidence-only"})
 
 _OF_STAGE: Final = {
@@ -92,8 +92,8 @@ _TOOL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong in a step. Resumable: the same run may go on once something was done about
-    it; retryable: the same call may be made again.
+    """A step's failure. Resumable: the same run may continue once the cause is fixed; retryable: the same call
+    may be repeated.
     """
 
     type: str
@@ -112,10 +112,10 @@ class Failure:
         return BLOCKED_BY[self.type]
 
 
-def failure_of(error: str, said: str | None = None) -> Failure:
-    """The failure that an error's words come to; who reports it may say so itself."""
-    if said in FAILURE_TYPES:
-        return Failure(str(said), error)
+def failure_of(error: str, reported: str | None = None) -> Failure:
+    """Classifies an error text; a kind that the reporter names takes precedence."""
+    if reported in FAILURE_TYPES:
+        return Failure(str(reported), error)
     for kind, is_it in (
         ("env_error", is_environment_error),
         ("external_error", _EXTERNAL.search),
@@ -129,14 +129,14 @@ def failure_of(error: str, said: str | None = None) -> Failure:
 
 
 def strategy_for(task: Task) -> str:
-    """What to do with a task that nobody chose a strategy for."""
+    """The strategy of a task for which none was chosen."""
     return _OF_STAGE[task.stage]
 
 
 def fallback_for(
     failure: Failure, task: Task, strategy: str, observed: list[str]
 ) -> dict[str, Any] | None:
-    """What to do about a failure: reason, strategy, calls; None where nothing helps but a person."""
+    """The fallback after a failure: reason, strategy, calls; None where only a person can help."""
     resume = {"taskId": task.id, "resume": True, "execute": True}
     if failure.type == "env_error":
         diff = {"runtimeError": failure.error, "observedCapabilities": observed, "taskId": task.id}

@@ -1,8 +1,8 @@
-"""What a task's findings prove: each success criterion by findings that name it, and which
-divergences are still open. Runs in the writer.
+"""The proof of a task: the findings behind each success criterion, and the open divergences. Runs in the
+writer.
 
-A finding names criteria in `data.criterion`, one or a list. A divergence is open until a later finding
-names its number in `data.resolves`, one or a list.
+A finding names criteria in `data.criterion`, one or a list. A divergence is open until a later finding names
+its number in `data.resolves`, one or a list.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from fairlead.store.file import Connection
 from fairlead.tasks.table import EVIDENCE_MAX, evidence
 from fairlead.tasks.task import CRITERIA, Evidence, Task
 
-# Kinds of findings that speak against a criterion, or for nothing.
+# Kinds of findings that cannot support a criterion.
 _NO_PROOF: Final = frozenset({"runtime-error", "divergence"})
 
 
 @dataclass(frozen=True, slots=True)
 class CriterionProof:
-    """One criterion: what the agent judged, and the numbers of the findings that show it."""
+    """A criterion with the agent's judgement and the numbers of the findings that support it."""
 
     criterion: str
     judgement: str
@@ -29,18 +29,18 @@ class CriterionProof:
 
     @property
     def is_met(self) -> bool:
-        """Judged `pass`, and shown by something."""
+        """Whether it is judged `pass` and at least one finding supports it."""
         return self.judgement == "pass" and bool(self.evidence)
 
     @property
     def lack(self) -> str | None:
-        """What is missing for it to be met."""
+        """A sentence about what the criterion lacks, None if it is met."""
         if self.judgement != "pass":
             return f"{self.criterion} is judged {self.judgement}"
         return None if self.evidence else f"no evidence names {self.criterion}"
 
     def shown(self) -> dict[str, Any]:
-        """As answers have it."""
+        """The JSON form in responses."""
         return {
             "criterion": self.criterion,
             "judgement": self.judgement,
@@ -51,7 +51,7 @@ class CriterionProof:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """`findings` is how many there are in all."""
+    """The proof of a task. `findings` is the number of all findings."""
 
     criteria: tuple[CriterionProof, ...]
     open_divergences: tuple[Evidence, ...]
@@ -59,7 +59,7 @@ class Proof:
 
     @property
     def lacks(self) -> list[str]:
-        """Everything that keeps the task from passing, in words; empty when nothing does."""
+        """Sentences about everything that keeps the task from passing; empty when it passes."""
         lacks = [each.lack for each in self.criteria if each.lack is not None]
         if self.open_divergences:
             numbers = ", ".join(str(each.number) for each in self.open_divergences[:10])
@@ -68,11 +68,11 @@ class Proof:
 
     @property
     def unproven(self) -> list[str]:
-        """The criteria that no finding shows."""
+        """The criteria without a supporting finding."""
         return [each.criterion for each in self.criteria if not each.evidence]
 
     def shown(self) -> dict[str, Any]:
-        """As answers have it."""
+        """The JSON form in responses."""
         return {
             "criteria": [each.shown() for each in self.criteria],
             "missingEvidence": self.unproven,
@@ -84,7 +84,7 @@ class Proof:
 
 
 def proof_of(con: Connection, task: Task) -> Proof:
-    """Of all the task's findings."""
+    """The proof from all findings of the task, in the writer."""
     found = evidence(con, task, EVIDENCE_MAX)
     resolved = {
         number

@@ -1,6 +1,4 @@
-"""`/api/tasks/<tool>`: the tools as routes, for programs of people who are signed in; and the
-schema of what they answer.
-"""
+"""The tools as routes, `/api/tasks/<tool>`, for programs of signed-in people, and the schema of their responses."""
 
 from __future__ import annotations
 
@@ -41,7 +39,7 @@ PersonDep = Annotated[Person, Depends(_person)]
 
 @router.get("/envelope.schema.json", summary="The JSON Schema of what the tools answer")
 async def schema() -> dict[str, Any]:
-    """Version 1.0."""
+    """The JSON Schema of the envelope, version 1.0."""
     return envelope_schema()
 
 
@@ -53,7 +51,7 @@ async def _answer(name: str, ask: Any, services: ServicesDep, person: Person) ->
 
 @router.post("/manage_reverse_task", response_model=Envelope, summary="Manage reverse tasks")
 async def manage(ask: ManageAsk, services: ServicesDep, person: PersonDep) -> Response:
-    """As the tool of this name."""
+    """Runs the tool `manage_reverse_task`."""
     return await _answer("manage_reverse_task", ask, services, person)
 
 
@@ -61,19 +59,19 @@ async def manage(ask: ManageAsk, services: ServicesDep, person: PersonDep) -> Re
     "/orchestrate_reverse_task", response_model=Envelope, summary="Take the steps of a reverse task"
 )
 async def orchestrate(ask: OrchestrateAsk, services: ServicesDep, person: PersonDep) -> Response:
-    """As the tool of this name."""
+    """Runs the tool `orchestrate_reverse_task`."""
     return await _answer("orchestrate_reverse_task", ask, services, person)
 
 
 @router.post("/get_rebuild_health_report", response_model=Envelope, summary="How a rebuild stands")
 async def health(ask: HealthAsk, services: ServicesDep, person: PersonDep) -> Response:
-    """As the tool of this name."""
+    """Runs the tool `get_rebuild_health_report`."""
     return await _answer("get_rebuild_health_report", ask, services, person)
 
 
 @router.post("/diff_env_requirements", response_model=Envelope, summary="What an environment lacks")
 async def diff(ask: DiffAsk, services: ServicesDep, person: PersonDep) -> Response:
-    """As the tool of this name."""
+    """Runs the tool `diff_env_requirements`."""
     return await _answer("diff_env_requirements", ask, services, person)
 
 

@@ -1,4 +1,4 @@
-"""The rows of reverse tasks. Every function runs inside `state.read` or in the writer."""
+"""The tables of reverse tasks. Every function runs inside `state.read` or in the writer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PARTS: Final = (
 
 
 def find_task(con: Connection, owner: str, task_id: str) -> Task | None:
-    """The owner's task; another's is not there."""
+    """The task with this id, if it is the owner's."""
     row = con.execute(
         f"SELECT {_COLUMNS} FROM reverse_tasks WHERE owner = ? AND id = ?", [owner, task_id]
     ).fetchone()
@@ -43,8 +43,8 @@ def list_tasks(
     query: str | None = None,
     tag: str | None = None,
 ) -> tuple[list[Task], int]:
-    """Tasks of an owner, the one that changed last first, and how many there are. `query` is looked
-    for in id, slug, address, goal and summary, in whatever case.
+    """An owner's tasks, most recently changed first, and their number. `query` is searched in id, slug,
+    address, goal and summary, ignoring case.
     """
     where = (
         "owner = $owner AND ($archived OR archived_at_ms IS NULL) "
@@ -63,7 +63,7 @@ def list_tasks(
 
 
 def insert_task(con: Connection, task: Task) -> None:
-    """Adds a task, in the writer. `Conflict` when its owner has as many as there may be."""
+    """Adds a task, in the writer. `Conflict` when its owner has reached the limit."""
     row = con.execute("SELECT count(*) FROM reverse_tasks WHERE owner = ?", [task.owner]).fetchone()
     if row is not None and row[0] >= TASKS_MAX:
         raise Conflict(f"There are {TASKS_MAX} tasks, the most: prune some first.")
@@ -81,8 +81,8 @@ def update_task(con: Connection, task: Task) -> None:
 
 
 def prune_tasks(con: Connection, owner: str, before_ms: int) -> list[str]:
-    """Deletes tasks that were archived before a moment, with all that belongs to them, in the
-    writer. Their ids.
+    """Deletes an owner's tasks that were archived before a moment, with their rows in other tables, in the
+    writer. Returns their ids.
     """
     rows = con.execute(
         "SELECT id FROM reverse_tasks WHERE owner = ? AND archived_at_ms < ? ORDER BY id",
@@ -115,7 +115,7 @@ def add_entry(
 
 
 def timeline(con: Connection, task: Task, limit: int) -> list[Entry]:
-    """The last lines of a task's timeline, the newest first."""
+    """The last entries of a task's timeline, newest first."""
     rows = con.execute(
         "SELECT number, at_ms, stage, action, status, detail FROM reverse_task_timeline "
         "WHERE owner = ? AND task_id = ? ORDER BY number DESC LIMIT ?",
@@ -138,7 +138,7 @@ def add_evidence(
 def evidence(
     con: Connection, task: Task, limit: int, kinds: Sequence[str] | None = None
 ) -> list[Evidence]:
-    """The last findings of these kinds, or of all, the newest first."""
+    """The last findings of these kinds, or of all kinds, newest first."""
     rows = con.execute(
         "SELECT number, at_ms, kind, summary, data FROM reverse_task_evidence "
         "WHERE owner = $owner AND task_id = $task "
@@ -155,7 +155,7 @@ def evidence(
 
 
 def count_evidence(con: Connection, task: Task) -> dict[str, int]:
-    """How many findings of each kind there are."""
+    """The number of findings of each kind."""
     rows = con.execute(
         "SELECT kind, count(*) FROM reverse_task_evidence WHERE owner = ? AND task_id = ? "
         "GROUP BY kind ORDER BY kind",
@@ -165,7 +165,7 @@ def count_evidence(con: Connection, task: Task) -> dict[str, int]:
 
 
 def raise_block(con: Connection, task: Task, block: Block) -> None:
-    """Notes what stops a task, in the writer; what stopped it before is over."""
+    """Stores the block of a task, in the writer, and ends any earlier one."""
     lift_blocks(con, task, block.raised_at_ms)
     con.execute(
         "INSERT INTO reverse_task_blocks VALUES (?, ?, ?, ?, ?, NULL)",
@@ -174,7 +174,7 @@ def raise_block(con: Connection, task: Task, block: Block) -> None:
 
 
 def lift_blocks(con: Connection, task: Task, at_ms: int) -> None:
-    """Nothing stops the task any more, in the writer."""
+    """Ends the blocks of a task, in the writer."""
     con.execute(
         "UPDATE reverse_task_blocks SET lifted_at_ms = ? "
         "WHERE owner = ? AND task_id = ? AND lifted_at_ms IS NULL",
@@ -183,7 +183,7 @@ def lift_blocks(con: Connection, task: Task, at_ms: int) -> None:
 
 
 def find_block(con: Connection, task: Task) -> Block | None:
-    """What stops the task now."""
+    """The task's current block, or None."""
     row = con.execute(
         "SELECT reason, blocked_by, raised_at_ms FROM reverse_task_blocks "
         "WHERE owner = ? AND task_id = ? AND lifted_at_ms IS NULL ORDER BY raised_at_ms DESC LIMIT 1",
@@ -193,7 +193,7 @@ def find_block(con: Connection, task: Task) -> Block | None:
 
 
 def keep_run(con: Connection, task: Task, run: Run, at_ms: int) -> None:
-    """Replaces what is known of the task's last run, in the writer."""
+    """Replaces the task's last run, in the writer."""
     con.execute(
         "DELETE FROM reverse_task_runs WHERE owner = ? AND task_id = ?", [task.owner, task.id]
     )
@@ -204,7 +204,7 @@ def keep_run(con: Connection, task: Task, run: Run, at_ms: int) -> None:
 
 
 def find_run(con: Connection, task: Task) -> Run | None:
-    """How far the task's last run came."""
+    """The task's last run, or None."""
     row = con.execute(
         "SELECT strategy, steps, rounds FROM reverse_task_runs WHERE owner = ? AND task_id = ?",
         [task.owner, task.id],

@@ -1,4 +1,4 @@
-"""A reverse task and what belongs to it."""
+"""A reverse task with its entries, evidence, blocks and runs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Judgement = Literal["pass", "partial", "unknown"]
 STATUSES: Final[tuple[str, ...]] = get_args(Status)
 STAGES: Final[tuple[str, ...]] = get_args(Stage)
 KINDS: Final[tuple[str, ...]] = get_args(EvidenceKind)
-# What a task is held to before it passes, and what is not known of a new one.
+# The success criteria of a task; each is `unknown` in a new one.
 CRITERIA: Final = ("localRebuild", "serverAcceptance", "browserAlignment")
 NO_CRITERIA: Final[dict[str, Any]] = dict.fromkeys(CRITERIA, "unknown")
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """`owner` is a person's id; `criteria` has a judgement for each of `CRITERIA`, and `notes`."""
+    """A task. `owner` is a person's id; `criteria` has a judgement for each of `CRITERIA`, and `notes`."""
 
     owner: str
     id: str
@@ -47,7 +47,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of a task's timeline."""
+    """An entry of a task's timeline."""
 
     number: int
     at_ms: int
@@ -59,8 +59,8 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One finding. `data` says by its kind: `message` of a runtime error, `capability` of a patch,
-    `path` of an artifact, `expected` and `actual` of a divergence.
+    """A finding. The kind determines `data`: `message` of a runtime error, `capability` of a patch, `path` of
+    an artifact, `expected` and `actual` of a divergence.
     """
 
     number: int
@@ -72,7 +72,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What stops a task until it is lifted. `blocked_by` as in the envelope."""
+    """The reason why a task is stopped until the block is lifted. `blocked_by` has the values of the envelope."""
 
     reason: str
     blocked_by: str
@@ -81,7 +81,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How far the last orchestrated run came: by step, `{status, result?, error?, errorType?}`."""
+    """The progress of the last orchestrated run, by step: `{status, result?, error?, errorType?}`."""
 
     strategy: str
     steps: dict[str, dict[str, Any]]

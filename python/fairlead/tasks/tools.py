@@ -1,4 +1,4 @@
-"""The four tools, for agents (`/mcp/tasks`) and as routes."""
+"""The four tools as a table, for agents (`/mcp/tasks`) and for the routes."""
 
 from __future__ import annotations
 

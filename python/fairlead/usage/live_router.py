@@ -148,8 +148,8 @@ class RateLimits(View):
 
 @router.get("/rate-limits", summary="What limits each connection and key")
 async def rate_limits(services: ServicesDep) -> RateLimits:
-    """What providers tell of their limits, what was sent to each connection of late, and how far
-    each key is in the windows of its `rateLimits`.
+    """Rate limits that providers report, recent requests per connection, and each key's use of its `rateLimits`
+    windows.
     """
     at_ms = now_ms()
     said = merge_reports(services.workers())

@@ -87,13 +87,13 @@ COUNTED: Final = (
     _family(
         "cache_requests_total",
         "counter",
-        "What the response cache came to: hit_exact, hit_vector, miss, bypass.",
+        "Lookups in the response cache by result: hit_exact, hit_vector, miss, bypass.",
         "result",
     ),
     _family(
         "cost_saved_usd_micros_total",
         "counter",
-        "What calls would have cost that the response cache made needless, in micro-dollars.",
+        "Cost of the calls that the response cache saved, in micro-dollars.",
     ),
     _family(
         "guardrail_findings_total",

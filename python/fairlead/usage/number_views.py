@@ -81,7 +81,7 @@ class CacheHealth(View):
 
 
 class Figures(View):
-    """What a group of requests comes to."""
+    """Totals of a group of requests."""
 
     requests: int
     errors: int

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _intake() -> tuple[Callable[[State, Sequence[pl.DataFrame]], Awaitable[None]], type[Ingest]]:
-    """What takes in segments, imported with the first one: it needs polars, which is large."""
+    """The ingestion task. It is imported on first use, because polars is large."""
     from fairlead.usage.announce import announce  # noqa: PLC0415
     from fairlead.usage.ingest import Ingest  # noqa: PLC0415
 

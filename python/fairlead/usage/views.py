@@ -58,7 +58,7 @@ class History(View):
 
 
 class GuardrailFinding(View):
-    """What a guardrail found, and what it did about it. What was found is nowhere kept."""
+    """A guardrail's finding and the action taken. The matched text is never stored."""
 
     guardrail: str
     found: str

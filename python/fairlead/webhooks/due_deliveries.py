@@ -134,6 +134,6 @@ def _signer(con: Connection, sealer: Sealer, issuer: str) -> Signer | None:
         key = find_signing_key(con, sealer)
     except Internal:
         # Deliveries without a usable secret fail with a reason; those of other endpoints go out.
-        log.error("the key that signs tokens of webhooks does not open")
+        log.error("the signing key of webhook tokens cannot be decrypted")
         return None
     return None if key is None else Signer(key, issuer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 from fairlead import _core
 from fairlead.events import CATALOGUE, EVERY
 from fairlead.moment import EPOCH, LATEST
-from fairlead.wire import Wire
+from fairlead.wire import ChangeWire, Wire
 
 EVENTS_MAX: Final = 100
 KEEP_HOURS_MAX: Final = 168
@@ -91,7 +91,7 @@ class NewWebhook(Wire):
     name: Name | None = None
 
 
-class WebhookChange(Wire):
+class WebhookChange(ChangeWire):
     """The body that changes a subscription: any of the fields, at least one. `active` true enables
     it again, whatever disabled it.
     """
@@ -101,13 +101,6 @@ class WebhookChange(Wire):
     secret: Secret = Field("", description="Replaces all others at once.")
     active: StrictBool = True
     name: Name | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _has_a_field(cls, body: Any) -> Any:
-        if isinstance(body, dict) and not body.keys() & set(cls.model_fields):
-            raise PydanticCustomError("no_valid_fields", "No valid fields to update")
-        return body
 
 
 class Rotation(Wire):

@@ -81,7 +81,7 @@ ServiceWebhookUpdate = Annotated[ServiceWebhookChange, BeforeValidator(_without_
 
 
 class ServiceRotation(BaseModel):
-    """What becomes of the secrets before."""
+    """The treatment of earlier secrets at a rotation."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -25,7 +25,7 @@ CLIENT = {"name": "test", "version": "1"}
 
 
 @dataclass
-class Doors:
+class ToolEndpoints:
     """Both endpoints; `http` speaks as the relay does for a stranger on this machine."""
 
     app: FastAPI
@@ -74,41 +74,43 @@ def settings() -> dict[str, Any]:
 
 
 @pytest.fixture
-async def doors(config: ControlConfig, settings: dict[str, Any]) -> AsyncIterator[Doors]:
+async def endpoints(
+    config: ControlConfig, settings: dict[str, Any]
+) -> AsyncIterator[ToolEndpoints]:
     settled = config.model_copy(update=settings)
     headers = {"x-fairlead-host": HOST}
     async with run_application(settled, ANONYMOUS, "127.0.0.1", **headers) as (app, http):
-        yield Doors(app, http)
+        yield ToolEndpoints(app, http)
 
 
 @pytest.fixture
-async def owner(doors: Doors) -> Doors:
+async def owner(endpoints: ToolEndpoints) -> ToolEndpoints:
     """The owner with a session, a static token and a tool client's access token."""
-    answer = await doors.http.post("/api/auth/login", json={"password": PASSWORD})
+    answer = await endpoints.http.post("/api/auth/login", json={"password": PASSWORD})
     cookie = answer.cookies["auth_token"]
-    doors.http.cookies.clear()
-    who = (await doors.http.get("/api/auth/me", headers=session_of(doors, "?"))).status_code
+    endpoints.http.cookies.clear()
+    who = (await endpoints.http.get("/api/auth/me", headers=session_of(endpoints, "?"))).status_code
     assert who == 401
-    tool = ToolClient(doors.http, ORIGIN)
+    tool = ToolClient(endpoints.http, ORIGIN)
     await tool.register()
-    doors.access = (await tool.tokens(cookie))["access_token"]
-    services = doors.app.state.services
+    endpoints.access = (await tool.tokens(cookie))["access_token"]
+    services = endpoints.app.state.services
     user_id = await services.state.read(
         lambda con: con.execute("SELECT id FROM users").fetchone()[0]
     )
-    doors.session = session_of(doors, user_id, "manage")
-    doors.static = await static_token(doors, user_id)
-    return doors
+    endpoints.session = session_of(endpoints, user_id, "manage")
+    endpoints.static = await static_token(endpoints, user_id)
+    return endpoints
 
 
-def session_of(doors: Doors, user_id: str, *scopes: str) -> dict[str, str]:
+def session_of(endpoints: ToolEndpoints, user_id: str, *scopes: str) -> dict[str, str]:
     principal = {"kind": "session", "id": user_id, "scopes": scopes}
     return {"x-fairlead-principal": json.dumps(principal)}
 
 
-async def static_token(doors: Doors, user_id: str) -> str:
+async def static_token(endpoints: ToolEndpoints, user_id: str) -> str:
     text, token = make_static_token(user_id, "test")
-    state = doors.app.state.services.state
+    state = endpoints.app.state.services.state
     await state.record(lambda con: insert_static_token(con, token, text))
     return text
 

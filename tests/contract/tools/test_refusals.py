@@ -93,12 +93,12 @@ async def test_media_types(owner) -> None:
 
 
 @pytest.mark.parametrize("settings", [{"service_trust_proxy": True}])
-async def test_behind_a_proxy_that_says_nothing_it_fails_closed(doors) -> None:
-    answer = await doors.rpc("ping", authorization="Bearer x")
+async def test_behind_a_proxy_that_says_nothing_it_fails_closed(endpoints) -> None:
+    answer = await endpoints.rpc("ping", authorization="Bearer x")
     assert (answer.status_code, is_empty(answer)) == (503, True)
     said = {"x_forwarded_proto": "https", "x_forwarded_host": "board.example.org"}
-    answer = await doors.rpc("ping", authorization="Bearer x", **said)
+    answer = await endpoints.rpc("ping", authorization="Bearer x", **said)
     assert answer.status_code == 401
     assert '"https://board.example.org/.well-known/' in answer.headers["www-authenticate"]
-    answer = await doors.rpc("ping", authorization="Bearer x", origin=ORIGIN, **said)
+    answer = await endpoints.rpc("ping", authorization="Bearer x", origin=ORIGIN, **said)
     assert answer.status_code == 403

@@ -64,14 +64,14 @@ async def test_the_tools_are_listed_with_their_shapes(owner) -> None:
 
 
 async def test_an_agent_follows_what_is_proposed(owner) -> None:
-    """Through both doors, every answer valid, every proposal taken as it stands."""
+    """Over MCP and over the route, every answer valid, every proposal taken as it stands."""
     ask = {"action": "update", "taskId": "shop", "goal": "find the signature"}
     answer = await agent(owner, "manage_reverse_task", ask)
     for number in range(8):
         VALIDATOR.validate(answer)
         invoke = answer["continuation"]["invoke"]
-        door = agent if number % 2 else route
-        answer = await door(owner, invoke["tool"], invoke["params"])
+        call = agent if number % 2 else route
+        answer = await call(owner, invoke["tool"], invoke["params"])
         assert answer.get("errorCode") != "validation_error"
     assert answer["stopReason"] == "stalled"
     simple = await owner.send(

@@ -8,7 +8,7 @@ import time
 import httpx
 import pytest
 
-from tests.support.office import depths, docx, report
+from tests.support.office_documents import depths, docx, report
 from tests.support.processes import Gateway, expect
 from tests.support.site import Site
 
@@ -56,7 +56,7 @@ def test_what_is_not_read_is_refused_with_what_is(gateway: Gateway, caller: http
     assert refused["success"] is False
     assert refused["metadata"]["reason"] == "content_type"
     assert refused["error"] == (
-        "The document is PDF, which is not read. Supported are HTML, plain text, Markdown, CSV, TSV, JSON, XML, "
+        "The document is PDF, which is not supported. Supported are HTML, plain text, Markdown, CSV, TSV, JSON, XML, "
         "DOCX and XLSX."
     )
     for body, status in (({}, 400), ({"content": "?"}, 400), (sent(docx("")[:-9]), 400)):

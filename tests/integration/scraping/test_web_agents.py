@@ -225,7 +225,7 @@ def test_an_agent_ends_when_its_steps_are_used_up_or_its_answers_are_no_actions(
         maxSteps=1,
     )
     result = agent.ended()["result"]
-    assert (result["completed"], result["reason"]) == (False, "The 1 steps are used up.")
+    assert (result["completed"], result["reason"]) == (False, "The step limit of 1 is reached.")
     assert (result["answer"], len(result["steps"])) == ("as far as I came", 1)
     assert "it is not JSON" in agent.told[1]
     assert "Steps that are left: 0. Finish now" in agent.told[2]
@@ -303,5 +303,5 @@ def test_an_agent_goes_on_behind_its_last_step_after_kill_9(
     result = agent.ended()["result"]
     assert [step["action"]["type"] for step in result["steps"]] == ["navigate", "finish"]
     assert result["steps"][1]["url"] == site.url("/article") == result["finalUrl"]
-    assert "The browser was started anew" in agent.told[-1]
+    assert "The browser was restarted" in agent.told[-1]
     assert '"type":"navigate"' in agent.told[-1]

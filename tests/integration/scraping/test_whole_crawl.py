@@ -11,10 +11,10 @@ import httpx
 import pytest
 
 from tests.support.chromium import needs_chromium
+from tests.support.crawl_site import BY_BROWSER, DEPTH, EXPECTED
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect
 from tests.support.site import BRISK, READS_LOOPBACK, Site
-from tests.support.town import BY_BROWSER, DEPTH, EXPECTED
 
 WIDTH = 4
 

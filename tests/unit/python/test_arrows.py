@@ -70,7 +70,7 @@ ENVIRONMENT_READERS = {
     "control/app.py": "takes FAIRLEAD_CONTROL_CONFIG",
     "store/prepare.py": "takes FAIRLEAD_CONTROL_CONFIG, before control starts",
     "standin/server.py": "Robyn is set up by environment only",
-    "bare_environment.py": "hands on what a program needs to run, and nothing else",
+    "minimal_environment.py": "passes on the few variables that a program needs to run",
 }
 
 GRAB_BAGS = re.compile(r"(^|_)(utils?|helpers?|common|managers?|misc)$")

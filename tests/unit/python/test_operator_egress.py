@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from fairlead import operator_egress
-from fairlead.operator_egress import JudgedTransport
+from fairlead.operator_egress import EgressTransport
 
 
 async def _here(_host: str, _port: int) -> list[str]:
@@ -49,7 +49,7 @@ class _Server:
 
 
 async def _asked(names: list[str]) -> list[list[str]]:
-    async with _Server() as server, httpx.AsyncClient(transport=JudgedTransport(_here)) as client:
+    async with _Server() as server, httpx.AsyncClient(transport=EgressTransport(_here)) as client:
         for name in names:
             answer = await client.get(f"http://{name}:{server.port}/")
             assert answer.text == "ok"
@@ -75,7 +75,7 @@ def test_a_pool_with_an_open_answer_stays(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(operator_egress, "POOLS_MAX", 1)
 
     async def ask() -> str:
-        transport = JudgedTransport(_here)
+        transport = EgressTransport(_here)
         async with (
             _Server() as server,
             httpx.AsyncClient(transport=transport) as client,

@@ -14,11 +14,11 @@ from pathlib import Path
 import duckdb
 import structlog
 
-from fairlead.bare_environment import bare_environment
 from fairlead.errors import InvalidRequest, StorageUnavailable
 from fairlead.gateway.backups.folder import Backup, Folder, Reason, Retention
+from fairlead.minimal_environment import minimal_environment
 from fairlead.moment import now_ms
-from fairlead.store.backup import copy_to, let_go, replace_by
+from fairlead.store.backup import copy_to, detach_copy, restore_from
 from fairlead.store.database import Database
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.owner_bytes import check_disk
@@ -95,7 +95,7 @@ class Keeper:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=bare_environment(),
+            env=minimal_environment(),
         )
         try:
             async with asyncio.timeout(INSPECT_DEADLINE_S):
@@ -119,7 +119,7 @@ class Keeper:
             before = await self._make("pre-restore")
             state = self.services.state
             try:
-                await state.commit(lambda con: replace_by(con, part, state.sealer))
+                await state.commit(lambda con: restore_from(con, part, state.sealer))
             except duckdb.Error as error:
                 log.warning("backup not restored", error=type(error).__name__)
                 raise InvalidRequest(
@@ -127,7 +127,7 @@ class Keeper:
                     "Nothing was changed."
                 ) from None
             finally:
-                await state.database.write(let_go)
+                await state.database.write(detach_copy)
             log.warning("state restored from a backup", replaced=before.id)
             return before
 

@@ -51,7 +51,7 @@ class Restore(NamedWire):
 
 
 class Restored(NamedWire):
-    """What was put back. `replacedBackupId` is the copy of what was there before."""
+    """The result of a restore. `replacedBackupId` is the backup of the state before."""
 
     restored: Literal[True] = True
     replaced_backup_id: str
@@ -63,7 +63,7 @@ class Restored(NamedWire):
 
 
 class Imported(NamedWire):
-    """What is in the file; `imported` is false for a dry run, which changes nothing."""
+    """The result of an import; `imported` is false for a dry run, which changes nothing."""
 
     imported: StrictBool
     dry_run: StrictBool

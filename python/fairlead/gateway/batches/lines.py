@@ -117,7 +117,7 @@ def _check_line(
             checked,
             number,
             "duplicate_custom_id",
-            "custom_id stands in an earlier line.",
+            "custom_id is used by an earlier line already.",
             "custom_id",
         )
     seen.add(digest)

@@ -41,7 +41,7 @@ class ReasoningStats(Wire):
 
 
 class ReasoningEntry(Wire):
-    """What was thought before one call of a tool, but for the thought itself."""
+    """Metadata of the reasoning before a tool call, without its text."""
 
     tool_call_id: str
     key_id: str | None

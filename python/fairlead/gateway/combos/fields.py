@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, StrictBool, StrictInt, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt
 
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.fields import ModelId, Spelled, Text
 from fairlead.gateway.keys.fields import ConnectionId
-from fairlead.wire import Wire
+from fairlead.wire import ChangeWire, Wire
 
 Strategy = Literal[
     "priority",
@@ -105,7 +104,7 @@ Milliseconds = Annotated[StrictInt, Field(ge=1, le=600_000)]
 
 
 class Config(Wire):
-    """What a strategy is told beyond the steps. What is not set takes the default of the relay."""
+    """Parameters of a strategy besides its steps. Unset ones take the relay's defaults."""
 
     sticky_limit: Annotated[StrictInt, Field(ge=1, le=1000)] | None = Field(
         None, description="weighted, round-robin: a winner stays for this many requests."
@@ -186,21 +185,11 @@ class NewCombo(ComboFields):
         return self.model_copy(update=update)
 
 
-class ComboChange(ComboFields):
+class ComboChange(ComboFields, ChangeWire):
     """The body that changes a combo: any of the fields, at least one."""
 
     name: ComboName = ""
     models: list[Step] = Field(default=[], min_length=1, max_length=MAX_STEPS)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _has_a_field(cls, body: Any) -> Any:
-        if isinstance(body, dict) and not body.keys() & _CHANGEABLE:
-            raise PydanticCustomError("no_valid_fields", "No valid fields to update")
-        return body
-
-
-_CHANGEABLE = {field.alias for field in ComboChange.model_fields.values()}
 
 
 def check_rules(combo: NewCombo) -> None:

@@ -27,7 +27,9 @@ async def download(file_id: str, services: ServicesDep, owner: OwnerDep) -> Resp
     if file is None:
         return await content_of(services, file_id, owner)
     if target is None:
-        raise NotFound("The connection that made the video is gone, and the video with it.")
+        raise NotFound(
+            "The connection that made the video was deleted, so the video cannot be read any more."
+        )
     return await _video(services, target, file)
 
 

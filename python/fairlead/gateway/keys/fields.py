@@ -4,7 +4,7 @@ them.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -13,7 +13,6 @@ from pydantic import (
     Field,
     StrictBool,
     StrictInt,
-    model_validator,
 )
 from pydantic_core import PydanticCustomError
 
@@ -21,7 +20,7 @@ from fairlead.caller import MANAGING_SCOPES
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.fields import ModelId, Name, Spelled, Text
 from fairlead.moment import Moment
-from fairlead.wire import Wire
+from fairlead.wire import ChangeWire, Wire
 
 EndpointCategory = Literal[
     "chat",
@@ -182,20 +181,10 @@ class NewKey(KeyFields):
         )
 
 
-class KeyChange(KeyFields):
+class KeyChange(KeyFields, ChangeWire):
     """The body that changes a key: any of the fields, at least one."""
 
     name: Name = ""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _has_a_field(cls, body: Any) -> Any:
-        if isinstance(body, dict) and not body.keys() & _CHANGEABLE:
-            raise PydanticCustomError("no_valid_fields", "No valid fields to update")
-        return body
-
-
-_CHANGEABLE = {field.alias for field in KeyChange.model_fields.values()}
 
 
 def not_in_force(key: KeyFields) -> list[str]:

@@ -31,9 +31,7 @@ Endpoint = Literal[
 
 
 class ModelSettings(Wire):
-    """What may be said of any model. In a change, a field that is not sent stays and null clears
-    it.
-    """
+    """Settings of any model. In a change, a field that is not sent stays and null clears it."""
 
     model_name: Name | None = Field(None, description="How lists call it.")
     is_hidden: StrictBool | None = Field(
@@ -46,10 +44,10 @@ class ModelSettings(Wire):
         None, description="In place of what the provider or the catalogue says."
     )
     supported_endpoints: Annotated[list[Endpoint], Field(max_length=10)] | None = Field(
-        None, description="Refused unless null: nothing goes by it yet."
+        None, description="Refused unless null: it has no effect yet."
     )
     supports_vision: StrictBool | None = Field(
-        None, description="Refused unless null: nothing goes by it yet."
+        None, description="Refused unless null: it has no effect yet."
     )
 
 

@@ -34,8 +34,8 @@ MAX_MODELS = 10_000
 
 
 class ModelRow(ModelSettings):
-    """What is said of a model; `isCustom` tells whether the operator added it, `notInForce` names
-    stored fields that have no effect.
+    """A model with its settings; `isCustom` tells whether the operator added it, `notInForce` names stored
+    fields that have no effect.
     """
 
     provider: str

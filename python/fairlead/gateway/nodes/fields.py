@@ -85,7 +85,7 @@ CustomHeaders = Annotated[dict[StrictStr, StrictStr], AfterValidator(_headers)]
 
 
 class NodeFields(Wire):
-    """What may be absent or null."""
+    """The optional and nullable fields."""
 
     api_type: ApiType = Field(
         "chat",

@@ -28,8 +28,8 @@ from fairlead.gateway.providers.endpoint import addresses_of
 from fairlead.gateway.providers.table import Connection as ProviderConnection
 from fairlead.gateway.providers.table import connections_of, forget_tests
 from fairlead.gateway.unused_fields import not_in_force, refuse_unused
-from fairlead.kept_secret import check_kept, moved_to
 from fairlead.moment import Time, moment_of, now_ms
+from fairlead.secret_origin import check_secret_origin, new_origin
 from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
 from fairlead.store.sealer import Sealer
@@ -138,7 +138,7 @@ async def change(node_id: str, change: NodeChange, services: ServicesDep) -> One
             _check_headers_kept(change.custom_headers or {}, before, change.base_url)
             columns |= _sealed_headers(sealer, node_id, change.custom_headers, stored)
         elif before.headers_sealed is not None and change.base_url is not None:
-            check_kept("customHeaders", [before.base_url], [change.base_url])
+            check_secret_origin("customHeaders", [before.base_url], [change.base_url])
         at_ms = max(now_ms(), before.updated_at_ms + 1)
         after = replace(before, **columns, updated_at_ms=at_ms)
         _check_keys_kept(con, before, after)
@@ -224,7 +224,7 @@ def _check_headers_kept(sent: dict[str, str], before: Node, base_url: str | None
     """
     for name, value in sent.items():
         if value == MASK and base_url is not None:
-            check_kept(f"customHeaders.{name}", [before.base_url], [base_url])
+            check_secret_origin(f"customHeaders.{name}", [before.base_url], [base_url])
 
 
 def _check_keys_kept(con: Connection, before: Node, after: Node) -> None:
@@ -235,7 +235,7 @@ def _check_keys_kept(con: Connection, before: Node, after: Node) -> None:
         each
         for each in connections_of(con, before.id)
         if each.auth_type != "none"
-        and moved_to(
+        and new_origin(
             addresses_of(before, each.auth_type, each.provider_specific),
             addresses_of(after, each.auth_type, each.provider_specific),
         )

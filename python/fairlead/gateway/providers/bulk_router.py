@@ -39,7 +39,7 @@ class Bulk(Wire):
     provider: Annotated[Text, Field(min_length=1, max_length=200)]
     entries: Rows
     validate_keys: StrictBool = Field(
-        False, description="Ask the provider about each key, and refuse those that do not count."
+        False, description="Ask the provider about each key, and refuse those that it rejects."
     )
 
 
@@ -50,7 +50,7 @@ class Import(Wire):
 
     entries: Rows
     validate_keys: StrictBool = Field(
-        False, description="Ask each provider, and refuse keys that do not count."
+        False, description="Ask each provider, and refuse keys that it rejects."
     )
 
 
@@ -180,9 +180,7 @@ async def _probe_rows(
                 errors[index] = error
                 return
         if not finding.valid:
-            errors[index] = InvalidRequest(
-                finding.error or "The key does not count.", param="apiKey"
-            )
+            errors[index] = InvalidRequest(finding.error or "The key is not valid.", param="apiKey")
 
     async with asyncio.TaskGroup() as asking:
         for index, new in parsed.items():

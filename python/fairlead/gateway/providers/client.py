@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 
-from fairlead.operator_egress import JudgedTransport
+from fairlead.operator_egress import EgressTransport
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 CONNECT_S = 5.0
@@ -17,7 +17,7 @@ class AnswerTooLarge(httpx.HTTPError):
 def open_client() -> httpx.AsyncClient:
     """An HTTP client for a few requests; the caller closes it."""
     return httpx.AsyncClient(
-        transport=JudgedTransport(),
+        transport=EgressTransport(),
         follow_redirects=False,
         timeout=httpx.Timeout(None, connect=CONNECT_S),
         trust_env=False,

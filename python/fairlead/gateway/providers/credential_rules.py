@@ -13,7 +13,7 @@ from fairlead.gateway.nodes.table import Node
 from fairlead.gateway.providers.credentials import Credentials
 from fairlead.gateway.providers.endpoint import Provider
 from fairlead.gateway.providers.fields import AwsKeys, ConnectionFields
-from fairlead.kept_secret import check_kept
+from fairlead.secret_origin import check_secret_origin
 
 # The field that holds the credential, in JSON and in `Credentials`, by `authType`.
 _HOLDERS = {
@@ -95,4 +95,4 @@ def check_credential_kept(
     field, name = _HOLDERS.get(auth_type, ("", ""))
     is_kept = name and not any(_NAMES.get(each) == name for each in sent)
     if is_kept and getattr(credentials, name) is not None:
-        check_kept(field, before, after)
+        check_secret_origin(field, before, after)

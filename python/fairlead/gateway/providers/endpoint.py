@@ -11,7 +11,7 @@ from fairlead.errors import InvalidRequest
 from fairlead.gateway.nodes.table import Node, find_node, find_node_by_name
 from fairlead.gateway.nodes.timeouts import effective_timeouts
 from fairlead.gateway.providers.catalogue import CatalogueProvider, catalogue
-from fairlead.kept_secret import origin_of
+from fairlead.secret_origin import origin_of
 from fairlead.store.file import Connection as Database
 
 _DIALECTS = {

@@ -88,9 +88,7 @@ class ModelPrice(Wire):
 
 
 class ProviderSpecific(Wire):
-    """What depends on the provider. In a change, a field that is not sent stays and null clears
-    it.
-    """
+    """Fields that depend on the provider. In a change, a field that is not sent stays and null clears it."""
 
     base_url: BaseUrl | None = Field(None, description="Instead of the provider's own.")
     reasoning_control: Literal["chat-template", "openai"] | None = Field(
@@ -113,7 +111,7 @@ class ProviderSpecific(Wire):
 
 
 class ConnectionFields(Wire):
-    """What may be absent."""
+    """The optional fields."""
 
     auth_type: AuthType | None = Field(
         None, description="When it is not sent: by the credential that is, else `none`."

@@ -72,8 +72,8 @@ from fairlead.gateway.resilience.table import (
     read_persisted_states,
 )
 from fairlead.gateway.unused_fields import refuse_unused
-from fairlead.kept_secret import moved_to
 from fairlead.moment import now_ms
+from fairlead.secret_origin import new_origin
 from fairlead.store.file import Connection as Database
 from fairlead.store.outbox import Event, emit
 from fairlead.store.sealer import Sealer
@@ -243,7 +243,7 @@ def _changed(
     there = endpoint_of(provider, auth_type, specific).addresses
     known = addresses_of(provider, before.auth_type, before.provider_specific)
     check_credential_kept(changed, auth_type, sent, known, there)
-    if moved_to(known, there) is not None:
+    if new_origin(known, there) is not None:
         changed = replace(changed, headers=own_headers(sealer, provider, specific))
     if changed != credentials:
         key = changed.api_key

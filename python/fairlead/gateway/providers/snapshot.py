@@ -178,8 +178,8 @@ def _written(price: dict[str, Any]) -> dict[str, Any]:
 def known_prices(
     provider: Provider, connection: Connection
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What is known without the overrides of `/api/pricing`: the connection's own prices first, then
-    the catalogue's, then what the provider itself listed.
+    """Prices without the overrides of `/api/pricing`: the connection's own first, then the catalogue's, then
+    those that the provider itself listed.
     """
     yield from (connection.provider_specific.get("prices") or {}).items()
     if isinstance(provider, CatalogueProvider):

@@ -21,20 +21,22 @@ class ConnectionCooldown(Wire):
     """Milliseconds that a connection rests after a failure."""
 
     base_ms: Rest = Field(3_000, description="After the first failure; doubled with each in a row.")
-    max_ms: Rest = Field(120_000, description="No rest of our own is longer.")
+    max_ms: Rest = Field(
+        120_000, description="The longest cooldown that the gateway chooses itself."
+    )
     refused_ms: Rest = Field(120_000, description="After a refused credential.")
     limited_ms: Rest = Field(5_000, description="After a 429 that does not say for how long.")
     max_retry_after_ms: Annotated[StrictInt, Field(ge=1_000, le=DAY_MS)] = Field(
-        DAY_MS, description="The longest `Retry-After` that is believed."
+        DAY_MS, description="The longest `Retry-After` that is honoured."
     )
 
 
 class Breaker(Wire):
     """When a provider as a whole rests."""
 
-    degraded_after: Count = Field(7, description="Failures in a row; it is shown as degraded.")
-    open_after: Count = Field(12, description="Failures in a row; it is not asked any more.")
-    reset_ms: Rest = Field(30_000, description="Until one request may find out whether it is back.")
+    degraded_after: Count = Field(7, description="Failures in a row that mark it as degraded.")
+    open_after: Count = Field(12, description="Failures in a row that open the circuit.")
+    reset_ms: Rest = Field(30_000, description="Time until one trial request is let through.")
     max_stretch: Annotated[StrictInt, Field(ge=1, le=64)] = Field(
         4, description="The reset doubles with each opening up to so many times its length."
     )
@@ -63,7 +65,7 @@ class ModelLockout(Wire):
 
 
 class Quota(Wire):
-    """What is kept back of a connection's quota windows."""
+    """The reserve in a connection's quota windows."""
 
     threshold_percent: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = Field(
         2.0, description="With no more than this left a connection is blocked until the reset."

@@ -108,19 +108,17 @@ class BackgroundResponses:
     def _check_room(self, owner: str, size: int) -> None:
         mine = [job for job in self._responses.values() if job.owner == owner]
         if len(mine) >= WAITING_OF_OWNER_MAX or len(self._responses) >= WAITING_MAX:
-            raise RateLimited(
-                "Too many responses are worked on in the background.", retry_after_s=5
-            )
+            raise RateLimited("Too many background responses are in progress.", retry_after_s=5)
         own = size + sum(job.size_bytes for job in mine)
         if own > WAITING_OF_OWNER_MAX_BYTES:
             raise RateLimited(
-                "The responses of this caller that are worked on in the background come to more than "
+                "This caller's background responses in progress hold more than "
                 f"{WAITING_OF_OWNER_MAX_BYTES} bytes: wait for some to end.",
                 retry_after_s=5,
             )
         if size + sum(job.size_bytes for job in self._responses.values()) > WAITING_MAX_BYTES:
             raise RateLimited(
-                "The responses that are worked on in the background come to more than "
+                "The background responses in progress hold more than "
                 f"{WAITING_MAX_BYTES} bytes: try again shortly.",
                 retry_after_s=5,
             )
@@ -200,7 +198,7 @@ class BackgroundResponses:
             reasons = await self._services.state.read(lambda con: keys_out_of_force(con, key_ids))
         except FairleadError as error:
             # The database does not answer: responses under way need it only at their end.
-            log.warning("keys not looked at", error=error.kind)
+            log.warning("keys not checked", error=error.kind)
             return
         for job in list(self._responses.values()):
             reason = reasons.get(job.owner.removeprefix("key:"))

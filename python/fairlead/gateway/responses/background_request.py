@@ -59,7 +59,7 @@ def background_request(body: dict[str, Any], raw: bytes | None = None) -> Backgr
     envelope = orjson.dumps(response)
     if len(envelope) > ENVELOPE_MAX_BYTES:
         raise TooLarge(
-            "`instructions`, `tools` and `metadata` of a response in the background come to more than "
+            "`instructions`, `tools` and `metadata` of a background response hold more than "
             f"{ENVELOPE_MAX_BYTES} bytes: shorten them."
         )
     said = body["input"]

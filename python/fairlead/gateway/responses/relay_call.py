@@ -43,7 +43,7 @@ async def call_relay(job: BackgroundResponse, client: httpx.AsyncClient) -> Even
             if kind == "response.created":
                 continue
             if kind == "error":
-                message = str(event.get("message") or "The stream told an error.")
+                message = str(event.get("message") or "The stream reported an error.")
                 return job.failed(str(event.get("code") or "server_error"), message)
             if isinstance(event.get("response"), dict):
                 event["response"] = _with_own_fields(job, event["response"])

@@ -47,7 +47,7 @@ class SettingsImport(NamedWire):
 
 @router.get("/export-json", summary="The settings as a document")
 async def export(services: ServicesDep, response: Response) -> SettingsDocument:
-    """What `import-json` takes."""
+    """Exports the settings in the form that `import-json` accepts."""
     settings = await services.state.read(read_operator_settings)
     response.headers["cache-control"] = "no-store"
     response.headers["content-disposition"] = 'attachment; filename="fairlead-settings.json"'

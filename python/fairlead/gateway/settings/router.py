@@ -23,9 +23,9 @@ from fairlead.caller import Caller, CallerDep
 from fairlead.errors import Conflict, Forbidden, Internal, InvalidRequest
 from fairlead.gateway.cache.vectors import check_vectors
 from fairlead.gateway.settings.sign_on import check_sign_on, without_ruled
-from fairlead.placeholder import is_placeholder
+from fairlead.placeholder_password import is_placeholder
 from fairlead.settings import PASSWORD_MAX_CHARS
-from fairlead.store.database import Work
+from fairlead.store.database import Transaction
 from fairlead.store.file import Connection
 from fairlead.store.meta import count_up, read_meta
 from fairlead.store.operator_settings import (
@@ -174,7 +174,7 @@ async def _change(
 
 async def _confirmed(
     body: SettingsChange, request: Request, services: Services, caller: Caller
-) -> Work[None] | None:
+) -> Transaction[None] | None:
     """Checks that the caller may change security settings. Returns the function that stores the new
     password, if one was sent.
     """
@@ -193,7 +193,7 @@ async def _confirmed(
         return None
     if is_placeholder(body.new_password.get_secret_value()):
         raise InvalidRequest(
-            "newPassword must be a password of your own: this one stands in examples.",
+            "newPassword must be a password of your own: it is a well-known example.",
             param="newPassword",
         )
     return await operator.new_password(request, caller, body.new_password)
@@ -201,7 +201,7 @@ async def _confirmed(
 
 def _operator(services: Services) -> Operator:
     if services.operator is None:
-        raise Internal("Control started without anybody who knows operators.")
+        raise Internal("The check of operators is not available.")
     return services.operator
 
 

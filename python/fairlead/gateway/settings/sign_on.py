@@ -26,14 +26,14 @@ def without_ruled(
         given = left.pop(name)
         if given != value and not (_is_shown(given) and value is not None):
             raise Conflict(
-                f"{to_camel(name)} is ruled by the environment: change {variable} and start fairlead "
+                f"{to_camel(name)} is set by the environment: change {variable} and start fairlead "
                 "again, or unset it.",
                 param=to_camel(name),
             )
     if _is_shown(left.get("oidc_client_secret")):
         if before.oidc_client_secret is None:
             raise InvalidRequest(
-                f"oidcClientSecret {SHOWN_SECRET} stands for a secret that is kept, and none is: send it.",
+                f"oidcClientSecret {SHOWN_SECRET} stands for the stored secret, and none is stored: send it.",
                 param="oidcClientSecret",
             )
         del left["oidc_client_secret"]
@@ -54,7 +54,7 @@ def check_sign_on(before: OperatorSettings, sent: dict[str, Any], config: ServeF
     is_moved = after.oidc_issuer != before.oidc_issuer
     if is_moved and before.oidc_client_secret is not None and "oidc_client_secret" not in sent:
         raise InvalidRequest(
-            "oidcClientSecret is kept for another issuer: send the new one's, or null.",
+            "The stored oidcClientSecret belongs to another issuer: send the new issuer's, or null.",
             param="oidcClientSecret",
         )
     if after.oidc_issuer is None and after.oidc_client_secret is not None:

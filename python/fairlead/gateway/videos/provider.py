@@ -31,7 +31,7 @@ from fairlead.gateway.providers.access_token import TokenRefused
 from fairlead.gateway.providers.client import fetch, open_client, post
 from fairlead.gateway.providers.probe import headers_for
 from fairlead.gateway.videos.targets import VideoTarget
-from fairlead.operator_egress import AddressForbidden, JudgedTransport
+from fairlead.operator_egress import AddressForbidden, EgressTransport
 
 BEGIN_DEADLINE_S: Final = 50.0
 ASK_DEADLINE_S: Final = 30.0
@@ -110,7 +110,7 @@ async def open_video(
     url = _read_address(uri)
     for _ in range(REDIRECTS_MAX + 1):
         is_own = _origin(url) == _origin(httpx.URL(target.endpoint.base_url))
-        client = open_client() if is_own else _open_public(JudgedTransport(public))
+        client = open_client() if is_own else _open_public(EgressTransport(public))
         answer = None
         try:
             headers = (
@@ -195,16 +195,16 @@ def _unread(error: Exception) -> FairleadError:
         return UpstreamAuth(str(error))
     if isinstance(error, TimeoutError | httpx.TimeoutException):
         return UpstreamTimeout("The provider did not send the video in time.")
-    return UpstreamRefused("The video cannot be read where the provider says it is.")
+    return UpstreamRefused("The video cannot be read at the address that the provider gave.")
 
 
 def _read_address(text: str, base: httpx.URL | None = None) -> httpx.URL:
     try:
         url = httpx.URL(text) if base is None else base.join(text)
     except httpx.InvalidURL:
-        raise UpstreamInvalid("The provider says of no address that the video is there.") from None
+        raise UpstreamInvalid("The provider's answer has no address of the video.") from None
     if url.scheme not in ("http", "https") or not url.host:
-        raise UpstreamInvalid("The provider says of no address that the video is there.")
+        raise UpstreamInvalid("The provider's answer has no address of the video.")
     return url
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
-from fairlead.bill import lane_bill
+from fairlead.cost_header import lane_cost_header
 from fairlead.gateway.files.contents import new_id
 from fairlead.gateway.google import named_model
 from fairlead.gateway.owner import OwnerDep
@@ -68,7 +68,7 @@ async def predict(
         raise
     await starts.begin(operation, ProviderOperation(target.connection_id, name))
     VideoRunner.of(services).wake()
-    head.headers.update(lane_bill(target.place))
+    head.headers.update(lane_cost_header(target.place))
     return operation_view(operation, public_base(services.config, request))
 
 

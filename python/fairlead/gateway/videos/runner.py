@@ -37,7 +37,7 @@ from fairlead.moment import now_ms
 from fairlead.origin import public_base
 from fairlead.store.file import Connection
 from fairlead.store.runner import Runner
-from fairlead.store.service_jobs import end_job, tell_job
+from fairlead.store.service_jobs import end_job, queue_job_event
 from fairlead.store.services import BackgroundTask, Services
 
 FIRST_S: Final = 0.5
@@ -120,7 +120,7 @@ class VideoRunner(Runner[Operation]):
             left_s = (operation.expires_at_ms - now_ms()) / 1000
             if left_s <= 0:
                 return await self._fail(
-                    operation, DEADLINE_EXCEEDED, "The provider did not end the video in time."
+                    operation, DEADLINE_EXCEEDED, "The provider did not finish the video in time."
                 )
             await asyncio.sleep(min(wait_s, left_s))
             status = await self._ask(operation, name)
@@ -140,7 +140,7 @@ class VideoRunner(Runner[Operation]):
                 return await self._fail(
                     operation,
                     rpc_code(status.fault or 0),
-                    f"The provider refuses to say how far the video is ({status.fault}).",
+                    f"The provider refuses to report the video's progress ({status.fault}).",
                 )
             slowest_s = SLOWEST_S if status.fault is None else WITHOUT_ANSWER_S
             wait_s = min(slowest_s, wait_s * 1.5)
@@ -186,7 +186,7 @@ class VideoRunner(Runner[Operation]):
                 insert_file(con, file)
             if files:
                 data = event_data(files, self._origin)
-                tell_job(con, operation.owner, operation.id, "video.generated", data, at_ms)
+                queue_job_event(con, operation.owner, operation.id, "video.generated", data, at_ms)
             else:
                 # There is no event for a failed video.
                 end_job(con, operation.id, at_ms)

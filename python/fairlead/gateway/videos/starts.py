@@ -96,7 +96,7 @@ class VideoStarts:
         try:
             await self.services.state.record(delete_row)
         except FairleadError as error:
-            log.error("video not let go", operation=operation.id, error=type(error).__name__)
+            log.error("video not released", operation=operation.id, error=type(error).__name__)
         finally:
             self.under_way.discard(operation.id)
 
@@ -108,7 +108,7 @@ class VideoStarts:
         try:
             await self.write(operation.id)
         except FairleadError as error:
-            log.error("video not noted", operation=operation.id, error=type(error).__name__)
+            log.error("video not recorded", operation=operation.id, error=type(error).__name__)
         finally:
             self.under_way.discard(operation.id)
 

@@ -27,12 +27,12 @@ def read_answer(document: Any, now_s: float) -> Bearer:
         raise BearerRefused("invalid", "The token is not active or has been revoked.")
     sub, expires_at_s = document.get("sub"), document.get("exp")
     if not isinstance(sub, str) or not 0 < len(sub) <= TEXT_MAX_CHARS or not _is_time(expires_at_s):
-        raise BearerRefused("invalid", "The token has no subject or no end.")
+        raise BearerRefused("invalid", "The token has no subject or no expiry.")
     if expires_at_s <= now_s:
         raise BearerRefused("expired", "The token has expired.")
     begins_at_s = document.get("nbf", 0)
     if not _is_time(begins_at_s) or begins_at_s > now_s + SKEW_S:
-        raise BearerRefused("invalid", "The token does not count yet.")
+        raise BearerRefused("invalid", "The token is not valid yet.")
     token_type = document.get("token_type", "Bearer")
     if not isinstance(token_type, str) or token_type.lower() != "bearer":
         raise BearerRefused("invalid", "The token is not a bearer token.")

@@ -21,7 +21,7 @@ from fairlead.bearer import Bearer, BearerRefused
 from fairlead.identity.introspection.answer import InvalidAnswer, read_answer
 from fairlead.identity.issuer.http import ISSUER_HEADER
 from fairlead.identity.issuer.token import hash_of
-from fairlead.operator_egress import JudgedTransport
+from fairlead.operator_egress import EgressTransport
 
 PATH: Final = "/admin/oauth2/introspect"
 ANSWER_MAX_BYTES: Final = 64 * 1024
@@ -58,7 +58,7 @@ class RemoteIntrospection:
         if token is not None:
             headers["authorization"] = f"Bearer {token}"
         self._http = httpx.AsyncClient(
-            transport=JudgedTransport(),
+            transport=EgressTransport(),
             timeout=timeout_s,
             headers=headers,
             follow_redirects=False,

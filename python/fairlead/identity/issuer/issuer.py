@@ -31,7 +31,7 @@ from fairlead.identity.issuer.client import (
 from fairlead.identity.issuer.fault import IssuerFault, unavailable, unknown_client
 from fairlead.identity.issuer.journal import TokenJournal
 from fairlead.identity.issuer.token import TOKENS_MAX, Token, TokenTable, hash_of, new_text
-from fairlead.store.database import Database, Work
+from fairlead.store.database import Database, Transaction
 from fairlead.store.file import Connection
 from fairlead.store.prepare import MIGRATIONS, issuer_path
 
@@ -299,9 +299,9 @@ class Issuer:
         except FairleadError as error:
             raise unavailable(error.message) from None
 
-    async def _write(self, work: Work[None]) -> None:
+    async def _write(self, transaction: Transaction[None]) -> None:
         try:
-            await self.database.write(work)
+            await self.database.write(transaction)
         except FairleadError as error:
             raise unavailable(error.message) from None
 

@@ -91,7 +91,7 @@ async def decide(attempt: AttemptDep, caller: CallerDep, room: OAuthDep) -> Resp
         return answered.answer
     action = sent.all("action")
     if action not in (["approve"], ["deny"]):
-        return _message_page(400, "Invalid request", "Approve or deny: there is nothing else.")
+        return _message_page(400, "Invalid request", "The decision must be to approve or to deny.")
     user = await room.gate.person(request)
     if user is None:
         return _redirect(path_of(sent), 303)

@@ -34,12 +34,12 @@ async def fetch(egress: Egress, address: str) -> FetchedDocument:
         async with asyncio.timeout(DEADLINE_S):
             return await _get(egress, url)
     except TimeoutError:
-        raise FetchFailed("it did not come in time") from None
+        raise FetchFailed("it did not arrive in time") from None
     except (AddressForbidden, NameUnknown):
         # The difference would tell strangers about this network.
         raise FetchFailed("the host cannot be reached") from None
     except ssl.SSLError:
-        raise FetchFailed("the host's certificate does not count") from None
+        raise FetchFailed("the host's certificate is not valid") from None
     except (h11.RemoteProtocolError, OSError):
         raise FetchFailed("the host cannot be reached") from None
 

@@ -145,7 +145,7 @@ def fault_of_id(client_id: str) -> str | None:
         return "its id has a user in it"
     if parts.path in ("", "/"):
         return "its id must have a path"
-    return "its id has dots for a folder" if _DOTS.search(parts.path) else None
+    return "its id has a path with `.` or `..`" if _DOTS.search(parts.path) else None
 
 
 def check_document(client_id: str, body: bytes) -> Document:
@@ -159,7 +159,7 @@ def check_document(client_id: str, body: bytes) -> Document:
     if said.get("client_id") != client_id:
         raise NoClient("its document is about another client_id")
     if said.keys() & {"client_secret", "client_secret_expires_at"}:
-        raise NoClient("its document has a secret in it, which is none then")
+        raise NoClient("its document contains a secret, which is public thereby")
     method = said.get("token_endpoint_auth_method", "none")
     if method != "none":
         raise NoClient("its document asks for a token_endpoint_auth_method other than none")

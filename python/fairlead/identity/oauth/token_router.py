@@ -78,7 +78,7 @@ async def _token(request: Request, issuer: Issuer | None, room: OAuthService) ->
     if grant_type == "refresh_token":
         issued = await room.ledger.refresh(values[0], values[1], resource)
         if issued is None:
-            raise OAuthFault("invalid_grant", "the refresh token does not count, or no longer")
+            raise OAuthFault("invalid_grant", "the refresh token is not valid, or no longer")
         return issued
     code, client_id, redirect_uri, verifier = values
     issued = None

@@ -72,7 +72,9 @@ def _first(
         raise OidcFailed("token", "the address belongs to another subject of this provider")
     elif user.id != signed_in_id:
         if user.role == "owner" or not by_address:
-            raise OidcFailed("account", "the address is an account's that is not joined by itself")
+            raise OidcFailed(
+                "account", "the address belongs to an account that is not joined automatically"
+            )
         if user.has_second_factor:
             return AccountMatch(user, joins=True)
     bind_identity(con, user.id, identity.issuer, identity.subject)

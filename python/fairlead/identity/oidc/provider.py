@@ -106,14 +106,14 @@ class Provider:
         import httpx  # noqa: PLC0415
 
         from fairlead.identity.oidc import signature  # noqa: PLC0415
-        from fairlead.operator_egress import JudgedTransport  # noqa: PLC0415
+        from fairlead.operator_egress import EgressTransport  # noqa: PLC0415
 
         self._signature = signature
         self.issuer = issuer
         self.client_id = client_id
         self._client_secret = client_secret
         self._http = httpx.AsyncClient(
-            transport=JudgedTransport(),
+            transport=EgressTransport(),
             timeout=REQUEST_DEADLINE_S,
             trust_env=False,
             follow_redirects=False,
@@ -185,7 +185,7 @@ class Provider:
                 claims, issuer=self.issuer, client_id=self.client_id, nonce=nonce
             )
         except ValueError as error:
-            raise OidcFailed("token", f"its id token is not right ({error})") from error
+            raise OidcFailed("token", f"its id token is invalid ({error})") from error
         return claims
 
     async def _signed(self, endpoints: Endpoints, id_token: str) -> dict[str, Any]:

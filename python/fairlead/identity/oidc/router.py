@@ -50,7 +50,7 @@ async def login(attempt: AttemptDep, return_to: PathText = None) -> Response:
     origin = public_origin(attempt.request, attempt.caller, attempt.config)
     if origin is None:
         raise ControlUnavailable(
-            "Under which address people reach the gateway is not certain: "
+            "The gateway's public address is not certain: "
             "set SERVICE_PUBLIC_BASE_URL, or call it by a loopback address."
         )
     try:

@@ -1,7 +1,7 @@
-"""What a model may do in the browser: some of the actions of a session, each held to its rules, and the end.
+"""Browser actions that a model may choose: validated actions of a session, and the end.
 
-Not `evaluate`: what a model was talked into by a page must not run as a script. Nor those that only show the
-page (`content`, `scrape`, `screenshot`), because it is shown with each question.
+`evaluate` is excluded, since a page could talk the model into running a script. Actions that only show the page
+(`content`, `scrape`, `screenshot`) are excluded too, because each question shows it anyway.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What the model sees before an action: the page and its text, the steps so far, how many are left. `note` is
-    news of the browser, such as a restart.
+    """The model's input before an action: the page and its text, the steps so far and the number left. `note`
+    has news of the browser, such as a restart.
     """
 
     survey: Survey
@@ -71,7 +71,7 @@ async def decide(
         raise FetchFailed(error.message, code="model") from None
     except InvalidOutput as fault:
         raise FetchFailed(
-            f"The model's answer is no action, also not when asked again: {fault}.", code="model"
+            f"The model's answer is no action, even after a retry: {fault}.", code="model"
         ) from None
     return output.value, output.answer.tokens
 

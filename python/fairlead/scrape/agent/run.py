@@ -53,7 +53,7 @@ _MARKDOWN: Final = ScrapeOptions.model_validate(
     {"extractorFormat": "markdown", "onlyMainContent": False}
 )
 _RESTARTED: Final = (
-    "The browser was started anew: you are at the address of the last step, and what was filled in or logged "
+    "The browser was restarted: you are at the address of the last step, and what was filled in or logged "
     "in to is gone."
 )
 
@@ -85,7 +85,7 @@ class AgentRun:
             async with asyncio.timeout(AGENT_DEADLINE_S):
                 await self._run_steps()
         except TimeoutError:
-            late = f"The {AGENT_DEADLINE_S:g} seconds of an agent are over."
+            late = f"The time limit of {AGENT_DEADLINE_S:g} seconds is reached."
             await self._end("completed", None, Finish(False, late, None, None))
         except FetchFailed as failure:
             await self._end("failed", failure.reason, Finish(False, failure.reason, None, None))
@@ -126,7 +126,7 @@ class AgentRun:
                 await self._write(partial(self._store, step=step))
                 self._announce_change()
             elif left == 0:
-                used_up = f"The {self._ask.max_steps} steps are used up."
+                used_up = f"The step limit of {self._ask.max_steps} is reached."
                 await self._end("completed", None, Finish(False, used_up, end.answer, end.data))
                 return
             else:

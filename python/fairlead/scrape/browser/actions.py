@@ -1,4 +1,4 @@
-"""What is done in a page: the actions of a scrape, pictures of it, files that it gives."""
+"""Actions in a page: those of a scrape, screenshots, downloads."""
 
 from __future__ import annotations
 
@@ -150,7 +150,9 @@ class Downloads:
                 if size > FILE_MAX_BYTES:
                     raise FetchFailed(f"Larger than {FILE_MAX_BYTES} bytes.")
         except Exception as error:  # noqa: BLE001 - Playwright's errors share no base with ours
-            reason = error.reason if isinstance(error, FetchFailed) else "It did not come in time."
+            reason = (
+                error.reason if isinstance(error, FetchFailed) else "It did not arrive in time."
+            )
             self.refused.append(f"{name}: {reason}")
             del self.refused[FILES_MAX:]
             with contextlib.suppress(Exception):

@@ -18,9 +18,9 @@ from typing import Any, Final
 
 import structlog
 
-from fairlead.bare_environment import bare_environment
 from fairlead.egress import Egress
 from fairlead.errors import InvalidRequest
+from fairlead.minimal_environment import minimal_environment
 from fairlead.scrape.browser.proxy import GuardedProxy
 from fairlead.scrape.fetch.fetcher import FetchFailed
 
@@ -193,7 +193,7 @@ class Browser:
                 headless=True,
                 proxy={"server": self._proxy.address},
                 args=_FLAGS,
-                env=bare_environment(),
+                env=minimal_environment(),
                 # As root, Chromium has no sandbox of its own to use.
                 chromium_sandbox=not _is_root(),
             )
@@ -271,7 +271,7 @@ def _bare_driver() -> None:
 
     def bare() -> dict[str, str]:
         own = {name: value for name, value in given().items() if name.startswith("PW_")}
-        return bare_environment(**own)
+        return minimal_environment(**own)
 
     if not hasattr(given, "is_bare"):
         bare.is_bare = True  # type: ignore[attr-defined]

@@ -70,7 +70,7 @@ async def one(
 
 @router.delete("/{session_id}", summary="Close a browser session")
 async def close(session_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
-    """It is gone when this returns, with its cookies and files."""
+    """Closes the session; its cookies and files are deleted when this returns."""
     open_sessions = scraper_of(services).sessions
     await open_sessions.close(open_sessions.find(session_id, owner))
     return {"success": True, "closed": True}
@@ -118,7 +118,7 @@ async def _act(scraper: Scraper, session: Session, ask: SessionAction) -> dict[s
     if ask.type == "scrape":
         if unavailable := sorted(_SCRAPE_ONLY_FORMATS.intersection(ask.options.formats)):
             raise InvalidRequest(
-                f"{unavailable[0]} is not a format of what stands in a session: scrape with options.sessionId.",
+                f"{unavailable[0]} is not available as a format in a session: scrape with options.sessionId.",
                 param="options.formats",
             )
         content = await _or_refusal(

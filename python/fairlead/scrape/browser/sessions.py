@@ -302,7 +302,7 @@ class Sessions:
                     ),
                 )
             case "scrape":
-                raise FetchFailed("scrape is not done here.")
+                raise FetchFailed("scrape is no action of a session.")
         return {"url": page.url}
 
 

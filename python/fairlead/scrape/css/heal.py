@@ -76,7 +76,7 @@ async def find_selectors(
     except InvalidOutput as fault:
         if not trials:
             raise UpstreamInvalid(
-                f"The model found no usable selectors, also not when asked again: {fault.problems[0]}"
+                f"The model found no usable selectors, even after a retry: {fault.problems[0]}"
             ) from None
         answer = fault.answer
     return max(trials, key=lambda trial: trial.rank), answer
@@ -84,7 +84,7 @@ async def find_selectors(
 
 def _correction(problems: list[str]) -> str:
     return (
-        "That does not do:\n- "
+        "That is not acceptable:\n- "
         + "\n- ".join(problems[:PROBLEMS_SHOWN])
         + "\nAnswer with the corrected JSON object alone."
     )

@@ -146,7 +146,9 @@ async def extract_records(
         except FairleadError as fault:
             if best is None or force_reheal:
                 raise
-            return RecordsResult(page, *best, note=f"The page was not healed: {fault.message}")
+            return RecordsResult(
+                page, *best, note=f"The selectors were not repaired: {fault.message}"
+            )
         source = "derived" if best is None else "healed"
         if _is_enough(found):
             plan = found.schema.plan
@@ -154,7 +156,7 @@ async def extract_records(
                 lambda con: store_css_schema(con, key, owner, plan, now_ms())
             )
     if best is not None and not _is_enough(found) and best[0].rank >= found.rank:
-        note = "The page was not healed: the model's selectors find no more than the old ones."
+        note = "The selectors were not repaired: the model's find no more than the old ones."
         return RecordsResult(page, *best, note=note, model=name, answer=answer)
     return RecordsResult(page, found, source, model=name, answer=answer)
 

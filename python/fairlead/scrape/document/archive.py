@@ -109,7 +109,9 @@ class _RootStarted(Exception):
 
 def _refuse_dtd(body: bytes, name: str) -> None:
     def refuse(*_: object) -> None:
-        raise Unreadable(f"The document's part {name[:100]} declares entities, which is not read.")
+        raise Unreadable(
+            f"The document's part {name[:100]} declares entities, which are not supported."
+        )
 
     def begin(*_: object) -> None:
         raise _RootStarted

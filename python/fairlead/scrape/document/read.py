@@ -35,7 +35,7 @@ def read_document(source: Source, options: ReadOptions) -> dict[str, Any]:
         kind = kind_of(source.body, source.content_type, source.url, archived)
     except UnknownKind as found:
         raise Unreadable(
-            f"The document is {found}, which is not read. Supported are {SUPPORTED}."
+            f"The document is {found}, which is not supported. Supported are {SUPPORTED}."
         ) from None
     metadata: dict[str, Any] = {"bytes": len(source.body)}
     title = ""

@@ -29,7 +29,7 @@ ADDRESSES_MAX: Final = 10_000
 
 @dataclass(slots=True)
 class SiteView:
-    """What was seen of a site. `linked` counts the links of the start page; None where it was not read."""
+    """The size of a site. `linked` counts the links of the start page; None where it was not read."""
 
     known: set[str]
     linked: int | None = None

@@ -1,4 +1,4 @@
-"""What a model reads from the pages of an extraction, page by page, and how they are shown together."""
+"""Extraction of data from pages by a model, page by page, and the merged result."""
 
 from __future__ import annotations
 

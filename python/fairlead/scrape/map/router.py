@@ -106,7 +106,7 @@ async def map_health(
         "cachedMaps": stats.count,
     }
     if url is None:
-        return {"success": True, **health, "note": "Send `url` to have a site asked for."}
+        return {"success": True, **health, "note": "Send `url` to check a site."}
     health |= {"status": "healthy"}
     health["url"] = check_url(url, scraper.egress)
     try:

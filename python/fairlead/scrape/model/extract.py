@@ -61,7 +61,7 @@ async def extract_by_schema(
         )
     except InvalidOutput as fault:
         raise UpstreamInvalid(
-            f"The model's answer does not fit the schema, also not when asked again: {fault.problems[0]}",
+            f"The model's answer does not fit the schema, even after a retry: {fault.problems[0]}",
             param="schema",
         ) from None
     return output.value, output.answer

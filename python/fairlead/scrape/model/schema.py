@@ -28,8 +28,8 @@ class Schema:
         await self._judge({"schema": self._sized()})
 
     async def violations_of(self, data: Any) -> list[str]:
-        """What is wrong with JSON data by this schema: a few sentences at most. `InvalidRequest` where the schema
-        is invalid or costs too much for this data.
+        """Up to a few sentences about how JSON data violates this schema. `InvalidRequest` where the schema is
+        invalid or costs too much for this data.
         """
         return await self._judge({"schema": self._sized(), "data": data})
 

@@ -68,9 +68,7 @@ def invalid_selectors(plan: dict[str, Any]) -> list[str]:
         try:
             empty.css(selector)
         except SelectolaxError:
-            problems.append(
-                f"{place} {selector[:80]!r} is not a CSS selector of the kind read here"
-            )
+            problems.append(f"{place} {selector[:80]!r} is not a supported CSS selector")
 
     def walk(fields: list[dict[str, Any]], place: str) -> None:
         for number, field in enumerate(fields):
@@ -151,7 +149,7 @@ class _Reader:
 
 
 def _found(node: LexborNode, selector: str) -> list[LexborNode]:
-    """What the selector finds below an element, or the element itself where nothing else fits."""
+    """The matches of a selector below an element, or the element itself if nothing below matches."""
     if not selector:
         return [node]
     found = node.css(selector)

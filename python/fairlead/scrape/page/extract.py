@@ -40,10 +40,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What to read of a page: `form` is `html`, `markdown` or `text`; `lists` names what `formats`
-    shall have of `links`, `tables`, `code`, `images` and `contacts`, and `forms` in which other forms it shall have
-    the content too (`rawHtml` is the page as it came). A `fingerprint` changes when the content's words do.
-    `is_document` asks for a document of any kind (`scrape.document`) in place of a page.
+    """Options of reading a page.
+
+    `form` is `html`, `markdown` or `text`; `lists` names which of `links`, `tables`, `code`, `images` and
+    `contacts` to return in `formats`, and `forms` which further forms of the content (`rawHtml` is the page
+    unchanged). With `fingerprint`, the result has one that changes with the words of the content. `is_document`
+    treats the input as a document of any kind (`scrape.document`) in place of a page.
     """
 
     form: str = "html"
@@ -59,7 +61,7 @@ def extract(source: Source, options: ReadOptions) -> tuple[dict[str, Any], list[
     """The answer's document and the page's links. `Unreadable` for what is no text."""
     kind = source.content_type.partition(";")[0].strip().lower()
     if kind not in _HTML and not kind.startswith(_TEXTUAL):
-        raise Unreadable(f"The address holds {kind[:80]}, which is not read here.")
+        raise Unreadable(f"The address holds {kind[:80]}, which is not supported.")
     text, charset = decode(source.body, source.content_type)
     metadata: dict[str, Any] = {"contentType": kind, "charset": charset}
     if source.redirects:
@@ -117,8 +119,10 @@ def _fingerprint(text: str) -> str:
 
 
 def select(url: str, html: str, plan: dict[str, Any] | None) -> dict[str, Any]:
-    """What a plan of selectors (`page/css.py`) finds in a page: `records` and their `fill_ratio`, or `problems` of
-    an invalid plan. Without a plan, what is needed to make one: the page's `outline`, and whether it `is_blank`.
+    """Applies a plan of selectors (`page/css.py`) to a page: returns `records` and their `fill_ratio`, or
+    `problems` of an invalid plan.
+
+    Without a plan, returns the material to make one: the page's `outline`, and whether it `is_blank`.
     """
     if plan is not None and (problems := invalid_selectors(plan)):
         return {"problems": problems}

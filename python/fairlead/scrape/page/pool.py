@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 import structlog
 
-from fairlead.bare_environment import bare_environment
+from fairlead.minimal_environment import minimal_environment
 from fairlead.scrape.page.extract import ReadOptions, Source
 from fairlead.scrape.page.fair_queue import FairQueue, QueueFull
 
@@ -200,7 +200,7 @@ def _start() -> tuple[subprocess.Popen[bytes], socket.socket]:
             [sys.executable, "-m", "fairlead.scrape.page.worker", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
-            env=bare_environment(**_ENVIRONMENT),
+            env=minimal_environment(**_ENVIRONMENT),
         )
     ours.setblocking(False)
     return process, ours

@@ -1,4 +1,4 @@
-"""What request bodies of scraping are made of: their base and the types of their fields."""
+"""Building blocks of scraping request bodies: their base and field types."""
 
 from __future__ import annotations
 

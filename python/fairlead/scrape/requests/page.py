@@ -42,7 +42,7 @@ class Action(RequestBody):
 
 
 class StepOptions(RequestBody):
-    """What a browser waits for and does before a page is read."""
+    """Waits and actions of a browser before a page is read."""
 
     wait_for_selector: Selector | None = None
     wait_for_timeout: PauseMs | None = Field(

@@ -40,7 +40,7 @@ router = APIRouter(prefix="/api", tags=["scraping"])
 async def save(
     ask: EndpointRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:
-    """It answers under `GET /api/endpoints/{slug}`, its parameters in the query."""
+    """Saves an endpoint, which answers under `GET /api/endpoints/{slug}` with its parameters in the query."""
     await _check(ask, scraper_of(services), owner)
     saved = new_saved(owner, "endpoint", ask.slug, ask.model_dump(mode="json", by_alias=True))
     await services.state.database.write(lambda con: insert_saved(con, saved, named="slug"))
@@ -80,7 +80,7 @@ async def run(
 
 @router.delete("/endpoints/{slug}", summary="Delete a saved endpoint")
 async def delete(slug: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
-    """It is gone when this returns."""
+    """Deletes an endpoint, which no longer answers when this returns."""
     await services.state.database.write(lambda con: delete_saved(con, _found(con, owner, slug)))
     return {"success": True, "message": "Endpoint deleted"}
 

@@ -48,8 +48,8 @@ VerifyBody = Annotated[VerifyRequest | None, Body()]
 async def save(
     ask: SiteRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:
-    """It runs under `POST /api/sites/{id}/run`. With `verify` it is run at once, and `verification`
-    says how that went; it is saved either way.
+    """Saves a site, which runs under `POST /api/sites/{id}/run`. With `verify` it is run at once, and
+    `verification` has the outcome; it is saved either way.
     """
     check_template(ask.url, ask.params, scraper_of(services).egress)
     if ask.sample_params or ask.verify:
@@ -83,7 +83,7 @@ async def site(
 
 @router.delete("/{site_id}", summary="Delete a saved site")
 async def delete(site_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
-    """It is gone when this returns, and so are the selectors that were found for it."""
+    """Deletes a site with its stored selectors; it no longer runs when this returns."""
 
     def delete_site(con: Connection) -> None:
         saved = _found(con, owner, saved_id=site_id)

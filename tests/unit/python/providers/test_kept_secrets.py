@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.kept_secret import moved_to, origin_of
+from fairlead.secret_origin import new_origin, origin_of
 from tests.support.management import Management
 from tests.support.upstream import Upstream, reply
 
@@ -174,6 +174,6 @@ def test_an_origin_is_scheme_host_and_port() -> None:
     assert origin_of("https://A.example:443/v1") == "https://a.example"
     assert origin_of("http://[::1]:80/") == "http://[::1]"
     assert origin_of("http://[::1]:8080/") == "http://[::1]:8080"
-    assert moved_to([], []) is None
-    assert moved_to([], ["http://a"]) == "http://a"
-    assert moved_to(["http://a/x", "http://b"], ["http://b/y", "http://a"]) is None
+    assert new_origin([], []) is None
+    assert new_origin([], ["http://a"]) == "http://a"
+    assert new_origin(["http://a/x", "http://b"], ["http://b/y", "http://a"]) is None

@@ -87,17 +87,17 @@ async def test_a_list_that_is_none_is_refused_whole(management: Management, entr
     assert param.startswith("entries")
 
 
-@pytest.mark.parametrize("door", ["bulk", "import"])
-async def test_a_row_that_is_no_object_fails_alone(management: Management, door: str) -> None:
+@pytest.mark.parametrize("route", ["bulk", "import"])
+async def test_a_row_that_is_no_object_fails_alone(management: Management, route: str) -> None:
     good = {"provider": "openai", "name": "good", "apiKey": "k"}
     odd = {**good, "providerSpecificData": "x"}
     entries = [5, None, good, "x", [good], odd]
     body: Any = (
-        {"provider": "openai", "entries": entries} if door == "bulk" else {"entries": entries}
+        {"provider": "openai", "entries": entries} if route == "bulk" else {"entries": entries}
     )
-    if door == "bulk":
+    if route == "bulk":
         good.pop("provider")
-    told = await management.ask("POST", f"/api/providers/{door}", body)
+    told = await management.ask("POST", f"/api/providers/{route}", body)
     assert (told["success"], told["failed"], told["total"]) == (1, 5, 6)
     assert [row["index"] for row in told["created"]] == [2]
     assert [row["index"] for row in told["errors"]] == [0, 1, 3, 4, 5]

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from fairlead import _core
 from fairlead.relay.application import Relay
-from fairlead.relay.flight import Flight
+from fairlead.relay.in_flight import InFlightRequest
 
 PATIENCE_S = 10
 
@@ -138,7 +138,7 @@ class Upload:
 def test_who_takes_an_upload_slowly_makes_no_slow_caller(tmp_path: Path) -> None:
     """While the engine has no room its own deadlines hold, and what it took is not counted against the caller."""
 
-    async def feed() -> tuple[Flight, Upload]:
+    async def feed() -> tuple[InFlightRequest, Upload]:
         loop = asyncio.get_running_loop()
         relay = Relay(config(tmp_path))
         relay._loop = loop
@@ -147,12 +147,12 @@ def test_who_takes_an_upload_slowly_makes_no_slow_caller(tmp_path: Path) -> None
             {"type": "http.request", "body": b"a", "more_body": True},
             {"type": "http.request", "body": b"b", "more_body": False},
         )
-        flight = Flight(cast("Any", exchange), server.receive, loop.time())
+        flight = InFlightRequest(cast("Any", exchange), server.receive, loop.time())
         feeding = loop.create_task(relay._feed(flight))
         flight.task = feeding
         while flight.waiter is None:
             await asyncio.sleep(0)
-        flight.judge(loop.time() + 3_600, 30)
+        flight.check_timeouts(loop.time() + 3_600, 30)
         assert flight.watcher is None, "the body's next piece would be taken for a departure"
         exchange.room = True
         flight.wake()
@@ -166,16 +166,16 @@ def test_who_takes_an_upload_slowly_makes_no_slow_caller(tmp_path: Path) -> None
 
 
 def test_the_time_without_room_is_not_the_callers(tmp_path: Path) -> None:
-    async def judge(waited_s: float) -> bool:
+    async def check_timeouts(waited_s: float) -> bool:
         loop = asyncio.get_running_loop()
-        flight = Flight(cast("Any", Upload()), Server().receive, loop.time() - 100)
+        flight = InFlightRequest(cast("Any", Upload()), Server().receive, loop.time() - 100)
         flight.task = None
         flight.waited_s, flight.reading_since_s = waited_s, loop.time()
-        flight.judge(loop.time(), 30)
+        flight.check_timeouts(loop.time(), 30)
         return flight.is_late
 
-    assert asyncio.run(judge(90)) is False
-    assert asyncio.run(judge(0)) is True
+    assert asyncio.run(check_timeouts(90)) is False
+    assert asyncio.run(check_timeouts(0)) is True
 
 
 def test_a_body_that_breaks_off_is_answered(tmp_path: Path) -> None:

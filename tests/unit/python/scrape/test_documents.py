@@ -13,7 +13,7 @@ import pytest
 from fairlead.scrape.document.kinds import SUPPORTED
 from fairlead.scrape.document.read import NOWHERE, read_document
 from fairlead.scrape.page.extract import ReadOptions, Source, Unreadable
-from tests.support.office import W, archive, depths, docx, paragraph, report, xlsx
+from tests.support.office_documents import W, archive, depths, docx, paragraph, report, xlsx
 
 pytestmark = pytest.mark.anyio
 

@@ -18,9 +18,9 @@ from fairlead.serve.log import LogSink
 from fairlead.serve.planes import Planes
 from fairlead.serve.port import Address
 from fairlead.serve.start import instance_of
+from fairlead.setting_names import variable_of
 from fairlead.settings import ControlConfig, ServeFields
 from fairlead.settings.serve import ServeSettings
-from fairlead.variable import variable_of
 
 KEY = base64.b64encode(b"k" * 32).decode()
 PASSWORD = "canary of a password"

@@ -241,7 +241,7 @@ async def test_a_video_that_never_ends_is_given_up(management: Management) -> No
         found = await follow(management, server, left_ms=300)
     assert json.loads(found.error) == {
         "code": 4,
-        "message": "The provider did not end the video in time.",
+        "message": "The provider did not finish the video in time.",
     }
 
 

@@ -6,7 +6,7 @@ import joserfc.jwt
 import pytest
 from joserfc.jwk import KeySet
 
-from fairlead.store.service_jobs import insert_job, sweep_jobs, tell_job
+from fairlead.store.service_jobs import insert_job, queue_job_event, sweep_jobs
 from fairlead.store.signing_keys import (
     DAY_MS,
     SIGNS_FOR_MS,
@@ -28,7 +28,7 @@ async def begin(engine, job_id: str, *uris: str) -> None:
 
 async def tell(engine, job_id: str, name: str = "batch.succeeded") -> int:
     return await engine.state.record(
-        lambda con: tell_job(con, "key-1", job_id, name, {}, engine.at_ms)
+        lambda con: queue_job_event(con, "key-1", job_id, name, {}, engine.at_ms)
     )
 
 
@@ -65,7 +65,7 @@ async def test_a_job_whose_end_is_undone_is_not_told(engine, listener) -> None:
     await begin(engine, "job-1", f"{listener.url}/ok")
 
     def broken(con) -> None:
-        tell_job(con, "key-1", "job-1", "batch.succeeded", {}, engine.at_ms)
+        queue_job_event(con, "key-1", "job-1", "batch.succeeded", {}, engine.at_ms)
         raise LookupError
 
     with pytest.raises(LookupError):

@@ -1,8 +1,8 @@
-"""Passwords that everybody knows, because they stand in examples."""
+"""Well-known placeholder passwords from examples."""
 
 from __future__ import annotations
 
-# Passwords that stand in examples of this and other products: knowing them is no proof of anything.
+# Passwords in examples of this and other products, which therefore prove nothing.
 PLACEHOLDERS = frozenset(
     [
         "admin",
@@ -45,5 +45,5 @@ PLACEHOLDERS = frozenset(
 
 
 def is_placeholder(password: str) -> bool:
-    """Whether the password is one that everybody knows."""
+    """Whether the password is a well-known placeholder."""
     return password.strip().lower() in PLACEHOLDERS

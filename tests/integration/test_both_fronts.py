@@ -1,6 +1,6 @@
-"""Both doors say the same: every kind of answer, byte for byte but for dates, ids and moments.
+"""Both fronts answer alike: every kind of response, byte for byte except dates, ids and timestamps.
 
-One data directory, one provider, one port: first behind one door, then behind the other.
+One data directory, one provider, one port: first with one front, then with the other.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.doors import Ask, Heard, difference, hear, requests_of
+from tests.support.fronts import Observation, RawRequest, difference, observe, requests_of
 from tests.support.processes import FRONTS, Gateway, start_gateway
 from tests.support.upstream import (
     CLOSE,
@@ -34,20 +34,22 @@ SCRIPTS: dict[str, Script] = {
     "a provider that hangs up": [RESET],
     "a stream that breaks": [SSE_HEAD, chunk(delta("half")), CLOSE],
 }
-# Where the doors may differ, and why.
+# Where the fronts may differ, and why.
 KNOWN = {
     "absolute form, another host": "granian tells an application the target's path alone, so two hosts "
     "that disagree (RFC 9112, 3.2.2) are seen and refused by the engine's own listener only",
     "a target of 64 kB": "granian's HTTP library refuses it without a word; the engine says what is too long",
     "length and chunks": "granian's HTTP library drops the length, so the application cannot see that there "
-    "were two framings (RFC 9112, 6.1); the engine refuses them whoever asks",
+    "were two framings (RFC 9112, 6.1); the engine refuses them whoever requests",
 }
 
 
 @pytest.fixture(scope="module")
-def heard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[str, Heard]]]:
-    """What was heard through each door."""
-    folder = tmp_path_factory.mktemp("doors")
+def observed(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[dict[str, dict[str, Observation]]]:
+    """The observations, by front."""
+    folder = tmp_path_factory.mktemp("fronts")
     with Upstream() as upstream, start_gateway(folder, FAIRLEAD_FRONT=FRONTS[0]) as gateway:
         lane, streams = gateway.add_lane(upstream), gateway.add_lane(upstream)
         flow = stream(delta("he"), delta("llo"), finish(), usage_event(), DONE)
@@ -58,23 +60,23 @@ def heard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[s
             failing[what] = gateway.add_lane(upstream), gateway.add_lane(upstream)
             for own in failing[what]:
                 upstream.script(script, key=own.secrets[0])
-        asks = requests_of(gateway, lane, streams, failing)
-        found = {FRONTS[0]: hear_all(gateway, asks)}
+        requests = requests_of(gateway, lane, streams, failing)
+        found = {FRONTS[0]: observe_all(gateway, requests)}
         gateway.stop()
         gateway.front = FRONTS[1]
         gateway.start()
-        found[FRONTS[1]] = hear_all(gateway, asks)
+        found[FRONTS[1]] = observe_all(gateway, requests)
         gateway.assert_keeps_secrets()
         yield found
 
 
-def hear_all(gateway: Gateway, asks: dict[str, Ask]) -> dict[str, Heard]:
-    return {name: hear(gateway.port, ask) for name, ask in asks.items()}
+def observe_all(gateway: Gateway, requests: dict[str, RawRequest]) -> dict[str, Observation]:
+    return {name: observe(gateway.port, request) for name, request in requests.items()}
 
 
-def test_both_doors_were_asked(heard: dict[str, dict[str, Heard]]) -> None:
-    """What is compared is what was meant: answers of many kinds, and no door that answers nothing."""
-    one, other = (heard[front] for front in FRONTS)
+def test_both_fronts_were_asked(observed: dict[str, dict[str, Observation]]) -> None:
+    """The comparison covers responses of many kinds, and each front did answer."""
+    one, other = (observed[front] for front in FRONTS)
     assert len(one) == len(other) > 150
     for found in (one, other):
         statuses = {answer.status.split(" ")[0] for answer in found.values()}
@@ -83,8 +85,8 @@ def test_both_doors_were_asked(heard: dict[str, dict[str, Heard]]) -> None:
         assert found["a plain answer"].stays
 
 
-def test_both_doors_say_the_same(heard: dict[str, dict[str, Heard]]) -> None:
-    one, other = (heard[front] for front in FRONTS)
+def test_both_fronts_answer_alike(observed: dict[str, dict[str, Observation]]) -> None:
+    one, other = (observed[front] for front in FRONTS)
     differences = {
         name: found
         for name in one
@@ -94,7 +96,7 @@ def test_both_doors_say_the_same(heard: dict[str, dict[str, Heard]]) -> None:
     assert not told, f"{' | '.join(FRONTS)}\n" + "\n".join(told)
 
 
-def test_known_differences_are_there(heard: dict[str, dict[str, Heard]]) -> None:
+def test_known_differences_are_there(observed: dict[str, dict[str, Observation]]) -> None:
     """What differs for a reason still does: an entry that is no longer true is taken out."""
-    one, other = (heard[front] for front in FRONTS)
+    one, other = (observed[front] for front in FRONTS)
     assert [name for name in KNOWN if one[name] == other[name]] == []

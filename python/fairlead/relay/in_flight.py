@@ -1,7 +1,7 @@
-"""Requests under way, and the patience that the relay has with their callers.
+"""Requests in flight, and the timeouts of their callers.
 
-A sweep every quarter second does what would otherwise cost a task or a timer per request: it starts
-watching for the caller's departure where an answer takes long, and ends what a caller holds up.
+A sweep every quarter second replaces a task or timer per request: it starts to watch for a disconnect where a
+response takes long, and ends requests that their caller stalls.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ SWEEP_S = 0.25
 
 
 class ClientGone(Exception):
-    """The caller left; there is nobody to answer."""
+    """The caller disconnected."""
 
 
-class Flight:
-    """One request under way."""
+class InFlightRequest:
+    """A request in flight."""
 
     __slots__ = (
         "exchange",
@@ -46,32 +46,32 @@ class Flight:
         self.receive = receive
         self.started_s = now_s
         self.task = asyncio.current_task()
-        # Since when the caller's next piece is waited for, or its taking of ours; None: neither.
+        # Since when the caller's next chunk, or its reading of ours, is awaited; None: neither.
         self.reading_since_s: float | None = None
         self.sending_since_s: float | None = None
         self.fed_bytes = 0
-        # Its body is not whole yet: what is received belongs to whoever feeds it.
+        # The body is incomplete: received messages belong to the task that feeds it.
         self.is_feeding = False
-        # How long of that the engine had no room for more.
+        # Seconds of the upload in which the engine had no room for more.
         self.waited_s = 0.0
-        # Its body came too slowly, and it is being told so.
+        # The body came too slowly, and the error is being sent.
         self.is_late = False
-        # What the request waits for from the engine.
+        # The future of the request's current wait for the engine.
         self.waiter: asyncio.Future[None] | None = None
         self.watcher: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
-        """The engine has something."""
+        """Resumes the request: the engine has news for it."""
         if self.waiter is not None and not self.waiter.done():
             self.waiter.set_result(None)
 
     def end(self) -> None:
-        """Ends the request from outside; it unwinds by itself."""
+        """Ends the request from outside; its task unwinds by itself."""
         if self.task is not None:
             self.task.cancel()
 
-    def judge(self, now_s: float, body_idle_s: float) -> None:
-        """Looks at one request, as the sweep does."""
+    def check_timeouts(self, now_s: float, body_idle_s: float) -> None:
+        """Applies the timeouts to the request; called by the sweep."""
         if self.reading_since_s is not None:
             slowest_s = body_idle_s + self.fed_bytes / MIN_BODY_BYTES_PER_S
             is_silent = now_s - self.reading_since_s > body_idle_s
@@ -80,7 +80,7 @@ class Flight:
                 self.is_late = True
                 self.end()
         elif self.is_feeding:
-            # The engine's own deadlines hold for whoever takes what is fed.
+            # The engine's own deadlines cover the recipient of the body.
             pass
         elif self.sending_since_s is not None:
             if now_s - self.sending_since_s > SEND_PATIENCE_S:

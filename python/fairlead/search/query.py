@@ -1,4 +1,4 @@
-"""What is asked of an engine, and what one finds."""
+"""A search query and its results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Domain = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9.-]{1,253}$")]
 
 
 class Filters(BaseModel):
-    """Which results are wanted."""
+    """Filters of the results."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -22,7 +22,7 @@ class Filters(BaseModel):
 
 
 class SearchQuery(BaseModel):
-    """A search, whichever engine answers it."""
+    """A search query, independent of the engine."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -40,8 +40,8 @@ class SearchQuery(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One result as an engine tells it; `published_at` in the engine's words."""
+class SearchResult:
+    """A result of an engine; `published_at` is in the engine's own format."""
 
     title: str
     url: str

@@ -1,4 +1,4 @@
-"""One search at one engine."""
+"""A search request to one engine over HTTP."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from fairlead.errors import (
     UpstreamStatus,
     UpstreamTimeout,
 )
-from fairlead.operator_egress import JudgedTransport
-from fairlead.search.ask import Found, SearchQuery
+from fairlead.operator_egress import EgressTransport
 from fairlead.search.engines import ENGINES, read_results
+from fairlead.search.query import SearchQuery, SearchResult
 
 DEADLINE_S: Final = 15.0
 ANSWER_MAX_BYTES: Final = 5 * 1024 * 1024
 
 
-async def ask_engine(kind: str, base_url: str, key: str, query: SearchQuery) -> list[Found]:
-    """What the engine finds, at most `max_results`. A `FairleadError` of the upstream kinds
-    otherwise; it never repeats what the engine said.
+async def ask_engine(kind: str, base_url: str, key: str, query: SearchQuery) -> list[SearchResult]:
+    """Queries an engine and returns at most `max_results` results.
+
+    Raises a `FairleadError` of the upstream kinds, which never quotes the engine's response.
     """
     request = ENGINES[kind].ask(query, key)
     headers = {
@@ -38,8 +39,8 @@ async def ask_engine(kind: str, base_url: str, key: str, query: SearchQuery) -> 
     try:
         async with (
             asyncio.timeout(DEADLINE_S),
-            # An operator set this address: it may be in any network but those never dialled.
-            httpx.AsyncClient(transport=JudgedTransport(), trust_env=False) as client,
+            # The operator set this address, so private networks are allowed.
+            httpx.AsyncClient(transport=EgressTransport(), trust_env=False) as client,
             client.stream(
                 request.method,
                 f"{base_url.rstrip('/')}{request.path}",

@@ -1,8 +1,7 @@
-"""`/agents/{slug}`: an agent as its callers see it, JSON-RPC with `message/send`, `tasks/get` and
-`tasks/cancel`, behind the middleware that `AUTH__ENABLED` asks for.
+"""`/agents/{slug}`: an agent over A2A JSON-RPC with `message/send`, `tasks/get` and `tasks/cancel`.
 
-A caller's tasks are its own: for another client they do not exist. While no tokens are asked for, all
-callers are one.
+`AUTH__ENABLED` puts token authentication in front of it. Each client sees only its own tasks; without
+authentication all callers count as one client.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from fairlead.settings import ServeFields
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
 
-# Less than control's own deadline for a request: what takes longer is told as being worked on.
+# Below control's own deadline for a request; a task that takes longer is answered as `working`.
 BLOCK_S: Final = 45.0
 
 _REFUSALS: Final = {
@@ -51,8 +50,8 @@ log = structlog.get_logger("fairlead.agents")
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
-    """A request that was let in: whose it is, to which agent."""
+class AgentRequest:
+    """An admitted request: its owner and the agent that it is for."""
 
     services: Services
     skill: Skill
@@ -61,7 +60,7 @@ class Visit:
 
 @router.get("/agents/{slug}/.well-known/agent-card.json", summary="What an agent says of itself")
 async def card(slug: str, request: Request, services: ServicesDep) -> dict[str, Any]:
-    """Public: it says where tokens are to be had."""
+    """The public agent card, which tells clients where to get a token."""
     skill = await services.state.read(lambda con: find_skill_by_slug(con, slug))
     if skill is None:
         raise NotFound("There is no agent at this path.")
@@ -70,7 +69,7 @@ async def card(slug: str, request: Request, services: ServicesDep) -> dict[str, 
 
 @router.post("/agents/{slug}", summary="An agent: one JSON-RPC message (A2A)", response_model=None)
 async def message(slug: str, request: Request, services: ServicesDep) -> Response:
-    """Errors before the call is read have the id null, as A2A has them."""
+    """Handles a JSON-RPC call. An error before the call could be parsed has the id null, as in A2A."""
     call_id: protocol.Id = None
     try:
         bearer = await _admit(request, services)
@@ -82,7 +81,7 @@ async def message(slug: str, request: Request, services: ServicesDep) -> Respons
         if skill is None:
             raise RpcFault(protocol.METHOD_NOT_FOUND, "There is no agent at this path.", status=404)
         owner = ANYONE if bearer is None else client_owner(bearer.client_id)
-        return protocol.answer(call_id, await _act(Visit(services, skill, owner), call))
+        return protocol.answer(call_id, await _act(AgentRequest(services, skill, owner), call))
     except CallFault as fault:
         return protocol.fault_answer(fault.call_id, fault)
     except RpcFault as fault:
@@ -98,7 +97,11 @@ async def message(slug: str, request: Request, services: ServicesDep) -> Respons
 
 async def _admit(request: Request, services: Services) -> Bearer | None:
     if services.bearers is None:
-        raise RpcFault(protocol.INTERNAL_ERROR, "Nobody judges the callers of agents.", status=503)
+        raise RpcFault(
+            protocol.INTERNAL_ERROR,
+            "Authentication of agents' callers is not available.",
+            status=503,
+        )
     try:
         return await services.bearers.admit(request)
     except BearerRefused as refused:
@@ -110,8 +113,9 @@ async def _admit(request: Request, services: Services) -> Bearer | None:
 
 
 def _check_audience(bearer: Bearer | None, slug: str, config: ServeFields) -> None:
-    """A token that names whom it is for is for nobody else: one that an agent elsewhere was shown opens
-    nothing here. `Host` has no say, because whoever shows the token sends it.
+    """Refuses a token whose audience is another resource, such as one that was shown to an agent elsewhere.
+
+    `Host` is ignored here, because the sender of the token controls it.
     """
     if bearer is None or not bearer.audience:
         return
@@ -126,7 +130,7 @@ def _check_audience(bearer: Bearer | None, slug: str, config: ServeFields) -> No
 
 
 def _check_scope(bearer: Bearer | None, method: str) -> None:
-    # What the agent does not know needs no scope to be told so.
+    # An unknown method is answered as such before any scope is checked.
     needed = _SCOPES.get(method)
     if bearer is not None and needed is not None and needed not in bearer.scopes:
         raise RpcFault(
@@ -137,14 +141,14 @@ def _check_scope(bearer: Bearer | None, method: str) -> None:
         )
 
 
-async def _act(visit: Visit, call: Call) -> dict[str, Any]:
+async def _act(request: AgentRequest, call: Call) -> dict[str, Any]:
     match call.method:
         case "message/send":
-            return await _send(visit, call.params)
+            return await _send(request, call.params)
         case "tasks/get":
-            return await _get(visit, call.params)
+            return await _get(request, call.params)
         case "tasks/cancel":
-            return await _cancel(visit, call.params)
+            return await _cancel(request, call.params)
     if call.method in _STREAMS:
         raise RpcFault(protocol.UNSUPPORTED_OPERATION, f"{call.method} is not supported.")
     if call.method.startswith("tasks/pushNotificationConfig/"):
@@ -152,7 +156,7 @@ async def _act(visit: Visit, call: Call) -> dict[str, Any]:
     raise RpcFault(protocol.METHOD_NOT_FOUND, "There is no such method.")
 
 
-async def _send(visit: Visit, params: dict[str, Any]) -> dict[str, Any]:
+async def _send(request: AgentRequest, params: dict[str, Any]) -> dict[str, Any]:
     said, task_id, context_id = protocol.read_message(params)
     options = params.get("configuration") or {}
     if not isinstance(options, dict):
@@ -167,28 +171,28 @@ async def _send(visit: Visit, params: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(metadata, dict):
         raise protocol.invalid_params("metadata", "must be an object")
     if task_id is not None:
-        task, _ = await _found(visit, task_id)
+        task, _ = await _found(request, task_id)
         state = "is being worked on" if task.is_active else "has ended"
         raise RpcFault(
             protocol.UNSUPPORTED_OPERATION,
             f"The task {state}: send a new message with its contextId instead.",
         )
-    task = await give_task(visit, said, context_id, metadata)
+    task = await submit_task(request, said, context_id, metadata)
     if blocks and task.is_active:
-        await until_ended(visit.services, task.id, BLOCK_S)
-    found, messages = await _found(visit, task.id)
+        await until_ended(request.services, task.id, BLOCK_S)
+    found, messages = await _found(request, task.id)
     return found.view(messages, length)
 
 
-async def give_task(
-    visit: Visit, said: Message, context_id: str | None, metadata: dict[str, Any]
+async def submit_task(
+    request: AgentRequest, said: Message, context_id: str | None, metadata: dict[str, Any]
 ) -> Task:
-    """Stores a task and has it worked on; the same message again is the same task."""
+    """Stores a task and wakes the runner; a repeated message id returns the same task."""
     at_ms = said.at_ms
     task = Task(
         id=str(uuid4()),
-        skill_id=visit.skill.id,
-        owner=visit.owner,
+        skill_id=request.skill.id,
+        owner=request.owner,
         context_id=context_id or str(uuid4()),
         message_id=said.message_id,
         state="submitted",
@@ -199,16 +203,16 @@ async def give_task(
         updated_at_ms=at_ms,
         expires_at_ms=None,
     )
-    stored = await visit.services.state.record(lambda con: insert_task(con, task, said))
-    TaskRunner.of(visit.services).wake()
+    stored = await request.services.state.record(lambda con: insert_task(con, task, said))
+    TaskRunner.of(request.services).wake()
     return stored
 
 
 async def until_ended(services: Services, task_id: str, within_s: float) -> None:
-    """Waits until a task has ended, or for so long."""
+    """Waits until a task has ended, for at most `within_s` seconds."""
     waiting = asyncio.ensure_future(TaskRunner.of(services).until_ended(task_id, within_s))
     try:
-        # The wait has begun before the look, so an end between the two is not missed.
+        # The wait starts before the read, so that an end between the two is not missed.
         await asyncio.sleep(0)
         task = await services.state.read(lambda con: find_task(con, task_id))
         if task is not None and task.is_active:
@@ -217,22 +221,22 @@ async def until_ended(services: Services, task_id: str, within_s: float) -> None
         waiting.cancel()
 
 
-async def _get(visit: Visit, params: dict[str, Any]) -> dict[str, Any]:
+async def _get(request: AgentRequest, params: dict[str, Any]) -> dict[str, Any]:
     length = protocol.read_length(params)
-    task, messages = await _found(visit, _task_id(params))
+    task, messages = await _found(request, _task_id(params))
     return task.view(messages, length)
 
 
-async def _cancel(visit: Visit, params: dict[str, Any]) -> dict[str, Any]:
+async def _cancel(request: AgentRequest, params: dict[str, Any]) -> dict[str, Any]:
     task_id = _task_id(params)
-    await _found(visit, task_id)
-    ended = await visit.services.state.record(
+    await _found(request, task_id)
+    ended = await request.services.state.record(
         lambda con: end_task(con, task_id, "canceled", now_ms())
     )
     if not ended:
         raise RpcFault(protocol.TASK_NOT_CANCELABLE, "The task has ended already.")
-    TaskRunner.of(visit.services).stop(task_id)
-    task, messages = await _found(visit, task_id)
+    TaskRunner.of(request.services).stop(task_id)
+    task, messages = await _found(request, task_id)
     return task.view(messages)
 
 
@@ -243,14 +247,14 @@ def _task_id(params: dict[str, Any]) -> str:
     return task_id
 
 
-async def _found(visit: Visit, task_id: str) -> tuple[Task, list[Message]]:
+async def _found(request: AgentRequest, task_id: str) -> tuple[Task, list[Message]]:
     def read_task(con: Connection) -> tuple[Task, list[Message]] | None:
         task = find_task(con, task_id)
-        if task is None or task.skill_id != visit.skill.id or task.owner != visit.owner:
+        if task is None or task.skill_id != request.skill.id or task.owner != request.owner:
             return None
         return task, messages_of(con, task_id)
 
-    found = await visit.services.state.read(read_task)
+    found = await request.services.state.read(read_task)
     if found is None:
         raise RpcFault(protocol.TASK_NOT_FOUND, "There is no task with this id.")
     return found

@@ -1,8 +1,8 @@
-"""How an operator sets a field of the settings: by its environment variable, or by its flag."""
+"""The environment variable and the flag that set a field of the settings."""
 
 from __future__ import annotations
 
-# Fields that are flags too. Secrets are not: a command line is in every process list.
+# Fields that have a flag as well. Secrets have none: every process list shows a command line.
 FLAGS = frozenset(
     (
         "host",
@@ -33,11 +33,11 @@ def variable_of(name: str) -> str:
 
 
 def flag_of(name: str) -> str | None:
-    """The flag of a field, where `fairlead serve` has one."""
+    """The flag of a field, None where `fairlead serve` has none."""
     return f"--{name.lower().replace('_', '-')}" if name.lower() in FLAGS else None
 
 
 def flag_and_variable(name: str) -> str:
-    """How an operator may set a field: `--data-dir (FAIRLEAD_DATA_DIR)`."""
+    """Both ways to set a field, for messages: `--data-dir (FAIRLEAD_DATA_DIR)`."""
     flag = flag_of(name)
     return f"{flag} ({variable_of(name)})" if flag else variable_of(name)

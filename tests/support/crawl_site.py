@@ -58,11 +58,10 @@ class TownPages:
 
     if TYPE_CHECKING:
         headers: Any
-        wfile: Any
-        close_connection: bool
         send_response: Any
         send_header: Any
         end_headers: Any
+        page_stuck: Any
 
         def send(
             self, body: bytes | str, status: int = 200, kind: str = "", **headers: str
@@ -164,12 +163,7 @@ class TownPages:
             case "binary":
                 self.send(b"\x89PNG", kind="image/png")
             case "cut":
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html")
-                self.send_header("Content-Length", "1000")
-                self.end_headers()
-                self.wfile.write(b"<p>half")
-                self.close_connection = True
+                self.page_stuck(None)
             case _:
                 self.send("<h1>Not here</h1>", 404)
 

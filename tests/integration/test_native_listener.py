@@ -33,7 +33,7 @@ HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 @pytest.fixture(scope="module")
 def native(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway behind the engine's own door, on two threads."""
+    """A gateway with the engine's own listener, on two threads."""
     folder = tmp_path_factory.mktemp("native")
     with start_gateway(folder, FAIRLEAD_THREADS="2", **NATIVE) as running:
         yield running

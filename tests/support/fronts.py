@@ -1,4 +1,4 @@
-"""Requests to be heard through both doors, and what of an answer must be the same."""
+"""Requests that are sent to both fronts, and the comparison of their responses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PING: Final = request_bytes("GET", "/healthz")
 
 
 @dataclass(frozen=True)
-class Ask:
+class RawRequest:
     """Bytes to send, and how to read what comes."""
 
     data: bytes
@@ -49,8 +49,8 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Heard:
-    """What a caller can tell apart: all of it must be the same through both doors."""
+class Observation:
+    """The parts of a response that a caller can see, which must be equal on both fronts."""
 
     status: str
     headers: tuple[tuple[str, str], ...]
@@ -61,14 +61,14 @@ class Heard:
 
 
 @dataclass
-class Words:
-    """What the requests are made of: keys and models are those of one data directory."""
+class RequestBuilder:
+    """Collects requests; keys and models are those of one data directory."""
 
     gateway: Gateway
     lane: Lane
-    asks: dict[str, Ask] = field(default_factory=dict)
+    requests: dict[str, RawRequest] = field(default_factory=dict)
 
-    def ask(
+    def add(
         self,
         name: str,
         method: str,
@@ -83,54 +83,54 @@ class Words:
         self.raw(name, request_bytes(method, target, given, data), bodyless=method == "HEAD")
 
     def raw(self, name: str, data: bytes, *, bodyless: bool = False, answers: int = 1) -> None:
-        assert name not in self.asks
-        self.asks[name] = Ask(data, bodyless, answers)
+        assert name not in self.requests
+        self.requests[name] = RawRequest(data, bodyless, answers)
 
     def frame_freely(self, name: str) -> None:
-        self.asks[name] = replace(self.asks[name], is_framed_freely=True)
+        self.requests[name] = replace(self.requests[name], is_framed_freely=True)
 
 
 def requests_of(
     gateway: Gateway, lane: Lane, streams: Lane, failing: dict[str, tuple[Lane, Lane]]
-) -> dict[str, Ask]:
+) -> dict[str, RawRequest]:
     """Every kind of answer that a caller can be given.
 
     `lane` answers plainly, `streams` in events; `failing` has a lane for each way to fail, plain and streamed.
     """
-    words = Words(gateway, lane)
-    _conversations(words, streams)
+    builder = RequestBuilder(gateway, lane)
+    _conversations(builder, streams)
     for what, (plain, streamed) in failing.items():
-        words.ask(what, "POST", CHAT, plain.body())
-        words.ask(f"{what}, streamed", "POST", CHAT, streamed.body(stream=True))
-    _refusals(words)
-    _pages(words)
-    _framing(words)
-    return words.asks
+        builder.add(what, "POST", CHAT, plain.body())
+        builder.add(f"{what}, streamed", "POST", CHAT, streamed.body(stream=True))
+    _refusals(builder)
+    _pages(builder)
+    _framing(builder)
+    return builder.requests
 
 
-def _conversations(words: Words, streams: Lane) -> None:
-    chat = words.lane.body
+def _conversations(builder: RequestBuilder, streams: Lane) -> None:
+    chat = builder.lane.body
     told = {"include_usage": True}
-    words.ask("a plain answer", "POST", CHAT, chat())
-    words.ask("a stream", "POST", CHAT, streams.body(stream=True))
-    words.ask("a stream's usage", "POST", CHAT, streams.body(stream=True, stream_options=told))
+    builder.add("a plain answer", "POST", CHAT, chat())
+    builder.add("a stream", "POST", CHAT, streams.body(stream=True))
+    builder.add("a stream's usage", "POST", CHAT, streams.body(stream=True, stream_options=told))
     talk = {**chat(), "max_tokens": 16}
     flowing = {**streams.body(stream=True), "max_tokens": 16}
-    words.ask("Anthropic's plain answer", "POST", "/v1/messages", talk)
-    words.ask("Anthropic's stream", "POST", "/v1/messages", flowing)
+    builder.add("Anthropic's plain answer", "POST", "/v1/messages", talk)
+    builder.add("Anthropic's stream", "POST", "/v1/messages", flowing)
     contents = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
-    at = f"/v1beta/models/{words.lane.model}"
-    words.ask("Gemini's plain answer", "POST", f"{at}:generateContent", contents)
+    at = f"/v1beta/models/{builder.lane.model}"
+    builder.add("Gemini's plain answer", "POST", f"{at}:generateContent", contents)
     at = f"/v1beta/models/{streams.model}"
-    words.ask("Gemini's stream", "POST", f"{at}:streamGenerateContent?alt=sse", contents)
-    words.ask("Gemini's array", "POST", f"{at}:streamGenerateContent", contents)
-    words.frame_freely("Gemini's array")
-    words.ask("a count", "POST", "/v1/messages/count_tokens", talk)
+    builder.add("Gemini's stream", "POST", f"{at}:streamGenerateContent?alt=sse", contents)
+    builder.add("Gemini's array", "POST", f"{at}:streamGenerateContent", contents)
+    builder.frame_freely("Gemini's array")
+    builder.add("a count", "POST", "/v1/messages/count_tokens", talk)
     coding = ("Transfer-Encoding", "chunked"), ("Content-Type", "application/json")
-    begin = request_bytes("POST", CHAT, [words.gateway.auth, *coding])
+    begin = request_bytes("POST", CHAT, [builder.gateway.auth, *coding])
     whole = json.dumps(chat()).encode()
-    words.raw("a chunked request", begin + b"%x\r\n%s\r\n0\r\n\r\n" % (len(whole), whole))
-    words.raw(
+    builder.raw("a chunked request", begin + b"%x\r\n%s\r\n0\r\n\r\n" % (len(whole), whole))
+    builder.raw(
         "chunks with trailers",
         begin
         + b"5;a=b\r\n%s\r\n%x\r\n%s\r\n0\r\nX-Late: 1\r\n\r\n"
@@ -138,8 +138,8 @@ def _conversations(words: Words, streams: Lane) -> None:
     )
 
 
-def _refusals(words: Words) -> None:
-    chat, model = words.lane.body, words.lane.model
+def _refusals(builder: RequestBuilder) -> None:
+    chat, model = builder.lane.body, builder.lane.model
     shapes = {
         "OpenAI": CHAT,
         "Anthropic": "/v1/messages",
@@ -147,44 +147,44 @@ def _refusals(words: Words) -> None:
         "management": "/api/keys",
     }
     for who, path in shapes.items():
-        words.ask(f"{who}: no key", "POST", path, chat(), key=False)
+        builder.add(f"{who}: no key", "POST", path, chat(), key=False)
         wrong = ("Authorization", "Bearer sk-fl-wrong")
-        words.ask(f"{who}: a wrong key", "POST", path, chat(), wrong, key=False)
-        words.ask(f"{who}: no JSON", "POST", path, b"{no")
-        words.ask(f"{who}: another type", "POST", path, b"a=b", ("Content-Type", "text/plain"))
-        words.ask(f"{who}: another method", "PATCH", path, chat())
-        words.ask(f"{who}: an empty body", "POST", path, b"")
+        builder.add(f"{who}: a wrong key", "POST", path, chat(), wrong, key=False)
+        builder.add(f"{who}: no JSON", "POST", path, b"{no")
+        builder.add(f"{who}: another type", "POST", path, b"a=b", ("Content-Type", "text/plain"))
+        builder.add(f"{who}: another method", "PATCH", path, chat())
+        builder.add(f"{who}: an empty body", "POST", path, b"")
         # Nothing of it is sent: the refusal goes ahead of the body.
         size = ("Content-Length", str(600 * 2**20))
         kind = ("Content-Type", "application/json")
-        words.ask(f"{who}: too much", "POST", path, None, size, kind)
-        words.frame_freely(f"{who}: too much")
-    words.ask("no such model", "POST", CHAT, chat(model="nobody/nothing"))
-    words.ask("Anthropic: no such model", "POST", "/v1/messages", chat(model="nobody/nothing"))
-    words.ask("Gemini: no such model", "POST", "/v1beta/models/nobody/no:generateContent", {})
-    words.ask("no messages", "POST", CHAT, {"model": model})
+        builder.add(f"{who}: too much", "POST", path, None, size, kind)
+        builder.frame_freely(f"{who}: too much")
+    builder.add("no such model", "POST", CHAT, chat(model="nobody/nothing"))
+    builder.add("Anthropic: no such model", "POST", "/v1/messages", chat(model="nobody/nothing"))
+    builder.add("Gemini: no such model", "POST", "/v1beta/models/nobody/no:generateContent", {})
+    builder.add("no messages", "POST", CHAT, {"model": model})
     deep = b'{"model":"m","messages":' + b"[" * 300 + b"]" * 300 + b"}"
-    words.ask("too deep", "POST", CHAT, deep)
-    words.ask("no such route", "GET", "/v1/nothing")
-    words.ask("no such route, no key", "GET", "/v1/nothing", key=False)
-    words.ask("no such page", "GET", "/nothing")
-    words.ask("no such management route", "GET", "/api/nothing")
+    builder.add("too deep", "POST", CHAT, deep)
+    builder.add("no such route", "GET", "/v1/nothing")
+    builder.add("no such route, no key", "GET", "/v1/nothing", key=False)
+    builder.add("no such page", "GET", "/nothing")
+    builder.add("no such management route", "GET", "/api/nothing")
     for name in ("/V1/models", "//v1/models", "/v1/%6dodels", "/v1/models/", "/v1/../v1/models"):
-        words.ask(f"a path beside it: {name}", "GET", name)
-    words.ask("a target of 9 kB", "GET", "/v1/models?x=" + "y" * 9216)
-    words.ask("a target of 64 kB", "GET", "/v1/models?x=" + "y" * 65536)
-    words.ask("a big header", "GET", "/v1/models", None, ("X-Big", "y" * 33 * 1024))
-    words.ask("101 headers", "GET", "/v1/models", None, *((f"X-{n}", "y") for n in range(100)))
+        builder.add(f"a path beside it: {name}", "GET", name)
+    builder.add("a target of 9 kB", "GET", "/v1/models?x=" + "y" * 9216)
+    builder.add("a target of 64 kB", "GET", "/v1/models?x=" + "y" * 65536)
+    builder.add("a big header", "GET", "/v1/models", None, ("X-Big", "y" * 33 * 1024))
+    builder.add("101 headers", "GET", "/v1/models", None, *((f"X-{n}", "y") for n in range(100)))
 
 
-def _pages(words: Words) -> None:
-    local = ("X-Gateway-Cli-Token", words.gateway.cli_token)
+def _pages(builder: RequestBuilder) -> None:
+    local = ("X-Gateway-Cli-Token", builder.gateway.cli_token)
     for method in ("GET", "HEAD", "OPTIONS", "DELETE"):
         for path in ("/healthz", "/v1/models", "/v1beta/models", "/v1/nothing", CHAT):
-            words.ask(f"{method} {path}", method, path)
-    words.ask("one model", "GET", f"/v1/models/{words.lane.model}")
-    words.ask("HEAD of one model", "HEAD", f"/v1/models/{words.lane.model}")
-    words.ask(
+            builder.add(f"{method} {path}", method, path)
+    builder.add("one model", "GET", f"/v1/models/{builder.lane.model}")
+    builder.add("HEAD of one model", "HEAD", f"/v1/models/{builder.lane.model}")
+    builder.add(
         "a browser asks first",
         "OPTIONS",
         CHAT,
@@ -194,8 +194,8 @@ def _pages(words: Words) -> None:
         key=False,
     )
     for path in ("/api/keys", "/api/combos", "/api/nothing", "/api/settings"):
-        words.ask(f"management {path}", "GET", path, None, local, key=False)
-        words.ask(f"management HEAD {path}", "HEAD", path, None, local, key=False)
+        builder.add(f"management {path}", "GET", path, None, local, key=False)
+        builder.add(f"management HEAD {path}", "HEAD", path, None, local, key=False)
     for path in (
         "/",
         "/dashboard",
@@ -208,9 +208,9 @@ def _pages(words: Words) -> None:
         "/openapi.json",
         "/dashboard/static/nothing.css",
     ):
-        words.ask(f"a page: {path}", "GET", path, key=False)
-        words.ask(f"a page's head: {path}", "HEAD", path, key=False)
-    words.ask(
+        builder.add(f"a page: {path}", "GET", path, key=False)
+        builder.add(f"a page's head: {path}", "HEAD", path, key=False)
+    builder.add(
         "a form to control",
         "POST",
         "/oauth/token",
@@ -218,13 +218,13 @@ def _pages(words: Words) -> None:
         ("Content-Type", "application/x-www-form-urlencoded"),
         key=False,
     )
-    words.ask("a tool call", "POST", "/mcp/rpc", {"jsonrpc": "2.0", "id": 1, "method": "ping"})
-    words.ask("a refused field", "POST", "/api/keys", {"nonsense": 1}, local, key=False)
-    words.ask("no socket asked for", "GET", "/v1/ws")
+    builder.add("a tool call", "POST", "/mcp/rpc", {"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    builder.add("a refused field", "POST", "/api/keys", {"nonsense": 1}, local, key=False)
+    builder.add("no socket asked for", "GET", "/v1/ws")
 
 
-def _framing(words: Words) -> None:
-    name, value = words.gateway.auth
+def _framing(builder: RequestBuilder) -> None:
+    name, value = builder.gateway.auth
     key = f"{name}: {value}\r\n".encode()
     models, end = b"GET /v1/models HTTP/1.1\r\n", b"\r\n"
     heads = {
@@ -261,22 +261,22 @@ def _framing(words: Words) -> None:
         "an upgrade to nothing": models + b"Host: a\r\nConnection: Upgrade\r\nUpgrade: foo\r\n",
     }
     for what, start in heads.items():
-        words.raw(what, start + key + end)
-    words.raw("two in a row", (models + b"Host: a\r\n" + key + end) * 2, answers=2)
-    words.raw(
+        builder.raw(what, start + key + end)
+    builder.raw("two in a row", (models + b"Host: a\r\n" + key + end) * 2, answers=2)
+    builder.raw(
         "no HTTP at all", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(32) + end * 2
     )
 
 
-def hear(port: int, ask: Ask) -> Heard:
+def observe(port: int, ask: RawRequest) -> Observation:
     """Sends it on a connection of its own. What the answer says is kept but for what is new with each."""
     with RawClient(port, timeout_s=20) as client:
         client.send(ask.data)
-        heard: list[RawResponse] = []
+        observed: list[RawResponse] = []
         problem = ""
         try:
-            while len(heard) < ask.answers:
-                heard.append(client.response(bodyless=ask.bodyless))
+            while len(observed) < ask.answers:
+                observed.append(client.response(bodyless=ask.bodyless))
         except Closed as closed:
             problem = f"{closed.kind} {len(closed.rest)}"
         except (AssertionError, ValueError) as wrong:
@@ -287,20 +287,20 @@ def hear(port: int, ask: Ask) -> Heard:
                 client.socket.settimeout(5)
                 client.send(PING)
                 stays = client.response().status == 200
-    if not heard:
-        return Heard("none", (), b"", stays, problem)
-    return Heard(
-        " ".join(f"{one.status} {one.reason}" for one in heard),
+    if not observed:
+        return Observation("none", (), b"", stays, problem)
+    return Observation(
+        " ".join(f"{one.status} {one.reason}" for one in observed),
         tuple(
             sorted(
                 _kept(name.lower(), value)
-                for one in heard
+                for one in observed
                 for name, value in one.headers
                 if (name.lower(), value) != _GRANIANS_NAME
                 and not (ask.is_framed_freely and name.lower() in _FRAMING)
             )
         ),
-        b"".join(_NEW_IN_BODIES.sub(_ANY, one.body) for one in heard),
+        b"".join(_NEW_IN_BODIES.sub(_ANY, one.body) for one in observed),
         stays,
         problem,
     )
@@ -310,10 +310,10 @@ def _kept(name: str, value: str) -> tuple[str, str]:
     return (name, "*") if name in _NEW_HEADERS else (name, _LATENCY.sub("latency_ms=*", value))
 
 
-def difference(one: Heard, other: Heard) -> list[str]:
+def difference(one: Observation, other: Observation) -> list[str]:
     """What differs, part by part; empty where nothing does."""
     return [
         f"{part.name}: {getattr(one, part.name)!r} | {getattr(other, part.name)!r}"
-        for part in fields(Heard)
+        for part in fields(Observation)
         if getattr(one, part.name) != getattr(other, part.name)
     ]
