@@ -9,8 +9,7 @@
 use fairlead_core::secret::Sealer;
 use fairlead_core::snapshot::Snapshot;
 use fairlead_core::strategy::{Demand, Strategy};
-use fairlead_engine::active_config::Live;
-use fairlead_engine::call::coalesce::{digest, Name, Recordings};
+use fairlead_engine::decisions::{digest, Live, Name, Recordings};
 use std::time::Instant;
 
 const COMBOS: usize = 50;

@@ -1,4 +1,4 @@
-//! What the supervisor tells the engine, as JSON in `FAIRLEAD_RELAY_CONFIG` (`docs/explanation/contracts.md`).
+//! Settings from the supervisor, as JSON in `FAIRLEAD_RELAY_CONFIG` (`docs/explanation/contracts.md`).
 
 use crate::observe::trace::Sampling;
 use base64::engine::general_purpose::STANDARD;

@@ -58,7 +58,7 @@ pub enum StartError {
 /// A request's work, to be polled by the front that has its connection.
 pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What came of a piece of a body for a front that polls the work itself.
+/// The state of a request after a piece of its body, for a front that polls the work itself.
 pub enum FedHere {
     More,
     Work(Work),
@@ -246,7 +246,7 @@ impl Engine {
         })
     }
 
-    /// What every request of this worker shares.
+    /// The state that all requests of this worker share.
     pub fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }

@@ -13,28 +13,49 @@
 //! requests runs on the engine's one thread, or, for a front that polls it ([`engine::Engine::feed_here`]), where the front is.
 
 #![forbid(unsafe_code)]
+#![allow(unreachable_pub, reason = "`pub` in a private module means the crate; the face is below")]
 
-pub mod active_config;
-pub mod blocking;
-pub mod cache;
-pub mod call;
-pub mod clock;
-pub mod config;
-pub mod control;
-pub mod engine;
-pub mod exchange;
-pub mod front;
+mod active_config;
+mod blocking;
+mod cache;
+mod call;
+mod clock;
+mod config;
+mod control;
+mod engine;
+mod exchange;
+mod front;
 #[cfg(test)]
 #[path = "../../core/src/fuzz.rs"]
 mod fuzz;
-pub mod gate;
-pub mod models;
-pub mod observe;
+mod gate;
+mod models;
+mod observe;
 pub mod patience;
-pub mod route;
-pub mod shared;
-pub mod socket;
+mod route;
+mod shared;
+mod socket;
 pub mod task;
 #[cfg(test)]
 mod testing;
-pub mod upstream;
+mod upstream;
+
+pub use engine::{Engine, FedHere, StartError, Work};
+pub use exchange::{Exchange, Head, Piece, Wake};
+pub use gate::admission::Admitted;
+pub use gate::answer::error as refusal;
+pub use gate::body::Pending;
+pub use gate::inbound::Inbound;
+pub use observe::threads::Beat;
+pub use shared::Shared;
+pub use socket::assembly::CountedStream;
+pub use socket::requests::FrameConnection;
+pub use upstream::wire::framing::Chunks;
+pub use upstream::wire::take_shelf;
+
+/// The parts that the example `decisions` measures.
+#[doc(hidden)]
+pub mod decisions {
+    pub use crate::active_config::Live;
+    pub use crate::call::coalesce::{digest, Name, Recordings};
+}

@@ -1,4 +1,4 @@
-//! What every request of this worker shares.
+//! The state that all requests of this worker share.
 
 use crate::active_config::Live;
 use crate::call::coalesce::Recordings;
@@ -23,7 +23,7 @@ pub const MAX_BUFFERED_BYTES: usize = 1024 * 1024 * 1024;
 /// Control holds a poll for 2 s; after this long without an answer it counts as absent.
 pub const LINK_STALE_MS: u64 = 7_000;
 
-/// What every request of this worker shares: configuration, pool, spool, counters, caches.
+/// The state that all requests of this worker share: configuration, pool, spool, counters, caches.
 #[derive(Debug)]
 pub struct Shared {
     pub config: Config,
@@ -37,12 +37,12 @@ pub struct Shared {
     pub counts: Counts,
     pub metrics: crate::observe::metrics::Metrics,
     pub heard: crate::control::counters::CounterReports,
-    /// What keys have used of their limits.
+    /// The amounts that keys have used of their limits.
     pub ledger: Ledger,
     pub sessions: Sessions,
     pub idempotency: Recordings,
     pub cache: crate::cache::answers::Answers,
-    /// What models thought before they called tools.
+    /// Thoughts of models before they called tools.
     pub reasoning: fairlead_cache::reasoning::Reasoning,
     pub commands: crate::control::reports::UnsentReports,
     pub drain: Drain,
@@ -94,6 +94,7 @@ impl Drain {
     }
 
     /// Why a request is refused or ends early while the gateway goes down. It rests no connection and is tried nowhere else.
+    #[expect(clippy::unused_self, reason = "callers have the drain that ends their work at hand")]
     pub fn error(&self) -> Error {
         Error::gateway(Kind::Draining, "The gateway is shutting down.").after_s(1)
     }

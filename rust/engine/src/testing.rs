@@ -1,4 +1,4 @@
-//! What unit tests of calls stand on: the shared state without an engine, targets, and a call that was admitted.
+//! Ground for unit tests of calls: the shared state without an engine, targets, and a call that was admitted.
 
 use crate::active_config::Live;
 use crate::call::context::Call;
@@ -28,7 +28,7 @@ impl Wake for Nobody {
     fn wake(&self, _: u64) {}
 }
 
-/// What an engine shares, without the engine.
+/// The shared state of an engine, without the engine.
 pub(crate) fn shared(name: &str) -> Arc<Shared> {
     let data_dir = std::env::temp_dir().join(format!("fairlead-{name}-{}", std::process::id()));
     let config = serde_json::json!({

@@ -9,8 +9,7 @@ use crate::tls::Certificate;
 use crate::worker::{NewConnection, Worker};
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::Surface;
-use fairlead_engine::gate::answer;
-use fairlead_engine::shared::Shared;
+use fairlead_engine::{refusal, Shared};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -85,7 +84,7 @@ impl Acceptor {
         }
         let message = "The gateway has as many connections open as it takes; try again shortly.";
         let fault = Error::gateway(Kind::Overloaded, message).after_s(1);
-        let (head, body) = answer::error(&self.shared, Surface::Management, "", &fault);
+        let (head, body) = refusal(&self.shared, Surface::Management, "", &fault);
         let mut text =
             format!("HTTP/1.1 {}\r\nconnection: close\r\ncontent-length: {}\r\n", head.status, body.len()).into_bytes();
         for (name, value) in &head.headers {

@@ -2,10 +2,7 @@
 
 use crate::connection_limit::Permit;
 use crate::connection_state::ConnectionState;
-use fairlead_engine::engine::Engine;
-use fairlead_engine::exchange::{Exchange, Wake};
-use fairlead_engine::gate::admission::Admitted;
-use fairlead_engine::gate::inbound::Inbound;
+use fairlead_engine::{Admitted, Engine, Exchange, Inbound, Wake};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -42,7 +39,8 @@ pub struct Caller {
     pub peer: IpAddr,
     pub is_tls: bool,
     pub state: Arc<ConnectionState>,
-    pub counted: (Permit, OpenConnection),
+    #[expect(dead_code, reason = "counts the connection until the caller is dropped")]
+    pub permits: (Permit, OpenConnection),
 }
 
 /// The exchange of a head that was admitted or answered.

@@ -14,7 +14,7 @@ use tokio_rustls::TlsAcceptor;
 
 /// How a connection of HTTP/2 begins (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// What is read at once of a connection whose protocol is not known yet.
+/// The most bytes that are read at once of a connection whose protocol is not known yet.
 const AHEAD_BYTES: usize = 4096;
 
 /// Serves a connection to its end. Dropping the future ends it at once.

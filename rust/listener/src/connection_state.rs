@@ -46,11 +46,11 @@ fn ticks(duration: Duration) -> u32 {
 /// How a connection is to close, if at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub enum CloseMode {
-    /// It stays.
+    /// The connection stays.
     Open,
-    /// It ends after the request that is under way, or at once where there is none.
+    /// The connection ends after the request that is under way, or at once where there is none.
     Graceful,
-    /// It ends at once, whatever is under way.
+    /// The connection ends at once, whatever is under way.
     Now,
 }
 

@@ -4,9 +4,7 @@
 //! connection to give back, or it finds that nobody listens, and settles.
 
 use crate::connection_state::RequestGuard;
-use fairlead_engine::engine::Work;
-use fairlead_engine::exchange::{Exchange, Head, Piece};
-use fairlead_engine::task;
+use fairlead_engine::{task, Exchange, Head, Piece, Work};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 use std::task::{Context, Poll};

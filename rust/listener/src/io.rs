@@ -1,6 +1,6 @@
 //! The bytes of a connection: plain or TLS, what was read of it to know its protocol, and its end.
 //!
-//! It ends in two steps where a request's body was left unread: our side first, then, for a little while, what the caller
+//! A connection ends in two steps where a request's body was left unread: our side first, then, for a little while, what the caller
 //! still sends is read and forgotten. Closed at once, its unread bytes would make the kernel send a reset, which takes the
 //! answer away from a caller that is still writing (RFC 9112, 9.6).
 

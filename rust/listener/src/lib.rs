@@ -11,23 +11,26 @@
 //! how long it may take, how many there may be, how it ends.
 
 #![forbid(unsafe_code)]
+#![allow(unreachable_pub, reason = "`pub` in a private module means the crate; the face is below")]
 
-pub mod accept;
-pub mod caller;
-pub mod config;
-pub mod connection;
-pub mod connection_limit;
-pub mod connection_state;
-pub mod flight;
+mod accept;
+mod caller;
+mod config;
+mod connection;
+mod connection_limit;
+mod connection_state;
+mod flight;
 #[cfg(test)]
 #[path = "../../core/src/fuzz.rs"]
 mod fuzz;
-pub mod http1;
-pub mod http2;
-pub mod io;
-pub mod listener;
-pub mod reply;
-pub mod request_body;
-pub mod tls;
-pub mod websocket;
-pub mod worker;
+mod http1;
+mod http2;
+mod io;
+mod listener;
+mod reply;
+mod request_body;
+mod tls;
+mod websocket;
+mod worker;
+
+pub use listener::Listener;

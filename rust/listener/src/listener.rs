@@ -6,7 +6,7 @@ use crate::connection_limit::ConnectionLimit;
 use crate::connection_state::CloseMode;
 use crate::tls::{Certificate, CertificateError};
 use crate::worker::Worker;
-use fairlead_engine::engine::{Engine, StartError};
+use fairlead_engine::{Engine, StartError};
 use parking_lot::Mutex;
 use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 use std::io;

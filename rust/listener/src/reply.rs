@@ -2,7 +2,7 @@
 
 use crate::flight::Flight;
 use bytes::Bytes;
-use fairlead_engine::exchange::Piece;
+use fairlead_engine::Piece;
 use http_body::{Body, Frame, SizeHint};
 use std::pin::Pin;
 use std::task::{Context, Poll};

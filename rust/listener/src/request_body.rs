@@ -2,10 +2,8 @@
 
 use crate::flight::Flight;
 use bytes::Bytes;
-use fairlead_engine::engine::{Engine, FedHere};
-use fairlead_engine::gate::body::Pending;
 use fairlead_engine::patience::MIN_BODY_BYTES_PER_S;
-use fairlead_engine::task;
+use fairlead_engine::{task, Engine, FedHere, Pending};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use std::future::{poll_fn, Future as _};
@@ -23,7 +21,7 @@ const LINGER_BYTES: usize = 8 * 1024 * 1024;
 #[derive(Debug, Clone, Copy)]
 pub struct CallerGone;
 
-/// What reading on in a body came to.
+/// The result of reading on in a body.
 #[derive(Debug)]
 pub enum BodyEvent {
     Piece {

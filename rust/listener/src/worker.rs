@@ -5,10 +5,7 @@ use crate::caller::{Caller, EngineHandle, OpenConnection};
 use crate::connection;
 use crate::connection_limit::Permit;
 use crate::connection_state::{Clock, CloseMode, ConnectionState, TICK};
-use fairlead_engine::engine::Engine;
-use fairlead_engine::observe::threads::Beat;
-use fairlead_engine::task;
-use fairlead_engine::upstream::wire;
+use fairlead_engine::{take_shelf, task, Beat, Engine};
 use parking_lot::Mutex;
 use std::io;
 use std::net::{IpAddr, TcpStream};
@@ -63,7 +60,7 @@ impl Worker {
         let engine = Arc::new(EngineHandle::new(Arc::clone(engine)));
         let (counting, beating) = (Arc::clone(&open), Arc::clone(&beat));
         let thread = std::thread::Builder::new().name(format!("fairlead-work-{number}")).spawn(move || {
-            wire::take_shelf(number);
+            take_shelf(number);
             runtime.block_on(run(received, engine, counting, beating));
             // What is still open is dropped here, and settles as it goes.
             runtime.shutdown_timeout(Duration::from_secs(1));
@@ -144,7 +141,7 @@ async fn run(
 }
 
 fn begin(arrived: NewConnection, state: Arc<ConnectionState>, engine: &Arc<EngineHandle>, open: &Arc<AtomicUsize>) {
-    let counted = OpenConnection::new(Arc::clone(open));
+    let open = OpenConnection::new(Arc::clone(open));
     let NewConnection { stream, peer, tls, permit } = arrived;
     let stream = match tokio::net::TcpStream::from_std(stream) {
         Ok(stream) => stream,
@@ -153,7 +150,7 @@ fn begin(arrived: NewConnection, state: Arc<ConnectionState>, engine: &Arc<Engin
             return;
         }
     };
-    let caller = Caller { peer, is_tls: tls.is_some(), state, counted: (permit, counted) };
+    let caller = Caller { peer, is_tls: tls.is_some(), state, permits: (permit, open) };
     // It ends with its connection, at the latest with the thread.
     drop(task::spawn(connection::serve(stream, tls, caller, Arc::clone(engine))));
 }

@@ -3,9 +3,7 @@
 use crate::exchange::PyExchange;
 use crate::ready::ReadyQueue;
 use crate::socket::PySocket;
-use fairlead_engine::engine::Engine;
-use fairlead_engine::exchange::Wake;
-use fairlead_engine::gate::inbound::Inbound;
+use fairlead_engine::{Engine, Inbound, Wake};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;

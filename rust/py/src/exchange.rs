@@ -1,9 +1,6 @@
 //! One request and its answer, for an ASGI application.
 
-use fairlead_engine::engine::Engine;
-use fairlead_engine::exchange::Exchange;
-use fairlead_engine::gate::admission::Admitted;
-use fairlead_engine::gate::body::Pending;
+use fairlead_engine::{Admitted, Engine, Exchange, Pending};
 use parking_lot::Mutex;
 use pyo3::exceptions::PyConnectionAbortedError;
 use pyo3::prelude::*;

@@ -1,6 +1,6 @@
 //! The listener, for the process that keeps it open.
 
-use fairlead_listener::listener::Listener;
+use fairlead_listener::Listener;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

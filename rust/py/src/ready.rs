@@ -1,6 +1,6 @@
 //! The queue of exchanges that have something for Python, and the file descriptor that says so.
 
-use fairlead_engine::exchange::Wake;
+use fairlead_engine::Wake;
 use parking_lot::Mutex;
 use rustix::event::{eventfd, EventfdFlags};
 use std::io;

@@ -1,6 +1,6 @@
 //! A connection of frames, for an ASGI application.
 
-use fairlead_engine::socket::requests::FrameConnection;
+use fairlead_engine::FrameConnection;
 use pyo3::prelude::*;
 
 /// Hand over what is received and send what is taken. Whatever is not there yet is `None`, and the socket's id will be

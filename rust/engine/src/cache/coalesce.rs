@@ -37,7 +37,7 @@ pub trait ShareableCall: Send + Sync + 'static {
     fn serve(self, call: Call) -> impl Future<Output = ()> + Send + 'static;
 }
 
-/// What is known of an answer before it is there.
+/// Everything known of an answer before it is there, for the entry that is kept.
 struct Keep {
     shared: Arc<Shared>,
     key_id: Option<String>,

@@ -32,7 +32,7 @@ const DISK_DEADLINE: Duration = Duration::from_secs(1);
 /// How many answers that are near by meaning are tried before the cache counts as missed.
 const MAX_TRIES: usize = 3;
 
-/// What came of looking.
+/// The result of a look into the cache.
 #[derive(Debug)]
 pub enum Lookup {
     /// The caller has the answer, and the record is written.
@@ -85,7 +85,7 @@ pub(super) async fn look_again(
     give(settlement, query, CacheHit { kept, tier: "exact", body }, request, said).await
 }
 
-/// What was found: in which of the cache's two ways, and its body as the caller wants it.
+/// An entry that was found: in which of the cache's two ways, and its body as the caller wants it.
 struct CacheHit {
     kept: CachedAnswer,
     tier: &'static str,

@@ -40,7 +40,7 @@ const MAX_GLANCE_BYTES: usize = 16 * 1024;
 pub struct CacheQuery {
     pub(crate) key: Digest,
     pub(crate) question: Option<Question>,
-    /// What is near enough; `None`: nothing but the same is.
+    /// The similarity that is near enough; `None`: only an equal question is.
     pub(crate) threshold: Option<f32>,
     pub(crate) form: Dialect,
     /// A Gemini caller reads its stream as one JSON list. What is kept are events.
@@ -145,7 +145,7 @@ fn has_zero_temperature(form: Dialect, body: &[u8]) -> bool {
     text.and_then(|text| text.parse::<f64>().ok()) == Some(0.0)
 }
 
-/// What a model's name leads to: where an alias points elsewhere, a combo is changed or a provider moves, it is another.
+/// The identity of what a model's name leads to: another one once an alias points elsewhere, a combo changes or a provider moves.
 fn identity(live: &Live, model: &str) -> String {
     let name = live.snapshot.alias(model).unwrap_or(model);
     let mut identity = format!("{model}\n{name}\n");

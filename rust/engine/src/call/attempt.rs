@@ -29,7 +29,7 @@ pub trait CallKind: Sync {
     }
 }
 
-/// What a target that serves a call has answered.
+/// The answer of a target that serves a call.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "a box would be an allocation for each stream")]
 pub enum Reply {

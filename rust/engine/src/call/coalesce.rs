@@ -39,12 +39,12 @@ pub struct Name {
     pub key: String,
 }
 
-/// What a request is to its key.
+/// The part of a request among those of its name: it leads, or follows.
 #[derive(Debug)]
 pub enum Role {
     /// Nobody sent it before: the work is to be done, into this recording.
     Leader(Arc<Recording>),
-    /// It is under way or was just done.
+    /// The call is under way or was just done.
     Follower(Arc<Recording>),
 }
 
@@ -252,7 +252,7 @@ struct Reader {
     index: usize,
 }
 
-/// What a reader finds.
+/// The next piece of a recording, for one reader.
 struct News {
     chunks: Vec<Bytes>,
     is_ended: bool,
@@ -442,7 +442,7 @@ pub fn digest(parts: &[&[u8]]) -> [u8; 32] {
     bytes
 }
 
-/// What a follower got.
+/// How far a follower got with an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Followed {
     Whole,
@@ -452,7 +452,7 @@ pub enum Followed {
     TooLate,
 }
 
-/// What is said of it where nothing else can be done.
+/// The error for a follower who can be given nothing else.
 pub fn too_late() -> Error {
     conflict("The same request is under way, and its answer is too large to be given twice.")
 }

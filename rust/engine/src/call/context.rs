@@ -1,4 +1,4 @@
-//! What one call carries through its phases: admit, choose, attempt, relay, settle.
+//! The state that one call carries through its phases: admit, choose, attempt, relay, settle.
 
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
@@ -7,7 +7,7 @@ use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
 use std::sync::Arc;
 
-/// What counts as in flight while somebody holds it: the request, and the bytes of its body.
+/// Permits of the gauges of requests in flight and of body bytes; given back when the last holder drops them.
 pub type RequestPermits = Arc<(GaugePermit, Option<GaugePermit>)>;
 
 /// One call of a model, from its admission to its record. Dropped, it settles as one whose caller left.
@@ -32,7 +32,7 @@ impl Call {
         Self { settlement, choice: Choice::default(), failures: Vec::new(), stream_permit: None, request_permits: None }
     }
 
-    /// What every request of this worker shares, for parts that outlive a borrow of the call.
+    /// The state that all requests of this worker share, for parts that outlive a borrow of the call.
     pub fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.settlement.shared)
     }

@@ -324,7 +324,7 @@ struct Contestant {
     betas: Option<HeaderValue>,
 }
 
-/// What is asked of the first two targets.
+/// The requests to the first two targets.
 fn contestants(call: &Call) -> SmallVec<[Contestant; 2]> {
     let betas = &call.settlement.admission.anthropic_beta;
     let contestant = |at: usize| Contestant {

@@ -1,4 +1,4 @@
-//! What a call comes to beside tokens: before it is sent, for the room that is reserved for it, and after it, where the
+//! Units of a call beside tokens: before it is sent, for the room that is reserved for it, and after it, where the
 //! provider did not tell.
 
 use crate::blocking;
@@ -17,12 +17,12 @@ const ASSUMED_PAGES: u64 = 16;
 const USUAL_BYTES_PER_S: u64 = 16_000;
 /// The least that speech is compressed to: the longest that so many bytes may be.
 const LEAST_BYTES_PER_S: u64 = 2_000;
-/// What a header of a WAV file may say at most: 192 kHz, 8 channels, 32 bits.
+/// The most bytes per second that the header of a WAV file may announce: 192 kHz, 8 channels, 32 bits.
 const MOST_BYTES_PER_S: u64 = 6_144_000;
 /// The first bytes of a WAV file, with what a second takes in them.
 const WAV_HEAD_BYTES: u64 = 44;
 
-/// What a request may come to, and what it is taken for if its provider does not say.
+/// The most units that a request may use, and those that are assumed if its provider does not say.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Expected {
     pub most: Units,
@@ -97,7 +97,7 @@ fn wav_bytes_per_s(head: &[u8]) -> Option<u64> {
     (LEAST_BYTES_PER_S..=MOST_BYTES_PER_S).contains(&told).then_some(told)
 }
 
-/// What an answer came to.
+/// The units that an answer used.
 pub(crate) fn came_to(endpoint: &Endpoint, seen: &Metered, likely: Units) -> Units {
     let units = likely.updated_with(seen.units);
     match endpoint.billing {

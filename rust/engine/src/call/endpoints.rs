@@ -8,7 +8,7 @@ use fairlead_core::routes::{Answer, Relayed, Route};
 use fairlead_dialect::embeddings;
 use fairlead_dialect::openai::named::Needs;
 
-/// What comes back when all is well.
+/// The type of a successful answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseKind {
     /// One JSON object with this member.
@@ -19,7 +19,7 @@ pub enum ResponseKind {
     Bytes,
 }
 
-/// What such a call is paid for where that is not tokens.
+/// The unit that such a call is paid by where that is not tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BillingUnit {
     Tokens,
@@ -41,9 +41,9 @@ pub struct Endpoint {
     pub needs: Needs,
     pub response: ResponseKind,
     pub billing: BillingUnit,
-    /// It may also be asked for as a stream of events.
+    /// Whether the answer may also be asked for as a stream of events.
     pub may_stream: bool,
-    /// As an error names it.
+    /// The name of the endpoint's calls in errors.
     pub name: &'static str,
 }
 
@@ -131,7 +131,7 @@ fn at(route: &Route) -> Option<&'static Endpoint> {
     }
 }
 
-/// What a route's body needs; `None` for a conversation, which its dialect reads.
+/// The members that a route's body needs; `None` for a conversation, which its dialect reads.
 pub fn needs(route: &Route) -> Option<&'static Needs> {
     at(route).map(|endpoint| &endpoint.needs)
 }

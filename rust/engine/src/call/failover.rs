@@ -1,4 +1,4 @@
-//! What comes after a failed attempt: the next target or the caller's error, and what is learnt for later requests.
+//! The steps after a failed attempt: the next target or the caller's error, and the lessons for later requests.
 
 use crate::clock;
 use crate::observe::settle::Settlement;
@@ -49,7 +49,7 @@ pub fn outcome(kind: Kind) -> Outcome {
     }
 }
 
-/// What an attempt says for later choices.
+/// Notes an attempt in the memory that later choices go by.
 pub fn remember(choice: &Choice, at: usize, settlement: &Settlement, is_success: bool) {
     if let Some(leg) = choice.leg(at) {
         let (memory, _) = &mut *leg.memory.lock();

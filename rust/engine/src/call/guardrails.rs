@@ -21,12 +21,12 @@ use smallvec::SmallVec;
 /// The longest event, or list of events, that is held until it is whole.
 const MAX_HELD_BYTES: usize = 32 * 1024 * 1024;
 
-/// What guardrails do with this call's request.
+/// The actions of guardrails on this call's request.
 pub fn of_request(live: &Live, admission: &Admission) -> Actions {
     live.snapshot.guardrails.request.without(disabled(admission))
 }
 
-/// What guardrails do with this call's answer.
+/// The actions of guardrails on this call's answer.
 pub fn of_answer(live: &Live, admission: &Admission) -> Actions {
     live.snapshot.guardrails.answer.without(disabled(admission))
 }
@@ -113,7 +113,7 @@ impl EventGuard {
         }
     }
 
-    /// What goes to the caller of an event of the model; an error where a guardrail withholds it.
+    /// Judges an event of the model: the texts that may go to the caller, or an error where a guardrail withholds it.
     pub fn judge(&mut self, settlement: &mut Settlement, event: String) -> Result<SmallVec<[String; 1]>, Error> {
         let Some(guard) = &mut self.answer else { return Ok(SmallVec::from_iter([event])) };
         let GuardedEvent { before, event: changed } = guard.event(event.as_bytes());
@@ -126,7 +126,7 @@ impl EventGuard {
         Ok(out)
     }
 
-    /// What is held of it when it ends in the middle.
+    /// The texts that are still held when the conversation ends in the middle.
     pub fn rest(&mut self, settlement: &mut Settlement) -> Vec<String> {
         let Some(guard) = &mut self.answer else { return Vec::new() };
         let rest = guard.finish();
@@ -138,12 +138,12 @@ impl EventGuard {
     }
 }
 
-/// What was text before it was judged is text still.
+/// Redaction replaces text by text, so UTF-8 stays UTF-8.
 fn text_of(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// What is found in the texts of a form, which goes on as it came: what would be redacted is refused.
+/// Judges the texts of a form. A form goes on as it came, so what would be redacted is refused.
 pub fn judge_form<'t>(
     texts: impl Iterator<Item = &'t str>,
     actions: Actions,
@@ -206,12 +206,12 @@ impl StreamFilter {
         self.is_events
     }
 
-    /// What was found so far.
+    /// The findings so far.
     pub fn findings(&self) -> &Findings {
         self.guard.findings()
     }
 
-    /// What may go out of these bytes and those before.
+    /// Takes bytes; gives those, and ones from before, that may go out.
     pub fn push(&mut self, pieces: &Pieces) -> Result<Pieces, Error> {
         let mut out = Pieces::new();
         for piece in pieces {
@@ -236,7 +236,7 @@ impl StreamFilter {
         Ok(out)
     }
 
-    /// What is left at the stream's end.
+    /// Ends the stream; gives what is left and may go out.
     pub fn finish(&mut self) -> Result<Pieces, Error> {
         let mut out = Pieces::new();
         if !self.is_events {
@@ -307,7 +307,7 @@ impl StreamFilter {
     }
 }
 
-/// What was held, as events of the kind that said it.
+/// Held text as events of the kind that carried it.
 fn release(held: &[Vec<u8>], out: &mut Pieces) {
     out.extend(held.iter().filter(|data| !data.is_empty()).map(|data| whole_event(data)));
 }

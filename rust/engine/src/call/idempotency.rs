@@ -1,4 +1,4 @@
-//! What a request is to others of its idempotency key: the first does the call, those that repeat it follow its answer.
+//! Requests of one idempotency key: the first does the call, those that repeat it follow its answer.
 
 use crate::call::coalesce::{self, Followed, Leader, Name, Recording, Role};
 use crate::call::context::Call;
@@ -38,7 +38,7 @@ pub async fn lead<W: Future<Output = ()> + Send + 'static>(
     leader.lead(exchange, Box::pin(work)).await;
 }
 
-/// What a request is to others of its idempotency key.
+/// The part of a request among those of its idempotency key.
 #[derive(Debug)]
 pub enum Part {
     Alone,

@@ -43,7 +43,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What the caller sent.
+/// The body of the caller's request.
 enum CallerBody<'a> {
     Json(Bytes),
     /// Asked for in these words, which the provider may not speak.
@@ -66,7 +66,7 @@ impl CallerBody<'_> {
         }
     }
 
-    /// What this provider gets: the caller's bytes around its own name of the model.
+    /// The body for this provider: the caller's bytes around its own name of the model.
     fn towards(&self, request: &ChatRequest, target: &Target, upstream_model: &str) -> Result<UpstreamBody, Error> {
         Ok(match self {
             Self::Json(body) => UpstreamBody::Json(rewrite(body, request, upstream_model)),
@@ -91,7 +91,7 @@ impl CallerBody<'_> {
     }
 }
 
-/// What goes to one provider.
+/// The body of the request to one provider.
 enum UpstreamBody {
     Json(Pieces),
     Embedding { caller: embeddings::EmbeddingCall, letter: embeddings::ProviderRequest, asked: Bytes },
@@ -153,7 +153,7 @@ pub fn serve_form(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output 
     }
 }
 
-/// What the form is to others of its idempotency key: it is the same as another with the same parts, whatever stands between
+/// The form's part among those of its idempotency key: a form is the same as another with the same parts, whatever stands between
 /// them.
 async fn part_of(settlement: &Settlement, stored: &Stored) -> Part {
     if settlement.admission.idempotency_key.is_none() {
@@ -188,7 +188,7 @@ async fn run_form(mut call: Call, stored: &Stored) {
     }
 }
 
-/// What the call is of a form, and the type that the form goes on under.
+/// Reads the call from a form, with the content type that the form goes on under.
 fn read_form(stored: &Stored, endpoint: &Endpoint) -> Result<(ChatRequest, HeaderValue), Error> {
     let missing =
         |name: &'static str| Error::client(Kind::InvalidRequest, format!("`{name}` is required.")).about(name);
@@ -296,7 +296,7 @@ struct Passthrough<'a> {
     endpoint: &'static Endpoint,
     request: ChatRequest,
     body: CallerBody<'a>,
-    /// What the answer is taken for beside tokens, where its provider does not say.
+    /// The units beside tokens that are assumed where the provider does not say.
     likely: Units,
 }
 

@@ -27,7 +27,7 @@ const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
 #[derive(Debug)]
 pub struct Answer {
     pub body: Bytes,
-    /// What was thought before calls of tools, where the provider wants it back.
+    /// Thoughts before calls of tools, where the provider wants them back.
     pub thought: Option<Thought>,
 }
 
@@ -125,7 +125,7 @@ pub fn answer(
     Ok((Head { status: StatusCode::OK, headers }, body))
 }
 
-/// What every completion tells of its decision; known at the start of a stream too.
+/// Headers about the decision on every completion; known at the start of a stream too.
 pub fn headers(settlement: &Settlement, target: &Target, fallbacks: usize) -> HeaderMap {
     let admission = &settlement.admission;
     let mut headers = answer::base_headers(&settlement.shared, &admission.request_id);

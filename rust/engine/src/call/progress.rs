@@ -28,7 +28,7 @@ impl Progress {
         Self { caller, began, told: Instant::now(), tokens: 0, last: b'\n' }
     }
 
-    /// What goes to the caller, with an event if one is due: after it, or before the stream's terminal event when it is
+    /// Adds an event to bytes for the caller, if one is due: after them, or before the stream's terminal event when it is
     /// `done`. `is_between` says whether an event may be put there.
     pub fn pass(&mut self, mut out: Pieces, done: bool, is_between: bool, now: Instant) -> Pieces {
         self.count(&out);

@@ -1,4 +1,4 @@
-//! What models thought before they called tools: heard in answers of connections that want it back, and put into requests that
+//! Thoughts of models before they called tools: heard in answers of connections that want them back, and put into requests that
 //! go to them. See `fairlead_cache::reasoning`.
 
 use crate::call::translation::Translation;
@@ -14,7 +14,7 @@ use fairlead_dialect::openai::reasoning::{attach, of_answer, Listener, Thought};
 use fairlead_dialect::Pieces;
 use serde_json::{json, Value};
 
-/// As many entries as are told at once.
+/// The most entries in one listing.
 const MAX_LISTED: usize = 20_000;
 
 /// Whether this connection refuses calls of tools without the thoughts before them.
@@ -22,7 +22,7 @@ pub fn is_wanted(target: &Target) -> bool {
     target.connection.replays_reasoning && target.connection.dialect == Dialect::Openai
 }
 
-/// What was thought in a whole answer, as the provider told it.
+/// The thoughts in a whole answer of the provider's.
 pub fn heard(target: &Target, body: &[u8]) -> Option<Thought> {
     if is_wanted(target) {
         of_answer(body)

@@ -93,7 +93,7 @@ pub fn size(pieces: &Pieces) -> u64 {
     pieces.iter().map(|piece| piece.len() as u64).sum()
 }
 
-/// What guardrails let out of these bytes; at the end, of all.
+/// Passes bytes through the guardrails; at the end, everything that they held back.
 pub fn judged(
     filter: Option<&mut StreamFilter>,
     settlement: &mut Settlement,

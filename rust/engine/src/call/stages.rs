@@ -38,7 +38,7 @@ const MAX_PANEL: usize = 20;
 /// An answer that goes into another request is cut here.
 const MAX_QUOTED_BYTES: usize = 256 * 1024;
 
-/// What is left to do for the caller.
+/// The work that is left for the caller's answer.
 #[derive(Debug)]
 pub enum Staged {
     /// The request as it is.
@@ -51,7 +51,7 @@ pub enum Staged {
     Failed { choice: Box<Choice>, failures: Vec<(Arc<Target>, AttemptFailure)> },
 }
 
-/// What a target said, beside the caller's answer.
+/// The answer of a target to a call beside the caller's.
 #[derive(Debug)]
 struct PanelAnswer {
     answer: plain::Answer,
@@ -157,7 +157,7 @@ fn panel_of(choice: &Choice) -> Vec<usize> {
     members
 }
 
-/// What came of asking a panel, with the place in the choice of each member.
+/// Answers and failures of a panel, with the place in the choice of each member.
 #[derive(Default)]
 struct PanelOutcome {
     answers: Vec<(usize, PanelAnswer)>,

@@ -44,7 +44,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::time::Sleep;
 
-/// What is taken from the provider before any of it goes to the caller.
+/// The most bytes that are taken from the provider before any of them goes to the caller.
 const MAX_BATCH_BYTES: usize = 64 * 1024;
 
 /// A kind of stream: how its bytes are followed, and how it ends.
@@ -99,7 +99,7 @@ pub struct StreamRelay<'a> {
     waiting: Waiting,
 }
 
-/// What happened next.
+/// The next event of a relay.
 enum Step {
     Chunks(SmallVec<[Bytes; 4]>),
     Ended,
@@ -298,7 +298,8 @@ impl<'a> StreamRelay<'a> {
         self.close(last, closing, tail)
     }
 
-    /// What guardrails held back, and what ends the stream, which may hold whole texts. What they stopped says nothing more.
+    /// Takes the bytes that guardrails held back, and judges those that end the stream, which may hold whole texts. A stream that
+    /// was blocked says nothing more.
     fn take_held(&mut self, mut closing: Closing) -> (Closing, Pieces) {
         let is_blocked = closing.error.as_ref().is_some_and(|fault| fault.kind == Kind::GuardrailBlocked);
         let Some(filter) = self.filter.as_mut().filter(|_| !is_blocked) else { return (closing, Pieces::new()) };
@@ -370,7 +371,7 @@ impl<'a> StreamRelay<'a> {
 
 /// Looks for what happens next; everything that the provider has ready comes in one step.
 ///
-/// What came before the end goes first: the end is put into `held` for the next look.
+/// Bytes before the end go first: the end is put into `held` for the next look.
 fn poll_step(
     exchange: &Exchange,
     body: &mut Incoming,

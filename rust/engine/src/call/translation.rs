@@ -53,7 +53,7 @@ struct TranslatedBody {
     pieces: Pieces,
 }
 
-/// What a route's callers speak.
+/// The dialect of a route's callers.
 pub fn caller_of(route: &Route) -> Dialect {
     match (route.answer, route.surface) {
         (Answer::Responses, _) => Dialect::OpenaiResponses,
@@ -63,7 +63,7 @@ pub fn caller_of(route: &Route) -> Dialect {
     }
 }
 
-/// What a model's requests to this connection must fit, but for what the list says of the model.
+/// The bounds of a model's requests to this connection, without those that the list gives the model.
 fn fit_of(target: &Target, upstream_model: &str) -> Fit {
     let connection = &target.connection;
     Fit {
@@ -209,7 +209,7 @@ impl Translation {
         AnswerContext { created_s: clock::unix_ms() / 1_000, echo, ..self.told.clone() }
     }
 
-    /// What keeps the caller's stream alive while nothing comes.
+    /// A comment that keeps the caller's stream alive while nothing comes.
     pub fn heartbeat(&self) -> Bytes {
         stream::heartbeat(self.caller, self.told.is_list)
     }

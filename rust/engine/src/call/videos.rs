@@ -25,7 +25,7 @@ use serde_json::{json, Map, Value};
 
 /// The connections that control asks, in order: base64 of JSON. It stays between the planes.
 const LANES: HeaderName = HeaderName::from_static("x-fairlead-lanes");
-/// What a provider makes where nothing is said.
+/// The length and size that a provider makes where nothing is said.
 const USUAL_SECONDS: u64 = 8;
 const MAX_SECONDS: u64 = 3_600;
 const MAX_SAMPLES: u64 = 16;

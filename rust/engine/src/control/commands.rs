@@ -1,4 +1,4 @@
-//! What control asks of this worker over the link, and what came of it. A command comes with the answer to one poll; its report
+//! Commands of control to this worker over the link, and their reports. A command comes with the answer to one poll; its report
 //! goes with the next, and again until a poll has been answered.
 
 use crate::blocking;

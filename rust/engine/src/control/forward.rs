@@ -39,7 +39,7 @@ const CONNECT_DEADLINE: Duration = Duration::from_secs(2);
 const HEAD_DEADLINE: Duration = Duration::from_secs(60);
 /// How long control's head is waited for where a file goes up first.
 const UPLOAD_DEADLINE: Duration = Duration::from_secs(600);
-/// What a form's fields may come to on their way.
+/// The most bytes of a form's fields on their way.
 const MAX_FIELDS_BYTES: usize = 8 * 1024;
 /// Silence inside an answer.
 const IDLE_DEADLINE: Duration = Duration::from_secs(60);

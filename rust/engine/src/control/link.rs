@@ -39,7 +39,7 @@ struct Poll<'a> {
     spent: Option<Spent<'a>>,
 }
 
-/// What control is asked about the past of limits: sums over all records that this worker wrote before a segment, and all
+/// The question to control about the past of limits: sums over all records that this worker wrote before a segment, and all
 /// of other workers.
 #[derive(Serialize)]
 struct Spent<'a> {

@@ -1,10 +1,10 @@
-//! What came of commands that control has sent, until control has it.
+//! Outcomes of commands that control has sent, kept until control has them.
 
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What came of a command: `result`, or `error` in words.
+/// The outcome of a command: `result`, or `error` in words.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     pub id: u64,

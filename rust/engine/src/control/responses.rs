@@ -23,7 +23,7 @@ const KEEP: &str = "/internal/responses";
 const CONTEXT: &str = "/internal/responses/context";
 const KEEP_DEADLINE: Duration = Duration::from_secs(2);
 const CONTEXT_DEADLINE: Duration = Duration::from_secs(5);
-/// What a conversation may come to; also what is kept of one response.
+/// The most bytes of a conversation, and of one response that is kept.
 const MAX_BYTES: usize = 24 * 1024 * 1024;
 
 /// The request with all that it goes on from, read anew; `None` for one that goes on from nothing.

@@ -1,4 +1,4 @@
-//! What control is told of connections and providers with each poll of the link (docs/explanation/contracts.md). Moments are UTC
+//! Reports about connections and providers with each poll of the link (docs/explanation/contracts.md). Moments are UTC
 //! there: another process has another monotonic clock.
 
 use crate::active_config::Live;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
-/// What this worker tells control of one connection.
+/// One connection as this worker reports it to control.
 #[derive(Debug, Serialize)]
 pub struct ConnectionStats<'a> {
     id: &'a str,

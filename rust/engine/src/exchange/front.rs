@@ -7,10 +7,10 @@ use std::task::{Context, Poll};
 
 /// Below this many it goes on.
 const LOW_WATER_BYTES: usize = 64 * 1024;
-/// What the front gets at once: servers bound what they hold by messages, so a message must be bounded too.
+/// The most bytes that the front gets at once: servers bound what they hold by messages, so a message must be bounded too.
 pub(super) const MAX_TAKE_BYTES: usize = 32 * 1024;
 
-/// What the front got from one look.
+/// Bytes that a front with threads took at once.
 #[derive(Debug, Default)]
 pub struct Taken {
     pub chunks: Vec<Bytes>,
@@ -20,7 +20,7 @@ pub struct Taken {
     pub aborted: bool,
 }
 
-/// What a front that polls got.
+/// The next part of an answer's body, for a front that polls.
 #[derive(Debug)]
 pub enum Piece {
     Bytes(Bytes),
@@ -39,7 +39,7 @@ impl Exchange {
         head
     }
 
-    /// What is ready, up to 32 KiB. `None`: nothing yet; the front will be woken.
+    /// Takes the bytes that are ready, up to 32 KiB. `None`: nothing yet; the front will be woken.
     pub fn take(&self) -> Option<Taken> {
         let mut state = self.state.lock();
         if state.chunks.is_empty() && !state.ended {

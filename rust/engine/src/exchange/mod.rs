@@ -17,7 +17,7 @@ mod front;
 mod state;
 mod task;
 
-pub use front::{Piece, Taken};
+pub use front::Piece;
 pub use state::{Exchange, Head, Wake, HIGH_WATER_BYTES};
 pub use task::Room;
 

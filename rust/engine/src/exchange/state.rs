@@ -1,4 +1,4 @@
-//! What both sides of an exchange share: the state under its lock, and how either side waits for the other.
+//! The state of an exchange, which both sides share under a lock, and how either side waits for the other.
 
 use crate::gate::cors::Cors;
 use bytes::Bytes;
@@ -31,7 +31,7 @@ pub(super) struct State {
     pub(super) chunks: VecDeque<Bytes>,
     pub(super) buffered_bytes: usize,
     pub(super) ended: bool,
-    /// It was answered at once. A stream that came to its end before anybody looked is still a stream.
+    /// The answer was given at once. A stream that came to its end before anybody looked is still a stream.
     pub(super) is_whole: bool,
     pub(super) aborted: bool,
     pub(super) cancelled: bool,
@@ -43,9 +43,9 @@ pub(super) struct State {
     pub(super) front: Option<Waker>,
     /// The task waits for room or is watching for the client's going away.
     pub(super) task: Option<Waker>,
-    /// What the answer says of pages of other origins, whoever makes it.
+    /// The cross-origin headers of the answer, whoever makes it.
     pub(super) cors: Option<Cors>,
-    /// What the front gave and the task has not dealt with.
+    /// Bytes that the front gave and the task has not dealt with.
     pub(super) given_bytes: usize,
 }
 

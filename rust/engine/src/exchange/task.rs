@@ -5,7 +5,7 @@ use bytes::Bytes;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-/// What [`Exchange::poll_room`] found.
+/// The answer of [`Exchange::poll_room`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
     Free,

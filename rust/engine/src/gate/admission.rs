@@ -29,7 +29,7 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What came of a head.
+/// The result of admitting a head.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "the large one is the usual one, and is moved once")]
 pub enum Admitted {
@@ -229,7 +229,7 @@ fn admit_caller(
     Ok(principal)
 }
 
-/// What is refused at the gate is counted under its route, if it has one.
+/// The endpoint under which a refusal at the gate is counted; empty where the request has no route.
 fn endpoint_of(inbound: &Inbound<'_>) -> &'static str {
     match routes::find(inbound.method, inbound.path) {
         Match::Found { route, .. } => route.endpoint,
@@ -302,7 +302,7 @@ fn on_behalf<'a>(shared: &Shared, headers: &RequestHeaders<'a>) -> Option<&'a st
     expected.same_as(&SecretHash::of(token.as_bytes())).then_some(key_id)
 }
 
-/// What a page may send or open anywhere without its being asked: forms, and sockets, which carry the browser's cookies.
+/// Refuses forms and sockets of foreign pages: a browser sends them, with its cookies, without asking first.
 fn admit_page(route: &Route, principal: &Principal, headers: &RequestHeaders<'_>) -> Result<(), Error> {
     let is_open = match principal {
         Principal::Key(_) => false,

@@ -13,7 +13,7 @@ use fairlead_core::routes::{Answer, Surface};
 use http::HeaderValue;
 use std::sync::Arc;
 
-/// What is set aside for a body on the word of its announced length.
+/// The most memory that is reserved for a body on the word of its announced length.
 const MAX_RESERVED_BYTES: u64 = 256 * 1024;
 /// Up to this a piece of a body is copied out of the buffer that it came in.
 const MAX_COPIED_BYTES: usize = 16 * 1024;
@@ -37,7 +37,7 @@ pub struct Pending {
     pub(super) shared: Arc<Shared>,
 }
 
-/// What came of a piece of a body.
+/// The state of a request after a piece of its body.
 #[derive(Debug)]
 pub enum Fed {
     More,

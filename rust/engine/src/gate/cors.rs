@@ -18,10 +18,10 @@ const MAX_AGE_S: HeaderValue = HeaderValue::from_static("600");
 const EXPOSED: HeaderValue = HeaderValue::from_static("*");
 const VARY: HeaderValue = HeaderValue::from_static("Origin");
 
-/// What an answer must say of origins.
+/// The cross-origin headers that an answer carries.
 #[derive(Debug, Clone)]
 pub enum Cors {
-    /// It would be another for a page of a named origin: caches must keep them apart.
+    /// The answer differs for a page of a named origin, so caches must keep the two apart.
     Varies,
     /// A page of this origin may read it.
     Readable(HeaderValue),
@@ -48,7 +48,7 @@ impl Cors {
     }
 }
 
-/// What a browser is told that asks whether its page may call. `None`: this is no such question, or the page may not.
+/// The headers for a browser that asks whether its page may call. `None`: the request is no such question, or the page may not.
 pub fn preflight(inbound: &Inbound<'_>, is_readable_elsewhere: bool, mut headers: HeaderMap) -> Option<HeaderMap> {
     if inbound.method != "OPTIONS" || !is_readable_elsewhere {
         return None;

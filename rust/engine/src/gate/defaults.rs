@@ -1,4 +1,4 @@
-//! What a request means that does not say `stream`: by what its caller takes, and its key's `streamDefaultMode`.
+//! The default of `stream` for a request that does not say it: by what its caller takes, and its key's `streamDefaultMode`.
 
 use crate::gate::preferences::Accepts;
 use crate::gate::request::Admission;

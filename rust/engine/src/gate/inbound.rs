@@ -1,4 +1,4 @@
-//! What came in: the head of a request as a front hands it over, and the rules that hold before anything is decided.
+//! The head of a request as a front hands it over, and the rules that hold before anything is decided.
 //!
 //! The rules are ours rather than the server's, so that they are the same behind every front: sizes, `Host`, the coding
 //! of the body, one credential. Headers are looked at once, in place; nothing is copied for a request that needs none.
@@ -65,14 +65,14 @@ pub struct RequestHeaders<'a> {
     pub tracestate: Option<&'a [u8]>,
     /// Guardrails that the call opts out of.
     pub disabled_guardrails: Option<&'a str>,
-    /// What an Anthropic client wants of features that are not settled yet; for a provider of that dialect alone.
+    /// Unreleased features that an Anthropic client asks for; for a provider of that dialect alone.
     pub anthropic_beta: Option<&'a str>,
     /// The caller is an Anthropic client, whatever the route.
     pub has_anthropic_version: bool,
     pub cache: CacheHeaders<'a>,
 }
 
-/// What the head says that the response cache must know.
+/// The headers that the response cache goes by.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct CacheHeaders<'a> {
     pub no_cache: bool,
@@ -251,7 +251,7 @@ impl<'a> HeadReader<'a> {
     }
 }
 
-/// What is said of a scheme that is not `Bearer`.
+/// The refusal of a scheme that is not `Bearer`.
 pub fn other_scheme() -> Error {
     Error::client(Kind::Unauthenticated, "`Authorization` must be `Bearer <key>`.").about("Authorization")
 }

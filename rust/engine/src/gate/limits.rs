@@ -14,7 +14,7 @@ use fairlead_dialect::openai::request::ChatRequest;
 use smallvec::SmallVec;
 use std::time::Duration;
 
-/// What is assumed of an answer that neither the caller nor the catalogue bounds.
+/// The assumed size of an answer that neither the caller nor the catalogue bounds.
 const ASSUMED_OUTPUT_TOKENS: u64 = 4_096;
 /// No tokenizer in use makes more tokens of ordinary text than one for three bytes.
 const BYTES_PER_TOKEN: u64 = 3;
@@ -87,7 +87,7 @@ fn hold(
     Ok(())
 }
 
-/// What one target is to a limit.
+/// The names by which a limit knows one target.
 fn served(choice: &Choice, at: usize) -> Served<'_> {
     let connection = &choice.targets[at].connection;
     Served { provider: &connection.provider, prefixes: &connection.prefixes, upstream_model: choice.upstream_model(at) }
@@ -103,7 +103,7 @@ pub fn reserve_sum(shared: &Shared, settlement: &mut Settlement, usd_micros: u64
     reserve_known(shared, settlement, "", Some(Amounts { tokens: 0, usd_micros }))
 }
 
-/// What is asked for does not depend on who serves it.
+/// The amount does not depend on who serves the request.
 fn reserve_known(
     shared: &Shared,
     settlement: &mut Settlement,

@@ -1,4 +1,4 @@
-//! What a caller's headers prefer: of the response cache, and of the form of the answer.
+//! A caller's preferences: about the response cache, and about the form of the answer.
 
 use crate::gate::inbound::CacheHeaders;
 use fairlead_core::error::{Error, Kind};
@@ -15,7 +15,7 @@ pub enum CacheMode {
     Vector,
 }
 
-/// What a caller wants of the cache.
+/// A caller's wishes about the response cache.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CachePreference {
     pub is_declined: bool,

@@ -19,7 +19,7 @@ use std::time::Instant;
 #[derive(Debug, Clone)]
 pub struct Admission {
     pub route: &'static Route,
-    /// What the route's braces matched.
+    /// The part of the path that the route's braces matched.
     pub tail: String,
     pub principal: Principal,
     pub request_id: String,
@@ -30,7 +30,7 @@ pub struct Admission {
     /// `X-Route-Model`: the model that takes the place of the body's.
     pub route_model: Option<String>,
     pub idempotency_key: Option<String>,
-    /// What of an event stream `Accept` says.
+    /// Whether `Accept` names event streams.
     pub accepts_events: Accepts,
     /// `X-Gateway-Disabled-Guardrails`.
     pub disabled_guardrails: Disabled,
@@ -40,7 +40,7 @@ pub struct Admission {
     pub anthropic_beta: Option<HeaderValue>,
     pub wants_progress: bool,
     pub trace: Option<Arc<Trace>>,
-    /// What the caller wants of the response cache.
+    /// The caller's wishes about the response cache.
     pub cache: CachePreference,
     pub started: Instant,
     pub ts_ms: u64,
@@ -62,7 +62,7 @@ pub struct Forward {
     pub headers: HeaderMap,
     pub peer: Option<IpAddr>,
     pub is_tls: bool,
-    /// As the caller sent it.
+    /// The body as the caller sent it.
     pub host: Option<HeaderValue>,
     /// The body is not looked into: a form, or one that control reads by rules of its own.
     pub is_unread: bool,

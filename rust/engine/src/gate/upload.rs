@@ -32,9 +32,9 @@ use tokio::sync::{mpsc, oneshot};
 const MEMORY_BYTES: usize = 64 * 1024;
 /// Forms on disk, all together.
 const MAX_SPOOLED_BYTES: usize = 16 * 1024 * 1024 * 1024;
-/// What uploads leave free on the disk: records, keys and the snapshot must still be written there.
+/// Disk space that uploads leave free: records, keys and the snapshot must still be written there.
 const FREE_BYTES_KEPT: u64 = 256 * 1024 * 1024;
-/// What is written at once.
+/// The bytes that are written at once.
 const WRITE_BYTES: usize = 256 * 1024;
 
 /// A form that came whole.
@@ -62,7 +62,7 @@ pub struct Upload {
     receipt: Receipt,
 }
 
-/// What the task comes to.
+/// The result of the writing task.
 #[derive(Debug)]
 pub struct Receipt(oneshot::Receiver<Result<Stored, (Outcome, Error)>>);
 

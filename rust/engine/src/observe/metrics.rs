@@ -1,4 +1,4 @@
-//! What this worker counts for `GET /metrics`: fixed arrays of atomics, so that counting takes no lock and no memory. Control
+//! Counters of this worker for `GET /metrics`: fixed arrays of atomics, so that counting takes no lock and no memory. Control
 //! gets them with each poll of the link and adds the workers up (`python/fairlead/usage/metrics.py` says what each means).
 //!
 //! Labels are bounded: endpoints, statuses, outcomes and kinds of error are closed lists, and providers beyond the first
@@ -67,7 +67,7 @@ pub struct Metrics {
     providers: ArcSwap<HashMap<Box<str>, Arc<Provider>>>,
 }
 
-/// What one provider did.
+/// Counters of one provider.
 #[derive(Debug, Default)]
 struct Provider {
     outcomes: [Counter; OUTCOMES.len()],

@@ -1,4 +1,4 @@
-//! What is recorded of requests: [`settle`] makes the record, [`spool`] keeps it for control, [`metrics`] counts, [`trace`] places
+//! Records of requests: [`settle`] makes the record, [`spool`] keeps it for control, [`metrics`] counts, [`trace`] places
 //! calls in traces, [`threads`] watches that threads move on, [`log`] writes for people.
 
 pub mod log;

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// Bytes of an ordinary request for each token, about.
 const BYTES_PER_TOKEN: u64 = 4;
-/// What an answer that ended well came to.
+/// Usage, cost and origin of an answer that ended well.
 #[derive(Debug)]
 pub struct SettledAnswer {
     pub usage: Usage,
@@ -31,10 +31,10 @@ pub struct SettledAnswer {
     pub strategy: &'static str,
 }
 
-/// What few requests have; on the heap, so that conversations do not carry its size.
+/// Fields that few requests have; on the heap, so that conversations do not carry their size.
 #[derive(Debug, Default)]
 struct Extras {
-    /// What it came to beside tokens.
+    /// Units that the request used beside tokens.
     units: Units,
     /// Who served it where that was no connection.
     served_by: Option<String>,
@@ -45,7 +45,7 @@ struct Extras {
 #[derive(Debug)]
 pub struct Settlement(Box<Open>);
 
-/// What is known of a request so far.
+/// The record of a request so far.
 #[derive(Debug)]
 pub struct Open {
     pub shared: Arc<Shared>,
@@ -62,7 +62,7 @@ pub struct Open {
     pub strategy: &'static str,
     /// The combo that it came from.
     pub combo: Option<String>,
-    /// What the response cache had to do with it.
+    /// The response cache's part in the answer.
     pub cached: Cached,
     pub attempts: u32,
     pub first_byte: Option<Instant>,
@@ -80,13 +80,13 @@ pub struct Open {
     pub delivered_events: u64,
     /// Told of an answer that ended well, which may then be kept. `None`: it must not be.
     pub kept: Option<Arc<OnceLock<SettledAnswer>>>,
-    /// What guardrails found, either way.
+    /// Findings of guardrails, in the request and in the answer.
     pub guardrail_findings: Findings,
-    /// What guardrails do with the answer.
+    /// The actions of guardrails on the answer.
     pub answer_guardrails: Actions,
     /// The room that was reserved under the key's limits.
     pub hold: Option<Hold>,
-    /// It was held back as its key says, and is not again.
+    /// The request was throttled as its key says, and is not again.
     pub was_throttled: bool,
     cost: Option<Cost>,
     is_settled: bool,
@@ -153,7 +153,7 @@ impl Open {
         }
     }
 
-    /// What the usage costs at the snapshot's price; zero for a model without one. Asked once the usage is whole: what it
+    /// The cost of the usage at the snapshot's price; zero for a model without one. Asked once the usage is whole: what it
     /// said first holds, so that the header and the record agree.
     pub fn cost(&mut self) -> Cost {
         match self.cost {
@@ -162,7 +162,7 @@ impl Open {
         }
     }
 
-    /// What the usage so far costs, while it is not whole yet.
+    /// The cost of the usage so far, while it is not whole yet.
     fn cost_so_far(&self) -> Cost {
         let model = self.priced_model.as_deref().or(self.model.as_deref());
         let live = self.shared.live.load();
@@ -170,7 +170,7 @@ impl Open {
         price.map(|price| price.charge(&self.usage, &self.units())).unwrap_or_default() + self.side.1
     }
 
-    /// What a conversation under way has come to.
+    /// The amounts that a conversation under way has used.
     pub fn spent_so_far(&self) -> Amounts {
         let total = self.total_usage();
         Amounts { tokens: total.input.saturating_add(total.output), usd_micros: self.cost_so_far().usd_micros() }
@@ -188,7 +188,7 @@ impl Open {
         self.cost = Some(cost);
     }
 
-    /// What it came to beside tokens, or, before it is sent, may come to.
+    /// Units beside tokens: those that were used, or, before the request is sent, the most that it may use.
     pub fn units(&self) -> Units {
         self.extras.as_ref().map(|extras| extras.units).unwrap_or_default()
     }
@@ -204,7 +204,7 @@ impl Open {
         target.or(self.extras.as_ref().and_then(|extras| extras.served_by.as_deref()))
     }
 
-    /// What the request is to limits.
+    /// The names by which limits know the request.
     pub fn subject(&self) -> Subject<'_> {
         Subject {
             model: self.model.as_deref().unwrap_or_default(),
@@ -225,7 +225,7 @@ impl Open {
         self.admission.started.elapsed()
     }
 
-    /// A guardrail found something in the answer: nobody else is given it, since a finding belongs to the call that made it,
+    /// Notes findings in the answer, which is then given to nobody else: a finding belongs to the call that made it,
     /// and what is redacted or warned of today may be blocked tomorrow.
     pub fn note_answer_findings(&mut self, findings: &[Finding]) {
         if !findings.is_empty() {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
-/// What may be passed on of a `tracestate` (section 3.3.1.5).
+/// The most bytes of a `tracestate` that are passed on (section 3.3.1.5).
 const MAX_STATE_BYTES: usize = 512;
 
 tokio::task_local! {
@@ -31,6 +31,7 @@ pub struct Sampling {
 
 /// A call's place in a distributed trace (W3C Trace Context).
 #[derive(Debug, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "the names of the trace context and of records")]
 pub struct Trace {
     pub trace_id: String,
     /// The gateway's own span; absent where none is recorded.

@@ -34,7 +34,7 @@ impl SessionAffinity {
     }
 }
 
-/// What has been idle for too long goes; if that is not a tenth, the older half goes too, so that a sweep is rare.
+/// Drops entries that were idle for too long; if that is not a tenth, the older half too, so that a sweep is rare.
 fn sweep(held: &mut HashMap<u64, Place>, now_ms: u64) {
     held.retain(|_, place| now_ms.saturating_sub(place.used_ms) < IDLE_MS);
     if held.len() > MAX_SESSIONS / 10 * 9 {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// An error names so many targets.
 pub const TOLD_AT_MOST: usize = 12;
 
-/// What a combo remembers, and its own chance.
+/// The memory of a combo's target, and its own source of chance.
 pub type Remembered = Arc<Mutex<(Memory, Random)>>;
 
 /// The order in which connections are tried.
@@ -24,13 +24,13 @@ pub struct Choice {
     pub combo: Option<Box<ComboChoice>>,
 }
 
-/// What a combo adds to a choice.
+/// The part of a choice that only combos have.
 #[derive(Debug, Clone)]
 pub struct ComboChoice {
     pub name: String,
     pub strategy: Strategy,
     pub params: Params,
-    /// What each step is told to do.
+    /// The instructions of each step.
     pub prompts: Vec<Option<String>>,
     /// One for each target, at the same place.
     pub legs: Vec<Leg>,

@@ -16,7 +16,7 @@ const MAX_TARGETS: usize = 8;
 /// The header that pins a request to one connection.
 pub const PIN: &str = "x-gateway-connection";
 
-/// What a request wants beyond its model.
+/// A request's wishes beyond its model.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RoutingHints<'a> {
     /// The one connection that it is to go over.

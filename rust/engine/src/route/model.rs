@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// What most answers come to, as far as anybody knows beforehand.
+/// The size of most answers, as far as anybody knows beforehand.
 const ASSUMED_OUTPUT_TOKENS: u64 = 512;
 const BYTES_PER_TOKEN: u64 = 4;
 
@@ -36,7 +36,7 @@ pub fn shown_name(live: &Live, asked: &str) -> String {
     live.snapshot.name(asked).map_or_else(|_| asked.to_owned(), Cow::into_owned)
 }
 
-/// What a name without a provider's prefix means for a key that has such names looked up (`autoResolve`): the model of that name
+/// Looks up a name without a provider's prefix, for a key that has such names looked up (`autoResolve`): the model of that name
 /// which it may call over the most preferred connection. `None` for a name that means something as it is.
 pub fn resolve(live: &Live, key: &Key, model: &str) -> Option<String> {
     let is_known = live.snapshot.alias(model).is_some()
@@ -92,7 +92,7 @@ fn caller(admission: &Admission) -> &str {
 struct Opening<'a> {
     #[serde(borrow, default)]
     prompt_cache_key: Option<Cow<'a, str>>,
-    /// What every dialect has before the conversation: one of these at most.
+    /// Instructions before the conversation: a dialect has one of these at most.
     #[serde(borrow, default)]
     system: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -114,7 +114,7 @@ struct Message<'a> {
     role: Option<Cow<'a, str>>,
 }
 
-/// What the provider's cache goes by: the caller's own key for it, or else how the conversation begins, up to and with the
+/// The identity that a provider's cache goes by: the caller's own key for it, or else how the conversation begins, up to and with the
 /// first thing that the user said. Callers have different ones.
 fn affinity(admission: &Admission, body: &[u8]) -> Option<u64> {
     let opening: Opening<'_> = serde_json::from_slice(body).ok()?;

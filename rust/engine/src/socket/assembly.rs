@@ -9,8 +9,7 @@ use std::sync::Arc;
 use std::task::{ready, Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What one side of a WebSocket holds of messages that have not come whole. Counts as body bytes, as every body that is being read
-/// does.
+/// Bytes of unfinished messages on one side of a WebSocket. They count as body bytes, like those of every body under way.
 #[derive(Debug)]
 pub struct Assembly {
     shared: Arc<Shared>,

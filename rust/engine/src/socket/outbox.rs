@@ -1,4 +1,4 @@
-//! What a socket's front is to send, in order. Those who fill it wait while the caller reads slower than they write.
+//! Frames that a socket's front is to send, in order. Those who fill it wait while the caller reads slower than they write.
 
 use crate::exchange::{Wake, HIGH_WATER_BYTES};
 use parking_lot::Mutex;
@@ -11,7 +11,7 @@ const MAX_TAKE: usize = 64;
 /// Above this nothing is kept for a caller who does not read.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// What a front got from one look.
+/// Frames that a front took at once.
 #[derive(Debug, Default)]
 pub struct Drawn {
     pub frames: Vec<String>,
@@ -45,7 +45,7 @@ impl Outbox {
         self.id
     }
 
-    /// What is ready. `None`: nothing yet; the front will be woken.
+    /// Takes the frames that are ready. `None`: nothing yet; the front will be woken.
     pub fn take(&self) -> Option<Drawn> {
         let mut state = self.state.lock();
         if state.frames.is_empty() && state.close.is_none() {

@@ -34,7 +34,7 @@ pub struct ProviderSocket {
 #[derive(Debug)]
 pub enum ProviderMessage {
     Text(Utf8Bytes),
-    /// It closes, with this code.
+    /// The provider closes the conversation with this code.
     Close(u16),
     /// Nothing of the conversation: pings, which are answered on the way, pongs, and binary messages.
     Other,

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::mpsc;
 
-/// What a caller may send ahead of the provider's reading.
+/// The most bytes that a caller may send ahead of the provider's reading.
 const MAX_WAITING_BYTES: usize = 4 * 1024 * 1024;
 
 /// A conversation under way. Dropped, it ends.

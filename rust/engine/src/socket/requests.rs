@@ -48,7 +48,7 @@ const PATH: &str = "/v1/chat/completions";
 pub trait FrameConnection: Send + Sync + std::fmt::Debug {
     fn id(&self) -> u64;
 
-    /// What is to be sent; `None`: nothing yet, and the front will be woken.
+    /// Frames that are to be sent; `None`: nothing yet, and the front will be woken.
     fn take(&self) -> Option<Drawn>;
 
     /// Nothing is under way.
@@ -300,7 +300,7 @@ impl Drop for RequestSocket {
     }
 }
 
-/// What came of a wait.
+/// The result of a wait.
 enum Came<T> {
     Here(T),
     Cancelled,
@@ -383,7 +383,7 @@ fn refusal(id: &str, fault: &Error) -> String {
     json!({"type": "response.error", "id": id, "status": text.status, "error": error["error"]}).to_string()
 }
 
-/// What `GET /v1/ws` says to who asks without a socket.
+/// The answer of `GET /v1/ws` to a request without a socket.
 pub fn describe(shared: &Shared, whole: &Whole) {
     let principal = &whole.admission.principal;
     let body = json!({

@@ -91,7 +91,7 @@ pub struct Session<'a> {
     guard: EventGuard,
     /// The provider sent something last.
     heard: Instant,
-    /// What was held of a message at the last ping.
+    /// Bytes of an unfinished message at the last ping.
     held_bytes: usize,
 }
 

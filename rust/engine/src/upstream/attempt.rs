@@ -18,7 +18,7 @@ use http_body_util::{BodyExt as _, Limited};
 use std::time::{Duration, Instant};
 
 const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
-/// What is read of a provider's error answer.
+/// The most bytes that are read of a provider's error answer.
 const MAX_ERROR_BYTES: usize = 256 * 1024;
 const ERROR_BODY_DEADLINE: Duration = Duration::from_secs(5);
 /// Another connection waits to be tried meanwhile.
@@ -37,7 +37,7 @@ pub(crate) fn rejection(status: StatusCode, told: UpstreamError, target: &Target
     Rejection { status, message, kind: mask(told.kind), code: mask(told.code), param: mask(told.param) }
 }
 
-/// What is sent: a body in memory, or a form that may lie on disk.
+/// The body of a request: in memory, or a form that may lie on disk.
 #[derive(Debug, Clone, Copy)]
 pub enum Contents<'a> {
     Json(&'a Pieces),
@@ -250,7 +250,7 @@ fn retry_hint(response: &Response<Incoming>) -> Option<u64> {
         .or_else(|| parse_retry_after(text("retry-after")?, clock::unix_ms() / 1_000))
 }
 
-/// What a provider's error says, within bounds; nothing where it cannot be read.
+/// Reads a provider's error, within bounds; empty where it cannot be read.
 async fn read_error(response: Response<Incoming>, deadline: Duration) -> UpstreamError {
     if is_coded(&response) {
         return UpstreamError::default();

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What goes with one request.
+/// Headers that go with one request.
 pub type Headers = SmallVec<[(HeaderName, HeaderValue); 3]>;
 
 /// A token is replaced while it still counts, so that no request waits for the clock of two machines to agree.
@@ -100,7 +100,7 @@ impl Proof {
         }
     }
 
-    /// What must be masked wherever the provider echoes it.
+    /// Secrets that are masked wherever the provider echoes them.
     pub fn secrets(&self) -> impl Iterator<Item = &Secret> {
         let (keys, account) = match self {
             Self::Fixed => (None, None),

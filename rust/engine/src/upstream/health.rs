@@ -1,4 +1,4 @@
-//! What is remembered of a connection and of its provider: health, models that are locked out, quota windows, the breaker.
+//! Memory of a connection and of its provider: health, models that are locked out, quota windows, the breaker.
 //!
 //! One lock for each connection and one for each provider, held for as long as it takes to look at a few numbers.
 
@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 /// Models of one connection that are remembered as locked out.
 const MAX_LOCKOUTS: usize = 256;
 
-/// What is remembered of one connection: its health, models that are locked out, its quota windows.
+/// Memory of one connection: its health, models that are locked out, its quota windows.
 #[derive(Debug, Default)]
 pub struct Condition {
     pub health: Health,
@@ -35,7 +35,7 @@ pub struct ObservedWindow {
     pub resets_at_ms: Option<u64>,
 }
 
-/// What is remembered of one provider and shared by all of its connections.
+/// Memory of one provider, shared by all of its connections.
 #[derive(Debug, Default)]
 pub struct Provider {
     pub breaker: Mutex<Breaker>,
@@ -100,7 +100,7 @@ impl Condition {
         }
     }
 
-    /// What was seen before this worker began, or by another.
+    /// Takes over observations from before this worker began, or from another worker.
     pub fn hold(&mut self, held: &PersistedState, now_ms: u64, now_unix_ms: u64) {
         match held.state.as_str() {
             "terminal" if self.health.terminal().is_none() => {
@@ -120,7 +120,7 @@ impl Condition {
 }
 
 impl Condition {
-    /// What was seen by another is so no more.
+    /// Forgets the observations of another worker, which hold no longer.
     pub fn release(&mut self, quota: &QuotaThresholds, now_ms: u64) {
         if self.windows.is_empty() {
             self.health.observe_quota(&[], quota, now_ms);

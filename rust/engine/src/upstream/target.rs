@@ -36,7 +36,7 @@ pub struct Target {
     pub headers: HeaderMap,
     /// The credential and the operator's header values, so that they are found and masked in what the provider says.
     secrets: Vec<Secret>,
-    /// What of the credential is made for each request.
+    /// The part of the credential that is made for each request.
     pub proof: Proof,
     /// Carried over from snapshot to snapshot while the connection's id stays.
     pub hot: Arc<Hot>,
@@ -50,7 +50,7 @@ const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version
 /// Shorter texts stand by chance in what a provider says.
 const MIN_MASKED_CHARS: usize = 6;
 
-/// What is learnt about a connection while it is used.
+/// Counters and measures of a connection, learnt while it is used.
 #[derive(Debug, Default)]
 pub struct Hot {
     pub condition: Mutex<Condition>,
@@ -113,7 +113,7 @@ struct Credentials {
 }
 
 impl Target {
-    /// What answers call the provider: the prefix by which models are named.
+    /// The provider's name in answers: the prefix by which models are named.
     pub fn provider_name(&self) -> &str {
         self.connection.prefixes.first().map_or(self.connection.provider.as_str(), String::as_str)
     }

@@ -64,7 +64,7 @@ impl Target {
         worst
     }
 
-    /// What a strategy asks of it, beside what is `known`.
+    /// The facts that a strategy ranks targets by, beside those that are `known`.
     pub fn facts(&self, model: &str, known: Facts, now_ms: u64) -> Facts {
         let condition = self.hot.condition.lock();
         let (standing, rest_ms) = self.judge(&condition, model, now_ms);
@@ -93,7 +93,7 @@ impl Target {
         self.provider.breaker.lock().remaining_ms(now_ms) > 0
     }
 
-    /// What an attempt does that would begin now.
+    /// How the target stands for an attempt that would begin now.
     pub fn begin(&self, now_ms: u64) -> Begin {
         let mut condition = self.hot.condition.lock();
         let mut breaker = self.provider.breaker.lock();
@@ -132,7 +132,7 @@ impl Target {
         self.provider.turned.notify_waiters();
     }
 
-    /// It has served an attempt that took so long; `sample` is what counts as its latency.
+    /// Notes an attempt that the target served in this time; `sample` is what counts as its latency.
     pub fn served(&self, took: Duration, sample: Duration) {
         let started_ms = clock::monotonic_ms().saturating_sub(took.as_millis() as u64);
         {
@@ -191,7 +191,7 @@ impl Target {
         }
     }
 
-    /// What a failed attempt says of the model, of the connection, or of neither.
+    /// Holds a failed attempt against the model, the connection, or neither.
     pub fn hold_against(&self, model: &str, failed: &AttemptFailure) {
         self.log_cause(&failed.error);
         if self.locks_out(failed) {
@@ -221,7 +221,7 @@ impl Target {
         limits.enabled && (status.is_some_and(|status| limits.status_codes.contains(&status)) || is_unknown_model())
     }
 
-    /// What an answer's headers say of limits and quotas.
+    /// Reads limits and quotas from the headers of an answer.
     pub fn observe_head(&self, headers: &HeaderMap) {
         let named = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
         let told = quota::read(named, clock::unix_ms());
@@ -242,7 +242,7 @@ impl Target {
         condition.windows = told.into_iter().map(kept).collect();
     }
 
-    /// What an error of the provider says of the connection for good.
+    /// Notes an error of the provider that condemns the connection for good.
     pub fn observe_refusal(&self, status: u16, code: Option<&str>, message: &str, started_ms: u64) {
         let mut condition = self.hot.condition.lock();
         if let Some(reason) = Terminal::of_error(code.unwrap_or_default(), message) {

@@ -3,7 +3,7 @@
 //! Read in place: names are put into lower case where they lie, and nothing is copied. What two readers could take differently is
 //! refused here or by the engine, which says so in words.
 
-use fairlead_engine::upstream::wire::framing::Chunks;
+use fairlead_engine::Chunks;
 use http::{StatusCode, Uri};
 use memchr::memchr_iter;
 use smallvec::SmallVec;

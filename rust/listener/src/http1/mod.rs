@@ -1,6 +1,6 @@
 //! HTTP/1.1 as a server: one connection, its requests one after the other (RFC 9112).
 //!
-//! It is ours, and not a library's, for the same reasons as the client's side (`fairlead_engine::upstream::wire`): a head is read
+//! This server is ours, and not a library's, for the same reasons as the client's side (`fairlead_engine::upstream::wire`): a head is read
 //! where it lies and handed to the engine without a copy, an answer's head and first bytes leave in one write, and a connection that
 //! waits holds no buffer. [`head`] reads requests, [`outgoing`] writes answers; the loop here connects them to the engine.
 //!
@@ -20,12 +20,7 @@ use crate::io::Io;
 use crate::request_body::{self, BodyEvent, CallerGone};
 use crate::websocket::{self, Opening};
 use bytes::{Buf as _, Bytes, BytesMut};
-use fairlead_engine::engine::FedHere;
-use fairlead_engine::exchange::{Head, Piece};
-use fairlead_engine::gate::admission::Admitted;
-use fairlead_engine::gate::body::Pending;
-use fairlead_engine::gate::inbound::Inbound;
-use fairlead_engine::task;
+use fairlead_engine::{task, Admitted, FedHere, Head, Inbound, Pending, Piece};
 use head::{BodyEnd, HeadFault, HeadLines};
 use http::{header, StatusCode};
 use outgoing::{declared_length, BodyCoding, HeadFacts, Outgoing};
@@ -53,9 +48,9 @@ thread_local! {
 enum Next {
     /// The connection goes on with the next head.
     Request,
-    /// It ends in order: our side first.
+    /// The connection ends in order: our side first.
     Close,
-    /// It ends at once: the caller is gone, or the answer stops short.
+    /// The connection ends at once: the caller is gone, or the answer stops short.
     Drop,
 }
 

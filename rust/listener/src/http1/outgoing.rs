@@ -2,7 +2,7 @@
 
 use crate::io::Io;
 use bytes::{Buf as _, Bytes};
-use fairlead_engine::exchange::Head;
+use fairlead_engine::Head;
 use http::{header, HeaderMap, StatusCode};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -201,7 +201,7 @@ impl Outgoing {
     }
 }
 
-/// What the head of an answer says beside its own headers.
+/// The parts of an answer's head beside its own headers.
 #[derive(Debug, Default)]
 pub struct HeadFacts {
     pub is_http_10: bool,

@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{ready, Context, Poll};
 
-/// What is read of a file at once.
+/// The bytes that are read of a file at once.
 const READ_BYTES: u64 = 256 * 1024;
 
 /// A stretch of a body.
@@ -85,7 +85,7 @@ impl Sliced {
         Poll::Ready(Ok(()))
     }
 
-    /// What can be written now, in order.
+    /// The slices that can be written now, in order.
     pub fn slices<'a>(&'a self, into: &mut SmallVec<[IoSlice<'a>; 8]>) {
         if !self.loaded.is_empty() {
             return into.push(IoSlice::new(&self.loaded));

@@ -19,7 +19,7 @@ use tokio::task::unconstrained;
 const READ_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    /// What was read is copied out of here before anything else runs, so one space does for all connections of a thread.
+    /// Bytes are copied out of here before anything else runs, so one space does for all connections of a thread.
     static SPACE: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
 }
 
@@ -47,7 +47,7 @@ impl From<Malformed> for Fault {
     }
 }
 
-/// What of a request is not written yet.
+/// The part of a request that is not written yet.
 #[derive(Debug, Default)]
 struct Unsent {
     /// Empty once it is written.
@@ -231,7 +231,7 @@ impl Connection {
         })
     }
 
-    /// What was read beyond the head.
+    /// Bytes that were read beyond the head.
     pub(super) fn take_ahead(&mut self) -> Bytes {
         std::mem::take(&mut self.ahead)
     }

@@ -4,7 +4,7 @@ use bytes::BytesMut;
 use http::header::{self, HeaderMap};
 use http::{StatusCode, Version};
 
-/// What one chunk's extension may come to, or all trailers together; nobody reads them.
+/// The most bytes of one chunk's extension, or of all trailers together; nobody reads them.
 const MAX_ASIDE_BYTES: usize = 16 * 1024;
 /// Extensions of all chunks together may come to this, and to as much again as the body: a server that says a word with every
 /// chunk is in order, and one that says nothing else is not.
@@ -38,7 +38,7 @@ impl Framing {
         }
     }
 
-    /// What the head of an answer says. The request was no HEAD.
+    /// Reads the framing of a body from the head of its answer, to a request other than HEAD.
     pub(super) fn read(status: StatusCode, version: Version, headers: &HeaderMap) -> Result<Self, Malformed> {
         if matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
             return Ok(Self::Length(0));

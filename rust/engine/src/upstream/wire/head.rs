@@ -51,7 +51,7 @@ pub(super) fn may_end(input: &[u8], seen: usize) -> bool {
     memchr::memchr_iter(b'\n', new).any(|at| matches!(new[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]))
 }
 
-/// What bytes came to.
+/// The result of reading bytes as a head.
 #[derive(Debug)]
 pub(super) enum Decoded {
     Whole(ResponseHead),

@@ -43,7 +43,7 @@ pub struct Incoming {
     lease: Option<Lease>,
     framing: Framing,
     persists: bool,
-    /// What was wrong behind the bytes that were told last.
+    /// The fault that was found behind the bytes that were given last.
     fault: Option<Fault>,
 }
 
@@ -136,7 +136,7 @@ fn poll_chunks(
     Poll::Ready(Ok((data.freeze(), fault)))
 }
 
-/// What was read with the head, or else what comes next.
+/// The bytes that were read with the head, or else those that come next.
 fn read(connection: &mut Connection, cx: &mut Context<'_>) -> Poll<Result<Bytes, Fault>> {
     let ahead = connection.take_ahead();
     if !ahead.is_empty() {

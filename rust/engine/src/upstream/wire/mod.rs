@@ -1,6 +1,6 @@
 //! HTTP/1.1 as a client: a kept connection carries one request and its answer at a time.
 //!
-//! It is ours, and not a library's, because of where the work happens. A client library drives each connection in a task of its
+//! This client is ours, and not a library's, because of where the work happens. A client library drives each connection in a task of its
 //! own and hands requests and answers over queues; here whoever waits for the answer writes the request and reads the answer
 //! himself. That costs no wake-up and no queue, and a connection that waits for a provider holds no buffer at all: bytes are read
 //! into one space per thread, and only what is there is kept.

@@ -49,7 +49,7 @@ pub struct Pool {
 #[derive(Debug)]
 pub struct Lease {
     pub(super) connection: Box<Connection>,
-    /// It has carried a request before.
+    /// Whether the connection has carried a request before.
     pub is_reused: bool,
     origin: Arc<Origin>,
     shelves: Arc<Shelves>,
