@@ -218,7 +218,7 @@ async def test_it_is_asked_on_whatever_comes_between(management: Management) -> 
 
 CASES: list[tuple[Script, int, str]] = [
     (reply(b"", 404), 5, "does not know the video"),
-    (reply(b"", 403), 7, r"refuses to say how far the video is \(403\)"),
+    (reply(b"", 403), 7, r"refuses to report the video's progress \(403\)"),
     (told(done=True), 2, "holds no video"),
     (told(done=True, error={"code": 8, "message": "x" * 9000}), 8, "^x{500}$"),
     (told(done=True, error={"code": "no", "message": 7}), 2, "The video failed"),
