@@ -2,12 +2,13 @@
 //!
 //! As a dialect that is passed on: `request` (what a body asks for, and the body that goes upstream), `named` (bodies of calls beside chat),
 //! `answer`, `stream`, `error`, `reasoning`, `metered` (streams of typed events and their usage). As one that is translated:
-//! `request_in`, `request_out`, `whole`, `stream_in`, `stream_out`, `usage`.
+//! `part` (what both of OpenAI's dialects read alike), `request_in`, `request_out`, `whole`, `stream_in`, `stream_out`, `usage`.
 
 pub mod answer;
 pub mod error;
 pub mod metered;
 pub mod named;
+pub(crate) mod part;
 pub mod reasoning;
 pub mod request;
 pub(crate) mod request_in;

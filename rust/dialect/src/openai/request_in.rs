@@ -10,8 +10,9 @@ use serde_json::value::RawValue;
 
 use crate::model::{
     is_neutral, owned, shape, typed, unsupported, wrong, Call, Choice, Content, Effort, Format, Part, Request, Role,
-    Source, Tool, Turn,
+    Tool, Turn,
 };
+use crate::openai::part::{inline_source, read_parts, source, AudioIn, PartShape};
 use crate::text::Text;
 
 #[derive(Deserialize)]
@@ -40,22 +41,6 @@ struct ImageIn<'a> {
     /// How closely to look; a hint.
     #[serde(default, rename = "detail")]
     _detail: Option<serde::de::IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct AudioIn<'a> {
-    #[serde(borrow)]
-    data: Text<'a>,
-    format: Cow<'a, str>,
-}
-
-impl<'a> AudioIn<'a> {
-    pub(crate) fn into_content(self) -> Content<'a> {
-        let media_type =
-            if self.format == "mp3" { "audio/mpeg".into() } else { format!("audio/{}", self.format).into() };
-        Content::Audio { media_type, data: self.data.decode() }
-    }
 }
 
 #[derive(Deserialize)]
@@ -441,7 +426,7 @@ fn message_member<'a>(name: &str, value: &'a RawValue, at: usize, message: &mut 
         // The name of a speaker; see the table of what is left out.
         "name" => {}
         _ if value.get() == "null" => {}
-        "content" => content(value, field, &mut message.parts)?,
+        "content" => read_parts::<PartIn<'a>>(value, field, &mut message.parts)?,
         "refusal" => message.parts.push(Part::new(field(), Content::Refusal(typed(value, &field())?))),
         "tool_calls" => message.calls = tool_calls(value, &field())?,
         "tool_call_id" => message.call_id = Some(typed(value, &field())?),
@@ -482,31 +467,29 @@ fn turn<'a>(message: Message<'a>, at: usize, request: &mut Request<'a>) -> Resul
     Ok(())
 }
 
-fn content<'a>(value: &'a RawValue, path: impl Fn() -> String, parts: &mut Vec<Part<'a>>) -> Result<(), Error> {
-    if let Some(text) = Text::of(value) {
-        parts.push(Part::text(text));
-        return Ok(());
+fn content<'a>(part: PartIn<'a>, path: &str) -> Result<Content<'a>, Error> {
+    let missing = |name: &str| wrong(&format!("{path}.{name}"), "is required");
+    Ok(match &*part.r#type {
+        "text" => Content::Text(part.text.ok_or_else(|| missing("text"))?),
+        "refusal" => Content::Refusal(part.refusal.ok_or_else(|| missing("refusal"))?),
+        "image_url" => {
+            let url = part.image_url.ok_or_else(|| missing("image_url"))?.url;
+            Content::Image(source(url, &format!("{path}.image_url.url"))?)
+        }
+        "input_audio" => part.input_audio.ok_or_else(|| missing("input_audio"))?.into_content(),
+        "file" => file(part.file.ok_or_else(|| missing("file"))?, path)?,
+        _ => return Err(unsupported(&format!("{path}.type"))),
+    })
+}
+
+impl<'a> PartShape<'a> for PartIn<'a> {
+    fn cache_control(&self) -> Option<&'a RawValue> {
+        self.cache_control
     }
-    let path = path();
-    let list: Vec<&'a RawValue> = typed(value, &path)?;
-    for (at, raw) in list.into_iter().enumerate() {
-        let path = format!("{path}[{at}]");
-        let part: PartIn<'a> = typed(raw, &path)?;
-        let missing = |name: &str| wrong(&format!("{path}.{name}"), "is required");
-        let content = match &*part.r#type {
-            "text" => Content::Text(part.text.ok_or_else(|| missing("text"))?),
-            "refusal" => Content::Refusal(part.refusal.ok_or_else(|| missing("refusal"))?),
-            "image_url" => {
-                let url = part.image_url.ok_or_else(|| missing("image_url"))?.url;
-                Content::Image(source(url, &format!("{path}.image_url.url"))?)
-            }
-            "input_audio" => part.input_audio.ok_or_else(|| missing("input_audio"))?.into_content(),
-            "file" => file(part.file.ok_or_else(|| missing("file"))?, &path)?,
-            _ => return Err(unsupported(&format!("{path}.type"))),
-        };
-        parts.push(Part { path, content, cache: part.cache_control.map(RawValue::get) });
+
+    fn into_content(self, path: &str) -> Result<Content<'a>, Error> {
+        content(self, path)
     }
-    Ok(())
 }
 
 fn file<'a>(file: FileIn<'a>, path: &str) -> Result<Content<'a>, Error> {
@@ -514,28 +497,8 @@ fn file<'a>(file: FileIn<'a>, path: &str) -> Result<Content<'a>, Error> {
         return Err(unsupported(&format!("{path}.file.file_id")));
     }
     let data = file.file_data.ok_or_else(|| wrong(&format!("{path}.file.file_data"), "is required"))?;
-    let path = format!("{path}.file.file_data");
-    match source(data, &path)? {
-        Source::Url(_) => Err(wrong(&path, "must be a data URL with base64")),
-        source @ Source::Base64 { .. } => Ok(Content::Document { source, title: file.filename }),
-    }
-}
-
-/// `data:<type>;base64,<data>`, or an address.
-pub(crate) fn source<'a>(url: Text<'a>, path: &str) -> Result<Source<'a>, Error> {
-    let text = url.decode();
-    if !text.starts_with("data:") {
-        return Ok(Source::Url(url));
-    }
-    let Some(comma) = text.find(";base64,") else {
-        return Err(wrong(path, "must be an address or a data URL with base64"));
-    };
-    let (kind, data) = ("data:".len()..comma, comma + ";base64,".len()..text.len());
-    let cut = |span: std::ops::Range<usize>| match &text {
-        Cow::Borrowed(text) => Cow::Borrowed(text.get(span).unwrap_or_default()),
-        Cow::Owned(text) => Cow::Owned(text.get(span).unwrap_or_default().to_owned()),
-    };
-    Ok(Source::Base64 { media_type: cut(kind), data: cut(data) })
+    let source = inline_source(data, &format!("{path}.file.file_data"))?;
+    Ok(Content::Document { source, title: file.filename })
 }
 
 /// The calls of a message, of a request or of an answer.

@@ -11,7 +11,8 @@ use crate::model::{
     is_neutral, owned, typed, typed_at, unsupported, wrong, Call, Choice, Content, Effort, Format, Members, Part,
     Request, Role, Source, Tool, Turn,
 };
-use crate::openai::request_in::{arguments, count, effort, number, source, AudioIn, SchemaIn, SHARED};
+use crate::openai::part::{inline_source, read_parts, source, AudioIn, PartShape};
+use crate::openai::request_in::{arguments, count, effort, number, SchemaIn, SHARED};
 use crate::signature::{from_responses_caller, CallerReasoning};
 use crate::text::{Text, Writer};
 
@@ -261,7 +262,7 @@ fn input<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
                 let id = item.call_id.ok_or_else(|| missing("call_id"))?;
                 let output = item.output.ok_or_else(|| missing("output"))?;
                 let mut parts = Vec::new();
-                contents(output, &|| format!("{}.output", path()), &mut parts)?;
+                read_parts::<PartIn<'a>>(output, || format!("{}.output", path()), &mut parts)?;
                 let content = Content::Result { id, parts, is_error: false };
                 request.turns.push(Turn { role: Role::User, parts: vec![Part::new(path(), content)] });
             }
@@ -302,7 +303,7 @@ fn thought(item: ItemIn<'_>) -> Option<Content<'_>> {
 fn message<'a>(item: &ItemIn<'a>, path: &dyn Fn() -> String, request: &mut Request<'a>) -> Result<(), Error> {
     let content = item.content.ok_or_else(|| wrong(&format!("{}.content", path()), "is required"))?;
     let mut parts = Vec::new();
-    contents(content, &|| format!("{}.content", path()), &mut parts)?;
+    read_parts::<PartIn<'a>>(content, || format!("{}.content", path()), &mut parts)?;
     match item.role.as_deref() {
         Some("user") => request.turns.push(Turn { role: Role::User, parts }),
         Some("assistant") => parts.into_iter().for_each(|part| push_assistant_part(request, part)),
@@ -313,20 +314,14 @@ fn message<'a>(item: &ItemIn<'a>, path: &dyn Fn() -> String, request: &mut Reque
     Ok(())
 }
 
-fn contents<'a>(value: &'a RawValue, path: &dyn Fn() -> String, parts: &mut Vec<Part<'a>>) -> Result<(), Error> {
-    if let Some(text) = Text::of(value) {
-        parts.push(Part::text(text));
-        return Ok(());
+impl<'a> PartShape<'a> for PartIn<'a> {
+    fn cache_control(&self) -> Option<&'a RawValue> {
+        self.cache_control
     }
-    let list: Vec<&'a RawValue> = typed_at(value, path)?;
-    for (at, raw) in list.into_iter().enumerate() {
-        let path = format!("{}[{at}]", path());
-        let mut part: PartIn<'a> = typed(raw, &path)?;
-        let cache = part.cache_control.take().map(RawValue::get);
-        let content = content(part, &path)?;
-        parts.push(Part { path, content, cache });
+
+    fn into_content(self, path: &str) -> Result<Content<'a>, Error> {
+        content(self, path)
     }
-    Ok(())
 }
 
 fn content<'a>(part: PartIn<'a>, path: &str) -> Result<Content<'a>, Error> {
@@ -344,12 +339,7 @@ fn content<'a>(part: PartIn<'a>, path: &str) -> Result<Content<'a>, Error> {
         "input_audio" => part.input_audio.ok_or_else(|| missing("input_audio"))?.into_content(),
         "input_file" => {
             let source = match (part.file_data, part.file_url) {
-                (Some(data), _) => match source(data, &format!("{path}.file_data"))? {
-                    Source::Url(_) => {
-                        return Err(wrong(&format!("{path}.file_data"), "must be a data URL with base64"))
-                    }
-                    inside @ Source::Base64 { .. } => inside,
-                },
+                (Some(data), _) => inline_source(data, &format!("{path}.file_data"))?,
                 (None, Some(url)) => Source::Url(url),
                 (None, None) => return Err(missing("file_data")),
             };
