@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli.failure import CommandFailed
-from fairlead.cli.output import show_json, show_table
+from fairlead.cli.output import say, show_json, show_table
 
 if TYPE_CHECKING:
     from fairlead.cli.instance import Instance
@@ -91,7 +91,7 @@ class Collection:
         if as_json:
             show_json({"id": found["id"], self.label: found[self.label], **answer})
         else:
-            print(f"{verb} {found[self.label]} ({found['id']}).")
+            say(f"{verb} {found[self.label]} ({found['id']}).")
 
 
 def _cell(record: Record, column: Column) -> Any:

@@ -9,7 +9,7 @@ import typer
 from fairlead.cli.collection import Collection
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import show_json, show_table
+from fairlead.cli.output import say, show_json, show_table
 
 app = typer.Typer(help="Names that stand for several models.", no_args_is_help=True)
 
@@ -55,7 +55,7 @@ def show(
     if as_json:
         show_json(found)
         return
-    print(f"{found['name']} ({found['id']}): {found['strategy']}")
+    say(f"{found['name']} ({found['id']}): {found['strategy']}")
     show_table(
         ["step", "weight", "connection"],
         [[_step_name(step), step["weight"], step.get("connectionId")] for step in found["models"]],
@@ -84,7 +84,7 @@ def create(
     if as_json:
         show_json(created)
     else:
-        print(f"Made {created['name']} ({created['id']}). Callers name it `combo/{name}`.")
+        say(f"Made {created['name']} ({created['id']}). Callers name it `combo/{name}`.")
 
 
 @app.command()

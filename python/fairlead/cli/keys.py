@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any, Final
 
 import typer
 
 from fairlead.cli.collection import Collection
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import show_json
+from fairlead.cli.output import say, show_json
 
 app = typer.Typer(help="API keys that callers hold.", no_args_is_help=True)
 
@@ -61,8 +60,8 @@ def create(
     if as_json:
         show_json(created)
         return
-    print(created["key"])
-    print("Keep it: it cannot be shown again.", file=sys.stderr)
+    say(created["key"])
+    say("Keep it: it cannot be shown again.", to_stderr=True)
 
 
 @app.command("list")

@@ -8,7 +8,7 @@ import typer
 
 from fairlead.cli.collection import Collection
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import show_json
+from fairlead.cli.output import say, show_json
 
 app = typer.Typer(help="Provider endpoints of your own.", no_args_is_help=True)
 
@@ -45,7 +45,7 @@ def add(
     if as_json:
         show_json(answer)
     else:
-        print(f"Added {prefix} ({answer['node']['id']}).")
+        say(f"Added {prefix} ({answer['node']['id']}).")
 
 
 @app.command("list")

@@ -1,4 +1,4 @@
-"""The output of commands: tables for people, JSON for programs."""
+"""The output of commands: tables for people, JSON for programs. Text of others is printed without its control codes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,27 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from fairlead.cli.printable import printable, printable_json
+
 _PIPED_WIDTH: Final = 240
 """A program that reads the table gets each row on one line."""
+_CELL_CHARS: Final = 400
+"""A cell shows the beginning of what is longer; `--json` has all of it."""
 
 
 def show_json(document: Any) -> None:
     """Prints a document, indented."""
-    print(json.dumps(document, indent=2, ensure_ascii=False))
+    print(printable_json(json.dumps(document, indent=2, ensure_ascii=False)))
+
+
+def show_json_line(document: Any) -> None:
+    """Prints a document on one line, as a stream of them has each."""
+    print(printable_json(json.dumps(document, ensure_ascii=False)), flush=True)
+
+
+def say(sentence: str, *, to_stderr: bool = False) -> None:
+    """Prints one line in which names of others may stand."""
+    print(printable(sentence), file=sys.stderr if to_stderr else sys.stdout)
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) -> None:
@@ -29,7 +43,7 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: 
         table.add_column(column, overflow="fold", no_wrap=at == 0)
     for row in rows:
         # What people named is shown as it is: brackets are no markup.
-        table.add_row(*(Text(_cell_text(value)) for value in row))
+        table.add_row(*(Text(_cell(value)) for value in row))
     console = Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH)
     if table.row_count:
         console.print(table)
@@ -40,6 +54,12 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: 
 def pick(record: Mapping[str, Any], *names: str) -> list[Any]:
     """The fields of a record in the order of a table's columns."""
     return [record.get(name) for name in names]
+
+
+def _cell(value: Any) -> str:
+    text = _cell_text(value)
+    shown = text if len(text) <= _CELL_CHARS else text[: _CELL_CHARS - 1] + "…"
+    return printable(shown)
 
 
 def _cell_text(value: Any) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
 from fairlead.cli.collection import Collection
+from fairlead.cli.credential import read_credential
 from fairlead.cli.nodes import NODES
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import show_json
+from fairlead.cli.output import say, show_json
 
 app = typer.Typer(help="Connections to providers.", no_args_is_help=True)
 
@@ -58,12 +58,12 @@ def add(
     name = name or provider
     body: dict[str, Any] = {"provider": provider, "name": name, "priority": priority}
     if not no_key:
-        body["apiKey"] = _credential(api_key_file)
+        body["apiKey"] = read_credential(api_key_file, "Credential")
     answer = CONNECTIONS.create(url, data_dir, body)
     if as_json:
         show_json(answer)
     else:
-        print(f"Added {name} at {provider} ({answer['connection']['id']}).")
+        say(f"Added {name} at {provider} ({answer['connection']['id']}).")
 
 
 @app.command("list")
@@ -97,21 +97,8 @@ def check(
     if as_json:
         show_json(result)
     elif result["valid"]:
-        print(f"{found['name']} works ({result['latencyMs']} ms).")
+        say(f"{found['name']} works ({result['latencyMs']} ms).")
     else:
-        print(f"{found['name']} does not work: {result['error']}")
+        say(f"{found['name']} does not work: {result['error']}")
     if not result["valid"]:
         raise typer.Exit(1)
-
-
-def _credential(path: Path | None) -> str:
-    """The credential from a file, from standard input or, without a path, from a prompt."""
-    if path is None:
-        return str(typer.prompt("Credential", hide_input=True, err=True))
-    if str(path) == "-":
-        return sys.stdin.read().strip()
-    try:
-        return path.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
-        raise typer.BadParameter(f"{path} cannot be read: {reason}.") from None

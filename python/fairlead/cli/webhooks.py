@@ -11,7 +11,7 @@ import typer
 from fairlead.cli.collection import Collection
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import pick, show_json, show_table
+from fairlead.cli.output import pick, say, show_json, show_table
 
 app = typer.Typer(help="Listeners that are told of events.", no_args_is_help=True)
 
@@ -67,10 +67,10 @@ def create(
     if as_json:
         show_json(created)
         return
-    print(created["secret"])
-    print(
+    say(created["secret"])
+    say(
         f"Keep it: it cannot be shown again. The webhook's id is {created['webhook']['id']}.",
-        file=sys.stderr,
+        to_stderr=True,
     )
 
 
@@ -98,7 +98,7 @@ def send_test(
         status = f" with {answer['status']}" if answer["status"] else ""
         raise CommandFailed(f"the test was not delivered{status}: {answer['errorKind']}.")
     if not as_json:
-        print(f"Delivered: {answer['status']} after {answer['latencyMs']:.0f} ms.")
+        say(f"Delivered: {answer['status']} after {answer['latencyMs']:.0f} ms.")
 
 
 @app.command()
@@ -181,7 +181,7 @@ def verify(
             )
     except ValueError as error:
         raise CommandFailed(f"the delivery is not genuine: {error}.") from None
-    print("The delivery is genuine.")
+    say("The delivery is genuine.")
 
 
 def _keys(place: str) -> bytes:
