@@ -57,7 +57,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "owner": CommandEntry("owner", "app", "The owner's account.", MANAGE),
     "config": CommandEntry("config", "app", "Operator settings.", MANAGE),
     "backup": CommandEntry("backup", "app", "Copies of the state.", MANAGE),
-    "restore": CommandEntry("restore", "restore", "Put a backup back.", MANAGE),
+    "restore": CommandEntry("backup", "restore", "Put a backup back.", MANAGE),
     "login": CommandEntry("login", "login", "Sign in at a gateway elsewhere.", REACH),
     "contexts": CommandEntry("contexts", "app", "Gateways that were signed in at.", REACH),
     "completion": CommandEntry("completion", "completion", "Print a shell's completion.", REACH),

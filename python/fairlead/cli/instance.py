@@ -54,19 +54,19 @@ class Instance:
         self._http.close()
 
     def get(self, path: str, **query: Any) -> dict[str, Any]:
-        return _answer(self.request("GET", path, params=_named(query)))
+        return answer_of(self.request("GET", path, params=_named(query)))
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        return _answer(self.request("POST", path, json=body))
+        return answer_of(self.request("POST", path, json=body))
 
     def put(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        return _answer(self.request("PUT", path, json=body))
+        return answer_of(self.request("PUT", path, json=body))
 
     def patch(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        return _answer(self.request("PATCH", path, json=body))
+        return answer_of(self.request("PATCH", path, json=body))
 
     def delete(self, path: str, **query: Any) -> dict[str, Any]:
-        return _answer(self.request("DELETE", path, params=_named(query)))
+        return answer_of(self.request("DELETE", path, params=_named(query)))
 
     def list_all(self, path: str, name: str) -> list[dict[str, Any]]:
         """All entries of a list, page after page."""
@@ -81,7 +81,7 @@ class Instance:
         """A page that is no JSON."""
         answer = self.request("GET", path)
         if not answer.is_success:
-            _answer(answer)
+            answer_of(answer)
         return answer.text
 
     def probe(self, path: str) -> tuple[int, dict[str, Any]]:
@@ -107,7 +107,7 @@ class Instance:
         ):
             if not answer.is_success:
                 answer.read()
-                _answer(answer)
+                answer_of(answer)
             yield answer
 
     @contextmanager
@@ -150,7 +150,8 @@ def _named(query: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in query.items() if value is not None}
 
 
-def _answer(response: httpx.Response) -> dict[str, Any]:
+def answer_of(response: httpx.Response) -> dict[str, Any]:
+    """The body of a successful answer. Raises `CommandFailed` with the API's sentence for another."""
     body = _json(response)
     if response.is_success:
         return body

@@ -74,7 +74,7 @@ def logs(
 
 
 class LogFeed:
-    """Settled requests that were not shown before. They do not settle in the order of their times: a long one is late."""
+    """Settled requests that were not shown before; a long one settles after others that began later."""
 
     def __init__(self, instance: Instance, filters: dict[str, Any]) -> None:
         self.instance = instance

@@ -7,7 +7,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from fairlead.cli.assignment import Assignments, SecretFile, fields_from
 from fairlead.cli.collection import Collection
+from fairlead.cli.completion import complete_connection
 from fairlead.cli.credential import read_credential
 from fairlead.cli.nodes import NODES
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
@@ -28,8 +30,14 @@ CONNECTIONS: Final = Collection(
         "active": "isActive",
         "last test": "testStatus",
     },
+    wrapper="connection",
     empty="There are no connections: add one with `fairlead providers add <provider>`.",
 )
+
+Connection = Annotated[
+    str,
+    typer.Argument(help="The connection's id or name.", autocompletion=complete_connection),
+]
 
 
 @app.command()
@@ -83,7 +91,7 @@ def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) 
 
 @app.command("test")
 def check(
-    connection: Annotated[str, typer.Argument(help="The connection's id or name.")],
+    connection: Connection,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
@@ -102,3 +110,40 @@ def check(
         say(f"{found['name']} does not work: {result['error']}")
     if not result["valid"]:
         raise typer.Exit(1)
+
+
+@app.command()
+def show(
+    connection: Connection,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Show every field of a connection, but its credential."""
+    CONNECTIONS.show(connection, url, data_dir, as_json=as_json)
+
+
+@app.command()
+def edit(
+    connection: Connection,
+    assignments: Assignments = None,
+    from_file: SecretFile = None,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Change fields of a connection, but its credential; what is not named stays."""
+    CONNECTIONS.change(
+        connection, fields_from(assignments, from_file), url, data_dir, as_json=as_json
+    )
+
+
+@app.command()
+def remove(
+    connection: Connection,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Remove a connection and its credential."""
+    CONNECTIONS.delete(connection, url, data_dir, as_json=as_json, verb="Removed")

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from fairlead.cli.assignment import Assignments, SecretFile, fields_from
 from fairlead.cli.collection import Collection
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
@@ -27,6 +28,7 @@ WEBHOOKS: Final = Collection(
         "state": "state",
         "reason": "disabledReason",
     },
+    wrapper="webhook",
     empty="There are no webhooks: make one with `fairlead webhooks create <url>`.",
     label="url",
 )
@@ -80,6 +82,30 @@ def delete(
 ) -> None:
     """Delete a webhook, what waits for it, and its history."""
     WEBHOOKS.delete(webhook, url, data_dir, as_json=as_json)
+
+
+@app.command()
+def show(
+    webhook: Webhook,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Show every field of a webhook, but its secret."""
+    WEBHOOKS.show(webhook, url, data_dir, as_json=as_json)
+
+
+@app.command()
+def edit(
+    webhook: Webhook,
+    assignments: Assignments = None,
+    from_file: SecretFile = None,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Change fields of a webhook, but its secret; what is not named stays."""
+    WEBHOOKS.change(webhook, fields_from(assignments, from_file), url, data_dir, as_json=as_json)
 
 
 @app.command("test")

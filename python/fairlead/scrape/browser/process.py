@@ -21,6 +21,7 @@ import structlog
 from fairlead.bare_environment import bare_environment
 from fairlead.egress import Egress
 from fairlead.errors import InvalidRequest
+from fairlead.extra import install_command
 from fairlead.scrape.browser.proxy import GuardedProxy
 from fairlead.scrape.fetch.fetcher import FetchFailed
 
@@ -171,7 +172,7 @@ class Browser:
         except ImportError:
             raise InvalidRequest(
                 "This needs a browser, and Playwright is not installed: "
-                "run `pip install 'fairlead[browser]'`.",
+                f"run `{install_command('browser')}`.",
                 param="options.useBrowser",
             ) from None
         program = next(filter(None, map(shutil.which, PROGRAMS)), None)
