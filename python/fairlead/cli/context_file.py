@@ -29,6 +29,8 @@ class GatewayContext:
 
     url: str
     token: str = field(repr=False)
+    api_key: str | None = field(default=None, repr=False)
+    """What models are called with, where the token only manages."""
     ca_file: str | None = None
     """PEM file with the authorities to trust in place of the system's."""
     insecure: bool = False
@@ -110,6 +112,7 @@ def _parse(document: dict[str, Any]) -> Contexts:
         str(name): GatewayContext(
             str(entry["url"]),
             str(entry["token"]),
+            None if entry.get("api_key") is None else str(entry["api_key"]),
             None if entry.get("ca_file") is None else str(entry["ca_file"]),
             insecure=bool(entry.get("insecure", False)),
         )

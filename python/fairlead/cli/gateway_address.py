@@ -32,15 +32,18 @@ class GatewayAddress:
     token_path: Path | None
     """The file with the local token; None for a gateway that was signed in at."""
     bearer: str | None = field(default=None, repr=False)
+    api_key: str | None = field(default=None, repr=False)
+    """What models are called with in place of `bearer`."""
 
     @property
     def is_local(self) -> bool:
         return self.token_path is not None
 
-    def headers(self) -> dict[str, str]:
-        """The credential. Raises `CommandFailed` where the local token cannot be read."""
+    def headers(self, path: str) -> dict[str, str]:
+        """The credential for a path. Raises `CommandFailed` where the local token cannot be read."""
         if self.token_path is None:
-            return {"authorization": f"Bearer {self.bearer}"}
+            calls_models = self.api_key is not None and path.startswith("/v1/")
+            return {"authorization": f"Bearer {self.api_key if calls_models else self.bearer}"}
         try:
             return {"x-gateway-cli-token": self.token_path.read_text("ascii").strip()}
         except (OSError, UnicodeDecodeError) as error:
@@ -72,7 +75,7 @@ def signed_in(context: GatewayContext) -> GatewayAddress:
             "between can read and change everything. Name its authority with `fairlead login --ca-file`.",
             file=sys.stderr,
         )
-    return GatewayAddress(context.url, _checked_tls(context), None, context.token)
+    return GatewayAddress(context.url, _checked_tls(context), None, context.token, context.api_key)
 
 
 def check_confidential(url: str) -> None:

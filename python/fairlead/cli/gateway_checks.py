@@ -68,7 +68,7 @@ def _parts(health: dict[str, Any]) -> Iterator[Finding]:
                 "read the gateway's log, and restart it",
             )
     spool = health["spool"]
-    if spool["rejected"]:
+    if spool.get("rejected"):
         yield warning(
             "usage",
             f"{spool['rejected']} files of usage records were set aside",

@@ -92,14 +92,14 @@ class Instance:
 
     def request(self, method: str, path: str, **options: Any) -> httpx.Response:
         """The answer, whatever its status. Raises `CommandFailed` where nothing answers."""
-        headers = {**self.address.headers(), **options.pop("headers", {})}
+        headers = {**self.address.headers(path), **options.pop("headers", {})}
         with self._reachable():
             return self._http.request(method, path, headers=headers, **options)
 
     @contextmanager
     def stream(self, method: str, path: str, **options: Any) -> Iterator[httpx.Response]:
         """A successful answer whose body is read as it comes, however long that takes."""
-        headers = {**self.address.headers(), **options.pop("headers", {})}
+        headers = {**self.address.headers(path), **options.pop("headers", {})}
         patience = httpx.Timeout(_TIMEOUT_S, read=None)
         with (
             self._reachable(),

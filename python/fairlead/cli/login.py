@@ -28,6 +28,10 @@ def login(
             help="File with the credential, `-` for standard input; else it is asked for."
         ),
     ] = None,
+    api_key_file: Annotated[
+        Path | None,
+        typer.Option(help="File with an API key for models, which an access token does not call."),
+    ] = None,
     ca_file: Annotated[
         Path | None, typer.Option(help="PEM file with the authorities that sign its certificate.")
     ] = None,
@@ -38,7 +42,8 @@ def login(
 ) -> None:
     """Keep a credential for a gateway and work there from now on.
 
-    It is an access token (`flm_...`, made by the owner: `POST /api/auth/tokens`) or an API key (`sk-fl-...`).
+    It is an access token (`flm_...`, made by the owner: `POST /api/auth/tokens`) or an API key (`sk-fl-...`). An access
+    token manages and calls no models: `--api-key-file` adds a key for `chat`, `repl` and `models`.
     """
     from fairlead.cli.context_file import GatewayContext, changed_contexts, context_name
     from fairlead.cli.gateway_address import check_confidential
@@ -48,7 +53,8 @@ def login(
     chosen = context_name(name or urlsplit(url).hostname or "")
     token = read_credential(token_file, "Access token or API key")
     trusted = None if ca_file is None else str(ca_file.expanduser().absolute())
-    context = GatewayContext(url, token, trusted, insecure=insecure)
+    api_key = None if api_key_file is None else read_credential(api_key_file, "API key")
+    context = GatewayContext(url, token, api_key, trusted, insecure=insecure)
     manages = _check(context)
     with changed_contexts() as contexts:
         contexts.by_name[chosen] = context
@@ -70,7 +76,7 @@ def _check(context: GatewayContext) -> bool:
         code, readiness = instance.probe("/readyz")
         if code not in (200, 503) or not readiness:
             raise CommandFailed(f"{context.url} is no gateway of this kind: check the address.")
-        if instance.request("GET", "/api/monitoring/health").is_success:
-            return True
-        instance.get("/v1/models")
-    return False
+        manages = instance.request("GET", "/api/monitoring/health").is_success
+        if not manages or context.api_key is not None:
+            instance.get("/v1/models")
+    return manages

@@ -11,6 +11,9 @@ from fairlead.cli.printable import printable, printable_json
 
 _PIPED_WIDTH: Final = 240
 """A program that reads the table gets each row on one line."""
+_COLUMN_MIN: Final = 10
+"""Below so many characters a column cannot be read."""
+_PADDING: Final = 3
 _CELL_CHARS: Final = 400
 """A cell shows the beginning of what is longer; `--json` has all of it."""
 
@@ -31,9 +34,32 @@ def say(sentence: str, *, to_stderr: bool = False) -> None:
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) -> None:
-    """Prints rows under their headings, or the sentence `empty`. Colours go by NO_COLOR."""
-    from rich import box
+    """Prints rows under their headings, or the sentence `empty`. Colours go by NO_COLOR.
+
+    Where the terminal has too few columns for a table that can be read, each row is a block of lines.
+    """
     from rich.console import Console
+
+    console = Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH)
+    cells = [[_cell(value) for value in row] for row in rows]
+    if not cells:
+        console.print(empty, markup=False)
+    elif _fits(columns, cells, console.width):
+        console.print(_table(columns, cells))
+    else:
+        for row in cells:
+            console.print(_block(columns, row))
+
+
+def _fits(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether every column has room for a word, and the first one, which stays in one piece, for all of it."""
+    widths = [max(map(len, (heading, *cut))) for heading, *cut in zip(columns, *cells, strict=True)]
+    needed = widths[0] + sum(min(each, _COLUMN_MIN) for each in widths[1:])
+    return needed + _PADDING * len(columns) <= width
+
+
+def _table(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Any:
+    from rich import box
     from rich.table import Table
     from rich.text import Text
 
@@ -41,14 +67,24 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: 
     for at, column in enumerate(columns):
         # The first column is what other commands take: it stays in one piece.
         table.add_column(column, overflow="fold", no_wrap=at == 0)
-    for row in rows:
+    for row in cells:
         # What people named is shown as it is: brackets are no markup.
-        table.add_row(*(Text(_cell(value)) for value in row))
-    console = Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH)
-    if table.row_count:
-        console.print(table)
-    else:
-        console.print(empty, markup=False)
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _block(columns: Sequence[str], row: Sequence[str]) -> Any:
+    """A row whose cells stand below each other, beside their headings."""
+    from rich.table import Table
+    from rich.text import Text
+
+    block = Table.grid(padding=(0, 2))
+    block.add_column(no_wrap=True)
+    block.add_column(overflow="fold")
+    for heading, cell in zip(columns, row, strict=True):
+        block.add_row(Text(heading), Text(cell))
+    block.add_row("", "")
+    return block
 
 
 def pick(record: Mapping[str, Any], *names: str) -> list[Any]:

@@ -148,7 +148,8 @@ def _read_question() -> str | None:
         try:
             line = input(_prompt(goes_on=bool(lines)))
         except EOFError:
-            print()
+            if sys.stdin.isatty():
+                print()
             return "\n".join(lines) if lines else None
         except KeyboardInterrupt:
             print()
