@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fairlead.cli.chosen import CONTEXT
+from fairlead.cli.completion import complete_context
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.group import HELP_OPTIONS, CommandGroup
 from fairlead.cli.printable import printable
@@ -30,6 +31,7 @@ def fairlead(
             "--context",
             envvar="FAIRLEAD_CONTEXT",
             help="The gateway to work at, by its name in `fairlead contexts`; `local` is this machine's.",
+            autocompletion=complete_context,
             show_default=False,
         ),
     ] = None,
