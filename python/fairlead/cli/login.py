@@ -42,8 +42,8 @@ def login(
 ) -> None:
     """Keep a credential for a gateway and work there from now on.
 
-    It is an access token (`flm_...`, made by the owner: `POST /api/auth/tokens`) or an API key (`sk-fl-...`). An access
-    token manages and calls no models: `--api-key-file` adds a key for `chat`, `repl` and `models`.
+    It is an access token (`flm_...`, which the owner makes with `fairlead tokens create`) or an API key (`sk-fl-...`).
+    An access token manages and calls no models: `--api-key-file` adds a key for `chat`, `repl` and `models`.
     """
     from fairlead.cli.context_file import GatewayContext, changed_contexts, context_name
     from fairlead.cli.gateway_address import check_confidential

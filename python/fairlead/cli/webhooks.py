@@ -159,6 +159,49 @@ def deliveries(
     )
 
 
+@app.command("rotate-secret")
+def rotate_secret(
+    webhook: Webhook,
+    keep_hours: Annotated[
+        int, typer.Option(min=0, max=168, help="How long the old ones count beside it.")
+    ] = 24,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Make a new secret and print it: this once, it is not shown again."""
+    from fairlead.cli.instance import Instance
+
+    with Instance(url, data_dir) as instance:
+        path = f"/api/webhooks/{WEBHOOKS.find(instance, webhook)['id']}/rotate-secret"
+        answer = instance.post(path, {"keepPreviousHours": keep_hours})
+    if as_json:
+        show_json(answer)
+        return
+    say(answer["secret"])
+    say(f"Keep it: it cannot be shown again. Old ones count for {keep_hours} h.", to_stderr=True)
+
+
+@app.command()
+def redeliver(
+    webhook: Webhook,
+    delivery: Annotated[str, typer.Option(help="The id of a delivery.")],
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Send a delivery again, with a new signature."""
+    from fairlead.cli.instance import Instance
+
+    with Instance(url, data_dir) as instance:
+        path = f"/api/webhooks/{WEBHOOKS.find(instance, webhook)['id']}/redeliver"
+        answer = instance.post(path, {"deliveryId": delivery, "state": "any"})
+    if as_json:
+        show_json(answer)
+    else:
+        say(f"{answer['requeued']} to be sent again.")
+
+
 @app.command()
 def verify(
     message_id: Annotated[str, typer.Option("--id", help="Header `webhook-id`.")],

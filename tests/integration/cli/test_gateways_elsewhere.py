@@ -60,6 +60,17 @@ def test_commands_work_at_a_gateway_that_was_signed_in_at(
     assert "no context work" in sentence(run("--context", "work", "keys", "list"), 1)
 
 
+def test_a_token_is_made_listed_and_revoked(run: Run, gateway: Gateway) -> None:
+    here = {"FAIRLEAD_DATA_DIR": str(gateway.data_dir)}
+    token = run("tokens", "create", "of the command line", "--scope", "read", **here).stdout.strip()
+    gateway.canaries.append(token)
+    assert token.startswith("flm_")
+    assert run("login", gateway.url, "--token-file", "-", typed=token).returncode == 0
+    assert token not in run("tokens", "list", "--json", **here).stdout
+    assert run("tokens", "revoke", "of the command line", **here).returncode == 0
+    assert "revoked" in sentence(run("--context", "127.0.0.1", "health"), 1)
+
+
 def test_what_a_credential_may_not_do_is_told(run: Run, gateway: Gateway) -> None:
     run("login", gateway.url, "--token-file", "-", typed=token_of(gateway, "read"))
     assert run("health").returncode in (0, 1)
