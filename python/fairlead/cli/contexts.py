@@ -47,7 +47,7 @@ def list_(as_json: Json = False) -> None:
 
 
 @app.command()
-def use(name: Name) -> None:
+def use(name: Name, as_json: Json = False) -> None:
     """Work at a gateway from now on; `local` is this machine's instance."""
     from fairlead.cli.context_file import changed_contexts
 
@@ -57,11 +57,14 @@ def use(name: Name) -> None:
         else:
             contexts.find(name)
             contexts.current = name
-    say(f"Commands work at {name} from now on.")
+    if as_json:
+        show_json({"current": name})
+    else:
+        say(f"Commands work at {name} from now on.")
 
 
 @app.command()
-def remove(name: Name) -> None:
+def remove(name: Name, as_json: Json = False) -> None:
     """Forget a gateway and its credential here; the owner ends the credential itself."""
     from fairlead.cli.context_file import changed_contexts
 
@@ -70,4 +73,7 @@ def remove(name: Name) -> None:
         del contexts.by_name[name]
         if contexts.current == name:
             contexts.current = None
+    if as_json:
+        show_json({"removed": name, "current": contexts.current or LOCAL})
+        return
     say(f"Removed {name}. Its token still counts at the gateway until it is revoked there.")

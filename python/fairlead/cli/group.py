@@ -105,7 +105,7 @@ class CommandGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
-        return name, None if name is None or command is None else self.commands[name], rest
+        return name, self.commands[name] if name in COMMANDS else command, rest
 
 
 def summary_of(name: str, entry: CommandEntry) -> TyperCommand:

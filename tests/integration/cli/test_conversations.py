@@ -64,6 +64,19 @@ def test_an_answer_is_printed_as_it_comes(gateway: Gateway, lane: Lane) -> None:
     assert terminal.shown == "first second\r\n"
 
 
+def test_an_answer_that_is_ended_is_code_130(gateway: Gateway, lane: Lane) -> None:
+    gate = Gate()
+    lane.upstream.script([SSE_HEAD, chunk(delta("first")), gate])
+    with Terminal(
+        "chat", "-m", lane.model, "hi", FAIRLEAD_DATA_DIR=str(gateway.data_dir)
+    ) as terminal:
+        terminal.wait_for("first")
+        terminal.type("\x03")
+        assert terminal.end() == 130
+    gate.open()
+    assert "Traceback" not in terminal.shown
+
+
 def test_what_a_model_says_does_not_reach_the_terminal_raw(run: Run, lane: Lane) -> None:
     lane.upstream.script(said(HOSTILE, "\tx\n", "y" * 1_000_000))
     ended = run("chat", "-m", lane.model, "hi")

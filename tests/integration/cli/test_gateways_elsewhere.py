@@ -56,7 +56,8 @@ def test_commands_work_at_a_gateway_that_was_signed_in_at(
     assert run("--context", "work", "keys", "list").returncode == 0
     assert run("keys", "list", FAIRLEAD_CONTEXT="work").returncode == 0
     assert run("contexts", "use", "work").returncode == 0
-    assert run("contexts", "remove", "work").returncode == 0
+    removed = json.loads(run("contexts", "remove", "work", "--json").stdout)
+    assert removed == {"removed": "work", "current": "local"}
     assert "no context work" in sentence(run("--context", "work", "keys", "list"), 1)
 
 
