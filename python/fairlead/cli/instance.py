@@ -18,6 +18,16 @@ _TIMEOUT_S: Final = 30.0
 _PAGE: Final = 500
 
 
+class AnswerObject(dict[str, Any]):
+    """An object of the API's answer; a field that is missing is the fault of a gateway of another version."""
+
+    def __missing__(self, name: str) -> Any:
+        raise CommandFailed(
+            f"the gateway's answer has no field `{name}`: install the version of fairlead here that "
+            "`fairlead status` shows there."
+        )
+
+
 class Instance:
     """A client of one gateway. Raises `CommandFailed` with the API's own sentence for an error."""
 
@@ -162,7 +172,7 @@ def answer_of(response: httpx.Response) -> dict[str, Any]:
 
 def _json(response: httpx.Response) -> dict[str, Any]:
     try:
-        body = response.json()
+        body = response.json(object_hook=AnswerObject)
     except ValueError:
-        return {}
-    return body if isinstance(body, dict) else {}
+        return AnswerObject()
+    return body if isinstance(body, dict) else AnswerObject()

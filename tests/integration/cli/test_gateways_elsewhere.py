@@ -137,3 +137,15 @@ def test_certificates_are_checked(run: Run, secured: tuple[Upstream, Path]) -> N
     assert unchecked.returncode == 0
     assert "WARNING" in unchecked.stderr
     assert "WARNING" in run("--context", "loose", "config", "show", "--json").stderr
+
+
+def test_a_gateway_of_another_version_is_no_traceback(
+    run: Run, secured: tuple[Upstream, Path]
+) -> None:
+    server, certificate = secured
+    url = server.url.removesuffix("/v1")
+    run("login", url, "--ca-file", str(certificate), "--token-file", "-", typed="flm_x")
+    assert "no field `data`" in sentence(run("models"), 1)
+    assert "no field `nodes`" in sentence(run("health"), 1)
+    server.script(reply(b"<html>", content_type="text/html"))
+    assert "no field" in sentence(run("quota"), 1)
