@@ -107,8 +107,12 @@ def test_top_draws_and_ends(gateway: Gateway, called: Lane) -> None:
 
 
 def test_top_is_one_frame_for_programs(run: Run, called: Lane) -> None:
-    frame = json.loads(run("top", "--json", "--every", "0.5").stdout)
-    assert called.prefix in [each["provider"] for each in frame["providers"]]
+    def has_provider() -> bool:
+        frame = json.loads(run("top", "--json", "--every", "0.5").stdout)
+        return called.prefix in [each["provider"] for each in frame["providers"]]
+
+    # Workers tell their counters about every two seconds.
+    eventually(has_provider, "the provider is in a frame", within_s=15)
     assert "--json" in sentence(run("top"), 1)
 
 
