@@ -119,11 +119,12 @@ bench: $(VENV)/.stamp-test $(LEARNT) ## Measure: the Rust core alone, then whole
 	$(BIN)/python benches/idle.py
 
 .PHONY: reference
-reference: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write the reference pages that come from the code: routes, settings and tools.
+reference: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write the reference pages that come from the code: routes, settings, tools and commands.
 	$(BIN)/python -m fairlead.control.api_reference docs/reference/api.md
 	$(BIN)/python -m fairlead.control.settings_reference docs/reference/settings.md
 	$(BIN)/python -m fairlead.gateway.providers.reference docs/reference/providers.md
 	$(BIN)/python -m fairlead.control.tools_reference docs/reference/tools.md
+	$(BIN)/python -m fairlead.cli.reference docs/reference/command-line.md
 	$(BIN)/python -m fairlead.tasks.envelope docs/reference/agent-envelope.schema.json
 
 .PHONY: lock

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from typing import Any, Final
 
 from fairlead.errors import Refusal
+from fairlead.extra import install_command, is_installed
 
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
@@ -81,9 +81,9 @@ def read_sampling(environment: Mapping[str, str]) -> Sampling | None:
             raise Refusal(
                 f"{name} must be `http/protobuf`: name the collector's OTLP/HTTP port, usually 4318."
             )
-    if not _is_installed():
+    if not is_installed("telemetry"):
         raise Refusal(
-            "Traces need OpenTelemetry's packages: run `pip install 'fairlead[telemetry]'`, or set "
+            f"Traces need OpenTelemetry's packages: run `{install_command('telemetry')}`, or set "
             "OTEL_SDK_DISABLED=true."
         )
     return _sampling(environment)
@@ -112,10 +112,3 @@ def _number(environment: Mapping[str, str], name: str, default: int) -> int:
 def _value_of(environment: Mapping[str, str], name: str) -> str | None:
     # An empty value counts as unset (OpenTelemetry specification, "Parsing empty value").
     return environment.get(name, "").strip() or None
-
-
-def _is_installed() -> bool:
-    try:
-        return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
-    except ModuleNotFoundError:
-        return False

@@ -13,7 +13,6 @@ from typing import Final
 DISTRIBUTION: Final = "wordllama"
 WEIGHTS: Final = "l2_supercat_256.safetensors"
 TOKENIZER: Final = "l2_supercat_tokenizer_config.json"
-INSTALL: Final = "pip install 'fairlead[vectors]'"
 
 
 def vector_files() -> dict[str, str] | None:

@@ -197,6 +197,15 @@ def test_the_command_line(loopback_gateway: Gateway, listener: Listener) -> None
     assert bad.returncode == 1
     assert b"no signature matches" in bad.stderr
     assert b"set FAIRLEAD_WEBHOOK_SECRET" in run(*check, typed=got.body).stderr
+    rotated = run("webhooks", "rotate-secret", "mine", "--keep-hours", "0")
+    assert rotated.stdout.startswith(b"whsec_")
+    assert rotated.stdout.decode().strip() != secret
+    deliveries = json.loads(run("webhooks", "deliveries", "mine", "--json").stdout)["deliveries"]
+    again = run("webhooks", "redeliver", "mine", "--delivery", deliveries[0]["id"])
+    assert again.stdout == b"1 to be sent again.\n"
+    assert b"Changed" in run("webhooks", "edit", "mine", "active=false").stdout
+    shown = json.loads(run("webhooks", "show", "mine", "--json").stdout)
+    assert shown["active"] is False
     assert b"unknown" not in run("webhooks", "delete", "mine").stdout
     assert b"There are no webhooks" in run("webhooks", "list").stdout
     refused = run("webhooks", "create", url, "--event", "key.made")

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tarfile
+import urllib.error
 import urllib.request
 import venv
 import zipfile
@@ -121,14 +122,76 @@ def test_the_wheel_serves_in_an_empty_environment(wheel: Path, tmp_path: Path) -
         assert process.wait(60) == 0
 
 
+PLAIN_CASES = (
+    (("serve", "--demo", "--port", "20999"), {}, "standin"),
+    (("standin", "--port", "20999"), {}, "standin"),
+    (
+        ("serve", "--port", "20999"),
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"},
+        "telemetry",
+    ),
+)
+
+
+def test_a_plain_installation_says_what_its_parts_need(wheel: Path, tmp_path: Path) -> None:
+    """With what the package itself depends on alone: one line with the command, and never a traceback."""
+    home = tmp_path / "plain"
+    venv.create(home, with_pip=True)
+    pip = [home / "bin" / "python", "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    # The versions of a deployment, without what only the extras need.
+    run(*pip, "install", "--constraint", constraints(tmp_path), wheel)
+    program = str(home / "bin" / "fairlead")
+    for arguments, environment, extra in PLAIN_CASES:
+        ended = subprocess.run(
+            [program, *arguments, "--data-dir", str(tmp_path / "data")]
+            if arguments[0] == "serve"
+            else [program, *arguments],
+            env=ENVIRONMENT | environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        (line,) = ended.stderr.splitlines()
+        assert (ended.returncode, ended.stdout) == (2, ""), ended
+        assert f"pip install 'fairlead[{extra}]'" in line
+    with serving(Path(program), tmp_path, demo=False) as (_, base, _output):
+        findings = run(program, "doctor", "--no-providers", "--data-dir", tmp_path / "data")
+        for extra in ("standin", "browser", "vectors", "telemetry"):
+            assert f"{extra} is not installed; `pip install 'fairlead[{extra}]'`" in findings
+        token = (tmp_path / "data" / "cli-token").read_text().strip()
+        change = urllib.request.Request(
+            f"{base}/api/settings",
+            data=b'{"vectorCacheEnabled": true}',
+            headers={"x-gateway-cli-token": token, "content-type": "application/json"},
+            method="PATCH",
+        )
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(change, timeout=20)
+        assert "pip install 'fairlead[vectors]'" in refused.value.read().decode()
+
+
+def constraints(folder: Path) -> Path:
+    """The pinned versions, without their hashes: a wheel that was just built has none."""
+    pinned = (ROOT / "requirements" / "run.txt").read_text()
+    target = folder / "constraints.txt"
+    names = re.findall(r"^([\w.-]+==[^ \\\n;]+)", pinned, re.MULTILINE)
+    target.write_text("\n".join(names) + "\n")
+    return target
+
+
 @contextmanager
-def serving(command: Path, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str, Path]]:
-    """`fairlead serve --demo` on a free port, its output in a file; ended whatever happens."""
+def serving(
+    command: Path, folder: Path, *, demo: bool = True
+) -> Iterator[tuple[subprocess.Popen[bytes], str, Path]]:
+    """`fairlead serve` on a free port, with the demo or without, its output in a file; ended whatever happens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     output = folder / "output"
-    arguments = ["serve", "--demo", "--port", str(port), "--data-dir", str(folder / "data")]
+    arguments = ["serve", "--port", str(port), "--data-dir", str(folder / "data")]
+    if demo:
+        arguments.append("--demo")
+    ready = "\ncurl " if demo else "fairlead ready "
     with output.open("wb") as out:
         process = subprocess.Popen(
             [command, *arguments],
@@ -139,8 +202,8 @@ def serving(command: Path, folder: Path) -> Iterator[tuple[subprocess.Popen[byte
         )
     try:
         eventually(
-            lambda: "\ncurl " in output.read_text() or process.poll() is not None,
-            "the demo is ready",
+            lambda: ready in output.read_text() or process.poll() is not None,
+            "it is ready",
             within_s=60,
         )
         yield process, f"http://127.0.0.1:{port}", output

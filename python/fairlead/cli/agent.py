@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.parse import quote, urlsplit
@@ -15,7 +14,7 @@ import typer
 
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import Json
-from fairlead.cli.output import pick, show_json, show_table
+from fairlead.cli.output import pick, say, show_json, show_table
 
 app = typer.Typer(help="Clients that may call agents.", no_args_is_help=True)
 
@@ -81,9 +80,9 @@ def register(
         print(json.dumps(shown, indent=2))
         return
     for field, value in shown.items():
-        print(f"{field}: {value}")
+        say(f"{field}: {value}")
     if save is None:
-        print("Keep the secret: it cannot be shown again.", file=sys.stderr)
+        say("Keep the secret: it cannot be shown again.", to_stderr=True)
 
 
 @app.command("list")
@@ -123,7 +122,7 @@ def revoke(
     if as_json:
         print(json.dumps({"client_id": client_id, "deleted": not tokens_only}))
     else:
-        print(f"{'Ended the tokens of' if tokens_only else 'Deleted'} {client_id}.")
+        say(f"{'Ended the tokens of' if tokens_only else 'Deleted'} {client_id}.")
 
 
 def _client_id(admin_url: str, token: str | None, name: str) -> str:

@@ -3,54 +3,47 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
-from fairlead.cli import (
-    agent,
-    combos,
-    issuer,
-    keys,
-    nodes,
-    owner,
-    providers,
-    serve,
-    standin,
-    status,
-    version,
-    webhooks,
-)
+from fairlead.cli.chosen import CONTEXT
+from fairlead.cli.completion import complete_context
 from fairlead.cli.failure import CommandFailed
+from fairlead.cli.group import HELP_OPTIONS, CommandGroup
+from fairlead.cli.printable import printable
 from fairlead.errors import Refusal
 
 app = typer.Typer(
+    cls=CommandGroup,
     name="fairlead",
-    help="One door for AI traffic.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=HELP_OPTIONS,
 )
-app.command("serve")(serve.serve)
-app.command("issuer")(issuer.issuer)
-app.command("standin")(standin.standin)
-app.command("status")(status.status)
-app.command("version")(version.version)
-app.add_typer(agent.app, name="agent")
-app.add_typer(agent.app, name="agents", hidden=True)
-app.add_typer(combos.app, name="combos")
-app.add_typer(keys.app, name="keys")
-app.add_typer(nodes.app, name="nodes")
-app.add_typer(owner.app, name="owner")
-app.add_typer(providers.app, name="providers")
-app.add_typer(webhooks.app, name="webhooks")
-app.add_typer(webhooks.app, name="webhook", hidden=True)
+
+
+@app.callback()
+def fairlead(
+    context: Annotated[
+        str | None,
+        typer.Option(
+            "--context",
+            envvar="FAIRLEAD_CONTEXT",
+            help="The gateway to work at, by its name in `fairlead contexts`; `local` is this machine's.",
+            autocompletion=complete_context,
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """One door for AI traffic."""
+    CONTEXT.set(context)
 
 
 def run() -> int:
     """Runs the command that the process was started with and returns the exit code."""
     try:
-        app()
+        app(prog_name="fairlead")
     except Refusal as refusal:
         _print_failure(refusal.sentence)
         return 2
@@ -67,4 +60,4 @@ def run() -> int:
 
 
 def _print_failure(sentence: str) -> None:
-    print(f"fairlead: {sentence}", file=sys.stderr)
+    print(f"fairlead: {printable(sentence)}", file=sys.stderr)

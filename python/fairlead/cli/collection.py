@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli.failure import CommandFailed
-from fairlead.cli.output import show_json, show_table
+from fairlead.cli.output import say, show_json, show_table
 
 if TYPE_CHECKING:
     from fairlead.cli.instance import Instance
@@ -31,6 +32,10 @@ class Collection:
     """The table's columns by their headings."""
     empty: str
     """Printed in place of a table without rows."""
+    wrapper: str | None = None
+    """The field of the API's answer that holds one record, where it does not stand alone."""
+    change_by: str = "put"
+    """How the API changes what is sent of a record: `put` or `patch`."""
     label: str = "name"
     """The field by which people know a record; next to its id, the one in confirmations."""
 
@@ -79,6 +84,37 @@ class Collection:
         with Instance(url, data_dir) as instance:
             return instance.post(self.path, body)
 
+    def show(self, wanted: str, url: str | None, data_dir: Path, *, as_json: bool) -> None:
+        """Prints every field of the record that people call `wanted`."""
+        from fairlead.cli.instance import Instance
+
+        with Instance(url, data_dir) as instance:
+            found = self.find(instance, wanted)
+        if as_json:
+            show_json(found)
+        else:
+            rows = [[name, _field(value)] for name, value in found.items()]
+            show_table(["field", "value"], rows, empty="")
+
+    def change(
+        self, wanted: str, fields: Record, url: str | None, data_dir: Path, *, as_json: bool
+    ) -> None:
+        """Changes fields of the record that people call `wanted`, and says which it was."""
+        from fairlead.cli.instance import Instance
+
+        with Instance(url, data_dir) as instance:
+            path = f"{self.path}/{self.find(instance, wanted)['id']}"
+            answer = (
+                instance.put(path, fields)
+                if self.change_by == "put"
+                else instance.patch(path, fields)
+            )
+        if as_json:
+            show_json(answer)
+            return
+        changed = answer if self.wrapper is None else answer[self.wrapper]
+        say(f"Changed {changed[self.label]} ({changed['id']}).")
+
     def delete(
         self, wanted: str, url: str | None, data_dir: Path, *, as_json: bool, verb: str = "Deleted"
     ) -> None:
@@ -91,7 +127,12 @@ class Collection:
         if as_json:
             show_json({"id": found["id"], self.label: found[self.label], **answer})
         else:
-            print(f"{verb} {found[self.label]} ({found['id']}).")
+            say(f"{verb} {found[self.label]} ({found['id']}).")
+
+
+def _field(value: Any) -> Any:
+    """A field as a cell: lists and objects as JSON."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
 
 
 def _cell(record: Record, column: Column) -> Any:

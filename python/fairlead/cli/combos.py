@@ -7,9 +7,10 @@ from typing import Annotated, Any, Final
 import typer
 
 from fairlead.cli.collection import Collection
+from fairlead.cli.completion import complete_combo
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import show_json, show_table
+from fairlead.cli.output import say, show_json, show_table
 
 app = typer.Typer(help="Names that stand for several models.", no_args_is_help=True)
 
@@ -33,6 +34,14 @@ COMBOS: Final = Collection(
     empty="There are no combos: make one with `fairlead combos create <name> <model> ...`.",
 )
 
+ComboName = Annotated[
+    str, typer.Argument(help="The combo's id or name.", autocompletion=complete_combo)
+]
+STEPS_HELP: Final = (
+    "Models as `<prefix>/<model>`, or `combo/<name>`, in order; "
+    "`=<weight>` behind one gives it a weight."
+)
+
 
 @app.command("list")
 def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
@@ -42,7 +51,7 @@ def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) 
 
 @app.command()
 def show(
-    combo: Annotated[str, typer.Argument(help="The combo's id or name.")],
+    combo: ComboName,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
@@ -55,7 +64,7 @@ def show(
     if as_json:
         show_json(found)
         return
-    print(f"{found['name']} ({found['id']}): {found['strategy']}")
+    say(f"{found['name']} ({found['id']}): {found['strategy']}")
     show_table(
         ["step", "weight", "connection"],
         [[_step_name(step), step["weight"], step.get("connectionId")] for step in found["models"]],
@@ -68,10 +77,7 @@ def create(
     name: Annotated[str, typer.Argument(help="What callers write as the model.")],
     steps: Annotated[
         list[str],
-        typer.Argument(
-            help="Models as `<prefix>/<model>`, or `combo/<name>`, in order; "
-            "`=<weight>` behind one gives it a weight."
-        ),
+        typer.Argument(help=STEPS_HELP),
     ],
     strategy: Annotated[str, typer.Option(help="How the combo decides.")] = "priority",
     data_dir: DataDir = DATA_DIR,
@@ -84,18 +90,81 @@ def create(
     if as_json:
         show_json(created)
     else:
-        print(f"Made {created['name']} ({created['id']}). Callers name it `combo/{name}`.")
+        say(f"Made {created['name']} ({created['id']}). Callers name it `combo/{name}`.")
 
 
 @app.command()
 def delete(
-    combo: Annotated[str, typer.Argument(help="The combo's id or name.")],
+    combo: ComboName,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
     """Delete a combo: its name is refused from the moment that this returns."""
     COMBOS.delete(combo, url, data_dir, as_json=as_json)
+
+
+@app.command()
+def edit(
+    combo: ComboName,
+    step: Annotated[
+        list[str] | None, typer.Option(help=f"All steps anew; repeatable. {STEPS_HELP}")
+    ] = None,
+    strategy: Annotated[str | None, typer.Option(help="How the combo decides.")] = None,
+    name: Annotated[str | None, typer.Option(help="What callers write from now on.")] = None,
+    active: Annotated[
+        bool | None, typer.Option("--active/--inactive", help="Whether it can be called.")
+    ] = None,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Change a combo; what is not named stays."""
+    changes = {"strategy": strategy, "name": name, "isActive": active}
+    fields: dict[str, Any] = {field: value for field, value in changes.items() if value is not None}
+    if step:
+        fields["models"] = [_parse_step(text) for text in step]
+    if not fields:
+        raise CommandFailed(
+            "nothing is to be changed: `fairlead combos edit --help` lists what can."
+        )
+    COMBOS.change(combo, fields, url, data_dir, as_json=as_json)
+
+
+@app.command("test")
+def send_test(
+    combo: ComboName,
+    prompt: Annotated[str, typer.Option(help="What is asked.")] = "Answer with one word: ready?",
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Ask a combo one small question and say which of its models answered; it costs what a call costs."""
+    from fairlead.cli.conversation import PATH
+    from fairlead.cli.instance import Instance, answer_of
+
+    with Instance(url, data_dir) as instance:
+        name = COMBOS.find(instance, combo)["name"]
+        message = {"role": "user", "content": prompt}
+        body = {"model": f"combo/{name}", "messages": [message], "max_tokens": 16}
+        answer = instance.request("POST", PATH, json=body, headers={"cache-control": "no-store"})
+    result = answer_of(answer)
+    shown = {
+        "combo": name,
+        "provider": answer.headers.get("x-gateway-provider"),
+        "model": answer.headers.get("x-gateway-model"),
+        "failedBefore": int(answer.headers.get("x-gateway-fallback-attempts", "0")),
+        "latencyMs": int(answer.headers.get("x-gateway-latency-ms", "0")),
+        "costUsd": float(answer.headers.get("x-gateway-response-cost", "0")),
+        "usage": result.get("usage"),
+    }
+    if as_json:
+        show_json(shown)
+    else:
+        say(
+            f"{shown['provider']}/{shown['model']} answered after {shown['latencyMs']} ms for "
+            f"${shown['costUsd']:.6f}; {shown['failedBefore']} failed before it."
+        )
 
 
 def _parse_step(text: str) -> dict[str, Any]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any, Final
 
 import typer
 
+from fairlead.cli.assignment import Assignments, SecretFile, fields_from
 from fairlead.cli.collection import Collection
+from fairlead.cli.completion import complete_key
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import show_json
+from fairlead.cli.output import say, show_json
 
 app = typer.Typer(help="API keys that callers hold.", no_args_is_help=True)
 
@@ -25,8 +26,11 @@ KEYS: Final = Collection(
         "expires": "expiresAt",
         "created": "createdAt",
     },
+    change_by="patch",
     empty="There are no keys: make one with `fairlead keys create <name>`.",
 )
+
+Key = Annotated[str, typer.Argument(help="The key's id or name.", autocompletion=complete_key)]
 
 
 @app.command()
@@ -61,8 +65,8 @@ def create(
     if as_json:
         show_json(created)
         return
-    print(created["key"])
-    print("Keep it: it cannot be shown again.", file=sys.stderr)
+    say(created["key"])
+    say("Keep it: it cannot be shown again.", to_stderr=True)
 
 
 @app.command("list")
@@ -73,10 +77,34 @@ def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) 
 
 @app.command()
 def revoke(
-    key: Annotated[str, typer.Argument(help="The key's id or name.")],
+    key: Key,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
     """Revoke a key: it is refused from the moment that this returns."""
     KEYS.delete(key, url, data_dir, as_json=as_json, verb="Revoked")
+
+
+@app.command()
+def show(
+    key: Key,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Show every field of a key, but its text."""
+    KEYS.show(key, url, data_dir, as_json=as_json)
+
+
+@app.command()
+def edit(
+    key: Key,
+    assignments: Assignments = None,
+    from_file: SecretFile = None,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Change fields of a key, but its text; what is not named stays."""
+    KEYS.change(key, fields_from(assignments, from_file), url, data_dir, as_json=as_json)

@@ -6,9 +6,11 @@ from typing import Annotated, Final
 
 import typer
 
+from fairlead.cli.assignment import Assignments, SecretFile, fields_from
 from fairlead.cli.collection import Collection
+from fairlead.cli.completion import complete_node
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import show_json
+from fairlead.cli.output import say, show_json
 
 app = typer.Typer(help="Provider endpoints of your own.", no_args_is_help=True)
 
@@ -23,8 +25,14 @@ NODES: Final = Collection(
         "type": "type",
         "base URL": "baseUrl",
     },
+    wrapper="node",
+    label="prefix",
     empty="There are no endpoints: add one with `fairlead nodes add <prefix> <base URL>`.",
 )
+
+Node = Annotated[
+    str, typer.Argument(help="The endpoint's prefix, id or name.", autocompletion=complete_node)
+]
 
 
 @app.command()
@@ -45,10 +53,45 @@ def add(
     if as_json:
         show_json(answer)
     else:
-        print(f"Added {prefix} ({answer['node']['id']}).")
+        say(f"Added {prefix} ({answer['node']['id']}).")
 
 
 @app.command("list")
 def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
     """List the endpoints."""
     NODES.print_list(url, data_dir, as_json=as_json)
+
+
+@app.command()
+def show(
+    node: Node,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Show every field of an endpoint."""
+    NODES.show(node, url, data_dir, as_json=as_json)
+
+
+@app.command()
+def edit(
+    node: Node,
+    assignments: Assignments = None,
+    from_file: SecretFile = None,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Change fields of an endpoint; what is not named stays."""
+    NODES.change(node, fields_from(assignments, from_file), url, data_dir, as_json=as_json)
+
+
+@app.command()
+def remove(
+    node: Node,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Remove an endpoint that has no connections."""
+    NODES.delete(node, url, data_dir, as_json=as_json, verb="Removed")

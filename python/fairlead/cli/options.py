@@ -18,7 +18,7 @@ Url = Annotated[
     typer.Option(
         "--url",
         envvar="FAIRLEAD_URL",
-        help="The instance's address on this machine; found in the data directory if left out.",
+        help="The gateway's address; found in the data directory or the context if left out.",
         show_default=False,
     ),
 ]

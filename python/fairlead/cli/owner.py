@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from fairlead.cli.failure import CommandFailed
+from fairlead.cli.instance_lock import is_in_use
 from fairlead.cli.options import DATA_DIR, DataDir, Url
 
 app = typer.Typer(help="The owner's account.", no_args_is_help=True)
@@ -39,7 +40,7 @@ def reset_password(
 
     password = _password(generate=generate, from_stdin=from_stdin)
     folder = data_dir.expanduser().absolute()
-    if url is not None or _is_in_use(folder):
+    if url is not None or is_in_use(folder):
         body = {"newPassword": password, "removeSecondFactor": remove_second_factor}
         with Instance(url, folder) as instance:
             instance.post("/api/auth/owner/password", body)
@@ -50,28 +51,6 @@ def reset_password(
     print(f"{how} has the owner's new password; all their sessions have ended.", file=sys.stderr)
     if generate:
         print(password)
-
-
-def _is_in_use(folder: Path) -> bool:
-    """Whether an instance holds the directory's lock; one that was killed holds nothing."""
-    import fcntl
-
-    try:
-        lock_fd = os.open(folder / "lock", os.O_RDWR)
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise CommandFailed(
-            f"{folder / 'lock'} cannot be opened ({error.strerror}): "
-            "run the command as the user that fairlead runs as."
-        ) from None
-    try:
-        fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(lock_fd)
-    return False
 
 
 def _password(*, generate: bool, from_stdin: bool) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
+from fairlead.cli.assignment import Assignments, SecretFile, fields_from
 from fairlead.cli.collection import Collection
+from fairlead.cli.completion import complete_connection
+from fairlead.cli.credential import read_credential
 from fairlead.cli.nodes import NODES
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import show_json
+from fairlead.cli.output import say, show_json
 
 app = typer.Typer(help="Connections to providers.", no_args_is_help=True)
 
@@ -28,8 +30,14 @@ CONNECTIONS: Final = Collection(
         "active": "isActive",
         "last test": "testStatus",
     },
+    wrapper="connection",
     empty="There are no connections: add one with `fairlead providers add <provider>`.",
 )
+
+Connection = Annotated[
+    str,
+    typer.Argument(help="The connection's id or name.", autocompletion=complete_connection),
+]
 
 
 @app.command()
@@ -58,12 +66,12 @@ def add(
     name = name or provider
     body: dict[str, Any] = {"provider": provider, "name": name, "priority": priority}
     if not no_key:
-        body["apiKey"] = _credential(api_key_file)
+        body["apiKey"] = read_credential(api_key_file, "Credential")
     answer = CONNECTIONS.create(url, data_dir, body)
     if as_json:
         show_json(answer)
     else:
-        print(f"Added {name} at {provider} ({answer['connection']['id']}).")
+        say(f"Added {name} at {provider} ({answer['connection']['id']}).")
 
 
 @app.command("list")
@@ -83,7 +91,7 @@ def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) 
 
 @app.command("test")
 def check(
-    connection: Annotated[str, typer.Argument(help="The connection's id or name.")],
+    connection: Connection,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
@@ -97,21 +105,45 @@ def check(
     if as_json:
         show_json(result)
     elif result["valid"]:
-        print(f"{found['name']} works ({result['latencyMs']} ms).")
+        say(f"{found['name']} works ({result['latencyMs']} ms).")
     else:
-        print(f"{found['name']} does not work: {result['error']}")
+        say(f"{found['name']} does not work: {result['error']}")
     if not result["valid"]:
         raise typer.Exit(1)
 
 
-def _credential(path: Path | None) -> str:
-    """The credential from a file, from standard input or, without a path, from a prompt."""
-    if path is None:
-        return str(typer.prompt("Credential", hide_input=True, err=True))
-    if str(path) == "-":
-        return sys.stdin.read().strip()
-    try:
-        return path.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
-        raise typer.BadParameter(f"{path} cannot be read: {reason}.") from None
+@app.command()
+def show(
+    connection: Connection,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Show every field of a connection, but its credential."""
+    CONNECTIONS.show(connection, url, data_dir, as_json=as_json)
+
+
+@app.command()
+def edit(
+    connection: Connection,
+    assignments: Assignments = None,
+    from_file: SecretFile = None,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Change fields of a connection, but its credential; what is not named stays."""
+    CONNECTIONS.change(
+        connection, fields_from(assignments, from_file), url, data_dir, as_json=as_json
+    )
+
+
+@app.command()
+def remove(
+    connection: Connection,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Remove a connection and its credential."""
+    CONNECTIONS.delete(connection, url, data_dir, as_json=as_json, verb="Removed")

@@ -8,10 +8,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from fairlead.cli.assignment import Assignments, SecretFile, fields_from
 from fairlead.cli.collection import Collection
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import pick, show_json, show_table
+from fairlead.cli.output import pick, say, show_json, show_table
 
 app = typer.Typer(help="Listeners that are told of events.", no_args_is_help=True)
 
@@ -27,6 +28,7 @@ WEBHOOKS: Final = Collection(
         "state": "state",
         "reason": "disabledReason",
     },
+    wrapper="webhook",
     empty="There are no webhooks: make one with `fairlead webhooks create <url>`.",
     label="url",
 )
@@ -67,10 +69,10 @@ def create(
     if as_json:
         show_json(created)
         return
-    print(created["secret"])
-    print(
+    say(created["secret"])
+    say(
         f"Keep it: it cannot be shown again. The webhook's id is {created['webhook']['id']}.",
-        file=sys.stderr,
+        to_stderr=True,
     )
 
 
@@ -80,6 +82,30 @@ def delete(
 ) -> None:
     """Delete a webhook, what waits for it, and its history."""
     WEBHOOKS.delete(webhook, url, data_dir, as_json=as_json)
+
+
+@app.command()
+def show(
+    webhook: Webhook,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Show every field of a webhook, but its secret."""
+    WEBHOOKS.show(webhook, url, data_dir, as_json=as_json)
+
+
+@app.command()
+def edit(
+    webhook: Webhook,
+    assignments: Assignments = None,
+    from_file: SecretFile = None,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Change fields of a webhook, but its secret; what is not named stays."""
+    WEBHOOKS.change(webhook, fields_from(assignments, from_file), url, data_dir, as_json=as_json)
 
 
 @app.command("test")
@@ -98,7 +124,7 @@ def send_test(
         status = f" with {answer['status']}" if answer["status"] else ""
         raise CommandFailed(f"the test was not delivered{status}: {answer['errorKind']}.")
     if not as_json:
-        print(f"Delivered: {answer['status']} after {answer['latencyMs']:.0f} ms.")
+        say(f"Delivered: {answer['status']} after {answer['latencyMs']:.0f} ms.")
 
 
 @app.command()
@@ -131,6 +157,49 @@ def deliveries(
         ],
         empty="Nothing was sent to it yet.",
     )
+
+
+@app.command("rotate-secret")
+def rotate_secret(
+    webhook: Webhook,
+    keep_hours: Annotated[
+        int, typer.Option(min=0, max=168, help="How long the old ones count beside it.")
+    ] = 24,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Make a new secret and print it: this once, it is not shown again."""
+    from fairlead.cli.instance import Instance
+
+    with Instance(url, data_dir) as instance:
+        path = f"/api/webhooks/{WEBHOOKS.find(instance, webhook)['id']}/rotate-secret"
+        answer = instance.post(path, {"keepPreviousHours": keep_hours})
+    if as_json:
+        show_json(answer)
+        return
+    say(answer["secret"])
+    say(f"Keep it: it cannot be shown again. Old ones count for {keep_hours} h.", to_stderr=True)
+
+
+@app.command()
+def redeliver(
+    webhook: Webhook,
+    delivery: Annotated[str, typer.Option(help="The id of a delivery.")],
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Send a delivery again, with a new signature."""
+    from fairlead.cli.instance import Instance
+
+    with Instance(url, data_dir) as instance:
+        path = f"/api/webhooks/{WEBHOOKS.find(instance, webhook)['id']}/redeliver"
+        answer = instance.post(path, {"deliveryId": delivery, "state": "any"})
+    if as_json:
+        show_json(answer)
+    else:
+        say(f"{answer['requeued']} to be sent again.")
 
 
 @app.command()
@@ -181,7 +250,7 @@ def verify(
             )
     except ValueError as error:
         raise CommandFailed(f"the delivery is not genuine: {error}.") from None
-    print("The delivery is genuine.")
+    say("The delivery is genuine.")
 
 
 def _keys(place: str) -> bytes:

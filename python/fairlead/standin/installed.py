@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-from typing import Final
-
 from fairlead.errors import Refusal
-
-NEEDS_ROBYN: Final = (
-    "the stand-in provider needs Robyn: install it with `pip install 'fairlead[standin]'`."
-)
+from fairlead.extra import install_command, is_installed
 
 
 def check_standin() -> None:
     """`Refusal` where the extra is not installed."""
-    if find_spec("robyn") is None:
-        raise Refusal(NEEDS_ROBYN)
+    if not is_installed("standin"):
+        raise Refusal(
+            f"the stand-in provider needs Robyn: install it with `{install_command('standin')}`."
+        )

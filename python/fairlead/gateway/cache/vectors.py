@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from fairlead.errors import Conflict
+from fairlead.extra import install_command
 from fairlead.store.operator_settings import OperatorSettings
-from fairlead.vectors import INSTALL, vector_files
+from fairlead.vectors import vector_files
 
 
 def check_vectors(sent: OperatorSettings) -> None:
@@ -12,6 +13,6 @@ def check_vectors(sent: OperatorSettings) -> None:
     turned_on = "vector_cache_enabled" in sent.model_fields_set and sent.vector_cache_enabled
     if turned_on and vector_files() is None:
         raise Conflict(
-            f"vectorCacheEnabled needs the word vectors: `{INSTALL}`, and start fairlead again.",
+            f"vectorCacheEnabled needs the word vectors: `{install_command('vectors')}`, and start fairlead again.",
             param="vectorCacheEnabled",
         )

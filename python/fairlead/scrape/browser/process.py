@@ -20,6 +20,7 @@ import structlog
 
 from fairlead.egress import Egress
 from fairlead.errors import InvalidRequest
+from fairlead.extra import install_command
 from fairlead.minimal_environment import minimal_environment
 from fairlead.scrape.browser.proxy import GuardedProxy
 from fairlead.scrape.fetch.fetcher import FetchFailed
@@ -171,7 +172,7 @@ class Browser:
         except ImportError:
             raise InvalidRequest(
                 "This needs a browser, and Playwright is not installed: "
-                "run `pip install 'fairlead[browser]'`.",
+                f"run `{install_command('browser')}`.",
                 param="options.useBrowser",
             ) from None
         program = next(filter(None, map(shutil.which, PROGRAMS)), None)

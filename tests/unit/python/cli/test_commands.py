@@ -14,25 +14,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.support.command import fairlead, sentence
 from tests.support.processes import Gateway
 from tests.support.upstream import Upstream, reply
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-def fairlead(
-    *arguments: str, typed: str = "", **environment: str
-) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("FAIRLEAD_")}
-    return subprocess.run(
-        [sys.executable, "-m", "fairlead", *arguments],
-        env=clean | environment,
-        input=typed,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
 
 
 @pytest.fixture
@@ -41,16 +27,6 @@ def run(gateway: Gateway) -> Run:
     return lambda *arguments, **more: fairlead(
         *arguments, FAIRLEAD_DATA_DIR=str(gateway.data_dir), **more
     )
-
-
-def sentence(ended: subprocess.CompletedProcess[str], code: int) -> str:
-    """The one sentence of a command that failed with `code`."""
-    assert ended.returncode == code, ended
-    (line,) = ended.stderr.splitlines()
-    assert line.startswith("fairlead: ")
-    assert line.endswith(".")
-    assert "Traceback" not in line
-    return line
 
 
 HIDDEN = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead import tracing
+from fairlead import extra
 from fairlead.errors import Refusal
 from fairlead.tracing import Sampling, read_sampling
 
@@ -46,7 +46,7 @@ def test_samplers(environment: dict[str, str], expected: Sampling) -> None:
 def test_without_the_extra_the_command_that_installs_it_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tracing, "find_spec", lambda _: None)
+    monkeypatch.setattr(extra, "find_spec", lambda _: None)
     with pytest.raises(Refusal, match=r"pip install 'fairlead\[telemetry\]'"):
         read_sampling(ASKED)
     assert read_sampling({}) is None

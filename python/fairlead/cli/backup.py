@@ -1,0 +1,178 @@
+"""`fairlead backup` and `fairlead restore`: copies of the state, at the gateway and as files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Final
+from uuid import uuid4
+
+import typer
+
+from fairlead.cli.failure import CommandFailed
+from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
+from fairlead.cli.output import pick, say, show_json, show_table
+from fairlead.cli.progress import transfer, waiting
+
+app = typer.Typer(help="Copies of the state.", no_args_is_help=True)
+
+_PATH: Final = "/api/db-backups"
+_PATIENCE_S: Final = 600.0
+_CHUNK_BYTES: Final = 256 * 1024
+_COUNTS: Final = ("connectionCount", "nodeCount", "comboCount", "apiKeyCount", "userCount")
+
+
+@app.command()
+def create(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
+    """Make a backup at the gateway; the newest twenty are kept there."""
+    from fairlead.cli.instance import Instance, answer_of
+
+    with Instance(url, data_dir) as instance, waiting("Copying the state"):
+        made = answer_of(instance.request("PUT", _PATH, timeout=_PATIENCE_S))
+    if as_json:
+        show_json(made)
+    else:
+        say(f"Made {made['id']} ({made['size'] / 2**20:.1f} MiB).")
+
+
+@app.command("list")
+def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
+    """List the backups at the gateway, the newest first."""
+    from fairlead.cli.instance import Instance
+
+    with Instance(url, data_dir) as instance:
+        found = instance.get(_PATH)
+    if as_json:
+        show_json(found)
+        return
+    show_table(
+        ["id", "created", "bytes", "reason"],
+        [pick(each, "id", "createdAt", "size", "reason") for each in found["backups"]],
+        empty="There are no backups: make one with `fairlead backup create`.",
+    )
+
+
+@app.command()
+def export(
+    target: Annotated[Path, typer.Argument(help="A new file.")],
+    with_usage: Annotated[
+        bool, typer.Option("--all", help="State and usage, as a compressed archive.")
+    ] = False,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Write a copy of this moment to a file that only you may read; the key of its secrets is not in it."""
+    from fairlead.cli.instance import Instance
+
+    if target.exists():
+        raise CommandFailed(f"{target} is there already: name a new file.")
+    path = f"{_PATH}/{'exportAll' if with_usage else 'export'}"
+    with Instance(url, data_dir) as instance, instance.stream("GET", path) as answer:
+        length = answer.headers.get("content-length")
+        with transfer(target.name, int(length) if length else None) as advance:
+            size = _write_new(target, answer.iter_bytes(_CHUNK_BYTES), advance)
+    if as_json:
+        show_json({"file": str(target), "size": size})
+    else:
+        say(f"Wrote {target} ({size / 2**20:.1f} MiB).")
+
+
+def restore(
+    backup: Annotated[
+        str | None, typer.Argument(help="A backup's id, as `fairlead backup list` shows it.")
+    ] = None,
+    file: Annotated[Path | None, typer.Option(help="Instead: an exported database file.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --file: say what is in it, and change nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Put a backup back: users, keys, sessions and providers are as they were then."""
+    from fairlead.cli.instance import Instance, answer_of
+
+    if (backup is None) == (file is None):
+        raise CommandFailed("name a backup's id or, with --file, an exported file: one of the two.")
+    if dry_run and file is None:
+        raise CommandFailed("--dry-run is for --file.")
+    with Instance(url, data_dir) as instance:
+        if not dry_run and not yes:
+            what = f"The whole state of {instance.url} is replaced. Go on?"
+            typer.confirm(what, abort=True, err=True)
+        if file is not None:
+            result = _import(instance, file, dry_run=dry_run)
+        else:
+            with waiting("Putting the backup back"):
+                sent = instance.request(
+                    "POST", _PATH, json={"backupId": backup}, timeout=_PATIENCE_S
+                )
+                result = answer_of(sent)
+    if as_json:
+        show_json(result)
+    else:
+        _print_result(result, is_dry=dry_run)
+
+
+def _import(instance: Any, file: Path, *, dry_run: bool) -> dict[str, Any]:
+    from fairlead.cli.instance import answer_of
+
+    try:
+        with file.open("rb") as content:
+            size = os.fstat(content.fileno()).st_size
+            with transfer(file.name, size) as advance:
+
+                def chunks() -> Iterator[bytes]:
+                    while chunk := content.read(_CHUNK_BYTES):
+                        advance(len(chunk))
+                        yield chunk
+
+                sent = instance.request(
+                    "POST",
+                    f"{_PATH}/import",
+                    params={"dryRun": "true"} if dry_run else {},
+                    content=chunks(),
+                    headers={
+                        "content-type": "application/octet-stream",
+                        "content-length": str(size),
+                    },
+                    timeout=_PATIENCE_S,
+                )
+    except OSError as error:
+        raise CommandFailed(f"{file} cannot be read ({error.strerror}).") from None
+    return answer_of(sent)
+
+
+def _print_result(result: dict[str, Any], *, is_dry: bool) -> None:
+    rows = [[name.removesuffix("Count"), result[name]] for name in _COUNTS]
+    show_table(["what", "how many"], rows, empty="")
+    if is_dry:
+        say("It can be restored; nothing was changed.")
+    else:
+        say(f"Restored. What it replaced is kept as {result['replacedBackupId']}.")
+
+
+def _write_new(target: Path, chunks: Iterator[bytes], advance: Any) -> int:
+    """Writes a new file whole or not at all, for its owner alone; its size in bytes. Raises `CommandFailed`."""
+    part = target.with_name(f".{target.name}.{uuid4().hex}.part")
+    size = 0
+    try:
+        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(handle, "wb") as out:
+                for chunk in chunks:
+                    out.write(chunk)
+                    size += len(chunk)
+                    advance(len(chunk))
+                out.flush()
+                os.fsync(out.fileno())
+            # A link, unlike a renaming, replaces nothing.
+            os.link(part, target)
+        finally:
+            part.unlink()
+    except OSError as error:
+        raise CommandFailed(f"{target} cannot be written ({error.strerror}).") from None
+    return size

@@ -1,0 +1,121 @@
+"""Completion in the shell: `fairlead completion`, and names from the running gateway where it answers at once."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+if TYPE_CHECKING:
+    from fairlead.cli.instance import Instance
+
+_DEADLINE_S: Final = 0.8
+_MOST: Final = 500
+# A shell evaluates what it is offered: names with anything else are not offered.
+_PLAIN: Final = re.compile(r"[A-Za-z0-9._:/@+=-]{1,200}")
+
+
+class Shell(StrEnum):
+    """A shell whose completion is known."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def completion(
+    shell: Annotated[Shell, typer.Argument(help="For which shell.")],
+) -> None:
+    """Print what a shell needs to complete commands, options, models and ids.
+
+    bash: `eval "$(fairlead completion bash)"` in ~/.bashrc. zsh: the same with zsh, after `compinit`, in ~/.zshrc.
+    fish: `fairlead completion fish > ~/.config/fish/completions/fairlead.fish`.
+    """
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
+
+    print(
+        get_completion_script(
+            prog_name="fairlead", complete_var="_FAIRLEAD_COMPLETE", shell=shell.value
+        )
+    )
+
+
+def complete_model(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Models of the running gateway, and its combos and aliases."""
+    return _complete(ctx, incomplete, _models)
+
+
+def complete_key(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Ids and names of keys."""
+    return _complete(ctx, incomplete, lambda instance: _records(instance, "/api/keys", "keys"))
+
+
+def complete_connection(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Ids and names of connections."""
+    return _complete(
+        ctx, incomplete, lambda instance: _records(instance, "/api/providers", "connections")
+    )
+
+
+def complete_combo(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Ids and names of combos."""
+    return _complete(ctx, incomplete, lambda instance: _records(instance, "/api/combos", "combos"))
+
+
+def complete_node(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Ids and prefixes of nodes."""
+    return _complete(
+        ctx, incomplete, lambda instance: _records(instance, "/api/provider-nodes", "nodes")
+    )
+
+
+def complete_context(incomplete: str) -> list[str]:
+    """Names of contexts."""
+    from fairlead.cli.chosen import LOCAL
+    from fairlead.cli.context_file import read_contexts
+    from fairlead.cli.failure import CommandFailed
+
+    try:
+        return _offered([LOCAL, *read_contexts().by_name], incomplete)
+    except CommandFailed:
+        return []
+
+
+def _complete(ctx: typer.Context, incomplete: str, names: Any) -> list[str]:
+    """What the gateway of the command line knows; nothing where it does not answer at once."""
+    from pathlib import Path
+
+    from fairlead.cli.chosen import CONTEXT
+    from fairlead.cli.failure import CommandFailed
+    from fairlead.cli.instance import Instance
+    from fairlead.cli.options import DATA_DIR
+    from fairlead.errors import Refusal
+
+    CONTEXT.set(ctx.find_root().params.get("context"))
+    try:
+        data_dir = Path(ctx.params.get("data_dir") or DATA_DIR)
+        with Instance(ctx.params.get("url"), data_dir, timeout_s=_DEADLINE_S) as instance:
+            return _offered(names(instance), incomplete)
+    except (CommandFailed, Refusal):
+        return []
+
+
+def _models(instance: Instance) -> list[str]:
+    return [str(model["id"]) for model in instance.get("/v1/models")["data"]]
+
+
+def _records(instance: Instance, path: str, key: str) -> list[str]:
+    records = instance.get(path, limit=_MOST)[key]
+    return [
+        str(record[field])
+        for record in records
+        for field in ("id", "name", "prefix")
+        if record.get(field)
+    ]
+
+
+def _offered(names: list[str], incomplete: str) -> list[str]:
+    fit = (name for name in names if name.startswith(incomplete) and _PLAIN.fullmatch(name))
+    return list(dict.fromkeys(fit))[:_MOST]

@@ -1,0 +1,79 @@
+"""`fairlead config`: the operator settings of a running gateway."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from fairlead.cli.assignment import Assignments, SecretFile, fields_from
+from fairlead.cli.failure import CommandFailed
+from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
+from fairlead.cli.output import say, show_json, show_table
+
+app = typer.Typer(help="Operator settings.", no_args_is_help=True)
+
+
+@app.command()
+def show(
+    name: Annotated[str | None, typer.Argument(help="One setting; all if left out.")] = None,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Show the settings that are in force."""
+    from fairlead.cli.instance import Instance
+
+    with Instance(url, data_dir) as instance:
+        settings = instance.get("/api/settings")
+    if name is not None:
+        if name not in settings:
+            raise CommandFailed(f"there is no setting {name}: `fairlead config show` lists them.")
+        settings = {name: settings[name]}
+    if as_json:
+        show_json(settings)
+    elif name is not None:
+        say(_text(settings[name]))
+    else:
+        rows = [[setting, _text(value)] for setting, value in settings.items()]
+        show_table(["setting", "value"], rows, empty="")
+
+
+@app.command("set")
+def set_(
+    assignments: Assignments = None,
+    from_file: SecretFile = None,
+    ask_password: Annotated[
+        bool,
+        typer.Option("--ask-password", help="Ask for the password that security settings need."),
+    ] = False,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Change settings, as in `fairlead config set scrapeHostDelayMs=500`; all of them or none."""
+    from fairlead.cli.instance import Instance
+
+    fields = fields_from(assignments, from_file)
+    with Instance(url, data_dir) as instance:
+        before = instance.get("/api/settings")
+        body = {name: _as_before(value, before.get(name)) for name, value in fields.items()}
+        if ask_password:
+            body["currentPassword"] = typer.prompt("Current password", hide_input=True, err=True)
+        after = instance.patch("/api/settings", body)
+    if as_json:
+        show_json({name: after.get(name) for name in fields})
+        return
+    for name in fields:
+        say(f"{name} = {_text(after.get(name))}")
+
+
+def _as_before(value: Any, before: Any) -> Any:
+    """A number or a word of JSON stays text where the setting is text."""
+    is_text = isinstance(before, str) and not isinstance(value, str) and value is not None
+    return json.dumps(value) if is_text else value
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,148 @@
+"""`fairlead logs`: settled requests, and new ones as they are settled."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from fairlead.cli.completion import complete_key, complete_model
+from fairlead.cli.failure import CommandFailed
+from fairlead.cli.money import dollars
+from fairlead.cli.names import key_names, provider_names
+from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
+from fairlead.cli.output import say, show_json, show_json_line, show_table
+
+if TYPE_CHECKING:
+    from fairlead.cli.instance import Instance
+
+_PATH: Final = "/api/usage/logs"
+_PAGE: Final = 500
+_PAGES_MAX: Final = 20
+_EVERY_S: Final = 1.0
+_PATIENCE_S: Final = 60.0
+"""How long a gateway may be away, as while it is restarted, before following it ends."""
+
+Record = dict[str, Any]
+
+
+def logs(
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with new ones until Ctrl-C.")
+    ] = False,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=500, help="How many.")] = 20,
+    model: Annotated[
+        str | None, typer.Option(help="Of this model.", autocompletion=complete_model)
+    ] = None,
+    provider: Annotated[str | None, typer.Option(help="Of this provider, by its id.")] = None,
+    key: Annotated[
+        str | None, typer.Option(help="Of this key, by its id.", autocompletion=complete_key)
+    ] = None,
+    status: Annotated[int | None, typer.Option(help="With this status.")] = None,
+    outcome: Annotated[
+        str | None, typer.Option(help="With this outcome, such as upstream_failed.")
+    ] = None,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Show settled requests, the newest last. With `--follow --json` each is one line."""
+    from fairlead.cli.instance import Instance
+
+    filters = {
+        "model": model,
+        "provider": provider,
+        "keyId": key,
+        "status": status,
+        "outcome": outcome,
+    }
+    with Instance(url, data_dir) as instance:
+        answer = instance.get(_PATH, limit=limit, **filters)
+        if follow:
+            _follow(LogFeed(instance, filters), answer["logs"], as_json=as_json)
+        elif as_json:
+            show_json(answer)
+        else:
+            names = provider_names(instance) | key_names(instance)
+            show_table(
+                ["time", "status", "model", "provider", "key", "in", "out", "cost", "ms", "error"],
+                [_row(record, names) for record in reversed(answer["logs"])],
+                empty="No request was settled yet.",
+            )
+
+
+class LogFeed:
+    """Settled requests that were not shown before; a long one settles after others that began later."""
+
+    def __init__(self, instance: Instance, filters: dict[str, Any]) -> None:
+        self.instance = instance
+        self._filters = filters
+        self._shown: OrderedDict[str, None] = OrderedDict()
+
+    def mark(self, records: list[Record]) -> None:
+        """Remembers what was shown, as much as one look can bring."""
+        for record in records:
+            self._shown[record["requestId"]] = None
+        while len(self._shown) > 2 * _PAGE * _PAGES_MAX:
+            self._shown.popitem(last=False)
+
+    def mark_present(self) -> None:
+        """Remembers what is there already."""
+        self.mark(self.instance.get(_PATH, limit=_PAGE, **self._filters)["logs"])
+
+    def fresh(self) -> list[Record]:
+        """New records, the oldest first; looks further back while a whole page is new."""
+        found: list[Record] = []
+        for page in range(_PAGES_MAX):
+            logs = self.instance.get(_PATH, limit=_PAGE, offset=page * _PAGE, **self._filters)[
+                "logs"
+            ]
+            unseen = [record for record in logs if record["requestId"] not in self._shown]
+            found += unseen
+            if len(unseen) < _PAGE:
+                break
+        self.mark(found)
+        return sorted(found, key=lambda record: str(record["timestamp"]))
+
+
+def _follow(feed: LogFeed, first: list[Record], *, as_json: bool) -> None:
+    """Prints what comes until Ctrl-C. Raises `CommandFailed` once the gateway is away for long."""
+    names = {} if as_json else provider_names(feed.instance) | key_names(feed.instance)
+    feed.mark_present()
+    feed.mark(first)
+    _print(list(reversed(first)), names, as_json=as_json)
+    last_answer_s = time.monotonic()
+    while True:
+        time.sleep(_EVERY_S)
+        try:
+            _print(feed.fresh(), names, as_json=as_json)
+        except CommandFailed:
+            if time.monotonic() - last_answer_s > _PATIENCE_S:
+                raise
+        else:
+            last_answer_s = time.monotonic()
+
+
+def _print(records: list[Record], names: dict[str, str], *, as_json: bool) -> None:
+    for record in records:
+        if as_json:
+            show_json_line(record)
+        else:
+            say("  ".join("-" if cell is None else str(cell) for cell in _row(record, names)))
+
+
+def _row(record: Record, names: dict[str, str]) -> list[Any]:
+    return [
+        record["timestamp"],
+        record["status"],
+        record["model"],
+        names.get(record["provider"], record["provider"]),
+        names.get(record["keyId"], record["keyId"]),
+        record["tokensInput"],
+        record["tokensOutput"],
+        dollars(record["costUsdMicros"]),
+        f"{record['latencyMs']:.0f}",
+        record["errorKind"],
+    ]

@@ -1,0 +1,16 @@
+"""Money for people: US dollars from whole micro-dollars."""
+
+from __future__ import annotations
+
+from fairlead.money import USD_MICROS
+
+
+def dollars(micros: int) -> str:
+    """`$12.35`; below a dollar with as many digits as it takes, up to the last micro-dollar: `$0.000042`."""
+    sign = "-" if micros < 0 else ""
+    whole, rest = divmod(abs(micros), USD_MICROS)
+    if whole:
+        cents = (abs(micros) + 5_000) // 10_000
+        return f"{sign}${cents // 100:,}.{cents % 100:02d}"
+    digits = f"{rest:06d}".rstrip("0")
+    return f"{sign}$0.{digits:0<2}"

@@ -1,0 +1,79 @@
+"""`fairlead tokens`: access tokens, with which the management is reached from elsewhere."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+import typer
+
+from fairlead.cli.collection import Collection
+from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
+from fairlead.cli.output import say, show_json
+
+app = typer.Typer(help="Access tokens for management.", no_args_is_help=True)
+
+TOKENS: Final = Collection(
+    path="/api/auth/tokens",
+    key="tokens",
+    kind="token",
+    columns={
+        "id": "id",
+        "name": "name",
+        "scope": "scope",
+        "token": "tokenPreview",
+        "expires": "expiresAt",
+        "created": "createdAt",
+    },
+    empty="There are no tokens: make one with `fairlead tokens create <name>`.",
+)
+
+
+class TokenScope(StrEnum):
+    """What a token opens."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(help="Whose or what for, for people.")],
+    scope: Annotated[
+        TokenScope, typer.Option(help="read shows, write changes, admin sets security too.")
+    ] = TokenScope.READ,
+    expires_at: Annotated[
+        str | None, typer.Option(help="ISO 8601 moment, such as 2027-01-31T12:00:00Z.")
+    ] = None,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Make a token and print it: this once, it is not kept. `fairlead login` takes it."""
+    body: dict[str, Any] = {"name": name, "scope": scope.value}
+    if expires_at:
+        body["expiresAt"] = expires_at
+    created = TOKENS.create(url, data_dir, body)
+    if as_json:
+        show_json(created)
+        return
+    say(created["token"])
+    say("Keep it: it cannot be shown again.", to_stderr=True)
+
+
+@app.command("list")
+def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
+    """List the tokens."""
+    TOKENS.print_list(url, data_dir, as_json=as_json)
+
+
+@app.command()
+def revoke(
+    token: Annotated[str, typer.Argument(help="The token's id or name.")],
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Revoke a token: it is refused from the moment that this returns."""
+    TOKENS.delete(token, url, data_dir, as_json=as_json, verb="Revoked")
