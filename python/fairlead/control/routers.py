@@ -46,6 +46,7 @@ ROUTERS: Final = (
     _entry("gateway.pricing.router", "/api/pricing"),
     _entry("gateway.combos.router", "/api/combos"),
     _entry("gateway.combos.alias_router", "/api/models/alias"),
+    _entry("coding_tools.routers", "/api/cli-tools"),
     _entry("gateway.settings.router", "/api/settings"),
     _entry("gateway.settings.document_router", "/api/settings"),
     _entry("gateway.backups.router", "/api/db-backups"),

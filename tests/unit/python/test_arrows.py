@@ -37,12 +37,12 @@ FLOORS: tuple[frozenset[str], ...] = (
             "webhooks",
             "tasks",
             "usage",
-            "tools",
             "dashboard",
             "standin",
             "agents",
         }
     ),
+    frozenset({"coding_tools"}),
     frozenset({"control", "relay"}),
     frozenset({"serve"}),
     frozenset({"cli"}),
@@ -70,6 +70,7 @@ ENVIRONMENT_READERS = {
     "control/app.py": "takes FAIRLEAD_CONTROL_CONFIG",
     "store/prepare.py": "takes FAIRLEAD_CONTROL_CONFIG, before control starts",
     "standin/server.py": "Robyn is set up by environment only",
+    "coding_tools/environment.py": "passes it on to the tool that `run` starts; knows a container by it",
     "bare_environment.py": "hands on what a program needs to run, and nothing else",
 }
 
