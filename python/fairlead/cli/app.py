@@ -15,16 +15,19 @@ from fairlead.cli import (
     owner,
     providers,
     serve,
+    setup,
     standin,
     status,
     version,
     webhooks,
 )
+from fairlead.cli import run as run_command
 from fairlead.cli.failure import CommandFailed
 from fairlead.errors import Refusal
 
 app = typer.Typer(
     name="fairlead",
+    cls=setup.ToolCommands,
     help="One door for AI traffic.",
     no_args_is_help=True,
     add_completion=False,
@@ -36,6 +39,9 @@ app.command("issuer")(issuer.issuer)
 app.command("standin")(standin.standin)
 app.command("status")(status.status)
 app.command("version")(version.version)
+app.command("run", rich_help_panel="Coding tools")(run_command.run)
+app.command("configure", rich_help_panel="Coding tools")(setup.configure)
+app.command("undo", rich_help_panel="Coding tools")(setup.undo)
 app.add_typer(agent.app, name="agent")
 app.add_typer(agent.app, name="agents", hidden=True)
 app.add_typer(combos.app, name="combos")

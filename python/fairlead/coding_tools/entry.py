@@ -106,6 +106,13 @@ class ToolEntry(_Entry):
         """Whether it is listed and can be set up."""
         return self.base_url_support != "none" and self.category != "launcher"
 
+    @property
+    def command(self) -> str:
+        """The name of its command; every tool with a launch has one."""
+        if self.detection is None:
+            raise ValueError(f"{self.id} has no command")
+        return self.detection.command
+
     @model_validator(mode="after")
     def _can_be_helped(self) -> ToolEntry:
         if self.is_displayed and not (self.files or self.launch or self.steps):
