@@ -1,14 +1,18 @@
 """Backups of tools' configuration files: bytes as they were, in a folder each, below the data directory.
 
+What users keep in such files are keys of theirs, so bytes are sealed at rest.
+
+    <data directory>/coding-tools/key                             what seals them
     <data directory>/coding-tools/<tool>/<backup>/manifest.json   what it holds, and of which files
-                                                  0, 1, ...       their bytes
-    <data directory>/coding-tools/<tool>/origin.json              which backup `undo` restores, and what was set
+                                                  0, 1, ...       their bytes, sealed
+    <data directory>/coding-tools/<tool>/origin                   which backup `undo` restores, and what was set
 
 A folder is written under another name and renamed when it is whole, so a backup is there or not.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import os
 import re
@@ -22,7 +26,9 @@ from pydantic import BaseModel, ConfigDict
 
 from fairlead.coding_tools.formats.change import Change
 from fairlead.coding_tools.home_file import FileState
+from fairlead.errors import Internal
 from fairlead.moment import moment_of, now_ms
+from fairlead.store.sealer import KEY_BYTES, Sealer, decode_key, make_secret_file
 
 KEPT_BACKUPS: Final = 50
 """Of one tool; the oldest are dropped, but never the one that `undo` restores."""
@@ -90,6 +96,7 @@ class BackupStore:
     """The backups below a data directory."""
 
     def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
         self._folder = data_dir / "coding-tools"
 
     def create(self, tool: str, reason: Reason, files: Iterable[tuple[str, FileState]]) -> Backup:
@@ -105,12 +112,15 @@ class BackupStore:
             ),
         )
         place = self._folder / tool
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (self._data_dir, self._folder, place):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        sealer = self._sealer()
         growing = place / f".{backup.id}"
         growing.mkdir(mode=0o700)
         for number, (_, state) in enumerate(states):
             if state.content is not None:
-                _write(growing / str(number), state.content)
+                name = f"{tool}/{backup.id}/{number}"
+                _write(growing / str(number), sealer.seal(name, state.content))
         _write(growing / "manifest.json", backup.model_dump_json(indent=2).encode())
         _flush(growing)
         growing.rename(place / backup.id)
@@ -122,8 +132,7 @@ class BackupStore:
         """Newest first."""
         found = [
             Backup.model_validate_json((place / "manifest.json").read_bytes())
-            for folder in sorted(self._folder.glob("*" if tool is None else tool))
-            for place in folder.iterdir()
+            for place in self._folder.glob(f"{'*' if tool is None else tool}/*")
             if _ID.fullmatch(place.name)
         ]
         return sorted(found, key=lambda each: each.id, reverse=True)
@@ -148,28 +157,41 @@ class BackupStore:
             if file.digest is None:
                 yield file, None
                 continue
-            content = (self.place_of(backup) / str(number)).read_bytes()
+            sealed = (self.place_of(backup) / str(number)).read_bytes()
+            content = self._unsealed(f"{backup.tool}/{backup.id}/{number}", sealed)
             if hashlib.sha256(content).hexdigest() != file.digest:
-                raise ValueError(f"the backup {backup.id} of {file.path} is damaged.")
+                raise ValueError(f"the backup {backup.id} of {file.path} is damaged")
             yield file, content
 
     def origin(self, tool: str) -> Origin | None:
         """What `undo` restores, or None when the tool is not configured by us."""
         try:
-            return Origin.model_validate_json((self._folder / tool / "origin.json").read_bytes())
+            sealed = (self._folder / tool / "origin").read_bytes()
         except FileNotFoundError:
             return None
+        return Origin.model_validate_json(self._unsealed(f"{tool}/origin", sealed))
 
     def set_origin(self, tool: str, origin: Origin | None) -> None:
         """Remembers what `undo` restores, or forgets it."""
-        place = self._folder / tool / "origin.json"
+        place = self._folder / tool / "origin"
         if origin is None:
             place.unlink(missing_ok=True)
             return
         growing = place.with_name(f".origin.{secrets.token_hex(4)}")
-        _write(growing, origin.model_dump_json(indent=2).encode())
+        _write(growing, self._sealer().seal(f"{tool}/origin", origin.model_dump_json().encode()))
         growing.rename(place)
         _flush(place.parent)
+
+    def _sealer(self) -> Sealer:
+        """Seals by the key of this folder, which is made when it is first needed."""
+        key = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+        return Sealer(decode_key(make_secret_file(self._folder / "key", key)))
+
+    def _unsealed(self, name: str, sealed: bytes) -> bytes:
+        try:
+            return self._sealer().unseal(name, sealed)
+        except Internal:
+            raise ValueError(f"{name} is damaged, or was sealed by another key") from None
 
     def _drop_old(self, tool: str) -> None:
         origin = self.origin(tool)

@@ -236,7 +236,7 @@ def _failures() -> Iterator[None]:
         where = f"{error.filename}: " if error.filename else ""
         raise ConfigurationFailed(f"{where}{error.strerror or error}.") from None
     except ValueError as error:
-        raise ConfigurationFailed(f"a backup cannot be read: {error}") from None
+        raise ConfigurationFailed(f"a backup cannot be read: {error}.") from None
 
 
 def _origin_of(
