@@ -185,3 +185,14 @@ def test_aliases_of_a_tool_are_used_by_the_router(gateway: Gateway, tools: httpx
         expect(tools.post("/api/cli-tools/kiro-mitm/alias", json={"aliases": {}}), 200)
         assert "kiro-sonnet" not in expect(tools.get("/api/models/alias"), 200)["aliases"]
     expect(tools.get("/api/cli-tools/codex-mitm"), 404)
+
+
+def test_what_codex_notes_about_itself_is_no_reason_to_refuse(gateway: Gateway) -> None:
+    with Upstream() as upstream:
+        upstream.script(reply(completion()))
+        lane = gateway.add_lane(upstream)
+        body = {"model": lane.model, "input": "hi", "client_metadata": {"session": "1"}}
+        with gateway.client() as caller:
+            headers = {"Authorization": f"Bearer {gateway.key}"}
+            expect(caller.post("/v1/responses", headers=headers, json=body), 200)
+        assert "client_metadata" not in upstream.requests[-1].json()

@@ -20,7 +20,7 @@ from fairlead.coding_tools.guard import EPHEMERAL, host_command, is_ephemeral
 from fairlead.coding_tools.views import (
     AppliedConfig,
     FileView,
-    Restored,
+    RestoredBackup,
     ToolBackup,
     ToolBackupList,
     ToolList,
@@ -138,13 +138,13 @@ async def backups(services: ServicesDep, tool: ToolId | None = None) -> ToolBack
 
 
 @router.post("/backups", summary="Back up every tool's configuration, or restore one backup")
-async def back_up_or_restore(wanted: BackupRequest, services: ServicesDep) -> Restored:
+async def back_up_or_restore(wanted: BackupRequest, services: ServicesDep) -> RestoredBackup:
     """What a restored backup replaces is backed up before."""
     configurator = _configurator(services)
     if wanted.tool is None and wanted.backup_id is None:
         tools = [tool for tool in catalogue().values() if tool.is_displayed and tool.files]
         made = await _done(lambda: [configurator.back_up(tool, "manual") for tool in tools])
-        return Restored.model_construct(
+        return RestoredBackup.model_construct(
             backups=[ToolBackup.of(each) for each in made], restored=None, paths=[]
         )
     if wanted.tool is None or wanted.backup_id is None:
@@ -157,7 +157,7 @@ async def back_up_or_restore(wanted: BackupRequest, services: ServicesDep) -> Re
     if backup is None:
         raise NotFound("The tool has no backup with this id.", param="backupId")
     safety, paths = await _done(lambda: configurator.restore(tool, backup))
-    return Restored.model_construct(
+    return RestoredBackup.model_construct(
         backups=[ToolBackup.of(safety)], restored=backup.id, paths=[str(path) for path in paths]
     )
 

@@ -142,7 +142,7 @@ class ToolBackupList(Wire):
     total: int
 
 
-class Restored(Wire):
+class RestoredBackup(Wire):
     """`backups` are those that were made now, `restored` is the one whose bytes are back in `paths`."""
 
     backups: list[ToolBackup]
