@@ -54,6 +54,16 @@ class FilePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class _Request:
+    """What is asked of a tool's files; `origin` is what was applied before."""
+
+    tool: ToolEntry
+    target: GatewayTarget
+    origin: Origin | None
+    migration: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Applied:
     """What `apply` wrote, and the backup that it made first; no backup where nothing had to change."""
 
@@ -71,12 +81,9 @@ class Configurator:
     def plan(self, tool: ToolEntry, target: GatewayTarget, *, migration: bool) -> list[FilePlan]:
         """What `apply` would write. Raises `ConfigurationFailed`."""
         with _failures():
-            origin = self.store.origin(tool.id)
+            request = _Request(tool, target, self.store.origin(tool.id), migration)
             return [
-                self._file_plan(
-                    tool, file, self._at(file).read().content, target, origin, migration=migration
-                )
-                for file in tool.files
+                self._file_plan(request, file, self._at(file).read().content) for file in tool.files
             ]
 
     def apply(
@@ -87,12 +94,13 @@ class Configurator:
             origin = self.store.origin(tool.id)
             wanted = self.plan(tool, target, migration=migration)
             if not any(plan.is_changed for plan in wanted):
+                if origin is not None and key_id is not None:
+                    self.store.set_origin(tool.id, origin.model_copy(update={"key_id": key_id}))
                 return Applied(wanted, None)
+            request = _Request(tool, target, origin, migration)
             locked = self._lock(stack, [plan.file.path for plan in wanted if plan.is_changed])
             plans = [
-                self._file_plan(
-                    tool, file, locked[file.path].state.content, target, origin, migration=migration
-                )
+                self._file_plan(request, file, locked[file.path].state.content)
                 if file.path in locked
                 else plan
                 for file, plan in zip(tool.files, wanted, strict=True)
@@ -174,16 +182,8 @@ class Configurator:
         for file, content in self.store.contents(backup):
             yield file.path, (content, file.mode)
 
-    def _file_plan(
-        self,
-        tool: ToolEntry,
-        file: ToolFile,
-        before: bytes | None,
-        target: GatewayTarget,
-        origin: Origin | None,
-        *,
-        migration: bool,
-    ) -> FilePlan:
+    def _file_plan(self, request: _Request, file: ToolFile, before: bytes | None) -> FilePlan:
+        target = request.target
         path = self.home / file.path
         content = before or b""
         try:
@@ -194,8 +194,8 @@ class Configurator:
                 for place in old_places(file, target)
                 if value_at(document, place) is not ABSENT
             ]
-            first = self._taken_out(tool, file, document, changes, origin)
-            first += [Change(place, ABSENT) for place in old] if migration else []
+            first = self._taken_out(request, file, document, changes)
+            first += [Change(place, ABSENT) for place in old] if request.migration else []
             after = edit(file.format, content, [*first, *changes])
             preview = redacted(after.decode(), parse(file.format, after), target.key)
         except UneditableFile as error:
@@ -205,14 +205,10 @@ class Configurator:
         )
 
     def _taken_out(
-        self,
-        tool: ToolEntry,
-        file: ToolFile,
-        document: Any,
-        changes: list[Change],
-        origin: Origin | None,
+        self, request: _Request, file: ToolFile, document: Any, changes: list[Change]
     ) -> list[Change]:
         """What an earlier `apply` set and this one does not, such as a model that is no longer there."""
+        tool, origin = request.tool, request.origin
         applied = next(
             (each for each in (origin.files if origin else []) if each.path == file.path), None
         )

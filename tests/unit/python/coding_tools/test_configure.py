@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -13,6 +15,7 @@ import pytest
 from fairlead.coding_tools.backups import BackupStore
 from fairlead.coding_tools.catalogue import FOLDER, catalogue, read_catalogue
 from fairlead.coding_tools.configure import ConfigurationFailed, Configurator
+from fairlead.coding_tools.detection import Detector
 from fairlead.coding_tools.filling import GatewayTarget
 
 TARGET = GatewayTarget("http://127.0.0.1:20128", "sk-fl-secret", "p/m", ("p/m", "p/other"))
@@ -237,6 +240,7 @@ from pathlib import Path
 from fairlead.coding_tools.backups import BackupStore
 from fairlead.coding_tools.catalogue import catalogue
 from fairlead.coding_tools.configure import Configurator
+from fairlead.coding_tools.detection import Detector
 from fairlead.coding_tools.filling import GatewayTarget
 
 home, data, stop = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
@@ -283,12 +287,28 @@ def test_killed_at_any_point_a_file_is_the_old_one_or_the_new_one(tmp_path: Path
 
 
 def test_a_new_file_is_a_new_tool(tmp_path: Path, home: Path) -> None:
-    import shutil
-
+    """It is read, detected, configured and seen to be."""
     folder = tmp_path / "tools"
     shutil.copytree(FOLDER, folder)
     text = (FOLDER / "aider.toml").read_text().replace('"aider"', '"newcomer"')
     (folder / "newcomer.toml").write_text(text.replace(".aider.conf.yml", ".newcomer.yml"))
     tool = read_catalogue(folder)["newcomer"]
-    Configurator(home, BackupStore(tmp_path / "data")).apply(tool, TARGET, migration=False)
+    assert tool.is_displayed
+    store = BackupStore(tmp_path / "data")
+    Configurator(home, store).apply(tool, TARGET, migration=False)
     assert list(files_of(home)) == [".newcomer.yml"]
+    command, config = asyncio.run(Detector(home, store, ["http://127.0.0.1:20128"]).find(tool))
+    assert (command.installed, command.reason) == (False, "Its command is not in PATH.")
+    assert (config.status, config.endpoint) == ("configured", "http://127.0.0.1:20128/v1")
+
+
+def test_the_newest_key_is_the_one_that_is_remembered(
+    home: Path, configurator: Configurator
+) -> None:
+    """Where a file names a variable only, nothing changes in it when a new key is made."""
+    tool = catalogue()["codex"]
+    configurator.apply(tool, TARGET, migration=False, key_id="one")
+    assert configurator.apply(tool, TARGET, migration=False, key_id="two").backup is None
+    origin = configurator.store.origin("codex")
+    assert origin is not None
+    assert origin.key_id == "two"
