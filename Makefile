@@ -74,7 +74,7 @@ test-native: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFI
 	$(SIDE_BY_SIDE) --front native tests/contract tests/integration || $(ALONE) --front native tests/contract tests/integration
 
 .PHONY: test-slow
-test-slow: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run the slow tests alone: wheel and archive, crash runs, large streams.
+test-slow: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-heavy-tools $(VENV)/.stamp-core-$(PROFILE) ## Run the slow tests alone: wheel and archive, crash runs, large streams.
 	$(BIN)/pytest -m slow
 
 .PHONY: test-fuzz
@@ -125,6 +125,7 @@ reference: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write the refere
 	$(BIN)/python -m fairlead.gateway.providers.reference docs/reference/providers.md
 	$(BIN)/python -m fairlead.control.tools_reference docs/reference/tools.md
 	$(BIN)/python -m fairlead.cli.reference docs/reference/command-line.md
+	$(BIN)/python -m fairlead.coding_tools.reference docs/reference/tools-for-coding.md
 	$(BIN)/python -m fairlead.tasks.envelope docs/reference/agent-envelope.schema.json
 
 .PHONY: lock
@@ -161,9 +162,16 @@ $(VENV)/.stamp-run $(VENV)/.stamp-test $(VENV)/.stamp-dev: $(VENV)/.stamp-%: req
 	$(PIP) install --require-hashes -r $<
 	touch $@
 
-# npm's clients are judges in some tests, which skip and say so where there is no npm.
-$(VENV)/.stamp-node: tests/support/node/package-lock.json tests/support/node/.npmrc | $(BIN)/python
-	if command -v npm >/dev/null; then cd tests/support/node && npm ci --silent; fi
+# npm's clients are judges in some tests, and coding tools in others, which skip and say so where there is no npm.
+$(VENV)/.stamp-node: tests/support/node/package-lock.json tests/support/node/.npmrc \
+		tests/support/node_tools/light/package-lock.json | $(BIN)/python
+	if command -v npm >/dev/null; then cd tests/support/node && npm ci --silent && cd ../node_tools/light && npm ci --silent; fi
+	touch $@
+
+# Two of them put their program in its place by a script.
+$(VENV)/.stamp-heavy-tools: tests/support/node_tools/heavy/package-lock.json | $(VENV)/.stamp-node
+	if command -v npm >/dev/null; then cd tests/support/node_tools/heavy && npm ci --silent && \
+		npm rebuild --silent --ignore-scripts=false @anthropic-ai/claude-code opencode-ai; fi
 	touch $@
 
 $(LEARNT): $(CORE_SOURCES) pyproject.toml requirements/run.txt benches/training.py benches/load/ours.py | $(VENV)/.stamp-test

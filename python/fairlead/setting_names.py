@@ -19,10 +19,21 @@ FLAGS = frozenset(
 )
 
 
+# Variables that have no prefix.
+_BARE = frozenset(
+    (
+        "REQUIRE_API_KEY",
+        "INITIAL_PASSWORD",
+        "GATEWAY_ALLOW_CONTAINER_CONFIG_WRITE",
+        "CLI_CONFIG_HOME",
+    )
+)
+
+
 def variable_of(name: str) -> str:
     """The environment variable of a field."""
     bare = name.upper()
-    if bare in ("REQUIRE_API_KEY", "INITIAL_PASSWORD") or bare.startswith("SERVICE_"):
+    if bare in _BARE or bare.startswith("SERVICE_"):
         return bare
     for group in ("AUTH", "ISSUER"):
         if bare.startswith(f"{group}__"):

@@ -10,6 +10,7 @@ from fastapi.openapi.models import OpenAPI
 from jsonschema import Draft202012Validator
 
 from fairlead import _core, errors
+from fairlead.coding_tools.reference import tools_reference
 from fairlead.control.api_reference import api_reference
 from fairlead.control.app import routed_app
 from fairlead.control.openapi import TIERS, openapi_document, shape
@@ -72,6 +73,8 @@ def test_the_committed_copies_are_fresh() -> None:
     assert providers == provider_reference()
     settings = (REFERENCE / "settings.md").read_text(encoding="utf-8")
     assert settings == settings_reference()
+    tools = (REFERENCE / "tools-for-coding.md").read_text(encoding="utf-8")
+    assert tools == tools_reference()
 
 
 @pytest.mark.anyio

@@ -10,12 +10,13 @@ import typer
 from fairlead.cli.chosen import CONTEXT
 from fairlead.cli.completion import complete_context
 from fairlead.cli.failure import CommandFailed
-from fairlead.cli.group import HELP_OPTIONS, CommandGroup
+from fairlead.cli.group import HELP_OPTIONS
 from fairlead.cli.printable import printable
+from fairlead.cli.tool_commands import ToolCommands
 from fairlead.errors import Refusal
 
 app = typer.Typer(
-    cls=CommandGroup,
+    cls=ToolCommands,
     name="fairlead",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -36,7 +37,7 @@ def fairlead(
         ),
     ] = None,
 ) -> None:
-    """One door for AI traffic."""
+    """One address for AI traffic."""
     CONTEXT.set(context)
 
 

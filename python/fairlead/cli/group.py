@@ -27,6 +27,7 @@ CALL: Final = "Call models"
 WATCH: Final = "Watch"
 MANAGE: Final = "Manage"
 REACH: Final = "Reach"
+TOOLS: Final = "Coding tools"
 
 COMMANDS: Final[dict[str, CommandEntry]] = {
     "serve": CommandEntry("serve", "serve", "Start the gateway.", RUN),
@@ -62,6 +63,9 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "login": CommandEntry("login", "login", "Sign in at a gateway elsewhere.", REACH),
     "contexts": CommandEntry("contexts", "app", "Gateways that were signed in at.", REACH),
     "completion": CommandEntry("completion", "completion", "Print a shell's completion.", REACH),
+    "run": CommandEntry("run", "run", "Start a coding tool at the gateway.", TOOLS),
+    "configure": CommandEntry("setup", "configure", "Choose a coding tool and set it up.", TOOLS),
+    "undo": CommandEntry("setup", "undo", "Take back what `setup-<tool>` wrote.", TOOLS),
 }
 
 

@@ -14,7 +14,7 @@ from fastapi.openapi.utils import get_openapi
 from fairlead import __version__, _core
 
 DESCRIPTION = (
-    "One door for AI traffic. Paths under `/v1` are inference and speak the error shape of OpenAI; "
+    "One address for AI traffic. Paths under `/v1` are inference and speak the error shape of OpenAI; "
     "paths under `/api` are management. The kinds of error are in the error reference."
 )
 

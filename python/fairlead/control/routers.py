@@ -47,6 +47,7 @@ ROUTERS: Final = (
     _entry("gateway.combos.router", "/api/combos"),
     _entry("gateway.combos.alias_router", "/api/models/alias"),
     _entry("usage.purge_router", "/api/settings/purge-request-history"),
+    _entry("coding_tools.routers", "/api/cli-tools"),
     _entry("gateway.settings.router", "/api/settings"),
     _entry("gateway.settings.document_router", "/api/settings"),
     _entry("gateway.audit.router", "/api/audit"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairlead.settings.access import AccessFields
 from fairlead.settings.agents import AgentAuthFields
+from fairlead.settings.coding_tools import CodingToolFields
 from fairlead.settings.egress import EgressFields
 from fairlead.settings.instance import InstanceFields
 from fairlead.settings.issuer import IssuerFields
@@ -22,6 +23,7 @@ class ServeFields(
     PublicAddressFields,
     SignOnFields,
     OauthFields,
+    CodingToolFields,
     EgressFields,
     LimitFields,
     AccessFields,

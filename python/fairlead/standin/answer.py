@@ -19,6 +19,8 @@ THOUGHT: Final = "The stand-in thinks before it speaks."
 """The text of every thought."""
 _QUOTED_CHARS: Final = 400
 _ARGUMENT_CHARS: Final = 24
+_ORDERED_CALL: Final = re.compile(r"<call>(.*?)</call>", re.DOTALL)
+_ORDERED_TEXT: Final = re.compile(r"<say>(.*?)</say>", re.DOTALL)
 _PIECE: Final = re.compile(r"\S+\s*|\s+")
 
 
@@ -68,9 +70,13 @@ def answer_chat(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
     last = messages[-1]
     last_text = _text_of(last)
     prompt_tokens = sum(count_tokens(_text_of(message)) + 4 for message in messages)
-    if last.get("role") != "tool" and (call := _tool_call(body, last_text)):
-        return _build_answer(body, model, knobs, call, prompt_tokens)
-    if (formatted := _formatted(body)) is not None:
+    if last.get("role") != "tool":
+        call = _ordered_call(body, last_text) or _tool_call(body, last_text)
+        if call and not _ordered_text(last_text):
+            return _build_answer(body, model, knobs, call, prompt_tokens)
+    if (ordered := _ordered_text(last_text)) is not None:
+        text = ordered
+    elif (formatted := _formatted(body)) is not None:
         text = formatted
     elif model == "echo":
         text = last_text
@@ -169,6 +175,27 @@ def _tool_call(body: dict[str, Any], last_text: str) -> ToolCall | None:
     name = str(function.get("name"))
     arguments = orjson.dumps(example_of(function.get("parameters") or {"type": "object"})).decode()
     return ToolCall(identifier("call_", name.encode(), last_text.encode()), name, arguments)
+
+
+def _ordered_call(body: dict[str, Any], last_text: str) -> ToolCall | None:
+    """The call that the last message orders between `<call>` and `</call>`: JSON with `name` and `arguments`."""
+    ordered = _ORDERED_CALL.search(last_text)
+    names = {(tool.get("function") or {}).get("name") for tool in body.get("tools") or []}
+    try:
+        wanted = orjson.loads(ordered[1]) if ordered else {}
+    except orjson.JSONDecodeError:
+        raise InvalidRequest("what stands between <call> and </call> is no JSON.") from None
+    if wanted.get("name") not in names - {None}:
+        return None
+    arguments = orjson.dumps(wanted.get("arguments", {})).decode()
+    name = str(wanted["name"])
+    return ToolCall(identifier("call_", name.encode(), last_text.encode()), name, arguments)
+
+
+def _ordered_text(last_text: str) -> str | None:
+    """The answer that the last message orders between `<say>` and `</say>`."""
+    ordered = _ORDERED_TEXT.search(last_text)
+    return ordered[1] if ordered else None
 
 
 def _formatted(body: dict[str, Any]) -> str | None:

@@ -37,12 +37,12 @@ FLOORS: tuple[frozenset[str], ...] = (
             "webhooks",
             "tasks",
             "usage",
-            "tools",
             "dashboard",
             "standin",
             "agents",
         }
     ),
+    frozenset({"coding_tools"}),
     frozenset({"control", "relay"}),
     frozenset({"serve"}),
     frozenset({"cli"}),
@@ -71,6 +71,7 @@ ENVIRONMENT_READERS = {
     "store/prepare.py": "takes FAIRLEAD_CONTROL_CONFIG, before control starts",
     "standin/server.py": "Robyn is set up by environment only",
     "minimal_environment.py": "passes on the few variables that a program needs to run",
+    "coding_tools/environment.py": "passes it on to the tool that `run` starts; knows a container by it",
 }
 
 GRAB_BAGS = re.compile(r"(^|_)(utils?|helpers?|common|managers?|misc)$")

@@ -10,6 +10,8 @@ MODULES = {
     "argon2-cffi": "argon2",
     "opentelemetry-exporter-otlp-proto-http": "opentelemetry.exporter.otlp.proto.http",
     "opentelemetry-sdk": "opentelemetry.sdk",
+    "python-dotenv": "dotenv",
+    "pyyaml": "yaml",
 }
 # duckdb and polars exchange tables through pyarrow; zoneinfo reads tzdata.
 USED_BY_OTHERS = {"pyarrow", "tzdata"}

@@ -7,19 +7,15 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from fairlead.errors import Conflict, InvalidRequest, NotFound
-from fairlead.gateway.combos.alias_table import all_aliases, delete_alias, find_alias, set_alias
-from fairlead.gateway.combos.fields import PREFIX
-from fairlead.gateway.combos.table import find_combo_by_name
+from fairlead.errors import NotFound
+from fairlead.gateway.combos.alias_rules import put_alias
+from fairlead.gateway.combos.alias_table import all_aliases, delete_alias
 from fairlead.gateway.fields import Spelled, Text
-from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 from fairlead.wire import Wire
 
 router = APIRouter(prefix="/api/models/alias", tags=["models"])
-
-MAX_ALIASES = 1_000
 
 AliasName = Annotated[
     Text,
@@ -65,8 +61,7 @@ async def create(new: Alias, services: ServicesDep) -> Alias:
     """The alias can be asked for when this returns."""
 
     def store(con: Connection) -> None:
-        _check(con, new)
-        set_alias(con, new.alias, new.model, now_ms())
+        put_alias(con, new.alias, new.model)
 
     await services.state.commit(store)
     return new
@@ -84,32 +79,3 @@ async def delete(
 
     await services.state.commit(delete_row)
     return AliasDeleted()
-
-
-def _check(con: Connection, new: Alias) -> None:
-    if find_combo_by_name(con, new.alias) is not None:
-        raise Conflict(
-            f"alias `{new.alias}` is the name of a combo: choose another.", param="alias"
-        )
-    if new.model == new.alias or find_alias(con, new.model) is not None:
-        raise InvalidRequest(
-            f"model `{new.model}` is itself an alias: name what that one stands for.", param="model"
-        )
-    aliases = all_aliases(con)
-    if new.alias not in aliases and len(aliases) >= MAX_ALIASES:
-        raise Conflict(f"There are {MAX_ALIASES} aliases, which is the limit: delete one first.")
-    chained = [alias for alias, target in aliases.items() if target == new.alias]
-    if chained:
-        raise Conflict(
-            f"alias `{new.alias}` is what the alias `{chained[0]}` stands for: point that one at "
-            f"`{new.model}` first.",
-            param="alias",
-        )
-    is_combo = find_combo_by_name(con, new.model.removeprefix(PREFIX)) is not None
-    is_auto = new.model == "auto" or new.model.startswith("auto/")
-    if not is_combo and not is_auto and (new.model.startswith(PREFIX) or "/" not in new.model):
-        raise InvalidRequest(
-            f"model `{new.model}` is neither a model with its provider prefix "
-            "(`<prefix>/<model>`) nor a combo: make the combo first.",
-            param="model",
-        )

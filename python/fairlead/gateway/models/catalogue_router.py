@@ -75,7 +75,7 @@ async def read(
     connected: bool | None = None,
 ) -> Catalogue:
     """Built-in providers and nodes; `connected` keeps those with, or without, a connection."""
-    entries = await services.state.read(_entries)
+    entries = await services.state.read(catalogue_entries)
     kept = [
         entry
         for entry in entries
@@ -86,7 +86,8 @@ async def read(
     return Catalogue.model_construct(providers=kept, total=total)
 
 
-def _entries(con: Database) -> list[ProviderEntry]:
+def catalogue_entries(con: Database) -> list[ProviderEntry]:
+    """Built-in providers and nodes with their models, by id."""
     nodes = all_nodes(con)
     known: dict[str, dict[str, dict[str, Any]]] = {}
     connected = set()

@@ -256,3 +256,25 @@ def test_embeddings_are_unit_vectors_in_both_encodings(standin_url: str) -> None
     raw = base64.b64decode(packed["data"][0]["embedding"])
     assert list(struct.unpack("<64f", raw)) == vectors[0]
     assert plain["usage"] == {"prompt_tokens": 6, "total_tokens": 6}
+
+
+def test_a_message_may_order_a_call_and_an_answer(standin_url: str) -> None:
+    """So that whole tools can be driven: the call of any function offered, once, and any text."""
+    called = {**WEATHER, "function": {**WEATHER["function"], "name": "write"}}
+    order = 'go <call>{"name": "write", "arguments": {"city": "Oslo"}}</call>'
+    asked = [{"role": "user", "content": order}]
+    (choice,) = post(standin_url, messages=asked, tools=[WEATHER, called]).json()["choices"]
+    (call,) = choice["message"]["tool_calls"]
+    assert call["function"] == {"name": "write", "arguments": '{"city":"Oslo"}'}
+    answered = [
+        *asked,
+        choice["message"],
+        {"role": "tool", "content": "ok", "tool_call_id": call["id"]},
+    ]
+    (choice,) = post(standin_url, messages=answered, tools=[WEATHER, called]).json()["choices"]
+    assert choice["message"]["content"] == "The tool answered: ok"
+    told = [{"role": "user", "content": "<say>two\nlines</say>"}]
+    (choice,) = post(standin_url, messages=told, tools=[WEATHER]).json()["choices"]
+    assert choice["message"]["content"] == "two\nlines"
+    broken = [{"role": "user", "content": "<call>{</call>"}]
+    assert post(standin_url, messages=broken, tools=[WEATHER]).status_code == 400

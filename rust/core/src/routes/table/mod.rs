@@ -1,7 +1,7 @@
 //! The table, one file for each part of the gateway.
 //!
 //! `inference`, `dialects` and `surfaces` (calls to models), `gateway`, `resilience`, `health`, `usage`, `cache`, `backups` and `audit` (management),
-//! `identity`, `oauth` and `service` (who is calling), `agents`, `tasks`, `board`, `jobs`, `scraping` and `webhooks`.
+//! `identity`, `oauth` and `service` (who is calling), `agents`, `tasks`, `board`, `jobs`, `scraping`, `coding_tools` and `webhooks`.
 
 use super::Route;
 
@@ -10,6 +10,7 @@ mod audit;
 mod backups;
 mod board;
 mod cache;
+mod coding_tools;
 mod dialects;
 mod gateway;
 mod health;
@@ -47,4 +48,5 @@ pub(super) static PARTS: &[&[Route]] = &[
     usage::ROUTES,
     resilience::ROUTES,
     cache::ROUTES,
+    coding_tools::ROUTES,
 ];

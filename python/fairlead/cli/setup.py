@@ -1,0 +1,379 @@
+"""`fairlead setup-<tool>`, `configure` and `undo`: coding tools on this machine, pointed at the gateway and back."""
+
+from __future__ import annotations
+
+import sys
+from copy import copy
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from fairlead.cli.failure import CommandFailed
+from fairlead.cli.group import HELP_OPTIONS, TOOLS
+from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
+from fairlead.cli.output import show_json
+from fairlead.cli.tool_commands import SETUP_PREFIX, displayed_tools, summary_of_tool
+
+if TYPE_CHECKING:
+    # Typer carries its own copy of click.
+    from typer._click.core import Command
+
+    from fairlead.cli.tool_gateway import GatewayChoice, ToolGateway
+    from fairlead.coding_tools.configure import Applied, Configurator
+    from fairlead.coding_tools.entry import ToolEntry
+
+_CONTAINER_EXIT: Final = 2
+
+Remote = Annotated[
+    str | None, typer.Option(help="Another gateway's address, in place of the one on this machine.")
+]
+ApiKey = Annotated[
+    str | None,
+    typer.Option(
+        "--api-key",
+        envvar="FAIRLEAD_API_KEY",
+        help="The key that the tool sends; on this machine one is made if left out.",
+        show_default=False,
+    ),
+]
+Port = Annotated[int | None, typer.Option(help="The port of the instance on this machine.")]
+Model = Annotated[str | None, typer.Option(help="The model that the tool starts with.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")
+]
+AllowContainerWrite = Annotated[
+    bool,
+    typer.Option(
+        "--allow-container-write",
+        envvar="GATEWAY_ALLOW_CONTAINER_CONFIG_WRITE",
+        help="Write although this is a container and the file is gone with it.",
+    ),
+]
+Migrate = Annotated[
+    bool, typer.Option("--migrate", help="Take out what an older way of configuring left behind.")
+]
+ConfigHome = Annotated[
+    Path,
+    typer.Option(
+        "--config-home",
+        envvar="CLI_CONFIG_HOME",
+        help="The home directory whose tools are configured.",
+    ),
+]
+HOME: Final = Path("~")
+
+
+def setup_command(tool: str) -> Command:
+    """The command `setup-<tool>` of a displayed tool."""
+    # Making a command out of a signature takes longer than all else: it is done once.
+    command = copy(_any_setup_command())
+    command.name = f"{SETUP_PREFIX}{tool}"
+    command.help = summary_of_tool(tool)
+    return command
+
+
+@cache
+def _any_setup_command() -> Command:
+    app = typer.Typer(add_completion=False, context_settings=HELP_OPTIONS)
+    app.command(rich_help_panel=TOOLS)(setup)
+    return typer.main.get_command(app)
+
+
+# Long by its signature: Typer reads each option from a parameter.
+def setup(
+    context: typer.Context,
+    remote: Remote = None,
+    api_key: ApiKey = None,
+    port: Port = None,
+    model: Model = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    migrate: Migrate = False,
+    allow_container_write: AllowContainerWrite = False,
+    config_home: ConfigHome = HOME,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Point a coding tool at the gateway."""
+    from fairlead.cli.tool_gateway import GatewayChoice
+
+    tool = str(context.command.name).removeprefix(SETUP_PREFIX)
+    choice = GatewayChoice(remote, api_key, port, url, data_dir)
+    options = SetupOptions(yes, dry_run, migrate, allow_container_write, as_json)
+    setup_tool(tool, choice, config_home, model=model, options=options)
+
+
+@dataclass(frozen=True, slots=True)
+class SetupOptions:
+    """How `setup` goes about it."""
+
+    yes: bool
+    dry_run: bool
+    migrate: bool
+    allow_container: bool
+    as_json: bool
+
+
+def setup_tool(
+    name: str,
+    choice: GatewayChoice,
+    home: Path,
+    *,
+    model: str | None,
+    options: SetupOptions,
+) -> None:
+    """Writes a tool's configuration, then makes one call through the gateway as the tool will."""
+    from fairlead.cli.tool_gateway import open_gateway
+    from fairlead.coding_tools.configure import ConfigurationFailed
+
+    tool = _tool(name)
+    home = home.expanduser().absolute()
+    if not options.dry_run and tool.files:
+        _refuse_container(tool, home, choice, allowed=options.allow_container)
+    gateway = open_gateway(choice)
+    chosen = model or _choose_model(tool, gateway, options)
+    configurator = _configurator(home, choice.data_dir)
+    try:
+        if options.dry_run:
+            _print_preview(tool, configurator, gateway, chosen, options)
+            return
+        _confirm(tool, configurator, options)
+        _write(tool, configurator, gateway, chosen, options)
+    except ConfigurationFailed as error:
+        raise CommandFailed(str(error)) from None
+
+
+def _write(
+    tool: ToolEntry,
+    configurator: Configurator,
+    gateway: ToolGateway,
+    model: str,
+    options: SetupOptions,
+) -> None:
+    made_for = None
+    origin = configurator.store.origin(tool.id)
+    gateway, made_for = gateway.with_new_key(tool.id)
+    try:
+        call = gateway.try_call(model)
+        applied = None
+        if tool.files:
+            applied = configurator.apply(
+                tool, gateway.target(model), migration=options.migrate, key_id=made_for
+            )
+    except BaseException:
+        if made_for is not None:
+            gateway.revoke(made_for)
+        raise
+    if made_for is not None and origin is not None and origin.key_id is not None:
+        gateway.revoke(origin.key_id)
+    _print_applied(tool, applied, gateway, call, options, shows_key=made_for is not None)
+
+
+def _print_applied(
+    tool: ToolEntry,
+    applied: Applied | None,
+    gateway: ToolGateway,
+    call: dict[str, Any],
+    options: SetupOptions,
+    *,
+    shows_key: bool,
+) -> None:
+    paths = [str(plan.path) for plan in applied.files if plan.is_changed] if applied else []
+    backup = applied.backup.id if applied and applied.backup else None
+    needs_key = shows_key and not any(file.secret for file in tool.files)
+    if options.as_json:
+        show_json(
+            {
+                "tool": tool.id,
+                "files": paths,
+                "backupId": backup,
+                "steps": tool.steps,
+                "call": call,
+                **({"apiKey": gateway.key} if needs_key else {}),
+            }
+        )
+        return
+    for path in paths:
+        print(f"Wrote {path}")
+    if tool.files and not paths:
+        print("Nothing had to change.")
+    for step in _steps(tool, gateway.url):
+        print(f"- {step}")
+    if needs_key:
+        print(f"export FAIRLEAD_API_KEY={gateway.key}")
+        print("Keep the key: it cannot be shown again.", file=sys.stderr)
+    cost = call["costUsd"]
+    said = f"{call['provider']} answered in {call['latencyMs']} ms"
+    print(f"It works: {said}, for ${cost}." if cost else f"It works: {said}.")
+    if backup:
+        print(f"`fairlead undo {tool.id}` puts everything back.")
+
+
+def _steps(tool: ToolEntry, url: str) -> list[str]:
+    return [step.replace("<gateway>", url) for step in tool.steps]
+
+
+def _print_preview(
+    tool: ToolEntry,
+    configurator: Configurator,
+    gateway: ToolGateway,
+    model: str,
+    options: SetupOptions,
+) -> None:
+    plans = configurator.plan(tool, gateway.target(model), migration=options.migrate)
+    if options.as_json:
+        files = [
+            {"path": str(plan.path), "content": plan.preview, "oldMembers": plan.old_members}
+            for plan in plans
+            if plan.is_changed
+        ]
+        show_json({"tool": tool.id, "dryRun": True, "files": files, "steps": tool.steps})
+        return
+    for plan in plans:
+        if plan.is_changed:
+            print(f"# {plan.path}\n{plan.preview}")
+        for member in plan.old_members:
+            print(f"# {member} is of an older form: --migrate takes it out")
+    for step in _steps(tool, gateway.url):
+        print(f"- {step}")
+
+
+def undo(
+    tool: Annotated[str, typer.Argument(help="The tool's id, as in `setup-<tool>`.")],
+    config_home: ConfigHome = HOME,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Take back what `setup-<tool>` wrote; what you changed since stays."""
+    from fairlead.cli.instance import Instance
+    from fairlead.coding_tools.configure import ConfigurationFailed
+
+    entry = _tool(tool)
+    configurator = _configurator(config_home.expanduser().absolute(), data_dir)
+    origin = configurator.store.origin(entry.id)
+    try:
+        backup, paths = configurator.undo(entry)
+    except ConfigurationFailed as error:
+        raise CommandFailed(str(error)) from None
+    revoked = None
+    if origin is not None and origin.key_id is not None:
+        try:
+            with Instance(url, data_dir) as instance:
+                instance.delete(f"/api/keys/{origin.key_id}")
+            revoked = origin.key_id
+        except CommandFailed:
+            print(
+                f"fairlead: its key is still valid: `fairlead keys revoke {origin.key_id}`.",
+                file=sys.stderr,
+            )
+    if as_json:
+        shown = {"tool": entry.id, "files": [str(path) for path in paths], "backupId": backup.id}
+        show_json({**shown, "revokedKey": revoked})
+        return
+    for path in paths:
+        print(f"{'Put back' if path.exists() else 'Removed'} {path}")
+    if revoked:
+        print("Revoked the key that was made for it.")
+
+
+# Long by its signature: Typer reads each option from a parameter.
+def configure(
+    tool: Annotated[str | None, typer.Argument(help="The tool's id; a list if left out.")] = None,
+    remote: Remote = None,
+    api_key: ApiKey = None,
+    port: Port = None,
+    model: Model = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    allow_container_write: AllowContainerWrite = False,
+    config_home: ConfigHome = HOME,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Choose a coding tool from a list and point it at the gateway."""
+    from fairlead.cli.tool_gateway import GatewayChoice
+
+    names = list(displayed_tools())
+    if tool is None:
+        if not sys.stdin.isatty():
+            raise CommandFailed(f"name a tool: {', '.join(names)}.")
+        tool = _pick("Tool", names)
+    options = SetupOptions(yes, dry_run, False, allow_container_write, as_json)
+    choice = GatewayChoice(remote, api_key, port, url, data_dir)
+    setup_tool(tool, choice, config_home, model=model, options=options)
+
+
+def _pick(what: str, names: list[str]) -> str:
+    for number, name in enumerate(names, start=1):
+        print(f"{number:4}  {name}", file=sys.stderr)
+    while True:
+        typed = str(typer.prompt(what, err=True)).strip()
+        if typed in names:
+            return typed
+        if typed.isdigit() and 1 <= int(typed) <= len(names):
+            return names[int(typed) - 1]
+
+
+def _choose_model(tool: ToolEntry, gateway: ToolGateway, options: SetupOptions) -> str:
+    if not gateway.models:
+        raise CommandFailed(
+            "the gateway serves no model yet: `fairlead providers add <provider>`, or name one with --model."
+        )
+    if len(gateway.models) == 1:
+        return gateway.models[0]
+    if options.yes or options.dry_run or not sys.stdin.isatty():
+        if tool.models == "one":
+            raise CommandFailed(
+                f"{tool.name} has one model: name it with --model, such as {gateway.models[0]}."
+            )
+        return gateway.models[0]
+    return _pick("Model", gateway.models)
+
+
+def _confirm(tool: ToolEntry, configurator: Configurator, options: SetupOptions) -> None:
+    places = [str(configurator.home / file.path) for file in tool.files if file.members]
+    if options.yes or not places or not sys.stdin.isatty():
+        return
+    if not typer.confirm(f"Write {', '.join(places)}?", default=True, err=True):
+        raise CommandFailed("nothing was written.")
+
+
+def _refuse_container(tool: ToolEntry, home: Path, choice: GatewayChoice, *, allowed: bool) -> None:
+    """Exits with code 2 and instructions where the files would be gone with a container."""
+    from fairlead.coding_tools.environment import container_marks
+    from fairlead.coding_tools.guard import EPHEMERAL, host_command, is_ephemeral
+
+    if allowed or not is_ephemeral(tool, home, container_marks()):
+        return
+    lines = [f"fairlead: {EPHEMERAL}"]
+    if command := host_command(tool, choice.remote or "http://127.0.0.1:<port>"):
+        lines.append(f"On the host, run: {command}")
+    lines += [
+        "Or mount the host's home into the container, and name it with CLI_CONFIG_HOME.",
+        "Or write all the same, with --allow-container-write or GATEWAY_ALLOW_CONTAINER_CONFIG_WRITE=true.",
+    ]
+    print("\n".join(lines), file=sys.stderr)
+    raise SystemExit(_CONTAINER_EXIT)
+
+
+def _configurator(home: Path, data_dir: Path) -> Configurator:
+    from fairlead.coding_tools.backups import BackupStore
+    from fairlead.coding_tools.configure import Configurator
+
+    return Configurator(home, BackupStore(data_dir.expanduser().absolute()))
+
+
+def _tool(name: str) -> ToolEntry:
+    from fairlead.coding_tools.catalogue import catalogue, find_tool
+
+    tool = find_tool(catalogue(), name)
+    if tool is None or not tool.is_displayed:
+        raise CommandFailed(f"there is no coding tool `{name}`: `fairlead configure` lists them.")
+    return tool

@@ -1,0 +1,124 @@
+"""The gateway that a coding tool is pointed at: the running instance on this machine, or a remote one by its key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from fairlead.cli.failure import CommandFailed
+
+if TYPE_CHECKING:
+    from fairlead.coding_tools.filling import GatewayTarget
+
+_TIMEOUT_S: Final = 60.0
+_MOST_MODELS: Final = 500
+"""How many models are written into a tool's file at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayChoice:
+    """What the options of a command say of the gateway."""
+
+    remote: str | None
+    api_key: str | None
+    port: int | None
+    url: str | None
+    data_dir: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ToolGateway:
+    """A gateway with its live models. `key` is None where a key would have to be made first."""
+
+    url: str
+    models: list[str]
+    key: str | None
+    choice: GatewayChoice
+
+    def target(self, model: str) -> GatewayTarget:
+        """What a tool's files are filled with."""
+        from fairlead.coding_tools.filling import MODEL_NAME, GatewayTarget
+
+        if not MODEL_NAME.fullmatch(model):
+            raise CommandFailed(f"--model: `{model}` has a character that files cannot hold.")
+        names = [name for name in self.models if MODEL_NAME.fullmatch(name)][:_MOST_MODELS]
+        return GatewayTarget(self.url, self.key or "", model, tuple(dict.fromkeys([model, *names])))
+
+    def with_new_key(self, tool: str) -> tuple[ToolGateway, str | None]:
+        """With a key: the given one, or one that is made for the tool, with the id by which it is revoked."""
+        from dataclasses import replace
+
+        from fairlead.cli.instance import Instance
+
+        if self.key is not None:
+            return self, None
+        with Instance(self.choice.url or self.url, self.choice.data_dir) as instance:
+            made = instance.post("/api/keys", {"name": f"{tool} (setup)"})
+        return replace(self, key=made["key"]), made["id"]
+
+    def revoke(self, key_id: str) -> None:
+        """Revokes a key that was made."""
+        from fairlead.cli.instance import Instance
+
+        with Instance(self.choice.url or self.url, self.choice.data_dir) as instance:
+            instance.delete(f"/api/keys/{key_id}")
+
+    def try_call(self, model: str) -> dict[str, Any]:
+        """One real call of the model by the tool's key: who answered, and its cost. Raises `CommandFailed`."""
+        body = {
+            "model": model,
+            "messages": [{"role": "user", "content": "Say OK."}],
+            "max_tokens": 16,
+        }
+        answer = _ask(self.url, "POST", "/v1/chat/completions", self.key, json=body)
+        head = answer.headers
+        return {
+            "model": head.get("x-gateway-model"),
+            "provider": head.get("x-gateway-provider"),
+            "costUsd": head.get("x-gateway-response-cost"),
+            "latencyMs": head.get("x-gateway-latency-ms"),
+        }
+
+
+def open_gateway(choice: GatewayChoice) -> ToolGateway:
+    """The gateway and the models that it serves now. Raises `CommandFailed` where nothing answers."""
+    from fairlead.cli.instance import Instance
+
+    if choice.remote is not None:
+        if choice.api_key is None:
+            raise CommandFailed("--remote needs --api-key: a key of that gateway.")
+        url = _remote_url(choice.remote)
+        listed = _ask(url, "GET", "/v1/models", choice.api_key).json()
+        models = [str(each["id"]) for each in listed.get("data", [])]
+        return ToolGateway(url, models, choice.api_key, choice)
+    own = choice.url or (f"http://127.0.0.1:{choice.port}" if choice.port else None)
+    with Instance(own, choice.data_dir) as instance:
+        listed = instance.get("/api/cli-tools")
+        return ToolGateway(instance.url, listed["models"], choice.api_key, choice)
+
+
+def _remote_url(text: str) -> str:
+    from fairlead.web_address import service_address
+
+    try:
+        return service_address(text).removesuffix("/v1")
+    except ValueError as error:
+        raise CommandFailed(f"--remote {error}.") from None
+
+
+def _ask(url: str, method: str, path: str, key: str | None, **sent: Any) -> Any:
+    import httpx
+
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    try:
+        answer = httpx.request(method, url + path, headers=headers, timeout=_TIMEOUT_S, **sent)
+    except httpx.HTTPError as error:
+        raise CommandFailed(f"{url} does not answer ({type(error).__name__}).") from None
+    if answer.is_success:
+        return answer
+    try:
+        message = answer.json()["error"]["message"]
+    except (ValueError, KeyError, TypeError):
+        message = f"status {answer.status_code}"
+    raise CommandFailed(f"{url} refused the call: {message}")

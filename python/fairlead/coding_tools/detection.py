@@ -1,0 +1,180 @@
+"""Which tools are installed, which version, and whether they are pointed at this gateway.
+
+A tool's command is looked for in PATH by the name that its file gives, and run with the argument that its file gives,
+never with anything from a request. All run side by side, each for at most five seconds; who is slower is killed with
+its group. The answer of a command holds until the command changes; files are read each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+import signal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from fairlead.coding_tools.backups import BackupStore
+from fairlead.coding_tools.entry import Detection, ToolEntry
+from fairlead.coding_tools.formats.change import Step, UneditableFile
+from fairlead.coding_tools.formats.document import parse
+from fairlead.coding_tools.home_file import HomeFile, UnsafeFile
+from fairlead.minimal_environment import minimal_environment
+from fairlead.moment import moment_of
+
+DEADLINE_S: Final = 5.0
+_AT_ONCE: Final = 8
+_OUTPUT_BYTES: Final = 4_096
+_VERSION: Final = re.compile(rb"\d+\.\d+(?:\.[0-9A-Za-z]+)*(?:[-+][0-9A-Za-z.-]+)?")
+
+ConfigStatus = Literal["configured", "not_configured", "not_installed", "unknown", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCommand:
+    """`reason` says why a command that is installed cannot be run."""
+
+    installed: bool
+    runnable: bool = False
+    version: str | None = None
+    path: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundConfig:
+    """`endpoint` is the address that stands in the tool's files."""
+
+    status: ConfigStatus
+    endpoint: str | None = None
+    last_configured_at: datetime | None = None
+    error: str | None = None
+
+
+class Detector:
+    """Looks for tools below one home. Keeps what it found, by the times of what it looked at."""
+
+    def __init__(self, home: Path, store: BackupStore, own_urls: Sequence[str]) -> None:
+        self._home = home
+        self._store = store
+        self._own_urls = tuple(own_urls)
+        self._commands: dict[str, tuple[tuple[str, int], FoundCommand]] = {}
+        self._gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def find(self, tool: ToolEntry) -> tuple[FoundCommand, FoundConfig]:
+        """The tool's command and configuration."""
+        command = await self._command(tool)
+        config = await asyncio.to_thread(self._config, tool, is_installed=command.installed)
+        return command, config
+
+    async def _command(self, tool: ToolEntry) -> FoundCommand:
+        if tool.detection is None:
+            return FoundCommand(installed=False, reason="It has no command.")
+        environment = minimal_environment()
+        stamp = _command_in(environment.get("PATH"), tool.detection.command)
+        if stamp is None:
+            return FoundCommand(installed=False, reason="Its command is not in PATH.")
+        known = self._commands.get(tool.id)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        async with self._gate:
+            found = await _ask_version(stamp[0], tool.detection, environment)
+        self._commands[tool.id] = (stamp, found)
+        return found
+
+    def _config(self, tool: ToolEntry, *, is_installed: bool) -> FoundConfig:
+        try:
+            endpoints = list(self._endpoints(tool))
+            origin = self._store.origin(tool.id)
+        except (UneditableFile, UnsafeFile, OSError, ValueError) as error:
+            return FoundConfig("unknown", error=str(error))
+        since = moment_of(origin.applied_at_ms) if origin else None
+        own = (*self._own_urls, *([origin.endpoint] if origin else []))
+        ours = [each for each in endpoints if each.startswith(own)]
+        if ours:
+            return FoundConfig("configured", ours[0], since)
+        if endpoints:
+            return FoundConfig("other", endpoints[0])
+        if not any(file.endpoint for file in tool.files):
+            return FoundConfig("unknown" if is_installed else "not_installed")
+        return FoundConfig("not_configured" if is_installed else "not_installed")
+
+    def _endpoints(self, tool: ToolEntry) -> Iterator[str]:
+        for file in tool.files:
+            content = HomeFile(self._home, file.path).read().content
+            if content is not None and file.endpoint is not None:
+                yield from _texts_at(parse(file.format, content), file.endpoint)
+
+
+def _command_in(path: str | None, command: str) -> tuple[str, int] | None:
+    """Where a command is, and when it was last changed."""
+    found = shutil.which(command, path=path)
+    return None if found is None else (found, Path(found).stat().st_mtime_ns)
+
+
+def _texts_at(document: Any, place: Sequence[Step]) -> Iterator[str]:
+    """The texts at a place; an entry that is named by its model is any entry of its list."""
+    if not place:
+        if isinstance(document, str):
+            yield document
+        return
+    step, rest = place[0], place[1:]
+    if isinstance(step, str):
+        if isinstance(document, dict) and step in document:
+            yield from _texts_at(document[step], rest)
+        return
+    for entry in document if isinstance(document, list) else []:
+        if isinstance(entry, dict) and all(
+            "%" in wanted or entry.get(name) == wanted for name, wanted in step.items()
+        ):
+            yield from _texts_at(entry, rest)
+
+
+async def _ask_version(
+    path: str, detection: Detection, environment: dict[str, str]
+) -> FoundCommand:
+    try:
+        process = await asyncio.create_subprocess_exec(
+            path,
+            detection.version_argument,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
+        )
+    except OSError as error:
+        return FoundCommand(True, path=path, reason=f"It cannot be started: {error.strerror}.")
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            output = await _first_bytes(process)
+            code = await process.wait()
+    except TimeoutError:
+        return FoundCommand(True, path=path, reason=f"It did not answer within {DEADLINE_S:g} s.")
+    finally:
+        await _end_group(process)
+    if code != 0:
+        return FoundCommand(True, path=path, reason=f"It ended with exit code {code}.")
+    version = _VERSION.search(output)
+    return FoundCommand(True, True, version[0].decode() if version else None, path)
+
+
+async def _first_bytes(process: asyncio.subprocess.Process) -> bytes:
+    """The beginning of its output; the rest is read and dropped, so that it does not wait for a reader."""
+    output = b""
+    while process.stdout is not None and (read := await process.stdout.read(_OUTPUT_BYTES)):
+        output = (output + read)[:_OUTPUT_BYTES]
+    return output
+
+
+async def _end_group(process: asyncio.subprocess.Process) -> None:
+    """Kills a process that still runs, with what it started."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()

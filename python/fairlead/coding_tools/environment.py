@@ -1,0 +1,16 @@
+"""What of this process's environment tools and containers are known by."""
+
+from __future__ import annotations
+
+import os
+
+
+def container_marks() -> dict[str, str]:
+    """The variables that container runtimes set."""
+    names = ("container", "KUBERNETES_SERVICE_HOST")
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def inherited_environment() -> dict[str, str]:
+    """All variables, as a command passes them on to the program that the user asked it to start."""
+    return dict(os.environ)

@@ -1,0 +1,104 @@
+"""Starting a tool pointed at the gateway, with nothing written into the user's home.
+
+Environment and arguments come from the tool's file. A tool that takes its configuration from a file alone gets a home
+of its own for as long as it runs. Exit code and signals are the child's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from fairlead.coding_tools.entry import Launch, ToolEntry
+from fairlead.coding_tools.filling import (
+    GatewayTarget,
+    changes_of,
+    filled_arguments,
+    filled_texts,
+)
+from fairlead.coding_tools.formats.document import edit
+
+NOT_FOUND: Final = 127
+_FORWARDED: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+"""Sent to this process alone; what a terminal sends (Ctrl-C) the child gets as well as we do."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """What is started: the command, and the variables that are set for it."""
+
+    command: list[str]
+    environment: dict[str, str]
+
+
+def plan_launch(
+    tool: ToolEntry, launch: Launch, target: GatewayTarget, arguments: Sequence[str]
+) -> LaunchPlan:
+    """The command with the gateway's arguments before the user's own."""
+    command = [tool.command, *filled_arguments(launch.arguments, target), *arguments]
+    return LaunchPlan(command, filled_texts(launch.environment, target))
+
+
+def run_tool(
+    launch: Launch, plan: LaunchPlan, target: GatewayTarget, inherited: Mapping[str, str]
+) -> int:
+    """Runs it to its end: its exit code, 128 and the signal's number where one ended it, 127 where it is not there."""
+    path = shutil.which(plan.command[0], path=inherited.get("PATH"))
+    if path is None:
+        return NOT_FOUND
+    with _own_home(launch, target) as home:
+        environment = {**inherited, **plan.environment, **home}
+        child = subprocess.Popen([path, *plan.command[1:]], env=environment)
+        with _forwarding(child):
+            code = child.wait()
+    return 128 - code if code < 0 else code
+
+
+@contextmanager
+def _own_home(launch: Launch, target: GatewayTarget) -> Iterator[dict[str, str]]:
+    """The variable that names a temporary home with the tool's files, or nothing."""
+    if launch.home_variable is None:
+        yield {}
+        return
+    with tempfile.TemporaryDirectory(prefix="fairlead-run-") as folder:
+        for file in launch.files:
+            place = Path(folder) / file.path
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            place.touch(mode=0o600)
+            place.write_bytes(edit(file.format, b"", changes_of(file, target)))
+        yield {launch.home_variable: folder}
+
+
+@contextmanager
+def _forwarding(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Passes signals on to the child; an interrupt of the terminal is left to it."""
+
+    def forward(number: int, _: FrameType | None) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            child.send_signal(number)
+
+    before = {each: signal.signal(each, forward) for each in _FORWARDED}
+    before |= {
+        each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGINT, signal.SIGQUIT)
+    }
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def shell_lines(plan: LaunchPlan) -> list[str]:
+    """What `--dry-run` prints, to be pasted into a shell."""
+    exports = [f"export {name}={shlex.quote(value)}" for name, value in plan.environment.items()]
+    return [*exports, shlex.join(plan.command)]

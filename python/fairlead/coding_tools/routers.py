@@ -1,0 +1,7 @@
+"""The routers of the room."""
+
+from __future__ import annotations
+
+from fairlead.coding_tools import mitm_router, router
+
+ROUTERS = (router.router, mitm_router.router)

@@ -1,0 +1,189 @@
+"""`fairlead setup-<tool>`, `undo` and `run` as a person runs them, against a running gateway."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.polling import eventually
+from tests.support.processes import Gateway, Lane, expect
+from tests.support.upstream import Upstream, completion, reply
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def lane(gateway: Gateway) -> Iterator[Lane]:
+    with Upstream() as upstream:
+        upstream.script(reply(completion()))
+        yield gateway.add_lane(upstream)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    made = tmp_path / "home"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def environment(gateway: Gateway, home: Path, tmp_path: Path) -> dict[str, str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("FAIRLEAD_")}
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    return clean | {
+        "HOME": str(home),
+        "PATH": f"{commands}:{clean['PATH']}",
+        "FAIRLEAD_DATA_DIR": str(gateway.data_dir),
+        "GATEWAY_ALLOW_CONTAINER_CONFIG_WRITE": "true",
+        "NO_COLOR": "1",
+    }
+
+
+@pytest.fixture
+def run(environment: dict[str, str]) -> Run:
+    return lambda *arguments: subprocess.run(
+        [sys.executable, "-m", "fairlead", *arguments],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def keys_of(gateway: Gateway) -> set[str]:
+    return {each["name"] for each in expect(gateway.admin.get("/api/keys?limit=500"), 200)["keys"]}
+
+
+def test_one_command_points_a_tool_here_and_another_takes_it_back(
+    gateway: Gateway, lane: Lane, home: Path, run: Run
+) -> None:
+    place = home / ".aider.conf.yml"
+    place.write_text("dark-mode: true  # mine\n")
+    preview = run("setup-aider", "--dry-run", "--model", lane.model)
+    assert f"openai/{lane.model}" in preview.stdout
+    assert place.read_text() == "dark-mode: true  # mine\n"
+    assert "aider (setup)" not in keys_of(gateway)
+    done = run("setup-aider", "--yes", "--model", lane.model)
+    assert done.returncode == 0, done.stderr
+    assert f"Wrote {place}" in done.stdout
+    assert "It works" in done.stdout
+    assert "sk-fl-" not in done.stdout, "the key is in the file, and nowhere else"
+    assert place.read_text().startswith("dark-mode: true  # mine\n")
+    assert place.stat().st_mode & 0o777 == 0o600
+    assert "aider (setup)" in keys_of(gateway)
+    # Once more, with --json.
+    again = run("setup-aider", "--yes", "--model", lane.model, "--json")
+    assert json.loads(again.stdout)["call"]["model"]
+    undone = run("undo", "aider", "--json")
+    assert json.loads(undone.stdout)["files"] == [str(place)]
+    assert place.read_text() == "dark-mode: true  # mine\n"
+    assert "aider (setup)" not in keys_of(gateway), "its key is revoked"
+    assert "was not configured by fairlead" in run("undo", "aider").stderr
+
+
+def test_a_remote_gateway_is_reached_by_its_key(
+    gateway: Gateway, lane: Lane, home: Path, run: Run
+) -> None:
+    done = run(
+        "setup-opencode",
+        "--remote",
+        f"{gateway.url}/v1",
+        "--api-key",
+        gateway.key,
+        "--model",
+        lane.model,
+    )
+    assert done.returncode == 0, done.stderr
+    written = json.loads((home / ".config/opencode/opencode.json").read_text())
+    assert written["provider"]["fairlead"]["options"]["baseURL"] == f"{gateway.url}/v1"
+    assert gateway.key not in json.dumps(written)
+    wrong = run(
+        "setup-opencode", "--remote", gateway.url, "--api-key", "sk-fl-wrong", "--model", lane.model
+    )
+    assert wrong.returncode == 1
+    assert "refused the call" in wrong.stderr
+    run("undo", "opencode")
+
+
+def test_a_model_that_does_not_answer_leaves_no_trace(
+    gateway: Gateway, home: Path, run: Run
+) -> None:
+    failed = run("setup-claude", "--yes", "--model", "nobody/m")
+    assert failed.returncode == 1
+    assert "refused the call" in failed.stderr
+    assert list(home.iterdir()) == []
+    assert "claude (setup)" not in keys_of(gateway)
+
+
+def test_unknown_tools_are_named(run: Run) -> None:
+    assert run("setup-cursor").returncode == 2
+    assert "there is no coding tool `cursor`" in run("undo", "cursor").stderr
+    assert "name a tool: " in run("configure").stderr
+    assert run("run", "emacs").returncode == 2
+
+
+SHOW = """#!/bin/sh
+echo "$@"
+env | grep -E 'ANTHROPIC|QWEN_HOME' | sort
+test -z "$QWEN_HOME" || cat "$QWEN_HOME/settings.json"
+exit 42
+"""
+
+
+def command(environment: dict[str, str], name: str, script: str) -> None:
+    place = Path(environment["PATH"].split(":")[0]) / name
+    place.write_text(script)
+    place.chmod(0o755)
+
+
+def test_run_sets_the_environment_and_ends_as_the_tool_does(
+    gateway: Gateway, lane: Lane, home: Path, run: Run, environment: dict[str, str]
+) -> None:
+    command(environment, "claude", SHOW)
+    ended = run("run", "cc", "--model", lane.model, "--", "-p", "two words")
+    assert ended.returncode == 42
+    lines = ended.stdout.splitlines()
+    assert lines[0] == "-p two words"
+    assert f"ANTHROPIC_BASE_URL={gateway.url}" in lines
+    assert f"ANTHROPIC_MODEL={lane.model}" in lines
+    assert any(line.startswith("ANTHROPIC_AUTH_TOKEN=sk-fl-") for line in lines)
+    assert list(home.iterdir()) == [], "nothing is written into the home"
+    assert "claude (setup)" not in keys_of(gateway), "the key ends with the run"
+
+
+def test_run_gives_a_tool_a_home_where_it_needs_a_file(
+    lane: Lane, home: Path, run: Run, environment: dict[str, str]
+) -> None:
+    command(environment, "qwen", SHOW)
+    ended = run("run", "qwen-code", "--model", lane.model)
+    place = next(line for line in ended.stdout.splitlines() if line.startswith("QWEN_HOME="))
+    assert lane.model in ended.stdout
+    assert not Path(place.partition("=")[2]).exists(), "it is gone with the run"
+    assert list(home.iterdir()) == []
+
+
+def test_run_of_what_is_not_there_ends_with_127(lane: Lane, run: Run) -> None:
+    ended = run("run", "grok-build", "--model", lane.model)
+    assert ended.returncode == 127
+    assert "grok is not in PATH" in ended.stderr
+
+
+def test_run_passes_signals_on(lane: Lane, environment: dict[str, str], tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    command(environment, "claude", f"#!/bin/sh\necho $$ > {ready}\nexec sleep 30\n")
+    started = subprocess.Popen(
+        [sys.executable, "-m", "fairlead", "run", "claude", "--model", lane.model], env=environment
+    )
+    eventually(lambda: ready.exists() and ready.read_text().strip(), "the tool runs", within_s=20)
+    started.send_signal(signal.SIGTERM)
+    assert started.wait(20) == 143
