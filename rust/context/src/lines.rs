@@ -1,0 +1,110 @@
+//! Outputs of commands as lines: which tell an error, which are of one make, and how a selection of them is written.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::marker;
+
+/// Words that tell an error in the outputs of tools. Case matters where the plain word is common in prose.
+static ERROR: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"(?-u:\b(?:error|fatal|panicked|Exception|FAIL(?:ED|URE)?|Traceback|Caused by|ERR!|ERROR|Error|CRITICAL|FATAL|OOMKilled|CrashLoopBackOff)\b)",
+        r"|(?-u:[a-z](?:Error|Exception)\b)|^E  |(?i-u:permission denied|no such file|not found|undefined reference|timed? ?out\b|rejected|out of memory|\bunable to\b|\bcannot\b)|^\s*(?:✗|✖|●|×)"
+    ))
+    .ok()
+});
+
+/// Whether a line tells an error.
+pub(crate) fn is_error(line: &str) -> bool {
+    ERROR.as_ref().is_some_and(|error| error.is_match(line))
+}
+
+/// A hash of what lines of one make have in common: their words without digits, signs of structure, the sign before a number.
+/// Statuses of failed requests stand out.
+pub(crate) fn make_of(line: &str) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut add = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    for word in line.split_ascii_whitespace() {
+        let bare = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        let is_status = bare.len() == 3 && matches!(bare.as_bytes()[0], b'4' | b'5') && bare.parse::<u16>().is_ok();
+        let is_plain = !word.bytes().any(|byte| byte.is_ascii_digit());
+        if is_status && bare == word {
+            add(b'!');
+        } else if is_plain {
+            word.bytes().for_each(&mut add);
+        } else {
+            add(if word.starts_with('-') { b'-' } else { b'0' });
+        }
+        add(b' ');
+    }
+    hash
+}
+
+/// Marks the lines that belong to an error: the line itself, what is indented below it, and at most `BELOW` lines more.
+pub(crate) fn mark_errors(lines: &[&str], keep: &mut [bool]) {
+    /// Lines after an error that say where it is.
+    const BELOW: usize = 3;
+    let mut below = 0;
+    for (line, keep) in lines.iter().zip(keep.iter_mut()) {
+        if is_error(line) {
+            *keep = true;
+            below = BELOW;
+        } else if below > 0 {
+            *keep = true;
+            below -= 1;
+        }
+    }
+}
+
+/// The chosen lines, with a note where some were left out. A single line costs less than its note and stays. `None` when
+/// nothing would be left out.
+pub(crate) fn selection(lines: &[&str], keep: &[bool]) -> Option<String> {
+    let mut text = String::new();
+    let mut is_shorter = false;
+    let mut at = 0;
+    while at < lines.len() {
+        let gap = keep[at..].iter().take_while(|keep| !**keep).count();
+        if gap > 1 || (gap == 1 && lines[at].len() > 40) {
+            text.push_str(&marker::lines_out(gap));
+            text.push('\n');
+            is_shorter = true;
+            at += gap;
+        } else {
+            text.push_str(lines[at]);
+            text.push('\n');
+            at += 1;
+        }
+    }
+    text.pop();
+    is_shorter.then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_tools_are_told_from_prose() {
+        for line in ["error[E0382]: borrow", "KeyError: 'XK'", "fatal: [web-5]", "sh: x: not found", "FAILED a.py::b"] {
+            assert!(is_error(line), "{line}");
+        }
+        for line in ["test a ... ok", "0 errors", "an erroneous idea"] {
+            assert!(!is_error(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_that_differ_in_numbers_only_are_of_one_make() {
+        assert_eq!(make_of("GET /a/1 200 3ms"), make_of("GET /a/72 201 99ms"));
+        assert_ne!(make_of("GET /a/1 200 3ms"), make_of("GET /a/1 502 3ms"));
+        assert_ne!(make_of("\"cents\": 450"), make_of("\"cents\": -450"));
+    }
+
+    #[test]
+    fn a_selection_says_what_it_leaves_out() {
+        let text = selection(&["a", "b", "c", "d"], &[true, false, false, true]);
+        assert_eq!(text.as_deref(), Some("a\n[\u{2026} 2 lines left out]\nd"));
+        assert_eq!(selection(&["a", "b"], &[true, false]), None);
+    }
+}
