@@ -41,7 +41,7 @@ def print_half(half: str, rows: list[dict[str, Any]], with_lost: bool) -> None:
     kinds = sorted({row["kind"] for row in rows})
     ids = {row["id"] for row in rows}
     print(f"\n## {half}: {len(ids)} conversations\n")
-    columns = ["mode", "saved", *(f"saved, {kind}" for kind in kinds), "facts kept", "ms per 100 KB", "rejected"]
+    columns = ["mode", "saved", *(f"saved, {kind}" for kind in kinds), "saved, tool output", "facts kept", "ms per 100 KB", "rejected"]
     print("| " + " | ".join(columns) + " |")
     print("| --- " * len(columns) + "|")
     for mode in modes:
@@ -52,6 +52,7 @@ def print_half(half: str, rows: list[dict[str, Any]], with_lost: bool) -> None:
         lost = [(row["id"], fact) for row in of for fact in row["lost"]]
         large = [row for row in of if row["bytes"] >= 20_000]
         cells = [mode, saved(of), *(saved([row for row in of if row["kind"] == kind]) for kind in kinds)]
+        cells.append(saved(of, "tool_"))
         cells.append(f"{facts - len(lost)} of {facts} ({share(facts - len(lost), facts)})")
         cells.append(f"{sum(r['micros'] for r in large) / 1000 / sum(r['bytes'] for r in large) * 1e5:.2f}")
         cells.append(str(sum(len(stage["rejected"]) for row in of for stage in row["report"]["stages"])))
@@ -62,9 +63,9 @@ def print_half(half: str, rows: list[dict[str, Any]], with_lost: bool) -> None:
     print_engines(rows)
 
 
-def saved(rows: list[dict[str, Any]]) -> str:
-    before = sum(row["report"]["tokens_before"] for row in rows)
-    after = sum(row["report"]["tokens_after"] for row in rows)
+def saved(rows: list[dict[str, Any]], of: str = "") -> str:
+    before = sum(row["report"][f"{of}tokens_before"] for row in rows)
+    after = sum(row["report"][f"{of}tokens_after"] for row in rows)
     return share(before - after, before)
 
 

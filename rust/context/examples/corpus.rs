@@ -6,8 +6,8 @@ use std::time::Instant;
 use fairlead_context::{compress, Mode, Plan};
 use fairlead_core::dialect::Dialect;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::json;
+use serde_json::value::RawValue;
 
 /// Rounds of which the fastest counts.
 const ROUNDS: usize = 5;
@@ -56,7 +56,8 @@ fn figures(case: &Case, mode: Mode) -> serde_json::Value {
         }
     }
     let outcome = best.expect("a round was run");
-    let text = outcome.body.map_or_else(|_| case.body.get().to_owned(), |body| String::from_utf8_lossy(&body).into_owned());
+    let text =
+        outcome.body.map_or_else(|_| case.body.get().to_owned(), |body| String::from_utf8_lossy(&body).into_owned());
     let shown: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
     let mut said = String::new();
     gather(&shown, &mut said);

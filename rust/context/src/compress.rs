@@ -10,9 +10,9 @@ use crate::conversation::{Conversation, Piece};
 use crate::engines::Context;
 use crate::gate::{self, Rejection};
 use crate::plan::{Plan, Stage};
+use crate::read;
 use crate::session::Session;
 use crate::tape::Tape;
-use crate::read;
 
 /// What became of one body.
 #[derive(Debug)]
@@ -41,6 +41,9 @@ pub enum Unchanged {
 pub struct Report {
     pub tokens_before: u64,
     pub tokens_after: u64,
+    /// Those among them that are results of tool calls.
+    pub tool_tokens_before: u64,
+    pub tool_tokens_after: u64,
     pub stages: Vec<StageReport>,
     /// Texts that went out in an earlier turn and went out again as they were.
     pub frozen: usize,
@@ -73,7 +76,8 @@ pub fn compress(
     session: Option<&Session>,
     mut lap: impl FnMut() -> u64,
 ) -> Outcome {
-    let unchanged = |why| Outcome { body: Err(why), report: Report::default(), session: session.cloned().unwrap_or_default() };
+    let unchanged =
+        |why| Outcome { body: Err(why), report: Report::default(), session: session.cloned().unwrap_or_default() };
     if plan.stages.is_empty() && session.is_none_or(|session| session.bytes() == 0) {
         return unchanged(Unchanged::Off);
     }
@@ -91,6 +95,8 @@ pub fn compress(
         report.stages.push(figures);
     }
     report.tokens_after = tokens(after.bytes());
+    report.tool_tokens_before = tokens(before.tool_bytes());
+    report.tool_tokens_after = tokens(after.tool_bytes());
     let next = Session::after(&before.pieces, &after.pieces);
     let body = written(body, &before.pieces, &after.pieces).ok_or(Unchanged::NothingToGain);
     Outcome { body, report, session: next }

@@ -41,4 +41,10 @@ impl Conversation<'_> {
     pub(crate) fn bytes(&self) -> usize {
         self.pieces.iter().map(|piece| piece.text.len()).sum()
     }
+
+    /// Bytes of the results of tool calls.
+    pub(crate) fn tool_bytes(&self) -> usize {
+        let tools = self.pieces.iter().filter(|piece| piece.role == Role::Tool);
+        tools.map(|piece| piece.text.len()).sum()
+    }
 }

@@ -23,11 +23,13 @@ pub(crate) fn check(before: &Piece<'_>, proposal: &Proposal, loss: Loss) -> Resu
     if proposal.text.len() >= before.text.len() {
         return Err(Rejection::Inflation);
     }
+    // Colours of a terminal are no part of a line.
+    let clean = lines::without_control(&before.text);
     let wanted = match loss {
         // The engine compared the whole text, or wrote it from its own values.
         Loss::Nothing => return Ok(0),
         Loss::Words => protect::spans(&before.text).into_iter().map(|span| &before.text[span]).collect::<Vec<_>>(),
-        Loss::Lines => before.text.lines().filter(|line| lines::is_error(line)).map(str::trim).collect(),
+        Loss::Lines => clean.lines().filter(|line| lines::is_error(line)).map(str::trim).collect(),
     };
     let survives = match loss {
         Loss::Lines => lines_survive(&wanted, &proposal.text),

@@ -17,9 +17,9 @@ mod gate;
 mod lines;
 mod marker;
 pub mod plan;
-mod protect;
 #[cfg(test)]
 mod property_tests;
+mod protect;
 mod read;
 pub mod rtk;
 pub mod session;
@@ -27,5 +27,6 @@ mod tape;
 
 pub use crate::compress::{compress, Outcome, Report, Unchanged};
 pub use crate::conversation::{Piece, Role};
-pub use crate::plan::{Mode, Plan};
+pub use crate::engines::pack::{packs, Pack};
+pub use crate::plan::{Level, Mode, Plan, Stage};
 pub use crate::session::Session;

@@ -1,5 +1,6 @@
 //! Outputs of commands as lines: which tell an error, which are of one make, and how a selection of them is written.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -57,7 +58,7 @@ pub(crate) fn mark_errors(lines: &[&str], keep: &mut [bool]) {
     }
 }
 
-/// The chosen lines, with a note where some were left out. A single line costs less than its note and stays. `None` when
+/// The chosen lines, with a note where some were left out. Lines that are shorter than their note stay. `None` when
 /// nothing would be left out.
 pub(crate) fn selection(lines: &[&str], keep: &[bool]) -> Option<String> {
     let mut text = String::new();
@@ -65,19 +66,54 @@ pub(crate) fn selection(lines: &[&str], keep: &[bool]) -> Option<String> {
     let mut at = 0;
     while at < lines.len() {
         let gap = keep[at..].iter().take_while(|keep| !**keep).count();
-        if gap > 1 || (gap == 1 && lines[at].len() > 40) {
-            text.push_str(&marker::lines_out(gap));
+        let note = if gap > 0 { marker::lines_out(gap) } else { String::new() };
+        if gap > 0 && lines[at..at + gap].iter().map(|line| line.len() + 1).sum::<usize>() > note.len() + 1 {
+            text.push_str(&note);
             text.push('\n');
             is_shorter = true;
             at += gap;
         } else {
-            text.push_str(lines[at]);
-            text.push('\n');
-            at += 1;
+            for line in &lines[at..at + gap.max(1)] {
+                text.push_str(line);
+                text.push('\n');
+            }
+            at += gap.max(1);
         }
     }
     text.pop();
     is_shorter.then_some(text)
+}
+
+/// The text without colours and cursor moves, and of a line that was written over, what was written last.
+pub(crate) fn without_control(text: &str) -> Cow<'_, str> {
+    if memchr::memchr2(b'\x1b', b'\r', text.as_bytes()).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let body = line.trim_end_matches(['\n', '\r']);
+        let body = body.rsplit('\r').next().unwrap_or(body);
+        let mut rest = body;
+        while let Some(at) = rest.find('\x1b') {
+            out.push_str(&rest[..at]);
+            rest = after_escape(&rest[at + 1..]);
+        }
+        out.push_str(rest);
+        if line.ends_with('\n') {
+            out.push('\n');
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// What follows an escape sequence of a terminal.
+fn after_escape(rest: &str) -> &str {
+    let Some(inner) = rest.strip_prefix('[') else {
+        let mut chars = rest.chars();
+        chars.next();
+        return chars.as_str();
+    };
+    inner.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, ';' | '?')).get(1..).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -103,8 +139,13 @@ mod tests {
 
     #[test]
     fn a_selection_says_what_it_leaves_out() {
-        let text = selection(&["a", "b", "c", "d"], &[true, false, false, true]);
+        let text = selection(&["a", "a line of some length", "another line", "d"], &[true, false, false, true]);
         assert_eq!(text.as_deref(), Some("a\n[\u{2026} 2 lines left out]\nd"));
         assert_eq!(selection(&["a", "b"], &[true, false]), None);
+    }
+
+    #[test]
+    fn control_characters_go() {
+        assert_eq!(without_control("a\r\x1b[31mb\x1b[0m\r\nc"), "b\nc");
     }
 }

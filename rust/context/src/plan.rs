@@ -19,7 +19,8 @@ pub enum Mode {
 }
 
 impl Mode {
-    pub const ALL: [Self; 7] = [Self::Off, Self::Lite, Self::Standard, Self::Aggressive, Self::Ultra, Self::Rtk, Self::Stacked];
+    pub const ALL: [Self; 7] =
+        [Self::Off, Self::Lite, Self::Standard, Self::Aggressive, Self::Ultra, Self::Rtk, Self::Stacked];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -33,16 +34,44 @@ impl Mode {
         }
     }
 
-    /// Ids of its engines, in the order in which they run.
-    pub fn engines(self) -> &'static [&'static str] {
+    /// Ids of its engines with their levels, in the order in which they run.
+    pub fn engines(self) -> &'static [(&'static str, Level)] {
+        use Level::{Minimal, Standard};
         match self {
             Self::Off => &[],
-            Self::Lite => &["lite"],
-            Self::Standard => &["lite", "columnar", "caveman", "session-dedup"],
-            Self::Aggressive => &["lite", "columnar", "caveman", "age", "session-dedup"],
-            Self::Ultra => &["lite", "columnar", "caveman", "score", "age", "session-dedup"],
-            Self::Rtk => &["rtk"],
-            Self::Stacked => &["lite", "rtk", "columnar", "caveman", "session-dedup"],
+            Self::Lite => &[("lite", Standard)],
+            Self::Standard => &[
+                ("rtk", Minimal),
+                ("lite", Standard),
+                ("columnar", Standard),
+                ("caveman", Standard),
+                ("session-dedup", Standard),
+            ],
+            Self::Aggressive => &[
+                ("rtk", Minimal),
+                ("age", Standard),
+                ("lite", Standard),
+                ("columnar", Standard),
+                ("caveman", Standard),
+                ("session-dedup", Standard),
+            ],
+            Self::Ultra => &[
+                ("rtk", Standard),
+                ("age", Standard),
+                ("lite", Standard),
+                ("columnar", Standard),
+                ("caveman", Standard),
+                ("score", Standard),
+                ("session-dedup", Standard),
+            ],
+            Self::Rtk => &[("rtk", Standard), ("columnar", Standard)],
+            Self::Stacked => &[
+                ("rtk", Standard),
+                ("lite", Standard),
+                ("columnar", Standard),
+                ("caveman", Standard),
+                ("session-dedup", Standard),
+            ],
         }
     }
 }
@@ -93,7 +122,7 @@ pub struct Plan {
 
 impl From<Mode> for Plan {
     fn from(mode: Mode) -> Self {
-        let stages = mode.engines().iter().filter_map(|id| Stage::new(id, Level::default())).collect();
+        let stages = mode.engines().iter().filter_map(|(id, level)| Stage::new(id, *level)).collect();
         Self { stages, filters: None }
     }
 }

@@ -8,10 +8,32 @@ use crate::{compress, fuzz, protect, Mode, Plan, Session};
 
 /// Parts of texts that engines look at, joined in any order.
 const PARTS: [&str; 26] = [
-    "Could you please ", "basically, ", "thank you very much. ", "not ", "in order to see https://a.example/b?c=1 ", "`x  y` ", "\n\n\n", "  \n",
-    "error: no such file\n", "test a::b ... ok\n", "GET /item/7 200 3ms\n", "GET /item/91 200 8ms\n", "\"quoted please\" ", "```\n", "src/a.rs:4 ", "3.14 ",
-    "{\"a\": 1}\n", "[{\"a\":1},{\"a\":2},{\"a\":3},{\"a\":4}]", "data:image/png;base64,", "\u{1b}[31m", "\r", "\u{304a}\u{4e16}\u{8a71} ", "the of and to ",
-    "\t", "diff --git a/x b/x\n", "the order that is with you and ",
+    "Could you please ",
+    "basically, ",
+    "thank you very much. ",
+    "not ",
+    "in order to see https://a.example/b?c=1 ",
+    "`x  y` ",
+    "\n\n\n",
+    "  \n",
+    "error: no such file\n",
+    "test a::b ... ok\n",
+    "GET /item/7 200 3ms\n",
+    "GET /item/91 200 8ms\n",
+    "\"quoted please\" ",
+    "```\n",
+    "src/a.rs:4 ",
+    "3.14 ",
+    "{\"a\": 1}\n",
+    "[{\"a\":1},{\"a\":2},{\"a\":3},{\"a\":4}]",
+    "data:image/png;base64,",
+    "\u{1b}[31m",
+    "\r",
+    "\u{304a}\u{4e16}\u{8a71} ",
+    "the of and to ",
+    "\t",
+    "diff --git a/x b/x\n",
+    "the order that is with you and ",
 ];
 
 fn text() -> impl Strategy<Value = String> {
@@ -114,7 +136,20 @@ fn fuzz_frozen_sessions() {
 
 #[test]
 fn hostile_text_takes_linear_time() {
-    for seed in ["a", "\"", "` ", "please ", "\n", "error\n", "[{\"a\":1},", "\u{1b}[", "\r", ";base64,", "diff --git\n", "\u{4f60}"] {
+    for seed in [
+        "a",
+        "\"",
+        "` ",
+        "please ",
+        "\n",
+        "error\n",
+        "[{\"a\":1},",
+        "\u{1b}[",
+        "\r",
+        ";base64,",
+        "diff --git\n",
+        "\u{4f60}",
+    ] {
         let text = seed.repeat((1 << 20) / seed.len());
         let before = body(&[(0, text.clone()), (2, text)]);
         for mode in Mode::ALL {

@@ -86,7 +86,27 @@ pub(crate) fn is_telling(word: &str) -> bool {
     let mut upper_run = 0;
     let bare = word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')']);
     for (at, byte) in bare.bytes().enumerate() {
-        let is_sign = matches!(byte, b'/' | b'\\' | b'_' | b'=' | b'@' | b'{' | b'}' | b'<' | b'>' | b'[' | b']' | b'$' | b'%' | b'*' | b'~' | b'#' | b'|' | b'&' | b'+');
+        let is_sign = matches!(
+            byte,
+            b'/' | b'\\'
+                | b'_'
+                | b'='
+                | b'@'
+                | b'{'
+                | b'}'
+                | b'<'
+                | b'>'
+                | b'['
+                | b']'
+                | b'$'
+                | b'%'
+                | b'*'
+                | b'~'
+                | b'#'
+                | b'|'
+                | b'&'
+                | b'+'
+        );
         let is_inner = at > 0 && matches!(byte, b'.' | b':' | b'(');
         if byte.is_ascii_digit() || is_sign || is_inner || (byte == b'-' && at == 0 && bare.len() > 1) {
             return true;

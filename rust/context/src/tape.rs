@@ -55,7 +55,8 @@ impl<'a> Tape<'a> {
                 }
                 _ => {
                     let rest = &self.bytes[at..];
-                    let length = rest.iter().position(|b| matches!(b, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t'));
+                    let length =
+                        rest.iter().position(|b| matches!(b, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t'));
                     let end = at + length.unwrap_or(rest.len());
                     let kind = match byte {
                         b't' => Kind::True,

@@ -1,11 +1,12 @@
 //! Results of older turns, shorter by what they are: a file by its definitions, hits of a search by their files, output of a shell by its
-//! beginning and end, JSON by its first rows. Errors stay.
+//! beginning and end, JSON by its first rows. Errors stay, and lines with rare words of the people's own.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::conversation::{Piece, Role};
 use crate::plan::Level;
+use crate::rtk::Focus;
 use crate::{lines, marker};
 
 use super::{each, is_file, Context, Proposal};
@@ -29,6 +30,10 @@ pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Propos
         Level::Aggressive => 2,
     };
     let last = pieces.iter().map(|piece| piece.turn).max().unwrap_or_default();
+    let mut focus = Focus::default();
+    for piece in pieces.iter().filter(|piece| piece.role == Role::User) {
+        focus.add(&piece.text);
+    }
     each(pieces, |_, piece| {
         let is_old = piece.role == Role::Tool && piece.turn + newest <= last;
         if !is_old || marker::is_in(&piece.text) {
@@ -40,6 +45,7 @@ pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Propos
         }
         let mut keep = chosen(strategy_of(piece), &lines);
         lines::mark_errors(&lines, &mut keep);
+        focus.mark(&lines, &mut keep);
         lines::selection(&lines, &keep).map(Cow::Owned)
     })
 }
@@ -73,8 +79,23 @@ fn chosen(strategy: Strategy, lines: &[&str]) -> Vec<bool> {
 /// Whether a line of a file names something that other files use.
 fn is_definition(line: &str) -> bool {
     const OPENINGS: [&str; 17] = [
-        "pub ", "fn ", "def ", "class ", "struct ", "enum ", "trait ", "impl ", "export ", "function ", "interface ", "type ", "func ",
-        "async def ", "const ", "# ", "[",
+        "pub ",
+        "fn ",
+        "def ",
+        "class ",
+        "struct ",
+        "enum ",
+        "trait ",
+        "impl ",
+        "export ",
+        "function ",
+        "interface ",
+        "type ",
+        "func ",
+        "async def ",
+        "const ",
+        "# ",
+        "[",
     ];
     OPENINGS.iter().any(|opening| line.trim_start().starts_with(opening))
 }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::conversation::Piece;
 use crate::protect;
 
+use super::lite::tidied;
 use super::pack::{bare, pack_of, Pack, Rule};
 use super::{each, is_prose, Context, Proposal};
 
@@ -15,19 +16,24 @@ const PASSES: usize = 4;
 pub(super) fn propose(pieces: &[Piece<'_>], _: &Context<'_>) -> Vec<Proposal> {
     each(pieces, |_, piece| {
         let pack = pack_of(&piece.text).filter(|_| is_prose(piece))?;
-        let mut text = shortened(&piece.text, pack)?;
-        for _ in 1..PASSES {
-            match shortened(&text, pack) {
-                Some(shorter) => text = shorter,
-                None => return is_settled(&text, pack).then_some(Cow::Owned(text)),
-            }
-        }
-        None
+        settled(&piece.text, pack).map(Cow::Owned)
     })
 }
 
+/// The text after as many passes as change it; `None` when none does, or when it does not come to rest.
+pub(super) fn settled(text: &str, pack: &Pack) -> Option<String> {
+    let mut text = shortened(text, pack)?;
+    for _ in 1..PASSES {
+        match shortened(&text, pack) {
+            Some(shorter) => text = shorter,
+            None => return is_settled(&text, pack).then_some(text),
+        }
+    }
+    None
+}
+
 /// Whether a second look at the text would change nothing: it is of the same language still.
-fn is_settled(text: &str, pack: &Pack) -> bool {
+pub(super) fn is_settled(text: &str, pack: &Pack) -> bool {
     pack_of(text).is_none_or(|again| std::ptr::eq(again, pack))
 }
 
@@ -44,7 +50,9 @@ fn shortened(text: &str, pack: &Pack) -> Option<String> {
         }
         start = span.end;
     }
-    (!edits.is_empty()).then(|| applied(text, &edits)).filter(|shorter| shorter.len() < text.len())
+    let shorter = (!edits.is_empty()).then(|| applied(text, &edits))?;
+    let shorter = tidied(&shorter).unwrap_or(shorter);
+    (shorter.len() < text.len()).then_some(shorter)
 }
 
 /// Bytes of a text and what stands for them.
@@ -55,7 +63,10 @@ fn words<'p>(text: &str, range: Range<usize>, pack: &'p Pack, edits: &mut Vec<Ed
     let lower: Vec<String> = found.iter().map(|span| text[span.clone()].to_lowercase()).collect();
     let mut at = 0;
     while at < found.len() {
-        let Some(rule) = pack.rules.get(&lower[at]).and_then(|rules| rules.iter().find(|rule| fits(rule, text, &found[at..], &lower[at..])))
+        let Some(rule) = pack
+            .rules
+            .get(&lower[at])
+            .and_then(|rules| rules.iter().find(|rule| fits(rule, text, &found[at..], &lower[at..])))
         else {
             at += 1;
             continue;
@@ -106,7 +117,8 @@ fn extent(text: &str, phrase: Range<usize>, rule: &Rule) -> Range<usize> {
     let after = rest.trim_start_matches(marks);
     let spaces = after.len() - after.trim_start_matches(' ').len();
     let end = phrase.end + (rest.len() - after.len()) + spaces;
-    let ends_here = after.trim_start_matches(' ').starts_with(['.', '!', '?', ';', ':', ')', '\n']) || end == text.len();
+    let ends_here =
+        after.trim_start_matches(' ').starts_with(['.', '!', '?', ';', ':', ')', '\n']) || end == text.len();
     let start = if ends_here { before.len() } else { phrase.start };
     start..end
 }

@@ -52,7 +52,12 @@ fn write(tape: &Tape<'_>, index: usize, out: &mut Vec<u8>, depth: usize) {
     }
 }
 
-fn list(out: &mut Vec<u8>, brackets: &[u8; 2], items: impl Iterator<Item = usize>, mut write: impl FnMut(&mut Vec<u8>, usize)) {
+fn list(
+    out: &mut Vec<u8>,
+    brackets: &[u8; 2],
+    items: impl Iterator<Item = usize>,
+    mut write: impl FnMut(&mut Vec<u8>, usize),
+) {
     out.push(brackets[0]);
     for (at, item) in items.enumerate() {
         if at > 0 {
@@ -73,7 +78,8 @@ fn columns(tape: &Tape<'_>, list: usize) -> Option<Vec<usize>> {
     }
     let mut count = 1;
     for row in rows {
-        let is_alike = tape.kind(row) == Some(Kind::Object) && keys(row).map(|key| tape.raw(key)).eq(keys(first).map(|key| tape.raw(key)));
+        let is_alike = tape.kind(row) == Some(Kind::Object)
+            && keys(row).map(|key| tape.raw(key)).eq(keys(first).map(|key| tape.raw(key)));
         if !is_alike {
             return None;
         }
@@ -92,6 +98,9 @@ mod tests {
         let tape = Tape::read(text.as_bytes()).expect("JSON");
         let mut out = Vec::new();
         write(&tape, 0, &mut out, 0);
-        assert_eq!(String::from_utf8_lossy(&out), r#"{"columns":["a","b"],"rows":[[1.50,"x"],[2,null],[3,[1,2]],[4,{}]]}"#);
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            r#"{"columns":["a","b"],"rows":[[1.50,"x"],[2,null],[3,[1,2]],[4,{}]]}"#
+        );
     }
 }

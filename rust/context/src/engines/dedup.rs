@@ -22,6 +22,9 @@ pub(super) fn propose(pieces: &[Piece<'_>], _: &Context<'_>) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for (index, piece) in pieces.iter().enumerate() {
         let hashes: Vec<u64> = lines[index].windows(WINDOW).map(hash_of).collect();
+        if marker::points_back(&piece.text) {
+            continue;
+        }
         if !piece.frozen {
             if let Some(text) = without_repeats(index, &lines, &hashes, &windows) {
                 proposals.push(Proposal { piece: index, text });

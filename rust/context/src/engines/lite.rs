@@ -1,4 +1,4 @@
-//! White space at the ends of lines, more than one empty line, texts that came before, data URLs in texts.
+//! White space at the ends of lines, wide padding of tables, long rules, more than one empty line, texts that came before, data URLs in texts.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use crate::conversation::{Piece, Role};
 use crate::marker;
 
-use super::{each, is_file, Context, Proposal};
+use super::{each, is_excerpt, is_file, Context, Proposal};
 
 /// A repeated text must be longer than the note that stands for it.
 const REPEAT_MIN_BYTES: usize = 160;
@@ -29,12 +29,15 @@ pub(super) fn propose(pieces: &[Piece<'_>], _: &Context<'_>) -> Vec<Proposal> {
         }
         let tidy = if is_file(piece) { None } else { tidied(&piece.text) };
         let text = tidy.as_deref().unwrap_or(&piece.text);
+        let narrow = if piece.role == Role::Tool && !is_excerpt(piece) { narrowed(text) } else { None };
+        let tidy = narrow.or(tidy);
+        let text = tidy.as_deref().unwrap_or(&piece.text);
         without_data(text).or(tidy).map(Cow::Owned)
     })
 }
 
 /// The text without white space that nobody sees; `None` when it has none. Fenced code stays as it is.
-fn tidied(text: &str) -> Option<String> {
+pub(super) fn tidied(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut empty = 0;
     let mut is_fenced = false;
@@ -57,6 +60,26 @@ fn tidied(text: &str) -> Option<String> {
     }
     let end = if is_fenced { out.len() } else { out.trim_end().len() };
     out.truncate(end);
+    (out.len() < text.len()).then_some(out)
+}
+
+/// Padding from this width on becomes [`SHORT`] characters, and so does a rule of one sign.
+const WIDE: usize = 8;
+const SHORT: usize = 2;
+
+/// The text with narrow padding between columns and short rules; `None` when none is wide. Indentation stays.
+fn narrowed(text: &str) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut is_indentation = true;
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let length = rest.len() - rest.trim_start_matches(first).len();
+        let is_rule = matches!(first, '-' | '=' | '*' | '_' | '\u{2501}' | '\u{2500}');
+        let is_wide = length >= WIDE * first.len_utf8() && (is_rule || (first == ' ' && !is_indentation));
+        out.push_str(&rest[..if is_wide { SHORT * first.len_utf8() } else { length }]);
+        is_indentation = first == '\n' || (is_indentation && first == ' ');
+        rest = &rest[length..];
+    }
     (out.len() < text.len()).then_some(out)
 }
 
@@ -88,6 +111,12 @@ mod tests {
         assert_eq!(tidied("a  \n\n\n\nb\t\n").as_deref(), Some("a\n\nb"));
         assert_eq!(tidied("a\n\nb"), None);
         assert_eq!(tidied("```\na  \n\n\n\n```"), None);
+    }
+
+    #[test]
+    fn padding_and_rules_are_short() {
+        assert_eq!(narrowed("          a          b\n==========").as_deref(), Some("          a  b\n=="));
+        assert_eq!(narrowed("a   b --- c"), None);
     }
 
     #[test]

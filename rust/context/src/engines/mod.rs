@@ -9,7 +9,7 @@ mod caveman;
 mod columnar;
 mod dedup;
 mod lite;
-mod pack;
+pub(crate) mod pack;
 mod rtk;
 mod score;
 
@@ -66,7 +66,10 @@ pub(crate) const ENGINES: [Engine; 7] = [
 ];
 
 /// Proposals of an engine that writes each piece by itself; `None` leaves a piece as it is.
-fn each<'p>(pieces: &'p [Piece<'p>], mut write: impl FnMut(usize, &'p Piece<'p>) -> Option<Cow<'p, str>>) -> Vec<Proposal> {
+fn each<'p>(
+    pieces: &'p [Piece<'p>],
+    mut write: impl FnMut(usize, &'p Piece<'p>) -> Option<Cow<'p, str>>,
+) -> Vec<Proposal> {
     let free = pieces.iter().enumerate().filter(|(_, piece)| !piece.frozen);
     free.filter_map(|(index, piece)| Some(Proposal { piece: index, text: write(index, piece)?.into_owned() })).collect()
 }
@@ -77,9 +80,22 @@ fn is_prose(piece: &Piece<'_>) -> bool {
     matches!(piece.role, Role::User | Role::Assistant) && piece.text.len() >= MIN_CHARS
 }
 
+/// Whether a piece shows code or text of files, as hits of a search and differences do.
+fn is_excerpt(piece: &Piece<'_>) -> bool {
+    let mut words = piece.command.as_deref().unwrap_or_default().split_whitespace();
+    let is_git =
+        |words: &mut dyn Iterator<Item = &str>| matches!(words.next(), Some("diff" | "show" | "blame" | "grep"));
+    match words.next() {
+        Some("grep" | "rg" | "ag" | "ack" | "diff") => true,
+        Some("git") => is_git(&mut words),
+        _ => is_file(piece),
+    }
+}
+
 /// Whether a piece is the contents of a file, where every byte may count.
 fn is_file(piece: &Piece<'_>) -> bool {
-    const READERS: [&str; 12] = ["cat", "sed", "head", "tail", "read", "read_file", "view", "bat", "type", "less", "nl", "open"];
+    const READERS: [&str; 12] =
+        ["cat", "sed", "head", "tail", "read", "read_file", "view", "bat", "type", "less", "nl", "open"];
     let first = piece.command.as_deref().and_then(|command| command.split_whitespace().next());
     first.is_some_and(|first| READERS.contains(&first))
 }

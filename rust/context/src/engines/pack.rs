@@ -31,9 +31,10 @@ pub(crate) struct Rule {
 
 /// A pack as it is searched: rules by their first word (or first character where words are not spaced), longest first.
 #[derive(Debug)]
-pub(crate) struct Pack {
-    pub(crate) language: String,
-    pub(crate) coverage: String,
+pub struct Pack {
+    pub language: String,
+    /// `complete`, or `partial` for lists that are honest about what they lack.
+    pub coverage: String,
     pub(crate) signs: Vec<String>,
     pub(crate) rules: HashMap<String, Vec<Rule>>,
     pub(crate) light: std::collections::HashSet<String>,
@@ -55,7 +56,8 @@ static PACKS: LazyLock<Vec<Pack>> = LazyLock::new(|| {
     sources.iter().filter_map(|source| toml::from_str(source).ok()).map(built).collect()
 });
 
-pub(crate) fn packs() -> &'static [Pack] {
+/// Every pack, for lists of what there is.
+pub fn packs() -> &'static [Pack] {
     &PACKS
 }
 
@@ -95,7 +97,8 @@ pub(crate) fn pack_of(text: &str) -> Option<&'static Pack> {
     }
     let words: Vec<String> = text.split_whitespace().take(SAMPLE_WORDS).map(|word| bare(word).to_lowercase()).collect();
     let hits = |pack: &Pack| words.iter().filter(|word| pack.signs.contains(word)).count();
-    let best = packs().iter().filter(|pack| !pack.is_unspaced).map(|pack| (hits(pack), pack)).max_by_key(|(hits, _)| *hits)?;
+    let best =
+        packs().iter().filter(|pack| !pack.is_unspaced).map(|pack| (hits(pack), pack)).max_by_key(|(hits, _)| *hits)?;
     (best.0 >= 2).then_some(best.1)
 }
 

@@ -3,15 +3,15 @@
 use crate::conversation::{Piece, Role};
 use crate::marker;
 use crate::plan::Level;
-use crate::rtk::{built_in, filtered, Focus};
+use crate::rtk::{built_in, filtered, Bounds, Focus};
 
 use super::{Context, Proposal};
 
 pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Proposal> {
-    let samples = match context.level {
-        Level::Minimal => 3,
-        Level::Standard => 2,
-        Level::Aggressive => 1,
+    let bounds = match context.level {
+        Level::Minimal => Bounds { samples: 3, text: None, factor: 3 },
+        Level::Standard => Bounds { samples: 2, text: Some(1), factor: 1 },
+        Level::Aggressive => Bounds { samples: 1, text: Some(2), factor: 1 },
     };
     let mut focus = Focus::default();
     let mut proposals = Vec::new();
@@ -25,7 +25,7 @@ pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Propos
         let command = piece.command.as_deref().unwrap_or_default();
         let own = context.filters.and_then(|filters| filters.of(command, &piece.text));
         let filter = own.or_else(|| built_in().of(command, &piece.text));
-        if let Some(text) = filtered(&piece.text, filter, &focus, samples) {
+        if let Some(text) = filtered(&piece.text, filter, &focus, bounds) {
             proposals.push(Proposal { piece: index, text });
         }
     }

@@ -7,6 +7,8 @@ use crate::conversation::{Piece, Role};
 use crate::plan::Level;
 use crate::protect;
 
+use super::caveman::{is_settled, settled};
+use super::lite::tidied;
 use super::pack::{bare, pack_of, Pack};
 use super::{each, is_prose, Context, Proposal};
 
@@ -23,10 +25,26 @@ pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Propos
     each(pieces, |_, piece| {
         let is_old = piece.turn + VERBATIM_TURNS <= last && piece.role != Role::System;
         let pack = pack_of(&piece.text).filter(|pack| is_old && is_prose(piece) && !pack.is_unspaced)?;
-        let text = weighed(&piece.text, pack, threshold);
-        let is_settled = pack_of(&text).is_none_or(|again| std::ptr::eq(again, pack));
-        (is_settled && text.len() < piece.text.len()).then_some(Cow::Owned(text))
+        let mut text = lighter(&piece.text, pack, threshold)?;
+        for _ in 1..PASSES {
+            match lighter(&text, pack, threshold) {
+                Some(shorter) => text = shorter,
+                None => return is_settled(&text, pack).then_some(Cow::Owned(text)),
+            }
+        }
+        None
     })
+}
+
+/// Passes over a text: words that come together may be a phrase of the rule pack.
+const PASSES: usize = 4;
+
+/// One pass; `None` when nothing goes.
+fn lighter(text: &str, pack: &Pack, threshold: f32) -> Option<String> {
+    let weighed = weighed(text, pack, threshold);
+    let settled = settled(&weighed, pack).unwrap_or(weighed);
+    let tidy = tidied(&settled).unwrap_or(settled);
+    (tidy.len() < text.len()).then_some(tidy)
 }
 
 fn weighed(text: &str, pack: &Pack, threshold: f32) -> String {

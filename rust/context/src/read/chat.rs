@@ -9,7 +9,9 @@ pub(super) fn read(reader: &mut Reader<'_, '_>) {
         let role = reader.role(message);
         reader.note_mark(message);
         for call in tape.member(message, "tool_calls").into_iter().flat_map(|calls| tape.elements(calls)) {
-            let (Some(id), Some(function)) = (tape.member_text(call, "id"), tape.member(call, "function")) else { continue };
+            let (Some(id), Some(function)) = (tape.member_text(call, "id"), tape.member(call, "function")) else {
+                continue;
+            };
             let name = tape.member_text(function, "name").unwrap_or_default();
             let arguments = tape.member_text(function, "arguments").unwrap_or_default();
             reader.commands.insert(id.into_owned(), command::of_text(&name, &arguments));

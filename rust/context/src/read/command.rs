@@ -53,7 +53,10 @@ mod tests {
 
     #[test]
     fn command_lines_lose_what_stands_around_them() {
-        assert_eq!(of_text("shell", r#"{"command":["bash","-lc","cd a && CI=1 npx jest --ci | tail -5"]}"#), "jest --ci");
+        assert_eq!(
+            of_text("shell", r#"{"command":["bash","-lc","cd a && CI=1 npx jest --ci | tail -5"]}"#),
+            "jest --ci"
+        );
         assert_eq!(of_text("Read", r#"{"file_path":"src/a.rs"}"#), "read src/a.rs");
         assert_eq!(of_text("odd", "{"), "odd");
     }

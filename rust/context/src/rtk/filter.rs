@@ -77,7 +77,9 @@ pub enum FilterError {
 impl fmt::Display for FilterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Untrusted => write!(f, "the filters are not those that were trusted; look at them and trust their new hash"),
+            Self::Untrusted => {
+                write!(f, "the filters are not those that were trusted; look at them and trust their new hash")
+            }
             Self::Invalid(reason) => write!(f, "{reason}"),
         }
     }
@@ -112,8 +114,10 @@ impl Filters {
 
     /// The filter with the longest beginning of `command`; for a command that none knows, the first that knows the output.
     pub(crate) fn of(&self, command: &str, output: &str) -> Option<&Filter> {
-        let length = |filter: &&Filter| filter.commands.iter().filter(|known| begins(command, known)).map(String::len).max();
-        let known = self.list.iter().filter_map(|filter| Some((length(&filter)?, filter))).max_by_key(|(length, _)| *length);
+        let length =
+            |filter: &&Filter| filter.commands.iter().filter(|known| begins(command, known)).map(String::len).max();
+        let known =
+            self.list.iter().filter_map(|filter| Some((length(&filter)?, filter))).max_by_key(|(length, _)| *length);
         let head = output.get(..DETECT_BYTES).unwrap_or_else(|| {
             let end = (0..=DETECT_BYTES.min(output.len())).rev().find(|end| output.is_char_boundary(*end));
             &output[..end.unwrap_or_default()]
@@ -129,8 +133,10 @@ fn begins(command: &str, known: &str) -> bool {
 impl Filter {
     fn new(source: FilterSource) -> Result<Self, FilterError> {
         let set = |patterns: &[String]| {
-            let built = RegexSetBuilder::new(patterns).size_limit(PATTERNS_LIMIT_BYTES).multi_line(true).unicode(false).build();
-            built.or_else(|_| RegexSetBuilder::new(patterns).size_limit(PATTERNS_LIMIT_BYTES).multi_line(true).build())
+            let built =
+                RegexSetBuilder::new(patterns).size_limit(PATTERNS_LIMIT_BYTES).multi_line(true).unicode(false).build();
+            built
+                .or_else(|_| RegexSetBuilder::new(patterns).size_limit(PATTERNS_LIMIT_BYTES).multi_line(true).build())
                 .map_err(|error| FilterError::Invalid(format!("filter {}: {error}", source.id)))
         };
         Ok(Self {

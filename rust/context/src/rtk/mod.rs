@@ -9,4 +9,4 @@ mod output;
 
 pub use filter::{built_in, Filter, FilterError, Filters};
 pub(crate) use focus::Focus;
-pub(crate) use output::filtered;
+pub(crate) use output::{filtered, Bounds};

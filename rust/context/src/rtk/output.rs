@@ -1,7 +1,8 @@
 //! A filter at work: which lines of an output stay.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
+
+use fairlead_core::json;
 
 use crate::lines;
 
@@ -10,18 +11,29 @@ use super::{Filter, Focus};
 /// Outputs up to this length stay as they are.
 const MIN_LINES: usize = 8;
 
-/// The output without the lines that say nothing; `None` when all stay. `samples` is how many lines of one make are enough.
-pub(crate) fn filtered(text: &str, filter: Option<&Filter>, focus: &Focus, samples: usize) -> Option<String> {
-    let clean = without_control(text);
+/// How much of an output is enough.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Lines of one make.
+    pub(crate) samples: usize,
+    /// Text and code have this part of their filter's lines; `None` leaves them whole.
+    pub(crate) text: Option<usize>,
+    /// Other outputs have so many times their filter's lines.
+    pub(crate) factor: usize,
+}
+
+/// Lines of an output whose filter says nothing about it.
+const MAX_LINES: usize = 120;
+
+/// The output without the lines that say nothing; `None` when all stay.
+pub(crate) fn filtered(text: &str, filter: Option<&Filter>, focus: &Focus, bounds: Bounds) -> Option<String> {
+    let clean = lines::without_control(text);
     let lines: Vec<&str> = clean.lines().collect();
-    if lines.len() < MIN_LINES {
+    let is_text = filter.is_some_and(|filter| filter.is_text);
+    if lines.len() < MIN_LINES || (is_text && bounds.text.is_none()) || is_json(&clean) {
         return (clean.len() < text.len()).then(|| clean.into_owned());
     }
-    let mut keep = if filter.is_some_and(|filter| filter.is_text) {
-        vec![true; lines.len()]
-    } else {
-        samples_of_each_make(&lines, filter, samples)
-    };
+    let mut keep = if is_text { vec![true; lines.len()] } else { samples_of_each_make(&lines, filter, bounds.samples) };
     let mut needed = vec![false; lines.len()];
     lines::mark_errors(&lines, &mut needed);
     focus.mark(&lines, &mut needed);
@@ -31,11 +43,18 @@ pub(crate) fn filtered(text: &str, filter: Option<&Filter>, focus: &Focus, sampl
             needed[at] |= filter.keep.is_match(line);
         }
     }
-    bound(&mut keep, filter.map_or(120, |filter| filter.max_lines));
+    let max_lines = filter.map_or(MAX_LINES, |filter| filter.max_lines);
+    bound(&mut keep, bounds.text.filter(|_| is_text).map_or(max_lines * bounds.factor, |part| max_lines / part));
     for (keep, needed) in keep.iter_mut().zip(&needed) {
         *keep |= needed;
     }
     lines::selection(&lines, &keep).or_else(|| (clean.len() < text.len()).then(|| clean.into_owned()))
+}
+
+/// Whether the whole output is JSON: cutting lines out of it would leave none.
+fn is_json(text: &str) -> bool {
+    let text = text.trim();
+    text.starts_with(['{', '[']) && json::validate(text.as_bytes(), json::MAX_DEPTH).is_ok()
 }
 
 fn samples_of_each_make(lines: &[&str], filter: Option<&Filter>, samples: usize) -> Vec<bool> {
@@ -64,38 +83,6 @@ fn bound(keep: &mut [bool], max: usize) {
     }
 }
 
-/// The text without colours and cursor moves, and of a line that was written over, what was written last.
-fn without_control(text: &str) -> Cow<'_, str> {
-    if memchr::memchr2(b'\x1b', b'\r', text.as_bytes()).is_none() {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
-        let body = line.trim_end_matches(['\n', '\r']);
-        let body = body.rsplit('\r').next().unwrap_or(body);
-        let mut rest = body;
-        while let Some(at) = rest.find('\x1b') {
-            out.push_str(&rest[..at]);
-            rest = after_escape(&rest[at + 1..]);
-        }
-        out.push_str(rest);
-        if line.ends_with('\n') {
-            out.push('\n');
-        }
-    }
-    Cow::Owned(out)
-}
-
-/// What follows an escape sequence of a terminal.
-fn after_escape(rest: &str) -> &str {
-    let Some(inner) = rest.strip_prefix('[') else {
-        let mut chars = rest.chars();
-        chars.next();
-        return chars.as_str();
-    };
-    inner.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, ';' | '?')).get(1..).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,12 +91,9 @@ mod tests {
     fn lines_of_one_make_are_sampled_and_others_stay() {
         let mut output: Vec<String> = (0..40).map(|n| format!("GET /item/{n} 200 {n}ms")).collect();
         output[20] = "GET /item/20 502 9ms".into();
-        let text = filtered(&output.join("\n"), None, &Focus::default(), 2).expect("shorter");
+        let text =
+            filtered(&output.join("\n"), None, &Focus::default(), Bounds { samples: 2, text: Some(1), factor: 1 })
+                .expect("shorter");
         assert!(text.contains("GET /item/20 502 9ms") && text.contains("18 lines left out"), "{text}");
-    }
-
-    #[test]
-    fn control_characters_go() {
-        assert_eq!(without_control("a\r\x1b[31mb\x1b[0m\r\nc"), "b\nc");
     }
 }
