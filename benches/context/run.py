@@ -12,7 +12,7 @@ import argparse
 import json
 import os
 import subprocess
-from collections import Counter, defaultdict
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,16 @@ RUN_S = 600
 
 def measured(half: str, profile: str) -> list[dict[str, Any]]:
     """One row for each conversation and mode."""
-    command = ["cargo", "run", "--quiet", "--locked", "--profile", profile, "-p", "fairlead-context"]
+    command = [
+        "cargo",
+        "run",
+        "--quiet",
+        "--locked",
+        "--profile",
+        profile,
+        "-p",
+        "fairlead-context",
+    ]
     command += ["--example", "corpus", "--", str(HERE / f"{half}.jsonl")]
     ran = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=RUN_S, check=True, env=os.environ
@@ -41,7 +50,15 @@ def print_half(half: str, rows: list[dict[str, Any]], with_lost: bool) -> None:
     kinds = sorted({row["kind"] for row in rows})
     ids = {row["id"] for row in rows}
     print(f"\n## {half}: {len(ids)} conversations\n")
-    columns = ["mode", "saved", *(f"saved, {kind}" for kind in kinds), "saved, tool output", "facts kept", "ms per 100 KB", "rejected"]
+    columns = [
+        "mode",
+        "saved",
+        *(f"saved, {kind}" for kind in kinds),
+        "saved, tool output",
+        "facts kept",
+        "ms per 100 KB",
+        "rejected",
+    ]
     print("| " + " | ".join(columns) + " |")
     print("| --- " * len(columns) + "|")
     for mode in modes:
@@ -51,14 +68,22 @@ def print_half(half: str, rows: list[dict[str, Any]], with_lost: bool) -> None:
         facts = sum(row["facts"] for row in of)
         lost = [(row["id"], fact) for row in of for fact in row["lost"]]
         large = [row for row in of if row["bytes"] >= 20_000]
-        cells = [mode, saved(of), *(saved([row for row in of if row["kind"] == kind]) for kind in kinds)]
+        cells = [
+            mode,
+            saved(of),
+            *(saved([row for row in of if row["kind"] == kind]) for kind in kinds),
+        ]
         cells.append(saved(of, "tool_"))
         cells.append(f"{facts - len(lost)} of {facts} ({share(facts - len(lost), facts)})")
-        cells.append(f"{sum(r['micros'] for r in large) / 1000 / sum(r['bytes'] for r in large) * 1e5:.2f}")
-        cells.append(str(sum(len(stage["rejected"]) for row in of for stage in row["report"]["stages"])))
+        cells.append(
+            f"{sum(r['micros'] for r in large) / 1000 / sum(r['bytes'] for r in large) * 1e5:.2f}"
+        )
+        cells.append(
+            str(sum(len(stage["rejected"]) for row in of for stage in row["report"]["stages"]))
+        )
         print("| " + " | ".join(cells) + " |")
         if with_lost:
-            for (case, fact), _ in Counter(lost).items():
+            for case, fact in dict.fromkeys(lost):
                 print(f"    lost in {mode}: {case}: {fact}")
     print_engines(rows)
 

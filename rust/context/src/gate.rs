@@ -1,6 +1,6 @@
 //! What is checked after each engine. A proposal that fails is dropped, and the text of before goes out.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use memchr::memmem;
 
@@ -50,6 +50,6 @@ fn words_survive(wanted: &[&str], text: &str) -> bool {
 
 /// Whether each line is there; runs of one line may have become fewer.
 fn lines_survive(wanted: &[&str], text: &str) -> bool {
-    let lines: HashMap<&str, ()> = text.lines().map(|line| (line.trim(), ())).collect();
-    wanted.iter().all(|line| lines.contains_key(line))
+    let lines: HashSet<&str> = text.lines().map(str::trim).collect();
+    wanted.iter().all(|line| lines.contains(line))
 }

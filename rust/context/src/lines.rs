@@ -42,17 +42,20 @@ pub(crate) fn make_of(line: &str) -> u64 {
     hash
 }
 
-/// Marks the lines that belong to an error: the line itself, what is indented below it, and at most `BELOW` lines more.
+/// Lines before an error that say what led to it, as the last frame of a traceback does.
+const ABOVE: usize = 2;
+/// Lines after an error that say where it is.
+const BELOW: usize = 3;
+
+/// Marks the lines that tell an error, with those around them.
 pub(crate) fn mark_errors(lines: &[&str], keep: &mut [bool]) {
-    /// Lines after an error that say where it is.
-    const BELOW: usize = 3;
     let mut below = 0;
-    for (line, keep) in lines.iter().zip(keep.iter_mut()) {
+    for (at, line) in lines.iter().enumerate() {
         if is_error(line) {
-            *keep = true;
+            keep[at.saturating_sub(ABOVE)..=at].fill(true);
             below = BELOW;
         } else if below > 0 {
-            *keep = true;
+            keep[at] = true;
             below -= 1;
         }
     }

@@ -4,6 +4,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::engines::{Engine, ENGINES};
+use crate::level::Level;
 use crate::rtk::Filters;
 
 /// A named pipeline. Each stage of it is an engine of its own, and the report names each.
@@ -82,15 +83,6 @@ impl FromStr for Mode {
     fn from_str(name: &str) -> Result<Self, ()> {
         Self::ALL.into_iter().find(|mode| mode.name() == name).ok_or(())
     }
-}
-
-/// How strongly an engine works.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Level {
-    Minimal,
-    #[default]
-    Standard,
-    Aggressive,
 }
 
 /// One stage of a pipeline.

@@ -4,7 +4,7 @@ use fairlead_core::dialect::Dialect;
 use proptest::prelude::*;
 use serde_json::{json, Value};
 
-use crate::{compress, fuzz, protect, Mode, Plan, Session};
+use crate::{compress, fuzz, protect, Mode, Plan};
 
 /// Parts of texts that engines look at, joined in any order.
 const PARTS: [&str; 26] = [

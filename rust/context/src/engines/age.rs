@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::conversation::{Piece, Role};
-use crate::plan::Level;
+use crate::level::Level;
 use crate::rtk::Focus;
 use crate::{lines, marker};
 

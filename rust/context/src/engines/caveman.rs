@@ -42,7 +42,7 @@ fn shortened(text: &str, pack: &Pack) -> Option<String> {
     let mut edits: Vec<Edit<'_>> = Vec::new();
     let mut start = 0;
     let end = text.len();
-    for span in protect::spans(text).into_iter().chain([end..end]) {
+    for span in protect::spans(text).into_iter().chain(std::iter::once(end..end)) {
         if pack.is_unspaced {
             characters(text, start..span.start, pack, &mut edits);
         } else {

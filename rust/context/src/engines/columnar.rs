@@ -34,27 +34,27 @@ fn write(tape: &Tape<'_>, index: usize, out: &mut Vec<u8>, depth: usize) {
     if depth >= DEPTH_MAX || !matches!(kind, Some(Kind::Array | Kind::Object)) {
         out.extend_from_slice(tape.raw(index));
     } else if kind == Some(Kind::Object) {
-        list(out, b"{}", tape.children(index).step_by(2), |out, key| {
+        list(out, *b"{}", tape.children(index).step_by(2), |out, key| {
             out.extend_from_slice(tape.raw(key));
             out.push(b':');
             write(tape, key + 1, out, depth + 1);
         });
     } else if let Some(columns) = columns(tape, index) {
         out.extend_from_slice(b"{\"columns\":");
-        list(out, b"[]", columns.into_iter(), |out, key| out.extend_from_slice(tape.raw(key)));
+        list(out, *b"[]", columns.into_iter(), |out, key| out.extend_from_slice(tape.raw(key)));
         out.extend_from_slice(b",\"rows\":");
-        list(out, b"[]", tape.elements(index), |out, row| {
-            list(out, b"[]", tape.children(row).skip(1).step_by(2), |out, value| write(tape, value, out, depth + 1));
+        list(out, *b"[]", tape.elements(index), |out, row| {
+            list(out, *b"[]", tape.children(row).skip(1).step_by(2), |out, value| write(tape, value, out, depth + 1));
         });
         out.push(b'}');
     } else {
-        list(out, b"[]", tape.elements(index), |out, element| write(tape, element, out, depth + 1));
+        list(out, *b"[]", tape.elements(index), |out, element| write(tape, element, out, depth + 1));
     }
 }
 
 fn list(
     out: &mut Vec<u8>,
-    brackets: &[u8; 2],
+    brackets: [u8; 2],
     items: impl Iterator<Item = usize>,
     mut write: impl FnMut(&mut Vec<u8>, usize),
 ) {

@@ -16,7 +16,7 @@ mod score;
 use std::borrow::Cow;
 
 use crate::conversation::{Piece, Role};
-use crate::plan::Level;
+use crate::level::Level;
 use crate::rtk::Filters;
 
 /// A new text for one piece.

@@ -1,8 +1,8 @@
 //! Outputs of commands by the filter of their command, or by the makes of their lines where no filter knows the command.
 
 use crate::conversation::{Piece, Role};
+use crate::level::Level;
 use crate::marker;
-use crate::plan::Level;
 use crate::rtk::{built_in, filtered, Bounds, Focus};
 
 use super::{Context, Proposal};

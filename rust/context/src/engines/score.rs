@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use crate::conversation::{Piece, Role};
-use crate::plan::Level;
+use crate::level::Level;
 use crate::protect;
 
 use super::caveman::{is_settled, settled};
@@ -51,7 +51,7 @@ fn weighed(text: &str, pack: &Pack, threshold: f32) -> String {
     let mut out = String::with_capacity(text.len());
     let mut start = 0;
     let end = text.len();
-    for span in protect::spans(text).into_iter().chain([end..end]) {
+    for span in protect::spans(text).into_iter().chain(std::iter::once(end..end)) {
         for word in text[start..span.start].split_inclusive(char::is_whitespace) {
             let is_whole = word.ends_with(' ');
             if !is_whole || weight(word.trim_end(), pack) >= threshold {

@@ -99,7 +99,7 @@ impl Filters {
     /// SHA-256 of the text in hex.
     pub fn hash(toml: &str) -> String {
         let digest = ring::digest::digest(&ring::digest::SHA256, toml.as_bytes());
-        digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        digest.as_ref().iter().fold(String::with_capacity(64), |hex, byte| hex + &format!("{byte:02x}"))
     }
 
     pub fn list(&self) -> &[Filter] {

@@ -76,10 +76,8 @@ fn bound(keep: &mut [bool], max: usize) {
         return;
     }
     let (head, tail) = (max - max / 3, max / 3);
-    let mut at = 0;
-    for keep in keep.iter_mut().filter(|keep| **keep) {
+    for (at, keep) in keep.iter_mut().filter(|keep| **keep).enumerate() {
         *keep = at < head || at + tail >= total;
-        at += 1;
     }
 }
 
