@@ -39,12 +39,14 @@ fn is_structure(line: &str) -> bool {
 
 /// Quoted strings, inline code and telling words of one line.
 fn line_spans(line: &str, offset: usize, found: &mut Vec<Range<usize>>) {
+    // Once a closing quote is not found, it is not looked for again: a line of opening ones takes linear time.
+    let mut missing: Vec<char> = Vec::new();
     let mut at = 0;
     while let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) {
         let Some(first) = rest.chars().next() else { return };
         if first.is_whitespace() {
             at += first.len_utf8();
-        } else if let Some(length) = quoted(rest, first) {
+        } else if let Some(length) = quoted(rest, first, &mut missing) {
             found.push(offset + at..offset + at + length);
             at += length;
         } else {
@@ -59,7 +61,7 @@ fn line_spans(line: &str, offset: usize, found: &mut Vec<Range<usize>>) {
 }
 
 /// Bytes of the quoted string that `rest` begins with. An apostrophe opens none.
-fn quoted(rest: &str, first: char) -> Option<usize> {
+fn quoted(rest: &str, first: char, missing: &mut Vec<char>) -> Option<usize> {
     let close = match first {
         '"' | '`' => first,
         '\u{201c}' => '\u{201d}',
@@ -68,8 +70,14 @@ fn quoted(rest: &str, first: char) -> Option<usize> {
         '\u{300c}' => '\u{300d}',
         _ => return None,
     };
-    let inner = &rest[first.len_utf8()..];
-    inner.find(close).map(|length| first.len_utf8() + length + close.len_utf8())
+    if missing.contains(&close) {
+        return None;
+    }
+    let length = rest[first.len_utf8()..].find(close);
+    if length.is_none() {
+        missing.push(close);
+    }
+    length.map(|length| first.len_utf8() + length + close.len_utf8())
 }
 
 /// Up to the next white space or quote; scripts without spaces are cut where they meet other characters.
