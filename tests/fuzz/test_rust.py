@@ -26,6 +26,8 @@ MARGIN_S: Final = 120.0
 
 KNOWN: Final = {
     "fuzz_chunks",
+    "fuzz_compression",
+    "fuzz_frozen_sessions",
     "fuzz_http1",
     "fuzz_json",
     "fuzz_model_address",

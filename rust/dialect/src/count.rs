@@ -57,7 +57,8 @@ fn text(text: &Text<'_>) -> usize {
     bytes(text.decode().len())
 }
 
-fn bytes(length: usize) -> usize {
+/// About how many tokens a text of so many bytes has.
+pub fn bytes(length: usize) -> usize {
     length.div_ceil(BYTES_PER_TOKEN)
 }
 

@@ -1,0 +1,156 @@
+//! The face of the crate: a body in, a body and a report out.
+
+use std::borrow::Cow;
+
+use fairlead_core::dialect::Dialect;
+use fairlead_dialect::count;
+use serde::Serialize;
+
+use crate::conversation::{Conversation, Piece};
+use crate::engines::Context;
+use crate::gate::{self, Rejection};
+use crate::plan::{Plan, Stage};
+use crate::read;
+use crate::session::Session;
+use crate::tape::Tape;
+
+/// What became of one body.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The body that goes out, or why the caller's goes out as it came.
+    pub body: Result<Vec<u8>, Unchanged>,
+    pub report: Report,
+    /// To be handed in with the next turn of the session.
+    pub session: Session,
+}
+
+/// Why a body goes out as it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unchanged {
+    /// The plan has no stages.
+    Off,
+    /// Not a JSON object, or none that the dialect knows.
+    NotUnderstood,
+    /// No engine found anything to leave out.
+    NothingToGain,
+}
+
+/// Figures of one body. Tokens are those of its texts, by the gateway's one counter; calls and schemas are not in them.
+#[derive(Debug, Default, Serialize)]
+pub struct Report {
+    pub tokens_before: u64,
+    pub tokens_after: u64,
+    /// Those among them that are results of tool calls.
+    pub tool_tokens_before: u64,
+    pub tool_tokens_after: u64,
+    pub stages: Vec<StageReport>,
+    /// Texts that went out in an earlier turn and went out again as they were.
+    pub frozen: usize,
+}
+
+/// Figures of one stage. Its time is measured by the caller's `lap`.
+#[derive(Debug, Serialize)]
+pub struct StageReport {
+    pub engine: &'static str,
+    pub tokens_before: u64,
+    pub tokens_after: u64,
+    /// Texts that were written anew.
+    pub changed: usize,
+    /// Protected spans that were looked for afterwards, and found.
+    pub protected: usize,
+    /// Texts that stayed as they were because a check failed.
+    pub rejected: Vec<Rejection>,
+    pub micros: u64,
+    /// The stage did not run: its result for a text may change in later turns, and the body marks what a provider keeps
+    /// in its cache.
+    pub is_downgraded: bool,
+}
+
+/// Runs a plan over a body. `lap` is called after each stage and gives the microseconds since it was called last; a
+/// caller that measures nothing gives 0.
+pub fn compress(
+    dialect: Dialect,
+    body: &[u8],
+    plan: &Plan,
+    session: Option<&Session>,
+    mut lap: impl FnMut() -> u64,
+) -> Outcome {
+    let unchanged =
+        |why| Outcome { body: Err(why), report: Report::default(), session: session.cloned().unwrap_or_default() };
+    if plan.stages.is_empty() && session.is_none_or(|session| session.bytes() == 0) {
+        return unchanged(Unchanged::Off);
+    }
+    let Ok(tape) = Tape::read(body) else { return unchanged(Unchanged::NotUnderstood) };
+    let before = read::conversation(dialect, &tape);
+    if before.pieces.is_empty() {
+        return unchanged(Unchanged::NotUnderstood);
+    }
+    let mut after = Conversation { pieces: before.pieces.clone(), has_cache_mark: before.has_cache_mark };
+    let mut report = Report { tokens_before: tokens(before.bytes()), ..Report::default() };
+    report.frozen = session.map_or(0, |session| session.freeze(&mut after));
+    let _ = lap();
+    for stage in &plan.stages {
+        let figures = run(*stage, plan, &mut after, &mut lap);
+        report.stages.push(figures);
+    }
+    report.tokens_after = tokens(after.bytes());
+    report.tool_tokens_before = tokens(before.tool_bytes());
+    report.tool_tokens_after = tokens(after.tool_bytes());
+    let next = Session::after(&before.pieces, &after.pieces);
+    let body = written(body, &before.pieces, &after.pieces).ok_or(Unchanged::NothingToGain);
+    Outcome { body, report, session: next }
+}
+
+fn run(stage: Stage, plan: &Plan, conversation: &mut Conversation<'_>, lap: &mut impl FnMut() -> u64) -> StageReport {
+    let engine = stage.engine;
+    let bytes = conversation.bytes();
+    let mut figures = StageReport {
+        engine: engine.id,
+        tokens_before: tokens(bytes),
+        tokens_after: tokens(bytes),
+        changed: 0,
+        protected: 0,
+        rejected: Vec::new(),
+        micros: 0,
+        is_downgraded: conversation.has_cache_mark && !engine.is_stable,
+    };
+    if figures.is_downgraded {
+        return figures;
+    }
+    let context = Context { level: stage.level, filters: plan.filters.as_deref() };
+    for proposal in (engine.propose)(&conversation.pieces, &context) {
+        let Some(piece) = conversation.pieces.get_mut(proposal.piece).filter(|piece| !piece.frozen) else { continue };
+        match gate::check(piece, &proposal, engine.loss) {
+            Ok(protected) => {
+                figures.protected += protected;
+                figures.changed += 1;
+                piece.text = Cow::Owned(proposal.text);
+            }
+            Err(rejection) => figures.rejected.push(rejection),
+        }
+    }
+    figures.tokens_after = tokens(conversation.bytes());
+    figures.micros = lap();
+    figures
+}
+
+/// The body with the texts that changed; `None` when none did. All other bytes are the caller's.
+fn written(body: &[u8], before: &[Piece<'_>], after: &[Piece<'_>]) -> Option<Vec<u8>> {
+    let mut changed: Vec<&Piece<'_>> =
+        before.iter().zip(after).filter(|(before, after)| before.text != after.text).map(|(_, after)| after).collect();
+    changed.sort_by_key(|piece| piece.span.start);
+    let mut out = Vec::with_capacity(body.len());
+    let mut at = 0;
+    for piece in &changed {
+        out.extend_from_slice(body.get(at..piece.span.start)?);
+        serde_json::to_writer(&mut out, piece.text.as_ref()).ok()?;
+        at = piece.span.end;
+    }
+    out.extend_from_slice(body.get(at..)?);
+    (!changed.is_empty()).then_some(out)
+}
+
+fn tokens(bytes: usize) -> u64 {
+    count::bytes(bytes) as u64
+}

@@ -1,0 +1,101 @@
+//! Results of older turns, shorter by what they are: a file by its definitions, hits of a search by their files, output of a shell by its
+//! beginning and end, JSON by its first rows. Errors stay, and lines with rare words of the people's own.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use crate::conversation::{Piece, Role};
+use crate::level::Level;
+use crate::rtk::Focus;
+use crate::{lines, marker};
+
+use super::{each, is_file, Context, Proposal};
+
+/// Shorter results stay.
+const MIN_LINES: usize = 12;
+
+/// What a result is, and so which of its lines say most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Strategy {
+    File,
+    Search,
+    Json,
+    Shell,
+}
+
+pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Proposal> {
+    let newest = match context.level {
+        Level::Minimal => 6,
+        Level::Standard => 4,
+        Level::Aggressive => 2,
+    };
+    let last = pieces.iter().map(|piece| piece.turn).max().unwrap_or_default();
+    let mut focus = Focus::default();
+    for piece in pieces.iter().filter(|piece| piece.role == Role::User) {
+        focus.add(&piece.text);
+    }
+    each(pieces, |_, piece| {
+        let is_old = piece.role == Role::Tool && piece.turn + newest <= last;
+        if !is_old || marker::is_in(&piece.text) {
+            return None;
+        }
+        let lines: Vec<&str> = piece.text.lines().collect();
+        if lines.len() < MIN_LINES {
+            return None;
+        }
+        let mut keep = chosen(strategy_of(piece), &lines);
+        lines::mark_errors(&lines, &mut keep);
+        focus.mark(&lines, &mut keep);
+        lines::selection(&lines, &keep).map(Cow::Owned)
+    })
+}
+
+fn strategy_of(piece: &Piece<'_>) -> Strategy {
+    let command = piece.command.as_deref().unwrap_or_default();
+    if is_file(piece) {
+        Strategy::File
+    } else if ["grep", "rg", "git grep", "search", "ack"].iter().any(|name| command.starts_with(name)) {
+        Strategy::Search
+    } else if piece.text.trim_start().starts_with(['{', '[']) {
+        Strategy::Json
+    } else {
+        Strategy::Shell
+    }
+}
+
+fn chosen(strategy: Strategy, lines: &[&str]) -> Vec<bool> {
+    let count = lines.len();
+    let ends = |at: usize, head: usize, tail: usize| at < head || at + tail >= count;
+    let mut files: HashSet<String> = HashSet::new();
+    let keep = |(at, line): (usize, &&str)| match strategy {
+        Strategy::File => ends(at, 3, 1) || is_definition(line),
+        Strategy::Search => files.insert(line.split(':').next().unwrap_or_default().to_owned()),
+        Strategy::Json => ends(at, 8, 2),
+        Strategy::Shell => ends(at, 3, 6),
+    };
+    lines.iter().enumerate().map(keep).collect()
+}
+
+/// Whether a line of a file names something that other files use.
+fn is_definition(line: &str) -> bool {
+    const OPENINGS: [&str; 17] = [
+        "pub ",
+        "fn ",
+        "def ",
+        "class ",
+        "struct ",
+        "enum ",
+        "trait ",
+        "impl ",
+        "export ",
+        "function ",
+        "interface ",
+        "type ",
+        "func ",
+        "async def ",
+        "const ",
+        "# ",
+        "[",
+    ];
+    OPENINGS.iter().any(|opening| line.trim_start().starts_with(opening))
+}

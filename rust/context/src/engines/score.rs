@@ -1,0 +1,81 @@
+//! Words of little weight, in prose that is older than the last two messages. A word's weight depends on the word alone, so that what is
+//! left would be kept again.
+
+use std::borrow::Cow;
+
+use crate::conversation::{Piece, Role};
+use crate::level::Level;
+use crate::protect;
+
+use super::caveman::{is_settled, settled};
+use super::lite::tidied;
+use super::pack::{bare, pack_of, Pack};
+use super::{each, is_prose, Context, Proposal};
+
+/// Messages at the end that stay as they are.
+const VERBATIM_TURNS: usize = 2;
+
+pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Proposal> {
+    let last = pieces.iter().map(|piece| piece.turn).max().unwrap_or_default();
+    let threshold = match context.level {
+        Level::Minimal => 0.15,
+        Level::Standard => 0.3,
+        Level::Aggressive => 0.45,
+    };
+    each(pieces, |_, piece| {
+        let is_old = piece.turn + VERBATIM_TURNS <= last && piece.role != Role::System;
+        let pack = pack_of(&piece.text).filter(|pack| is_old && is_prose(piece) && !pack.is_unspaced)?;
+        let mut text = lighter(&piece.text, pack, threshold)?;
+        for _ in 1..PASSES {
+            match lighter(&text, pack, threshold) {
+                Some(shorter) => text = shorter,
+                None => return is_settled(&text, pack).then_some(Cow::Owned(text)),
+            }
+        }
+        None
+    })
+}
+
+/// Passes over a text: words that come together may be a phrase of the rule pack.
+const PASSES: usize = 4;
+
+/// One pass; `None` when nothing goes.
+fn lighter(text: &str, pack: &Pack, threshold: f32) -> Option<String> {
+    let weighed = weighed(text, pack, threshold);
+    let settled = settled(&weighed, pack).unwrap_or(weighed);
+    let tidy = tidied(&settled).unwrap_or(settled);
+    (tidy.len() < text.len()).then_some(tidy)
+}
+
+fn weighed(text: &str, pack: &Pack, threshold: f32) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut start = 0;
+    let end = text.len();
+    for span in protect::spans(text).into_iter().chain(std::iter::once(end..end)) {
+        for word in text[start..span.start].split_inclusive(char::is_whitespace) {
+            let is_whole = word.ends_with(' ');
+            if !is_whole || weight(word.trim_end(), pack) >= threshold {
+                out.push_str(word);
+            }
+        }
+        out.push_str(&text[span.clone()]);
+        start = span.end;
+    }
+    out
+}
+
+/// How much a word says, from 0 to 1. Negations and words with punctuation are no light words in any pack.
+fn weight(word: &str, pack: &Pack) -> f32 {
+    let inner = bare(word);
+    if inner.len() < word.len() || inner.is_empty() {
+        return 1.0;
+    }
+    if pack.light.contains(&inner.to_lowercase()) {
+        return 0.2;
+    }
+    if inner.chars().count() <= 3 {
+        0.4
+    } else {
+        0.8
+    }
+}

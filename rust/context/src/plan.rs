@@ -1,0 +1,120 @@
+//! Modes as pipelines of named engines.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::engines::{Engine, ENGINES};
+use crate::level::Level;
+use crate::rtk::Filters;
+
+/// A named pipeline. Each stage of it is an engine of its own, and the report names each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Off,
+    Lite,
+    Standard,
+    Aggressive,
+    Ultra,
+    Rtk,
+    Stacked,
+}
+
+impl Mode {
+    pub const ALL: [Self; 7] =
+        [Self::Off, Self::Lite, Self::Standard, Self::Aggressive, Self::Ultra, Self::Rtk, Self::Stacked];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Lite => "lite",
+            Self::Standard => "standard",
+            Self::Aggressive => "aggressive",
+            Self::Ultra => "ultra",
+            Self::Rtk => "rtk",
+            Self::Stacked => "stacked",
+        }
+    }
+
+    /// Ids of its engines with their levels, in the order in which they run.
+    pub fn engines(self) -> &'static [(&'static str, Level)] {
+        use Level::{Minimal, Standard};
+        match self {
+            Self::Off => &[],
+            Self::Lite => &[("lite", Standard)],
+            Self::Standard => &[
+                ("rtk", Minimal),
+                ("lite", Standard),
+                ("columnar", Standard),
+                ("caveman", Standard),
+                ("session-dedup", Standard),
+            ],
+            Self::Aggressive => &[
+                ("rtk", Minimal),
+                ("age", Standard),
+                ("lite", Standard),
+                ("columnar", Standard),
+                ("caveman", Standard),
+                ("session-dedup", Standard),
+            ],
+            Self::Ultra => &[
+                ("rtk", Standard),
+                ("age", Standard),
+                ("lite", Standard),
+                ("columnar", Standard),
+                ("caveman", Standard),
+                ("score", Standard),
+                ("session-dedup", Standard),
+            ],
+            Self::Rtk => &[("rtk", Standard), ("columnar", Standard)],
+            Self::Stacked => &[
+                ("rtk", Standard),
+                ("lite", Standard),
+                ("columnar", Standard),
+                ("caveman", Standard),
+                ("session-dedup", Standard),
+            ],
+        }
+    }
+}
+
+impl FromStr for Mode {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|mode| mode.name() == name).ok_or(())
+    }
+}
+
+/// One stage of a pipeline.
+#[derive(Debug, Clone, Copy)]
+pub struct Stage {
+    pub(crate) engine: &'static Engine,
+    pub level: Level,
+}
+
+impl Stage {
+    /// `None` when there is no engine with this id.
+    pub fn new(engine: &str, level: Level) -> Option<Self> {
+        let engine = ENGINES.iter().find(|known| known.id == engine)?;
+        Some(Self { engine, level })
+    }
+
+    pub fn engine(&self) -> &'static str {
+        self.engine.id
+    }
+}
+
+/// The pipeline of one request.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    pub stages: Vec<Stage>,
+    /// Filters of the operator's own, asked before those that come with the gateway.
+    pub filters: Option<Arc<Filters>>,
+}
+
+impl From<Mode> for Plan {
+    fn from(mode: Mode) -> Self {
+        let stages = mode.engines().iter().filter_map(|(id, level)| Stage::new(id, *level)).collect();
+        Self { stages, filters: None }
+    }
+}

@@ -1,0 +1,200 @@
+//! One filter as TOML and as it is searched.
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use regex::{RegexSet, RegexSetBuilder};
+use serde::Deserialize;
+
+/// Bytes of compiled patterns that one list of a filter may take.
+const PATTERNS_LIMIT_BYTES: usize = 4 << 20;
+/// Bytes of an output by which a filter may know it.
+const DETECT_BYTES: usize = 600;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Source {
+    filter: Vec<FilterSource>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FilterSource {
+    id: String,
+    /// Beginnings of command lines, in whole words.
+    commands: Vec<String>,
+    /// Patterns of outputs whose command is not known.
+    #[serde(default)]
+    detect: Vec<String>,
+    #[serde(default)]
+    drop: Vec<String>,
+    #[serde(default)]
+    keep: Vec<String>,
+    #[serde(default)]
+    group: Vec<String>,
+    #[serde(default)]
+    is_text: bool,
+    #[serde(default = "max_lines")]
+    max_lines: usize,
+}
+
+fn max_lines() -> usize {
+    120
+}
+
+/// What is done to the output of some commands.
+#[derive(Debug)]
+pub struct Filter {
+    pub id: String,
+    pub commands: Vec<String>,
+    detect: RegexSet,
+    /// Lines that say nothing.
+    pub(crate) drop: RegexSet,
+    /// Lines that stay.
+    pub(crate) keep: RegexSet,
+    /// Lines of one kind, of which a few are enough.
+    pub(crate) group: RegexSet,
+    /// Text or code, in which no two lines are of one make.
+    pub(crate) is_text: bool,
+    pub(crate) max_lines: usize,
+}
+
+/// Filters in the order in which they are asked.
+#[derive(Debug, Default)]
+pub struct Filters {
+    list: Vec<Filter>,
+}
+
+/// Why filters were refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FilterError {
+    /// Their hash is not the one that was trusted.
+    Untrusted,
+    /// Not TOML, an unknown field, or a pattern that cannot be.
+    Invalid(String),
+}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Untrusted => {
+                write!(f, "the filters are not those that were trusted; look at them and trust their new hash")
+            }
+            Self::Invalid(reason) => write!(f, "{reason}"),
+        }
+    }
+}
+
+impl std::error::Error for FilterError {}
+
+impl Filters {
+    /// Reads filters of an operator's own. `trusted` is the hash that [`Filters::hash`] gave when somebody looked at them.
+    pub fn trusted(toml: &str, trusted: &str) -> Result<Self, FilterError> {
+        if Self::hash(toml) != trusted {
+            return Err(FilterError::Untrusted);
+        }
+        Self::read(toml)
+    }
+
+    /// SHA-256 of the text in hex.
+    pub fn hash(toml: &str) -> String {
+        let digest = ring::digest::digest(&ring::digest::SHA256, toml.as_bytes());
+        digest.as_ref().iter().fold(String::with_capacity(64), |hex, byte| hex + &format!("{byte:02x}"))
+    }
+
+    pub fn list(&self) -> &[Filter] {
+        &self.list
+    }
+
+    fn read(toml: &str) -> Result<Self, FilterError> {
+        let source: Source = toml::from_str(toml).map_err(|error| FilterError::Invalid(error.message().to_owned()))?;
+        let list = source.filter.into_iter().map(Filter::new).collect::<Result<_, _>>()?;
+        Ok(Self { list })
+    }
+
+    /// The filter with the longest beginning of `command`; for a command that none knows, the first that knows the output.
+    pub(crate) fn of(&self, command: &str, output: &str) -> Option<&Filter> {
+        let length =
+            |filter: &&Filter| filter.commands.iter().filter(|known| begins(command, known)).map(String::len).max();
+        let known =
+            self.list.iter().filter_map(|filter| Some((length(&filter)?, filter))).max_by_key(|(length, _)| *length);
+        let head = output.get(..DETECT_BYTES).unwrap_or_else(|| {
+            let end = (0..=DETECT_BYTES.min(output.len())).rev().find(|end| output.is_char_boundary(*end));
+            &output[..end.unwrap_or_default()]
+        });
+        known.map(|(_, filter)| filter).or_else(|| self.list.iter().find(|filter| filter.detect.is_match(head)))
+    }
+}
+
+fn begins(command: &str, known: &str) -> bool {
+    command.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ':', '/']))
+}
+
+impl Filter {
+    fn new(source: FilterSource) -> Result<Self, FilterError> {
+        let set = |patterns: &[String]| {
+            let built =
+                RegexSetBuilder::new(patterns).size_limit(PATTERNS_LIMIT_BYTES).multi_line(true).unicode(false).build();
+            built
+                .or_else(|_| RegexSetBuilder::new(patterns).size_limit(PATTERNS_LIMIT_BYTES).multi_line(true).build())
+                .map_err(|error| FilterError::Invalid(format!("filter {}: {error}", source.id)))
+        };
+        Ok(Self {
+            detect: set(&source.detect)?,
+            drop: set(&source.drop)?,
+            keep: set(&source.keep)?,
+            group: set(&source.group)?,
+            id: source.id,
+            commands: source.commands,
+            is_text: source.is_text,
+            max_lines: source.max_lines,
+        })
+    }
+}
+
+static BUILT_IN: LazyLock<Filters> = LazyLock::new(|| {
+    let sources = [
+        include_str!("../../filters/git.toml"),
+        include_str!("../../filters/rust.toml"),
+        include_str!("../../filters/javascript.toml"),
+        include_str!("../../filters/python.toml"),
+        include_str!("../../filters/build.toml"),
+        include_str!("../../filters/containers.toml"),
+        include_str!("../../filters/system.toml"),
+        include_str!("../../filters/files.toml"),
+    ];
+    let read = sources.iter().filter_map(|source| Filters::read(source).ok());
+    Filters { list: read.flat_map(|filters| filters.list).collect() }
+});
+
+/// The filters that come with the gateway.
+pub fn built_in() -> &'static Filters {
+    &BUILT_IN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_filters_is_read() {
+        let ids: Vec<&str> = built_in().list().iter().map(|filter| filter.id.as_str()).collect();
+        assert!(ids.len() >= 40, "{}: {ids:?}", ids.len());
+        for id in ["git-diff", "cargo-test", "npm-install", "pytest", "make", "docker-build", "journal", "file"] {
+            assert!(ids.contains(&id), "{id}");
+        }
+        let id = |command| built_in().of(command, "").map(|filter| filter.id.as_str());
+        assert_eq!(id("git diff --stat"), Some("git-diff-stat"));
+        assert_eq!(id("git diff HEAD"), Some("git-diff"));
+        assert_eq!(id("gitk"), None);
+    }
+
+    #[test]
+    fn own_filters_need_their_hash() {
+        let toml = "[[filter]]\nid = \"x\"\ncommands = [\"x\"]\n";
+        assert_eq!(Filters::trusted(toml, "").err(), Some(FilterError::Untrusted));
+        assert!(Filters::trusted(toml, &Filters::hash(toml)).is_ok());
+        let odd = "[[filter]]\nid = \"x\"\ncommands = []\nhead = 1\n";
+        assert!(matches!(Filters::trusted(odd, &Filters::hash(odd)), Err(FilterError::Invalid(_))));
+    }
+}

@@ -1,0 +1,97 @@
+//! A filter at work: which lines of an output stay.
+
+use std::collections::HashMap;
+
+use fairlead_core::json;
+
+use crate::lines;
+
+use super::{Filter, Focus};
+
+/// Outputs up to this length stay as they are.
+const MIN_LINES: usize = 8;
+
+/// How much of an output is enough.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Lines of one make.
+    pub(crate) samples: usize,
+    /// Text and code have this part of their filter's lines; `None` leaves them whole.
+    pub(crate) text: Option<usize>,
+    /// Other outputs have so many times their filter's lines.
+    pub(crate) factor: usize,
+}
+
+/// Lines of an output whose filter says nothing about it.
+const MAX_LINES: usize = 120;
+
+/// The output without the lines that say nothing; `None` when all stay.
+pub(crate) fn filtered(text: &str, filter: Option<&Filter>, focus: &Focus, bounds: Bounds) -> Option<String> {
+    let clean = lines::without_control(text);
+    let lines: Vec<&str> = clean.lines().collect();
+    let is_text = filter.is_some_and(|filter| filter.is_text);
+    if lines.len() < MIN_LINES || (is_text && bounds.text.is_none()) || is_json(&clean) {
+        return (clean.len() < text.len()).then(|| clean.into_owned());
+    }
+    let mut keep = if is_text { vec![true; lines.len()] } else { samples_of_each_make(&lines, filter, bounds.samples) };
+    let mut needed = vec![false; lines.len()];
+    lines::mark_errors(&lines, &mut needed);
+    focus.mark(&lines, &mut needed);
+    if let Some(filter) = filter {
+        for (at, line) in lines.iter().enumerate() {
+            keep[at] &= !filter.drop.is_match(line);
+            needed[at] |= filter.keep.is_match(line);
+        }
+    }
+    let max_lines = filter.map_or(MAX_LINES, |filter| filter.max_lines);
+    bound(&mut keep, bounds.text.filter(|_| is_text).map_or(max_lines * bounds.factor, |part| max_lines / part));
+    for (keep, needed) in keep.iter_mut().zip(&needed) {
+        *keep |= needed;
+    }
+    lines::selection(&lines, &keep).or_else(|| (clean.len() < text.len()).then(|| clean.into_owned()))
+}
+
+/// Whether the whole output is JSON: cutting lines out of it would leave none.
+fn is_json(text: &str) -> bool {
+    let text = text.trim();
+    text.starts_with(['{', '[']) && json::validate(text.as_bytes(), json::MAX_DEPTH).is_ok()
+}
+
+fn samples_of_each_make(lines: &[&str], filter: Option<&Filter>, samples: usize) -> Vec<bool> {
+    let mut counts: HashMap<u64, usize> = HashMap::new();
+    let count = lines.len();
+    let is_sample = |(at, line): (usize, &&str)| {
+        let group = filter.and_then(|filter| filter.group.matches(line).iter().next());
+        let seen = counts.entry(group.map_or_else(|| lines::make_of(line), |group| group as u64)).or_default();
+        *seen += 1;
+        *seen <= samples || at + 1 == count
+    };
+    lines.iter().enumerate().map(is_sample).collect()
+}
+
+/// Leaves `max` lines: two thirds from the beginning, one from the end.
+fn bound(keep: &mut [bool], max: usize) {
+    let total = keep.iter().filter(|keep| **keep).count();
+    if total <= max {
+        return;
+    }
+    let (head, tail) = (max - max / 3, max / 3);
+    for (at, keep) in keep.iter_mut().filter(|keep| **keep).enumerate() {
+        *keep = at < head || at + tail >= total;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_one_make_are_sampled_and_others_stay() {
+        let mut output: Vec<String> = (0..40).map(|n| format!("GET /item/{n} 200 {n}ms")).collect();
+        output[20] = "GET /item/20 502 9ms".into();
+        let text =
+            filtered(&output.join("\n"), None, &Focus::default(), Bounds { samples: 2, text: Some(1), factor: 1 })
+                .expect("shorter");
+        assert!(text.contains("GET /item/20 502 9ms") && text.contains("18 lines left out"), "{text}");
+    }
+}

@@ -1,0 +1,60 @@
+//! Texts that went out in earlier turns of a session, which go out again byte by byte, so that a provider's prompt cache stays warm.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use crate::conversation::{Conversation, Piece};
+
+/// What a session sent last. The caller keeps it, one for each session, and hands it in with the next turn.
+#[derive(Debug, Clone, Default)]
+pub struct Session {
+    pieces: Vec<FrozenPiece>,
+}
+
+#[derive(Debug, Clone)]
+struct FrozenPiece {
+    /// Of the text as the caller sent it, with its role and turn.
+    hash: u64,
+    bytes: usize,
+    /// The text that went out instead; `None` when it went out as it came.
+    text: Option<Arc<str>>,
+}
+
+impl Session {
+    /// Bytes of the texts that are kept.
+    pub fn bytes(&self) -> usize {
+        self.pieces.iter().filter_map(|piece| piece.text.as_ref()).map(|text| text.len()).sum()
+    }
+
+    /// Freezes the texts of the conversation that this session sent before: those up to the first that differs.
+    pub(crate) fn freeze(&self, conversation: &mut Conversation<'_>) -> usize {
+        let mut count = 0;
+        for (piece, frozen) in conversation.pieces.iter_mut().zip(&self.pieces) {
+            if frozen.bytes != piece.text.len() || frozen.hash != hash_of(piece) {
+                break;
+            }
+            if let Some(text) = &frozen.text {
+                piece.text = text.to_string().into();
+            }
+            piece.frozen = true;
+            count += 1;
+        }
+        count
+    }
+
+    /// The session after a turn. Both are conversations of one body, before and after the engines.
+    pub(crate) fn after(before: &[Piece<'_>], after: &[Piece<'_>]) -> Self {
+        let frozen = |(before, after): (&Piece<'_>, &Piece<'_>)| FrozenPiece {
+            hash: hash_of(before),
+            bytes: before.text.len(),
+            text: (before.text != after.text).then(|| Arc::from(after.text.as_ref())),
+        };
+        Self { pieces: before.iter().zip(after).map(frozen).collect() }
+    }
+}
+
+fn hash_of(piece: &Piece<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (piece.role, piece.turn, piece.text.as_ref()).hash(&mut hasher);
+    hasher.finish()
+}
