@@ -66,14 +66,18 @@ def create() -> FastAPI:
     os.umask(0o077)
     # Removed, so that child processes do not inherit the instance's secrets.
     document = os.environ.pop("FAIRLEAD_CONTROL_CONFIG")
-    return build(ControlConfig.model_validate_json(document))
+    return build(ControlConfig.model_validate_json(document), owns_process=True)
 
 
-def build(config: ControlConfig) -> FastAPI:
-    """The application behind its gate; it opens its files at startup."""
+def build(config: ControlConfig, *, owns_process: bool = False) -> FastAPI:
+    """The application behind its gate, opening its files when it is started.
+
+    `owns_process` says that the process does nothing else: once started, it gives the memory of the
+    start back.
+    """
     app, loader = _app()
     workers = Workers()
-    app.router.lifespan_context = partial(_lifespan, config, workers, loader)
+    app.router.lifespan_context = partial(_lifespan, config, workers, loader, owns_process)
     app.add_middleware(LoadOnDemand, loader=loader)
     app.add_middleware(AuditTrail)
     app.add_middleware(Gate, link_token=config.link_token.get_secret_value(), workers=workers)
@@ -116,7 +120,11 @@ def _description() -> dict[str, Any]:
 
 @asynccontextmanager
 async def _lifespan(
-    config: ControlConfig, workers: Workers, loader: RouterLoader, app: FastAPI
+    config: ControlConfig,
+    workers: Workers,
+    loader: RouterLoader,
+    owns_process: bool,
+    app: FastAPI,
 ) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
         try:
@@ -162,11 +170,13 @@ async def _lifespan(
         for entry in TASKS:
             background.start(entry.name, partial(starter.run, entry))
         log.info("control started", data_dir=str(config.data_dir), version=__version__)
-        settled = asyncio.get_running_loop().call_later(SETTLED_AFTER_S, release_start_memory)
+        if owns_process:
+            loop = asyncio.get_running_loop()
+            settled = loop.call_later(SETTLED_AFTER_S, release_start_memory)
+            stack.callback(settled.cancel)
         try:
             yield
         finally:
-            settled.cancel()
             publisher.close()
             await background.stop()
             sign_in.checker.close()
