@@ -24,9 +24,7 @@ class SpoolWatch:
         self._folder: FolderWatch | None = None
 
     def __enter__(self) -> Self:
-        # Without a folder yet (the first worker makes it), it is looked at again and again.
-        with contextlib.suppress(OSError):
-            self._folder = FolderWatch(self._spool_dir)
+        self._watch_folder()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -42,6 +40,8 @@ class SpoolWatch:
         """Until the folder may hold something new."""
         if self._folder is None:
             await asyncio.sleep(POLL_S)
+            # The first worker makes the folder, which may be after this process has started.
+            self._watch_folder()
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LOOK_EVERY_S):
@@ -54,3 +54,7 @@ class SpoolWatch:
             if await asyncio.to_thread(read_segments, self._spool_dir):
                 return
             await self.wait()
+
+    def _watch_folder(self) -> None:
+        with contextlib.suppress(OSError):
+            self._folder = FolderWatch(self._spool_dir)
