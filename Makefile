@@ -74,7 +74,7 @@ test-native: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFI
 	$(SIDE_BY_SIDE) --front native tests/contract tests/integration || $(ALONE) --front native tests/contract tests/integration
 
 .PHONY: test-slow
-test-slow: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-heavy-tools $(VENV)/.stamp-core-$(PROFILE) ## Run the slow tests alone: wheel and archive, crash runs, large streams.
+test-slow: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-coding-tools $(VENV)/.stamp-core-$(PROFILE) ## Run the slow tests alone: wheel and archive, crash runs, large streams.
 	$(BIN)/pytest -m slow
 
 .PHONY: test-fuzz
@@ -163,15 +163,16 @@ $(VENV)/.stamp-run $(VENV)/.stamp-test $(VENV)/.stamp-dev: $(VENV)/.stamp-%: req
 	touch $@
 
 # npm's clients are judges in some tests, and coding tools in others, which skip and say so where there is no npm.
-$(VENV)/.stamp-node: tests/support/node/package-lock.json tests/support/node/.npmrc \
-		tests/support/node_tools/light/package-lock.json | $(BIN)/python
-	if command -v npm >/dev/null; then cd tests/support/node && npm ci --silent && cd ../node_tools/light && npm ci --silent; fi
+$(VENV)/.stamp-node: tests/support/node/package-lock.json tests/support/node/.npmrc | $(BIN)/python
+	if command -v npm >/dev/null; then cd tests/support/node && npm ci --silent; fi
 	touch $@
 
-# Two of them put their program in its place by a script.
-$(VENV)/.stamp-heavy-tools: tests/support/node_tools/heavy/package-lock.json | $(VENV)/.stamp-node
-	if command -v npm >/dev/null; then cd tests/support/node_tools/heavy && npm ci --silent && \
-		npm rebuild --silent --ignore-scripts=false @anthropic-ai/claude-code opencode-ai; fi
+# Not `npm ci`, which wants every platform's optional parts in the lock; what is in it is held to its hash all the same.
+$(VENV)/.stamp-coding-tools: $(wildcard tests/support/node_tools/*/package-lock.json) | $(VENV)/.stamp-node
+	if command -v npm >/dev/null; then \
+		for folder in tests/support/node_tools/light tests/support/node_tools/heavy; do \
+			(cd $$folder && npm install --no-save --silent) || exit 1; done; \
+		cd tests/support/node_tools/heavy && npm rebuild --silent --ignore-scripts=false @anthropic-ai/claude-code opencode-ai; fi
 	touch $@
 
 $(LEARNT): $(CORE_SOURCES) pyproject.toml requirements/run.txt benches/training.py benches/load/ours.py | $(VENV)/.stamp-test

@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Callable
 
+from fairlead.serve.watchdog import START_FACTOR
 from tests.integration.test_kill import Traffic, lane_of
 from tests.support.polling import eventually
 from tests.support.processes import Gateway
@@ -57,6 +58,8 @@ def test_control_that_answers_slowly_is_left_alone(gateways: Callable[..., Gatew
 def test_a_stop_while_control_hangs_is_a_stop(gateways: Callable[..., Gateway]) -> None:
     gateway = gateways(FAIRLEAD_CONTROL_SILENCE_MS=str(SILENCE_MS))
     gateway.control.signal(signal.SIGSTOP)
-    eventually(lambda: "is restarted" in gateway.log, "the watchdog has acted", within_s=30)
+    # Where the watchdog had no answer of it yet, it takes control for one that starts, and waits ten times as long.
+    wait_s = START_FACTOR * SILENCE_MS / 1000 + 10
+    eventually(lambda: "is restarted" in gateway.log, "the watchdog has acted", within_s=wait_s)
     assert gateway.stop() == 0
     assert "control ended with" not in gateway.log

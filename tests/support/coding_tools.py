@@ -25,7 +25,7 @@ def need(command: str) -> str:
     found = shutil.which(command, path=PATH)
     if found is None:
         pytest.skip(
-            f"{command} is not installed: `npm ci` in tests/support/node_tools, or `make test-slow`"
+            f"{command} is not installed: `npm install --no-save` in tests/support/node_tools, or `make test-slow`"
         )
     return found
 

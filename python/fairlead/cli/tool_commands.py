@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,9 +34,9 @@ class ToolCommands(CommandGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and name.startswith(SETUP_PREFIX):
-            from fairlead.cli.setup import setup_command
-
-            command = setup_command(name.removeprefix(SETUP_PREFIX))
+            # Imported when it is run, as every command is.
+            setup = import_module("fairlead.cli.setup")
+            command = setup.setup_command(name.removeprefix(SETUP_PREFIX))
         return name, command, rest
 
 

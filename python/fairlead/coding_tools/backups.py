@@ -64,8 +64,8 @@ class Backup(_Record):
 
 
 class AppliedFile(_Record):
-    """What was set in a file: places with values as they were written. `digest` is the SHA-256 of the file afterwards,
-    null where the user had edited it in between, so that restoring older bytes would lose that.
+    """The members that were set in a file: places with values as they were written. `digest` is the SHA-256 of
+    the file afterwards, null where the user had edited it in between, so that restoring older bytes would lose that.
     """
 
     path: str
@@ -74,7 +74,7 @@ class AppliedFile(_Record):
 
     @classmethod
     def of(cls, path: str, changes: Iterable[Change], content: bytes | None) -> Self:
-        """What was set in a file; `content` are its bytes, None where they hold edits of the user."""
+        """A file with the members that were set in it; `content` is None where its bytes hold edits of the user."""
         return cls(
             path=path,
             changes=[(list(change.place), change.value) for change in changes],
@@ -83,7 +83,7 @@ class AppliedFile(_Record):
 
 
 class Origin(_Record):
-    """What `undo` needs: the backup from before, what was set since, and the key that was made for the tool."""
+    """The record that `undo` needs: the backup from before, what was set since, and the key made for the tool."""
 
     backup_id: str
     applied_at_ms: int
@@ -164,7 +164,7 @@ class BackupStore:
             yield file, content
 
     def origin(self, tool: str) -> Origin | None:
-        """What `undo` restores, or None when the tool is not configured by us."""
+        """The record that `undo` restores, or None when the tool is not configured by us."""
         try:
             sealed = (self._folder / tool / "origin").read_bytes()
         except FileNotFoundError:

@@ -55,7 +55,7 @@ class FilePlan:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What is asked of a tool's files; `origin` is what was applied before."""
+    """The values wanted in a tool's files; `origin` is the record of the last `apply`."""
 
     tool: ToolEntry
     target: GatewayTarget
@@ -65,7 +65,7 @@ class _Request:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What `apply` wrote, and the backup that it made first; no backup where nothing had to change."""
+    """The files that `apply` wrote, and the backup that it made first; no backup where nothing had to change."""
 
     files: list[FilePlan]
     backup: Backup | None
@@ -79,7 +79,7 @@ class Configurator:
         self.store = store
 
     def plan(self, tool: ToolEntry, target: GatewayTarget, *, migration: bool) -> list[FilePlan]:
-        """What `apply` would write. Raises `ConfigurationFailed`."""
+        """The files as `apply` would write them. Raises `ConfigurationFailed`."""
         with _failures():
             request = _Request(tool, target, self.store.origin(tool.id), migration)
             return [
@@ -207,7 +207,7 @@ class Configurator:
     def _taken_out(
         self, request: _Request, file: ToolFile, document: Any, changes: list[Change]
     ) -> list[Change]:
-        """What an earlier `apply` set and this one does not, such as a model that is no longer there."""
+        """Members that an earlier `apply` set and this one does not, such as a model that is no longer there."""
         tool, origin = request.tool, request.origin
         applied = next(
             (each for each in (origin.files if origin else []) if each.path == file.path), None
@@ -238,7 +238,7 @@ def _failures() -> Iterator[None]:
 def _origin_of(
     plans: list[FilePlan], backup_id: str, url: str, before: Origin | None, key_id: str | None
 ) -> Origin:
-    """What `undo` is to know: the first backup stays the one that it restores."""
+    """The record for `undo`: the first backup stays the one that it restores."""
     files = {each.path: each for each in (before.files if before else [])}
     for plan in plans:
         if not plan.is_changed and plan.file.path not in files:

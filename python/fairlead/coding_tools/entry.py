@@ -37,7 +37,7 @@ class _Entry(BaseModel):
 
 
 class Member(_Entry):
-    """What is set, where; once for each model of the gateway where it stands for every model."""
+    """A member to set and its place in the file; once for each model of the gateway where it stands for every model."""
 
     at: Place
     value: Any

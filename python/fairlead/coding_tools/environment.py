@@ -1,4 +1,4 @@
-"""What of this process's environment tools and containers are known by."""
+"""Parts of this process's environment that are passed on to tools, and that show a container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written into a tool's files for one gateway: the entry's texts with address, key and models put in."""
+"""The values written into a tool's files for one gateway: the entry's texts with address, key and models put in."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIELD: Final = re.compile(r"%(url|key|model|each)%")
 
 @dataclass(frozen=True, slots=True)
 class GatewayTarget:
-    """What a tool is pointed at; `models` are all that may be listed, the chosen `model` among them."""
+    """The gateway that a tool is pointed at; `models` are all that may be listed, the chosen `model` among them."""
 
     url: str
     """Without `/v1` and without a slash at its end."""
@@ -30,7 +30,7 @@ class GatewayTarget:
 
 
 def changes_of(file: ToolFile, target: GatewayTarget) -> list[Change]:
-    """What is set in one file."""
+    """The members to set in one file."""
     return [each for member in file.members for each in _changes(member, target)]
 
 

@@ -20,7 +20,7 @@ def is_ephemeral(tool: ToolEntry, home: Path, environment: Mapping[str, str]) ->
 
 
 def host_command(tool: ToolEntry, url: str) -> str | None:
-    """What configures the tool from the host, where that can be done; the key is for the user to put in."""
+    """The command that configures the tool from the host, where that can be done; the key is for the user to put in."""
     if not tool.host_recipe:
         return None
     return f"fairlead setup-{tool.id} --remote {url} --api-key <API_KEY>"

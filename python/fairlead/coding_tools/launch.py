@@ -35,7 +35,7 @@ _FORWARDED: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUS
 
 @dataclass(frozen=True, slots=True)
 class LaunchPlan:
-    """What is started: the command, and the variables that are set for it."""
+    """The program to start: its command, and the variables that are set for it."""
 
     command: list[str]
     environment: dict[str, str]
@@ -99,6 +99,6 @@ def _forwarding(child: subprocess.Popen[bytes]) -> Iterator[None]:
 
 
 def shell_lines(plan: LaunchPlan) -> list[str]:
-    """What `--dry-run` prints, to be pasted into a shell."""
+    """The lines that `--dry-run` prints, to be pasted into a shell."""
     exports = [f"export {name}={shlex.quote(value)}" for name, value in plan.environment.items()]
     return [*exports, shlex.join(plan.command)]

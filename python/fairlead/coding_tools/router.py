@@ -139,7 +139,7 @@ async def backups(services: ServicesDep, tool: ToolId | None = None) -> ToolBack
 
 @router.post("/backups", summary="Back up every tool's configuration, or restore one backup")
 async def back_up_or_restore(wanted: BackupRequest, services: ServicesDep) -> RestoredBackup:
-    """What a restored backup replaces is backed up before."""
+    """Restores a backup. The present files are backed up before they are replaced."""
     configurator = _configurator(services)
     if wanted.tool is None and wanted.backup_id is None:
         tools = [tool for tool in catalogue().values() if tool.is_displayed and tool.files]

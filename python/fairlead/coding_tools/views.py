@@ -28,7 +28,7 @@ class ToolView(Wire):
 
     @classmethod
     def of(cls, tool: ToolEntry) -> ToolView:
-        """What is shown of a tool."""
+        """A tool as it is shown."""
         return cls.model_construct(
             **tool.model_dump(include=_SHOWN),
             files=[file.path for file in tool.files if file.members],
@@ -77,7 +77,7 @@ class ToolStatus(Wire):
 
     @classmethod
     def of(cls, tool: ToolEntry, command: FoundCommand, config: FoundConfig) -> ToolStatus:
-        """What was found of a tool."""
+        """The findings about a tool on this machine."""
         return cls.model_construct(
             tool=tool.id,
             detection=DetectionView.model_construct(
@@ -127,7 +127,7 @@ class ToolBackup(Wire):
 
     @classmethod
     def of(cls, backup: Backup) -> ToolBackup:
-        """What is shown of a backup: the files that were there."""
+        """A backup as it is shown: the files that were there."""
         return cls.model_construct(
             id=backup.id,
             tool=backup.tool,

@@ -10,7 +10,7 @@ from fairlead.settings.group import AbsolutePath, SettingsGroup
 
 
 class CodingToolFields(SettingsGroup):
-    """What `POST /api/cli-tools/apply` and the commands `setup-<tool>` go by."""
+    """Settings of `POST /api/cli-tools/apply` and of the commands `setup-<tool>`."""
 
     gateway_allow_container_config_write: bool = Field(
         False,

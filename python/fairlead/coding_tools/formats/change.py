@@ -44,7 +44,7 @@ def entry_index(entries: Sequence[Any], step: dict[str, str]) -> int | None:
 
 
 def value_at(document: Any, place: Place) -> Any:
-    """What stands at a place of a parsed document, or `ABSENT`."""
+    """The value at a place of a parsed document, or `ABSENT`."""
     found = document
     for step in place:
         if isinstance(step, str):
@@ -122,8 +122,9 @@ def _remove(document: Any, place: Place) -> None:
 
 
 def inverse(before: Any, after: Any, changes: Sequence[Change]) -> list[Change]:
-    """What takes the changes back in the present document `after`: a member that still has the value that was set
-    becomes what it was in `before`. Mappings and lists that were made for a member go with it when they are empty.
+    """The changes that take `changes` back in the present document `after`: a member that still has the value
+    that was set becomes what it was in `before`. Mappings and lists that were made for a member go with it when
+    they are empty.
     """
     taken_back: list[Change] = []
     present = copy.deepcopy(after)

@@ -42,7 +42,7 @@ _READERS: Final[dict[Format, Callable[[str], _Text]]] = {
 
 
 def parse(kind: Format, content: bytes) -> Any:
-    """What the file says, as mappings, lists and scalars. Raises `UneditableFile`."""
+    """The content of the file, as mappings, lists and scalars. Raises `UneditableFile`."""
     return _read(kind, _decoded(content)).value
 
 

@@ -1,4 +1,4 @@
-"""What an alias may be called and stand for."""
+"""Rules for the name of an alias and for the model that it stands for."""
 
 from __future__ import annotations
 
