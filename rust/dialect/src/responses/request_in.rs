@@ -111,9 +111,8 @@ pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Error> {
         let raw = value.get();
         match &*name {
             // What of an answer is told, and what the gateway keeps of it, is settled elsewhere.
-            "model" | "stream_options" => {}
-            // Codex's note about itself for its maker: nothing that a model reads.
-            "client_metadata" => {}
+            // `client_metadata` is Codex's note about itself for its maker: nothing that a model reads.
+            "model" | "stream_options" | "client_metadata" => {}
             _ if raw == "null" => {}
             "input" => input(value, &mut request)?,
             // Before all else that the model is told.
