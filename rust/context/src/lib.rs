@@ -1,6 +1,6 @@
 //! What of a conversation is sent: engines that make it shorter, and what must survive them. No I/O, no clock, no runtime.
 //!
-//! Read in this order: [`mod@compress`] (the face: a body in, a body and a report out), [`plan`] with `level` (modes and pipelines), [`session`] (texts that
+//! Read in this order: [`compress`](mod@compress) (the face: a body in, a body and a report out), [`plan`] with `level` (modes and pipelines), [`session`] (texts that
 //! went out before and stay as they went), `tape` and `read` (a body as a `conversation`), `protect` (spans that no engine may touch),
 //! `gate` (what is checked after each engine), `lines` (outputs of commands, line by line), `marker` (what stands where something was left out),
 //! `engines` (one file each), `rtk` (filters by command). Figures are in docs/explanation/context.md.
