@@ -33,10 +33,10 @@ EXTRAS := --extra browser --extra telemetry --extra vectors
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--exclude-newer "7 days" --custom-compile-command "make lock" --system-certs
 
-# Two processes share the tests, each keeps its gateways from file to file (tests/support/gateway_pool.py), and who is done
+# Three processes share the tests (they wait as often as they compute), each keeps its gateways from file to file (tests/support/gateway_pool.py), and who is done
 # first takes tests from the other. What fails in the crowd is judged once more alone: on a full machine a process that waits
 # for its turn looks like one that hangs.
-SIDE_BY_SIDE := PYTHONHASHSEED=0 $(BIN)/pytest -n 2 --dist worksteal
+SIDE_BY_SIDE := PYTHONHASHSEED=0 $(BIN)/pytest -n 3 --dist worksteal
 ALONE := $(BIN)/pytest --last-failed --last-failed-no-failures none
 QUICK_FOLDERS := tests/unit tests/contract tests/integration
 # What a front does itself is tested over the native one too; `make test-native` runs everything there.
