@@ -180,20 +180,20 @@ print(json.dumps(found))
 DOCKER = """\
 730 729 0:55 / / rw - overlay overlay rw
 741 730 8:1 /var/lib/docker/containers/x/hosts /etc/hosts rw - ext4 /dev/sda1 rw
-742 730 8:1 /home/ann/.codex /root/.codex rw - ext4 /dev/sda1 rw
-743 730 8:1 /var/lib/docker/volumes/v/_data /root/.claude rw - ext4 /dev/sda1 rw
-744 730 0:61 / /root/with\\040blank rw shared:1 - ext4 /dev/sdb rw
+742 730 8:1 /home/ann/.codex /home/dev/.codex rw - ext4 /dev/sda1 rw
+743 730 8:1 /var/lib/docker/volumes/v/_data /home/dev/.claude rw - ext4 /dev/sda1 rw
+744 730 0:61 / /home/dev/with\\040blank rw shared:1 - ext4 /dev/sdb rw
 """
 
 
 @pytest.mark.parametrize(
     ("path", "lasts"),
     [
-        ("/root/.codex/config.toml", True),
-        ("/root/.claude/settings.json", False),
-        ("/root/.qwen/settings.json", False),
-        ("/root/.codexx/config.toml", False),
-        ("/root/with blank/x", True),
+        ("/home/dev/.codex/config.toml", True),
+        ("/home/dev/.claude/settings.json", False),
+        ("/home/dev/.qwen/settings.json", False),
+        ("/home/dev/.codexx/config.toml", False),
+        ("/home/dev/with blank/x", True),
     ],
 )
 def test_the_mount_table_of_a_container(path: str, lasts: bool) -> None:

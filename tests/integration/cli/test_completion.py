@@ -41,7 +41,7 @@ def test_commands_and_options_in_each_shell(shell: str) -> None:
 
 def test_models_and_ids_come_from_the_gateway(gateway: Gateway, lane: Lane) -> None:
     model = {"id": "m", "object": "model"}
-    hostile = {"id": "$(touch /tmp/owned)`id`", "object": "model"}
+    hostile = {"id": "$(touch owned)`id`", "object": "model"}
     lane.upstream.script(reply({"object": "list", "data": [model, hostile]}))
     (connection,) = lane.connections
     gateway.admin.post(f"/api/providers/{connection['id']}/test")
