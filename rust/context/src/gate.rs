@@ -14,7 +14,7 @@ use crate::{lines, protect};
 pub enum Rejection {
     /// Not shorter than before.
     Inflation,
-    /// A protected span, a line of an error, or a value is missing.
+    /// A protected span, a line of an error, or a value is missing, or text became a fence and so turned code into prose.
     Fidelity,
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn check(before: &Piece<'_>, proposal: &Proposal, loss: Loss) -> Resu
     };
     let survives = match loss {
         Loss::Lines => lines_survive(&wanted, &proposal.text),
-        _ => words_survive(&wanted, &proposal.text),
+        _ => protect::fences(&proposal.text) == protect::fences(&before.text) && words_survive(&wanted, &proposal.text),
     };
     survives.then_some(wanted.len()).ok_or(Rejection::Fidelity)
 }

@@ -115,6 +115,15 @@ fn fuzz_compression() {
     });
 }
 
+/// The words before backticks may go only where no fence comes to be: a later stage would take the code after it for prose.
+#[test]
+fn words_before_backticks_make_no_fence() {
+    let half = "```\nthe of and to \n\n\n```\nCould you please ```\n";
+    let before = body(&[(0, half.repeat(2)), (2, String::new())]);
+    let shorter = after_text(&before, Mode::Ultra);
+    assert_eq!(shorter.matches("the of and to").count(), 2, "{shorter}");
+}
+
 fn after_text(body: &[u8], mode: Mode) -> String {
     String::from_utf8_lossy(&after(body, mode)).into_owned()
 }

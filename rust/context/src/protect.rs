@@ -14,7 +14,7 @@ pub(crate) fn spans(text: &str) -> Vec<Range<usize>> {
     for line in text.split_inclusive('\n') {
         let end = start + line.len();
         let body = line.trim_end();
-        let is_fence = body.trim_start().starts_with("```");
+        let is_fence = is_fence(body);
         if is_fence || is_fenced || is_indented(line) || is_error(body) || is_structure(body) {
             found.push(start..start + body.len());
         } else {
@@ -25,6 +25,15 @@ pub(crate) fn spans(text: &str) -> Vec<Range<usize>> {
     }
     found.retain(|span| !span.is_empty());
     found
+}
+
+/// Lines that open or close a block of code. One more or one fewer, and all that follows is code where it was prose.
+pub(crate) fn fences(text: &str) -> usize {
+    text.lines().filter(|line| is_fence(line)).count()
+}
+
+fn is_fence(line: &str) -> bool {
+    line.trim_start().starts_with("```")
 }
 
 fn is_indented(line: &str) -> bool {
