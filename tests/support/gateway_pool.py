@@ -24,7 +24,7 @@ from tests.support.processes import Gateway, expect, start_gateway
 Settings = Mapping[str, Any]
 """Operator settings, as `PATCH /api/settings` takes them."""
 
-IDLE_GATEWAYS = 2
+IDLE_GATEWAYS = 5
 """How many gateways that nobody leases are kept running: each takes some 250 MB."""
 
 

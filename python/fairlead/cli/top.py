@@ -8,7 +8,7 @@ import select
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -23,6 +23,9 @@ from fairlead.cli.traffic import Traffic, traffic_between
 
 if TYPE_CHECKING:
     from fairlead.cli.instance import Instance
+
+_LINES_AROUND: Final = 6
+"""Lines of the screen that no provider has: the two above the table, its head, rule and edge, the last line."""
 
 
 def top(
@@ -64,17 +67,19 @@ def _draw(url: str, looks: Iterator[Traffic], every: float) -> None:
     from rich.console import Console
     from rich.live import Live
 
+    console = Console()
     with (
         _pressed_key() as pressed_key,
         contextlib.suppress(KeyboardInterrupt),
-        Live(console=Console(), screen=True, auto_refresh=False) as live,
+        Live(console=console, screen=True, auto_refresh=False) as live,
     ):
-        live.update(_frame(url, None), refresh=True)
+        live.update(_frame(url, None, console.height), refresh=True)
         while pressed_key(every) not in ("q", "Q"):
-            live.update(_frame(url, next(looks)), refresh=True)
+            live.update(_frame(url, next(looks), console.height), refresh=True)
 
 
-def _frame(url: str, look: Traffic | None) -> Any:
+def _frame(url: str, look: Traffic | None, lines: int) -> Any:
+    """The whole screen, in so many lines: the busiest providers that fit, and how many do not."""
     from rich import box
     from rich.console import Group
     from rich.table import Table
@@ -93,7 +98,8 @@ def _frame(url: str, look: Traffic | None) -> Any:
     table.add_column("provider", overflow="ellipsis", no_wrap=True)
     for heading in ("req/s", "err/s", "mean ms", "p95 ms", "tokens/s", "cost/min"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for each in look.providers:
+    shown = look.providers[: max(lines - _LINES_AROUND, 1)]
+    for each in shown:
         table.add_row(
             Text(printable(each.provider)),
             f"{each.requests_per_s:.1f}",
@@ -103,7 +109,9 @@ def _frame(url: str, look: Traffic | None) -> Any:
             f"{each.tokens_per_s:.0f}",
             dollars(round(each.cost_usd_micros_per_minute)),
         )
-    return Group(head, figures, table)
+    if not (left_out := len(look.providers) - len(shown)):
+        return Group(head, figures, table)
+    return Group(head, figures, table, Text(f"and {left_out} more, less busy"))
 
 
 def _milliseconds(value: float | None) -> str:

@@ -23,9 +23,7 @@ from typing import Any, Final
 
 import orjson
 
-from fairlead.scrape.document.read import read_document
 from fairlead.scrape.page.extract import ReadOptions, Source, Unreadable, extract, select
-from fairlead.scrape.page.schema import judge
 from fairlead.scrape.page.sitemap import read_sitemap
 
 MEMORY_MAX_BYTES: Final = 1024 * 1024 * 1024
@@ -48,12 +46,15 @@ def main() -> None:
 
 
 def _read(head: dict[str, Any], body: bytes) -> bytes:
+    """The answer to a question; libraries that few questions need are imported with the first of those."""
     try:
         if "plan" in head:
             answer: dict[str, Any] = {"selected": select(head["url"], body.decode(), head["plan"])}
         elif "addresses_max" in head:
             answer = {"sitemap": read_sitemap(body, head["url"], head["addresses_max"])}
         elif "judges" in head:
+            from fairlead.scrape.page.schema import judge
+
             question = orjson.loads(body)
             answer = judge(question["schema"], *([question["data"]] if "data" in question else []))
         else:
@@ -61,6 +62,8 @@ def _read(head: dict[str, Any], body: bytes) -> bytes:
             source = Source(body=body, **head)
             links: list[str] = []
             if options.is_document:
+                from fairlead.scrape.document.read import read_document
+
                 document = read_document(source, options)
             else:
                 document, links = extract(source, options)

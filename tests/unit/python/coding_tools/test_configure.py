@@ -243,36 +243,55 @@ from fairlead.coding_tools.configure import Configurator
 from fairlead.coding_tools.detection import Detector
 from fairlead.coding_tools.filling import GatewayTarget
 
-home, data, stop = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-calls = 0
-def counted(name):
-    real = getattr(os, name)
-    def call(*arguments, **options):
-        global calls
-        calls += 1
-        if calls == stop:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return real(*arguments, **options)
-    setattr(os, name, call)
-for name in ("open", "fsync", "rename", "fchmod", "mkdir", "fdopen"):
-    counted(name)
-target = GatewayTarget("http://127.0.0.1:1", "sk-fl-k", "p/m", ("p/m",))
-Configurator(home, BackupStore(data)).apply(catalogue()["qwen"], target, migration=False)
+def apply(home, data, stop):
+    calls = 0
+    def counted(name):
+        real = getattr(os, name)
+        def call(*arguments, **options):
+            nonlocal calls
+            calls += 1
+            if calls == stop:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*arguments, **options)
+        setattr(os, name, call)
+    for name in ("open", "fsync", "rename", "fchmod", "mkdir", "fdopen"):
+        counted(name)
+    target = GatewayTarget("http://127.0.0.1:1", "sk-fl-k", "p/m", ("p/m",))
+    Configurator(home, BackupStore(data)).apply(catalogue()["qwen"], target, migration=False)
+
+# A process for each point, with everything imported once.
+for stop in range(1, 200):
+    home, data = (Path(sys.argv[1]) / f"{name}{stop}" for name in ("home", "data"))
+    (home / ".qwen").mkdir(parents=True)
+    (home / ".qwen/settings.json").write_bytes(bytes.fromhex(sys.argv[2]))
+    child = os.fork()
+    if child == 0:
+        try:
+            apply(home, data, stop)
+        except BaseException as error:
+            print(repr(error), file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(stop, status, flush=True)
+    if status != -9:
+        break
 """
 
 
 def test_killed_at_any_point_a_file_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
-    old, new, points = b'{\n  "mine": 1\n}\n', None, 0
-    for stop in range(1, 200):
+    old, new = b'{\n  "mine": 1\n}\n', None
+    arguments = [sys.executable, "-c", KILLED, str(tmp_path), old.hex()]
+    ended = subprocess.run(arguments, check=True, capture_output=True, text=True, timeout=100)
+    points = [tuple(map(int, line.split())) for line in ended.stdout.splitlines()]
+    assert len(points) > 20
+    assert points[-1][1] == 0, ended.stderr
+    for stop, status in points:
         home, data = tmp_path / f"home{stop}", tmp_path / f"data{stop}"
-        (home / ".qwen").mkdir(parents=True)
-        (home / ".qwen/settings.json").write_bytes(old)
-        ended = subprocess.run([sys.executable, "-c", KILLED, home, data, str(stop)], check=False)
         content = (home / ".qwen/settings.json").read_bytes()
-        if ended.returncode == 0:
-            break
-        points += 1
-        assert ended.returncode == -9
+        if status == 0:
+            continue
+        assert status == -9
         assert content in (old, new or content)
         if content != old:
             new = content
@@ -282,7 +301,6 @@ def test_killed_at_any_point_a_file_is_the_old_one_or_the_new_one(tmp_path: Path
             configurator = Configurator(home, BackupStore(data))
             configurator.undo(catalogue()["qwen"])
             assert (home / ".qwen/settings.json").read_bytes() == old
-    assert points > 20
     assert content != old
 
 
