@@ -118,7 +118,7 @@ fn run(stage: Stage, plan: &Plan, conversation: &mut Conversation<'_>, lap: &mut
     if figures.is_downgraded {
         return figures;
     }
-    let context = Context { level: stage.level, filters: plan.filters.as_deref() };
+    let context = Context { level: stage.level, filters: plan.filters.as_deref(), languages: &plan.languages };
     for proposal in (engine.propose)(&conversation.pieces, &context) {
         let Some(piece) = conversation.pieces.get_mut(proposal.piece).filter(|piece| !piece.frozen) else { continue };
         match gate::check(piece, &proposal, engine.loss) {

@@ -13,6 +13,17 @@ pub enum Role {
     Tool,
 }
 
+impl Role {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+        }
+    }
+}
+
 /// One text of the body: a JSON string that may be written anew. Every byte outside of these stays as it came.
 #[derive(Debug, Clone)]
 pub struct Piece<'a> {

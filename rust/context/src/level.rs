@@ -1,5 +1,7 @@
 //! How strongly engines work.
 
+use std::str::FromStr;
+
 /// How strongly an engine works.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Level {
@@ -7,4 +9,24 @@ pub enum Level {
     #[default]
     Standard,
     Aggressive,
+}
+
+impl Level {
+    pub const ALL: [Self; 3] = [Self::Minimal, Self::Standard, Self::Aggressive];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Minimal => "minimal",
+            Self::Standard => "standard",
+            Self::Aggressive => "aggressive",
+        }
+    }
+}
+
+impl FromStr for Level {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|level| level.name() == name).ok_or(())
+    }
 }

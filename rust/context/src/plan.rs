@@ -110,11 +110,13 @@ pub struct Plan {
     pub stages: Vec<Stage>,
     /// Filters of the operator's own, asked before those that come with the gateway.
     pub filters: Option<Arc<Filters>>,
+    /// Languages in which caveman shortens; empty: all.
+    pub languages: Arc<[String]>,
 }
 
 impl From<Mode> for Plan {
     fn from(mode: Mode) -> Self {
         let stages = mode.engines().iter().filter_map(|(id, level)| Stage::new(id, *level)).collect();
-        Self { stages, filters: None }
+        Self { stages, ..Self::default() }
     }
 }

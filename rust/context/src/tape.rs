@@ -76,6 +76,10 @@ impl<'a> Tape<'a> {
         self.nodes.push(Node { value: Value { start, end, kind, elements: 0 }, next });
     }
 
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     pub(crate) fn kind(&self, index: usize) -> Option<Kind> {
         self.nodes.get(index).map(|node| node.value.kind)
     }

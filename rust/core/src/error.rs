@@ -38,6 +38,7 @@ kinds! {
     ModelNotFound "model_not_found" 404 "invalid_request_error" "No connection serves this model.";
     MethodNotAllowed "method_not_allowed" 405 "invalid_request_error" "The path exists, this method on it does not.";
     RequestTimeout "request_timeout" 408 "invalid_request_error" "The request's body did not arrive in time.";
+    ContextTooLong "context_length_exceeded" 400 "invalid_request_error" "The request is longer than the window of every model that could serve it.";
     GuardrailBlocked "guardrail_blocked" 400 "invalid_request_error" "A guardrail found what must not be said, and blocks it.";
     Conflict "conflict" 409 "invalid_request_error" "The request contradicts what is stored.";
     TooLarge "too_large" 413 "invalid_request_error" "The body is larger than this route allows.";

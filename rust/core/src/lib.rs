@@ -5,7 +5,7 @@
 //! name of a model), [`principal`], [`sessions`] and [`policy`] (who is calling, and may they), [`usage`], [`price`] and [`record`]
 //! (what a request came to), [`limit`], [`schedule`] and [`ledger`] (what keys may use, and have), [`strategy`] (which targets a combo
 //! tries, in which order), [`health`] with [`breaker`], [`cooldown`], [`quota`] and [`resilience`] (what is learnt of providers that
-//! fail), [`guardrail`] (what must not be said, either way), [`multipart`] and [`json`] (readers of bodies that rebuild nothing),
+//! fail), [`guardrail`] (what must not be said, either way), [`context`] (what of a conversation is sent), [`multipart`] and [`json`] (readers of bodies that rebuild nothing),
 //! [`secret`] (keys, hashes, sealing), [`jwt`], [`aws`] and [`service_account`] (credentials that are more than a header),
 //! [`signature`] (how webhooks are signed), [`host`] and [`egress`] (names, and where a connection may go), [`clock`].
 
@@ -14,6 +14,7 @@
 pub mod aws;
 pub mod breaker;
 pub mod clock;
+pub mod context;
 pub mod cooldown;
 pub mod dialect;
 pub mod egress;

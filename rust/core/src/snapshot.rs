@@ -1,6 +1,7 @@
 //! The snapshot: the whole routing configuration as one immutable document, compiled by control and swapped in whole.
 //! Its JSON form is written down in `docs/explanation/contracts.md`.
 
+use crate::context::ContextSettings;
 use crate::dialect::Dialect;
 use crate::error::{Error, Kind};
 use crate::guardrail::Guardrails;
@@ -76,6 +77,9 @@ pub struct Key {
     /// Guardrails that are not run for this key.
     #[serde(default)]
     pub disabled_guardrails: Vec<String>,
+    /// What this key sends may be made shorter where the caller does not ask for it.
+    #[serde(default = "yes")]
+    pub compression_enabled: bool,
     #[serde(default)]
     pub access_schedule: Option<Schedule>,
     #[serde(default)]
@@ -373,6 +377,8 @@ struct Document {
     cache: CacheSettings,
     #[serde(default)]
     guardrails: Guardrails,
+    #[serde(default)]
+    context: ContextSettings,
     #[serde(default, deserialize_with = "optional_hash")]
     local_token_hash: Option<SecretHash>,
     #[serde(default)]
@@ -403,6 +409,7 @@ pub struct Snapshot {
     pub resilience: Arc<Resilience>,
     pub cache: CacheSettings,
     pub guardrails: Guardrails,
+    pub context: ContextSettings,
     pub local_token_hash: Option<SecretHash>,
     pub connections: Vec<Arc<Connection>>,
     pub models: Vec<Model>,
@@ -471,6 +478,7 @@ impl Snapshot {
             settings: document.settings,
             cache: document.cache,
             guardrails: document.guardrails,
+            context: document.context,
             local_token_hash: document.local_token_hash,
             connections,
             models: document.models,

@@ -13,9 +13,10 @@ use super::{each, is_prose, Context, Proposal};
 /// Passes over a text: a phrase that goes may bring two words together that are a phrase themselves.
 const PASSES: usize = 4;
 
-pub(super) fn propose(pieces: &[Piece<'_>], _: &Context<'_>) -> Vec<Proposal> {
+pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Proposal> {
+    let is_wanted = |pack: &Pack| context.languages.is_empty() || context.languages.contains(&pack.language);
     each(pieces, |_, piece| {
-        let pack = pack_of(&piece.text).filter(|_| is_prose(piece))?;
+        let pack = pack_of(&piece.text).filter(|pack| is_prose(piece) && is_wanted(pack))?;
         settled(&piece.text, pack).map(Cow::Owned)
     })
 }

@@ -43,6 +43,8 @@ pub(crate) enum Loss {
 pub(crate) struct Context<'a> {
     pub(crate) level: Level,
     pub(crate) filters: Option<&'a Filters>,
+    /// Languages in which words may go; empty: all.
+    pub(crate) languages: &'a [String],
 }
 
 /// One engine. It is stable when a piece's new text depends on that piece and earlier ones only, so that the beginning of a
@@ -53,6 +55,11 @@ pub(crate) struct Engine {
     pub(crate) loss: Loss,
     pub(crate) is_stable: bool,
     pub(crate) propose: fn(&[Piece<'_>], &Context<'_>) -> Vec<Proposal>,
+}
+
+/// Ids of all engines, for lists of what there is.
+pub fn engine_ids() -> impl Iterator<Item = &'static str> {
+    ENGINES.iter().map(|engine| engine.id)
 }
 
 pub(crate) const ENGINES: [Engine; 7] = [

@@ -42,6 +42,14 @@ pub struct Pack {
     pub(crate) is_unspaced: bool,
 }
 
+impl Pack {
+    /// Each phrase with what stands for it; empty where it goes.
+    pub fn rules(&self) -> impl Iterator<Item = (String, &str)> {
+        let space = if self.is_unspaced { "" } else { " " };
+        self.rules.values().flatten().map(move |rule| (rule.words.join(space), rule.replacement.as_str()))
+    }
+}
+
 static PACKS: LazyLock<Vec<Pack>> = LazyLock::new(|| {
     let sources = [
         include_str!("../../packs/en.toml"),
