@@ -12,6 +12,7 @@ __all__ = [
     "Socket",
     "address_allowed",
     "canonical_model",
+    "context_catalogue",
     "error_kinds",
     "flattened",
     "google_assertion",
@@ -24,7 +25,9 @@ __all__ = [
     "model_without_folder",
     "new_key",
     "new_webhook_secret",
+    "preview_context",
     "read_form",
+    "read_output_filters",
     "read_page",
     "read_records",
     "record_columns",
@@ -232,6 +235,19 @@ def flattened(html: str) -> str:
 
 def guardrails() -> list[tuple[str, int]]:
     """Every guardrail with its priority, the first to run first."""
+
+def context_catalogue() -> bytes:
+    """Modes, engines, levels, packs with their rules, and filters of what makes conversations shorter, as JSON."""
+
+def preview_context(dialect: str, body: bytes, plan: bytes) -> bytes:
+    """What a plan makes of a body of a dialect, as JSON.
+
+    ``plan``: JSON of ``stages`` (``engine``, ``level``), ``languages`` and ``filters`` (``toml``, ``sha256``).
+    ``ValueError`` for a plan that cannot be.
+    """
+
+def read_output_filters(toml: str) -> bytes:
+    """The SHA-256 of a TOML text and the filters in it, as JSON; ``ValueError`` says why one cannot be read."""
 
 def judge_guardrails(
     body: bytes, actions: bytes, disabled: list[str]

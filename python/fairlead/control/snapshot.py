@@ -8,6 +8,7 @@ import orjson
 
 from fairlead.gateway.cache.snapshot import compile_cache
 from fairlead.gateway.combos.snapshot import compile_combos
+from fairlead.gateway.context.snapshot import compile_context
 from fairlead.gateway.guardrails.actions import guardrail_actions
 from fairlead.gateway.keys.snapshot import compile_keys
 from fairlead.gateway.providers.snapshot import compile_connections
@@ -38,6 +39,7 @@ def compile_snapshot(local_token_hash: str, con: Connection, floor: int) -> tupl
         },
         "cache": compile_cache(settings),
         "guardrails": guardrail_actions(settings),
+        "context": compile_context(con, settings),
         "local_token_hash": local_token_hash,
         "keys": _keys(con),
         "sessions": compile_sessions(con),

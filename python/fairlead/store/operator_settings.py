@@ -234,6 +234,58 @@ class OperatorSettings(BaseModel):
         description="How near two questions must be, beside agreeing in every word that counts.",
     )
 
+    compression_mode: StrictStr = Field(
+        "off",
+        min_length=1,
+        max_length=100,
+        description="The pipeline that makes conversations shorter: a mode (`off`, `lite`, `standard`, `aggressive`, "
+        "`ultra`, `rtk`, `stacked`) or one of `/api/context/combos`.",
+    )
+    compression_automatic_tokens: StrictInt = Field(
+        0,
+        ge=0,
+        le=100_000_000,
+        description="Tokens from which `compressionAutomaticMode` is taken instead; 0 is never.",
+    )
+    compression_automatic_mode: StrictStr = Field(
+        "standard",
+        min_length=1,
+        max_length=100,
+        description="The pipeline for conversations from `compressionAutomaticTokens` on.",
+    )
+    compression_languages: list[StrictStr] = Field(
+        [],
+        max_length=20,
+        description="Languages in which empty phrases go, of `/api/compression/language-packs`; none means all.",
+    )
+    compression_rtk_level: Literal["by-mode", "minimal", "standard", "aggressive"] = Field(
+        "by-mode", description="How strongly outputs of commands are filtered."
+    )
+    thinking_budget_mode: Literal["passthrough", "auto-strip", "custom", "adaptive"] = Field(
+        "passthrough", description="How requests that say how to think are rewritten."
+    )
+    thinking_budget_tokens: StrictInt = Field(
+        8_192,
+        ge=0,
+        le=1_000_000,
+        description="Tokens that a model may think with `custom`, or at most with `adaptive`; 0 switches it off.",
+    )
+    system_prompt_prefix: StrictStr = Field(
+        "",
+        max_length=32_768,
+        description="Text before what callers tell models about their part.",
+    )
+    system_prompt_suffix: StrictStr = Field(
+        "",
+        max_length=32_768,
+        description="Text after what callers tell models about their part.",
+    )
+    context_window_policy: Literal["pass", "refuse", "trim"] = Field(
+        "pass",
+        description="What becomes of a request that is longer than its model's window: it is sent, refused, or its "
+        "oldest messages are left out.",
+    )
+
     @field_validator("cors_origins")
     @classmethod
     def _are_origins(cls, origins: list[str]) -> list[str]:

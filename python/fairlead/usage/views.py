@@ -100,6 +100,14 @@ class RequestLogRow(LogRow):
     strategy: str | None
     cache_kind: str | None
     cost_saved_usd_micros: int | None
+    compression: str | None = Field(description="The pipeline that made the conversation shorter.")
+    compression_tokens_before: int | None
+    compression_tokens_after: int | None
+    compression_ms: float | None
+    compression_rejected: str | None = Field(
+        description="Why texts stayed as they were: `engine:reason=count`, separated by commas."
+    )
+    compression_saved_usd_micros: int | None
     trace_id: str | None
     span_id: str | None
     parent_span_id: str | None

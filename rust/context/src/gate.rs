@@ -18,6 +18,15 @@ pub enum Rejection {
     Fidelity,
 }
 
+impl Rejection {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Inflation => "inflation",
+            Self::Fidelity => "fidelity",
+        }
+    }
+}
+
 /// Judges one proposal. `Ok` counts the protected spans that were looked for.
 pub(crate) fn check(before: &Piece<'_>, proposal: &Proposal, loss: Loss) -> Result<usize, Rejection> {
     if proposal.text.len() >= before.text.len() {

@@ -69,15 +69,13 @@ fn texts(tape: &Tape<'_>, name: &str, prompt: &SystemPrompt, edits: &mut Edits) 
 fn gemini(tape: &Tape<'_>, prompt: &SystemPrompt, edits: &mut Edits) {
     let part = |text: &str| format!(r#"{{"text":{}}}"#, string(text));
     let instruction = ["systemInstruction", "system_instruction"].iter().find_map(|name| tape.member(0, name));
-    match instruction.and_then(|instruction| tape.member(instruction, "parts")) {
-        Some(parts) => around(tape, parts, prompt, part, edits),
-        None => {
-            let whole = format!(r#"{{"parts":[{}]}}"#, part(&joined(prompt, None)));
-            match instruction {
-                Some(instruction) => edits.replace(tape, instruction, whole),
-                None => edits.add_member(tape, 0, "systemInstruction", &whole),
-            }
-        }
+    if let Some(parts) = instruction.and_then(|instruction| tape.member(instruction, "parts")) {
+        return around(tape, parts, prompt, part, edits);
+    }
+    let whole = format!(r#"{{"parts":[{}]}}"#, part(&joined(prompt, None)));
+    match instruction {
+        Some(instruction) => edits.replace(tape, instruction, whole),
+        None => edits.add_member(tape, 0, "systemInstruction", &whole),
     }
 }
 

@@ -130,6 +130,7 @@ mod tests {
             cache_default_mode: crate::snapshot::CacheDefaultMode::Legacy,
             auto_resolve: false,
             disabled_guardrails: Vec::new(),
+            compression_enabled: true,
             access_schedule: None,
             limits: Vec::new(),
         }

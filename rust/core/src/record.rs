@@ -107,6 +107,21 @@ pub struct Record<'a> {
     /// What guardrails found, either way: `name;found=kind;action=action`, separated by commas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guardrails: Option<&'a str>,
+    /// The pipeline that made the conversation shorter, tokens before and after, and the time that it took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression_tokens_before: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression_tokens_after: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression_ms: Option<f64>,
+    /// Why texts stayed as they were: `engine:reason=count`, separated by commas.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression_rejected: Option<&'a str>,
+    /// What the tokens that were left out would have cost as input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression_saved_usd_micros: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

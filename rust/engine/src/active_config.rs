@@ -1,6 +1,7 @@
 //! The snapshot in use: targets made ready, model lists prepared. Immutable; swapped in whole.
 
 use crate::clock;
+use crate::context::plans::Plans;
 use crate::models::openai::Lists;
 use crate::route::combos::Combos;
 use crate::upstream::health::Provider;
@@ -18,6 +19,8 @@ pub struct Live {
     pub targets: Vec<Option<Arc<Target>>>,
     pub lists: Lists,
     pub combos: Combos,
+    /// Pipelines that make conversations shorter.
+    pub plans: Plans,
     /// Of everything that a combo may lead to: combos, and the places behind each prefix.
     pub places: String,
 }
@@ -63,7 +66,8 @@ impl Live {
         let lists = Lists::build(&snapshot.models, &snapshot.combos, &snapshot.connections);
         let combos = Combos::build(&snapshot, &targets, &before.combos);
         let places = crate::cache::places::places(&snapshot);
-        Self { snapshot, targets, lists, combos, places }
+        let plans = Plans::build(&snapshot.context.compression);
+        Self { snapshot, targets, lists, combos, plans, places }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Read in this order: [`engine`] (what a front calls), [`exchange`] (one request's answer between a front and the task that makes
 //! it), [`gate`] (head, caller, limits, body), [`call`] (admit, choose, attempt, relay, settle), [`route`] (models to targets),
-//! [`upstream`] (providers), [`cache`] (answers that are given again), [`socket`] (connections of frames), [`control`] (the other
+//! [`upstream`] (providers), [`context`] (pipelines that make conversations shorter), [`cache`] (answers that are given again), [`socket`] (connections of frames), [`control`] (the other
 //! plane), [`models`] (lists of them), [`observe`] (records, metrics, traces).
 //!
 //! They stand on [`shared`] (what requests share), [`active_config`] (the snapshot in force), [`config`] (settings of the worker),
@@ -21,6 +21,7 @@ mod cache;
 mod call;
 mod clock;
 mod config;
+mod context;
 mod control;
 mod engine;
 mod exchange;

@@ -74,6 +74,7 @@ pub(crate) fn call(shared: &Arc<Shared>) -> Call {
         anthropic_beta: None,
         wants_progress: false,
         trace: None,
+        compression: None,
         cache: CachePreference::default(),
         started: Instant::now(),
         ts_ms: 0,

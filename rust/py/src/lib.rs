@@ -5,10 +5,11 @@
 //! Failures on the data plane are values (status, headers, body); an exception from this module means misuse.
 //!
 //! `engine`, `exchange`, `ready` and `socket` serve the front that runs in Python, `listener` the native one; `records` hands usage
-//! records to DuckDB without a copy; `functions` has the pure ones.
+//! records to DuckDB without a copy; `context` previews what makes conversations shorter; `functions` has the other pure ones.
 
 #![forbid(unsafe_code)]
 
+mod context;
 mod engine;
 mod exchange;
 mod functions;
@@ -28,6 +29,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// The boundary, whole.
 #[pymodule(gil_used = false)]
 mod _core {
+    #[pymodule_export]
+    use crate::context::{context_catalogue, preview_context, read_output_filters};
     #[pymodule_export]
     use crate::engine::PyEngine;
     #[pymodule_export]

@@ -154,7 +154,11 @@ class KeyFields(Wire):
     )
     stream_default_mode: Literal["legacy", "json"] = "legacy"
     cache_default_mode: Literal["legacy", "bypass"] = "legacy"
-    compression_enabled: StrictBool = Field(True, description=_UNREAD)
+    compression_enabled: StrictBool = Field(
+        True,
+        description="Whether what this key sends is made shorter as the operator has it; the header "
+        "`X-Gateway-Compression` goes before it.",
+    )
     tool_service_mode: Literal["inherit", "default", "priority", "flex"] = Field(
         "inherit", description=_UNREAD
     )
@@ -190,7 +194,6 @@ class KeyChange(KeyFields, ChangeWire):
 def not_in_force(key: KeyFields) -> list[str]:
     """The fields of a key's record that have no effect; members of lists stand behind a colon."""
     return [
-        "compressionEnabled",
         "toolServiceMode",
         "chaosModeEnabled",
         *(f"scopes:{scope}" for scope in key.scopes if scope not in MANAGING_SCOPES),

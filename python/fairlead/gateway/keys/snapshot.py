@@ -31,6 +31,7 @@ _FIELDS = (
     "max_sessions",
     "stream_default_mode",
     "cache_default_mode",
+    "compression_enabled",
     "auto_resolve",
     "disabled_guardrails",
 )

@@ -22,6 +22,7 @@ from pydantic_core import PydanticCustomError
 from fairlead.caller import Caller, CallerDep
 from fairlead.errors import Conflict, Forbidden, Internal, InvalidRequest
 from fairlead.gateway.cache.vectors import check_vectors
+from fairlead.gateway.context.rules import check_context
 from fairlead.gateway.settings.sign_on import check_sign_on, without_ruled
 from fairlead.placeholder_password import is_placeholder
 from fairlead.settings import PASSWORD_MAX_CHARS
@@ -228,7 +229,9 @@ def _store(
     if not keep:
         guarded = {name: getattr(before, name) for name in SECURITY_SETTINGS}
         before = OperatorSettings().model_copy(update=guarded)
-    write_operator_settings(con, before.model_copy(update=sent))
+    after = before.model_copy(update=sent)
+    check_context(con, after, frozenset(sent))
+    write_operator_settings(con, after)
     changed = sorted(to_camel(name) for name in sent)
     told = {"settingsRevision": count_up(con, REVISION), "changed": changed}
     emit(con, Event("settings.updated", told))

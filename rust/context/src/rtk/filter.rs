@@ -102,6 +102,11 @@ impl Filters {
         digest.as_ref().iter().fold(String::with_capacity(64), |hex, byte| hex + &format!("{byte:02x}"))
     }
 
+    /// Takes filters in behind those that are there.
+    pub fn append(&mut self, more: Self) {
+        self.list.extend(more.list);
+    }
+
     pub fn list(&self) -> &[Filter] {
         &self.list
     }

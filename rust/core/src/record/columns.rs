@@ -27,7 +27,7 @@ pub struct Column {
 pub const LATEST_MS: i64 = 253_402_300_799_999;
 
 /// In the order of the table.
-pub const COLUMNS: [Column; 39] = [
+pub const COLUMNS: [Column; 45] = [
     required("request_id", ColumnKind::Text),
     required("ts_ms", ColumnKind::Moment),
     required("worker_id", ColumnKind::Text),
@@ -67,6 +67,12 @@ pub const COLUMNS: [Column; 39] = [
     optional("span_id", ColumnKind::Text),
     optional("parent_span_id", ColumnKind::Text),
     optional("guardrails", ColumnKind::Text),
+    optional("compression", ColumnKind::Text),
+    optional("compression_tokens_before", ColumnKind::Whole),
+    optional("compression_tokens_after", ColumnKind::Whole),
+    optional("compression_ms", ColumnKind::Real),
+    optional("compression_rejected", ColumnKind::Text),
+    optional("compression_saved_usd_micros", ColumnKind::Whole),
 ];
 
 const fn required(name: &'static str, kind: ColumnKind) -> Column {

@@ -5,6 +5,7 @@ use crate::active_config::Live;
 use crate::cache::{self, Lookup, ShareableCall};
 use crate::call::attempt::{self, CallKind, Reply};
 use crate::call::choose::{admit_aliases, admit_model, note_choice};
+use crate::call::compression;
 use crate::call::context::Call;
 use crate::call::conversation_stream::{self, ConversationStream, StartedStream};
 use crate::call::endpoints;
@@ -16,6 +17,7 @@ use crate::call::reasoning;
 use crate::call::stages::{self, Staged};
 use crate::call::stream;
 use crate::call::translation::{self, caller_of, Translation};
+use crate::call::window;
 use crate::control::responses;
 use crate::gate::defaults;
 use crate::gate::limits;
@@ -28,6 +30,8 @@ use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::{InFlightGuard, Target};
 use crate::upstream::wire::Incoming;
 use bytes::Bytes;
+use fairlead_context::{system_prompt, thinking};
+use fairlead_core::context::ThinkingBudget;
 use fairlead_core::error::{Error, Kind, Origin, Retry};
 use fairlead_core::record::{self, Outcome};
 use fairlead_core::usage::Usage;
@@ -43,7 +47,10 @@ use std::time::{Duration, Instant};
 pub struct Conversation {
     /// The request in the dialect of each provider that may serve it.
     translation: Translation,
+    /// What was read of `sent`.
     request: ChatRequest,
+    /// The body before its translation, with what it goes on from in its place.
+    sent: Bytes,
     /// The body as the caller is to find it in what is kept of the response.
     body: Bytes,
 }
@@ -73,7 +80,12 @@ pub async fn run(mut call: Call, body: &Bytes) {
     } else if call.settlement.admission.bypasses_cache() {
         call.settlement.cached.cache = Some(record::Cache::Bypass);
     }
-    let translation = choose(&mut call, &live, &recalled, &request);
+    // On the heap, so that calls do not carry what is seldom asked for.
+    let (sent, request) = match Box::pin(shorten(&mut call, &live, recalled, request)).await {
+        Ok(shortened) => shortened,
+        Err(fault) => return call.refuse(&fault),
+    };
+    let translation = choose(&mut call, &live, &sent, &request);
     drop(live);
     let translation = match translation {
         Ok(translation) => translation.of(&body),
@@ -85,7 +97,7 @@ pub async fn run(mut call: Call, body: &Bytes) {
         }
     }
     let delivery = cache::delivery(&request);
-    let conversation = Conversation { translation, request, body };
+    let conversation = Conversation { translation, request, sent, body };
     match question {
         None => conversation.serve(call).await,
         // On the heap, so that requests that are never kept do not carry its size.
@@ -125,11 +137,43 @@ async fn read(call: &mut Call, live: &Live, body: &Bytes) -> Result<Option<(Byte
         () = exchange.gone() => return Ok(None),
         recalled = responses::recall(&shared, &settlement.admission, &body, &request) => recalled?,
     };
-    let Some(recalled) = recalled else { return Ok(Some((body.clone(), body, request))) };
-    // What it goes on from may be of a day when less was redacted.
-    let recalled = guardrails::admit(live, settlement, &recalled)?;
-    let read = translation::read(&settlement.admission, &recalled)?;
-    Ok(Some((body, recalled, read.going_on_from(request))))
+    let before = match recalled {
+        // What it goes on from may be of a day when less was redacted.
+        Some(recalled) => Some(guardrails::admit(live, settlement, &recalled)?),
+        None => None,
+    };
+    let sent = with_settings(live, settlement, before.as_ref().unwrap_or(&body)).or(before);
+    let Some(sent) = sent else { return Ok(Some((body.clone(), body, request))) };
+    let read = translation::read(&settlement.admission, &sent)?;
+    Ok(Some((body, sent, read.going_on_from(request))))
+}
+
+/// The body with the operator's words and budgets in it; `None` where nothing is changed.
+fn with_settings(live: &Live, settlement: &mut Settlement, body: &Bytes) -> Option<Bytes> {
+    let settings = &live.snapshot.context;
+    let route = settlement.admission.route;
+    if (settings.system_prompt.is_empty() && settings.thinking == ThinkingBudget::Passthrough)
+        || endpoints::needs(route).is_some()
+    {
+        return None;
+    }
+    let dialect = caller_of(route);
+    let thought = thinking::rewrite(dialect, body, settings.thinking).map(Bytes::from);
+    let prompted = system_prompt::add(dialect, thought.as_ref().unwrap_or(body), &settings.system_prompt);
+    let changed = prompted.map(Bytes::from).or(thought)?;
+    settlement.added_bytes = changed.len().saturating_sub(body.len()) as u64;
+    Some(changed)
+}
+
+/// The conversation made shorter, as somebody asks for it, and held to the windows of the models.
+async fn shorten(
+    call: &mut Call,
+    live: &Arc<Live>,
+    body: Bytes,
+    request: ChatRequest,
+) -> Result<(Bytes, ChatRequest), Error> {
+    let (body, request) = compression::run(call, live, body, request).await?;
+    window::hold(call, live, body, request).await
 }
 
 /// Reserves room for the call, and says it in the dialect of each target that is left.
@@ -149,7 +193,7 @@ impl Conversation {
     /// From the calls that come first to the answer.
     async fn run_stages(&self, call: &mut Call) {
         limits::throttle(&call.settlement).await;
-        let staged = match stages::prepare(call, &self.body, &self.request).await {
+        let staged = match stages::prepare(call, &self.sent, &self.request).await {
             Ok(staged) => staged,
             Err(fault) => {
                 let outcome = match fault.origin {
@@ -164,7 +208,8 @@ impl Conversation {
             Staged::AsIs => self.attempt(call).await,
             Staged::Next { wording, parsed, choice } => {
                 call.choice = *choice;
-                let next = Self { translation: *wording, request: parsed, body: self.body.clone() };
+                let (sent, body) = (self.sent.clone(), self.body.clone());
+                let next = Self { translation: *wording, request: parsed, sent, body };
                 Box::pin(next.attempt(call)).await;
             }
             Staged::Failed { choice, failures } => {

@@ -5,7 +5,7 @@
 //! after the other; [`failover`] says which failures go on, [`hedge`] lets two of them race), [`relay`] (bytes to the caller) and
 //! [`settle`] (answers, refusals, the record).
 //!
-//! The kinds of call: [`conversation`] (said in the provider's dialect by [`translation`], answered whole by [`plain`] or as a
+//! The kinds of call: [`conversation`] (made shorter by [`compression`], held to the model's window by [`window`], said in the provider's dialect by [`translation`], answered whole by [`plain`] or as a
 //! [`conversation_stream`]; [`stages`] are calls that come first, [`reasoning`] is what was thought before tools, [`progress`] are events
 //! between those of the answer; [`stream`] relays every stream) and [`passthrough`] (only the model changes; [`passthrough_stream`] are its streams,
 //! [`endpoints`] is the table of such calls, [`counting`] what they are paid for). Beside them [`count`] (a request's tokens),
@@ -15,6 +15,7 @@ pub mod admit;
 pub mod attempt;
 pub mod choose;
 pub mod coalesce;
+pub mod compression;
 pub mod context;
 pub mod conversation;
 pub mod conversation_stream;
@@ -37,3 +38,4 @@ pub mod stages;
 pub mod stream;
 pub mod translation;
 pub mod videos;
+pub mod window;

@@ -1,5 +1,6 @@
 //! A plain answer: read whole within bounds, looked into for usage, passed on byte for byte with what it cost.
 
+use crate::call::compression;
 use crate::call::guardrails;
 use crate::call::reasoning;
 use crate::call::translation::Translation;
@@ -145,6 +146,7 @@ pub fn headers(settlement: &Settlement, target: &Target, fallbacks: usize) -> He
         headers.insert(headers::SESSION_ID, headers::encoded(session));
     }
     guardrails::add_header(settlement, &mut headers);
+    compression::add_header(settlement, &mut headers);
     if fallbacks > 0 {
         headers.insert(headers::FALLBACK_ATTEMPTS, headers::number(fallbacks as u64));
     }

@@ -113,6 +113,7 @@ impl<'a> Gate<'a> {
             anthropic_beta: headers.anthropic_beta.and_then(|betas| HeaderValue::from_str(betas).ok()),
             wants_progress: headers.wants_progress,
             trace: trace_of(shared, route, &headers),
+            compression: headers.compression.filter(|name| !name.is_empty()).map(str::to_owned),
             cache: CachePreference::read(&headers.cache)?,
             reads_list: route.answer == Answer::StreamGenerate && !inbound::asks_events(inbound.query),
             started: Instant::now(),

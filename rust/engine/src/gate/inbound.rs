@@ -63,6 +63,8 @@ pub struct RequestHeaders<'a> {
     pub wants_progress: bool,
     pub traceparent: Option<&'a [u8]>,
     pub tracestate: Option<&'a [u8]>,
+    /// The pipeline that makes the conversation shorter.
+    pub compression: Option<&'a str>,
     /// Guardrails that the call opts out of.
     pub disabled_guardrails: Option<&'a str>,
     /// Unreleased features that an Anthropic client asks for; for a provider of that dialect alone.
@@ -155,6 +157,7 @@ impl<'a> HeadReader<'a> {
             b"x-disabled-guardrails" if headers.disabled_guardrails.is_none() => {
                 headers.disabled_guardrails = Some(tag(value, "X-Disabled-Guardrails")?);
             }
+            b"x-gateway-compression" => headers.compression = Some(tag(value, "X-Gateway-Compression")?),
             b"anthropic-version" => headers.has_anthropic_version = true,
             b"anthropic-beta" => headers.anthropic_beta = text(value),
             b"x-gateway-progress" => headers.wants_progress = value.eq_ignore_ascii_case(b"true"),

@@ -40,6 +40,8 @@ pub struct Admission {
     pub anthropic_beta: Option<HeaderValue>,
     pub wants_progress: bool,
     pub trace: Option<Arc<Trace>>,
+    /// `X-Gateway-Compression`: a pipeline by its name, or `default`.
+    pub compression: Option<String>,
     /// The caller's wishes about the response cache.
     pub cache: CachePreference,
     pub started: Instant,

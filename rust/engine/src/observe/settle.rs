@@ -31,6 +31,19 @@ pub struct SettledAnswer {
     pub strategy: &'static str,
 }
 
+/// What was done to make a conversation shorter.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CompressionFigures {
+    /// The pipeline by its name.
+    pub name: String,
+    /// Tokens of the conversation's texts, by the gateway's one counter.
+    pub tokens_before: u64,
+    pub tokens_after: u64,
+    pub micros: u64,
+    /// Why texts stayed as they were, as `engine:reason=count`, separated by commas.
+    pub rejected: String,
+}
+
 /// Fields that few requests have; on the heap, so that conversations do not carry their size.
 #[derive(Debug, Default)]
 struct Extras {
@@ -38,6 +51,7 @@ struct Extras {
     units: Units,
     /// Who served it where that was no connection.
     served_by: Option<String>,
+    compression: Option<CompressionFigures>,
 }
 
 /// A request's settlement, open until it is settled or dropped. On the heap: every future that has it on its way would carry
@@ -74,6 +88,8 @@ pub struct Open {
     /// Calls beside the one that the caller gets: a panel's, the earlier steps of a chain.
     side: (Usage, Cost),
     pub bytes_request: u64,
+    /// What the operator's settings added to the body on its way.
+    pub added_bytes: u64,
     pub bytes_response: u64,
     /// Events of a stream that went to the caller, counted for keys with limits: what a stream that is cut has used, where its
     /// provider did not come to say it.
@@ -127,6 +143,7 @@ impl Settlement {
             extras: None,
             side: (Usage::default(), Cost::default()),
             bytes_request,
+            added_bytes: 0,
             bytes_response: 0,
             delivered_events: 0,
             kept: None,
@@ -197,6 +214,23 @@ impl Open {
         if self.extras.is_some() || units != Units::default() {
             self.extras.get_or_insert_default().units = units;
         }
+    }
+
+    pub fn set_compression(&mut self, figures: CompressionFigures) {
+        self.extras.get_or_insert_default().compression = Some(figures);
+    }
+
+    /// What was done to make the conversation shorter; `None` where nothing was tried.
+    pub fn compression(&self) -> Option<&CompressionFigures> {
+        self.extras.as_ref()?.compression.as_ref()
+    }
+
+    /// What the tokens that were left out would have cost as input, micro-dollars.
+    fn compression_saved_usd_micros(&self) -> Option<u64> {
+        let figures = self.compression()?;
+        let saved = Usage { input: figures.tokens_before.saturating_sub(figures.tokens_after), ..Usage::default() };
+        let model = self.priced_model.as_deref().or(self.model.as_deref())?;
+        Some(self.shared.live.load().snapshot.price(model)?.cost(&saved).usd_micros())
     }
 
     fn provider(&self) -> Option<&str> {
@@ -327,6 +361,15 @@ impl Open {
             cache_kind: self.cached.kind,
             cost_saved_usd_micros: self.cached.cost_saved_usd_micros,
             guardrails: None,
+            compression: self.compression().map(|figures| figures.name.as_str()),
+            compression_tokens_before: self.compression().map(|figures| figures.tokens_before),
+            compression_tokens_after: self.compression().map(|figures| figures.tokens_after),
+            compression_ms: self.compression().map(|figures| figures.micros as f64 / 1e3),
+            compression_rejected: self
+                .compression()
+                .map(|figures| figures.rejected.as_str())
+                .filter(|text| !text.is_empty()),
+            compression_saved_usd_micros: self.compression_saved_usd_micros(),
             trace_id: trace.map(|trace| trace.trace_id.as_str()),
             span_id: trace.and_then(|trace| trace.span_id.as_deref()),
             parent_span_id: trace.and_then(|trace| trace.parent_span_id.as_deref()),

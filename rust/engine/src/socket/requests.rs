@@ -224,6 +224,7 @@ impl RequestSocket {
             idempotency_key: None,
             disabled_guardrails: of.disabled_guardrails,
             accepts_events: of.accepts_events,
+            compression: of.compression.clone(),
             cache: of.cache.clone(),
             reads_list: false,
             wants_progress: false,

@@ -1,6 +1,6 @@
 //! The table, one file for each part of the gateway.
 //!
-//! `inference`, `dialects` and `surfaces` (calls to models), `gateway`, `resilience`, `health`, `usage`, `cache`, `backups` and `audit` (management),
+//! `inference`, `dialects` and `surfaces` (calls to models), `gateway`, `resilience`, `health`, `usage`, `cache`, `context`, `backups` and `audit` (management),
 //! `identity`, `oauth` and `service` (who is calling), `agents`, `tasks`, `board`, `jobs`, `scraping`, `coding_tools` and `webhooks`.
 
 use super::Route;
@@ -11,6 +11,7 @@ mod backups;
 mod board;
 mod cache;
 mod coding_tools;
+mod context;
 mod dialects;
 mod gateway;
 mod health;
@@ -49,4 +50,5 @@ pub(super) static PARTS: &[&[Route]] = &[
     resilience::ROUTES,
     cache::ROUTES,
     coding_tools::ROUTES,
+    context::ROUTES,
 ];

@@ -1,0 +1,61 @@
+"""Pipelines of an operator's own, as callers write them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, StrictStr
+from pydantic_core import PydanticCustomError
+
+from fairlead.gateway.context.catalogue import catalogue, modes
+from fairlead.wire import ChangeWire, NamedWire
+
+STAGES_MAX = 12
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
+_TAKEN = frozenset({"default"})
+
+
+def _pipeline_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise PydanticCustomError(
+            "name", "must have 1 to 100 letters, digits, blanks, dots, hyphens or underscores"
+        )
+    if name in modes() or name in _TAKEN:
+        raise PydanticCustomError(
+            "name", "must be another than those of the modes, and not `default`"
+        )
+    return name
+
+
+def _engine(engine: str) -> str:
+    known = catalogue()["engines"]
+    if engine not in known:
+        raise PydanticCustomError("engine", "must be one of {known}", {"known": ", ".join(known)})
+    return engine
+
+
+PipelineName = Annotated[StrictStr, AfterValidator(_pipeline_name)]
+
+
+class PipelineStage(NamedWire):
+    """One engine of a pipeline and how strongly it works."""
+
+    engine: Annotated[StrictStr, AfterValidator(_engine)]
+    level: Literal["minimal", "standard", "aggressive"] = "standard"
+
+
+class NewPipeline(NamedWire):
+    """Engines in the order in which they run."""
+
+    name: PipelineName
+    description: StrictStr = Field("", max_length=1000)
+    stages: list[PipelineStage] = Field(min_length=1, max_length=STAGES_MAX)
+
+
+class PipelineChange(ChangeWire, NamedWire):
+    """Fields of a pipeline; those that are not sent stay."""
+
+    name: PipelineName | None = None
+    description: StrictStr | None = Field(None, max_length=1000)
+    stages: list[PipelineStage] | None = Field(None, min_length=1, max_length=STAGES_MAX)

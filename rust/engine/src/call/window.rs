@@ -1,0 +1,94 @@
+//! A conversation held to the windows of the models that may serve it, as the operator has it: targets whose windows are too small
+//! leave the choice; where none is left, the caller is told count and window, or the oldest messages go.
+
+use crate::active_config::Live;
+use crate::blocking;
+use crate::call::context::Call;
+use crate::call::endpoints;
+use crate::call::translation::{self, caller_of};
+use crate::observe::settle::CompressionFigures;
+use bytes::Bytes;
+use fairlead_context::window::{trim, Trimmed};
+use fairlead_core::context::WindowPolicy;
+use fairlead_core::dialect::Dialect;
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::snapshot::Snapshot;
+use fairlead_dialect::count;
+use fairlead_dialect::openai::request::ChatRequest;
+
+/// A larger body is counted where computing may block.
+const MOST_INLINE_BYTES: usize = 64 * 1024;
+
+/// The body and its request as they fit a window; the choice has the targets that they fit.
+pub async fn hold(
+    call: &mut Call,
+    live: &Live,
+    body: Bytes,
+    request: ChatRequest,
+) -> Result<(Bytes, ChatRequest), Error> {
+    let policy = live.snapshot.context.window;
+    let route = call.settlement.admission.route;
+    if policy == WindowPolicy::Pass || endpoints::needs(route).is_some() {
+        return Ok((body, request));
+    }
+    let windows: Vec<Option<u64>> = (0..call.choice.targets.len()).map(|at| window(&live.snapshot, call, at)).collect();
+    let Some(largest) = windows.iter().copied().map(|window| window.unwrap_or(u64::MAX)).max() else {
+        return Ok((body, request));
+    };
+    let dialect = caller_of(route);
+    // A body that is counted by nobody is its provider's to judge.
+    let Some(tokens) = counted(dialect, &body).await else { return Ok((body, request)) };
+    if tokens <= largest {
+        let places: Vec<usize> =
+            (0..windows.len()).filter(|at| windows[*at].is_none_or(|window| tokens <= window)).collect();
+        if places.len() < windows.len() {
+            call.choice = call.choice.narrowed(&places);
+        }
+        return Ok((body, request));
+    }
+    let places: Vec<usize> = (0..windows.len()).filter(|at| windows[*at] == Some(largest)).collect();
+    if policy == WindowPolicy::Trim {
+        if let Some(trimmed) = trimmed(dialect, &body, largest).await {
+            let written = Bytes::from(trimmed.body);
+            let read = translation::read(&call.settlement.admission, &written)?;
+            note(call, tokens, trimmed.left_out);
+            call.choice = call.choice.narrowed(&places);
+            return Ok((written, read.going_on_from(request)));
+        }
+    }
+    let message = format!(
+        "The request has about {tokens} tokens, and the largest window of `{}` has {largest}. Send less, or name a model with a larger window.",
+        request.model
+    );
+    Err(Error::client(Kind::ContextTooLong, message).about("messages"))
+}
+
+fn window(snapshot: &Snapshot, call: &Call, at: usize) -> Option<u64> {
+    snapshot.model(call.choice.model(at)).and_then(|model| model.context_length)
+}
+
+/// About how many tokens the body has.
+async fn counted(dialect: Dialect, body: &Bytes) -> Option<u64> {
+    if body.len() <= MOST_INLINE_BYTES {
+        return count::estimate(dialect, body).ok();
+    }
+    let body = body.clone();
+    blocking::compute(move || count::estimate(dialect, &body).ok()).await.ok().flatten()
+}
+
+async fn trimmed(dialect: Dialect, body: &Bytes, most: u64) -> Option<Trimmed> {
+    let body = body.clone();
+    blocking::compute(move || trim(dialect, &body, most)).await.ok().flatten()
+}
+
+/// Adds to the record that messages were left out.
+fn note(call: &mut Call, tokens: u64, left_out: usize) {
+    let settlement = &mut call.settlement;
+    let before = settlement.compression().cloned();
+    let mut figures =
+        before.unwrap_or_else(|| CompressionFigures { name: "window".to_owned(), ..CompressionFigures::default() });
+    figures.tokens_before = figures.tokens_before.max(tokens);
+    let separator = if figures.rejected.is_empty() { "" } else { "," };
+    figures.rejected = format!("{}{separator}window:left-out={left_out}", figures.rejected);
+    settlement.set_compression(figures);
+}
