@@ -171,7 +171,11 @@ def test_earlier_turns_of_a_session_go_out_byte_by_byte(lane: Lane) -> None:
 def test_a_request_that_is_too_long_for_its_model(
     gateway: Gateway, lane: Lane, policy: str
 ) -> None:
-    model = {"provider": lane.node["id"], "modelId": "m", "name": "m", "contextLength": 400}
+    model = {
+        "provider": lane.node["id"],
+        "modelId": "m",
+        "contextWindowOverride": 400,
+    }
     expect(gateway.admin.post("/api/provider-models", json=model), 201)
     lane.upstream.script(reply(completion("done")))
     long = [{"role": "user", "content": "word " * 400}, {"role": "assistant", "content": "yes"}]
@@ -224,7 +228,7 @@ def test_routes_of_settings_change_one_group_and_name_what_is_wrong(gateway: Gat
     for path, body, param in [
         ("/api/settings/compression", {"mode": "zip"}, "mode"),
         ("/api/settings/compression", {"automaticTokens": -1}, "automaticTokens"),
-        ("/api/settings/compression", {"level": 1}, "level"),
+        ("/api/settings/compression", {"mode": "off", "level": 1}, "level"),
         ("/api/settings/thinking-budget", {"mode": "much"}, "mode"),
         ("/api/settings/system-prompt", {"prefix": 7}, "prefix"),
         ("/api/settings/context-window", {"policy": "cut"}, "policy"),
@@ -243,7 +247,7 @@ def test_routes_of_settings_change_one_group_and_name_what_is_wrong(gateway: Gat
 
 def test_own_filters_are_taken_with_their_hash_and_work(gateway: Gateway, lane: Lane) -> None:
     admin = gateway.admin
-    toml = '[[filter]]\nid = "tide"\ncommands = ["pip install"]\ndrop = ["^Collecting"]\n'
+    toml = '[[filter]]\nid = "tide"\ncommands = ["tide"]\ndrop = ["^noise"]\n'
     wrong = {"filters": [{"toml": toml, "sha256": "0" * 64}]}
     message = expect(admin.put("/api/context/rtk/config", json=wrong), 400)["error"]["message"]
     digest = next(word.rstrip(":") for word in message.split() if len(word.rstrip(":")) == 64)
@@ -251,14 +255,21 @@ def test_own_filters_are_taken_with_their_hash_and_work(gateway: Gateway, lane: 
         right = {"filters": [{"toml": toml, "sha256": digest}]}
         expect(admin.put("/api/context/rtk/config", json=right), 200)
         shown = expect(admin.get("/api/context/rtk/filters"), 200)["filters"]
-        assert shown[0] == {"id": "tide", "commands": ["pip install"], "source": "own"}
+        assert shown[0] == {"id": "tide", "commands": ["tide"], "source": "own"}
         assert len(shown) > 40
-        _, sent = ask(lane, "engine:rtk")
-        assert "Collecting" not in sent["messages"][3]["content"]
-        body = {"text": OUTPUT, "command": "pip install x"}
+        output = "\n".join(
+            ["high water at 9", *[f"noise {'abcdef'[n % 6] * n}" for n in range(1, 40)]]
+        )
+        call = {"name": "shell", "arguments": json.dumps({"command": "tide --today"})}
+        called = {**MESSAGES[2], "tool_calls": [{**MESSAGES[2]["tool_calls"][0], "function": call}]}
+        messages = [*MESSAGES[:2], called, {**MESSAGES[3], "content": output}]
+        _, sent = ask(lane, "engine:rtk", messages=messages)
+        shown = sent["messages"][3]["content"]
+        assert "high water at 9" in shown
+        assert "noise" not in shown
+        body = {"text": output, "command": "tide --today"}
         tested = expect(admin.post("/api/context/rtk/test", json=body), 200)
-        assert tested["isChanged"]
-        assert "Collecting" not in tested["text"]
+        assert (tested["isChanged"], tested["text"]) == (True, shown)
     finally:
         expect(admin.put("/api/context/rtk/config", json={"filters": []}), 200)
 
@@ -295,13 +306,13 @@ def test_analytics_say_what_was_saved(gateway: Gateway, lane: Lane, upstream: Up
     ask(lane, "stacked")
 
     def found() -> Any:
-        shown = expect(
-            gateway.admin.get("/api/context/analytics", params={"groupBy": "model"}), 200
-        )
-        return [each for each in shown["groups"] if each["name"] == "m"] and shown
+        shown = expect(gateway.admin.get("/api/context/analytics"), 200)
+        return "stacked" in [each["name"] for each in shown["groups"]] and shown
 
     shown = eventually(found, "the call is in the sums", within_s=10)
     assert shown["total"]["tokensSaved"] > 0
     assert 0 < shown["total"]["savedPercent"] < 100
-    by_pipeline = expect(gateway.admin.get("/api/context/analytics"), 200)["groups"]
-    assert "stacked" in [each["name"] for each in by_pipeline]
+    for group in ("key", "model", "day"):
+        query = {"groupBy": group, "range": "7d"}
+        shown = expect(gateway.admin.get("/api/context/analytics", params=query), 200)
+        assert sum(each["tokensSaved"] for each in shown["groups"]) == shown["total"]["tokensSaved"]
