@@ -112,6 +112,10 @@ class RequestTimeout(FairleadError):
     kind, status, type = "request_timeout", 408, "invalid_request_error"
 
 
+class ContextTooLong(FairleadError):
+    kind, status, type = "context_length_exceeded", 400, "invalid_request_error"
+
+
 class GuardrailBlocked(FairleadError):
     kind, status, type = "guardrail_blocked", 400, "invalid_request_error"
 

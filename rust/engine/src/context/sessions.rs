@@ -20,10 +20,10 @@ type Name = (String, String);
 
 /// Sessions that were compressed, bounded by bytes and by the time that they were quiet.
 #[derive(Debug, Default)]
-pub struct FrozenSessions(Mutex<Kept>);
+pub struct FrozenSessions(Mutex<SessionMap>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct SessionMap {
     by_name: HashMap<Name, Entry>,
     bytes: usize,
 }
@@ -60,7 +60,7 @@ impl FrozenSessions {
     }
 }
 
-impl Kept {
+impl SessionMap {
     fn remove(&mut self, name: &Name) {
         if let Some(entry) = self.by_name.remove(name) {
             self.bytes -= entry.bytes;
