@@ -14,6 +14,7 @@ start.
         +-- ModelNotFound           404   no such model for this caller
         +-- MethodNotAllowed        405
         +-- RequestTimeout          408   the caller stopped sending
+        +-- ContextTooLong          400   longer than the window of every model that could serve it
         +-- GuardrailBlocked        400   a guardrail found what must not be said
         +-- Conflict                409   the resource is not in the state that the caller assumes
         +-- TooLarge                413

@@ -27,7 +27,9 @@ def question(turn: int) -> str:
 
 def output(turn: int) -> str:
     """The output of a command, with what an answer needs first."""
-    lines = [f"result {turn}: 1 failed"] + [f"tests/test_{n}.py ..... [ {n}%]   " for n in range(40)]
+    lines = [f"result {turn}: 1 failed"] + [
+        f"tests/test_{n}.py ..... [ {n}%]   " for n in range(40)
+    ]
     return "\n".join([*lines, f"E   AssertionError: turn {turn}"])
 
 

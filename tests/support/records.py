@@ -80,6 +80,12 @@ def usage_record(request_id: str, **fields: Any) -> dict[str, Any]:
         "span_id": None,
         "parent_span_id": None,
         "guardrails": None,
+        "compression": None,
+        "compression_tokens_before": None,
+        "compression_tokens_after": None,
+        "compression_ms": None,
+        "compression_rejected": None,
+        "compression_saved_usd_micros": None,
     }
     assert fields.keys() <= known.keys()
     return known | fields

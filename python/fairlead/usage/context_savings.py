@@ -1,4 +1,4 @@
-"""What was saved by making conversations shorter, from the log of requests."""
+"""Tokens and money that were saved by making conversations shorter, from the log of requests."""
 
 from __future__ import annotations
 

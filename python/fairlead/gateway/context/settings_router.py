@@ -70,7 +70,7 @@ class SystemPromptChange(ChangeWire):
 
 
 class ContextWindow(Wire):
-    """What becomes of a request that is longer than its model's window."""
+    """The policy for a request that is longer than its model's window."""
 
     policy: Literal["pass", "refuse", "trim"]
 

@@ -10,7 +10,7 @@ from fairlead.store.operator_settings import OperatorSettings
 
 
 def compile_context(con: Connection, settings: OperatorSettings) -> dict[str, Any]:
-    """What the relay is told of compression, thinking, the system prompt and windows."""
+    """For the relay: settings of compression, thinking, the system prompt and windows."""
     thinking: dict[str, Any] = {"mode": settings.thinking_budget_mode}
     if settings.thinking_budget_mode in ("custom", "adaptive"):
         thinking["budget_tokens"] = settings.thinking_budget_tokens
