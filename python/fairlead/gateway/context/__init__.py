@@ -1,4 +1,4 @@
-"""Conversations on their way to providers: pipelines that make them shorter, thinking, the system prompt, a model's window.
+"""Conversations on their way to providers: pipelines that make them shorter, thinking, system prompt, windows.
 
 `fields.py` (pipelines as callers write them), `table.py` (their rows, and the operator's own filters),
 `catalogue.py` (what the engine knows), `rules.py` (settings name only what exists), `snapshot.py` (what the relay is
