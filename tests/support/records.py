@@ -80,6 +80,9 @@ def usage_record(request_id: str, **fields: Any) -> dict[str, Any]:
         "span_id": None,
         "parent_span_id": None,
         "guardrails": None,
+        "tokens_cache_write_hour": None,
+        "service_tier": None,
+        "price_tiers": None,
     }
     assert fields.keys() <= known.keys()
     return known | fields

@@ -452,10 +452,10 @@ impl Snapshot {
         let mut prices_any_case: HashMap<String, Price> = HashMap::new();
         for entry in document.prices {
             if has_capitals(&entry.model) {
-                let any_case = prices_any_case.entry(entry.model.to_ascii_lowercase()).or_insert(entry.price);
+                let any_case = prices_any_case.entry(entry.model.to_ascii_lowercase()).or_insert_with(|| entry.price.clone());
                 // Which of two was meant is unknown: the dearer one is never too little.
                 if (entry.price.output, entry.price.input) > (any_case.output, any_case.input) {
-                    *any_case = entry.price;
+                    any_case.clone_from(&entry.price);
                 }
             }
             prices.insert(entry.model, entry.price);

@@ -27,7 +27,7 @@ pub struct Column {
 pub const LATEST_MS: i64 = 253_402_300_799_999;
 
 /// In the order of the table.
-pub const COLUMNS: [Column; 39] = [
+pub const COLUMNS: [Column; 42] = [
     required("request_id", ColumnKind::Text),
     required("ts_ms", ColumnKind::Moment),
     required("worker_id", ColumnKind::Text),
@@ -67,6 +67,9 @@ pub const COLUMNS: [Column; 39] = [
     optional("span_id", ColumnKind::Text),
     optional("parent_span_id", ColumnKind::Text),
     optional("guardrails", ColumnKind::Text),
+    optional("tokens_cache_write_hour", ColumnKind::Whole),
+    optional("service_tier", ColumnKind::Text),
+    optional("price_tiers", ColumnKind::Text),
 ];
 
 const fn required(name: &'static str, kind: ColumnKind) -> Column {

@@ -139,7 +139,7 @@ fn most(snapshot: &Snapshot, request: &ChatRequest, name: &str, settlement: &Set
     let input = model.and_then(|model| model.context_length).map_or(input, |most| input.min(most));
     let listed = model.and_then(|model| model.max_output_tokens);
     let output = request.max_output_tokens.or(listed).unwrap_or(ASSUMED_OUTPUT_TOKENS).saturating_mul(request.choices);
-    let usage = Usage { input, output, ..Usage::default() };
+    let usage = Usage { input, output, service: request.service, ..Usage::default() };
     let usd_micros = snapshot.price(name).map_or(0, |price| price.most_of(&usage, &settlement.units()).usd_micros());
     Amounts { tokens: input.saturating_add(output), usd_micros }
 }
