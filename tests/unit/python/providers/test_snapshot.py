@@ -115,6 +115,7 @@ async def test_models_and_prices_come_from_the_catalogue(management: Management)
         "output": 10_000_000,
         "cached_input": 1_250_000,
         "cache_write": None,
+        "tiers": [{"service": "batch", "input": 1_250_000, "output": 5_000_000}],
     }
 
 
