@@ -234,6 +234,12 @@ class OperatorSettings(BaseModel):
         description="How near two questions must be, beside agreeing in every word that counts.",
     )
 
+    unpriced_models: Literal["allow", "refuse"] = Field(
+        "allow",
+        description="What becomes of calls to models without a price, for keys with a limit in USD: `allow` "
+        "lets them through at no cost, `refuse` answers 403. `unpricedModels` of a key wins.",
+    )
+
     @field_validator("cors_origins")
     @classmethod
     def _are_origins(cls, origins: list[str]) -> list[str]:

@@ -76,8 +76,7 @@ fn absurd_counts_do_not_overflow() {
     assert!(PRICE.cost(&usage).usd_micros() > 0);
     let dearest = Price { input: u64::MAX, output: u64::MAX, per_page: u64::MAX, per_image: u64::MAX, ..PRICE };
     let units = Units { pages: u64::MAX, images: u64::MAX, ..Units::default() };
-    for cost in [dearest.cost(&usage), dearest.most(&usage), dearest.units(&units), dearest.most_of(&usage, &units)]
-    {
+    for cost in [dearest.cost(&usage), dearest.most(&usage), dearest.units(&units), dearest.most_of(&usage, &units)] {
         assert_eq!(cost.usd_micros(), MAX_USD_MICROS);
         assert!(!cost.usd_text().is_empty());
     }
@@ -106,7 +105,11 @@ fn a_long_input_has_its_price_from_the_next_token_on() {
     assert_eq!(at(200_000), (600_000 + 15_000, None));
     assert_eq!(at(200_001), (1_200_006 + 22_500, Some("above_200000".into())), "all of it, and the answer too");
     let cached = Usage { input: 200_001, cached: 200_001, ..Usage::default() };
-    assert_eq!(told(&tiered(), &cached), (120_001, Some("above_200000,cached_input".into())), "120000.6 rounded half up");
+    assert_eq!(
+        told(&tiered(), &cached),
+        (120_001, Some("above_200000,cached_input".into())),
+        "120000.6 rounded half up"
+    );
 }
 
 #[test]
@@ -126,7 +129,11 @@ fn a_service_tier_has_its_price_and_where_it_has_none_the_dearer_one_counts() {
     assert_eq!(of(ServiceTier::Flex, 1_000), (1_500 + 750, Some("flex".into())));
     assert_eq!(of(ServiceTier::Priority, 1_000), (6_000 + 3_000, Some("priority".into())));
     assert_eq!(of(ServiceTier::Priority, 300_000), (3_600_000 + 4_500, Some("priority,above_200000".into())));
-    assert_eq!(of(ServiceTier::Flex, 300_000), (1_800_000 + 2_250, Some("above_200000".into())), "no price of long flex");
+    assert_eq!(
+        of(ServiceTier::Flex, 300_000),
+        (1_800_000 + 2_250, Some("above_200000".into())),
+        "no price of long flex"
+    );
     assert_eq!(of(ServiceTier::Batch, 1_000), (3_000 + 1_500, None), "no price of batches");
 }
 
@@ -209,21 +216,14 @@ fn rising_price() -> impl Strategy<Value = Price> {
 fn any_price() -> impl Strategy<Value = Price> {
     let rate = || prop::option::of(0..1_000_000_u64);
     let tier = (service(), prop::sample::select(THRESHOLDS.to_vec()), prop::array::uniform5(rate()));
-    (prop::array::uniform2(0..1_000_000_u64), prop::array::uniform3(rate()), prop::collection::vec(tier, 0..6)).prop_map(
-        |([input, output], [cached_input, cache_write, cache_write_hour], tiers)| {
-            let tiers = tiers.into_iter().map(|(service, above, [input, output, cached_input, cache_write, hour])| Tier {
-                service,
-                above,
-                input,
-                output,
-                cached_input,
-                cache_write,
-                cache_write_hour: hour,
+    (prop::array::uniform2(0..1_000_000_u64), prop::array::uniform3(rate()), prop::collection::vec(tier, 0..6))
+        .prop_map(|([input, output], [cached_input, cache_write, cache_write_hour], tiers)| {
+            let tiers = tiers.into_iter().map(|(service, above, [input, output, cached_input, cache_write, hour])| {
+                Tier { service, above, input, output, cached_input, cache_write, cache_write_hour: hour }
             });
             let tiers = tiers.collect();
             Price { input, output, cached_input, cache_write, cache_write_hour, tiers, ..Price::default() }
-        },
-    )
+        })
 }
 
 proptest! {

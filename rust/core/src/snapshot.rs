@@ -76,6 +76,9 @@ pub struct Key {
     /// Guardrails that are not run for this key.
     #[serde(default)]
     pub disabled_guardrails: Vec<String>,
+    /// Absent: as the settings say.
+    #[serde(default)]
+    pub unpriced_models: Option<UnpricedModels>,
     #[serde(default)]
     pub access_schedule: Option<Schedule>,
     #[serde(default)]
@@ -125,6 +128,15 @@ pub enum CacheDefaultMode {
     Legacy,
     /// Always asks the provider.
     Bypass,
+}
+
+/// What becomes of calls to models without a price, where a limit in dollars holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UnpricedModels {
+    #[default]
+    Allow,
+    Refuse,
 }
 
 /// How a connection shows its credential.
@@ -280,6 +292,7 @@ pub struct Settings {
     pub require_login: bool,
     /// Origins whose pages may call where a key is shown, as browsers send them.
     pub cors_origins: Vec<String>,
+    pub unpriced_models: UnpricedModels,
 }
 
 /// The response cache, as the operator wants it.
@@ -310,7 +323,7 @@ impl Default for CacheSettings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { require_login: true, cors_origins: Vec::new() }
+        Self { require_login: true, cors_origins: Vec::new(), unpriced_models: UnpricedModels::Allow }
     }
 }
 
@@ -452,7 +465,8 @@ impl Snapshot {
         let mut prices_any_case: HashMap<String, Price> = HashMap::new();
         for entry in document.prices {
             if has_capitals(&entry.model) {
-                let any_case = prices_any_case.entry(entry.model.to_ascii_lowercase()).or_insert_with(|| entry.price.clone());
+                let any_case =
+                    prices_any_case.entry(entry.model.to_ascii_lowercase()).or_insert_with(|| entry.price.clone());
                 // Which of two was meant is unknown: the dearer one is never too little.
                 if (entry.price.output, entry.price.input) > (any_case.output, any_case.input) {
                     any_case.clone_from(&entry.price);

@@ -33,6 +33,7 @@ _FIELDS = (
     "cache_default_mode",
     "auto_resolve",
     "disabled_guardrails",
+    "unpriced_models",
 )
 # Fields whose form in the snapshot differs from the stored one.
 _RULES = (

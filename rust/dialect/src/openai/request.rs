@@ -77,7 +77,8 @@ pub fn read(body: &[u8]) -> Result<ChatRequest, Error> {
     if body.is_empty() {
         return Err(invalid("The body is empty; expected a JSON object."));
     }
-    let wanted = ["model", "messages", "stream", "stream_options", "max_completion_tokens", "max_tokens", "n", "service_tier"];
+    let wanted =
+        ["model", "messages", "stream", "stream_options", "max_completion_tokens", "max_tokens", "n", "service_tier"];
     let scan = json::scan_object(body, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
     let (model, model_span) = model(body, scan.get("model"))?;
     let messages = messages(scan.get("messages"))?;

@@ -65,8 +65,7 @@ mod tests {
             "prompt_tokens_details":{"cached_tokens":60,"audio_tokens":0,"cache_write_tokens":30},
             "completion_tokens_details":{"reasoning_tokens":20}}"#;
 
-        let usage =
-            Usage { input: 100, output: 50, cached: 60, reasoning: 20, cache_write: 30, ..Usage::default() };
+        let usage = Usage { input: 100, output: 50, cached: 60, reasoning: 20, cache_write: 30, ..Usage::default() };
         assert_eq!(Some(usage), read(object));
     }
 
@@ -94,6 +93,9 @@ mod tests {
         let object = br#"{"prompt_tokens":5,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":4},
             "completion_tokens_details":{"reasoning_tokens":9}}"#;
 
-        assert_eq!(Some(Usage { input: 5, output: 2, cached: 4, reasoning: 2, cache_write: 1, ..Usage::default() }), read(object));
+        assert_eq!(
+            Some(Usage { input: 5, output: 2, cached: 4, reasoning: 2, cache_write: 1, ..Usage::default() }),
+            read(object)
+        );
     }
 }

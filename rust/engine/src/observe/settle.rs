@@ -184,7 +184,8 @@ impl Open {
         price.map(|price| price.charge(&self.usage, &self.units())).unwrap_or_default() + self.side.1
     }
 
-    fn billed_model(&self) -> Option<&str> {
+    /// The model by the name that prices know.
+    pub fn billed_model(&self) -> Option<&str> {
         self.priced_model.as_deref().or(self.model.as_deref())
     }
 
@@ -291,11 +292,8 @@ impl Open {
         let usage = self.total_usage();
         let found = (!self.guardrail_findings.is_empty()).then(|| findings_text(&self.guardrail_findings));
         let tiers = self.cost.as_ref().and_then(|(_, tiers)| tiers.text());
-        let record = Record {
-            guardrails: found.as_deref(),
-            price_tiers: tiers.as_deref(),
-            ..self.record(outcome, error)
-        };
+        let record =
+            Record { guardrails: found.as_deref(), price_tiers: tiers.as_deref(), ..self.record(outcome, error) };
         let segment = self.shared.spool.append(&record.with_usage(&usage, cost_usd_micros));
         self.shared.metrics.settled(&Settled {
             endpoint: self.admission.route.endpoint,
