@@ -1,4 +1,4 @@
-"""Models without a price, where a key may spend only so many dollars: let through, or refused before anybody is asked."""
+"""Models without a price, where a key may spend only so many dollars: let through, or refused and nobody is asked."""
 
 from __future__ import annotations
 

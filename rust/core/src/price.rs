@@ -39,13 +39,13 @@ pub struct Price {
     pub per_million_characters: u64,
     /// Other prices of tokens, for long inputs and for other service tiers.
     #[serde(default)]
-    pub tiers: Vec<Tier>,
+    pub tiers: Vec<PriceTier>,
 }
 
 /// Prices of tokens that hold from a size of the input on, in one service tier, or both. What it does not name costs what it
 /// costs without it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-pub struct Tier {
+pub struct PriceTier {
     #[serde(default)]
     pub service: ServiceTier,
     /// It holds for calls with more input tokens than this, cached ones included, and then for all of their tokens.
@@ -63,7 +63,7 @@ pub struct Tier {
     pub cache_write_hour: Option<u64>,
 }
 
-impl Tier {
+impl PriceTier {
     fn is_reached(&self, input: u64) -> bool {
         self.above == 0 || input > self.above
     }
@@ -74,7 +74,7 @@ impl Tier {
 struct TokenKind {
     name: &'static str,
     base: fn(&Price) -> Option<u64>,
-    tier: fn(&Tier) -> Option<u64>,
+    tier: fn(&PriceTier) -> Option<u64>,
 }
 
 const INPUT: TokenKind = TokenKind { name: "input", base: |price| Some(price.input), tier: |tier| tier.input };
@@ -98,14 +98,14 @@ struct Rate {
 
 /// Which of a model's prices a call was paid by. Empty: by those of input and output, as they stand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PriceTiers {
+pub struct PricesInUse {
     service: ServiceTier,
     above: u64,
     /// Prices of their own, as `cached_input` and `per_image`.
     parts: SmallVec<[&'static str; 4]>,
 }
 
-impl PriceTiers {
+impl PricesInUse {
     /// Of a call that used what nobody has told a price for.
     #[must_use]
     pub fn unpriced() -> Self {
@@ -246,8 +246,8 @@ impl Price {
     }
 
     /// Which prices [`Self::charge`] counts with.
-    pub fn tiers_of(&self, usage: &Usage, units: &Units) -> PriceTiers {
-        let mut tiers = PriceTiers::default();
+    pub fn tiers_of(&self, usage: &Usage, units: &Units) -> PricesInUse {
+        let mut tiers = PricesInUse::default();
         if self.cost(usage) != Cost::default() {
             self.parts(usage).filter(|(tokens, _)| *tokens > 0).for_each(|(_, rate)| tiers.note(&rate));
         } else {
@@ -265,7 +265,7 @@ impl Price {
     /// The most that the usage can cost, whatever part of its input turns out cached or written to a cache, and whether it is
     /// served in the tier that was asked for or in the standard one.
     pub fn most(&self, usage: &Usage) -> Cost {
-        let may_hold = |tier: &&Tier| {
+        let may_hold = |tier: &&PriceTier| {
             tier.is_reached(usage.input) && (tier.service == usage.service || tier.service == ServiceTier::Standard)
         };
         let dearest = |kinds: &[TokenKind]| {

@@ -94,19 +94,19 @@ fn tiered() -> Price {
     .expect("a price")
 }
 
-fn told(price: &Price, usage: &Usage) -> (u64, Option<String>) {
+fn cost_and_tiers(price: &Price, usage: &Usage) -> (u64, Option<String>) {
     (price.cost(usage).usd_micros(), price.tiers_of(usage, &Units::default()).text())
 }
 
 #[test]
 fn a_long_input_has_its_price_from_the_next_token_on() {
-    let at = |input| told(&tiered(), &Usage { input, output: 1_000, ..Usage::default() });
+    let at = |input| cost_and_tiers(&tiered(), &Usage { input, output: 1_000, ..Usage::default() });
     assert_eq!(at(199_999), (599_997 + 15_000, None));
     assert_eq!(at(200_000), (600_000 + 15_000, None));
     assert_eq!(at(200_001), (1_200_006 + 22_500, Some("above_200000".into())), "all of it, and the answer too");
     let cached = Usage { input: 200_001, cached: 200_001, ..Usage::default() };
     assert_eq!(
-        told(&tiered(), &cached),
+        cost_and_tiers(&tiered(), &cached),
         (120_001, Some("above_200000,cached_input".into())),
         "120000.6 rounded half up"
     );
@@ -116,7 +116,7 @@ fn a_long_input_has_its_price_from_the_next_token_on() {
 fn each_lifetime_of_the_cache_has_its_price() {
     let usage = Usage { input: 1_000, cached: 100, cache_write: 500, cache_write_hour: 200, ..Usage::default() };
     let expected = 400 * 3 + 100 * 3 / 10 + 300 * 15 / 4 + 200 * 6;
-    assert_eq!(told(&tiered(), &usage), (expected, Some("cached_input,cache_write,cache_write_hour".into())));
+    assert_eq!(cost_and_tiers(&tiered(), &usage), (expected, Some("cached_input,cache_write,cache_write_hour".into())));
     let hour = Price { cache_write_hour: None, ..tiered() };
     assert_eq!(hour.cost(&usage).usd_micros(), 400 * 3 + 100 * 3 / 10 + 500 * 15 / 4, "as what is kept for minutes");
     let most = Usage { cache_write_hour: 900, ..usage };
@@ -125,7 +125,7 @@ fn each_lifetime_of_the_cache_has_its_price() {
 
 #[test]
 fn a_service_tier_has_its_price_and_where_it_has_none_the_dearer_one_counts() {
-    let of = |service, input| told(&tiered(), &Usage { input, output: 100, service, ..Usage::default() });
+    let of = |service, input| cost_and_tiers(&tiered(), &Usage { input, output: 100, service, ..Usage::default() });
     assert_eq!(of(ServiceTier::Flex, 1_000), (1_500 + 750, Some("flex".into())));
     assert_eq!(of(ServiceTier::Priority, 1_000), (6_000 + 3_000, Some("priority".into())));
     assert_eq!(of(ServiceTier::Priority, 300_000), (3_600_000 + 4_500, Some("priority,above_200000".into())));
@@ -142,8 +142,8 @@ fn things_tell_which_price_they_were_paid_by() {
     let price = Price { per_image: 40_000, per_second: 31, ..Price::default() };
     let units = Units { images: 3, ..Units::default() };
     assert_eq!(price.tiers_of(&Usage::default(), &units).text().as_deref(), Some("per_image"));
-    assert_eq!(PriceTiers::unpriced().text().as_deref(), Some("unpriced"));
-    assert_eq!(PriceTiers::default().text(), None);
+    assert_eq!(PricesInUse::unpriced().text().as_deref(), Some("unpriced"));
+    assert_eq!(PricesInUse::default().text(), None);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn rising_price() -> impl Strategy<Value = Price> {
                     *rate += step;
                 }
                 let [input, output, cached_input, cache_write, cache_write_hour] = rates.map(Some);
-                tiers.push(Tier { service, above, input, output, cached_input, cache_write, cache_write_hour });
+                tiers.push(PriceTier { service, above, input, output, cached_input, cache_write, cache_write_hour });
             }
         }
         Price { tiers, ..Price::default() }
@@ -219,7 +219,7 @@ fn any_price() -> impl Strategy<Value = Price> {
     (prop::array::uniform2(0..1_000_000_u64), prop::array::uniform3(rate()), prop::collection::vec(tier, 0..6))
         .prop_map(|([input, output], [cached_input, cache_write, cache_write_hour], tiers)| {
             let tiers = tiers.into_iter().map(|(service, above, [input, output, cached_input, cache_write, hour])| {
-                Tier { service, above, input, output, cached_input, cache_write, cache_write_hour: hour }
+                PriceTier { service, above, input, output, cached_input, cache_write, cache_write_hour: hour }
             });
             let tiers = tiers.collect();
             Price { input, output, cached_input, cache_write, cache_write_hour, tiers, ..Price::default() }

@@ -275,6 +275,9 @@ pub struct Model {
     /// What it is for, as the catalogue says it: `chat`, `embedding`, `image`, ...; empty where nobody said it.
     #[serde(default)]
     pub mode: String,
+    /// What it can do beside answering, by the catalogue's names; absent where nobody said it.
+    #[serde(default)]
+    pub capabilities: Option<Vec<String>>,
 }
 
 impl Model {
@@ -572,6 +575,11 @@ impl Snapshot {
     /// A model as its provider spells it, by its one name with the prefix.
     pub fn spelling(&self, name: &str) -> Option<&str> {
         self.spellings.get(name).map(String::as_str)
+    }
+
+    /// Every alias with what it stands for.
+    pub fn aliases(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.aliases.iter().map(|(alias, target)| (alias.as_str(), target.as_str()))
     }
 
     /// What an alias stands for: a model or a combo, by name.

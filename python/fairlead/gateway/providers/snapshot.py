@@ -164,6 +164,7 @@ def _model(listed: str, provider: str, endpoint: Endpoint, model: dict[str, Any]
         "max_output_tokens": model.get("max_output_tokens"),
         "name": model.get("name"),
         "mode": model.get("mode") or "",
+        "capabilities": model.get("capabilities") or None,
     }
 
 

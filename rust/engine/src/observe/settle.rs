@@ -11,7 +11,7 @@ use fairlead_core::error::{Error, Kind};
 use fairlead_core::guardrail::{self, Actions, Finding, Findings};
 use fairlead_core::ledger::{Amounts, Charge, Hold, Subject};
 use fairlead_core::limit::Served;
-use fairlead_core::price::{Cost, PriceTiers};
+use fairlead_core::price::{Cost, PricesInUse};
 use fairlead_core::record::{Cached, Outcome, Record};
 use fairlead_core::usage::{Units, Usage};
 use std::fmt::Write as _;
@@ -39,7 +39,7 @@ struct Extras {
     /// Who served it where that was no connection.
     served_by: Option<String>,
     /// Which prices the calls beside the one that the caller gets were paid by.
-    side_tiers: PriceTiers,
+    side_tiers: PricesInUse,
 }
 
 /// A request's settlement, open until it is settled or dropped. On the heap: every future that has it on its way would carry
@@ -90,7 +90,7 @@ pub struct Open {
     pub hold: Option<Hold>,
     /// The request was throttled as its key says, and is not again.
     pub was_throttled: bool,
-    cost: Option<(Cost, PriceTiers)>,
+    cost: Option<(Cost, PricesInUse)>,
     is_settled: bool,
 }
 
@@ -165,7 +165,7 @@ impl Open {
     }
 
     /// What the usage costs and by which prices.
-    fn bill(&self) -> (Cost, PriceTiers) {
+    fn bill(&self) -> (Cost, PricesInUse) {
         let units = self.units();
         let side = self.extras.as_ref().map(|extras| extras.side_tiers.clone()).unwrap_or_default();
         if self.usage == Usage::default() && units == Units::default() {
@@ -173,7 +173,7 @@ impl Open {
         }
         let live = self.shared.live.load();
         let price = self.billed_model().and_then(|model| live.snapshot.price(model));
-        let tiers = price.map_or_else(PriceTiers::unpriced, |price| price.tiers_of(&self.usage, &units));
+        let tiers = price.map_or_else(PricesInUse::unpriced, |price| price.tiers_of(&self.usage, &units));
         (price.map(|price| price.charge(&self.usage, &units)).unwrap_or_default() + self.side.1, tiers.with(&side))
     }
 
@@ -199,11 +199,11 @@ impl Open {
     pub fn add_side(&mut self, model: &str, usage: &Usage) {
         let live = self.shared.live.load();
         let price = live.snapshot.price(model);
-        let tiers = price.map_or_else(PriceTiers::unpriced, |price| price.tiers_of(usage, &Units::default()));
+        let tiers = price.map_or_else(PricesInUse::unpriced, |price| price.tiers_of(usage, &Units::default()));
         let cost = price.map(|price| price.cost(usage)).unwrap_or_default();
         drop(live);
         self.side = (self.side.0 + *usage, self.side.1 + cost);
-        if tiers != PriceTiers::default() {
+        if tiers != PricesInUse::default() {
             let extras = self.extras.get_or_insert_default();
             extras.side_tiers = std::mem::take(&mut extras.side_tiers).with(&tiers);
         }
@@ -218,7 +218,7 @@ impl Open {
     /// Who served it, and what was told of the cost.
     pub fn serve_by(&mut self, name: String, cost: Cost) {
         self.extras.get_or_insert_default().served_by = Some(name);
-        let tiers = if cost == Cost::default() { PriceTiers::default() } else { PriceTiers::of_thing("per_query") };
+        let tiers = if cost == Cost::default() { PricesInUse::default() } else { PricesInUse::of_thing("per_query") };
         self.cost = Some((cost, tiers));
     }
 
