@@ -248,11 +248,11 @@ impl Price {
     /// Which prices [`Self::charge`] counts with.
     pub fn tiers_of(&self, usage: &Usage, units: &Units) -> PricesInUse {
         let mut tiers = PricesInUse::default();
-        if self.cost(usage) != Cost::default() {
-            self.parts(usage).filter(|(tokens, _)| *tokens > 0).for_each(|(_, rate)| tiers.note(&rate));
-        } else {
+        if self.cost(usage) == Cost::default() {
             let paid = self.things(units).filter(|(count, price, ..)| *count > 0 && *price > 0);
             tiers.parts.extend(paid.map(|(.., name)| name));
+        } else {
+            self.parts(usage).filter(|(tokens, _)| *tokens > 0).for_each(|(_, rate)| tiers.note(&rate));
         }
         tiers
     }
