@@ -69,7 +69,9 @@ impl Lists {
                 aliases.entry(name.into_owned()).or_default().push(alias);
             }
         }
-        aliases.values_mut().for_each(|names| names.sort_unstable());
+        for names in aliases.values_mut() {
+            names.sort_unstable();
+        }
         let named = |id: &str| aliases.get(id).map_or(&[][..], Vec::as_slice);
         let dialect_of = |model: &Model| {
             let prefix = model.id.split('/').next().unwrap_or_default();
