@@ -56,7 +56,11 @@ async def test_a_new_worker_gets_the_snapshot_at_once(control) -> None:
         news["snapshot"]
     )
     assert {"connections", "models", "prices"} <= set(news["snapshot"])
-    assert news["snapshot"]["settings"] == {"require_login": True, "cors_origins": []}
+    assert news["snapshot"]["settings"] == {
+        "require_login": True,
+        "cors_origins": [],
+        "unpriced_models": "allow",
+    }
     assert control.snapshot() == news["snapshot"]
     assert (control.data_dir / "snapshot.json").stat().st_mode & 0o777 == 0o600
 

@@ -349,6 +349,7 @@ async def test_prices_that_are_set_are_in_force(control: Any) -> None:
         "input": 1.25,
         "output": 2,
         "cachedInput": 0.1,
+        "tiers": [],
         "source": "operator",
     }
     assert {"cacheWrite", "perImage", "perSecond"} <= told.keys()
@@ -367,6 +368,51 @@ async def test_prices_that_are_set_are_in_force(control: Any) -> None:
     assert taken.json() == {"success": True, "deleted": 1}
     assert in_snapshot() == old
     assert (await control.client.delete("/api/pricing")).json()["deleted"] == 1
+    assert await get(control, "/api/pricing") == before
+
+
+async def test_tiers_of_a_price_are_kept_and_in_force(control: Any) -> None:
+    await a_connection(control)
+    tiers = [
+        {"service": "flex", "input": 0.5, "output": 2.5},
+        {"service": "priority", "above": 200_000, "cachedInput": 0.25},
+    ]
+    price = {"input": 1, "output": 5, "cacheWriteHour": 2, "tiers": tiers}
+    answer = await control.client.put("/api/pricing", json={"openai": {"m": price}})
+    assert answer.status_code == 200, answer.text
+    told = (await get(control, "/api/pricing?provider=openai"))["openai"]["m"]
+    assert told["cacheWriteHour"] == 2
+    shown = [{k: v for k, v in tier.items() if v is not None} for tier in told["tiers"]]
+    assert shown == tiers
+    prices = {one["model"]: one for one in control.snapshot()["prices"]}
+    assert prices["openai/m"]["cache_write_hour"] == 2_000_000
+    assert prices["openai/m"]["tiers"] == [
+        {"service": "flex", "input": 500_000, "output": 2_500_000},
+        {"service": "priority", "above": 200_000, "cached_input": 250_000},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tiers", "rule"),
+    [
+        ([{"input": 1}], "must name `service` or `above`, or both"),
+        ([{"service": "flex"}], "must name at least one price"),
+        ([{"service": "slow", "input": 1}], "'batch', 'flex', 'priority' or 'ultrafast'"),
+        ([{"above": 0, "input": 1}], "greater than or equal to 1"),
+        ([{"above": 5, "input": 1}, {"above": 5, "output": 1}], "put its prices together"),
+        ([{"above": above, "input": 1} for above in range(1, 22)], "at most 20"),
+    ],
+)
+async def test_wrong_tiers_are_refused_with_their_rule(
+    control: Any, tiers: list[dict[str, Any]], rule: str
+) -> None:
+    before = await get(control, "/api/pricing")
+    body = {"openai": {"m": {"input": 1, "output": 1, "tiers": tiers}}}
+    answer = await control.client.put("/api/pricing", json=body)
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert rule in error["message"]
+    assert error["param"].startswith("openai.m.tiers")
     assert await get(control, "/api/pricing") == before
 
 

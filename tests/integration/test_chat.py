@@ -350,6 +350,19 @@ def test_models_have_a_tag_and_are_not_sent_twice(gateway: Gateway, lane: Lane) 
     assert all({"id", "object", "created", "owned_by"} <= model.keys() for model in listing["data"])
     again = gateway.caller.get("/v1/models", headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
+    page = gateway.caller.get("/v1/models", params={"limit": 1})
+    assert page.headers["etag"] != first.headers["etag"]
+    found = expect(page, 200)
+    assert (found["data"], found["has_more"]) == (listing["data"][:1], len(listing["data"]) > 1)
+    follows = {"limit": 1000, "after": found["last_id"]}
+    assert (
+        expect(gateway.caller.get("/v1/models", params=follows), 200)["data"]
+        == (listing["data"][1:1001])
+    )
+    tag = {"If-None-Match": page.headers["etag"]}
+    assert gateway.caller.get("/v1/models", params={"limit": 1}, headers=tag).status_code == 304
+    refused = gateway.caller.get("/v1/models", params={"limit": 0})
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "limit")
     with RawClient(gateway.port) as client:
         client.request("HEAD", "/v1/models", [gateway.auth])
         answer = client.response(bodyless=True)

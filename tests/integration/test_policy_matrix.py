@@ -230,6 +230,20 @@ def test_a_model_that_a_key_may_not_ask_for(
     assert len(stage.asked(route)) == asked, "nobody was asked"
 
 
+@pytest.mark.parametrize(("route", "form"), cells(PAID))
+def test_a_model_without_a_price_meets_a_limit_in_dollars(
+    stage: Field, route: str, form: str
+) -> None:
+    fields = {"usageLimitEnabled": True, "dailyUsageLimitUsd": 5, "unpricedModels": "refuse"}
+    asked = len(stage.asked(route))
+    for model in (stage.lane(route).model, stage.combo(route)):
+        answer = ask(stage, route, stage.key(fields), form, model)
+        refused(answer, 403)
+        assert f"`{stage.lane(route).model}` has no price" in answer.text
+        assert "PUT /api/pricing" in answer.text
+    assert len(stage.asked(route)) == asked, "nobody was asked"
+
+
 @pytest.mark.parametrize(("route", "form"), cells(WITH_MODEL))
 def test_a_rate_and_sessions_hold_on_every_route(stage: Field, route: str, form: str) -> None:
     limits = {"rateLimits": [{"limit": 1, "window": 86_400}]}

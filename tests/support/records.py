@@ -86,6 +86,9 @@ def usage_record(request_id: str, **fields: Any) -> dict[str, Any]:
         "compression_ms": None,
         "compression_rejected": None,
         "compression_saved_usd_micros": None,
+        "tokens_cache_write_hour": None,
+        "service_tier": None,
+        "price_tiers": None,
     }
     assert fields.keys() <= known.keys()
     return known | fields

@@ -36,6 +36,7 @@ def compile_snapshot(local_token_hash: str, con: Connection, floor: int) -> tupl
         "settings": {
             "require_login": settings.require_login,
             "cors_origins": settings.cors_origins,
+            "unpriced_models": settings.unpriced_models,
         },
         "cache": compile_cache(settings),
         "guardrails": guardrail_actions(settings),

@@ -285,6 +285,11 @@ class OperatorSettings(BaseModel):
         description="What becomes of a request that is longer than its model's window: it is sent, refused, or its "
         "oldest messages are left out.",
     )
+    unpriced_models: Literal["allow", "refuse"] = Field(
+        "allow",
+        description="What becomes of calls to models without a price, for keys with a limit in USD: `allow` "
+        "lets them through at no cost, `refuse` answers 403. `unpricedModels` of a key wins.",
+    )
 
     @field_validator("cors_origins")
     @classmethod

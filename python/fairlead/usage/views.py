@@ -117,6 +117,15 @@ class RequestLogRow(LogRow):
     tokens_cached: int
     tokens_reasoning: int
     tokens_cache_write: int
+    tokens_cache_write_hour: int = Field(description="The part that is kept for an hour.")
+    service_tier: str | None = Field(
+        description="`batch`, `flex`, `priority` or `ultrafast`, as the provider said; null: as usual."
+    )
+    price_tiers: list[str] = Field(
+        description="Which of the model's prices the cost is by, beside those of input and output "
+        "as they stand: a service tier, `above_272000`, `cached_input`, `per_image`, ...; "
+        "`unpriced` where it has none."
+    )
     attempts: int
     bytes_request: int
     bytes_response: int
@@ -168,6 +177,9 @@ def _shown(row: dict[str, Any], view: type[LogRow]) -> dict[str, Any]:
     shown["timestamp"] = moment_of(row["ts_ms"])
     shown["cost_usd"] = usd_of(row["cost_usd_micros"])
     shown["guardrails"] = _findings(row["guardrails"])
+    if "price_tiers" in shown:
+        shown["price_tiers"] = shown["price_tiers"].split(",") if shown["price_tiers"] else []
+        shown["tokens_cache_write_hour"] = shown["tokens_cache_write_hour"] or 0
     return shown
 
 

@@ -118,6 +118,7 @@ mod tests {
             allowed_combos: Vec::new(),
             allow_auto_combos: true,
             catalog_scope: CatalogScope::All,
+            unpriced_models: None,
             no_log: false,
             scopes: Vec::new(),
             connection_access_mode: AccessMode::All,

@@ -1,11 +1,13 @@
 //! What a call cost. Prices are integer micro-dollars per million tokens, so that one token at one such price is one
 //! pico-dollar and no rounding happens before the end. What is no token has a price for each: a picture, a second, a page.
+//! A price may have tiers: for inputs above a size, and for the service tier that a provider says it served in.
 
-use crate::usage::{Units, Usage};
+use crate::usage::{ServiceTier, Units, Usage};
 use serde::Deserialize;
+use smallvec::SmallVec;
 
 /// A model's prices, micro-dollars per million tokens.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Price {
     #[serde(default)]
     pub input: u64,
@@ -17,6 +19,9 @@ pub struct Price {
     /// Absent: writing to the provider's cache costs what input costs.
     #[serde(default)]
     pub cache_write: Option<u64>,
+    /// What is kept for an hour; absent: it costs what is kept for minutes.
+    #[serde(default)]
+    pub cache_write_hour: Option<u64>,
     /// Micro-dollars for one picture.
     #[serde(default)]
     pub per_image: u64,
@@ -32,6 +37,125 @@ pub struct Price {
     /// Micro-dollars for a million characters that are read aloud.
     #[serde(default)]
     pub per_million_characters: u64,
+    /// Other prices of tokens, for long inputs and for other service tiers.
+    #[serde(default)]
+    pub tiers: Vec<PriceTier>,
+}
+
+/// Prices of tokens that hold from a size of the input on, in one service tier, or both. What it does not name costs what it
+/// costs without it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub struct PriceTier {
+    #[serde(default)]
+    pub service: ServiceTier,
+    /// It holds for calls with more input tokens than this, cached ones included, and then for all of their tokens.
+    #[serde(default)]
+    pub above: u64,
+    #[serde(default)]
+    pub input: Option<u64>,
+    #[serde(default)]
+    pub output: Option<u64>,
+    #[serde(default)]
+    pub cached_input: Option<u64>,
+    #[serde(default)]
+    pub cache_write: Option<u64>,
+    #[serde(default)]
+    pub cache_write_hour: Option<u64>,
+}
+
+impl PriceTier {
+    fn is_reached(&self, input: u64) -> bool {
+        self.above == 0 || input > self.above
+    }
+}
+
+/// One kind of token, and where its prices stand.
+#[derive(Clone, Copy)]
+struct TokenKind {
+    name: &'static str,
+    base: fn(&Price) -> Option<u64>,
+    tier: fn(&PriceTier) -> Option<u64>,
+}
+
+const INPUT: TokenKind = TokenKind { name: "input", base: |price| Some(price.input), tier: |tier| tier.input };
+const OUTPUT: TokenKind = TokenKind { name: "output", base: |price| Some(price.output), tier: |tier| tier.output };
+const CACHED_INPUT: TokenKind =
+    TokenKind { name: "cached_input", base: |price| price.cached_input, tier: |tier| tier.cached_input };
+const CACHE_WRITE: TokenKind =
+    TokenKind { name: "cache_write", base: |price| price.cache_write, tier: |tier| tier.cache_write };
+const CACHE_WRITE_HOUR: TokenKind =
+    TokenKind { name: "cache_write_hour", base: |price| price.cache_write_hour, tier: |tier| tier.cache_write_hour };
+
+/// What one kind of token costs in a call, and by whose word.
+#[derive(Debug, Clone, Copy)]
+struct Rate {
+    usd_micros: u64,
+    /// The kind whose price it is, which may be that of a wider one.
+    name: &'static str,
+    service: ServiceTier,
+    above: u64,
+}
+
+/// Which of a model's prices a call was paid by. Empty: by those of input and output, as they stand.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PricesInUse {
+    service: ServiceTier,
+    above: u64,
+    /// Prices of their own, as `cached_input` and `per_image`.
+    parts: SmallVec<[&'static str; 4]>,
+}
+
+impl PricesInUse {
+    /// Of a call that used what nobody has told a price for.
+    #[must_use]
+    pub fn unpriced() -> Self {
+        Self::of_thing("unpriced")
+    }
+
+    /// Of a cost that is by one price alone.
+    #[must_use]
+    pub fn of_thing(name: &'static str) -> Self {
+        Self { parts: SmallVec::from_slice(&[name]), ..Self::default() }
+    }
+
+    /// With those of another call, for several calls of one request.
+    #[must_use]
+    pub fn with(mut self, other: &Self) -> Self {
+        if self.service == ServiceTier::Standard {
+            self.service = other.service;
+        }
+        self.above = self.above.max(other.above);
+        for part in &other.parts {
+            if !self.parts.contains(part) {
+                self.parts.push(part);
+            }
+        }
+        self
+    }
+
+    fn note(&mut self, rate: &Rate) {
+        if rate.service != ServiceTier::Standard {
+            self.service = rate.service;
+        }
+        self.above = self.above.max(rate.above);
+        if !matches!(rate.name, "input" | "output") && !self.parts.contains(&rate.name) {
+            self.parts.push(rate.name);
+        }
+    }
+
+    /// As records have it: `flex,above_272000,cached_input`; `None` where it is empty.
+    #[must_use]
+    pub fn text(&self) -> Option<String> {
+        let mut names: SmallVec<[String; 6]> = SmallVec::new();
+        if self.service != ServiceTier::Standard {
+            names.push(self.service.name().to_owned());
+        }
+        if self.above > 0 {
+            names.push(format!("above_{}", self.above));
+        }
+        names.extend(self.parts.iter().map(|part| (*part).to_owned()));
+        (!names.is_empty()).then(|| names.join(","))
+    }
 }
 
 /// The most that one call is written down with: a thousand million USD. What a provider counts times what an operator set as
@@ -45,27 +169,69 @@ pub struct Cost(u128);
 impl Price {
     /// Reasoning tokens are inside `output` and are not charged twice.
     pub fn cost(&self, usage: &Usage) -> Cost {
-        let cached = usage.cached.min(usage.input);
-        let cache_write = usage.cache_write.min(usage.input - cached);
-        let plain = usage.input - cached - cache_write;
-        let part = |tokens: u64, price: u64| Cost(u128::from(tokens) * u128::from(price));
-        part(plain, self.input)
-            + part(cached, self.cached_input.unwrap_or(self.input))
-            + part(cache_write, self.cache_write.unwrap_or(self.input))
-            + part(usage.output, self.output)
+        self.parts(usage).map(|(tokens, rate)| Cost(u128::from(tokens) * u128::from(rate.usd_micros))).sum()
     }
-}
 
-impl Price {
+    /// How many tokens of which kind there are, none of them twice, and what each costs.
+    fn parts(&self, usage: &Usage) -> impl Iterator<Item = (u64, Rate)> {
+        let cached = usage.cached.min(usage.input);
+        let written = usage.cache_write.min(usage.input - cached);
+        let hour = usage.cache_write_hour.min(written);
+        let input = self.rate(usage, INPUT).unwrap_or(Rate::FREE);
+        let own = |kind, wider: Rate| self.rate(usage, kind).unwrap_or(wider);
+        let short = own(CACHE_WRITE, input);
+        [
+            (usage.input - cached - written, input),
+            (cached, own(CACHED_INPUT, input)),
+            (written - hour, short),
+            (hour, own(CACHE_WRITE_HOUR, short)),
+            (usage.output, self.rate(usage, OUTPUT).unwrap_or(Rate::FREE)),
+        ]
+        .into_iter()
+    }
+
+    /// What this kind of token costs in such a call; `None` where nothing tells a price of it. The price of the service tier
+    /// counts, at the highest threshold that the input passes; where the standard service has a higher one, the dearer of both,
+    /// so that no call is counted too cheap.
+    fn rate(&self, usage: &Usage, kind: TokenKind) -> Option<Rate> {
+        let best = |service: ServiceTier| {
+            let reached = self.tiers.iter().filter(|tier| tier.service == service && tier.is_reached(usage.input));
+            let told = reached.filter_map(|tier| {
+                Some(Rate { usd_micros: (kind.tier)(tier)?, name: kind.name, service, above: tier.above })
+            });
+            told.max_by_key(|rate| rate.above)
+        };
+        let base = || (kind.base)(self).map(|usd_micros| Rate { usd_micros, name: kind.name, ..Rate::FREE });
+        if self.tiers.is_empty() {
+            return base();
+        }
+        let standard = best(ServiceTier::Standard).or_else(base);
+        if usage.service == ServiceTier::Standard {
+            return standard;
+        }
+        match (best(usage.service), standard) {
+            (Some(own), Some(standard)) if own.above < standard.above && own.usd_micros < standard.usd_micros => {
+                Some(standard)
+            }
+            (own, standard) => own.or(standard),
+        }
+    }
+
     /// What things cost that are no tokens.
     pub fn units(&self, units: &Units) -> Cost {
-        let each =
-            |count: u64, price: u64, picos: u128| Cost((u128::from(count) * u128::from(price)).saturating_mul(picos));
-        each(units.images, self.per_image, 1_000_000)
-            + each(units.pages, self.per_page, 1_000_000)
-            + each(units.queries, self.per_query, 1_000_000)
-            + each(units.audio_ms, self.per_second, 1_000)
-            + each(units.characters, self.per_million_characters, 1)
+        self.things(units).map(|(count, price, picos, _)| each(count, price, picos)).sum()
+    }
+
+    /// How many of each thing there are, its price, the pico-dollars that one of that price is, and the price's name.
+    fn things(&self, units: &Units) -> impl Iterator<Item = (u64, u64, u128, &'static str)> {
+        [
+            (units.images, self.per_image, 1_000_000, "per_image"),
+            (units.pages, self.per_page, 1_000_000, "per_page"),
+            (units.queries, self.per_query, 1_000_000, "per_query"),
+            (units.audio_ms, self.per_second, 1_000, "per_second"),
+            (units.characters, self.per_million_characters, 1, "per_million_characters"),
+        ]
+        .into_iter()
     }
 
     /// A model has its price in tokens or in things. One with both names them for the same: what was told in tokens is paid
@@ -79,15 +245,51 @@ impl Price {
         }
     }
 
+    /// Which prices [`Self::charge`] counts with.
+    pub fn tiers_of(&self, usage: &Usage, units: &Units) -> PricesInUse {
+        let mut tiers = PricesInUse::default();
+        if self.cost(usage) == Cost::default() {
+            let paid = self.things(units).filter(|(count, price, ..)| *count > 0 && *price > 0);
+            tiers.parts.extend(paid.map(|(.., name)| name));
+        } else {
+            self.parts(usage).filter(|(tokens, _)| *tokens > 0).for_each(|(_, rate)| tiers.note(&rate));
+        }
+        tiers
+    }
+
     /// The most that a call can come to.
     pub fn most_of(&self, usage: &Usage, units: &Units) -> Cost {
         self.most(usage).max(self.units(units))
     }
 
-    /// The most that the usage can cost, whatever part of its input turns out cached or written to a cache.
+    /// The most that the usage can cost, whatever part of its input turns out cached or written to a cache, and whether it is
+    /// served in the tier that was asked for or in the standard one.
     pub fn most(&self, usage: &Usage) -> Cost {
-        let dearest = self.input.max(self.cached_input.unwrap_or(0)).max(self.cache_write.unwrap_or(0));
-        Cost(u128::from(usage.input) * u128::from(dearest)) + Cost(u128::from(usage.output) * u128::from(self.output))
+        let may_hold = |tier: &&PriceTier| {
+            tier.is_reached(usage.input) && (tier.service == usage.service || tier.service == ServiceTier::Standard)
+        };
+        let dearest = |kinds: &[TokenKind]| {
+            let tiers = self.tiers.iter().filter(may_hold);
+            let told = tiers.flat_map(|tier| kinds.iter().filter_map(|kind| (kind.tier)(tier)));
+            kinds.iter().filter_map(|kind| (kind.base)(self)).chain(told).max().unwrap_or(0)
+        };
+        let input = dearest(&[INPUT, CACHED_INPUT, CACHE_WRITE, CACHE_WRITE_HOUR]);
+        Cost(u128::from(usage.input) * u128::from(input))
+            + Cost(u128::from(usage.output) * u128::from(dearest(&[OUTPUT])))
+    }
+}
+
+impl Rate {
+    const FREE: Self = Self { usd_micros: 0, name: "input", service: ServiceTier::Standard, above: 0 };
+}
+
+fn each(count: u64, price: u64, picos: u128) -> Cost {
+    Cost((u128::from(count) * u128::from(price)).saturating_mul(picos))
+}
+
+impl std::iter::Sum for Cost {
+    fn sum<I: Iterator<Item = Self>>(costs: I) -> Self {
+        costs.fold(Self::default(), |sum, cost| sum + cost)
     }
 }
 
@@ -134,77 +336,5 @@ impl Cost {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PRICE: Price = Price {
-        input: 2_500_000,
-        output: 10_000_000,
-        cached_input: Some(1_250_000),
-        cache_write: None,
-        per_image: 0,
-        per_second: 0,
-        per_page: 0,
-        per_query: 0,
-        per_million_characters: 0,
-    };
-
-    #[test]
-    fn parts_of_the_input_are_charged_once_each() {
-        let usage = Usage { input: 1000, output: 100, cached: 400, reasoning: 50, cache_write: 0 };
-        assert_eq!(PRICE.cost(&usage).usd_micros(), 600 * 5 / 2 + 400 * 5 / 4 + 1000);
-    }
-
-    #[test]
-    fn ten_decimals_keep_what_micros_lose() {
-        let usage = Usage { input: 9, output: 12, ..Usage::default() };
-        let price = Price { input: 150_000, output: 600_000, ..Price::default() };
-        assert_eq!(price.cost(&usage).usd_text(), "0.0000085500");
-        assert_eq!(price.cost(&usage).usd_micros(), 9);
-        assert_eq!(Cost::default().usd_text(), "0.0000000000");
-        assert_eq!(Cost(u128::from(u64::MAX) * 200).usd_text(), "3689348814.7419103230");
-        assert_eq!(Cost(u128::from(u64::MAX)).usd_text(), "18446744.0737095516");
-    }
-
-    #[test]
-    fn things_have_a_price_each() {
-        let price = Price {
-            per_image: 40_000,
-            per_second: 31,
-            per_page: 1_000,
-            per_query: 2_000,
-            per_million_characters: 15_000_000,
-            ..Price::default()
-        };
-        for (units, usd_micros) in [
-            (Units { images: 3, ..Units::default() }, 120_000),
-            (Units { audio_ms: 1_500, ..Units::default() }, 47), // 46.5, rounded half up
-            (Units { pages: 7, ..Units::default() }, 7_000),
-            (Units { queries: 1, ..Units::default() }, 2_000),
-            (Units { characters: 100, ..Units::default() }, 1_500),
-            (Units::default(), 0),
-        ] {
-            assert_eq!(price.units(&units).usd_micros(), usd_micros, "{units:?}");
-            assert_eq!(price.charge(&Usage::default(), &units).usd_micros(), usd_micros);
-        }
-        let both = Price { per_image: 134_000, ..PRICE };
-        let units = Units { images: 1, ..Units::default() };
-        let usage = Usage { output: 1_000, ..Usage::default() };
-        assert_eq!(both.charge(&usage, &units).usd_micros(), 10_000, "tokens were told");
-        assert_eq!(both.charge(&Usage::default(), &units).usd_micros(), 134_000);
-        assert_eq!(both.most_of(&usage, &units).usd_micros(), 134_000);
-    }
-
-    #[test]
-    fn absurd_counts_do_not_overflow() {
-        let usage = Usage { input: u64::MAX, output: u64::MAX, cached: u64::MAX, reasoning: 0, cache_write: u64::MAX };
-        assert!(PRICE.cost(&usage).usd_micros() > 0);
-        let dearest = Price { input: u64::MAX, output: u64::MAX, per_page: u64::MAX, per_image: u64::MAX, ..PRICE };
-        let units = Units { pages: u64::MAX, images: u64::MAX, ..Units::default() };
-        for cost in [dearest.cost(&usage), dearest.most(&usage), dearest.units(&units), dearest.most_of(&usage, &units)]
-        {
-            assert_eq!(cost.usd_micros(), MAX_USD_MICROS);
-            assert!(!cost.usd_text().is_empty());
-        }
-    }
-}
+#[path = "price_tests.rs"]
+mod tests;

@@ -8,7 +8,7 @@ mod read_tests;
 mod row;
 
 use crate::price::MAX_USD_MICROS;
-use crate::usage::{Usage, MAX_RECORDED_TOKENS};
+use crate::usage::{ServiceTier, Usage, MAX_RECORDED_TOKENS};
 use serde::Serialize;
 
 /// How a request ended.
@@ -90,6 +90,15 @@ pub struct Record<'a> {
     pub tokens_cached: u64,
     pub tokens_reasoning: u64,
     pub tokens_cache_write: u64,
+    /// The part of `tokens_cache_write` that is kept for an hour.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub tokens_cache_write_hour: u64,
+    /// In which tier the provider says it served, where that is not the standard one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_tier: Option<&'a str>,
+    /// Which prices the cost is by, beside those of input and output as they stand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price_tiers: Option<&'a str>,
     pub cost_usd_micros: u64,
     pub latency_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,6 +139,11 @@ pub struct Record<'a> {
     pub parent_span_id: Option<&'a str>,
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 impl Record<'_> {
     /// With what the call used: never more than sums over many records have room for.
     #[must_use]
@@ -139,6 +153,8 @@ impl Record<'_> {
         self.tokens_cached = usage.cached.min(MAX_RECORDED_TOKENS);
         self.tokens_reasoning = usage.reasoning.min(MAX_RECORDED_TOKENS);
         self.tokens_cache_write = usage.cache_write.min(MAX_RECORDED_TOKENS);
+        self.tokens_cache_write_hour = usage.cache_write_hour.min(MAX_RECORDED_TOKENS);
+        self.service_tier = (usage.service != ServiceTier::Standard).then(|| usage.service.name());
         self.cost_usd_micros = cost_usd_micros.min(MAX_USD_MICROS);
         self.cost_saved_usd_micros = self.cost_saved_usd_micros.map(|saved| saved.min(MAX_USD_MICROS));
         self

@@ -80,6 +80,9 @@ pub struct Key {
     /// What this key sends may be made shorter where the caller does not ask for it.
     #[serde(default = "yes")]
     pub compression_enabled: bool,
+    /// Absent: as the settings say.
+    #[serde(default)]
+    pub unpriced_models: Option<UnpricedModels>,
     #[serde(default)]
     pub access_schedule: Option<Schedule>,
     #[serde(default)]
@@ -129,6 +132,15 @@ pub enum CacheDefaultMode {
     Legacy,
     /// Always asks the provider.
     Bypass,
+}
+
+/// What becomes of calls to models without a price, where a limit in dollars holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UnpricedModels {
+    #[default]
+    Allow,
+    Refuse,
 }
 
 /// How a connection shows its credential.
@@ -267,6 +279,9 @@ pub struct Model {
     /// What it is for, as the catalogue says it: `chat`, `embedding`, `image`, ...; empty where nobody said it.
     #[serde(default)]
     pub mode: String,
+    /// What it can do beside answering, by the catalogue's names; absent where nobody said it.
+    #[serde(default)]
+    pub capabilities: Option<Vec<String>>,
 }
 
 impl Model {
@@ -284,6 +299,7 @@ pub struct Settings {
     pub require_login: bool,
     /// Origins whose pages may call where a key is shown, as browsers send them.
     pub cors_origins: Vec<String>,
+    pub unpriced_models: UnpricedModels,
 }
 
 /// The response cache, as the operator wants it.
@@ -314,7 +330,7 @@ impl Default for CacheSettings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { require_login: true, cors_origins: Vec::new() }
+        Self { require_login: true, cors_origins: Vec::new(), unpriced_models: UnpricedModels::Allow }
     }
 }
 
@@ -459,10 +475,11 @@ impl Snapshot {
         let mut prices_any_case: HashMap<String, Price> = HashMap::new();
         for entry in document.prices {
             if has_capitals(&entry.model) {
-                let any_case = prices_any_case.entry(entry.model.to_ascii_lowercase()).or_insert(entry.price);
+                let any_case =
+                    prices_any_case.entry(entry.model.to_ascii_lowercase()).or_insert_with(|| entry.price.clone());
                 // Which of two was meant is unknown: the dearer one is never too little.
                 if (entry.price.output, entry.price.input) > (any_case.output, any_case.input) {
-                    *any_case = entry.price;
+                    any_case.clone_from(&entry.price);
                 }
             }
             prices.insert(entry.model, entry.price);
@@ -566,6 +583,11 @@ impl Snapshot {
     /// A model as its provider spells it, by its one name with the prefix.
     pub fn spelling(&self, name: &str) -> Option<&str> {
         self.spellings.get(name).map(String::as_str)
+    }
+
+    /// Every alias with what it stands for.
+    pub fn aliases(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.aliases.iter().map(|(alias, target)| (alias.as_str(), target.as_str()))
     }
 
     /// What an alias stands for: a model or a combo, by name.

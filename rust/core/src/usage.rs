@@ -1,5 +1,50 @@
 //! What a model call consumed, as the provider counted it.
 
+use serde::Deserialize;
+
+/// How fast, and how dear, a provider serves a call: its own word, in one spelling.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServiceTier {
+    #[default]
+    Standard,
+    /// Some time within a day.
+    Batch,
+    /// When there is room.
+    Flex,
+    /// Before others.
+    Priority,
+    /// Before those.
+    Ultrafast,
+}
+
+impl ServiceTier {
+    /// Reads what providers and callers write; what nobody has another price for is the standard one.
+    #[must_use]
+    pub fn of(name: &str) -> Self {
+        match name.trim_start_matches("ON_DEMAND_") {
+            "batch" => Self::Batch,
+            "flex" | "FLEX" => Self::Flex,
+            // OpenAI takes both names for one.
+            "priority" | "PRIORITY" | "fast" => Self::Priority,
+            "ultrafast" => Self::Ultrafast,
+            _ => Self::Standard,
+        }
+    }
+
+    /// As records have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+            Self::Batch => "batch",
+            Self::Flex => "flex",
+            Self::Priority => "priority",
+            Self::Ultrafast => "ultrafast",
+        }
+    }
+}
+
 /// Token counts of one call; zero where the provider said nothing. `cached` and `cache_write` are parts of `input`,
 /// `reasoning` is a part of `output`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -9,6 +54,9 @@ pub struct Usage {
     pub cached: u64,
     pub reasoning: u64,
     pub cache_write: u64,
+    /// The part of `cache_write` that is kept for an hour rather than for minutes.
+    pub cache_write_hour: u64,
+    pub service: ServiceTier,
 }
 
 /// A count of units above this is none: no call makes a thousand million pictures, or reads as many pages.
@@ -56,6 +104,9 @@ impl std::ops::Add for Usage {
             cached: self.cached.saturating_add(other.cached),
             reasoning: self.reasoning.saturating_add(other.reasoning),
             cache_write: self.cache_write.saturating_add(other.cache_write),
+            cache_write_hour: self.cache_write_hour.saturating_add(other.cache_write_hour),
+            // Of several calls the one that the caller gets speaks for all.
+            service: self.service,
         }
     }
 }

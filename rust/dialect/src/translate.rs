@@ -12,6 +12,7 @@ use crate::model::{Answer, Request};
 use crate::openai::answer::{inspect, UpstreamError};
 use crate::openai::error::error_fields;
 use crate::openai::request::{self, ChatRequest};
+use crate::openai::usage::service;
 pub use crate::place::Place;
 
 use crate::{anthropic, gemini, openai, responses, Pieces};
@@ -184,7 +185,7 @@ fn inspect_answer(form: Dialect, body: &[u8]) -> Result<Option<Usage>, NoAnswer>
         Dialect::Gemini => ("candidates", "usageMetadata"),
         _ => ("content", "usage"),
     };
-    let wanted = ["error", "promptFeedback", member, used];
+    let wanted = ["error", "promptFeedback", "service_tier", member, used];
     let scan = json::scan_object(body, &wanted, json::MAX_DEPTH).map_err(|_| NoAnswer::NotJson)?;
     if scan.get("error").is_some_and(|error| error.kind == Kind::Object) {
         return Err(NoAnswer::AnswerContext(error_fields(body).unwrap_or_default()));
@@ -196,7 +197,10 @@ fn inspect_answer(form: Dialect, body: &[u8]) -> Result<Option<Usage>, NoAnswer>
     }
     let Some(object) = scan.get(used).and_then(|used| body.get(used.span())) else { return Ok(None) };
     Ok(match form {
-        Dialect::OpenaiResponses => responses::usage::read(object),
+        Dialect::OpenaiResponses => {
+            let service = service(scan.get("service_tier").and_then(|told| body.get(told.span())));
+            responses::usage::read(object).map(|usage| Usage { service, ..usage })
+        }
         Dialect::Gemini => gemini::usage::read(object),
         _ => {
             let mut counts = anthropic::usage::Counts::default();

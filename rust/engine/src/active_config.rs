@@ -63,8 +63,9 @@ impl Live {
                 }
             })
             .collect();
-        let lists = Lists::build(&snapshot.models, &snapshot.combos, &snapshot.connections);
         let combos = Combos::build(&snapshot, &targets, &before.combos);
+        let channels = combos.book.all().iter().filter(|ready| ready.is_auto && !ready.candidates.is_empty());
+        let lists = Lists::build(&snapshot, channels.map(|ready| ready.name.as_str()));
         let places = crate::cache::places::places(&snapshot);
         let plans = Plans::build(&snapshot.context.compression);
         Self { snapshot, targets, lists, combos, plans, places }

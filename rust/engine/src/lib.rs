@@ -60,3 +60,10 @@ pub mod decisions {
     pub use crate::active_config::Live;
     pub use crate::call::coalesce::{digest, Name, Recordings};
 }
+
+/// The parts that the example `models` measures.
+#[doc(hidden)]
+pub mod lists {
+    pub use crate::active_config::Live;
+    pub use crate::models::openai::{Cursor, Document, Lists};
+}

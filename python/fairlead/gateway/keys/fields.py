@@ -171,6 +171,11 @@ class KeyFields(Wire):
     )
     daily_usage_limit_usd: Usd | None = None
     weekly_usage_limit_usd: Usd | None = None
+    unpriced_models: Literal["allow", "refuse"] | None = Field(
+        None,
+        description="What becomes of calls to models without a price while a limit in USD holds; "
+        "null: as the settings say.",
+    )
 
 
 class NewKey(KeyFields):

@@ -11,8 +11,8 @@ from fairlead.gateway.models.table import models_of
 from fairlead.gateway.nodes.table import all_nodes
 from fairlead.gateway.providers.catalogue import CatalogueModel, catalogue
 from fairlead.gateway.providers.models import known_models, override_model
+from fairlead.gateway.providers.price import PriceTier, in_usd
 from fairlead.gateway.providers.table import active_connections
-from fairlead.money import usd_of
 from fairlead.store.file import Connection as Database
 from fairlead.store.services import ServicesDep
 from fairlead.wire import Wire
@@ -21,17 +21,19 @@ router = APIRouter(prefix="/api/models/catalog", tags=["models"])
 
 
 class ModelPriceView(Wire):
-    """USD per million tokens, and for each thing that is no token."""
+    """USD per million tokens, and for each thing that is no token; `tiers` as in `/api/pricing`."""
 
     input: float
     output: float
     cached_input: float | None
     cache_write: float | None
+    cache_write_hour: float | None
     per_image: float | None
     per_second: float | None
     per_page: float | None
     per_query: float | None
     per_million_characters: float | None
+    tiers: list[PriceTier]
 
 
 class ModelEntry(Wire):
@@ -171,8 +173,4 @@ def _price(built_in: CatalogueModel | None, model: dict[str, Any]) -> ModelPrice
         price = built_in.price.model_dump()
     if price is None:
         return None
-    usd = {
-        name: None if price.get(name) is None else usd_of(price[name])
-        for name in ModelPriceView.model_fields
-    }
-    return ModelPriceView.model_validate(usd, by_name=True)
+    return ModelPriceView.model_construct(**in_usd(price))

@@ -5,7 +5,7 @@ and the operator's word on it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 from pydantic import Field, RootModel
@@ -22,11 +22,10 @@ from fairlead.gateway.pricing.table import (
 )
 from fairlead.gateway.providers.catalogue import CatalogueProvider, catalogue
 from fairlead.gateway.providers.endpoint import Provider
-from fairlead.gateway.providers.fields import ModelPrice
+from fairlead.gateway.providers.price import ModelPrice, in_micros, in_usd
 from fairlead.gateway.providers.snapshot import known_prices
 from fairlead.gateway.providers.table import active_connections
 from fairlead.moment import now_ms
-from fairlead.money import micros_of, usd_of
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 from fairlead.wire import Wire
@@ -122,7 +121,7 @@ async def _set(new: Prices, services: ServicesDep) -> Pricing:
                     param=provider[:80],
                 )
             for model, price in models.items():
-                put_override(con, provider, model, _micros(price), at_ms)
+                put_override(con, provider, model, in_micros(price), at_ms)
         if count_overrides(con) > MAX_OVERRIDES:
             raise InvalidRequest(f"At most {MAX_OVERRIDES} prices may be set; take some back.")
         return _in_force(con)
@@ -157,15 +156,5 @@ def _in_force(con: Connection) -> dict[str, dict[str, PriceView]]:
     return {name: dict(sorted(models.items())) for name, models in sorted(told.items())}
 
 
-def _micros(price: ModelPrice) -> Price:
-    return {
-        name: None if usd is None else micros_of(usd) for name, usd in price.model_dump().items()
-    }
-
-
 def _view(price: Price, source: Source) -> PriceView:
-    told: dict[str, Any] = {
-        name: None if price.get(name) is None else usd_of(price[name] or 0)
-        for name in ModelPrice.model_fields
-    }
-    return PriceView.model_construct(source=source, **told)
+    return PriceView.model_construct(source=source, **in_usd(price))

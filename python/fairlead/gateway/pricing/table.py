@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from typing import Any
 
@@ -12,6 +13,7 @@ NAMES = (
     "output",
     "cached_input",
     "cache_write",
+    "cache_write_hour",
     "per_image",
     "per_second",
     "per_page",
@@ -20,27 +22,30 @@ NAMES = (
 )
 
 # A price in micro-dollars by the names in `NAMES`: per million tokens, or for each picture, second
-# and the like.
-Price = dict[str, int | None]
+# and the like; beside them `tiers`, a list of such prices with what they hold for.
+Price = dict[str, Any]
 
 
 def read_overrides(con: Connection) -> dict[str, dict[str, Price]]:
     """The overrides by provider and model."""
     found: dict[str, dict[str, Price]] = defaultdict(dict)
     rows = con.execute(
-        f"SELECT provider, model, {', '.join(NAMES)} FROM price_overrides ORDER BY provider, model"
+        f"SELECT provider, model, tiers, {', '.join(NAMES)} FROM price_overrides "
+        "ORDER BY provider, model"
     ).fetchall()
-    for provider, model, *prices in rows:
-        found[provider][model] = dict(zip(NAMES, prices, strict=True))
+    for provider, model, tiers, *prices in rows:
+        price: Price = dict(zip(NAMES, prices, strict=True))
+        found[provider][model] = price | {"tiers": json.loads(tiers) if tiers else []}
     return dict(found)
 
 
 def put_override(con: Connection, provider: str, model: str, price: Price, at_ms: int) -> None:
     """Sets a price in place of an earlier override, in the writer."""
     delete_overrides(con, provider, model)
-    values: list[Any] = [provider, model, *(price[name] for name in NAMES), at_ms]
+    tiers = json.dumps(price["tiers"]) if price["tiers"] else None
+    values: list[Any] = [provider, model, tiers, *(price[name] for name in NAMES), at_ms]
     con.execute(
-        f"INSERT INTO price_overrides (provider, model, {', '.join(NAMES)}, updated_at_ms) "
+        f"INSERT INTO price_overrides (provider, model, tiers, {', '.join(NAMES)}, updated_at_ms) "
         f"VALUES ({', '.join('?' * len(values))})",
         values,
     )

@@ -3,9 +3,10 @@ provider.
 
 A file holds `id` (as the file is called), `name`, `dialect`, `base_url`, `auth`, `as_of` and
 `source` of its figures, and `models`: `id`, `mode` where it is not chat, `context_length`,
-`max_output_tokens` in tokens, `capabilities`, and `input`, `output`, `cached_input`, `cache_write`
-as integer micro-dollars per million tokens (`per_image`, `per_second`, `per_page`, `per_query`:
-micro-dollars each; `per_million_characters` that are read aloud). `retires_on` is the day from which
+`max_output_tokens` in tokens, `capabilities`, and `input`, `output`, `cached_input`, `cache_write`,
+`cache_write_hour` as integer micro-dollars per million tokens (`per_image`, `per_second`, `per_page`, `per_query`:
+micro-dollars each; `per_million_characters` that are read aloud). `tiers` are prices of tokens for
+inputs above `above` tokens and for a `service` tier. `retires_on` is the day from which
 the provider serves a model no more, where it has named one: it keeps its price, for what was spent,
 and is in lists until then.
 
@@ -24,6 +25,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from fairlead.gateway.providers.price import ServiceTier
 
 FOLDER = Path(__file__).parents[2] / "data" / "catalogue"
 
@@ -74,6 +77,18 @@ class _Entry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Tier(_Entry):
+    """Prices of tokens above a size of the input, in a service tier, or both."""
+
+    service: ServiceTier | None = None
+    above: Tokens | None = None
+    input: UsdMicros | None = None
+    output: UsdMicros | None = None
+    cached_input: UsdMicros | None = None
+    cache_write: UsdMicros | None = None
+    cache_write_hour: UsdMicros | None = None
+
+
 class Price(_Entry):
     """Micro-dollars per million tokens; an absent price of cached or cache-writing input is that of
     input. Micro-dollars for each thing that is no token, absent where it costs nothing.
@@ -83,11 +98,13 @@ class Price(_Entry):
     output: UsdMicros = 0
     cached_input: UsdMicros | None = None
     cache_write: UsdMicros | None = None
+    cache_write_hour: UsdMicros | None = None
     per_image: UsdMicros | None = None
     per_second: UsdMicros | None = None
     per_page: UsdMicros | None = None
     per_query: UsdMicros | None = None
     per_million_characters: UsdMicros | None = None
+    tiers: tuple[Tier, ...] = ()
 
 
 class CatalogueModel(_Entry):
@@ -99,11 +116,13 @@ class CatalogueModel(_Entry):
     output: UsdMicros | None = None
     cached_input: UsdMicros | None = None
     cache_write: UsdMicros | None = None
+    cache_write_hour: UsdMicros | None = None
     per_image: UsdMicros | None = None
     per_second: UsdMicros | None = None
     per_page: UsdMicros | None = None
     per_query: UsdMicros | None = None
     per_million_characters: UsdMicros | None = None
+    tiers: tuple[Tier, ...] = ()
     retires_on: date | None = None
     capabilities: tuple[Capability, ...] = ()
 

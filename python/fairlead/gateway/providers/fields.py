@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import orjson
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, field_validator, model_validator
@@ -13,6 +13,7 @@ from fairlead.gateway.fields import ModelId, Name, Text
 from fairlead.gateway.nodes.address import normalise_base_url
 from fairlead.gateway.nodes.fields import BaseUrl
 from fairlead.gateway.nodes.timeouts import Timeouts
+from fairlead.gateway.providers.price import ModelPrice
 from fairlead.wire import Wire
 
 MASK = "***"
@@ -32,7 +33,6 @@ def _credential(text: str) -> str:
 
 
 ApiKey = Annotated[Text, AfterValidator(_credential)]
-UsdPerMillion = Annotated[float, Field(strict=True, ge=0, le=100_000, allow_inf_nan=False)]
 
 
 # The account becomes part of a host name or a path.
@@ -60,31 +60,6 @@ def _account(file: dict[str, Any]) -> dict[str, Any]:
 
 
 ServiceAccount = Annotated[dict[str, Any], Field(max_length=50), AfterValidator(_account)]
-
-
-class ModelPrice(Wire):
-    """USD per million tokens; an absent price of cached or cache-writing input is that of input. USD
-    for each thing that is no token. Where a model has both, what a provider tells in tokens is paid
-    in tokens.
-    """
-
-    input: UsdPerMillion = 0.0
-    output: UsdPerMillion = 0.0
-    cached_input: UsdPerMillion | None = None
-    cache_write: UsdPerMillion | None = None
-    per_image: UsdPerMillion | None = Field(None, description="A picture that is made.")
-    per_second: UsdPerMillion | None = Field(None, description="A second of a recording.")
-    per_page: UsdPerMillion | None = Field(None, description="A page of a document.")
-    per_query: UsdPerMillion | None = Field(None, description="A search, a reranking.")
-    per_million_characters: UsdPerMillion | None = Field(
-        None, description="A million characters that are read aloud."
-    )
-
-    @model_validator(mode="after")
-    def _says_something(self) -> Self:
-        if not self.model_fields_set:
-            raise PydanticCustomError("price", "must name at least one price")
-        return self
 
 
 class ProviderSpecific(Wire):

@@ -2,8 +2,9 @@
 
 A model is a plain object, as it is stored: `id`, and where known `created` (UTC seconds),
 `owned_by`, `context_length`, `max_output_tokens` (tokens), `price` (as in the catalogue), `mode`
-(its use: as in the catalogue, or `video`) and `reasoning_control` (`chat-template` where the list
-shows that an inference server serves it whose chat templates take reasoning's switches).
+(its use: as in the catalogue, or `video`), `capabilities` (as in the catalogue) and
+`reasoning_control` (`chat-template` where the list shows that an inference server serves it whose
+chat templates take reasoning's switches).
 """
 
 from __future__ import annotations
@@ -43,6 +44,21 @@ _PRICE_NAMES = {
     "cached_input": "input_cache_read",
     "cache_write": "input_cache_write",
 }
+# Names that lists give to what a model can do.
+_INPUT_CAPABILITIES = {
+    "image": "vision",
+    "audio": "audio_input",
+    "video": "video_input",
+    "file": "documents",
+}
+_OUTPUT_CAPABILITIES = {"audio": "audio_output"}
+_PARAMETER_CAPABILITIES = {
+    "tools": "tools",
+    "parallel_tool_calls": "parallel_tools",
+    "reasoning": "reasoning",
+    "structured_outputs": "structured_output",
+}
+_FLAG_CAPABILITIES = {"function_calling": "tools", "vision": "vision", "audio": "audio_input"}
 _MICROS_PER_MILLION = Decimal(10) ** 12
 
 
@@ -81,10 +97,19 @@ def known_models(provider: Provider, connection: Connection) -> list[dict[str, A
     elif isinstance(provider, CatalogueProvider):
         # A provider's own list often leaves the sizes out.
         sizes = {entry["id"]: entry for entry in catalogue_models(provider)}
-        models = [{**sizes.get(model["id"], {}), **model} for model in models]
+        models = [_better_known(sizes.get(model["id"], {}), model) for model in models]
     names = {model["id"] for model in models}
     extra = [connection.default_model, *(connection.provider_specific.get("prices") or ())]
     return [*models, *({"id": name} for name in dict.fromkeys(extra) if name and name not in names)]
+
+
+def _better_known(shipped: dict[str, Any], listed: dict[str, Any]) -> dict[str, Any]:
+    """One model of both sources: the provider's own word goes before the catalogue's, and
+    capabilities are those that either knows.
+    """
+    able = {*shipped.get("capabilities", ()), *listed.get("capabilities", ())}
+    both = {**shipped, **listed}
+    return both | {"capabilities": sorted(able)} if "capabilities" in both else both
 
 
 def catalogue_models(provider: Provider) -> list[dict[str, Any]]:
@@ -94,7 +119,9 @@ def catalogue_models(provider: Provider) -> list[dict[str, Any]]:
     today = datetime.now(UTC).date()
     return [
         entry.model_dump(
-            include={"id", "mode", "context_length", "max_output_tokens"}, exclude_none=True
+            mode="json",
+            include={"id", "mode", "context_length", "max_output_tokens", "capabilities"},
+            exclude_none=True,
         )
         for entry in provider.models
         if entry.retires_on is None or entry.retires_on > today
@@ -133,6 +160,8 @@ def _parse_model(entry: dict[str, Any]) -> dict[str, Any] | None:
     _put(model, "max_output_tokens", *(size.get(each) for each in _OUTPUT_NAMES))
     if mode := _mode(entry.get("supportedGenerationMethods")):
         model["mode"] = mode
+    if capabilities := _capabilities(entry):
+        model["capabilities"] = capabilities
     price = _parse_price(_object(entry, "pricing"))
     if price:
         model["price"] = price
@@ -152,6 +181,23 @@ def _mode(methods: object) -> str | None:
         if method in methods:
             return mode
     return None
+
+
+def _capabilities(entry: dict[str, Any]) -> list[str]:
+    """The capabilities of a model, where the list tells them: in OpenRouter's words (its inputs and
+    parameters) or in Mistral's (`capabilities`, each true or false).
+    """
+    told: set[str] = set()
+    for source, names in (
+        (_object(entry, "architecture").get("input_modalities"), _INPUT_CAPABILITIES),
+        (_object(entry, "architecture").get("output_modalities"), _OUTPUT_CAPABILITIES),
+        (entry.get("supported_parameters"), _PARAMETER_CAPABILITIES),
+    ):
+        if isinstance(source, list):
+            told |= {names[each] for each in source if isinstance(each, str) and each in names}
+    flags = _object(entry, "capabilities")
+    told |= {own for theirs, own in _FLAG_CAPABILITIES.items() if flags.get(theirs) is True}
+    return sorted(told)
 
 
 def _owners(entry: dict[str, Any]) -> set[object]:

@@ -15,6 +15,7 @@ from fairlead.gateway.pricing.table import Price, read_overrides
 from fairlead.gateway.providers.catalogue import CatalogueProvider, catalogue
 from fairlead.gateway.providers.endpoint import Endpoint, Provider, endpoint_of
 from fairlead.gateway.providers.models import known_models, override_model
+from fairlead.gateway.providers.price import in_snapshot
 from fairlead.gateway.providers.table import Connection, active_connections
 from fairlead.store.file import Connection as Database
 
@@ -99,7 +100,7 @@ def _compile(
         compiled.models.setdefault(listed, _model(listed, connection.provider, endpoint, model))
     for model_id, price in (*overrides.items(), *known_prices(provider, connection)):
         for prefix in endpoint.prefixes:
-            compiled.prices.setdefault(f"{prefix}/{model_id}", _written(price))
+            compiled.prices.setdefault(f"{prefix}/{model_id}", in_snapshot(price))
     return compiled
 
 
@@ -163,15 +164,7 @@ def _model(listed: str, provider: str, endpoint: Endpoint, model: dict[str, Any]
         "max_output_tokens": model.get("max_output_tokens"),
         "name": model.get("name"),
         "mode": model.get("mode") or "",
-    }
-
-
-def _written(price: dict[str, Any]) -> dict[str, Any]:
-    """Most models deal in tokens alone: what else has no price is left out."""
-    return {
-        name: value
-        for name, value in price.items()
-        if value is not None or not name.startswith("per_")
+        "capabilities": model.get("capabilities") or None,
     }
 
 

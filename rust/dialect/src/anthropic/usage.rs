@@ -1,8 +1,9 @@
 //! The `usage` object of a message, told whole or in parts along a stream.
 
 use fairlead_core::json::{self, Kind};
-use fairlead_core::usage::Usage;
+use fairlead_core::usage::{ServiceTier, Usage};
 
+use crate::openai::usage::service;
 use crate::text::Writer;
 
 const MAX_DEPTH: usize = 16;
@@ -17,6 +18,8 @@ pub(crate) struct Counts {
     cache_write: u64,
     output: u64,
     thinking: u64,
+    cache_write_hour: u64,
+    service: ServiceTier,
     is_told: bool,
 }
 
@@ -27,8 +30,10 @@ impl Counts {
             "input_tokens",
             "cache_read_input_tokens",
             "cache_creation_input_tokens",
+            "cache_creation",
             "output_tokens",
             "output_tokens_details",
+            "service_tier",
         ];
         let Ok(scan) = json::scan_object(object, &wanted, MAX_DEPTH) else { return };
         let count = |name| {
@@ -45,12 +50,17 @@ impl Counts {
         for (field, name) in fields {
             *field = count(name).unwrap_or(*field);
         }
-        let details = scan.get("output_tokens_details").filter(|value| value.kind == Kind::Object);
-        if let Some(inner) = details.and_then(|details| object.get(details.span())) {
-            let wanted = ["thinking_tokens"];
-            let told = json::scan_object(inner, &wanted, MAX_DEPTH).ok();
-            let told = told.and_then(|scan| json::as_u64(inner, scan.get("thinking_tokens")?));
-            self.thinking = told.unwrap_or(self.thinking);
+        let part = |outer, name| {
+            let outer = scan.get(outer).filter(|value| value.kind == Kind::Object)?;
+            let inner = object.get(outer.span())?;
+            let names = [name];
+            let scan = json::scan_object(inner, &names, MAX_DEPTH).ok()?;
+            json::as_u64(inner, scan.get(name)?).filter(|count| *count <= MAX_TOKENS)
+        };
+        self.thinking = part("output_tokens_details", "thinking_tokens").unwrap_or(self.thinking);
+        self.cache_write_hour = part("cache_creation", "ephemeral_1h_input_tokens").unwrap_or(self.cache_write_hour);
+        if let Some(told) = scan.get("service_tier").filter(|value| !value.is_null()) {
+            self.service = service(object.get(told.span()));
         }
     }
 
@@ -61,6 +71,8 @@ impl Counts {
             cached: self.cache_read,
             reasoning: self.thinking.min(self.output),
             cache_write: self.cache_write,
+            cache_write_hour: self.cache_write_hour.min(self.cache_write),
+            service: self.service,
         }
     }
 
@@ -73,6 +85,11 @@ pub(super) fn write(out: &mut Writer, usage: &Usage) {
     let fresh = usage.input.saturating_sub(usage.cached + usage.cache_write);
     out.open(b'{').key("input_tokens").number(fresh);
     out.key("cache_creation_input_tokens").number(usage.cache_write);
+    if usage.cache_write_hour > 0 {
+        let short = usage.cache_write.saturating_sub(usage.cache_write_hour);
+        out.key("cache_creation").open(b'{').key("ephemeral_5m_input_tokens").number(short);
+        out.key("ephemeral_1h_input_tokens").number(usage.cache_write_hour).close(b'}');
+    }
     out.key("cache_read_input_tokens").number(usage.cached);
     out.key("output_tokens").number(usage.output);
     if usage.reasoning > 0 {
@@ -94,12 +111,38 @@ mod tests {
         );
         counts.read(br#"{"output_tokens":40,"output_tokens_details":{"thinking_tokens":25}}"#);
 
-        let usage = Usage { input: 45, output: 40, cached: 30, reasoning: 25, cache_write: 5 };
+        let usage = Usage { input: 45, output: 40, cached: 30, reasoning: 25, cache_write: 5, ..Usage::default() };
         assert_eq!(counts.reported(), Some(usage));
         let mut out = Writer::default();
         write(&mut out, &usage);
         let mut again = Counts::default();
         again.read(&out.take());
         assert_eq!(again.usage(), usage);
+    }
+
+    #[test]
+    fn lifetimes_of_the_cache_and_the_service_tier_are_read() {
+        let mut counts = Counts::default();
+        counts.read(
+            br#"{"input_tokens":1,"cache_creation_input_tokens":9,"service_tier":"priority",
+                "cache_creation":{"ephemeral_5m_input_tokens":3,"ephemeral_1h_input_tokens":6}}"#,
+        );
+        counts.read(br#"{"output_tokens":4,"service_tier":null}"#);
+        let usage = Usage {
+            input: 10,
+            output: 4,
+            cache_write: 9,
+            cache_write_hour: 6,
+            service: ServiceTier::Priority,
+            ..Usage::default()
+        };
+        assert_eq!(counts.usage(), usage);
+        let mut out = Writer::default();
+        write(&mut out, &usage);
+        let mut again = Counts::default();
+        again.read(&out.take());
+        assert_eq!(again.usage(), Usage { service: ServiceTier::Standard, ..usage });
+        again.read(br#"{"cache_creation":{"ephemeral_1h_input_tokens":700}}"#);
+        assert_eq!(again.usage().cache_write_hour, 9, "no part is more than its whole");
     }
 }

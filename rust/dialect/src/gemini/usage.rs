@@ -2,14 +2,16 @@
 
 use fairlead_core::usage::Usage;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
+use crate::openai::usage::service;
 use crate::text::Writer;
 
 /// Counts above this are no counts, as in the chat dialect.
 const MAX_TOKENS: u64 = 1_000_000_000_000;
 
 #[derive(Deserialize)]
-struct UsageIn {
+struct UsageIn<'a> {
     #[serde(default, rename = "promptTokenCount")]
     prompt: Option<u64>,
     #[serde(default, rename = "toolUsePromptTokenCount")]
@@ -20,11 +22,14 @@ struct UsageIn {
     candidates: Option<u64>,
     #[serde(default, rename = "thoughtsTokenCount")]
     thoughts: Option<u64>,
+    /// Vertex's word for the service tier: `ON_DEMAND`, `ON_DEMAND_PRIORITY`, ...
+    #[serde(borrow, default, rename = "trafficType")]
+    traffic: Option<&'a RawValue>,
 }
 
 /// `None` for what is no usage.
 pub(crate) fn read(object: &[u8]) -> Option<Usage> {
-    let told: UsageIn = serde_json::from_slice(object).ok()?;
+    let told: UsageIn<'_> = serde_json::from_slice(object).ok()?;
     let count = |told: Option<u64>| told.filter(|count| *count <= MAX_TOKENS).unwrap_or(0);
     let input = count(told.prompt) + count(told.tool_use_prompt);
     let reasoning = count(told.thoughts);
@@ -33,7 +38,8 @@ pub(crate) fn read(object: &[u8]) -> Option<Usage> {
         output: count(told.candidates) + reasoning,
         cached: count(told.cached).min(input),
         reasoning,
-        cache_write: 0,
+        service: service(told.traffic.map(|traffic| traffic.get().as_bytes())),
+        ..Usage::default()
     })
 }
 
@@ -53,15 +59,18 @@ pub(crate) fn write(out: &mut Writer, usage: &Usage) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fairlead_core::usage::ServiceTier;
 
     #[test]
     fn what_is_written_reads_the_same() {
-        let usage = Usage { input: 45, output: 40, cached: 30, reasoning: 25, cache_write: 0 };
+        let usage = Usage { input: 45, output: 40, cached: 30, reasoning: 25, ..Usage::default() };
         let mut out = Writer::default();
         write(&mut out, &usage);
         assert_eq!(read(&out.take()), Some(usage));
         let tools = br#"{"promptTokenCount":5,"toolUsePromptTokenCount":2,"candidatesTokenCount":1}"#;
         assert_eq!(read(tools), Some(Usage { input: 7, output: 1, ..Usage::default() }));
+        let traffic = br#"{"promptTokenCount":5,"trafficType":"ON_DEMAND_FLEX"}"#;
+        assert_eq!(read(traffic).map(|usage| usage.service), Some(ServiceTier::Flex));
         assert_eq!(read(b"null"), None);
     }
 }

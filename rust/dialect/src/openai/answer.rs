@@ -20,11 +20,12 @@ pub struct Inspection {
 
 /// Looks into a body; a fault when it is not one JSON object.
 pub fn inspect(body: &[u8]) -> Result<Inspection, JsonFault> {
-    let scan = json::scan_object(body, &["usage", "error", "choices"], json::MAX_DEPTH)?;
+    let scan = json::scan_object(body, &["usage", "error", "choices", "service_tier"], json::MAX_DEPTH)?;
     let told = scan.get("error").filter(|told| error::is_error(*told));
     let used = scan.get("usage").filter(|used| used.kind == Kind::Object);
+    let service = usage::service(scan.get("service_tier").and_then(|told| body.get(told.span())));
     Ok(Inspection {
-        usage: used.and_then(|used| usage::read(body.get(used.span())?)),
+        usage: used.and_then(|used| Some(Usage { service, ..usage::read(body.get(used.span())?)? })),
         error: told.map(|told| error::read(body, told)),
         has_choices: scan.get("choices").is_some_and(|choices| choices.kind == Kind::Array),
     })
@@ -33,6 +34,7 @@ pub fn inspect(body: &[u8]) -> Result<Inspection, JsonFault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fairlead_core::usage::ServiceTier;
 
     #[test]
     fn an_answer_has_choices_and_usage() {
@@ -43,6 +45,21 @@ mod tests {
         assert_eq!(Some(Usage { input: 3, output: 1, ..Usage::default() }), inspection.usage);
         assert!(inspection.has_choices);
         assert_eq!(None, inspection.error);
+    }
+
+    #[test]
+    fn an_answer_says_in_which_tier_it_was_served() {
+        for (told, tier) in [
+            (r#""flex""#, ServiceTier::Flex),
+            (r#""priority""#, ServiceTier::Priority),
+            (r#""default""#, ServiceTier::Standard),
+            ("null", ServiceTier::Standard),
+            ("[7]", ServiceTier::Standard),
+        ] {
+            let body = format!(r#"{{"choices":[],"service_tier":{told},"usage":{{"prompt_tokens":3}}}}"#);
+            let usage = inspect(body.as_bytes()).expect("an object").usage.expect("it is told");
+            assert_eq!((usage.input, usage.service), (3, tier), "{told}");
+        }
     }
 
     #[test]

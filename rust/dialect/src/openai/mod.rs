@@ -16,5 +16,5 @@ pub(crate) mod request_out;
 pub mod stream;
 pub(crate) mod stream_in;
 pub(crate) mod stream_out;
-mod usage;
+pub(crate) mod usage;
 pub(crate) mod whole;

@@ -4,8 +4,9 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use fairlead_core::error::Error;
 use fairlead_core::json::{self, Kind, Value};
+use fairlead_core::usage::ServiceTier;
 
-use super::request::{broken, check_model, missing, model, usage_option, wrong, ChatRequest, MAX_DEPTH};
+use super::request::{broken, check_model, missing, model, service_of, usage_option, wrong, ChatRequest, MAX_DEPTH};
 
 /// What a route asks of such a body.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +32,7 @@ pub fn read(body: &Bytes, needs: &Needs) -> Result<(ChatRequest, Bytes), Error> 
         "max_tokens",
         "max_output_tokens",
         "n",
+        "service_tier",
     ];
     let scan = json::scan_object(body, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
     if let (None, Some(usual)) = (scan.get("model").filter(|value| !value.is_null()), needs.usual_model) {
@@ -61,6 +63,7 @@ pub fn read(body: &Bytes, needs: &Needs) -> Result<(ChatRequest, Bytes), Error> 
         messages: 0,
         max_output_tokens: if needs.makes_tokens { most } else { Some(0) },
         choices: count("n").unwrap_or(1).max(1),
+        service: service_of(body, scan.get("service_tier")),
         previous: None,
         stores: false,
         reads_list: false,
@@ -81,6 +84,7 @@ pub fn of_form(model: &str, stream: bool, choices: u64) -> Result<ChatRequest, E
         messages: 0,
         max_output_tokens: Some(0),
         choices,
+        service: ServiceTier::Standard,
         previous: None,
         stores: false,
         reads_list: false,

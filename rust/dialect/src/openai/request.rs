@@ -9,7 +9,9 @@ use std::ops::Range;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind as ErrorKind};
 use fairlead_core::json::{self, FaultKind, JsonFault, Kind, Value};
+use fairlead_core::usage::ServiceTier;
 
+use super::usage::service;
 use crate::fit::Edits;
 use crate::place::Place;
 use crate::Pieces;
@@ -34,6 +36,8 @@ pub struct ChatRequest {
     pub max_output_tokens: Option<u64>,
     /// `n`: how many answers.
     pub choices: u64,
+    /// The service tier that is asked for; the standard one where the provider may choose.
+    pub service: ServiceTier,
     /// The response that this one goes on from; a responses request alone has one.
     pub previous: Option<String>,
     /// The answer is to be kept for a later request; as `previous`.
@@ -73,7 +77,8 @@ pub fn read(body: &[u8]) -> Result<ChatRequest, Error> {
     if body.is_empty() {
         return Err(invalid("The body is empty; expected a JSON object."));
     }
-    let wanted = ["model", "messages", "stream", "stream_options", "max_completion_tokens", "max_tokens", "n"];
+    let wanted =
+        ["model", "messages", "stream", "stream_options", "max_completion_tokens", "max_tokens", "n", "service_tier"];
     let scan = json::scan_object(body, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
     let (model, model_span) = model(body, scan.get("model"))?;
     let messages = messages(scan.get("messages"))?;
@@ -92,6 +97,7 @@ pub fn read(body: &[u8]) -> Result<ChatRequest, Error> {
         messages,
         max_output_tokens: count(scan.get("max_completion_tokens")).or_else(|| count(scan.get("max_tokens"))),
         choices: count(scan.get("n")).unwrap_or(1).max(1),
+        service: service_of(body, scan.get("service_tier")),
         previous: None,
         stores: false,
         reads_list: false,
@@ -106,7 +112,7 @@ pub(crate) fn read_responses(body: &[u8]) -> Result<ChatRequest, Error> {
     if body.is_empty() {
         return Err(invalid("The body is empty; expected a JSON object."));
     }
-    let wanted = ["model", "input", "stream", "max_output_tokens", "previous_response_id", "store"];
+    let wanted = ["model", "input", "stream", "max_output_tokens", "previous_response_id", "store", "service_tier"];
     let scan = json::scan_object(body, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
     let (model, model_span) = model(body, scan.get("model"))?;
     let said = |name| scan.get(name).filter(|value: &Value| !value.is_null());
@@ -139,6 +145,7 @@ pub(crate) fn read_responses(body: &[u8]) -> Result<ChatRequest, Error> {
         messages,
         max_output_tokens: most,
         choices: 1,
+        service: service_of(body, scan.get("service_tier")),
         previous,
         stores: flag("store", true)?,
         reads_list: false,
@@ -157,7 +164,7 @@ pub(crate) fn read_gemini(body: &[u8], place: Place<'_>) -> Result<ChatRequest, 
     if model.is_empty() || model.chars().count() > MAX_MODEL_CHARS || model.chars().any(char::is_control) {
         return Err(wrong("model", "must be 1 to 300 characters without control characters"));
     }
-    let wanted = ["contents", "generationConfig", "generation_config", "model"];
+    let wanted = ["contents", "generationConfig", "generation_config", "model", "serviceTier", "service_tier"];
     let scan = json::scan_object(body, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
     let messages = match scan.get("contents") {
         None => return Err(missing("contents")),
@@ -181,6 +188,7 @@ pub(crate) fn read_gemini(body: &[u8], place: Place<'_>) -> Result<ChatRequest, 
         messages,
         max_output_tokens: count("maxOutputTokens", "max_output_tokens"),
         choices: count("candidateCount", "candidate_count").unwrap_or(1).max(1),
+        service: service_of(body, scan.get("serviceTier").or_else(|| scan.get("service_tier"))),
         previous: None,
         stores: false,
         reads_list: place.is_list,
@@ -219,6 +227,11 @@ pub(crate) fn rewrite_with(body: &Bytes, request: &ChatRequest, upstream_model: 
     }
     pieces.push(body.slice(kept..));
     pieces
+}
+
+/// The service tier that a body asks for; what is no text is the provider's to refuse.
+pub(super) fn service_of(body: &[u8], value: Option<Value>) -> ServiceTier {
+    service(value.and_then(|value| body.get(value.span())))
 }
 
 pub(super) fn model(body: &[u8], value: Option<Value>) -> Result<(String, Range<usize>), Error> {

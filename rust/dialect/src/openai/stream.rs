@@ -32,6 +32,8 @@ const DONE: &[u8] = b"data: [DONE]\n\n";
 
 static USAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"usage\""));
 static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"error\""));
+/// What is looked for in an event that tells usage or an error.
+const WANTED: [&str; 4] = ["usage", "error", "choices", "service_tier"];
 static FINISH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"finish_reason\""));
 /// Of an event that passes in parts, so much is kept of the last part that a finish reason cut in two is seen.
 const TAIL_BYTES: usize = 64;
@@ -248,12 +250,14 @@ impl Progress {
 
     /// Reads an event that may tell usage or an error.
     fn judge_closely(&mut self, data: &[u8]) -> Verdict {
-        let Ok(scan) = json::scan_object(data, &["usage", "error", "choices"], json::MAX_DEPTH) else {
+        let Ok(scan) = json::scan_object(data, &WANTED, json::MAX_DEPTH) else {
             return self.malformed();
         };
         let used = scan.get("usage").filter(|used| used.kind == Kind::Object);
         if let Some(used) = used {
-            self.usage = data.get(used.span()).and_then(usage::read).or(self.usage);
+            let service = usage::service(scan.get("service_tier").and_then(|told| data.get(told.span())));
+            let told = data.get(used.span()).and_then(usage::read).map(|told| Usage { service, ..told });
+            self.usage = told.or(self.usage);
         }
         if let Some(told) = scan.get("error").filter(|told| error::is_error(*told)) {
             self.end = Some(Ended::InBand(error::read(data, told)));

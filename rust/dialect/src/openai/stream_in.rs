@@ -25,6 +25,8 @@ struct ChunkIn<'a> {
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
+    service_tier: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     error: Option<&'a RawValue>,
 }
 
@@ -142,7 +144,9 @@ impl Reader {
             emit(Event::Start { id: chunk.id, model: chunk.model });
         }
         if let Some(object) = chunk.usage {
-            self.usage = usage::read(object.get().as_bytes()).or(self.usage);
+            let service = usage::service(chunk.service_tier.map(|told| told.get().as_bytes()));
+            let told = usage::read(object.get().as_bytes()).map(|told| Usage { service, ..told });
+            self.usage = told.or(self.usage);
         }
         // Several choices are refused where the request is translated.
         let Some(choice) = chunk.choices.0.filter(|choice| choice.index == 0) else { return Ok(Step::More) };

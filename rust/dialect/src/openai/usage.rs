@@ -1,7 +1,7 @@
 //! The `usage` object of an answer.
 
 use fairlead_core::json::{self, Kind};
-use fairlead_core::usage::Usage;
+use fairlead_core::usage::{ServiceTier, Usage};
 
 /// Counts above this are no counts; a thousand billion tokens are more than any model takes.
 const MAX_TOKENS: u64 = 1_000_000_000_000;
@@ -41,7 +41,14 @@ pub(super) fn read(object: &[u8]) -> Option<Usage> {
         cached,
         reasoning: reasoning.unwrap_or(0).min(output),
         cache_write: cache_write.unwrap_or(0).min(input - cached),
+        ..Usage::default()
     })
+}
+
+/// The tier that an answer says it was served in, from the JSON of its `service_tier`; the standard one where it says none.
+pub(crate) fn service(told: Option<&[u8]>) -> ServiceTier {
+    let text = told.and_then(|token| std::str::from_utf8(token).ok()).unwrap_or_default();
+    ServiceTier::of(text.trim_matches('"'))
 }
 
 pub(super) fn tokens(bytes: &[u8], value: json::Value) -> Option<u64> {
@@ -58,7 +65,7 @@ mod tests {
             "prompt_tokens_details":{"cached_tokens":60,"audio_tokens":0,"cache_write_tokens":30},
             "completion_tokens_details":{"reasoning_tokens":20}}"#;
 
-        let usage = Usage { input: 100, output: 50, cached: 60, reasoning: 20, cache_write: 30 };
+        let usage = Usage { input: 100, output: 50, cached: 60, reasoning: 20, cache_write: 30, ..Usage::default() };
         assert_eq!(Some(usage), read(object));
     }
 
@@ -86,6 +93,9 @@ mod tests {
         let object = br#"{"prompt_tokens":5,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":4},
             "completion_tokens_details":{"reasoning_tokens":9}}"#;
 
-        assert_eq!(Some(Usage { input: 5, output: 2, cached: 4, reasoning: 2, cache_write: 1 }), read(object));
+        assert_eq!(
+            Some(Usage { input: 5, output: 2, cached: 4, reasoning: 2, cache_write: 1, ..Usage::default() }),
+            read(object)
+        );
     }
 }

@@ -23,6 +23,8 @@ struct CompletionIn<'a> {
     choices: Vec<ChoiceIn<'a>>,
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    service_tier: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -89,12 +91,14 @@ pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
     };
     let stop = if is_refused { Stop::Refused } else { stop(choice.finish_reason.as_deref(), !calls.is_empty()) };
     parts.extend(calls);
+    let service = usage::service(completion.service_tier.map(|told| told.get().as_bytes()));
+    let usage = completion.usage.and_then(|object| usage::read(object.get().as_bytes())).unwrap_or_default();
     Ok(Answer {
         id: completion.id.unwrap_or_else(|| "".into()),
         model: completion.model.unwrap_or_else(|| "".into()),
         parts,
         stop,
-        usage: completion.usage.and_then(|object| usage::read(object.get().as_bytes())).unwrap_or_default(),
+        usage: Usage { service, ..usage },
         logprobs,
     })
 }

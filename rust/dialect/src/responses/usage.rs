@@ -43,7 +43,8 @@ pub(crate) fn read(object: &[u8]) -> Option<Usage> {
         told.input_tokens_details.map_or((None, None), |of| (of.cached_tokens, of.cache_write_tokens));
     let cached = count(cached).min(input);
     let reasoning = count(told.output_tokens_details.and_then(|of| of.reasoning_tokens)).min(output);
-    Some(Usage { input, output, cached, reasoning, cache_write: count(written).min(input - cached) })
+    let cache_write = count(written).min(input - cached);
+    Some(Usage { input, output, cached, reasoning, cache_write, ..Usage::default() })
 }
 
 pub(crate) fn write(out: &mut Writer, usage: &Usage) {
@@ -61,7 +62,7 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_the_same() {
-        let usage = Usage { input: 45, output: 40, cached: 30, reasoning: 25, cache_write: 5 };
+        let usage = Usage { input: 45, output: 40, cached: 30, reasoning: 25, cache_write: 5, ..Usage::default() };
         let mut out = Writer::default();
         write(&mut out, &usage);
         assert_eq!(read(&out.take()), Some(usage));

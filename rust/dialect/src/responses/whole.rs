@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::{item, usage};
 use crate::model::{typed, wrong, Answer, Call, Content, Part, Stop};
 use crate::openai::request_in::arguments;
+use crate::openai::usage::service;
 use crate::signature::{from_responses, of_redacted};
 use crate::text::{Text, Writer};
 use crate::translate::AnswerContext;
@@ -28,6 +29,8 @@ pub(super) struct ResponseIn<'a> {
     output: Vec<OutputIn<'a>>,
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    service_tier: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -68,7 +71,8 @@ struct PartIn<'a> {
 
 impl ResponseIn<'_> {
     pub(super) fn usage(&self) -> Option<Usage> {
-        usage::read(self.usage?.get().as_bytes())
+        let service = service(self.service_tier.map(|told| told.get().as_bytes()));
+        Some(Usage { service, ..usage::read(self.usage?.get().as_bytes())? })
     }
 
     /// Why the model stopped; `has_calls` and `is_refused` as the output says.

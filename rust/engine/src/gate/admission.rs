@@ -287,9 +287,9 @@ fn lists(
         Answer::Models | Answer::Model if headers.has_anthropic_version => {
             anthropic::answer(shared, exchange, admission, query)?;
         }
-        Answer::Models => answer::models(shared, exchange, admission, headers.if_none_match),
+        Answer::Models => answer::models(shared, exchange, admission, headers.if_none_match, query)?,
         Answer::Model => answer::model(shared, exchange, admission),
-        Answer::GeminiModels | Answer::GeminiModel => gemini::answer(shared, exchange, admission),
+        Answer::GeminiModels | Answer::GeminiModel => gemini::answer(shared, exchange, admission, query)?,
         _ => return Ok(false),
     }
     Ok(true)

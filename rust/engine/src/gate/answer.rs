@@ -4,7 +4,8 @@
 use crate::exchange::{Exchange, Head};
 use crate::gate::headers::{self, number, value};
 use crate::gate::request::Admission;
-use crate::models::openai::ListDialect;
+use crate::models::listed::ListDialect;
+use crate::models::openai;
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind};
@@ -128,20 +129,32 @@ pub fn ready(shared: &Shared, exchange: &Exchange) {
 }
 
 /// `GET /v1/models`.
-pub fn models(shared: &Shared, exchange: &Exchange, admission: &Admission, if_none_match: Option<&[u8]>) {
+pub fn models(
+    shared: &Shared,
+    exchange: &Exchange,
+    admission: &Admission,
+    if_none_match: Option<&[u8]>,
+    query: &[u8],
+) -> Result<(), Error> {
+    let page = openai::range(query)?;
     shared.metrics.answered(admission.route.endpoint, 200);
     let live = shared.live.load();
-    let document = live.lists.for_key(admission.principal.key().map(AsRef::as_ref));
+    let key = admission.principal.key().map(AsRef::as_ref);
+    let document = match page {
+        None => live.lists.for_key(key),
+        Some((cursor, limit)) => live.lists.page_for_key(key, &cursor, limit),
+    };
     let mut headers = base_headers(shared, &admission.request_id);
     headers.insert(header::ETAG, value(document.etag.as_str()));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     headers.append(header::VARY, BY_CLIENT);
     if if_none_match.is_some_and(|sent| names(sent, &document.etag)) {
         exchange.answer(Head { status: StatusCode::NOT_MODIFIED, headers }, Bytes::new());
-        return;
+        return Ok(());
     }
     headers.insert(header::CONTENT_TYPE, JSON);
     exchange.answer(Head { status: StatusCode::OK, headers }, document.body);
+    Ok(())
 }
 
 /// Whether an `If-None-Match` names the tag (RFC 9110, 13.1.2: weak comparison, lists, `*`).

@@ -1,6 +1,7 @@
 //! A request held against its key's limits: sessions, then room for the most that it can cost.
 
 use crate::clock;
+use crate::gate::unpriced;
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::shared::Shared;
@@ -28,6 +29,7 @@ pub fn reserve(
     request: &ChatRequest,
     choice: &mut Choice,
 ) -> Result<(), Error> {
+    unpriced::leave_out(snapshot, settlement, &request.model, choice)?;
     let of = |at| most(snapshot, request, choice.model(at), settlement);
     let dearest = (0..choice.targets.len()).map(of).reduce(Amounts::max).unwrap_or_default();
     let most = match &choice.combo {
@@ -74,23 +76,17 @@ fn hold(
         return Ok(());
     }
     let ask = {
-        let targets: SmallVec<[Served<'_>; 4]> = (0..choice.targets.len()).map(|at| served(choice, at)).collect();
+        let targets: SmallVec<[Served<'_>; 4]> = (0..choice.targets.len()).map(|at| choice.served(at)).collect();
         let subject = Subject { model, served: Served::default() };
         shared.ledger.reserve_any(key, subject, &targets, most, clock::moment())?
     };
     if !ask.without.is_empty() {
-        let is_in = |at: &usize| !ask.leaves_out(model, &served(choice, *at));
+        let is_in = |at: &usize| !ask.leaves_out(model, &choice.served(*at));
         let places: Vec<usize> = (0..choice.targets.len()).filter(is_in).collect();
         *choice = choice.narrowed(&places);
     }
     settlement.hold = ask.hold;
     Ok(())
-}
-
-/// The names by which a limit knows one target.
-fn served(choice: &Choice, at: usize) -> Served<'_> {
-    let connection = &choice.targets[at].connection;
-    Served { provider: &connection.provider, prefixes: &connection.prefixes, upstream_model: choice.upstream_model(at) }
 }
 
 /// For an answer that costs nothing: it takes a session and counts as a request, and no budget is asked.
@@ -125,6 +121,7 @@ pub fn renew(shared: &Shared, settlement: &mut Settlement, key: &Key) -> Result<
     if key.limits.is_empty() {
         return Ok(());
     }
+    unpriced::admit_next(&shared.live.load().snapshot, settlement, key)?;
     let mut hold = settlement.hold.take().unwrap_or_default();
     let total = settlement.spent_so_far();
     let renewed = shared.ledger.renew(key, settlement.subject(), &mut hold, total, clock::moment());
@@ -139,7 +136,7 @@ fn most(snapshot: &Snapshot, request: &ChatRequest, name: &str, settlement: &Set
     let input = model.and_then(|model| model.context_length).map_or(input, |most| input.min(most));
     let listed = model.and_then(|model| model.max_output_tokens);
     let output = request.max_output_tokens.or(listed).unwrap_or(ASSUMED_OUTPUT_TOKENS).saturating_mul(request.choices);
-    let usage = Usage { input, output, ..Usage::default() };
+    let usage = Usage { input, output, service: request.service, ..Usage::default() };
     let usd_micros = snapshot.price(name).map_or(0, |price| price.most_of(&usage, &settlement.units()).usd_micros());
     Amounts { tokens: input.saturating_add(output), usd_micros }
 }

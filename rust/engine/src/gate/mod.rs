@@ -2,7 +2,7 @@
 //!
 //! [`inbound`] is the head and the rules for it, [`preferences`] what its headers prefer, [`admission`] the one gate, [`cors`]
 //! pages of other origins. [`body`] is a body on its way, [`upload`] a form on its way to disk, [`request`] a request that is
-//! whole. [`defaults`] is what a body means that does not say `stream`, [`limits`] the limits of keys, [`answer`] what the engine
+//! whole. [`defaults`] is what a body means that does not say `stream`, [`limits`] the limits of keys, [`unpriced`] models whose cost is not known, [`answer`] what the engine
 //! answers itself, [`headers`] the gateway's own headers.
 
 pub mod admission;
@@ -15,4 +15,5 @@ pub mod inbound;
 pub mod limits;
 pub mod preferences;
 pub mod request;
+pub mod unpriced;
 pub mod upload;

@@ -3,14 +3,14 @@
 use crate::exchange::{Exchange, Head};
 use crate::gate::answer::{self, base_headers};
 use crate::gate::request::Admission;
-use crate::models::openai::{join, Cursor, ListDialect, Page};
+use crate::models::listed::ListDialect;
+use crate::models::openai::{join, write_ends, Cursor, Page};
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::{self, Answer, Surface};
 use http::header::{self, HeaderValue};
 use http::StatusCode;
-use serde::Serialize;
 
 const LIMIT_DEFAULT: usize = 20;
 const LIMIT_MAX: usize = 1000;
@@ -73,24 +73,9 @@ fn range(query: &[u8]) -> Result<(Cursor, usize), Error> {
 }
 
 fn document(page: &Page<'_>) -> Bytes {
-    #[derive(Serialize)]
-    struct Ends<'a> {
-        has_more: bool,
-        first_id: Option<&'a str>,
-        last_id: Option<&'a str>,
-    }
     let mut body = br#"{"data":"#.to_vec();
     join(&mut body, page.entries.iter().map(|(_, entry)| *entry));
-    let ends = Ends {
-        has_more: page.has_more,
-        first_id: page.entries.first().map(|(id, _)| *id),
-        last_id: page.entries.last().map(|(id, _)| *id),
-    };
-    // Texts and a truth value are always JSON.
-    if let Ok(ends) = serde_json::to_vec(&ends) {
-        body.push(b',');
-        body.extend_from_slice(ends.get(1..).unwrap_or_default());
-    }
+    write_ends(&mut body, page);
     Bytes::from(body)
 }
 

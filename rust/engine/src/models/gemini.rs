@@ -1,37 +1,100 @@
-//! `GET /v1beta/models`: the models that the caller may use, in Gemini's words. The same list as `GET /v1/models`, so a key
-//! sees here what it sees there.
+//! `GET /v1beta/models`: the models that the caller may use, in Gemini's words, whole or in pages. The same list as
+//! `GET /v1/models`, so a key sees here what it sees there.
 
 use crate::exchange::{Exchange, Head};
 use crate::gate::answer::{self, base_headers};
 use crate::gate::request::Admission;
-use crate::models::openai::{join, Cursor, ListDialect};
+use crate::models::listed::ListDialect;
+use crate::models::openai::{join, Cursor, Page};
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind};
-use fairlead_core::routes::Answer;
+use fairlead_core::routes::{self, Answer};
 use http::header::{self, HeaderValue};
 use http::StatusCode;
 
+/// Google gives no more in a page, however many are asked for.
+const PAGE_SIZE_MAX: usize = 1_000;
+
 /// Answers for the list and for one model.
-pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission) {
+pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission, query: &[u8]) -> Result<(), Error> {
     let live = shared.live.load();
     let key = admission.principal.key().map(AsRef::as_ref);
     let body = if admission.route.answer == Answer::GeminiModels {
-        let page = live.lists.page(key, ListDialect::Gemini, &Cursor::Start, usize::MAX);
-        let mut body = br#"{"models":"#.to_vec();
-        join(&mut body, page.entries.iter().map(|(_, entry)| *entry));
-        body.push(b'}');
-        Some(Bytes::from(body))
+        let (cursor, limit) = range(query)?;
+        Some(document(&live.lists.page(key, ListDialect::Gemini, &cursor, limit)))
     } else {
         live.lists.one(&admission.tail, key, ListDialect::Gemini)
     };
     let Some(body) = body else {
         let message = format!("The model `{}` is not known here.", admission.tail);
         let fault = Error::client(Kind::ModelNotFound, message).about("name");
-        return answer::refuse(shared, exchange, admission.route.surface, &admission.request_id, &fault);
+        answer::refuse(shared, exchange, admission.route.surface, &admission.request_id, &fault);
+        return Ok(());
     };
     let mut headers = base_headers(shared, &admission.request_id);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     exchange.answer(Head { status: StatusCode::OK, headers }, body);
+    Ok(())
+}
+
+/// `pageSize` and `pageToken` of the query; all of the list where neither is there.
+fn range(query: &[u8]) -> Result<(Cursor, usize), Error> {
+    let invalid =
+        |name: &'static str, message: &str| Error::client(Kind::InvalidRequest, message.to_owned()).about(name);
+    let query = std::str::from_utf8(query).map_err(|_| invalid("pageSize", "The query is not UTF-8."))?;
+    let (mut cursor, mut limit) = (Cursor::Start, usize::MAX);
+    for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+        match name {
+            "pageSize" => {
+                let given = value.parse::<usize>().ok().filter(|size| *size > 0);
+                let given = given.ok_or_else(|| invalid("pageSize", "`pageSize` must be an integer of at least 1."))?;
+                limit = given.min(PAGE_SIZE_MAX);
+            }
+            // Clients send an empty one for the first page.
+            "pageToken" if !value.is_empty() => {
+                let id = routes::decode(value)
+                    .ok_or_else(|| invalid("pageToken", "`pageToken` must be `nextPageToken` of the page before."))?;
+                cursor = Cursor::After(id.into_owned());
+            }
+            _ => {}
+        }
+    }
+    Ok((cursor, limit))
+}
+
+/// The token of the next page is the last id of this one.
+fn document(page: &Page<'_>) -> Bytes {
+    let mut body = br#"{"models":"#.to_vec();
+    join(&mut body, page.entries.iter().map(|(_, entry)| *entry));
+    if let (true, Some((last, _))) = (page.has_more, page.entries.last()) {
+        body.extend_from_slice(br#","nextPageToken":"#);
+        body.extend_from_slice(serde_json::Value::from(*last).to_string().as_bytes());
+    }
+    body.push(b'}');
+    Bytes::from(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_names_the_next_one() {
+        let entry = Bytes::from_static(b"{}");
+        let page = |has_more| Page { entries: vec![("p/m", &entry)], has_more };
+        assert_eq!(document(&page(true)), r#"{"models":[{}],"nextPageToken":"p/m"}"#);
+        assert_eq!(document(&page(false)), r#"{"models":[{}]}"#);
+    }
+
+    #[test]
+    fn a_query_says_which_page() {
+        assert_eq!(range(b"").ok(), Some((Cursor::Start, usize::MAX)));
+        assert_eq!(range(b"pageSize=5&pageToken=").ok(), Some((Cursor::Start, 5)));
+        assert_eq!(range(b"pageToken=p%2Fm&pageSize=5000").ok(), Some((Cursor::After("p/m".into()), 1_000)));
+        for wrong in ["pageSize=0", "pageSize=-1", "pageSize=x", "pageToken=%zz"] {
+            assert!(range(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
 }

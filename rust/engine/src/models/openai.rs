@@ -1,21 +1,23 @@
-//! `GET /v1/models`: models and combos, in documents built once per snapshot, with an `ETag`; a key that sees only some of them
-//! gets a document of its own, built at its first question and kept for the snapshot's life. Each entry stands ready in the
-//! words of every client that has a list of its own.
+//! `GET /v1/models`: models, combos and channels of `auto`, in documents built once per snapshot, with an `ETag`; a key that sees
+//! only some of them gets a document of its own, built at its first question and kept for the snapshot's life: one for all keys
+//! of the same rules. Each entry stands ready in the words of every client that has a list of its own ([`crate::models::listed`]).
 
-use crate::models::entries;
+use crate::models::listed::{ListDialect, Listed, ListedKind};
 use bytes::Bytes;
-use fairlead_core::dialect::Dialect;
-use fairlead_core::policy::{admit_combo, sees_model};
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::routes;
 use fairlead_core::secret::{hex, SecretHash};
-use fairlead_core::snapshot::{AccessMode, CatalogScope, Connection, Key, Model};
-use fairlead_core::strategy::Combo;
+use fairlead_core::snapshot::{AccessMode, CatalogScope, Key, Model, Snapshot};
 use parking_lot::Mutex;
 use serde::Serialize;
-use std::borrow::Borrow;
 use std::collections::HashMap;
 
-/// Documents of single keys that are kept; a large list is half a megabyte.
+/// Documents for rules of keys that are kept; a large list is some megabytes.
 const MAX_KEPT: usize = 128;
+/// Keys whose document is known.
+const MAX_KEYS: usize = 10_000;
+/// The longest page.
+const LIMIT_MAX: usize = 1_000;
 
 /// One prepared answer.
 #[derive(Debug, Clone, Default)]
@@ -30,53 +32,14 @@ pub struct Document {
 pub struct Lists {
     all: Document,
     entries: Vec<Listed>,
-    per_key: Mutex<HashMap<String, Document>>,
+    narrowed: Mutex<Narrowed>,
 }
 
-/// In whose words an entry is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ListDialect {
-    OpenAi,
-    Anthropic,
-    Gemini,
-}
-
-#[derive(Debug)]
-struct Listed {
-    id: String,
-    is_combo: bool,
-    json: Bytes,
-    anthropic: Bytes,
-    gemini: Bytes,
-}
-
-impl Listed {
-    fn new(model: &Model, is_combo: bool, dialect: Option<Dialect>) -> Option<Self> {
-        let owned_by = if model.owned_by.is_empty() { &model.provider } else { &model.owned_by };
-        let entry = Entry {
-            id: &model.id,
-            object: "model",
-            created: model.created,
-            owned_by,
-            context_length: model.context_length,
-            max_output_tokens: model.max_output_tokens,
-        };
-        Some(Self {
-            id: model.id.clone(),
-            is_combo,
-            json: Bytes::from(serde_json::to_vec(&entry).ok()?),
-            anthropic: entries::anthropic(model)?,
-            gemini: entries::gemini(model, dialect)?,
-        })
-    }
-
-    fn in_words(&self, wording: ListDialect) -> &Bytes {
-        match wording {
-            ListDialect::OpenAi => &self.json,
-            ListDialect::Anthropic => &self.anthropic,
-            ListDialect::Gemini => &self.gemini,
-        }
-    }
+/// Documents of keys that see only some of the list.
+#[derive(Debug, Default)]
+struct Narrowed {
+    by_key: HashMap<String, Document>,
+    by_rules: HashMap<SecretHash, Document>,
 }
 
 /// Some of a list, in its order.
@@ -96,38 +59,42 @@ pub enum Cursor {
     Before(String),
 }
 
-#[derive(Serialize)]
-struct Entry<'a> {
-    id: &'a str,
-    object: &'static str,
-    created: u64,
-    owned_by: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    context_length: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_output_tokens: Option<u64>,
-}
-
 impl Lists {
-    pub fn build<C: Borrow<Connection>>(models: &[Model], combos: &[Combo], connections: &[C]) -> Self {
+    /// `channels` are those of `auto` that lead to a model.
+    pub fn build<'a>(snapshot: &'a Snapshot, channels: impl Iterator<Item = &'a str>) -> Self {
+        let mut aliases: HashMap<String, Vec<&str>> = HashMap::new();
+        for (alias, target) in snapshot.aliases() {
+            let target = snapshot.name(target.strip_prefix("combo/").unwrap_or(target));
+            if let Ok(name) = target {
+                aliases.entry(name.into_owned()).or_default().push(alias);
+            }
+        }
+        for names in aliases.values_mut() {
+            names.sort_unstable();
+        }
+        let named = |id: &str| aliases.get(id).map_or(&[][..], Vec::as_slice);
         let dialect_of = |model: &Model| {
             let prefix = model.id.split('/').next().unwrap_or_default();
-            let serves = |connection: &&C| {
-                let connection: &Connection = (**connection).borrow();
-                connection.provider == model.provider && connection.prefixes.iter().any(|name| name == prefix)
-            };
-            connections.iter().find(serves).map(|connection| connection.borrow().dialect)
+            let mut connections = snapshot.candidates(prefix).iter().filter_map(|&at| snapshot.connections.get(at));
+            connections.find(|connection| connection.provider == model.provider).map(|connection| connection.dialect)
         };
-        // A combo of a model's name is what a call of that name gets.
-        let combos = combos.iter().filter_map(|combo| {
-            let name = combo.name.clone();
-            Listed::new(&Model { id: name, owned_by: "combo".to_owned(), ..Model::default() }, true, None)
-        });
-        let models = models.iter().filter_map(|model| Listed::new(model, false, dialect_of(model)));
-        let mut entries: Vec<Listed> = combos.chain(models).collect();
+        let made = |name: &str, owned_by: &str, kind| {
+            let model = Model { id: name.to_owned(), owned_by: owned_by.to_owned(), ..Model::default() };
+            Listed::new(&model, kind, None, named(name))
+        };
+        // A combo of a model's name is what a call of that name gets, and one of a channel's name goes before the channel.
+        let combos = snapshot.combos.iter().filter_map(|combo| made(&combo.name, "combo", ListedKind::Combo));
+        let channels = channels.filter_map(|name| made(name, "auto", ListedKind::Auto));
+        let models = snapshot
+            .models
+            .iter()
+            .filter_map(|model| Listed::new(model, ListedKind::Model, dialect_of(model), named(&model.id)));
+        let mut entries: Vec<Listed> = combos.chain(channels).chain(models).collect();
         entries.sort_by(|a, b| a.id.cmp(&b.id));
         entries.dedup_by(|a, b| a.id == b.id);
-        Self { all: document(entries.iter()), entries, per_key: Mutex::default() }
+        let body = body(entries.iter());
+        let etag = tag(&body);
+        Self { all: Document { body, etag }, entries, narrowed: Mutex::default() }
     }
 
     /// The list that a caller sees; `None` for a caller without a key.
@@ -135,16 +102,32 @@ impl Lists {
         let Some(key) = key.filter(|key| is_narrowed(key)) else {
             return self.all.clone();
         };
-        if let Some(known) = self.per_key.lock().get(&key.id) {
+        if let Some(known) = self.narrowed.lock().by_key.get(&key.id) {
             return known.clone();
         }
-        let own = document(self.entries.iter().filter(|entry| entry.is_shown_to(key)));
-        let mut per_key = self.per_key.lock();
-        if per_key.len() >= MAX_KEPT {
-            per_key.clear();
+        let rules = rules(key);
+        let known = self.narrowed.lock().by_rules.get(&rules).cloned();
+        let own = known.unwrap_or_else(|| Document {
+            body: body(self.entries.iter().filter(|entry| entry.is_shown_to(key))),
+            etag: tag(format!("{} {}", self.all.etag, hex(&rules.0)).as_bytes()),
+        });
+        let mut narrowed = self.narrowed.lock();
+        if narrowed.by_rules.len() >= MAX_KEPT || narrowed.by_key.len() >= MAX_KEYS {
+            *narrowed = Narrowed::default();
         }
-        per_key.insert(key.id.clone(), own.clone());
+        narrowed.by_rules.insert(rules, own.clone());
+        narrowed.by_key.insert(key.id.clone(), own.clone());
         own
+    }
+
+    /// A page of the list that a caller sees. Its tag follows from that of the whole list.
+    pub fn page_for_key(&self, key: Option<&Key>, cursor: &Cursor, limit: usize) -> Document {
+        let whole = match key.filter(|key| is_narrowed(key)) {
+            None => self.all.etag.clone(),
+            Some(key) => format!("{} {}", self.all.etag, hex(&rules(key).0)),
+        };
+        let page = self.page(key, ListDialect::OpenAi, cursor, limit);
+        Document { body: page_body(&page), etag: tag(format!("{whole} {cursor:?} {limit}").as_bytes()) }
     }
 
     /// One model or combo, if it exists for the caller.
@@ -187,36 +170,82 @@ fn is_narrowed(key: &Key) -> bool {
     key.model_access_mode == AccessMode::Restricted
         || !key.blocked_models.is_empty()
         || !key.allowed_combos.is_empty()
+        || !key.allow_auto_combos
         || key.catalog_scope != CatalogScope::All
 }
 
-impl Listed {
-    /// Whether the key may call it.
-    fn is_for(&self, key: &Key) -> bool {
-        if self.is_combo {
-            admit_combo(key, &self.id, false).is_ok()
-        } else {
-            sees_model(key, &self.id)
-        }
-    }
-
-    /// Whether the key's list has it.
-    fn is_shown_to(&self, key: &Key) -> bool {
-        let is_in_scope = match key.catalog_scope {
-            CatalogScope::All => true,
-            CatalogScope::Combos => self.is_combo,
-            CatalogScope::Models => !self.is_combo,
-        };
-        is_in_scope && self.is_for(key)
-    }
+/// Tells keys apart that do not see the same list.
+fn rules(key: &Key) -> SecretHash {
+    let flags = (key.model_access_mode == AccessMode::Restricted, key.allow_auto_combos, key.catalog_scope);
+    SecretHash::of(
+        format!("{flags:?} {:?} {:?} {:?}", key.allowed_models, key.blocked_models, key.allowed_combos).as_bytes(),
+    )
 }
 
-fn document<'a>(entries: impl Iterator<Item = &'a Listed>) -> Document {
+/// `limit` and `after` of a query, as OpenAI's lists have them. `None`: the whole list is asked for.
+pub fn range(query: &[u8]) -> Result<Option<(Cursor, usize)>, Error> {
+    let invalid =
+        |name: &'static str, message: &str| Error::client(Kind::InvalidRequest, message.to_owned()).about(name);
+    let query = std::str::from_utf8(query).map_err(|_| invalid("limit", "The query is not UTF-8."))?;
+    let (mut cursor, mut limit) = (None, None);
+    for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+        match name {
+            "limit" => {
+                let given = value.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit));
+                limit = Some(given.ok_or_else(|| invalid("limit", "`limit` must be an integer from 1 to 1000."))?);
+            }
+            "after" => {
+                let id = routes::decode(value).filter(|value| !value.is_empty());
+                let id = id.ok_or_else(|| {
+                    invalid("after", "`after` must be the id of a model: send `last_id` of the page before.")
+                })?;
+                cursor = Some(Cursor::After(id.into_owned()));
+            }
+            _ => {}
+        }
+    }
+    if cursor.is_none() && limit.is_none() {
+        return Ok(None);
+    }
+    Ok(Some((cursor.unwrap_or(Cursor::Start), limit.unwrap_or(LIMIT_MAX))))
+}
+
+fn tag(text: &[u8]) -> String {
+    format!("\"{}\"", hex(&SecretHash::of(text).0[..12]))
+}
+
+fn body<'a>(entries: impl Iterator<Item = &'a Listed>) -> Bytes {
     let mut body = br#"{"object":"list","data":"#.to_vec();
-    join(&mut body, entries.map(|entry| &entry.json));
+    join(&mut body, entries.map(|entry| entry.in_words(ListDialect::OpenAi)));
     body.push(b'}');
-    let etag = format!("\"{}\"", hex(&SecretHash::of(&body).0[..12]));
-    Document { body: Bytes::from(body), etag }
+    Bytes::from(body)
+}
+
+fn page_body(page: &Page<'_>) -> Bytes {
+    let mut body = br#"{"object":"list","data":"#.to_vec();
+    join(&mut body, page.entries.iter().map(|(_, entry)| *entry));
+    write_ends(&mut body, page);
+    Bytes::from(body)
+}
+
+/// Says where a page ends, and closes its object.
+pub(crate) fn write_ends(body: &mut Vec<u8>, page: &Page<'_>) {
+    #[derive(Serialize)]
+    struct Ends<'a> {
+        has_more: bool,
+        first_id: Option<&'a str>,
+        last_id: Option<&'a str>,
+    }
+    let ends = Ends {
+        has_more: page.has_more,
+        first_id: page.entries.first().map(|(id, _)| *id),
+        last_id: page.entries.last().map(|(id, _)| *id),
+    };
+    // Texts and a truth value are always JSON.
+    if let Ok(ends) = serde_json::to_vec(&ends) {
+        body.push(b',');
+        body.extend_from_slice(ends.get(1..).unwrap_or_default());
+    }
 }
 
 /// Writes a JSON list of what is JSON already.
@@ -232,76 +261,5 @@ pub(crate) fn join<'a>(body: &mut Vec<u8>, entries: impl Iterator<Item = &'a Byt
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NONE: &[Connection] = &[];
-
-    fn models() -> Vec<Model> {
-        ["b/two", "a/one", "a/one"]
-            .map(|id| serde_json::from_value(serde_json::json!({"id": id, "provider": "p"})).expect("a model"))
-            .to_vec()
-    }
-
-    fn combos() -> Vec<Combo> {
-        vec![serde_json::from_value(serde_json::json!({"id": "i", "name": "fast", "steps": []})).expect("a combo")]
-    }
-
-    fn key(fields: &serde_json::Value) -> Key {
-        let mut record = serde_json::json!({"id": "k", "hash": "0".repeat(64), "is_active": true});
-        record.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
-        serde_json::from_value(record).expect("a key")
-    }
-
-    #[test]
-    fn a_list_is_sorted_and_each_model_stands_once() {
-        let lists = Lists::build(&models(), &combos(), NONE);
-        let document: serde_json::Value = serde_json::from_slice(&lists.for_key(None).body).expect("JSON");
-        let ids: Vec<_> =
-            document["data"].as_array().expect("a list").iter().map(|entry| entry["id"].clone()).collect();
-        assert_eq!(ids, ["a/one", "b/two", "fast"]);
-        assert_eq!(document["data"][2]["owned_by"], "combo");
-    }
-
-    #[test]
-    fn a_key_sees_what_it_may_call_under_a_tag_of_its_own() {
-        let lists = Lists::build(&models(), &combos(), NONE);
-        let narrow = key(&serde_json::json!({"blocked_models": ["b/*"]}));
-        let own = lists.for_key(Some(&narrow));
-        assert!(!own.body.windows(5).any(|window| window == b"b/two"));
-        assert_ne!(own.etag, lists.for_key(None).etag);
-        assert_eq!(own.etag, lists.for_key(Some(&narrow)).etag);
-        assert!(lists.one("b/two", Some(&narrow), ListDialect::OpenAi).is_none());
-        assert!(lists.one("b/two", None, ListDialect::OpenAi).is_some());
-        let ids = |scope: &str| {
-            let key = key(&serde_json::json!({"id": scope, "catalog_scope": scope}));
-            let document: serde_json::Value = serde_json::from_slice(&lists.for_key(Some(&key)).body).expect("JSON");
-            let ids = document["data"].as_array().expect("a list").iter();
-            ids.map(|entry| entry["id"].as_str().expect("an id").to_owned()).collect::<Vec<_>>()
-        };
-        assert_eq!(ids("combos"), ["fast"]);
-        assert_eq!(ids("models"), ["a/one", "b/two"]);
-        assert!(lists.one("fast", Some(&narrow), ListDialect::OpenAi).is_some());
-        assert!(lists
-            .one("fast", Some(&key(&serde_json::json!({"allowed_combos": ["slow"]}))), ListDialect::OpenAi)
-            .is_none());
-    }
-
-    #[test]
-    fn pages_go_forth_and_back_over_what_a_key_sees() {
-        let lists = Lists::build(&models(), &combos(), NONE);
-        let ids = |key: Option<&Key>, cursor: &Cursor, limit| {
-            let page = lists.page(key, ListDialect::Anthropic, cursor, limit);
-            (page.entries.iter().map(|(id, _)| (*id).to_owned()).collect::<Vec<_>>().join(" "), page.has_more)
-        };
-        let told = |text: &str, has_more| (text.to_owned(), has_more);
-        assert_eq!(ids(None, &Cursor::Start, 2), told("a/one b/two", true));
-        assert_eq!(ids(None, &Cursor::After("b/two".to_owned()), 2), told("fast", false));
-        assert_eq!(ids(None, &Cursor::After("b/tw".to_owned()), 1), told("b/two", true));
-        assert_eq!(ids(None, &Cursor::Before("fast".to_owned()), 1), told("b/two", true));
-        assert_eq!(ids(None, &Cursor::Before("b/two".to_owned()), 5), told("a/one", false));
-        let narrow = key(&serde_json::json!({"blocked_models": ["b/*"]}));
-        assert_eq!(ids(Some(&narrow), &Cursor::Start, 5), told("a/one fast", false));
-        assert_eq!(ids(Some(&narrow), &Cursor::Before("fast".to_owned()), 1), told("a/one", false));
-    }
-}
+#[path = "openai_tests.rs"]
+mod tests;

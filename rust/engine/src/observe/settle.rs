@@ -11,7 +11,7 @@ use fairlead_core::error::{Error, Kind};
 use fairlead_core::guardrail::{self, Actions, Finding, Findings};
 use fairlead_core::ledger::{Amounts, Charge, Hold, Subject};
 use fairlead_core::limit::Served;
-use fairlead_core::price::Cost;
+use fairlead_core::price::{Cost, PricesInUse};
 use fairlead_core::record::{Cached, Outcome, Record};
 use fairlead_core::usage::{Units, Usage};
 use std::fmt::Write as _;
@@ -52,6 +52,8 @@ struct Extras {
     /// Who served it where that was no connection.
     served_by: Option<String>,
     compression: Option<CompressionFigures>,
+    /// Which prices the calls beside the one that the caller gets were paid by.
+    side_tiers: PricesInUse,
 }
 
 /// A request's settlement, open until it is settled or dropped. On the heap: every future that has it on its way would carry
@@ -104,7 +106,7 @@ pub struct Open {
     pub hold: Option<Hold>,
     /// The request was throttled as its key says, and is not again.
     pub was_throttled: bool,
-    cost: Option<Cost>,
+    cost: Option<(Cost, PricesInUse)>,
     is_settled: bool,
 }
 
@@ -173,18 +175,35 @@ impl Open {
     /// The cost of the usage at the snapshot's price; zero for a model without one. Asked once the usage is whole: what it
     /// said first holds, so that the header and the record agree.
     pub fn cost(&mut self) -> Cost {
-        match self.cost {
-            Some(cost) => cost,
-            None => *self.cost.insert(self.cost_so_far()),
+        if self.cost.is_none() {
+            self.cost = Some(self.bill());
         }
+        self.cost.as_ref().map(|(cost, _)| *cost).unwrap_or_default()
+    }
+
+    /// What the usage costs and by which prices.
+    fn bill(&self) -> (Cost, PricesInUse) {
+        let units = self.units();
+        let side = self.extras.as_ref().map(|extras| extras.side_tiers.clone()).unwrap_or_default();
+        if self.usage == Usage::default() && units == Units::default() {
+            return (self.side.1, side);
+        }
+        let live = self.shared.live.load();
+        let price = self.billed_model().and_then(|model| live.snapshot.price(model));
+        let tiers = price.map_or_else(PricesInUse::unpriced, |price| price.tiers_of(&self.usage, &units));
+        (price.map(|price| price.charge(&self.usage, &units)).unwrap_or_default() + self.side.1, tiers.with(&side))
     }
 
     /// The cost of the usage so far, while it is not whole yet.
     fn cost_so_far(&self) -> Cost {
-        let model = self.priced_model.as_deref().or(self.model.as_deref());
         let live = self.shared.live.load();
-        let price = model.and_then(|model| live.snapshot.price(model));
+        let price = self.billed_model().and_then(|model| live.snapshot.price(model));
         price.map(|price| price.charge(&self.usage, &self.units())).unwrap_or_default() + self.side.1
+    }
+
+    /// The model by the name that prices know.
+    pub fn billed_model(&self) -> Option<&str> {
+        self.priced_model.as_deref().or(self.model.as_deref())
     }
 
     /// The amounts that a conversation under way has used.
@@ -195,14 +214,29 @@ impl Open {
 
     /// A call beside the one that the caller gets is paid for, too.
     pub fn add_side(&mut self, model: &str, usage: &Usage) {
-        let cost = self.shared.live.load().snapshot.price(model).map(|price| price.cost(usage)).unwrap_or_default();
+        let live = self.shared.live.load();
+        let price = live.snapshot.price(model);
+        let tiers = price.map_or_else(PricesInUse::unpriced, |price| price.tiers_of(usage, &Units::default()));
+        let cost = price.map(|price| price.cost(usage)).unwrap_or_default();
+        drop(live);
         self.side = (self.side.0 + *usage, self.side.1 + cost);
+        if tiers != PricesInUse::default() {
+            let extras = self.extras.get_or_insert_default();
+            extras.side_tiers = std::mem::take(&mut extras.side_tiers).with(&tiers);
+        }
+    }
+
+    /// One of several answers of a conversation: each has its own size, and with it its price.
+    pub fn add_answer(&mut self, usage: &Usage) {
+        let model = self.billed_model().map(str::to_owned).unwrap_or_default();
+        self.add_side(&model, usage);
     }
 
     /// Who served it, and what was told of the cost.
     pub fn serve_by(&mut self, name: String, cost: Cost) {
         self.extras.get_or_insert_default().served_by = Some(name);
-        self.cost = Some(cost);
+        let tiers = if cost == Cost::default() { PricesInUse::default() } else { PricesInUse::of_thing("per_query") };
+        self.cost = Some((cost, tiers));
     }
 
     /// Units beside tokens: those that were used, or, before the request is sent, the most that it may use.
@@ -291,7 +325,9 @@ impl Open {
         }
         let usage = self.total_usage();
         let found = (!self.guardrail_findings.is_empty()).then(|| findings_text(&self.guardrail_findings));
-        let record = Record { guardrails: found.as_deref(), ..self.record(outcome, error) };
+        let tiers = self.cost.as_ref().and_then(|(_, tiers)| tiers.text());
+        let record =
+            Record { guardrails: found.as_deref(), price_tiers: tiers.as_deref(), ..self.record(outcome, error) };
         let segment = self.shared.spool.append(&record.with_usage(&usage, cost_usd_micros));
         self.shared.metrics.settled(&Settled {
             endpoint: self.admission.route.endpoint,
@@ -313,7 +349,7 @@ impl Open {
     /// Counts an answer that was cut: a provider says at the end of a stream what it used, so before that every event delivered
     /// counts as about one token, beside those of the request.
     fn estimate_usage(&mut self) {
-        if self.delivered_events > 0 && self.usage == Usage::default() {
+        if self.delivered_events > 0 && self.total_usage() == Usage::default() {
             let input = self.bytes_request.div_ceil(BYTES_PER_TOKEN);
             self.usage = Usage { input, output: self.delivered_events, ..Usage::default() };
         }
@@ -350,6 +386,9 @@ impl Open {
             tokens_cached: 0,
             tokens_reasoning: 0,
             tokens_cache_write: 0,
+            tokens_cache_write_hour: 0,
+            service_tier: None,
+            price_tiers: None,
             cost_usd_micros: 0,
             latency_ms: millis(self.elapsed()),
             ttft_ms: self.until_first_byte().map(millis),

@@ -1,6 +1,7 @@
 //! The targets of one request, in the order in which they are tried.
 
 use crate::upstream::target::Target;
+use fairlead_core::limit::Served;
 use fairlead_core::strategy::{identity, Memory, Params, Random, Strategy};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -57,6 +58,13 @@ impl Choice {
     /// The model at this target, with its prefix.
     pub fn model(&self, at: usize) -> &str {
         self.leg(at).map_or(self.model.as_str(), |leg| &leg.model)
+    }
+
+    /// The names by which a limit knows this target.
+    pub fn served(&self, at: usize) -> Served<'_> {
+        let connection = &self.targets[at].connection;
+        let upstream_model = self.upstream_model(at);
+        Served { provider: &connection.provider, prefixes: &connection.prefixes, upstream_model }
     }
 
     pub fn upstream_model(&self, at: usize) -> &str {

@@ -190,8 +190,8 @@ impl<'a> Session<'a> {
         self.settlement.first_byte.get_or_insert_with(Instant::now);
         self.settlement.bytes_response += text.len() as u64;
         let used = metered::of_realtime(text.as_bytes());
-        if let Some(usage) = used {
-            self.settlement.usage = self.settlement.usage + usage;
+        if let Some(usage) = &used {
+            self.settlement.add_answer(usage);
         }
         match self.guard.judge(self.settlement, text) {
             Ok(texts) => self.caller.push_all(texts),

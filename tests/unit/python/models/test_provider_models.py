@@ -162,6 +162,8 @@ async def test_the_catalogue_has_all_that_is_built_in(management: Management) ->
     openai = next(each for each in whole["providers"] if each["id"] == "openai")
     model = next(each for each in openai["models"]["chat"] if each["id"] == "openai/gpt-4o")
     told = {name: price for name, price in model["price"].items() if price is not None}
+    (batch,) = told.pop("tiers")
+    assert (batch["service"], batch["input"], batch["output"]) == ("batch", 1.25, 5)
     assert told == {"input": 2.5, "output": 10, "cachedInput": 1.25}
     (cohere,) = [each for each in whole["providers"] if each["id"] == "cohere"]
     assert {each["price"]["perQuery"] for each in cohere["models"]["rerank"]} == {0.002, 0.0025}

@@ -14,6 +14,7 @@ from fairlead.gateway.nodes.address import normalise_base_url
 from fairlead.gateway.providers.catalogue import FOLDER, Catalogue, catalogue
 from fairlead.gateway.providers.endpoint import filled
 from fairlead.gateway.providers.models import catalogue_models
+from fairlead.gateway.providers.price import TOKEN_KINDS
 
 FILE = {
     "id": "newcomer",
@@ -114,6 +115,20 @@ def test_a_retired_model_has_a_price_and_is_in_no_list() -> None:
     assert "gpt-5-codex" not in listed
 
 
+def test_tiers_of_well_known_models_are_there() -> None:
+    gemini = {model.id: model for model in catalogue()["gemini"].models}["gemini-2.5-pro"]
+    tiers = {(tier.service, tier.above): tier for tier in gemini.tiers}
+    assert tiers[None, 200_000].input == 2_500_000
+    assert tiers[None, 200_000].output == 15_000_000
+    assert tiers["batch", None].input == 625_000
+    assert tiers["priority", 200_000].output == 27_000_000
+    assert tiers["priority", None].output == 18_000_000
+    claude = {model.id: model for model in catalogue()["anthropic"].models}["claude-sonnet-4-5"]
+    assert claude.cache_write_hour == 6_000_000
+    assert claude.price is not None
+    assert claude.price.tiers == claude.tiers
+
+
 @pytest.mark.parametrize("provider_id", sorted(catalogue()))
 def test_what_ships_is_plausible(provider_id: str) -> None:
     provider = catalogue()[provider_id]
@@ -139,6 +154,22 @@ def test_what_ships_is_plausible(provider_id: str) -> None:
             assert model.output <= 1_000_000_000
         assert model.cached_input is None or model.cached_input <= (model.input or 0)
         assert model.cache_write is None or model.cache_write >= (model.input or 0)
+        assert (model.cache_write_hour or model.cache_write or 0) >= (model.cache_write or 0)
+        conditions = [(tier.service, tier.above) for tier in model.tiers]
+        assert len(set(conditions)) == len(conditions)
+        assert (None, None) not in conditions
+        for tier in model.tiers:
+            prices = {name: getattr(tier, name) for name in TOKEN_KINDS}
+            assert any(price is not None for price in prices.values())
+            for name, price in prices.items():
+                base = getattr(model, name)
+                if price is None or base is None:
+                    continue
+                # Long inputs and hurry cost more, what may wait costs less.
+                if tier.service in (None, "priority", "ultrafast"):
+                    assert price >= base
+                elif tier.above is None:
+                    assert price <= base
 
 
 def test_a_part_of_the_address_that_is_missing_is_named() -> None:

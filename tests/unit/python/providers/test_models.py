@@ -21,7 +21,19 @@ values = st.recursive(
 entries = st.fixed_dictionaries(
     {},
     optional=dict.fromkeys(
-        ("id", "name", "created", "owned_by", "context_length", "pricing", "top_provider"), values
+        (
+            "id",
+            "name",
+            "created",
+            "owned_by",
+            "context_length",
+            "pricing",
+            "top_provider",
+            "architecture",
+            "supported_parameters",
+            "capabilities",
+        ),
+        values,
     ),
 )
 
@@ -32,6 +44,20 @@ entries = st.fixed_dictionaries(
         (
             {"object": "list", "data": [{"id": "m", "created": 5, "owned_by": "lab", "x": 1}]},
             [{"id": "m", "created": 5, "owned_by": "lab"}],
+        ),
+        (
+            [
+                {
+                    "id": "o/able",
+                    "architecture": {"input_modalities": ["text", "image", "file", 7]},
+                    "supported_parameters": ["tools", "reasoning", "top_p", None],
+                },
+                {"id": "m/able", "capabilities": {"function_calling": True, "vision": "yes"}},
+            ],
+            [
+                {"id": "o/able", "capabilities": ["documents", "reasoning", "tools", "vision"]},
+                {"id": "m/able", "capabilities": ["tools"]},
+            ],
         ),
         ([{"id": "a/b", "context_length": 8192}], [{"id": "a/b", "context_length": 8192}]),
         ({"data": [{"id": "v", "max_model_len": 4096}]}, [{"id": "v", "max_model_len": 4096}]),

@@ -106,6 +106,14 @@ async def test_models_and_prices_come_from_the_catalogue(management: Management)
         "max_output_tokens": 16_384,
         "name": None,
         "mode": "chat",
+        "capabilities": [
+            "documents",
+            "parallel_tools",
+            "prompt_cache",
+            "structured_output",
+            "tools",
+            "vision",
+        ],
     }
     prices = {price["model"]: price for price in snapshot["prices"]}
     assert prices.keys() == priced
@@ -115,6 +123,7 @@ async def test_models_and_prices_come_from_the_catalogue(management: Management)
         "output": 10_000_000,
         "cached_input": 1_250_000,
         "cache_write": None,
+        "tiers": [{"service": "batch", "input": 1_250_000, "output": 5_000_000}],
     }
 
 

@@ -1,0 +1,71 @@
+//! What an answer of `GET /v1/models` costs with 20,000 models on the machine at hand, one line of JSON for each kind of it:
+//! `cargo run --release -p fairlead-engine --example models`. `make bench` runs it.
+
+#![expect(clippy::print_stdout, clippy::expect_used, reason = "its output is what it is for")]
+
+use fairlead_core::secret::Sealer;
+use fairlead_core::snapshot::{Key, Snapshot};
+use fairlead_engine::lists::{Cursor, Live};
+use std::hint::black_box;
+use std::time::Instant;
+
+const MODELS: usize = 20_000;
+const PROVIDERS: usize = 60;
+const ROUNDS: usize = 50;
+
+fn main() {
+    let began = Instant::now();
+    let live = live();
+    println!(r#"{{"name":"snapshot made ready","us":{:.1}}}"#, began.elapsed().as_secs_f64() * 1e6);
+    let narrow = key(r#"{"id":"narrow","hash":"HASH","is_active":true,"blocked_models":["p1/*","*-preview"]}"#);
+    let (first_us, bytes) = least(1, || live.lists.for_key(Some(&narrow)).body.len());
+    println!(r#"{{"name":"first answer for the rules of a key","us":{first_us:.1},"bytes":{bytes}}}"#);
+    for (name, work) in [
+        ("whole list", Box::new(|| live.lists.for_key(None).body.len()) as Box<dyn Fn() -> usize>),
+        ("whole list of a key with rules", Box::new(|| live.lists.for_key(Some(&narrow)).body.len())),
+        ("page of 1,000", Box::new(|| page(&live, None, 1_000))),
+        ("page of 100 in the middle", Box::new(|| page(&live, None, 100))),
+        ("page of 100 of a key with rules", Box::new(|| page(&live, Some(&narrow), 100))),
+    ] {
+        let (us, bytes) = least(ROUNDS, work);
+        println!(r#"{{"name":"answer: {name}","us":{us:.1},"bytes":{bytes}}}"#);
+    }
+}
+
+fn page(live: &Live, key: Option<&Key>, limit: usize) -> usize {
+    live.lists.page_for_key(key, &Cursor::After("p30/".to_owned()), limit).body.len()
+}
+
+/// Microseconds of the quickest of several calls, and the bytes that it answered.
+fn least(rounds: usize, work: impl Fn() -> usize) -> (f64, usize) {
+    let mut least_us = f64::INFINITY;
+    let mut bytes = 0;
+    for _ in 0..rounds {
+        let before = Instant::now();
+        bytes = black_box(work());
+        least_us = least_us.min(before.elapsed().as_secs_f64() * 1e6);
+    }
+    (least_us, bytes)
+}
+
+fn key(record: &str) -> Key {
+    serde_json::from_str(&record.replace("HASH", &"0".repeat(64))).expect("a key")
+}
+
+fn live() -> Live {
+    let list = |count: usize, of: &dyn Fn(usize) -> String| (0..count).map(of).collect::<Vec<_>>().join(",");
+    let connections = list(PROVIDERS, &|at| {
+        format!(
+            r#"{{"id":"c{at}","provider":"p{at}","prefixes":["p{at}"],"dialect":"openai","base_url":"http://h{at}.example","auth":"none"}}"#
+        )
+    });
+    let models = list(MODELS, &|at| {
+        let provider = at % PROVIDERS;
+        format!(
+            r#"{{"id":"p{provider}/large-language-model-{at}","provider":"p{provider}","owned_by":"p{provider}","context_length":200000,"max_output_tokens":64000,"mode":"chat","capabilities":["prompt_cache","reasoning","structured_output","tools","vision"]}}"#
+        )
+    });
+    let json = format!(r#"{{"version":1,"connections":[{connections}],"models":[{models}]}}"#);
+    let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
+    Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0")
+}

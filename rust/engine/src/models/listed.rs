@@ -1,0 +1,149 @@
+//! One entry of the lists, ready in the words of every client that has a list of its own, and to whom it is shown.
+
+use crate::models::entries;
+use bytes::Bytes;
+use fairlead_core::dialect::Dialect;
+use fairlead_core::policy::{admit_combo, sees_model};
+use fairlead_core::snapshot::{CatalogScope, Key, Model};
+use serde::Serialize;
+
+/// In whose words an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListDialect {
+    OpenAi,
+    Anthropic,
+    Gemini,
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ListedKind {
+    Model,
+    Combo,
+    /// A channel of `auto`, which the gateway makes itself.
+    Auto,
+}
+
+#[derive(Debug)]
+pub(super) struct Listed {
+    pub id: String,
+    kind: ListedKind,
+    json: Bytes,
+    anthropic: Bytes,
+    gemini: Bytes,
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    id: &'a str,
+    object: &'static str,
+    created: u64,
+    owned_by: &'a str,
+    /// What it is for: `chat`, `embedding`, `image`, ...
+    r#type: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_length: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    input_modalities: &'a [&'static str],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    output_modalities: &'a [&'static str],
+    /// Absent where nobody has told them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capabilities: Option<&'a [String]>,
+    /// Other names that lead to it.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    aliases: &'a [&'a str],
+}
+
+impl Listed {
+    /// `dialect` is that of the provider that serves a model. `None`: it cannot be written.
+    pub fn new(model: &Model, kind: ListedKind, dialect: Option<Dialect>, aliases: &[&str]) -> Option<Self> {
+        let owned_by = if model.owned_by.is_empty() { &model.provider } else { &model.owned_by };
+        // A combo takes and gives what its targets do.
+        let (input, output) = if kind == ListedKind::Model { modalities(model) } else { (Vec::new(), Vec::new()) };
+        let entry = Entry {
+            id: &model.id,
+            object: "model",
+            created: model.created,
+            owned_by,
+            r#type: use_of(model),
+            context_length: model.context_length,
+            max_output_tokens: model.max_output_tokens,
+            input_modalities: &input,
+            output_modalities: &output,
+            capabilities: model.capabilities.as_deref(),
+            aliases,
+        };
+        Some(Self {
+            id: model.id.clone(),
+            kind,
+            json: Bytes::from(serde_json::to_vec(&entry).ok()?),
+            anthropic: entries::anthropic(model)?,
+            gemini: entries::gemini(model, dialect)?,
+        })
+    }
+
+    pub fn in_words(&self, wording: ListDialect) -> &Bytes {
+        match wording {
+            ListDialect::OpenAi => &self.json,
+            ListDialect::Anthropic => &self.anthropic,
+            ListDialect::Gemini => &self.gemini,
+        }
+    }
+
+    /// Whether the key may call it.
+    pub fn is_for(&self, key: &Key) -> bool {
+        match self.kind {
+            ListedKind::Model => sees_model(key, &self.id),
+            ListedKind::Combo => admit_combo(key, &self.id, false).is_ok(),
+            ListedKind::Auto => admit_combo(key, &self.id, true).is_ok(),
+        }
+    }
+
+    /// Whether the key's list has it.
+    pub fn is_shown_to(&self, key: &Key) -> bool {
+        let is_in_scope = match key.catalog_scope {
+            CatalogScope::All => true,
+            CatalogScope::Combos => self.kind != ListedKind::Model,
+            CatalogScope::Models => self.kind == ListedKind::Model,
+        };
+        is_in_scope && self.is_for(key)
+    }
+}
+
+/// What is in no catalogue is taken for a model of conversations.
+fn use_of(model: &Model) -> &str {
+    if model.mode.is_empty() {
+        "chat"
+    } else {
+        &model.mode
+    }
+}
+
+/// What goes into a model and what comes out of it, as its use and its capabilities say.
+fn modalities(model: &Model) -> (Vec<&'static str>, Vec<&'static str>) {
+    let can = |capability: &str| model.capabilities.iter().flatten().any(|known| known == capability);
+    let (mut input, mut output): (Vec<&'static str>, Vec<&'static str>) = match use_of(model) {
+        "embedding" => (vec!["text"], vec!["embedding"]),
+        "image" => (vec!["text"], vec!["image"]),
+        "video" => (vec!["text"], vec!["video"]),
+        "speech" => (vec!["text"], vec!["audio"]),
+        "transcription" => (vec!["audio"], vec!["text"]),
+        "realtime" => (vec!["text", "audio"], vec!["text", "audio"]),
+        "ocr" => (vec!["image", "file"], vec!["text"]),
+        _ => (vec!["text"], vec!["text"]),
+    };
+    for (capability, kind) in
+        [("vision", "image"), ("audio_input", "audio"), ("video_input", "video"), ("documents", "file")]
+    {
+        if can(capability) && !input.contains(&kind) {
+            input.push(kind);
+        }
+    }
+    if can("audio_output") && !output.contains(&"audio") {
+        output.push("audio");
+    }
+    (input, output)
+}
