@@ -66,6 +66,8 @@ class Chart:
     ticks: tuple[str, ...]
     """Of the scale, from its top to its foot."""
     labels: tuple[str, ...]
+    is_labelled: bool
+    """Whether each column has its label."""
     series: tuple[Series, ...]
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -132,6 +134,7 @@ def _chart(
         drawn,
         tuple(show(top * (GRID_LINES - at) / GRID_LINES) for at in range(GRID_LINES + 1)),
         tuple(labels[at] for at in _marks(len(labels))),
+        len(labels) <= LABELS_MAX,
         tuple(series),
         ("", *(each.name for each in series)),
         rows,
@@ -189,4 +192,4 @@ def _top(most: float) -> float:
     if most <= 0:
         return 1.0
     size = 10.0 ** math.floor(math.log10(most))
-    return next(step * size for step in (1, 2, 2.5, 4, 5, 8, 10) if step * size >= most * 0.999)
+    return next(step * size for step in (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10) if step * size >= most * 0.999)

@@ -38,7 +38,7 @@ def money(micros: float | None) -> str:
         return "$0"
     if abs(usd) >= 100_000:
         return f"${usd:,.0f}"
-    if abs(usd) >= 1:
+    if abs(usd) >= 0.1:
         return f"${usd:,.2f}"
     return f"${usd:.4f}" if abs(usd) >= 0.001 else f"${usd:.6f}"
 
@@ -47,6 +47,8 @@ def milliseconds(value: float | None) -> str:
     """A duration with its unit."""
     if value is None:
         return NONE
+    if value == 0:
+        return "0"
     if value >= 60_000:
         minutes, rest = divmod(round(value / 1000), 60)
         return f"{minutes} min {rest} s"

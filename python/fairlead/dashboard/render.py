@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
+from jinja2.runtime import Macro
 from starlette.responses import HTMLResponse
 
 from fairlead.dashboard import chart, figures, form
@@ -40,6 +41,12 @@ templates.filters.update(
     short=figures.short,
     change=figures.change,
 )
+# Components are names of every template, so that a block can be drawn by itself too.
+for _file in ("icons.html", "parts.html"):
+    _module = templates.get_template(_file).module
+    templates.globals.update(
+        {name: part for name, part in vars(_module).items() if isinstance(part, Macro)}
+    )
 
 
 def answer(page: Page | None, visit: Visit, view: View, toast: str | None = None) -> HTMLResponse:
@@ -71,7 +78,7 @@ def _fields(page: Page | None, visit: Visit, view: View) -> dict[str, Any]:
         "failure": visit.failure,
         "query": visit.query,
         "theme": theme_of(visit.request),
-        "groups": navigation() if visit.person.manages else (),
+        "navigation": navigation() if visit.person.manages else (),
         "is_live": bool(view.live),
         "here": visit.request.url.path,
         **view.fields,

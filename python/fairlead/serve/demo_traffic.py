@@ -18,7 +18,7 @@ from typing import Any, Final
 import orjson
 
 DAYS: Final = 7
-REQUESTS_A_DAY: Final = 1_400
+REQUESTS_A_DAY: Final = 1_900
 KEY_PREFIX: Final = "demo: "
 
 
@@ -50,10 +50,10 @@ class Model:
 
 
 MODELS: Final = {
-    "large": Model("anthropic", "claude-sonnet-4-5", 3_000, 15_000, 720, 78, 0.006),
+    "large": Model("anthropic", "claude-sonnet-4-5", 3_000, 15_000, 720, 96, 0.006),
     "small": Model("anthropic", "claude-haiku-4-5", 1_000, 5_000, 380, 140, 0.004),
     "mini": Model("openai", "gpt-5-mini", 250, 2_000, 610, 110, 0.009),
-    "full": Model("openai", "gpt-5", 1_250, 10_000, 1_350, 62, 0.012),
+    "full": Model("openai", "gpt-5", 1_250, 10_000, 1_350, 88, 0.012),
     "flash": Model("gemini", "gemini-2.5-flash", 300, 2_500, 340, 190, 0.015),
 }
 
@@ -136,7 +136,7 @@ def _record(
     failed = dice.random() < model.failing * trouble
     is_hit = not failed and app.tag == "demo/support" and dice.random() < 0.14
     tokens_in = int(dice.lognormvariate(math.log(app.tokens[0]), 0.5))
-    tokens_out = 0 if failed else int(dice.lognormvariate(math.log(app.tokens[1]), 0.6)) + 1
+    tokens_out = 0 if failed else int(dice.lognormvariate(math.log(app.tokens[1]), 0.45)) + 1
     cached = int(tokens_in * dice.uniform(0.3, 0.8)) if app.tag == "demo/review" else 0
     cost = round(
         (tokens_in - cached * 0.9) * model.price_in / 1000 + tokens_out * model.price_out / 1000

@@ -10,6 +10,7 @@ let source = null;
 function listen() {
   if (source || !main || !("livePage" in main.dataset)) return;
   const at = location.pathname + location.search;
+  for (const each of document.querySelectorAll(".live")) each.textContent = "Connecting";
   source = new EventSource(`/dashboard/live?at=${encodeURIComponent(at)}`);
   source.addEventListener("open", () => showState(true));
   source.addEventListener("error", () => showState(false));
