@@ -168,7 +168,7 @@ def _text(field: Field, value: Any) -> str:
         return "\n".join(str(each) for each in value)
     if field.kind == "moment":
         return f"{datetime.fromisoformat(value).astimezone(UTC):%Y-%m-%dT%H:%M}"
-    return str(value)
+    return str(value).removesuffix(".0")
 
 
 def _read(field: Field, typed: FormFields) -> Any:
