@@ -98,7 +98,9 @@ class Api:
     ) -> Any:
         """The JSON of an answer, None for an empty one. `Refused` for an error."""
         if not self.may(method, path):
-            error = Forbidden("This account may not do this: ask the gateway's owner for the right.")
+            error = Forbidden(
+                "This account may not do this: ask the gateway's owner for the right."
+            )
             raise Refused(error.status, error.message)
         sent = b"" if body is None else orjson.dumps(body)
         status, answer = await self._pass(method, path, sent, query or {})

@@ -95,8 +95,7 @@ def lines(
     top = _top(max((value or 0 for each in series for value in each.values), default=0))
     width = 100 / max(len(labels), 1)
     columns = tuple(
-        Column(at * width, width, _tip(labels, series, show, at), ())
-        for at in range(len(labels))
+        Column(at * width, width, _tip(labels, series, show, at), ()) for at in range(len(labels))
     )
     drawn = tuple(
         line for each in series for line in _lines(each, width, top, alone=len(series) == 1)
@@ -108,7 +107,9 @@ def spark(values: Sequence[float]) -> str:
     """The points of a small line in a box of 100 by 24."""
     top = max(values, default=0) or 1
     step = 100 / max(len(values) - 1, 1)
-    return " ".join(f"{at * step:.1f},{23 - value / top * 22:.1f}" for at, value in enumerate(values))
+    return " ".join(
+        f"{at * step:.1f},{23 - value / top * 22:.1f}" for at, value in enumerate(values)
+    )
 
 
 def top_series(sums: dict[str, float], most: int = SERIES_MAX) -> list[str]:
@@ -192,4 +193,8 @@ def _top(most: float) -> float:
     if most <= 0:
         return 1.0
     size = 10.0 ** math.floor(math.log10(most))
-    return next(step * size for step in (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10) if step * size >= most * 0.999)
+    return next(
+        step * size
+        for step in (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10)
+        if step * size >= most * 0.999
+    )

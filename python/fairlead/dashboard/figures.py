@@ -7,7 +7,7 @@ from typing import Final
 
 from fairlead.moment import now_ms
 
-NONE: Final = "–"
+NONE: Final = "\N{EN DASH}"
 _THOUSANDS: Final = ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "k"))
 
 
@@ -117,5 +117,5 @@ def change(now: float, before: float) -> str | None:
         return None
     per_cent = (now - before) / before * 100
     if abs(per_cent) >= 1000:
-        return f"×{now / before:.0f}" if now > before else "-100 %"
+        return f"\N{MULTIPLICATION SIGN}{now / before:.0f}" if now > before else "-100 %"
     return f"{per_cent:+.0f} %" if abs(per_cent) >= 0.5 else "±0 %"

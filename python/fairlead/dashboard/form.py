@@ -60,11 +60,10 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form that is ready to be drawn. `error` is of no field."""
+    """A form that is ready to be drawn."""
 
     action: str
     groups: tuple[tuple[Group, tuple[Control, ...], bool], ...]
-    error: str | None
     hidden: Mapping[str, str]
 
 
@@ -78,15 +77,10 @@ def make_form(
     """The form with the values of a record, or as it was typed when it was refused."""
     failed = failure if failure is not None and failure.action == action else None
     drawn = []
-    names = set()
     for group in groups:
         controls = tuple(_control(field, values, failed) for field in group.fields)
-        names |= {field.name for field in group.fields}
         drawn.append((group, controls, group.is_open or any(each.error for each in controls)))
-    param = failed.param if failed else None
-    is_of_field = param is not None and any(_is_about(param, name) for name in names)
-    error = failed.message if failed is not None and not is_of_field else None
-    return Form(action, tuple(drawn), error, hidden)
+    return Form(action, tuple(drawn), hidden)
 
 
 def read_values(fields: Iterable[Field], typed: FormFields) -> dict[str, Any]:
@@ -97,9 +91,7 @@ def read_values(fields: Iterable[Field], typed: FormFields) -> dict[str, Any]:
 def changed_values(values: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
     """The values that differ from those of the record."""
     return {
-        name: value
-        for name, value in values.items()
-        if _same(value) != _same(dig(record, name))
+        name: value for name, value in values.items() if _same(value) != _same(dig(record, name))
     }
 
 
@@ -191,6 +183,8 @@ def _read(field: Field, typed: FormFields) -> Any:
         if field.kind == "moment":
             return f"{datetime.fromisoformat(text):%Y-%m-%dT%H:%M}:00Z"
     except ValueError:
-        wanted = {"whole": "a whole number", "decimal": "a number"}.get(field.kind, "a date and time")
+        wanted = {"whole": "a whole number", "decimal": "a number"}.get(
+            field.kind, "a date and time"
+        )
         raise Refused(400, f"{field.label} must be {wanted}.", field.name) from None
     return text

@@ -17,7 +17,7 @@ from fairlead.errors import Overloaded
 
 STREAMS_MAX: Final = 64
 # Afterwards the browser comes back, so that the relay asks again who it is.
-LASTS_S: Final = 120.0
+LASTS_S: Final = 60.0
 FRESH_S: Final = 1.5
 PAGES_KEPT: Final = 64
 DEADLINE_S: Final = 20.0

@@ -18,7 +18,7 @@ from fairlead.caller import Caller, CallerDep
 from fairlead.dashboard.api import Api, Refused, not_there, refused
 from fairlead.dashboard.live import LivePages, Parts, stream
 from fairlead.dashboard.page import Action, Failure, Page, View, Visit
-from fairlead.dashboard.registry import find_page
+from fairlead.dashboard.registry import all_pages, find_page
 from fairlead.dashboard.render import ICON, SCRIPT, STYLE, answer, parts
 from fairlead.errors import FairleadError, Forbidden, InvalidRequest
 from fairlead.html_form import read_form
@@ -82,7 +82,9 @@ async def console_form(
     action = page.actions.get(name) if page is not None else None
     try:
         if page is None or action is None:
-            raise refused(InvalidRequest("The form names no known action: send it as the page does."))
+            raise refused(
+                InvalidRequest("The form names no known action: send it as the page does.")
+            )
         _check_right(page, person)
         return await _do(page, visit, action, (name, fields))
     except Refused as failure:
@@ -108,10 +110,12 @@ async def _show(request: Request, services: Services, caller: Caller, path: str)
         return HTMLResponse(
             parts(page, visit, view, [part]).get(part, ""), headers={"cache-control": "no-store"}
         )
-    return answer(page, visit, view, _toast(page, request.query_params))
+    return answer(page, visit, view, _toast(request.query_params))
 
 
-async def _do(page: Page, visit: Visit, action: Action, sent: tuple[str, dict[str, str]]) -> Response:
+async def _do(
+    page: Page, visit: Visit, action: Action, sent: tuple[str, dict[str, str]]
+) -> Response:
     name, fields = sent
     is_confirmed = fields.pop("confirmed", "") == "yes"
     if action.ask is not None and not is_confirmed:
@@ -123,14 +127,16 @@ async def _do(page: Page, visit: Visit, action: Action, sent: tuple[str, dict[st
         result = await action.run(visit, fields)
     except Refused as error:
         visit = replace(visit, failure=Failure(name, error.message, error.param, fields))
-        view = await page.show(visit)
-        return answer(page, visit, replace(view, status=error.status)) if isinstance(view, View) else view
+        shown = await page.show(visit)
+        if isinstance(shown, View):
+            return answer(page, visit, replace(shown, status=error.status))
+        return shown
     if isinstance(result, View):
         return answer(page, visit, result)
     if isinstance(result, Response):
         return result
     target, _, words = result.partition("?")
-    query = "&".join(filter(None, (words, urlencode({"done": name}))))
+    query = "&".join(filter(None, (words, urlencode({"done": f"{page.path}:{name}"}))))
     return RedirectResponse(f"/dashboard{target}?{query}", 303, {"cache-control": "no-store"})
 
 
@@ -191,15 +197,18 @@ def _query(text: str) -> dict[str, str]:
 def _check_right(page: Page, person: Person) -> None:
     if page.right == "manage" and not person.manages:
         raise refused(
-            Forbidden("Your account does not manage this gateway. Ask its owner for the role admin.")
+            Forbidden(
+                "Your account does not manage this gateway. Ask its owner for the role admin."
+            )
         )
 
 
-def _toast(page: Page, query: Mapping[str, str]) -> str | None:
-    done = page.actions.get(query.get("done", ""))
-    if done is not None:
-        return done.done
-    return None
+def _toast(query: Mapping[str, str]) -> str | None:
+    """What is said of the form that led here. The address names it, and cannot say anything else."""
+    path, _, name = query.get("done", "").partition(":")
+    page = next((page for page in all_pages() if page.path == path), None)
+    action = page.actions.get(name) if page is not None else None
+    return action.done if action is not None else None
 
 
 def _failed(visit: Visit, failure: Refused) -> Response:

@@ -77,19 +77,27 @@ APPLICATIONS: Final = (
         weekly_limit_usd=120.0,
     ),
     Application(
-        "nightly reports", "demo/reports", 0.12, ("full", "mini"), at_night=True, tokens=(6_000, 1_500)
+        "nightly reports",
+        "demo/reports",
+        0.12,
+        ("full", "mini"),
+        at_night=True,
+        tokens=(6_000, 1_500),
     ),
     Application(
-        "search answers", "demo/search", 0.22, ("flash", "mini"), at_night=False, tokens=(2_600, 180)
+        "search answers",
+        "demo/search",
+        0.22,
+        ("flash", "mini"),
+        at_night=False,
+        tokens=(2_600, 180),
     ),
 )
 
 
 def write_traffic(data_dir: Path, key_ids: dict[str, str], now: datetime | None = None) -> int:
     """Puts the records into the spool; returns how many. `key_ids` are the keys' by application."""
-    lines = [
-        orjson.dumps(record) for record in demo_records(key_ids, now or datetime.now(UTC))
-    ]
+    lines = [orjson.dumps(record) for record in demo_records(key_ids, now or datetime.now(UTC))]
     folder = data_dir / "spool"
     folder.mkdir(mode=0o700, exist_ok=True)
     partial = folder / "demo-00000000.part"
@@ -146,7 +154,11 @@ def _record(
     if failed:
         tokens_in, cached, cost = 0, 0, 0
         kind, status = dice.choice(
-            (("upstream_overloaded", 503), ("upstream_rate_limited", 429), ("upstream_timeout", 504))
+            (
+                ("upstream_overloaded", 503),
+                ("upstream_rate_limited", 429),
+                ("upstream_timeout", 504),
+            )
         )
     is_streamed = app.tag in ("demo/support", "demo/search")
     return {

@@ -37,7 +37,11 @@ async def show(visit: Visit) -> View:
         "connection_names": connections,
         "states": STATES,
         "down": [each for each in health["tasks"] if not each["running"]],
-        "rests": [each for each in resilience["connections"] if each["state"] not in STATES or each["state"] == "cooling"],
+        "rests": [
+            each
+            for each in resilience["connections"]
+            if each["state"] not in STATES or each["state"] == "cooling"
+        ],
     }
     return View("health.html", fields, ("figures", "connections", "rests", "parts"))
 
@@ -73,9 +77,17 @@ def _whose(typed: FormFields) -> dict[str, Any]:
 
 
 PAGES = (
-    Page("health", "Health", show, group="Run", rank=1, icon="health", actions={
-        "reset": Action(reset, "Its failures are forgotten."),
-        "reset_all": Action(reset, "All failures are forgotten.", ask_reset_all),
-        "wake": Action(wake, "The model is asked again."),
-    }),
+    Page(
+        "health",
+        "Health",
+        show,
+        group="Run",
+        rank=1,
+        icon="health",
+        actions={
+            "reset": Action(reset, "Its failures are forgotten."),
+            "reset_all": Action(reset, "All failures are forgotten.", ask_reset_all),
+            "wake": Action(wake, "The model is asked again."),
+        },
+    ),
 )

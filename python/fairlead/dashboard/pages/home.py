@@ -156,7 +156,11 @@ async def _more_hands(api: Api) -> list[Hand]:
     except Refused as error:
         return [Hand("warn", error.message, "/dashboard/health")]
     found += [
-        Hand("warn", f"The webhook {each['name'] or each['url']} was disabled.", "/dashboard/webhooks")
+        Hand(
+            "warn",
+            f"The webhook {each['name'] or each['url']} was disabled.",
+            "/dashboard/webhooks",
+        )
         for each in hooks
         if each["state"] == "disabled_due_to_failed_deliveries"
     ]

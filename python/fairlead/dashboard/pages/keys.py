@@ -92,7 +92,11 @@ def _groups(combos: list[Any], connections: list[Any]) -> tuple[Group, ...]:
                     "catalogScope",
                     "Lists show",
                     "choice",
-                    options=(("all", "models and combos"), ("combos", "combos"), ("models", "models")),
+                    options=(
+                        ("all", "models and combos"),
+                        ("combos", "combos"),
+                        ("models", "models"),
+                    ),
                 ),
             ),
         ),
@@ -119,7 +123,9 @@ def _groups(combos: list[Any], connections: list[Any]) -> tuple[Group, ...]:
 
 
 _PACE: Final = (
-    Field("rateLimits", "Requests in a time", "lines", "One in a line: 100 / 60 is 100 in 60 seconds."),
+    Field(
+        "rateLimits", "Requests in a time", "lines", "One in a line: 100 / 60 is 100 in 60 seconds."
+    ),
     Field("maxSessions", "Sessions at once", "whole", "0 sets no limit."),
     Field("throttleDelayMs", "Each request waits", "whole", unit="ms"),
     Field("accessSchedule.enabled", "Only at certain times", "switch"),
@@ -296,12 +302,22 @@ _DEFAULTS: Final[dict[str, Any]] = {
 }
 
 PAGES = (
-    Page("keys", "Keys", show_keys, group="Set up", rank=2, icon="keys", actions={
-        "delete": Action(delete, "The key was revoked."),
-    }),
+    Page(
+        "keys",
+        "Keys",
+        show_keys,
+        group="Set up",
+        rank=2,
+        icon="keys",
+    ),
     Page("keys/new", "New key", show_new, actions={"create": Action(create, "The key was made.")}),
-    Page("keys/{key_id}", "Key", show_key, actions={
-        "change": Action(change, "The key was saved."),
-        "delete": Action(delete, "The key was revoked.", ask_delete),
-    }),
+    Page(
+        "keys/{key_id}",
+        "Key",
+        show_key,
+        actions={
+            "change": Action(change, "The key was saved."),
+            "delete": Action(delete, "The key was revoked.", ask_delete),
+        },
+    ),
 )

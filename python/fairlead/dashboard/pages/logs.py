@@ -150,14 +150,14 @@ async def _cost_lines(visit: Visit, row: dict[str, Any]) -> list[CostLine]:
     parts = (
         ("input", plain, price["input"]),
         ("input from the provider's cache", cached, _or(price["cachedInput"], price["input"])),
-        ("input written to the provider's cache", written, _or(price["cacheWrite"], price["input"])),
+        (
+            "input written to the provider's cache",
+            written,
+            _or(price["cacheWrite"], price["input"]),
+        ),
         ("output", row["tokensOutput"], price["output"]),
     )
-    return [
-        CostLine(name, tokens, each, tokens * each)
-        for name, tokens, each in parts
-        if tokens
-    ]
+    return [CostLine(name, tokens, each, tokens * each) for name, tokens, each in parts if tokens]
 
 
 def _or(price: float | None, other: float) -> float:

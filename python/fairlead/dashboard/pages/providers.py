@@ -40,7 +40,11 @@ _STEERING: Final = (
     Field("defaultModel", "Default model", hint="For tests, and where none is named."),
 )
 NEW: Final = (
-    Group("Credential", (_NAME, _KEY, Field("storeAnyway", "Store it though its check fails", "switch")), is_open=True),
+    Group(
+        "Credential",
+        (_NAME, _KEY, Field("storeAnyway", "Store it though its check fails", "switch")),
+        is_open=True,
+    ),
     Group("Address", _ADDRESS),
     Group("Other credentials", _OTHER_CREDENTIALS),
     Group("How it is used", _STEERING),
@@ -64,7 +68,11 @@ NODE: Final = (
         (
             Field("name", "Name", most=200, is_required=True, example="Our vLLM"),
             Field(
-                "prefix", "Prefix", hint="Before the first slash of its models' names.", is_required=True, example="vllm"
+                "prefix",
+                "Prefix",
+                hint="Before the first slash of its models' names.",
+                is_required=True,
+                example="vllm",
             ),
             Field("baseUrl", "Base URL", is_required=True, example="http://10.0.0.5:8000/v1"),
             Field(
@@ -107,7 +115,9 @@ async def show_providers(visit: Visit) -> View:
         read_groups(visit.api, "connection", **window.query),
     )
     fields = {
-        "connections": sorted(connections, key=lambda each: (each["priority"], each["name"].lower())),
+        "connections": sorted(
+            connections, key=lambda each: (each["priority"], each["name"].lower())
+        ),
         "nodes": nodes,
         "names": {each["id"]: each["name"] for each in nodes},
         "used": {row["connectionId"]: row for row in rows},
@@ -232,7 +242,10 @@ async def create_node(visit: Visit, typed: FormFields) -> str:
 async def ask_delete_node(visit: Visit, typed: FormFields) -> Question:
     """Names what goes with an endpoint."""
     node = (await visit.api.get(f"/api/provider-nodes/{_id(typed)}"))["node"]
-    goes = [f"The endpoint {node['name']} ({node['prefix']}/...) at {node['baseUrl']}", "Its connections."]
+    goes = [
+        f"The endpoint {node['name']} ({node['prefix']}/...) at {node['baseUrl']}",
+        "Its connections.",
+    ]
     return Question(f"Delete the endpoint {node['name']}?", goes, "Delete it", f"/dashboard{PLACE}")
 
 
@@ -253,25 +266,48 @@ def _account(text: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
-        raise Refused(400, "The service account must be the JSON of its key file.", "serviceAccount") from None
+        raise Refused(
+            400, "The service account must be the JSON of its key file.", "serviceAccount"
+        ) from None
 
 
 PAGES = (
-    Page("providers", "Providers", show_providers, group="Set up", rank=1, icon="providers", actions={
-        "delete": Action(delete, "The connection was deleted."),
-        "delete_node": Action(delete_node, "The endpoint was deleted.", ask_delete_node),
-    }),
+    Page(
+        "providers",
+        "Providers",
+        show_providers,
+        group="Set up",
+        rank=1,
+        icon="providers",
+        actions={
+            "delete_node": Action(delete_node, "The endpoint was deleted.", ask_delete_node),
+        },
+    ),
     Page("providers/new", "Add a provider", show_choice),
-    Page("providers/new-endpoint", "Add an endpoint", show_new_node, actions={
-        "create": Action(create_node, "The endpoint was made."),
-    }),
-    Page("providers/new/{provider}", "Add a provider", show_new, actions={
-        "create": Action(create, "The connection was checked and stored."),
-    }),
-    Page("providers/{connection_id}", "Connection", show_provider, actions={
-        "create": Action(create, "The connection was checked and stored."),
-        "change": Action(change, "The connection was saved."),
-        "test": Action(test, "It was tested: the finding is below."),
-        "delete": Action(delete, "The connection was deleted.", ask_delete),
-    }),
+    Page(
+        "providers/new-endpoint",
+        "Add an endpoint",
+        show_new_node,
+        actions={
+            "create": Action(create_node, "The endpoint was made."),
+        },
+    ),
+    Page(
+        "providers/new/{provider}",
+        "Add a provider",
+        show_new,
+        actions={
+            "create": Action(create, "The connection was checked and stored."),
+        },
+    ),
+    Page(
+        "providers/{connection_id}",
+        "Connection",
+        show_provider,
+        actions={
+            "change": Action(change, "The connection was saved."),
+            "test": Action(test, "It was tested: the finding is below."),
+            "delete": Action(delete, "The connection was deleted.", ask_delete),
+        },
+    ),
 )

@@ -7,7 +7,7 @@ import csv
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 
 from starlette.responses import Response

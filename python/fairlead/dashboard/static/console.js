@@ -134,5 +134,5 @@ if (!form) {
 
 // ---- the first field that is wrong is where one goes on
 
-document.querySelector("[aria-invalid], .record [role=alert]")?.scrollIntoView({ block: "center" });
+document.querySelector("[aria-invalid]")?.scrollIntoView({ block: "center" });
 document.querySelector("[aria-invalid]")?.focus();
