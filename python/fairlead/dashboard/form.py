@@ -84,8 +84,14 @@ def make_form(
 
 
 def read_values(fields: Iterable[Field], typed: FormFields) -> dict[str, Any]:
-    """The body that was typed. An empty text or number is null. `Refused` for what is no such value."""
-    return {field.name: _read(field, typed) for field in fields}
+    """The body that was typed. An empty text or number is null, a field that the form lacks is left
+    out. `Refused` for what is no such value.
+    """
+    return {
+        field.name: _read(field, typed)
+        for field in fields
+        if field.name in typed or field.is_required or field.kind in ("switch", "choices")
+    }
 
 
 def changed_values(values: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:

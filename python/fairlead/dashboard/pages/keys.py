@@ -259,7 +259,7 @@ def _body(changed: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
     if len(body) < len(changed):
         schedule = nested(values)["accessSchedule"]
         schedule["days"] = [int(day) for day in schedule["days"]]
-        is_set = schedule["enabled"] or schedule["from"] or schedule["until"]
+        is_set = schedule["enabled"] or schedule.get("from") or schedule.get("until")
         body["accessSchedule"] = schedule if is_set else None
     if "rateLimits" in body:
         body["rateLimits"] = [_rate_limit(line) for line in body["rateLimits"]] or None

@@ -191,7 +191,7 @@ async def change(visit: Visit, typed: FormFields) -> str:
     check_unchanged(connection, typed)
     groups = [field for group in CHANGE for field in group.fields]
     values = read_values(groups, typed)
-    key = values.pop("apiKey")
+    key = values.pop("apiKey", None)
     changed = changed_values(values, connection)
     if key:
         changed["apiKey"] = key

@@ -43,8 +43,8 @@ async def change(visit: Visit, typed: FormFields) -> str:
     values = await visit.api.get("/api/settings")
     fields = [field for group in GROUPS for field in group.fields]
     sent = read_values(fields, typed)
-    password = sent.pop(PASSWORD)
-    secrets = {name: value for name in _secrets() if (value := sent.pop(name))}
+    password = sent.pop(PASSWORD, None)
+    secrets = {name: value for name in _secrets() if (value := sent.pop(name, None))}
     changed: dict[str, Any] = {**changed_values(sent, values), **secrets}
     if changed:
         revision = typed.get(REVISION, "")
@@ -63,7 +63,7 @@ def _groups() -> tuple[Group, ...]:
         by_title.setdefault(title, []).append(_field(name, info))
     password = Field(PASSWORD, "Your password", "secret", "Needed to change one of these.")
     by_title[SECURITY].append(password)
-    return tuple(Group(title, tuple(fields)) for title, fields in by_title.items())
+    return tuple(Group(title, tuple(fields), is_open=True) for title, fields in by_title.items())
 
 
 def _field(name: str, info: FieldInfo) -> Field:
