@@ -131,7 +131,7 @@ async def test_every_page_is_for_who_manages_and_is_shut_to_all_others(
             assert answer.headers["location"] == f"/login?{urlencode({'return_to': address})}"
         answer = await control.client.get(address, headers=member)
         assert (answer.status_code, "Ask its owner" in answer.text) == (403, True), address
-        assert "<nav aria-label" in answer.text
+        assert '<nav class="side"' in answer.text
         assert 'href="/dashboard/keys"' not in answer.text, (
             "a member is offered no page that is shut"
         )

@@ -47,9 +47,7 @@ class _Route:
 @cache
 def _routes() -> tuple[_Route, ...]:
     found = [
-        (str(route["path"]), str(route["method"]), str(route["tier"]))
-        for route in _core.routes()
-        if route["surface"] == "management" and route["answered_by"] == "control"
+        (str(route["path"]), str(route["method"]), str(route["tier"])) for route in _core.routes()
     ]
     # A literal path goes before one with a name in it.
     found.sort(key=lambda each: "{" in each[0])

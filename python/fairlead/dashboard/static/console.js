@@ -20,6 +20,7 @@ function listen() {
     if (!part || part.contains(document.activeElement) || part.querySelector("details[open]")) return;
     // The server has escaped what is in it.
     part.innerHTML = html;
+    reach();
   });
 }
 
@@ -39,6 +40,19 @@ listen();
 document.addEventListener("visibilitychange", () => (document.hidden ? stop() : listen()));
 addEventListener("pagehide", stop);
 addEventListener("pageshow", listen);
+
+// ---- tables that are wider than their place are scrolled by keys too
+
+function reach() {
+  for (const each of document.querySelectorAll(".scroll")) {
+    if (each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight) each.tabIndex = 0;
+    else if (!each.hasAttribute("role")) each.removeAttribute("tabindex");
+  }
+}
+
+reach();
+addEventListener("resize", reach);
+document.addEventListener("toggle", reach, true);
 
 // ---- tips on charts
 
@@ -83,6 +97,7 @@ document.addEventListener("click", async (event) => {
     drawer.append(body);
     drawer.showModal();
     drawer.scrollTop = 0;
+    reach();
   } catch {
     location.href = link.href;
   }
