@@ -190,7 +190,7 @@ def _tip(
 
 def _top(most: float) -> float:
     """A round number that is not below the largest value."""
-    if most <= 0:
+    if most < 1e-9:
         return 1.0
     size = 10.0 ** math.floor(math.log10(most))
     return next(
