@@ -269,7 +269,11 @@ def test_pictures_for_the_documentation(
         with Tab(browser, gateway, owner, **options) as tab:
             tab.page.goto(path)
             if name == "console-request":
-                tab.page.locator("tbody a").first.click()
+                tab.page.locator("tbody tr", has_text="claude-sonnet").first.get_by_role(
+                    "link"
+                ).click()
                 tab.page.get_by_role("dialog").wait_for()
+            if tab.page.locator(".live").count():
+                sync_api.expect(tab.page.locator(".live")).to_have_text("Live")
             tab.page.screenshot(path=folder / f"{name}.png")
             assert (folder / f"{name}.png").stat().st_size > 10_000

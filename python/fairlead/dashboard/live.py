@@ -27,7 +27,7 @@ Parts = dict[str, str]
 
 @dataclass(slots=True)
 class LivePages:
-    """What open pages show now, by address and right."""
+    """The parts of open pages, by address and visitor."""
 
     streams: int = 0
     _parts: dict[tuple[str, ...], tuple[float, Parts]] = field(default_factory=dict)

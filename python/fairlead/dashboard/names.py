@@ -1,7 +1,8 @@
-"""Names of what the log knows by ids: keys and connections."""
+"""Names of keys, connections and endpoints, which the log knows by their ids."""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ class Names:
 
     keys: dict[str, str]
     connections: dict[str, str]
+    nodes: dict[str, str]
 
     def key(self, key_id: str | None) -> str:
         """A key's name."""
@@ -28,14 +30,22 @@ class Names:
             return "none"
         return self.connections.get(connection_id, f"deleted, {connection_id[:8]}")
 
+    def provider(self, provider: str | None) -> str:
+        """An endpoint's name; a built-in provider's id."""
+        return "none" if provider is None else self.nodes.get(provider, provider)
+
 
 async def read_names(api: Api) -> Names:
-    """The names of all keys and connections."""
-    keys = await read_all(api, "/api/keys", "keys")
-    connections = await read_all(api, "/api/providers", "connections")
+    """The names of all of them."""
+    keys, connections, nodes = await asyncio.gather(
+        read_all(api, "/api/keys", "keys"),
+        read_all(api, "/api/providers", "connections"),
+        read_all(api, "/api/provider-nodes", "nodes"),
+    )
     return Names(
         {each["id"]: each["name"] for each in keys},
         {each["id"]: each["displayName"] or each["name"] for each in connections},
+        {each["id"]: each["name"] for each in nodes},
     )
 
 

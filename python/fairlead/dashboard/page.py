@@ -1,4 +1,4 @@
-"""What a page of the console is: where it stands, who may see it, what it shows and does."""
+"""A page of the console: where it stands, who may see it, what it shows and does."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def _check_right(page: Page, person: Person) -> None:
 
 
 def _toast(query: Mapping[str, str]) -> str | None:
-    """What is said of the form that led here. The address names it, and cannot say anything else."""
+    """Words about the form that led here. The address names it, and cannot say anything else."""
     path, _, name = query.get("done", "").partition(":")
     page = next((page for page in all_pages() if page.path == path), None)
     action = page.actions.get(name) if page is not None else None

@@ -1,4 +1,4 @@
-"""What every page of the gateway's own shares: colours, templates, headers, the chosen theme."""
+"""Colours, templates, headers and the chosen theme of the gateway's own pages."""
 
 from __future__ import annotations
 

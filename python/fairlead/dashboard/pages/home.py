@@ -39,7 +39,7 @@ class Hand:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a key has spent of what it may; micro-dollars."""
+    """A key's limit of money and what is spent of it; micro-dollars."""
 
     key_id: str
     name: str
@@ -115,7 +115,7 @@ async def read_budgets(api: Api, keys: list[Row], day: str) -> list[Budget]:
 
 
 def hands_of(health: dict[str, Any], now: Row) -> list[Hand]:
-    """What the health report and the last minute say."""
+    """Faults that the health report and the last minute tell."""
     found = []
     if health["status"] == "error":
         found.append(Hand("bad", "Storage fails: nothing can be changed.", "/dashboard/health"))

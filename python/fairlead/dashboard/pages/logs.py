@@ -178,7 +178,7 @@ def _facts(row: dict[str, Any], names: Names) -> dict[str, Any]:
         ("Response", f"{row['bytesResponse']:,} bytes"),
     )
     served = (
-        ("Provider", row["provider"]),
+        ("Provider", row["provider"] and names.provider(row["provider"])),
         ("Model", row["upstreamModel"]),
         ("Connection", row["connectionId"] and names.connection(row["connectionId"])),
         ("Attempts", str(row["attempts"])),

@@ -61,7 +61,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the address of the page asks for."""
+    """The window, group and measure that the address of the page asks for."""
 
     window: Window
     group: str
@@ -234,6 +234,8 @@ def _name(group: str, names: Names, row: Row) -> str:
         return names.key(value)
     if group == "connection":
         return names.connection(value)
+    if group == "provider":
+        return names.provider(value)
     if group == "day":
         return figures.moment(value)[:10]
     return str(value) if value is not None else "none"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairlead.dashboard import chart, figures
 
-NUMBERS = st.lists(st.floats(0, 1e12), min_size=1, max_size=60)
+NUMBERS = st.lists(st.floats(0, 1e12), min_size=1, max_size=12)
 
 
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(NUMBERS, NUMBERS)
 def test_columns_stay_in_their_box_and_stand_upon_each_other(
     one: list[float], two: list[float]
