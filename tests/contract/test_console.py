@@ -257,6 +257,7 @@ async def test_a_key_is_made_seen_once_changed_and_revoked(control, admin) -> No
         "seen": seen[1],
         "isActive": "on",
         "allowAutoCombos": "on",
+        "compressionEnabled": "on",
         "usageLimitEnabled": "on",
     }
     same |= {
@@ -310,6 +311,7 @@ async def test_a_schedule_goes_in_and_out_of_the_form(control, admin) -> None:
         "name": "one",
         "isActive": "on",
         "allowAutoCombos": "on",
+        "compressionEnabled": "on",
     }
     modes = {
         "modelAccessMode": "all",

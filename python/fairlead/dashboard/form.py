@@ -11,7 +11,7 @@ from fairlead.dashboard.api import Refused
 from fairlead.dashboard.page import Failure, FormFields
 
 Kind = Literal[
-    "text", "secret", "whole", "decimal", "switch", "choice", "choices", "lines", "moment"
+    "text", "prose", "secret", "whole", "decimal", "switch", "choice", "choices", "lines", "moment"
 ]
 Options = tuple[tuple[str, str], ...]
 
@@ -31,6 +31,8 @@ class Field:
     """Characters of a text, or the largest number."""
     least: int | None = None
     example: str = ""
+    is_nullable: bool = True
+    """Whether an empty text is null, and not a text without letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,9 @@ def _text(field: Field, value: Any) -> str:
 
 
 def _read(field: Field, typed: FormFields) -> Any:
+    if field.kind == "prose":
+        # Browsers send line breaks of their own.
+        return typed.get(field.name, "").replace("\r\n", "\n")
     text = typed.get(field.name, "").strip()
     if field.kind == "switch":
         return field.name in typed
@@ -180,7 +185,7 @@ def _read(field: Field, typed: FormFields) -> Any:
     if not text:
         if field.is_required:
             raise Refused(400, f"{field.label} is needed: fill it in.", field.name)
-        return None
+        return None if field.is_nullable else ""
     try:
         if field.kind == "whole":
             return int(text)

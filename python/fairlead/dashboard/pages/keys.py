@@ -138,6 +138,7 @@ _RIGHTS: Final = (
     Field("allowedEndpoints", "Kinds of call", "choices", "None chosen: all.", options=ENDPOINTS),
     Field("scopes", "Scopes", "lines", "`manage` opens the management API. One in a line."),
     Field("disabledGuardrails", "Guardrails that are not run", "choices", options=GUARDRAILS),
+    Field("compressionEnabled", "Its conversations are made shorter, where that is on", "switch"),
     Field("noLog", "Its requests are in no log", "switch", "They are still counted."),
     Field("allowUsageCommand", "It may ask what it has used", "switch"),
     Field(
@@ -291,6 +292,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
     "usageLimitEnabled": False,
     "disableNonPublicModels": False,
     "noLog": False,
+    "compressionEnabled": True,
     "allowUsageCommand": False,
     "allowedModels": [],
     "blockedModels": [],

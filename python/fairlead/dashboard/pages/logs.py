@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from fairlead.dashboard import figures
 from fairlead.dashboard.api import Refused, not_there
 from fairlead.dashboard.form import Options
 from fairlead.dashboard.names import Names, read_names
@@ -164,6 +165,11 @@ def _or(price: float | None, other: float) -> float:
     return other if price is None else price
 
 
+def _shorter(row: dict[str, Any]) -> str:
+    before, after = row["compressionTokensBefore"], row["compressionTokensAfter"]
+    return f"{row['compression']}: {figures.count(before)} tokens to {figures.count(after)}"
+
+
 def _facts(row: dict[str, Any], names: Names) -> dict[str, Any]:
     """Names and values, those that there are."""
     asked = (
@@ -183,6 +189,7 @@ def _facts(row: dict[str, Any], names: Names) -> dict[str, Any]:
         ("Connection", row["connectionId"] and names.connection(row["connectionId"])),
         ("Attempts", str(row["attempts"])),
         ("Cache", row["cache"] and " ".join(filter(None, (row["cache"], row["cacheKind"])))),
+        ("Made shorter", row.get("compression") and _shorter(row)),
         ("Worker", row["workerId"]),
         ("Trace", row["traceId"]),
     )

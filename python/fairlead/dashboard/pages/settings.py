@@ -24,6 +24,10 @@ TITLES: Final = {
     "file": "Storage",
     "semantic": "Response cache",
     "vector": "Response cache",
+    "compression": "Shorter conversations",
+    "thinking": "What models are told",
+    "system": "What models are told",
+    "context": "What models are told",
 }
 SECURITY: Final = "Sign-in and security"
 UNITS: Final = {"days": "days", "hours": "hours", "ms": "ms", "mb": "MiB", "count": ""}
@@ -88,6 +92,8 @@ def _field(name: str, info: FieldInfo) -> Field:
         f"{hint} Default: {_default(info.default)}.",
         UNITS.get(name.rsplit("_", 1)[-1], ""),
         options,
+        is_required=kind in ("whole", "decimal"),
+        is_nullable=info.default is None,
     )
 
 
@@ -95,6 +101,8 @@ def _kind(name: str, info: FieldInfo) -> tuple[Kind, tuple[tuple[str, str], ...]
     default = info.default
     if get_origin(info.annotation) is Literal:
         return "choice", tuple((each, each) for each in get_args(info.annotation))
+    if name.startswith("system_prompt"):
+        return "prose", ()
     if name == "oidc_client_secret":
         return "secret", ()
     if isinstance(default, bool):
@@ -109,7 +117,7 @@ def _kind(name: str, info: FieldInfo) -> tuple[Kind, tuple[tuple[str, str], ...]
 def _default(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    if value is None or value == []:
+    if value in (None, "", []):
         return "none"
     return f"{value:,}" if isinstance(value, int) else str(value)
 

@@ -76,14 +76,14 @@ class Choice:
 async def show_usage(visit: Visit) -> View:
     """Sums, a chart of the largest groups, and a table of all."""
     choice = _choice(visit)
-    names, rows, sums, before, series = await asyncio.gather(
+    names, rows, rows_before, sums, before, series = await asyncio.gather(
         read_names(visit.api),
         _read_rows(visit.api, choice, choice.window),
+        _read_rows(visit.api, choice, choice.window.before),
         read_total(visit.api, **choice.window.query),
         read_total(visit.api, **choice.window.before.query),
         _read_series(visit.api, choice),
     )
-    rows_before = await _read_rows(visit.api, choice, choice.window.before)
     lines = _lines(choice, names, rows, rows_before)
     fields = {
         "choice": choice,

@@ -25,6 +25,8 @@ FIELDS = (
     Field("at", "At", "moment"),
     Field("inner.value", "Inner"),
     Field("key", "Key", "secret"),
+    Field("prompt", "Prompt", "prose"),
+    Field("suffix", "Suffix", is_nullable=False),
 )
 RECORD = {
     "name": "n",
@@ -36,6 +38,8 @@ RECORD = {
     "at": "2027-01-31T12:30:00.000Z",
     "inner": {"value": "v"},
     "key": "***1234",
+    "prompt": "  Be\nbrief. ",
+    "suffix": "",
 }
 
 
@@ -55,7 +59,7 @@ def test_a_record_that_is_sent_back_changes_nothing() -> None:
     typed = {
         name: text for name, (text, _) in shown.items() if name not in ("isOn", "kinds", "key")
     }
-    typed |= {"isOn": "on", "kinds:b": "on"}
+    typed |= {"isOn": "on", "kinds:b": "on", "prompt": typed["prompt"].replace("\n", "\r\n")}
     assert changed_values(read_values(FIELDS, typed), RECORD) == {}
 
 
