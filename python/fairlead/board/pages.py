@@ -5,14 +5,12 @@ A page without a session leads to the sign-in, and from there back to the page.
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Annotated, Any, get_args
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from fairlead.board import planning, projects, todos
 from fairlead.board.access import POWERS
@@ -28,6 +26,13 @@ from fairlead.store.file import Connection
 from fairlead.store.people import Person
 from fairlead.store.services import ServicesDep
 from fairlead.store.static_tokens import list_static_tokens
+from fairlead.style.page_style import (
+    COLOURS,
+    asset,
+    guard_headers,
+    page_environment,
+    version_of,
+)
 
 router = APIRouter(tags=["pages"])
 
@@ -36,16 +41,7 @@ PER_COLUMN = 200
 PER_LIST = 100
 CHOICES_MAX = 500
 
-HEADERS = {
-    "cache-control": "no-store",
-    "content-security-policy": (
-        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
-        "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-    ),
-    "x-frame-options": "DENY",
-    "referrer-policy": "same-origin",
-    "x-content-type-options": "nosniff",
-}
+HEADERS = guard_headers(style="'self'", script="'self'", connects=True)
 
 STATUS_NAMES: dict[Status, str] = {
     "backlog": "Backlog",
@@ -55,17 +51,11 @@ STATUS_NAMES: dict[Status, str] = {
     "done": "Done",
 }
 
-_STYLE = (HERE / "static" / "board.css").read_bytes()
+_STYLE = COLOURS.encode() + (HERE / "static" / "board.css").read_bytes()
 _SCRIPT = (HERE / "static" / "board.js").read_bytes()
-_ASSETS = hashlib.sha256(_STYLE + _SCRIPT).hexdigest()[:12]
+_ASSETS = version_of(_STYLE, _SCRIPT)
 
-_pages = Environment(
-    loader=FileSystemLoader(HERE / "templates"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+_pages = page_environment(HERE / "templates")
 _pages.globals.update(
     assets=_ASSETS,
     status_names=STATUS_NAMES,
@@ -87,12 +77,12 @@ PageNumber = Annotated[int, Query(ge=1, le=10_000)]
 
 @router.get("/board/board.css", summary="How the board's pages look")
 async def style() -> Response:
-    return _asset(_STYLE, "text/css; charset=utf-8")
+    return asset(_STYLE, "text/css; charset=utf-8")
 
 
 @router.get("/board/board.js", summary="What the board's pages do by themselves")
 async def script() -> Response:
-    return _asset(_SCRIPT, "text/javascript; charset=utf-8")
+    return asset(_SCRIPT, "text/javascript; charset=utf-8")
 
 
 @router.get("/board", response_class=HTMLResponse, summary="The projects of the board")
@@ -278,14 +268,6 @@ def _error_page(person: Person, error: FairleadError) -> Response:
 
 def _page(name: str, status: int = 200, **fields: Any) -> HTMLResponse:
     return HTMLResponse(_pages.get_template(name).render(**fields), status, HEADERS)
-
-
-def _asset(body: bytes, kind: str) -> Response:
-    headers = {
-        "cache-control": "public, max-age=31536000, immutable",
-        "x-content-type-options": "nosniff",
-    }
-    return Response(body, 200, headers, kind)
 
 
 def _sign_in(request: Request) -> Response:

@@ -37,9 +37,9 @@ from fairlead.store.services import services_of
 CHANGING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 TIERS: Final = frozenset({"management", "session", "admin", "account", "public"})
 # Content that people and agents work on, and calls that change nothing: they are no management of
-# the gateway.
+# the gateway. A form of the console is in the log as the call that it makes.
 NOT_AUDITED: Final = re.compile(
-    r"/board|/api/board/.*|/api/tasks/.*|/api/v1/agents/tasks(?:/.*)?|/api/agent-skills/generate"
+    r"/dashboard/.*|/board|/api/board/.*|/api/tasks/.*|/api/v1/agents/tasks(?:/.*)?|/api/agent-skills/generate"
     r"|/api/guardrails/test|/api/providers/validate"
 )
 # Callers whose attempt is worth an entry though nothing was changed.

@@ -37,8 +37,12 @@ FORM_HEADER = "x-fairlead-form"
 # Marks a response that lasts as long as its reader; the relay removes the header.
 LASTING = b"x-fairlead-lasting"
 WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-FORMS = frozenset(
-    (route["method"], route["path"]) for route in _core.routes() if route["takes_form"]
+FORMS = re.compile(
+    "|".join(
+        f"{route['method']} {path_pattern(str(route['path']))}"
+        for route in _core.routes()
+        if route["takes_form"]
+    )
 )
 # Routes that accept a file in place of JSON.
 FILES = frozenset(
@@ -177,7 +181,10 @@ def is_unread(method: str, path: str, headers: dict[str, bytes]) -> bool:
 def is_form(method: str, path: str, headers: dict[str, bytes]) -> bool:
     """Whether the body is a form that this page accepts; the relay checked the page's origin."""
     kind = headers.get("content-type", b"").partition(b";")[0].strip().lower()
-    return kind == b"application/x-www-form-urlencoded" and (method, path) in FORMS
+    return (
+        kind == b"application/x-www-form-urlencoded"
+        and FORMS.fullmatch(f"{method} {path}") is not None
+    )
 
 
 def _is_stream(message: Message) -> bool:

@@ -90,6 +90,7 @@ ROUTERS: Final = (
     _entry("gateway.health.router", "/api/monitoring"),
     _entry("board.router", "/api/board"),
     _entry("board.pages", "/board"),
+    _entry("dashboard.router", "/dashboard"),
     _entry("control.tools", "/mcp"),
     _entry("tasks.router", "/api/tasks", "/mcp/tasks"),
     _entry("agents.routers", "/api/agent-skills", "/api/v1/agents", "/agents"),

@@ -15,7 +15,6 @@ from urllib.parse import urlencode
 import orjson
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import Field, SecretStr, ValidationError
 
 from fairlead.errors import Conflict, FairleadError, InvalidRequest
@@ -28,6 +27,7 @@ from fairlead.identity.router import leave
 from fairlead.identity.sign_in import Attempt
 from fairlead.identity.users import find_user, has_any_identity
 from fairlead.settings import PASSWORD_MAX_CHARS
+from fairlead.style.page_style import COLOURS, guard_headers, page_environment
 from fairlead.wire import Wire
 
 router = APIRouter(tags=["pages"])
@@ -37,22 +37,11 @@ FIELDS_MAX = 20
 RETURN_TO = Annotated[str | None, Query(max_length=8192)]
 SHORT = Annotated[str | None, Query(max_length=64)]
 
-STYLE = (TEMPLATES / "page.css").read_text(encoding="utf-8")
+STYLE = COLOURS + (TEMPLATES / "page.css").read_text(encoding="utf-8")
 _STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-HEADERS = {
-    "cache-control": "no-store",
-    "content-security-policy": (
-        f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action 'self'; "
-        "frame-ancestors 'none'; base-uri 'none'"
-    ),
-    "x-frame-options": "DENY",
-    "referrer-policy": "same-origin",
-    "x-content-type-options": "nosniff",
-}
+HEADERS = guard_headers(style=f"'sha256-{_STYLE_HASH}'")
 
-_pages = Environment(
-    loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-)
+_pages = page_environment(TEMPLATES)
 
 # Messages for errors of a sign-in.
 OIDC_ERRORS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
@@ -34,8 +35,10 @@ class Demo:
         arguments = ["--host", "127.0.0.1", "--port", str(port)]
         self.child = Child("standin", arguments, child_environment(), log)
 
-    async def set_up(self) -> str:
-        """Waits for the stand-in, registers it, and returns a shell command that calls it."""
+    async def set_up(self, new_data_dir: Path | None = None) -> str:
+        """Waits for the stand-in, registers it, and returns a shell command that calls it. The data
+        directory of a new instance gets made-up traffic too.
+        """
         headers = {"x-gateway-cli-token": self._local_token}
         # Our own instance over loopback: there is no name to verify and no proxy to use.
         async with httpx.AsyncClient(
@@ -48,6 +51,8 @@ class Demo:
             await self._until_up()
             await self._register(api)
             key = await self._fresh_key(api) if self._asks_for_keys else None
+            if new_data_dir is not None:
+                await self._fill(api, new_data_dir)
         return self._curl(key)
 
     async def _until_up(self) -> None:
@@ -83,6 +88,24 @@ class Demo:
         await self._register_search(api)
         # The connection test lists the stand-in's models, which adds them to the list of models.
         await _sent(api.post(f"/api/providers/{connection['id']}/test"))
+
+    async def _fill(self, api: httpx.AsyncClient, data_dir: Path) -> None:
+        """Makes the keys of the made-up applications, and their traffic of the last days."""
+        from fairlead.serve.demo_traffic import APPLICATIONS, KEY_PREFIX, write_traffic
+
+        key_ids = {}
+        for app in APPLICATIONS:
+            limits = {
+                "dailyUsageLimitUsd": app.daily_limit_usd,
+                "weeklyUsageLimitUsd": app.weekly_limit_usd,
+            }
+            body = {
+                "name": f"{KEY_PREFIX}{app.name}",
+                "usageLimitEnabled": any(limits.values()),
+                **limits,
+            }
+            key_ids[app.name] = (await _sent(api.post("/api/keys", json=body)))["id"]
+        await asyncio.to_thread(write_traffic, data_dir, key_ids)
 
     async def _register_search(self, api: httpx.AsyncClient) -> None:
         """Registers the stand-in's search API as a search provider."""

@@ -110,6 +110,7 @@ class _Supervisor:
     # --- starting
 
     async def _start(self) -> None:
+        is_new = not (self._directory.path / "usage.duckdb").exists()
         status = await self._prepare()
         if self._instance.is_protected:
             check_public(
@@ -134,7 +135,7 @@ class _Supervisor:
 
             demo = Demo(url, local_token, self._instance.require_api_key, self._log)
             await self._run_child(demo.child)
-            lines.append(await demo.set_up())
+            lines.append(await demo.set_up(self._directory.path if is_new else None))
         lines += self._owner_lines(status, url)
         self._directory.record_url(url)
         for line in lines:

@@ -79,7 +79,8 @@ async def history(
         Query(
             alias="groupBy",
             max_length=200,
-            description="One of minute, hour, day and month, and any of the rest, by commas.",
+            description="One of minute, hour, day and month, and any of the rest, by commas; `total` "
+            "alone makes one group of all.",
         ),
     ] = DEFAULT_GROUPS,
     filters: HistoryFilterDep,
@@ -181,6 +182,8 @@ def _place(cursor: str) -> Place:
 def _dimensions(text: str) -> list[Dimension]:
     known: dict[str, Dimension] = {name: name for name in get_args(Dimension)}
     names = [name.strip() for name in text.split(",") if name.strip()]
+    if names == ["total"]:
+        return []
     unknown = [name for name in names if name not in known]
     if unknown or not names:
         raise InvalidRequest(f"groupBy must name some of {', '.join(known)}.", param="groupBy")

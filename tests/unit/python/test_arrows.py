@@ -50,7 +50,7 @@ FLOORS: tuple[frozenset[str], ...] = (
 )
 
 # Folders that belong to the ground, as the modules beside them do.
-GROUND_FOLDERS = frozenset({"settings"})
+GROUND_FOLDERS = frozenset({"settings", "style"})
 # Crates from the ground up; each may depend on those before it.
 CRATES = ("core", "cache", "dialect", "page", "context", "engine", "listener", "py")
 # Who may bring a runtime, a socket or an interpreter with it.

@@ -25,8 +25,16 @@ class Spool:
 
 
 def uptime_s() -> float:
-    """Seconds since this process loaded fairlead."""
-    return time.monotonic() - _STARTED
+    """Seconds since this process began; where the system does not report it, since it was first asked.
+
+    This module is imported with the first request for health, so its own clock would begin then.
+    """
+    try:
+        began_ticks = int(Path("/proc/self/stat").read_text("ascii").rpartition(")")[2].split()[19])
+        running_s = float(Path("/proc/uptime").read_text("ascii").split()[0])
+    except (OSError, ValueError, IndexError):
+        return time.monotonic() - _STARTED
+    return max(running_s - began_ticks / os.sysconf("SC_CLK_TCK"), 0.0)
 
 
 def memory_bytes() -> int:

@@ -11,9 +11,9 @@ import hashlib
 from typing import Any
 
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from fairlead.identity.pages import STYLE, TEMPLATES
+from fairlead.style.page_style import page_environment
 
 HEADERS = {
     "cache-control": "no-store",
@@ -25,12 +25,7 @@ HEADERS = {
 
 _SCRIPT = (TEMPLATES / "connect.js").read_text(encoding="utf-8")
 
-_pages = Environment(
-    loader=FileSystemLoader(TEMPLATES),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-)
+_pages = page_environment(TEMPLATES)
 
 
 def page(

@@ -1,7 +1,7 @@
 //! The table, one file for each part of the gateway.
 //!
 //! `inference`, `dialects` and `surfaces` (calls to models), `gateway`, `resilience`, `health`, `usage`, `cache`, `context`, `backups` and `audit` (management),
-//! `identity`, `oauth` and `service` (who is calling), `agents`, `tasks`, `board`, `jobs`, `scraping`, `coding_tools` and `webhooks`.
+//! `identity`, `oauth` and `service` (who is calling), `agents`, `tasks`, `board`, `dashboard`, `jobs`, `scraping`, `coding_tools` and `webhooks`.
 
 use super::Route;
 
@@ -12,6 +12,7 @@ mod board;
 mod cache;
 mod coding_tools;
 mod context;
+mod dashboard;
 mod dialects;
 mod gateway;
 mod health;
@@ -41,6 +42,7 @@ pub(super) static PARTS: &[&[Route]] = &[
     service::ROUTES,
     scraping::ROUTES,
     board::ROUTES,
+    dashboard::ROUTES,
     tasks::ROUTES,
     oauth::ROUTES,
     backups::ROUTES,

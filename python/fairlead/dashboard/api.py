@@ -1,0 +1,166 @@
+"""Calls of the gateway's own JSON routes, in this process and as the caller of the page.
+
+A call passes control from its gate on, so it is validated, audited and answered as one from outside. The
+relay's check of the caller's right is made here, by the tier of the route.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import orjson
+from starlette.requests import Request
+from starlette.types import Message
+
+from fairlead import _core
+from fairlead.caller import Principal, caller_of
+from fairlead.errors import FairleadError, Forbidden, Internal, NotFound
+
+# Headers of the page's own request that say nothing of the call.
+_OWN_HEADERS: Final = frozenset(
+    {b"content-length", b"content-type", b"x-fairlead-form", b"x-fairlead-worker", b"accept"}
+)
+_SCOPE: Final = ("asgi", "http_version", "scheme", "root_path", "client", "server", "type", "app")
+
+
+class Refused(Exception):
+    """A call that was answered with an error. `message` says what is wrong, `param` of which field."""
+
+    def __init__(self, status: int, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.param = param
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    pattern: re.Pattern[str]
+    method: str
+    tier: str
+
+
+@cache
+def _routes() -> tuple[_Route, ...]:
+    found = [
+        (str(route["path"]), str(route["method"]), str(route["tier"])) for route in _core.routes()
+    ]
+    # A literal path goes before one with a name in it.
+    found.sort(key=lambda each: "{" in each[0])
+    return tuple(
+        _Route(re.compile(re.sub(r"\\\{[^}]*\\\}", "[^/]+", re.escape(path))), method, tier)
+        for path, method, tier in found
+    )
+
+
+def may_call(principal: Principal, method: str, path: str) -> bool:
+    """Whether the caller may pass the door of a management route, as the relay would decide for a
+    session or the local command line; nobody else has pages.
+    """
+    tier = next(
+        (
+            route.tier
+            for route in _routes()
+            if route.method == method and route.pattern.fullmatch(path)
+        ),
+        None,
+    )
+    is_person = principal.kind in ("session", "local")
+    manages = principal.kind == "local" or (is_person and "manage" in principal.scopes)
+    if tier in ("management", "admin", "session"):
+        return manages
+    return tier in ("account", "public") and is_person
+
+
+class Api:
+    """The routes of the API, called as whoever sent `request`."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._principal = caller_of(request).principal
+
+    def may(self, method: str, path: str) -> bool:
+        """Whether the person may call this route."""
+        return may_call(self._principal, method, path)
+
+    async def get(self, path: str, **query: Any) -> Any:
+        """The JSON that a GET answers; parameters that are None or empty are not sent. `Refused`."""
+        return await self.send("GET", path, query=query)
+
+    async def send(
+        self, method: str, path: str, body: Any = None, query: dict[str, Any] | None = None
+    ) -> Any:
+        """The JSON of an answer, None for an empty one. `Refused` for an error."""
+        if not self.may(method, path):
+            error = Forbidden(
+                "This account may not do this: ask the gateway's owner for the right."
+            )
+            raise Refused(error.status, error.message)
+        sent = b"" if body is None else orjson.dumps(body)
+        status, answer = await self._pass(method, path, sent, query or {})
+        try:
+            document = orjson.loads(answer) if answer else None
+        except orjson.JSONDecodeError:
+            raise Refused(Internal.status, "The answer was no JSON.") from None
+        if status >= 400:
+            raise _refusal(status, document)
+        return document
+
+    async def _pass(
+        self, method: str, path: str, body: bytes, query: dict[str, Any]
+    ) -> tuple[int, bytes]:
+        scope = self._request.scope
+        headers = [(name, value) for name, value in scope["headers"] if name not in _OWN_HEADERS]
+        if body:
+            headers.append((b"content-type", b"application/json"))
+            headers.append((b"content-length", str(len(body)).encode()))
+        words = {name: value for name, value in query.items() if value not in (None, "")}
+        inner = {
+            **{name: scope[name] for name in _SCOPE if name in scope},
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": urlencode(words, doseq=True).encode(),
+            "headers": headers,
+        }
+        if "state" in scope:
+            inner["state"] = scope["state"]
+        status, chunks, is_read = 500, [], False
+
+        async def receive() -> Message:
+            nonlocal is_read
+            if is_read:
+                return {"type": "http.disconnect"}
+            is_read = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            else:
+                chunks.append(message.get("body", b""))
+
+        await self._request.app(inner, receive, send)
+        return status, b"".join(chunks)
+
+
+def refused(error: FairleadError) -> Refused:
+    """The error of a page itself, as one of a call."""
+    return Refused(error.status, error.message, error.param)
+
+
+def not_there(what: str) -> Refused:
+    """For an address that names nothing."""
+    return Refused(NotFound.status, f"There is no {what} here. It may have been deleted.")
+
+
+def _refusal(status: int, document: Any) -> Refused:
+    told = document.get("error") if isinstance(document, dict) else None
+    if isinstance(told, dict):
+        return Refused(status, str(told.get("message", "")), told.get("param"))
+    return Refused(status, str(told or "The call failed."))

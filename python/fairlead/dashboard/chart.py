@@ -1,0 +1,200 @@
+"""Charts as geometry: columns and lines in a box of 100 by 100, which the template draws as SVG.
+
+Texts stand beside the picture as HTML, so that they keep their size at every width.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+GRID_LINES: Final = 4
+LABELS_MAX: Final = 7
+HEIGHT: Final = 100.0
+SERIES_MAX: Final = 7
+GAP: Final = 0.18
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Values by column, None where there is none; `colour` is one of the eight of the style."""
+
+    name: str
+    values: tuple[float | None, ...]
+    colour: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A piece of a column."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    colour: int
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Where the pointer finds a column, and what is said of it."""
+
+    x: float
+    width: float
+    tip: str
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line, and the area under it where it is the only one."""
+
+    points: str
+    colour: int
+    area: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart that is ready to be drawn, and the table of what it shows."""
+
+    title: str
+    columns: tuple[Column, ...]
+    lines: tuple[Line, ...]
+    ticks: tuple[str, ...]
+    """Of the scale, from its top to its foot."""
+    labels: tuple[str, ...]
+    is_labelled: bool
+    """Whether each column has its label."""
+    series: tuple[Series, ...]
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    is_empty: bool
+
+
+def bars(
+    title: str, labels: Sequence[str], series: Sequence[Series], show: Callable[[float | None], str]
+) -> Chart:
+    """Columns whose pieces stand upon each other."""
+    sums = [sum(each.values[at] or 0 for each in series) for at in range(len(labels))]
+    top = _top(max(sums, default=0))
+    width = 100 / max(len(labels), 1)
+    columns = tuple(
+        Column(at * width, width, _tip(labels, series, show, at), _stack(series, at, width, top))
+        for at in range(len(labels))
+    )
+    return _chart(title, labels, series, show, top, columns, ())
+
+
+def lines(
+    title: str, labels: Sequence[str], series: Sequence[Series], show: Callable[[float | None], str]
+) -> Chart:
+    """A line for each series."""
+    top = _top(max((value or 0 for each in series for value in each.values), default=0))
+    width = 100 / max(len(labels), 1)
+    columns = tuple(
+        Column(at * width, width, _tip(labels, series, show, at), ()) for at in range(len(labels))
+    )
+    drawn = tuple(
+        line for each in series for line in _lines(each, width, top, alone=len(series) == 1)
+    )
+    return _chart(title, labels, series, show, top, columns, drawn)
+
+
+def spark(values: Sequence[float]) -> str:
+    """The points of a small line in a box of 100 by 24."""
+    top = max(values, default=0) or 1
+    step = 100 / max(len(values) - 1, 1)
+    return " ".join(
+        f"{at * step:.1f},{23 - value / top * 22:.1f}" for at, value in enumerate(values)
+    )
+
+
+def top_series(sums: dict[str, float], most: int = SERIES_MAX) -> list[str]:
+    """The names of the largest, largest first; the rest is for one series more."""
+    return [name for name, _ in sorted(sums.items(), key=lambda each: (-each[1], each[0]))[:most]]
+
+
+def _chart(
+    title: str,
+    labels: Sequence[str],
+    series: Sequence[Series],
+    show: Callable[[float | None], str],
+    top: float,
+    columns: tuple[Column, ...],
+    drawn: tuple[Line, ...],
+) -> Chart:
+    rows = tuple(
+        (label, *(show(each.values[at]) for each in series)) for at, label in enumerate(labels)
+    )
+    return Chart(
+        title,
+        columns,
+        drawn,
+        tuple(show(top * (GRID_LINES - at) / GRID_LINES) for at in range(GRID_LINES + 1)),
+        tuple(labels[at] for at in _marks(len(labels))),
+        len(labels) <= LABELS_MAX,
+        tuple(series),
+        ("", *(each.name for each in series)),
+        rows,
+        not any(value for each in series for value in each.values),
+    )
+
+
+def _marks(many: int) -> list[int]:
+    if many <= LABELS_MAX:
+        return list(range(many))
+    return [round(at * (many - 1) / (LABELS_MAX - 1)) for at in range(LABELS_MAX)]
+
+
+def _stack(series: Sequence[Series], at: int, width: float, top: float) -> tuple[Bar, ...]:
+    pieces, foot = [], HEIGHT
+    for each in series:
+        height = (each.values[at] or 0) / top * HEIGHT
+        if height > 0:
+            foot -= height
+            inset = width * GAP / 2
+            pieces.append(Bar(at * width + inset, foot, width - 2 * inset, height, each.colour))
+    return tuple(pieces)
+
+
+def _lines(series: Series, width: float, top: float, *, alone: bool) -> list[Line]:
+    """The parts of a line between its gaps."""
+    parts: list[list[tuple[float, float]]] = [[]]
+    for at, value in enumerate(series.values):
+        if value is None:
+            parts.append([])
+        else:
+            parts[-1].append(((at + 0.5) * width, HEIGHT - value / top * HEIGHT))
+    made = []
+    for part in parts:
+        if not part:
+            continue
+        if len(part) == 1:
+            (x, y) = part[0]
+            part = [(x - width / 3, y), (x + width / 3, y)]  # noqa: PLW2901 - a dot would have no width
+        points = " ".join(f"{x:.2f},{y:.2f}" for x, y in part)
+        area = f"{part[0][0]:.2f},{HEIGHT} {points} {part[-1][0]:.2f},{HEIGHT}" if alone else None
+        made.append(Line(points, series.colour, area))
+    return made
+
+
+def _tip(
+    labels: Sequence[str], series: Sequence[Series], show: Callable[[float | None], str], at: int
+) -> str:
+    shown = [f"{each.name}: {show(each.values[at])}" for each in series if each.values[at]]
+    return "\n".join([labels[at], *(shown or ["nothing"])])
+
+
+def _top(most: float) -> float:
+    """A round number that is not below the largest value."""
+    if most < 1e-9:
+        return 1.0
+    size = 10.0 ** math.floor(math.log10(most))
+    return next(
+        step * size
+        for step in (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10)
+        if step * size >= most * 0.999
+    )

@@ -1,0 +1,60 @@
+"""Names of keys, connections and endpoints, which the log knows by their ids."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fairlead.dashboard.api import Api
+
+PAGE: Final = 500
+LISTED_MAX: Final = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """By id. An id without a name is of something that was deleted."""
+
+    keys: dict[str, str]
+    connections: dict[str, str]
+    nodes: dict[str, str]
+
+    def key(self, key_id: str | None) -> str:
+        """A key's name."""
+        return "no key" if key_id is None else self.keys.get(key_id, f"deleted, {key_id[:8]}")
+
+    def connection(self, connection_id: str | None) -> str:
+        """A connection's name."""
+        if connection_id is None:
+            return "none"
+        return self.connections.get(connection_id, f"deleted, {connection_id[:8]}")
+
+    def provider(self, provider: str | None) -> str:
+        """An endpoint's name; a built-in provider's id."""
+        return "none" if provider is None else self.nodes.get(provider, provider)
+
+
+async def read_names(api: Api) -> Names:
+    """The names of all of them."""
+    keys, connections, nodes = await asyncio.gather(
+        read_all(api, "/api/keys", "keys"),
+        read_all(api, "/api/providers", "connections"),
+        read_all(api, "/api/provider-nodes", "nodes"),
+    )
+    return Names(
+        {each["id"]: each["name"] for each in keys},
+        {each["id"]: each["displayName"] or each["name"] for each in connections},
+        {each["id"]: each["name"] for each in nodes},
+    )
+
+
+async def read_all(api: Api, path: str, member: str) -> list[dict[str, Any]]:
+    """Every record of a list, at most `LISTED_MAX`."""
+    found: list[dict[str, Any]] = []
+    while len(found) < LISTED_MAX:
+        answer = await api.get(path, limit=PAGE, offset=len(found))
+        found += answer[member]
+        if not answer[member] or len(found) >= answer["total"]:
+            break
+    return found

@@ -1,0 +1,94 @@
+"""A page of the console: where it stands, who may see it, what it shows and does."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fairlead.dashboard.api import Api
+from fairlead.store.people import Person
+
+Group = Literal["Watch", "Set up", "Run"]
+Right = Literal["manage", "person"]
+FormFields = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A form that was refused: what was typed, and what is wrong with which field."""
+
+    action: str
+    message: str
+    param: str | None
+    typed: FormFields
+
+
+@dataclass(slots=True)
+class Visit:
+    """One request for a page: who asks, what for, and the API as they may use it."""
+
+    request: Request
+    person: Person
+    api: Api
+    query: Mapping[str, str]
+    params: Mapping[str, str]
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A template and its fields. `live_every_s`: how often its blocks `live_<name>` are sent anew to a
+    page that stays open; `live` names them.
+    """
+
+    template: str
+    fields: dict[str, Any]
+    live: tuple[str, ...] = ()
+    live_every_s: float = 3.0
+    status: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Asked before something is destroyed: `goes` names all that goes with it."""
+
+    title: str
+    goes: list[str]
+    button: str
+    back: str
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A form of a page. `run` returns the path of the next page, below `/dashboard`, or a view."""
+
+    run: Callable[[Visit, FormFields], Awaitable[str | View | Response]]
+    done: str
+    """Said on the next page."""
+    ask: Callable[[Visit, FormFields], Awaitable[Question]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page at `/dashboard/<path>`, where `{name}` stands for one segment.
+
+    A page with a `group` is in the navigation, by `rank`; `right` says who may see it.
+    """
+
+    path: str
+    title: str
+    show: Callable[[Visit], Awaitable[View | Response]]
+    group: Group | None = None
+    rank: int = 0
+    icon: str = ""
+    right: Right = "manage"
+    actions: Mapping[str, Action] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        """Where its first segments lead."""
+        return f"/dashboard/{self.path}" if self.path else "/dashboard"

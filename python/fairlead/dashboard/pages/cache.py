@@ -1,0 +1,90 @@
+"""The response cache: what it saved, and what it keeps."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from fairlead.dashboard.api import Refused
+from fairlead.dashboard.names import read_names
+from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
+
+PLACE: Final = "/cache"
+SHOWN: Final = 50
+FILTERS: Final = ("model", "provider", "keyId")
+
+
+async def show(visit: Visit) -> View:
+    """Figures since the workers started, and the kept answers, newest first."""
+    chosen = {
+        name: visit.query[name].strip() for name in FILTERS if visit.query.get(name, "").strip()
+    }
+    number = visit.query.get("page", "1")
+    page = int(number) if number.isdecimal() and len(number) < 4 and int(number) else 1
+    error = None
+    entries: dict[str, Any] = {"entries": [], "pagination": {"total": 0, "totalPages": 0}}
+    overview, stats, names = await asyncio.gather(
+        visit.api.get("/api/cache"), visit.api.get("/api/cache/stats"), read_names(visit.api)
+    )
+    try:
+        entries = await visit.api.get("/api/cache/entries", page=page, limit=SHOWN, **chosen)
+    except Refused as refusal:
+        error = refusal.message
+    shared = urlencode(chosen)
+    pages = entries["pagination"]["totalPages"]
+    fields = {
+        "cache": overview["semanticCache"],
+        "vectors": overview["vectorCache"],
+        "config": overview["config"],
+        "sizes": stats["semanticCache"],
+        "entries": entries["entries"],
+        "total": entries["pagination"]["total"],
+        "chosen": chosen,
+        "error": error,
+        "names": names,
+        "keys": sorted(names.keys.items(), key=lambda each: each[1].lower()),
+        "before": f"?page={page - 1}&{shared}" if page > 1 else None,
+        "after": f"?page={page + 1}&{shared}" if page < pages else None,
+    }
+    return View("cache.html", fields)
+
+
+async def forget(visit: Visit, typed: FormFields) -> str:
+    """Forgets one answer."""
+    await visit.api.send(
+        "DELETE", "/api/cache/entries", query={"signature": typed.get("signature") or "none"}
+    )
+    return PLACE
+
+
+async def ask_clear(visit: Visit, _typed: FormFields) -> Question:
+    """Names what goes."""
+    cache = (await visit.api.get("/api/cache"))["semanticCache"]
+    goes = [
+        f"{cache['totalEntries']:,} kept answers, in memory and on disk.",
+        "Equal requests are asked of providers again, and cost again.",
+    ]
+    return Question("Forget every kept answer?", goes, "Forget them", f"/dashboard{PLACE}")
+
+
+async def clear(visit: Visit, _typed: FormFields) -> str:
+    """Empties the cache."""
+    await visit.api.send("DELETE", "/api/cache/entries")
+    return PLACE
+
+
+PAGES = (
+    Page(
+        "cache",
+        "Cache",
+        show,
+        group="Run",
+        rank=2,
+        icon="cache",
+        actions={
+            "forget": Action(forget, "The answer is forgotten."),
+            "clear": Action(clear, "The cache is empty.", ask_clear),
+        },
+    ),
+)

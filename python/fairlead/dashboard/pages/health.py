@@ -1,0 +1,93 @@
+"""Health: what rests after failures, and the gateway's own parts."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from fairlead.dashboard.api import Refused
+from fairlead.dashboard.names import read_all
+from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
+
+PLACE: Final = "/health"
+STATES: Final = {"active": "good", "deactivated": "", "cooling": "warn", "degraded": "warn"}
+STATUS: Final = {"healthy": "good", "degraded": "warn", "error": "bad"}
+
+
+async def show(visit: Visit) -> View:
+    """The page."""
+    health, resilience, cooldowns, limits, nodes = await asyncio.gather(
+        visit.api.get("/api/monitoring/health"),
+        visit.api.get("/api/resilience"),
+        visit.api.get("/api/resilience/model-cooldowns"),
+        visit.api.get("/api/rate-limits"),
+        read_all(visit.api, "/api/provider-nodes", "nodes"),
+    )
+    names = {each["id"]: each["name"] for each in nodes}
+    connections = {each["id"]: each["name"] for each in resilience["connections"]}
+    fields = {
+        "health": health,
+        "mood": STATUS.get(health["status"], "bad"),
+        "breakers": resilience["breakers"],
+        "connections": resilience["connections"],
+        "measured": {each["id"]: each for each in health.get("connectionHealth", ())},
+        "busy": {each["connectionId"]: each for each in limits["connections"]},
+        "cooldowns": cooldowns["cooldowns"],
+        "names": names,
+        "connection_names": connections,
+        "states": STATES,
+        "down": [each for each in health["tasks"] if not each["running"]],
+        "rests": [
+            each
+            for each in resilience["connections"]
+            if each["state"] not in STATES or each["state"] == "cooling"
+        ],
+    }
+    return View("health.html", fields, ("figures", "connections", "rests", "parts"))
+
+
+async def reset(visit: Visit, typed: FormFields) -> str:
+    """Forgets the failures of one connection, of one provider, or of all."""
+    await visit.api.send("POST", "/api/resilience/reset", _whose(typed))
+    return PLACE
+
+
+async def ask_reset_all(_visit: Visit, _typed: FormFields) -> Question:
+    """Names what is forgotten."""
+    goes = [
+        "The failures of every connection: each gets requests again at once.",
+        "Every provider's open circuit.",
+        "Every model's rest. What is still broken fails again, and rests again.",
+    ]
+    return Question("Forget all failures?", goes, "Forget them", f"/dashboard{PLACE}")
+
+
+async def wake(visit: Visit, typed: FormFields) -> str:
+    """Ends the rest of a model."""
+    body = {**_whose(typed), "model": typed.get("model", "")}
+    await visit.api.send("DELETE", "/api/resilience/model-cooldowns", body)
+    return PLACE
+
+
+def _whose(typed: FormFields) -> dict[str, Any]:
+    body = {name: typed[name] for name in ("provider", "connection") if typed.get(name)}
+    if not body and "all" not in typed:
+        raise Refused(400, "The form names nothing: send it as the page does.")
+    return body
+
+
+PAGES = (
+    Page(
+        "health",
+        "Health",
+        show,
+        group="Run",
+        rank=1,
+        icon="health",
+        actions={
+            "reset": Action(reset, "Its failures are forgotten."),
+            "reset_all": Action(reset, "All failures are forgotten.", ask_reset_all),
+            "wake": Action(wake, "The model is asked again."),
+        },
+    ),
+)

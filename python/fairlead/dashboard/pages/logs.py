@@ -1,0 +1,205 @@
+"""The log of requests, and one request with its way through the gateway."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from fairlead.dashboard import figures
+from fairlead.dashboard.api import Refused, not_there
+from fairlead.dashboard.form import Options
+from fairlead.dashboard.names import Names, read_names
+from fairlead.dashboard.page import Page, View, Visit
+from fairlead.dashboard.window import window_of
+
+SHOWN: Final = 50
+FILTERS: Final = (
+    "keyId",
+    "model",
+    "provider",
+    "outcome",
+    "status",
+    "errorKind",
+    "sessionTag",
+    "requestId",
+    "connectionId",
+    "combo",
+)
+OUTCOMES: Final[Options] = (
+    ("", "any"),
+    ("completed", "completed"),
+    ("upstream_failed", "provider failed"),
+    ("client_gone", "caller gone"),
+    ("refused", "refused"),
+    ("shed", "turned away"),
+    ("drained", "drained"),
+)
+WORDS: Final = dict(OUTCOMES)
+MOODS: Final = {"completed": "good", "upstream_failed": "bad", "refused": "warn", "shed": "warn"}
+MICROS: Final = 1_000_000
+# One cell of the waterfall is drawn in a box of this width.
+BOX: Final = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """How long a request waited and how long its answer flowed, in a box of 100."""
+
+    wait: float
+    flow: float
+
+
+@dataclass(frozen=True, slots=True)
+class CostLine:
+    """Tokens at a price in US dollars for a million; micro-dollars."""
+
+    name: str
+    tokens: int
+    price: float
+    micros: float
+
+
+async def show_logs(visit: Visit) -> View:
+    """A page of the log: what fits the filter, newest first."""
+    query = visit.query
+    chosen = {name: query[name].strip() for name in FILTERS if query.get(name, "").strip()}
+    window = window_of(query, "7d")
+    after = query.get("after")
+    error = None
+    answer: dict[str, Any] = {"logs": [], "total": 0, "next": None}
+    names = await read_names(visit.api)
+    try:
+        answer = await visit.api.get(
+            "/api/usage/request-logs",
+            **chosen,
+            **{"from": window.query["from"], "after": after, "limit": SHOWN},
+        )
+    except Refused as refusal:
+        error = refusal.message
+    rows = answer["logs"]
+    longest = max((row["latencyMs"] for row in rows), default=1) or 1
+    shared = urlencode({**chosen, "window": window.name})
+    fields = {
+        "rows": [(row, _bar(row, longest)) for row in rows],
+        "total": answer["total"],
+        "next": f"?{urlencode({'after': answer['next']})}&{shared}" if answer["next"] else None,
+        "newest": f"?{shared}" if after else None,
+        "window": window,
+        "chosen": chosen,
+        "names": names,
+        "outcomes": OUTCOMES,
+        "keys": sorted(names.keys.items(), key=lambda each: each[1].lower()),
+        "error": error,
+        "longest": longest,
+        **_words(),
+    }
+    # An older page stands still, so that nobody loses their place.
+    return View("logs.html", fields, () if after or error else ("rows",))
+
+
+async def show_request(visit: Visit) -> View:
+    """One request: who asked, what answered, how long each step took, and how its cost comes about."""
+    request_id = visit.params["request_id"]
+    answer, names = await asyncio.gather(
+        visit.api.get("/api/usage/request-logs", requestId=request_id, limit=1),
+        read_names(visit.api),
+    )
+    if not answer["logs"]:
+        raise not_there("request with this id in the log")
+    row = answer["logs"][0]
+    lines = await _cost_lines(visit, row)
+    fields = {
+        "row": row,
+        "names": names,
+        "bar": _bar(row, row["latencyMs"] or 1),
+        "lines": lines,
+        "is_told": abs(sum(line.micros for line in lines) - row["costUsdMicros"]) < 1.5,
+        "title": f"Request {request_id}",
+        **_facts(row, names),
+        **_words(),
+    }
+    return View("request.html", fields)
+
+
+def _words() -> dict[str, Any]:
+    return {"words": WORDS, "moods": MOODS}
+
+
+def _bar(row: dict[str, Any], longest: float) -> Bar:
+    whole = row["latencyMs"] / longest * BOX
+    if row["ttftMs"] is None:
+        return Bar(max(whole, 0.6), 0)
+    wait = min(row["ttftMs"], row["latencyMs"]) / longest * BOX
+    return Bar(max(wait, 0.6), max(whole - wait, 0))
+
+
+async def _cost_lines(visit: Visit, row: dict[str, Any]) -> list[CostLine]:
+    """The arithmetic of the cost at today's prices; nothing where the price is not known."""
+    if not row["costUsdMicros"] or row["provider"] is None:
+        return []
+    try:
+        known = await visit.api.get("/api/pricing", provider=row["provider"])
+    except Refused:
+        return []
+    price = known.get(row["provider"], {}).get(row["upstreamModel"] or row["model"])
+    if price is None:
+        return []
+    cached, written = row["tokensCached"], row["tokensCacheWrite"]
+    plain = max(row["tokensInput"] - cached - written, 0)
+    parts = (
+        ("input", plain, price["input"]),
+        ("input from the provider's cache", cached, _or(price["cachedInput"], price["input"])),
+        (
+            "input written to the provider's cache",
+            written,
+            _or(price["cacheWrite"], price["input"]),
+        ),
+        ("output", row["tokensOutput"], price["output"]),
+    )
+    return [CostLine(name, tokens, each, tokens * each) for name, tokens, each in parts if tokens]
+
+
+def _or(price: float | None, other: float) -> float:
+    return other if price is None else price
+
+
+def _shorter(row: dict[str, Any]) -> str:
+    before, after = row["compressionTokensBefore"], row["compressionTokensAfter"]
+    return f"{row['compression']}: {figures.count(before)} tokens to {figures.count(after)}"
+
+
+def _facts(row: dict[str, Any], names: Names) -> dict[str, Any]:
+    """Names and values, those that there are."""
+    asked = (
+        ("Key", names.key(row["keyId"])),
+        ("Model asked for", row["model"]),
+        ("Combo", row["combo"] and f"{row['combo']} ({row['strategy']})"),
+        ("Session tag", row["sessionTag"]),
+        ("Session", row["sessionId"]),
+        ("Route", f"{row['method']} {row['path']}"),
+        ("Answered as", "a stream" if row["stream"] else "one body"),
+        ("Request", f"{row['bytesRequest']:,} bytes"),
+        ("Response", f"{row['bytesResponse']:,} bytes"),
+    )
+    served = (
+        ("Provider", row["provider"] and names.provider(row["provider"])),
+        ("Model", row["upstreamModel"]),
+        ("Connection", row["connectionId"] and names.connection(row["connectionId"])),
+        ("Attempts", str(row["attempts"])),
+        ("Cache", row["cache"] and " ".join(filter(None, (row["cache"], row["cacheKind"])))),
+        ("Made shorter", row.get("compression") and _shorter(row)),
+        ("Worker", row["workerId"]),
+        ("Trace", row["traceId"]),
+    )
+    return {
+        "asked": [each for each in asked if each[1]],
+        "served": [each for each in served if each[1]],
+    }
+
+
+PAGES = (
+    Page("logs", "Logs", show_logs, group="Watch", rank=2, icon="logs"),
+    Page("logs/{request_id}", "Request", show_request),
+)

@@ -1,0 +1,313 @@
+"""Providers: connections with their credentials, and endpoints of one's own."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import orjson
+
+from fairlead.dashboard.api import Api, Refused
+from fairlead.dashboard.form import Field, Group, changed_values, make_form, nested, read_values
+from fairlead.dashboard.names import read_all
+from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
+from fairlead.dashboard.record import SEEN, check_unchanged
+from fairlead.dashboard.window import read_groups, window_of
+
+PLACE: Final = "/providers"
+MODELS_SHOWN: Final = 300
+_NAME: Final = Field("name", "Name", most=200, is_required=True, example="main account")
+_KEY: Final = Field("apiKey", "API key", "secret", "Sealed, and never shown again.")
+_ADDRESS: Final = tuple(
+    Field(f"providerSpecificData.{name}", label, hint=hint, example=example)
+    for name, label, hint, example in (
+        ("baseUrl", "Base URL", "Instead of the provider's own.", "https://..."),
+        ("region", "Region", "For clouds: a part of the address.", "us-east-1"),
+        ("project", "Project", "For Google.", ""),
+        ("resource", "Resource", "For Azure.", ""),
+        ("workspace", "Workspace", "For Databricks.", ""),
+        ("account", "Account", "For Cloudflare and Snowflake.", ""),
+    )
+)
+_OTHER_CREDENTIALS: Final = (
+    Field("awsKeys.accessKeyId", "AWS access key id", most=200),
+    Field("awsKeys.secretAccessKey", "AWS secret access key", "secret"),
+    Field("serviceAccount", "Google service account", "lines", "The key file, as JSON."),
+)
+_STEERING: Final = (
+    Field("priority", "Priority", "whole", "1 to 100; lower is used first."),
+    Field("isActive", "Active", "switch", "One that is not gets no requests."),
+    Field("defaultModel", "Default model", hint="For tests, and where none is named."),
+)
+NEW: Final = (
+    Group(
+        "Credential",
+        (_NAME, _KEY, Field("storeAnyway", "Store it though its check fails", "switch")),
+        is_open=True,
+    ),
+    Group("Address", _ADDRESS),
+    Group("Other credentials", _OTHER_CREDENTIALS),
+    Group("How it is used", _STEERING),
+)
+CHANGE: Final = (
+    Group(
+        "What it is",
+        (
+            Field("name", "Name", most=200, is_required=True),
+            Field("displayName", "Shown as", most=200),
+            Field("apiKey", "A new API key", "secret", "Empty keeps the one that is there."),
+        ),
+        is_open=True,
+    ),
+    Group("How it is used", _STEERING, is_open=True),
+    Group("Address", _ADDRESS),
+)
+NODE: Final = (
+    Group(
+        "Endpoint",
+        (
+            Field("name", "Name", most=200, is_required=True, example="Our vLLM"),
+            Field(
+                "prefix",
+                "Prefix",
+                hint="Before the first slash of its models' names.",
+                is_required=True,
+                example="vllm",
+            ),
+            Field("baseUrl", "Base URL", is_required=True, example="http://10.0.0.5:8000/v1"),
+            Field(
+                "type",
+                "Speaks",
+                "choice",
+                options=(
+                    ("openai-compatible", "as OpenAI"),
+                    ("anthropic-compatible", "as Anthropic"),
+                    ("gemini-compatible", "as Gemini"),
+                ),
+            ),
+        ),
+        is_open=True,
+    ),
+)
+STATES: Final = {"active": "good", "cooling": "warn", "deactivated": ""}
+# The built-in providers never change while the gateway runs.
+_built_in: dict[str, str] = {}
+
+
+async def read_providers(api: Api) -> dict[str, str]:
+    """The names of providers by id: one's own endpoints, then the built-in ones."""
+    nodes = await read_all(api, "/api/provider-nodes", "nodes")
+    own = {each["id"]: each["name"] for each in nodes}
+    if not _built_in:
+        answer = await api.get("/api/models/catalog")
+        _built_in.update(
+            {each["id"]: each["name"] for each in answer["providers"] if each["asOf"] is not None}
+        )
+    return {**own, **_built_in}
+
+
+async def show_providers(visit: Visit) -> View:
+    """Every connection with its state, and the endpoints."""
+    window = window_of({}, "24h")
+    connections, nodes, rows = await asyncio.gather(
+        read_all(visit.api, "/api/providers", "connections"),
+        read_all(visit.api, "/api/provider-nodes", "nodes"),
+        read_groups(visit.api, "connection", **window.query),
+    )
+    fields = {
+        "connections": sorted(
+            connections, key=lambda each: (each["priority"], each["name"].lower())
+        ),
+        "nodes": nodes,
+        "names": {each["id"]: each["name"] for each in nodes},
+        "used": {row["connectionId"]: row for row in rows},
+        "states": STATES,
+    }
+    return View("providers.html", fields)
+
+
+async def show_choice(visit: Visit) -> View:
+    """The first step: whose connection it is to be."""
+    providers = await read_providers(visit.api)
+    wanted = visit.query.get("q", "").strip().lower()
+    found = [(id_, name) for id_, name in providers.items() if wanted in f"{id_} {name}".lower()]
+    return View("provider_choice.html", {"found": found, "wanted": wanted})
+
+
+async def show_new(visit: Visit) -> View:
+    """The second step: the credential, which is checked before it is stored."""
+    provider = visit.params["provider"]
+    names = await read_providers(visit.api)
+    if provider not in names:
+        raise Refused(404, "There is no such provider. Choose one of the list.")
+    values = {"name": names[provider], "priority": 50, "isActive": True}
+    form = make_form("create", NEW, values, visit.failure)
+    fields = {"fields": form, "name": names[provider], "title": f"Add {names[provider]}"}
+    return View("provider_new.html", fields)
+
+
+async def show_provider(visit: Visit) -> View:
+    """A connection: its state, what it serves, its form."""
+    connection_id = visit.params["connection_id"]
+    answer, names = await asyncio.gather(
+        visit.api.get(f"/api/providers/{connection_id}"), read_providers(visit.api)
+    )
+    models = await visit.api.get(f"/api/providers/{connection_id}/models")
+    connection = answer["connection"]
+    form = make_form("change", CHANGE, connection, visit.failure, **{SEEN: connection["updatedAt"]})
+    fields = {
+        "connection": connection,
+        "provider": names.get(connection["provider"], connection["provider"]),
+        "fields": form,
+        "models": models["models"][:MODELS_SHOWN],
+        "model_count": len(models["models"]),
+        "model_source": models["source"],
+        "states": STATES,
+        "title": connection["displayName"] or connection["name"],
+    }
+    return View("provider.html", fields)
+
+
+async def create(visit: Visit, typed: FormFields) -> str:
+    """Tries the credential, then stores it."""
+    groups = [field for group in NEW for field in group.fields]
+    values = {name: value for name, value in read_values(groups, typed).items() if value}
+    store_anyway = values.pop("storeAnyway", False)
+    values["isActive"] = "isActive" in typed
+    if account := values.pop("serviceAccount", None):
+        values["serviceAccount"] = _account("\n".join(account))
+    body = nested({**values, "provider": visit.params["provider"]})
+    finding = await visit.api.send("POST", "/api/providers/validate", body)
+    if not finding["valid"] and not store_anyway:
+        raise Refused(400, f"The provider did not take it: {finding['error']}", "apiKey")
+    made = await visit.api.send("POST", "/api/providers", body)
+    return f"{PLACE}/{made['connection']['id']}"
+
+
+async def change(visit: Visit, typed: FormFields) -> str:
+    """Changes what differs; a credential only where one was typed."""
+    path = f"/api/providers/{visit.params['connection_id']}"
+    connection = (await visit.api.get(path))["connection"]
+    check_unchanged(connection, typed)
+    groups = [field for group in CHANGE for field in group.fields]
+    values = read_values(groups, typed)
+    key = values.pop("apiKey", None)
+    changed = changed_values(values, connection)
+    if key:
+        changed["apiKey"] = key
+    if changed:
+        await visit.api.send("PUT", path, nested(changed))
+    return f"{PLACE}/{connection['id']}"
+
+
+async def test(visit: Visit, _typed: FormFields) -> str:
+    """Asks the provider; what it finds is on the page of the connection."""
+    connection_id = visit.params["connection_id"]
+    await visit.api.send("POST", f"/api/providers/{connection_id}/test")
+    return f"{PLACE}/{connection_id}"
+
+
+async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
+    """Names what goes with a connection."""
+    found = (await visit.api.get(f"/api/providers/{visit.params['connection_id']}"))["connection"]
+    goes = [
+        f"The connection {found['name']}, and its credential {found['apiKey'] or ''}".strip(),
+        "Requests that only it can serve are refused from then on.",
+        "Its usage stays in the log.",
+    ]
+    place = f"/dashboard{PLACE}/{found['id']}"
+    return Question(f"Delete the connection {found['name']}?", goes, "Delete it", place)
+
+
+async def delete(visit: Visit, _typed: FormFields) -> str:
+    """Deletes the connection."""
+    await visit.api.send("DELETE", f"/api/providers/{visit.params['connection_id']}")
+    return PLACE
+
+
+async def show_new_node(visit: Visit) -> View:
+    """The form of an endpoint of one's own."""
+    form = make_form("create", NODE, {"type": "openai-compatible"}, visit.failure)
+    fields = {"fields": form, "name": "an endpoint of your own", "title": "Add an endpoint"}
+    return View("provider_new.html", fields)
+
+
+async def create_node(visit: Visit, typed: FormFields) -> str:
+    """Makes the endpoint and leads on to its credential."""
+    body = read_values([field for group in NODE for field in group.fields], typed)
+    made = await visit.api.send("POST", "/api/provider-nodes", body)
+    return f"{PLACE}/new/{made['node']['id']}"
+
+
+async def ask_delete_node(visit: Visit, typed: FormFields) -> Question:
+    """Names what goes with an endpoint."""
+    node = (await visit.api.get(f"/api/provider-nodes/{_id(typed)}"))["node"]
+    goes = [
+        f"The endpoint {node['name']} ({node['prefix']}/...) at {node['baseUrl']}",
+        "Its connections.",
+    ]
+    return Question(f"Delete the endpoint {node['name']}?", goes, "Delete it", f"/dashboard{PLACE}")
+
+
+async def delete_node(visit: Visit, typed: FormFields) -> str:
+    """Deletes the endpoint."""
+    await visit.api.send("DELETE", f"/api/provider-nodes/{_id(typed)}")
+    return PLACE
+
+
+def _id(typed: FormFields) -> str:
+    found = typed.get("id", "")
+    if not found.replace("-", "").isalnum():
+        raise Refused(400, "The form lacks an id: send it as the page does.")
+    return found
+
+
+def _account(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        raise Refused(
+            400, "The service account must be the JSON of its key file.", "serviceAccount"
+        ) from None
+
+
+PAGES = (
+    Page(
+        "providers",
+        "Providers",
+        show_providers,
+        group="Set up",
+        rank=1,
+        icon="providers",
+        actions={
+            "delete_node": Action(delete_node, "The endpoint was deleted.", ask_delete_node),
+        },
+    ),
+    Page("providers/new", "Add a provider", show_choice),
+    Page(
+        "providers/new-endpoint",
+        "Add an endpoint",
+        show_new_node,
+        actions={
+            "create": Action(create_node, "The endpoint was made."),
+        },
+    ),
+    Page(
+        "providers/new/{provider}",
+        "Add a provider",
+        show_new,
+        actions={
+            "create": Action(create, "The connection was checked and stored."),
+        },
+    ),
+    Page(
+        "providers/{connection_id}",
+        "Connection",
+        show_provider,
+        actions={
+            "change": Action(change, "The connection was saved."),
+            "test": Action(test, "It was tested: the finding is below."),
+            "delete": Action(delete, "The connection was deleted.", ask_delete),
+        },
+    ),
+)

@@ -1,0 +1,263 @@
+"""Usage and cost: by key, model, provider, combo or day, beside the period before; as CSV too."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+
+from fairlead.dashboard import chart, figures
+from fairlead.dashboard.api import Api, Refused
+from fairlead.dashboard.names import Names, read_names
+from fairlead.dashboard.page import Page, View, Visit
+from fairlead.dashboard.window import (
+    Row,
+    Window,
+    by_bucket,
+    read_groups,
+    read_total,
+    window_of,
+)
+
+SHOWN: Final = 100
+CSV_MAX: Final = 5_000
+GROUPS: Final = {
+    "model": ("Model", "model"),
+    "provider": ("Provider", "provider"),
+    "key": ("Key", "keyId"),
+    "combo": ("Combo", "combo"),
+    "endpoint": ("Endpoint", "endpoint"),
+    "connection": ("Connection", "connectionId"),
+    "tag": ("Session tag", "sessionId"),
+    "day": ("Day", "bucket"),
+}
+MEASURES: Final[dict[str, tuple[str, str, Callable[[float | None], str]]]] = {
+    "cost": ("Cost", "costUsdMicros", figures.money),
+    "requests": ("Requests", "requests", figures.count),
+    "tokens": ("Tokens", "tokens", figures.count),
+}
+# A cell that a spreadsheet would take for a formula.
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+TAG_MINUTES: Final = 1440
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A group with its sums, and those of the period before."""
+
+    name: str
+    row: Row
+    before: Row | None
+    part: float
+    """Of the largest group, 0 to 1."""
+    href: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The window, group and measure that the address of the page asks for."""
+
+    window: Window
+    group: str
+    measure: str
+
+    def link(self, **changed: str) -> str:
+        """The address of the page with another choice."""
+        words = {"window": self.window.name, "by": self.group, "measure": self.measure, **changed}
+        return f"?{urlencode(words)}"
+
+
+async def show_usage(visit: Visit) -> View:
+    """Sums, a chart of the largest groups, and a table of all."""
+    choice = _choice(visit)
+    names, rows, rows_before, sums, before, series = await asyncio.gather(
+        read_names(visit.api),
+        _read_rows(visit.api, choice, choice.window),
+        _read_rows(visit.api, choice, choice.window.before),
+        read_total(visit.api, **choice.window.query),
+        read_total(visit.api, **choice.window.before.query),
+        _read_series(visit.api, choice),
+    )
+    lines = _lines(choice, names, rows, rows_before)
+    fields = {
+        "choice": choice,
+        "groups": [(text, choice.link(by=name)) for name, (text, _) in GROUPS.items()],
+        "group_name": GROUPS[choice.group][0],
+        "measures": [(text, choice.link(measure=name)) for name, (text, _, _) in MEASURES.items()],
+        "measure_name": MEASURES[choice.measure][0],
+        "windows": [(name, choice.link(window=name)) for name in ("1h", "24h", "7d", "30d")],
+        "sums": sums,
+        "before": before,
+        "lines": lines[:SHOWN],
+        "hidden": len(lines) - SHOWN,
+        "download": f"/dashboard/usage/download.csv{choice.link()}",
+        "plot": _chart(choice, names, series),
+    }
+    return View("usage.html", fields)
+
+
+async def download(visit: Visit) -> Response:
+    """The table as CSV; money in US dollars, times in milliseconds."""
+    choice = _choice(visit)
+    names, rows = await asyncio.gather(
+        read_names(visit.api), _read_rows(visit.api, choice, choice.window)
+    )
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(
+        (
+            *(GROUPS[choice.group][0], "from_utc", "to_utc", "requests", "errors"),
+            *("tokens_input", "tokens_output", "tokens_cached", "cost_usd"),
+            *("p50_latency_ms", "p99_latency_ms"),
+        )
+    )
+    for row in rows[:CSV_MAX]:
+        writer.writerow(
+            (
+                inert(_name(choice.group, names, row)),
+                *choice.window.query.values(),
+                *(row["requests"], row["errors"], row["tokensInput"], row["tokensOutput"]),
+                *(row.get("tokensCached", ""), f"{row['costUsdMicros'] / 1_000_000:.6f}"),
+                *(row.get("p50LatencyMs", ""), row.get("p99LatencyMs", "")),
+            )
+        )
+    name = f"fairlead-usage-by-{choice.group}-{choice.window.name}.csv"
+    headers = {
+        "content-disposition": f'attachment; filename="{name}"',
+        "cache-control": "no-store",
+        "x-content-type-options": "nosniff",
+    }
+    return Response(text.getvalue(), 200, headers, "text/csv; charset=utf-8")
+
+
+def inert(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _choice(visit: Visit) -> Choice:
+    group = visit.query.get("by", "model")
+    measure = visit.query.get("measure", "cost")
+    return Choice(
+        window_of(visit.query, "7d"),
+        group if group in GROUPS else "model",
+        measure if measure in MEASURES else "cost",
+    )
+
+
+async def _read_rows(api: Api, choice: Choice, window: Window) -> list[Row]:
+    if choice.group == "tag":
+        return await _read_tags(api) if window == choice.window else []
+    try:
+        return await read_groups(api, choice.group, **window.query)
+    except Refused:
+        if window == choice.window:
+            raise
+        return []
+
+
+async def _read_tags(api: Api) -> list[Row]:
+    """Sessions of the last 24 hours; the log keeps tags for each request, the sums do not."""
+    answer = await api.get("/api/sessions", minutes=TAG_MINUTES)
+    sums: dict[str, Row] = {}
+    for each in answer["sessions"]:
+        row = sums.setdefault(each["sessionId"], {**each, **dict.fromkeys(_SUMMED, 0)})
+        for name in _SUMMED:
+            row[name] += each[name]
+    return list(sums.values())
+
+
+_SUMMED: Final = ("requests", "errors", "tokensInput", "tokensOutput", "costUsdMicros")
+
+
+async def _read_series(api: Api, choice: Choice) -> list[Row]:
+    if choice.group in ("tag", "day"):
+        return await read_groups(api, choice.window.bucket, **choice.window.query)
+    return await read_groups(api, f"{choice.window.bucket},{choice.group}", **choice.window.query)
+
+
+def _chart(choice: Choice, names: Names, rows: list[Row]) -> chart.Chart:
+    title, measure, show = MEASURES[choice.measure]
+    labels = choice.window.labels()
+    if choice.group in ("tag", "day"):
+        counted = [_measured(row) for row in rows]
+        whole = chart.Series(title, by_bucket(choice.window, counted, measure), 0)
+        return chart.bars(title, labels, [whole], show)
+    by_name: dict[str, list[Row]] = {}
+    for row in rows:
+        by_name.setdefault(_name(choice.group, names, row), []).append(_measured(row))
+    sums = {name: sum(row[measure] for row in group) for name, group in by_name.items()}
+    largest = chart.top_series(sums)
+    rest = [row for name, group in by_name.items() if name not in largest for row in group]
+    series = [
+        chart.Series(name, by_bucket(choice.window, by_name[name], measure), at)
+        for at, name in enumerate(largest)
+    ]
+    if rest:
+        series.append(chart.Series("all others", by_bucket(choice.window, rest, measure), 7))
+    return chart.bars(f"{title} by {GROUPS[choice.group][0].lower()}", labels, series, show)
+
+
+def _lines(choice: Choice, names: Names, rows: list[Row], before: list[Row]) -> list[Line]:
+    measure = MEASURES[choice.measure][1]
+    earlier = {_name(choice.group, names, row): _measured(row) for row in before}
+    counted = [_measured(row) for row in rows]
+    most = max((row[measure] for row in counted), default=0) or 1
+    lines = [
+        Line(
+            _name(choice.group, names, row),
+            row,
+            earlier.get(_name(choice.group, names, row)),
+            row[measure] / most,
+            _log_link(choice, row),
+        )
+        for row in counted
+    ]
+    if choice.group == "day":
+        return lines
+    return sorted(lines, key=lambda line: -line.row[measure])
+
+
+def _measured(row: Row) -> Row:
+    return {**row, "tokens": row["tokensInput"] + row["tokensOutput"]}
+
+
+def _name(group: str, names: Names, row: Row) -> str:
+    value = row.get(GROUPS[group][1])
+    if group == "key":
+        return names.key(value)
+    if group == "connection":
+        return names.connection(value)
+    if group == "provider":
+        return names.provider(value)
+    if group == "day":
+        return figures.moment(value)[:10]
+    return str(value) if value is not None else "none"
+
+
+def _log_link(choice: Choice, row: Row) -> str | None:
+    """The requests behind a row, where the log filters by it."""
+    name = {
+        "model": "model",
+        "provider": "provider",
+        "key": "keyId",
+        "combo": "combo",
+        "connection": "connectionId",
+        "tag": "sessionTag",
+    }.get(choice.group)
+    value = row.get(GROUPS[choice.group][1])
+    if name is None or value is None:
+        return None
+    return f"/dashboard/logs?{urlencode({name: value, 'window': choice.window.name})}"
+
+
+PAGES = (
+    Page("usage", "Usage and cost", show_usage, group="Watch", rank=3, icon="usage"),
+    Page("usage/download.csv", "Usage as CSV", download),
+)

@@ -1,0 +1,21 @@
+"""A record that two tabs may edit, and how the second one hears of the first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairlead.dashboard.api import Refused
+from fairlead.dashboard.page import FormFields
+from fairlead.errors import Conflict
+
+SEEN = "seen"
+
+
+def check_unchanged(record: dict[str, Any], fields: FormFields, stamp: str = "updatedAt") -> None:
+    """`Refused` when the record is not the one that the form was made of."""
+    if fields.pop(SEEN, "") != str(record[stamp]):
+        raise Refused(
+            Conflict.status,
+            "Somebody has changed this in the meantime. What you typed is still here: save again "
+            "to put it over theirs, or go back to see what they did.",
+        )

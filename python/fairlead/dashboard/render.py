@@ -1,0 +1,85 @@
+"""A view as HTML, in the frame of the console, with the headers that guard it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2.runtime import Macro
+from starlette.responses import HTMLResponse
+
+from fairlead.dashboard import chart, figures, form
+from fairlead.dashboard.page import Page, View, Visit
+from fairlead.dashboard.registry import navigation
+from fairlead.style.page_style import (
+    COLOURS,
+    guard_headers,
+    make_nonce,
+    page_environment,
+    theme_of,
+    version_of,
+)
+
+HERE: Final = Path(__file__).parent
+STYLE: Final = COLOURS.encode() + (HERE / "static" / "console.css").read_bytes()
+SCRIPT: Final = (HERE / "static" / "console.js").read_bytes()
+ICON: Final = (HERE / "static" / "console.svg").read_bytes()
+
+templates = page_environment(
+    HERE / "templates", assets=version_of(STYLE, SCRIPT), chart=chart, form=form
+)
+templates.filters.update(
+    count=figures.count,
+    exact=figures.exact,
+    money=figures.money,
+    ms=figures.milliseconds,
+    share=figures.share,
+    size=figures.size,
+    ago=figures.ago,
+    moment=figures.moment,
+    short=figures.short,
+    change=figures.change,
+)
+# Components are names of every template, so that a block can be drawn by itself too.
+for _file in ("icons.html", "parts.html"):
+    _module = templates.get_template(_file).module
+    templates.globals.update(
+        {name: part for name, part in vars(_module).items() if isinstance(part, Macro)}
+    )
+
+
+def answer(page: Page | None, visit: Visit, view: View, toast: str | None = None) -> HTMLResponse:
+    """The whole page."""
+    nonce = make_nonce()
+    text = templates.get_template(view.template).render(
+        **_fields(page, visit, view), nonce=nonce, toast=toast
+    )
+    headers = guard_headers(style="'self'", script=f"'nonce-{nonce}'", connects=True)
+    return HTMLResponse(text, view.status, headers)
+
+
+def parts(page: Page, visit: Visit, view: View, names: Iterable[str]) -> dict[str, str]:
+    """The blocks `live_<name>` of a view, by name."""
+    template = templates.get_template(view.template)
+    context = template.new_context({**_fields(page, visit, view), "nonce": "", "toast": None})
+    return {
+        name: "".join(template.blocks[f"live_{name}"](context))
+        for name in names
+        if f"live_{name}" in template.blocks
+    }
+
+
+def _fields(page: Page | None, visit: Visit, view: View) -> dict[str, Any]:
+    return {
+        "page": page,
+        "person": visit.person,
+        "may": visit.api.may,
+        "failure": visit.failure,
+        "query": visit.query,
+        "theme": theme_of(visit.request),
+        "navigation": navigation() if visit.person.manages else (),
+        "is_live": bool(view.live),
+        "here": visit.request.url.path,
+        **view.fields,
+    }

@@ -1,0 +1,245 @@
+"""`/dashboard`: one door for every page of the console.
+
+A page without a session leads to the sign-in, and from there back to the page. Forms are answered by a
+redirection, so that a page can be loaded again; what is refused stands beside its field, with what was typed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from fastapi import APIRouter, Path, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, StreamingResponse
+
+from fairlead.caller import Caller, CallerDep
+from fairlead.dashboard.api import Api, Refused, not_there, refused
+from fairlead.dashboard.live import LivePages, Parts, stream
+from fairlead.dashboard.page import Action, Failure, Page, View, Visit
+from fairlead.dashboard.registry import all_pages, find_page
+from fairlead.dashboard.render import ICON, SCRIPT, STYLE, answer, parts
+from fairlead.errors import FairleadError, Forbidden, InvalidRequest
+from fairlead.html_form import read_form
+from fairlead.store.people import Person, find_owner_person, find_person
+from fairlead.store.services import Services, ServicesDep
+from fairlead.style.page_style import THEME_COOKIE, THEMES, asset
+
+router = APIRouter(tags=["pages"])
+
+FIELDS_MAX = 200
+ADDRESS_MAX = 4000
+YEAR_S = 365 * 86_400
+
+Below = Annotated[str, Path(max_length=ADDRESS_MAX)]
+
+
+@router.get("/dashboard", response_class=HTMLResponse, summary="The console's first page")
+async def console(request: Request, services: ServicesDep, caller: CallerDep) -> Response:
+    """As every page of the console."""
+    return await _show(request, services, caller, "")
+
+
+@router.get("/dashboard/{path:path}", response_class=HTMLResponse, summary="A page of the console")
+async def console_page(
+    request: Request, services: ServicesDep, caller: CallerDep, path: Below
+) -> Response:
+    """A page by its path; `?part=` gives one part of it. Beside the pages are `console.css`,
+    `console.js`, `console.svg` and `live`, a stream of events with the parts of an open page that change.
+    """
+    if path == "console.css":
+        return asset(STYLE, "text/css; charset=utf-8")
+    if path == "console.js":
+        return asset(SCRIPT, "text/javascript; charset=utf-8")
+    if path == "console.svg":
+        return asset(ICON, "image/svg+xml")
+    if path == "live":
+        return await _live(request, services, caller)
+    return await _show(request, services, caller, path)
+
+
+@router.post(
+    "/dashboard/{path:path}",
+    response_class=HTMLResponse,
+    summary="Do what a form of the console asks",
+)
+async def console_form(
+    request: Request, services: ServicesDep, caller: CallerDep, path: Below
+) -> Response:
+    """Back to a page that shows what was made or changed."""
+    person = await _person(services, caller)
+    if person is None:
+        return _sign_in(request)
+    try:
+        fields = read_form(await request.body(), FIELDS_MAX)
+    except FairleadError as error:
+        return _failed(_visit(request, person), refused(error))
+    if path == "theme":
+        return _choose_theme(fields)
+    page, visit = _find("" if path == "home" else path, request, person)
+    name = fields.pop("act", "")
+    action = page.actions.get(name) if page is not None else None
+    try:
+        if page is None or action is None:
+            raise refused(
+                InvalidRequest("The form names no known action: send it as the page does.")
+            )
+        _check_right(page, person)
+        return await _do(page, visit, action, (name, fields))
+    except Refused as failure:
+        return _failed(visit, failure)
+
+
+async def _show(request: Request, services: Services, caller: Caller, path: str) -> Response:
+    person = await _person(services, caller)
+    if person is None:
+        return _sign_in(request)
+    page, visit = _find(path, request, person)
+    try:
+        if page is None:
+            raise not_there("page")
+        _check_right(page, person)
+        view = await page.show(visit)
+    except Refused as failure:
+        return _failed(visit, failure)
+    if isinstance(view, Response):
+        return view
+    part = request.query_params.get("part")
+    if part is not None and part.isidentifier():
+        return HTMLResponse(
+            parts(page, visit, view, [part]).get(part, ""), headers={"cache-control": "no-store"}
+        )
+    return answer(page, visit, view, _toast(request.query_params))
+
+
+async def _do(
+    page: Page, visit: Visit, action: Action, sent: tuple[str, dict[str, str]]
+) -> Response:
+    name, fields = sent
+    is_confirmed = fields.pop("confirmed", "") == "yes"
+    if action.ask is not None and not is_confirmed:
+        question = await action.ask(visit, fields)
+        hidden = {**fields, "act": name, "confirmed": "yes"}
+        view = View("confirm.html", {"question": question, "hidden": hidden})
+        return answer(page, visit, view)
+    try:
+        result = await action.run(visit, fields)
+    except Refused as error:
+        visit = replace(visit, failure=Failure(name, error.message, error.param, fields))
+        shown = await page.show(visit)
+        if isinstance(shown, View):
+            return answer(page, visit, replace(shown, status=error.status))
+        return shown
+    if isinstance(result, View):
+        return answer(page, visit, result)
+    if isinstance(result, Response):
+        return result
+    target, _, words = result.partition("?")
+    query = "&".join(filter(None, (words, urlencode({"done": f"{page.path}:{name}"}))))
+    return RedirectResponse(f"/dashboard{target}?{query}", 303, {"cache-control": "no-store"})
+
+
+async def _live(request: Request, services: Services, caller: Caller) -> Response:
+    """The stream of an open page, whose address is in `at`."""
+    person = await _person(services, caller)
+    if person is None:
+        return Response(status_code=204)  # tells the browser not to come back
+    at = urlsplit(request.query_params.get("at", "")[:ADDRESS_MAX])
+    page, visit = _find(at.path.removeprefix("/dashboard").strip("/"), request, person)
+    if page is None or (page.right == "manage" and not person.manages):
+        return Response(status_code=204)
+    visit = replace(visit, query=_query(at.query))
+    pages = services.singleton(LivePages, LivePages)
+    try:
+        first = await page.show(visit)
+    except Refused:
+        return Response(status_code=204)
+    if isinstance(first, Response) or not first.live:
+        return Response(status_code=204)
+    names = first.live
+    key = (at.path, at.query, person.id, request.cookies.get(THEME_COOKIE, ""))
+
+    async def read() -> Parts:
+        async def make() -> Parts:
+            try:
+                view = await page.show(visit)
+            except Refused:
+                return {}  # as it was, until it can be read again
+            return parts(page, visit, view, names) if isinstance(view, View) else {}
+
+        return await pages.parts(key, make)
+
+    pages.open()
+    frames = stream(pages, read, first.live_every_s)
+    return StreamingResponse(
+        frames, media_type="text/event-stream", headers={"cache-control": "no-store"}
+    )
+
+
+def _find(path: str, request: Request, person: Person) -> tuple[Page | None, Visit]:
+    found = find_page(path)
+    if found is None:
+        return None, _visit(request, person)
+    page, params = found
+    return page, _visit(request, person, params)
+
+
+def _visit(request: Request, person: Person, params: Mapping[str, str] | None = None) -> Visit:
+    return Visit(request, person, Api(request), dict(request.query_params), params or {})
+
+
+def _query(text: str) -> dict[str, str]:
+
+    return dict(parse_qsl(text, max_num_fields=50))
+
+
+def _check_right(page: Page, person: Person) -> None:
+    if page.right == "manage" and not person.manages:
+        raise refused(
+            Forbidden(
+                "Your account does not manage this gateway. Ask its owner for the role admin."
+            )
+        )
+
+
+def _toast(query: Mapping[str, str]) -> str | None:
+    """Words about the form that led here. The address names it, and cannot say anything else."""
+    path, _, name = query.get("done", "").partition(":")
+    page = next((page for page in all_pages() if page.path == path), None)
+    action = page.actions.get(name) if page is not None else None
+    return action.done if action is not None else None
+
+
+def _failed(visit: Visit, failure: Refused) -> Response:
+    view = View("failed.html", {"message": failure.message, "code": failure.status})
+    return answer(None, visit, replace(view, status=failure.status))
+
+
+def _choose_theme(fields: Mapping[str, str]) -> Response:
+    theme = next((theme for theme in THEMES if theme == fields.get("theme")), "auto")
+    back = urlsplit(fields.get("back", ""))
+    path = back.path if back.path.startswith("/dashboard") else "/dashboard"
+    chosen = RedirectResponse(path, 303, {"cache-control": "no-store"})
+    chosen.set_cookie(THEME_COOKIE, theme, YEAR_S, path="/", samesite="lax", httponly=True)
+    return chosen
+
+
+async def _person(services: Services, caller: Caller) -> Person | None:
+    """The person of a session, the owner for the local command line, None for other callers."""
+    who = caller.principal
+    if who.kind == "session" and who.id is not None:
+        user_id = who.id
+        return await services.state.read(lambda con: find_person(con, user_id))
+    if who.kind == "local":
+        return await services.state.read(find_owner_person)
+    return None
+
+
+def _sign_in(request: Request) -> Response:
+    path = request.url.path
+    if request.method == "GET" and request.url.query:
+        path += f"?{request.url.query}"
+    status = 302 if request.method == "GET" else 303
+    query = urlencode({"return_to": path})
+    return RedirectResponse(f"/login?{query}", status, {"cache-control": "no-store"})

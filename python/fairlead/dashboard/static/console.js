@@ -1,0 +1,153 @@
+"use strict";
+// What pages gain by a script: live parts, a drawer, tips on charts, copying, drafts. All of it works
+// without one.
+
+// ---- live parts: one stream for each tab, closed while nobody looks
+
+const main = document.getElementById("main");
+let source = null;
+
+function listen() {
+  if (source || !main || !("livePage" in main.dataset)) return;
+  const at = location.pathname + location.search;
+  for (const each of document.querySelectorAll(".live")) each.textContent = "Connecting";
+  source = new EventSource(`/dashboard/live?at=${encodeURIComponent(at)}`);
+  source.addEventListener("open", () => showState(true));
+  source.addEventListener("error", () => showState(false));
+  source.addEventListener("part", (event) => {
+    const { id, html } = JSON.parse(event.data);
+    const part = document.querySelector(`[data-live="${id}"]`);
+    if (!part || part.contains(document.activeElement) || part.querySelector("details[open]")) return;
+    // The server has escaped what is in it.
+    part.innerHTML = html;
+    reach();
+  });
+}
+
+function showState(isOn) {
+  for (const each of document.querySelectorAll(".live")) {
+    each.classList.toggle("is-on", isOn);
+    each.textContent = isOn ? "Live" : "Reconnecting";
+  }
+}
+
+function stop() {
+  source?.close();
+  source = null;
+}
+
+listen();
+document.addEventListener("visibilitychange", () => (document.hidden ? stop() : listen()));
+addEventListener("pagehide", stop);
+addEventListener("pageshow", listen);
+
+// ---- tables that are wider than their place are scrolled by keys too
+
+function reach() {
+  for (const each of document.querySelectorAll(".scroll")) {
+    if (each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight) each.tabIndex = 0;
+    else if (!each.hasAttribute("role")) each.removeAttribute("tabindex");
+  }
+}
+
+reach();
+addEventListener("resize", reach);
+document.addEventListener("toggle", reach, true);
+
+// ---- tips on charts
+
+const tip = document.createElement("div");
+tip.className = "tip";
+tip.hidden = true;
+document.body.append(tip);
+
+document.addEventListener("pointermove", (event) => {
+  const column = event.target.closest?.("[data-tip]");
+  tip.hidden = !column;
+  if (!column) return;
+  column.querySelector("title")?.remove();
+  tip.textContent = column.dataset.tip;
+  const box = tip.getBoundingClientRect();
+  const x = Math.min(event.clientX + 14, innerWidth - box.width - 8);
+  const y = event.clientY - box.height - 12;
+  tip.style.left = `${Math.max(8, x)}px`;
+  tip.style.top = `${y < 8 ? event.clientY + 18 : y}px`;
+});
+
+// ---- the drawer: a page beside the page
+
+const drawer = document.createElement("dialog");
+drawer.className = "drawer";
+drawer.setAttribute("aria-label", "Details");
+document.body.append(drawer);
+drawer.addEventListener("click", (event) => {
+  if (event.target === drawer || event.target.closest("[data-shut]")) drawer.close();
+});
+
+document.addEventListener("click", async (event) => {
+  const link = event.target.closest("a[data-drawer]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  event.preventDefault();
+  try {
+    const answer = await fetch(`${link.href}?part=${link.dataset.drawer}`);
+    if (!answer.ok || answer.redirected) throw new Error();
+    drawer.innerHTML = '<button type="button" class="second small shut" data-shut>Close</button>';
+    const body = document.createElement("div");
+    body.innerHTML = await answer.text();
+    drawer.append(body);
+    drawer.showModal();
+    drawer.scrollTop = 0;
+    reach();
+  } catch {
+    location.href = link.href;
+  }
+});
+
+// ---- copying
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  const from = document.getElementById(button.dataset.copy);
+  const text = from.value ?? from.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+  } catch {
+    from.focus();
+    from.select?.();
+    button.textContent = "Press Ctrl+C";
+  }
+});
+for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
+
+// ---- drafts: what was typed outlives a sign-in in between; secrets are not kept
+
+const form = document.querySelector("form[data-keep]");
+if (!form) {
+  // Where a page without the form follows, what was typed has arrived.
+  for (const name of Object.keys(sessionStorage)) if (name.startsWith("draft ")) sessionStorage.removeItem(name);
+} else {
+  const name = `draft ${location.pathname} ${form.elements.act.value}`;
+  const fields = [...form.elements].filter((each) => each.name && each.type !== "hidden" && each.type !== "password");
+  const kept = JSON.parse(sessionStorage.getItem(name) ?? "null");
+  sessionStorage.removeItem(name);
+  const isBack = kept && Date.now() - kept.at < 30 * 60_000 && !document.querySelector("[data-toast], .error");
+  if (isBack) {
+    for (const each of fields) {
+      if (!(each.name in kept.values)) continue;
+      if (each.type === "checkbox") each.checked = kept.values[each.name];
+      else each.value = kept.values[each.name];
+    }
+    for (const group of form.querySelectorAll("details")) group.open = true;
+  }
+  form.addEventListener("submit", () => {
+    const values = Object.fromEntries(fields.map((each) => [each.name, each.type === "checkbox" ? each.checked : each.value]));
+    sessionStorage.setItem(name, JSON.stringify({ at: Date.now(), values }));
+  });
+}
+
+// ---- the first field that is wrong is where one goes on
+
+document.querySelector("[aria-invalid]")?.scrollIntoView({ block: "center" });
+document.querySelector("[aria-invalid]")?.focus();

@@ -1,0 +1,10 @@
+//! The console: its pages are found by control, so a new page is no new route.
+
+use crate::routes::builders::{page, NO_BODY, RECORD};
+use crate::routes::Route;
+
+pub(super) static ROUTES: &[Route] = &[
+    page("GET", "/dashboard", NO_BODY, "The console's first page."),
+    page("GET", "/dashboard/{*id}", NO_BODY, "A page of the console."),
+    page("POST", "/dashboard/{*id}", RECORD, "Do what a form of the console's pages asks."),
+];

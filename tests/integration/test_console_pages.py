@@ -1,0 +1,279 @@
+"""The console in a real browser: live, by keyboard alone, at every width, dark and light, without scripts.
+
+With `FAIRLEAD_DOCS_IMAGES=docs/images` the slow test takes the pictures that the documentation shows.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from fairlead.dashboard.registry import all_pages
+from tests.support.browser_tab import Tab
+from tests.support.gateway_pool import GatewayPool
+from tests.support.owner import OWNER_PASSWORD
+from tests.support.processes import Gateway, expect
+
+sync_api = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is not installed: pip install 'fairlead[browser]'"
+)
+pytestmark = pytest.mark.skipif(
+    shutil.which("chromium") is None, reason="there is no chromium: apt-get install chromium"
+)
+
+AXE = Path(__file__).parents[1] / "support" / "node" / "node_modules" / "axe-core" / "axe.min.js"
+needs_axe = pytest.mark.skipif(
+    not AXE.is_file(), reason="there is no axe-core: make develop with npm"
+)
+NARROW = {"width": 360, "height": 740}
+VAST = {"width": 2560, "height": 1300}
+WAIT_MS = 15_000
+
+
+@pytest.fixture(scope="module")
+def gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
+    with gateway_pool.lease("--demo", INITIAL_PASSWORD=OWNER_PASSWORD) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def owner(gateway: Gateway) -> httpx.Client:
+    """The session of the owner, when the made-up traffic is in the log."""
+    client = gateway.client()
+    expect(client.post("/api/auth/login", json={"password": OWNER_PASSWORD}), 200)
+    client.headers["origin"] = gateway.url
+    until = time.monotonic() + 30
+    while expect(client.get("/api/usage/logs", params={"limit": 1}), 200)["total"] < 5_000:
+        assert time.monotonic() < until, "the demo was not filled"
+        time.sleep(0.1)
+    return client
+
+
+def addresses(owner: httpx.Client) -> list[str]:
+    """An address of every page that is read."""
+    key = expect(owner.get("/api/keys", params={"limit": 1}), 200)["keys"][0]["id"]
+    connection = expect(owner.get("/api/providers", params={"limit": 1}), 200)["connections"][0]
+    request = expect(owner.get("/api/usage/logs", params={"limit": 1}), 200)["logs"][0]
+    hooks = expect(owner.get("/api/webhooks"), 200)["webhooks"]
+    if not hooks:
+        body = {
+            "name": "on call",
+            "url": "https://93.184.215.14/hook",
+            "events": ["provider.error"],
+        }
+        hooks = [expect(owner.post("/api/webhooks", json=body), 201)["webhook"]]
+    ids = {
+        "{key_id}": key,
+        "{connection_id}": connection["id"],
+        "{request_id}": request["requestId"],
+        "{webhook_id}": hooks[0]["id"],
+        "{provider}": "openai",
+    }
+    found = []
+    for page in all_pages():
+        path = page.address
+        for name, value in ids.items():
+            path = path.replace(name, value)
+        if not path.endswith(".csv"):
+            found.append(path)
+    return found
+
+
+def judge(tab: Tab, path: str) -> list[Any]:
+    """What axe finds against WCAG 2.2 AA, with the first elements."""
+    tab.page.evaluate(AXE.read_text(encoding="utf-8"))
+    tags = "{runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}"
+    found = tab.page.evaluate(f"axe.run(document, {tags}).then(each => each.violations)")
+    return [
+        (path, each["id"], [node["html"][:160] for node in each["nodes"][:3]]) for each in found
+    ]
+
+
+@needs_axe
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_for_everybody_at_every_width(
+    gateway: Gateway, owner: httpx.Client, browser: Any, scheme: str
+) -> None:
+    paths, faults = addresses(owner), []
+    for viewport in (None, NARROW, VAST):
+        options = {"viewport": viewport} if viewport else {}
+        with Tab(
+            browser, gateway, owner, color_scheme=scheme, reduced_motion="reduce", **options
+        ) as tab:
+            for path in paths:
+                tab.page.goto(path)
+                assert tab.fits(), (path, viewport)
+                assert tab.page.locator("h1").count() == 1, path
+                if viewport != VAST:
+                    tab.page.evaluate(
+                        "document.querySelectorAll('details').forEach(each => { each.open = true; })"
+                    )
+                    assert tab.fits(), (path, viewport, "with all open")
+                    faults += judge(tab, path)
+    assert faults == []
+
+
+def test_the_first_page_lives_over_one_stream(
+    gateway: Gateway, owner: httpx.Client, browser: Any
+) -> None:
+    with Tab(browser, gateway, owner) as tab:
+        asked: list[str] = []
+        tab.page.on("request", lambda request: asked.append(request.url.removeprefix(gateway.url)))
+        tab.page.goto("/dashboard?window=30d")
+        sync_api.expect(tab.page.locator(".live")).to_have_text("Live")
+        count = tab.page.locator("[data-live='charts'] .unit").first
+        before = int(count.inner_text().partition(": ")[2].split()[0].replace(",", ""))
+        body = {"model": "demo/echo", "messages": [{"role": "user", "content": "Ahoy"}]}
+        expect(gateway.caller.post("/v1/chat/completions", json=body), 200)
+        sync_api.expect(count).to_contain_text(f": {before + 1:,} in all", timeout=WAIT_MS)
+        streams = [path for path in asked if path.startswith("/dashboard/live")]
+        assert len(streams) == 1
+        pages = [path for path in asked if "/dashboard" in path and "console." not in path]
+        assert len(pages) == 2, "nothing is polled"
+
+
+@needs_axe
+def test_a_request_opens_beside_the_list_by_keyboard(
+    gateway: Gateway, owner: httpx.Client, browser: Any
+) -> None:
+    with Tab(browser, gateway, owner) as tab:
+        page = tab.page
+        page.goto("/dashboard/logs")
+        page.locator("tbody a").first.focus()
+        page.keyboard.press("Enter")
+        drawer = page.get_by_role("dialog")
+        sync_api.expect(drawer.get_by_role("heading", name="Its way")).to_be_visible()
+        assert judge(tab, "the drawer") == []
+        page.keyboard.press("Escape")
+        sync_api.expect(drawer).to_be_hidden()
+        assert page.url == f"{gateway.url}/dashboard/logs"
+        page.goto("/dashboard/usage")
+        page.locator(".column").nth(2).hover()
+        assert "claude" in page.locator(".tip").inner_text()
+
+
+def press_to(page: Any, name: str) -> None:
+    """Presses Tab until what has this name has the focus, and shows it."""
+    for _ in range(120):
+        page.keyboard.press("Tab")
+        focused = page.evaluate(
+            "(e => e.labels?.[0]?.innerText || e.getAttribute('aria-label') || e.innerText)(document.activeElement)"
+        )
+        if focused and focused.strip().startswith(name):
+            outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+            assert outline != "none", f"the focus on {name} is not seen"
+            return
+    raise AssertionError(f"{name} cannot be reached by Tab")
+
+
+def test_by_keyboard_alone_a_key_is_made_and_revoked(
+    gateway: Gateway, owner: httpx.Client, browser: Any
+) -> None:
+    with Tab(browser, gateway, owner) as tab:
+        page = tab.page
+        page.goto("/dashboard")
+        press_to(page, "Skip to the content")
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "main"
+        page.goto("/dashboard/keys")
+        press_to(page, "New key")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/keys/new")
+        press_to(page, "Name")
+        page.keyboard.type("<b>by keys</b>")
+        press_to(page, "Make the key")
+        page.keyboard.press("Enter")
+        secret = page.get_by_label("Key of")
+        gateway.canaries.append(secret.input_value())
+        assert secret.input_value().startswith("sk-fl-")
+        press_to(page, "To the key")
+        page.keyboard.press("Enter")
+        assert page.get_by_role("heading", level=1).inner_text() == "<b>by keys</b>"
+        press_to(page, "Revoke")
+        page.keyboard.press("Enter")
+        goes = page.locator(".danger li").first
+        sync_api.expect(goes).to_contain_text("The key <b>by keys</b>")
+        press_to(page, "Revoke it")
+        page.keyboard.press("Enter")
+        sync_api.expect(page.get_by_role("status").first).to_have_text("The key was revoked.")
+
+
+def test_without_scripts_pages_are_read_and_forms_work(
+    gateway: Gateway, owner: httpx.Client, browser: Any
+) -> None:
+    with Tab(browser, gateway, owner, java_script_enabled=False, viewport=NARROW) as tab:
+        page = tab.page
+        page.goto("/dashboard")
+        page.get_by_role("link", name="Menu").click()
+        page.get_by_role("link", name="Logs").click()
+        page.get_by_label("Outcome").select_option("upstream_failed")
+        page.get_by_role("button", name="Filter").click()
+        assert "provider failed" in page.locator("tbody tr").first.inner_text()
+        page.get_by_role("link", name="Older").click()
+        page.locator("tbody a").first.click()
+        assert page.get_by_role("heading", name="Its way").is_visible()
+        page.goto("/dashboard/keys/new")
+        page.get_by_label("Name").fill("plain")
+        page.get_by_role("button", name="Make the key").click()
+        gateway.canaries.append(page.get_by_label("Key of").input_value())
+        page.get_by_role("link", name="To the key").click()
+        page.get_by_label("Banned").check()
+        page.get_by_role("button", name="Save").click()
+        assert page.get_by_role("status").inner_text() == "The key was saved."
+        assert page.get_by_label("Banned").is_checked()
+        page.get_by_role("button", name="Revoke").click()
+        page.get_by_role("button", name="Revoke it").click()
+        assert page.get_by_role("heading", name="Keys").is_visible()
+
+
+def test_a_session_that_ended_loses_nothing_that_was_typed(
+    gateway: Gateway, owner: httpx.Client, browser: Any
+) -> None:
+    with Tab(browser, gateway, None) as tab:
+        page = tab.page
+        page.goto("/dashboard/keys/new")
+        page.get_by_label("Password").fill(OWNER_PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_label("Name").fill("typed in time")
+        page.get_by_label("Banned").check()
+        tab.context.clear_cookies()
+        page.get_by_role("button", name="Make the key").click()
+        page.get_by_label("Password").fill(OWNER_PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        page.wait_for_url("**/keys/new")
+        assert page.get_by_label("Name").input_value() == "typed in time"
+        assert page.get_by_label("Banned").is_checked()
+
+
+@pytest.mark.slow
+def test_pictures_for_the_documentation(
+    gateway: Gateway, owner: httpx.Client, browser: Any, tmp_path: Path
+) -> None:
+    folder = Path(os.environ.get("FAIRLEAD_DOCS_IMAGES", tmp_path))
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, path, options in (
+        ("console-home", "/dashboard?window=7d", {}),
+        ("console-home-dark", "/dashboard?window=7d", {"color_scheme": "dark"}),
+        ("console-phone", "/dashboard", {"viewport": NARROW, "is_mobile": True}),
+        ("console-usage", "/dashboard/usage", {}),
+        ("console-request", "/dashboard/logs", {}),
+    ):
+        with Tab(browser, gateway, owner, **options) as tab:
+            tab.page.goto(path)
+            if name == "console-request":
+                tab.page.locator("tbody tr", has_text="claude-sonnet").first.get_by_role(
+                    "link"
+                ).click()
+                tab.page.get_by_role("dialog").wait_for()
+            if tab.page.locator(".live").count():
+                sync_api.expect(tab.page.locator(".live")).to_have_text("Live")
+            tab.page.screenshot(path=folder / f"{name}.png")
+            assert (folder / f"{name}.png").stat().st_size > 10_000

@@ -1,0 +1,75 @@
+"""Charts and figures: what is drawn is what is told."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fairlead.dashboard import chart, figures
+
+NUMBERS = st.lists(st.floats(0, 1e12), min_size=1, max_size=12)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(NUMBERS, NUMBERS)
+def test_columns_stay_in_their_box_and_stand_upon_each_other(
+    one: list[float], two: list[float]
+) -> None:
+    many = min(len(one), len(two))
+    series = [chart.Series("a", tuple(one[:many]), 0), chart.Series("b", tuple(two[:many]), 1)]
+    drawn = chart.bars("t", [str(at) for at in range(many)], series, figures.count)
+    assert len(drawn.columns) == many
+    assert len(drawn.labels) <= chart.LABELS_MAX
+    for column in drawn.columns:
+        foot = 100.0
+        for bar in column.bars:
+            assert bar.y + bar.height == pytest.approx(foot, abs=1e-6)
+            assert bar.y >= -0.2
+            assert column.x <= bar.x <= bar.x + bar.width <= column.x + column.width + 1e-6
+            foot = bar.y
+
+
+def test_a_line_has_a_gap_where_nothing_is_known_and_its_table_says_so() -> None:
+    series = [chart.Series("p50", (1.0, None, 3.0, 4.0), 0)]
+    drawn = chart.lines("t", ["a", "b", "c", "d"], series, figures.milliseconds)
+    assert len(drawn.lines) == 2
+    assert [row[1] for row in drawn.rows] == ["1.0 ms", figures.NONE, "3.0 ms", "4.0 ms"]
+    assert drawn.ticks[0] == "4.0 ms"
+    assert drawn.ticks[-1] == "0"
+    assert chart.lines("t", [], [], figures.count).is_empty
+
+
+def test_the_largest_are_named_in_order() -> None:
+    assert chart.top_series({"a": 1, "b": 3, "c": 3, "d": 2}, 3) == ["b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("show", "value", "words"),
+    [
+        (figures.count, 987, "987"),
+        (figures.count, 12_345, "12.3k"),
+        (figures.count, 2_500_000_000, "2.5B"),
+        (figures.count, None, figures.NONE),
+        (figures.money, 0, "$0"),
+        (figures.money, 910, "$0.000910"),
+        (figures.money, 4_900, "$0.0049"),
+        (figures.money, 486_200, "$0.49"),
+        (figures.money, 1_234_567_890, "$1,234.57"),
+        (figures.milliseconds, 4.25, "4.2 ms"),
+        (figures.milliseconds, 1_260, "1.26 s"),
+        (figures.milliseconds, 95_000, "1 min 35 s"),
+        (figures.share, 0.0123, "1.2 %"),
+        (figures.share, 1, "100 %"),
+        (figures.size, 64 * 1024 * 1024, "64.0 MiB"),
+    ],
+)
+def test_figures_are_told_with_their_units(show, value, words: str) -> None:
+    assert show(value) == words
+
+
+def test_a_change_is_told_against_what_was() -> None:
+    assert figures.change(110, 100) == "+10 %"
+    assert figures.change(100.1, 100) == "±0 %"
+    assert figures.change(5, 0) is None
+    assert figures.change(2200, 100) == "\N{MULTIPLICATION SIGN}22"
