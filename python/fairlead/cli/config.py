@@ -78,7 +78,9 @@ def set_(
         setup_tool(assignments[0], choice, config_home, model=model, options=options)
         return
     if model is not None:
-        raise CommandFailed("--model is for a coding tool: name one, as `fairlead config set codex`.")
+        raise CommandFailed(
+            "--model is for a coding tool: name one, as `fairlead config set codex`."
+        )
     fields = fields_from(assignments, from_file)
     with Instance(url, data_dir) as instance:
         before = instance.get("/api/settings")
