@@ -1,4 +1,4 @@
-"""What a caller is told of a tool's turn, in OpenAI's dialect.
+"""The answer that a caller gets of a tool's turn, in OpenAI's dialect.
 
 The tool's words are the answer. Its thoughts, plans and acts are the reasoning before it, so that a caller sees what is
 done and no client mistakes it for the answer.

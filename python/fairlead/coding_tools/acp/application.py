@@ -142,7 +142,7 @@ class _Call:
                     await self._part(self._event(part))
             except AcpFault as fault:
                 await self._part(b"data: " + fault.body() + b"\n\n")
-                raise _Told from fault
+                raise _StreamFault from fault
             finally:
                 await self._send(_END)
 
@@ -157,7 +157,7 @@ class _Call:
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
 
-class _Told(Exception):
+class _StreamFault(Exception):
     """The caller was told of a fault inside the stream; the session ends all the same."""
 
 
@@ -194,7 +194,7 @@ async def _unless_gone(receive: Receive, work: Coroutine[Any, Any, None]) -> Non
             working.cancel()
             await asyncio.wait({working})
     if not working.cancelled():
-        with contextlib.suppress(_Told):
+        with contextlib.suppress(_StreamFault):
             working.result()
 
 

@@ -43,7 +43,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """What is read of a chat completion's request. `wants_usage`: a stream shall end with its usage."""
+    """The fields of a chat completion's request that are read. `wants_usage`: a stream shall end with its usage."""
 
     model: str
     turns: tuple[Turn, ...]
@@ -52,13 +52,13 @@ class ChatRequest:
 
 
 @dataclass(slots=True)
-class Heard:
-    """What a session has heard and said so far, by digests."""
+class History:
+    """The conversation of a session so far, by digests of its turns."""
 
     digests: list[str] = field(default_factory=list)
 
     def news(self, turns: Sequence[Turn]) -> Sequence[Turn] | None:
-        """What follows what was heard; None where the messages begin differently."""
+        """The turns after those that were heard; None where the messages begin differently."""
         count = len(self.digests)
         if count >= len(turns) or [each.digest() for each in turns[:count]] != self.digests:
             return None

@@ -84,7 +84,7 @@ class Peer:
         finally:
             self._waiting.pop(number, None)
 
-    async def tell(self, method: str, params: Object) -> None:
+    async def notify(self, method: str, params: Object) -> None:
         """Sends a notification; nothing where the tool is gone."""
         with contextlib.suppress(ToolGone):
             await self._write({"method": method, "params": params})

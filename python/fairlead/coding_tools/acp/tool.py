@@ -14,7 +14,7 @@ import structlog
 
 from fairlead import __version__
 from fairlead.coding_tools.acp.answer import Ending, Piece, ending_of, piece_of
-from fairlead.coding_tools.acp.chat import Block, Heard, Turn, prompt_of
+from fairlead.coding_tools.acp.chat import Block, History, Turn, prompt_of
 from fairlead.coding_tools.acp.config import AcpConfig
 from fairlead.coding_tools.acp.fault import FAILED_TOOL, AcpFault, bad_request
 from fairlead.coding_tools.acp.peer import Peer, ToolError, ToolGone
@@ -42,7 +42,7 @@ class Tool:
             raise ValueError("the process has no pipes")
         self.entry = entry
         self.started_s = time.monotonic()
-        self.heard = Heard()
+        self.heard = History()
         self.reads_images = False
         self.ended_because: str | None = None
         """Why this gateway ended it, for whoever was being answered."""
@@ -62,7 +62,7 @@ class Tool:
         return not self._reading.done() and self._process.returncode is None
 
     def memory_bytes(self) -> int:
-        """What its processes use now."""
+        """Memory that its processes use now."""
         return memory_of(self._process.pid)
 
     async def greet(self) -> None:
@@ -86,7 +86,7 @@ class Tool:
         session = said.get("sessionId")
         if not isinstance(session, str):
             raise self._fault("answered without a session's id")
-        self._session, self.heard = session, Heard()
+        self._session, self.heard = session, History()
 
     async def prompt(self, turns: Sequence[Turn]) -> AsyncGenerator[Piece | Ending, None]:
         """Says what is new of the turns, and yields what it answers, the ending last. `AcpFault`."""
@@ -109,7 +109,7 @@ class Tool:
         prompting = self._prompting
         if prompting is None or prompting.done() or self._session is None:
             return
-        await self._peer.tell("session/cancel", {"sessionId": self._session})
+        await self._peer.notify("session/cancel", {"sessionId": self._session})
         await asyncio.wait({prompting}, timeout=_CANCEL_S)
 
     async def close(self, because: str | None = None) -> None:
