@@ -11,11 +11,10 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 from acp import (
     PROTOCOL_VERSION,
-    Agent,
     InitializeResponse,
     NewSessionResponse,
     PromptResponse,
@@ -48,7 +47,7 @@ def install_agent(folder: Path, command: str) -> None:
     place.chmod(place.stat().st_mode | stat.S_IXUSR)
 
 
-class ObedientAgent(Agent):
+class ObedientAgent:
     """Says what it heard; some words make it do more."""
 
     def __init__(self) -> None:
@@ -90,7 +89,9 @@ class ObedientAgent(Agent):
         said = f"{session_id} turn {self.turns[session_id]}, {images} pictures: {heard}"
         for part in (said[:10], said[10:]):
             await self._say(session_id, part)
-        stop = "cancelled" if self.cancelled.is_set() else "end_turn"
+        stop: Literal["cancelled", "end_turn"] = (
+            "cancelled" if self.cancelled.is_set() else "end_turn"
+        )
         usage = Usage(input_tokens=11, output_tokens=5, total_tokens=20, cached_read_tokens=4)
         return PromptResponse(stop_reason=stop, usage=usage)
 
@@ -151,4 +152,4 @@ class ObedientAgent(Agent):
 
 
 if __name__ == "__main__":
-    asyncio.run(run_agent(ObedientAgent()))
+    asyncio.run(run_agent(cast("Any", ObedientAgent())))
