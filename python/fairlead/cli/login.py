@@ -55,7 +55,9 @@ def login(
     With --device somebody who manages the gateway approves a code at its page, and an access token of theirs for 90
     days is kept.
 
-    Else it is an access token (`flm_...`, which the owner makes with `fairlead tokens create`) or an API key (`sk-fl-...`).
+    Else it is an access token (`flm_...`, which the owner makes with `fairlead tokens create`) or an API key
+    (`sk-fl-...`).
+
     An access token manages and calls no models: `--api-key-file` adds a key for `chat`, `repl` and `models`.
     """
     from fairlead.cli.context_file import GatewayContext, changed_contexts, context_name

@@ -116,20 +116,24 @@ async def test_codes_cannot_be_tried_without_end(server: Server, session: str) -
 
 
 async def test_a_member_does_not_sign_in_what_manages(server: Server, session: str) -> None:
-    body = {
-        "email": "m@example.org",
-        "name": "M",
-        "password": "a longer password",
-        "role": "member",
-    }
-    cookie = {"cookie": f"auth_token={session}", "origin": ORIGIN}
-    made = await server.http.post("/api/users", json=body, headers=cookie)
-    if made.status_code != 201:
-        pytest.skip(f"users are made by the local token here: {made.status_code}")
-    member = await server.sign_in("m@example.org", "a longer password")
+    await server.services.state.commit(
+        lambda con: con.execute("UPDATE users SET role = 'member', email = 'ada@example.org'")
+    )
     said = (await begin(server)).json()
-    assert (await page(server, member, user_code=said["user_code"])).status_code == 403
-    assert (await decide(server, member, said["user_code"], "approve")).status_code == 403
+    assert (await page(server, session, user_code=said["user_code"])).status_code == 403
+    assert (await decide(server, session, said["user_code"], "approve")).status_code == 403
+    assert (await poll(server, said["device_code"])).json()["error"] == "authorization_pending"
+
+
+async def test_who_manages_no_more_when_the_token_is_taken_gets_none(
+    server: Server, session: str
+) -> None:
+    said = (await begin(server)).json()
+    await decide(server, session, said["user_code"], "approve")
+    await server.services.state.commit(
+        lambda con: con.execute("UPDATE users SET role = 'member', email = 'ada@example.org'")
+    )
+    assert (await poll(server, said["device_code"])).json()["error"] == "access_denied"
 
 
 @pytest.mark.parametrize(
