@@ -194,6 +194,11 @@ def test_faults_are_told_and_blame_no_other_tool(gateway: Gateway) -> None:
     assert said(ask(gateway, "hello")) == "s1 turn 1, 0 pictures: hello"
 
 
+def test_what_a_tool_did_is_done_again_and_not_remembered(gateway: Gateway) -> None:
+    answers = {said(ask(gateway, "where", temperature=0)) for _ in range(2)}
+    assert len(answers) == 2
+
+
 def test_pictures_and_instructions_reach_the_tool(gateway: Gateway) -> None:
     url = "data:image/png;base64,iVBORw0KGgo="
     content = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": url}}]

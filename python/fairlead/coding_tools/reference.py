@@ -29,8 +29,8 @@ schema, for the reason given at the end.
 ACP = """
 ## Tools that the gateway starts as models
 
-`FAIRLEAD_ACP_TOOLS` names those that it may start, as [the how-to](../how-to/start-coding-tools-as-models.md) tells. Each needs the
-command below, which speaks the Agent Client Protocol: the tool's own, or its maker's adapter.
+`FAIRLEAD_ACP_TOOLS` names those that it may start: [how](../how-to/start-coding-tools-as-models.md). Each needs the command
+below, which speaks the Agent Client Protocol: the tool's own, or its maker's adapter.
 
 | model | command |
 | --- | --- |
@@ -82,7 +82,9 @@ def tools_reference() -> str:
         ]
         parts += [f"\n## {title}\n\n", *_table(shown), *(_details(tool) for tool in shown)]
     parts += [ACP, *_acp_table(tools)]
-    without = (f"{tool.name} (`{tool.id}`)" for tool in tools if tool.acp_spawnable and not tool.acp)
+    without = (
+        f"{tool.name} (`{tool.id}`)" for tool in tools if tool.acp_spawnable and not tool.acp
+    )
     parts.append(WITHOUT_ACP.format(", ".join(without)))
     hidden = (tool for tool in tools if tool.base_url_support == "none")
     parts += [HIDDEN, *(f"- {tool.name} (`{tool.id}`): {tool.description}\n" for tool in hidden)]

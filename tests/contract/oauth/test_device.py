@@ -8,12 +8,19 @@ from typing import Any
 import pytest
 
 from fairlead.identity.oauth.device_codes import LIFETIME_S, PollPace, typed_code
+from fairlead.identity.users import ensure_owner
 
 from .conftest import ORIGIN, Server
 
 pytestmark = pytest.mark.anyio
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+
+
+def demote(con: Any) -> None:
+    """Makes the person a member, of a gateway that somebody else owns."""
+    con.execute("UPDATE users SET role = 'member', email = 'ada@example.org'")
+    ensure_owner(con)
 
 
 async def begin(server: Server, **bent: str) -> Any:
@@ -116,9 +123,7 @@ async def test_codes_cannot_be_tried_without_end(server: Server, session: str) -
 
 
 async def test_a_member_does_not_sign_in_what_manages(server: Server, session: str) -> None:
-    await server.services.state.commit(
-        lambda con: con.execute("UPDATE users SET role = 'member', email = 'ada@example.org'")
-    )
+    await server.services.state.record(demote)
     said = (await begin(server)).json()
     assert (await page(server, session, user_code=said["user_code"])).status_code == 403
     assert (await decide(server, session, said["user_code"], "approve")).status_code == 403
@@ -130,9 +135,7 @@ async def test_who_manages_no_more_when_the_token_is_taken_gets_none(
 ) -> None:
     said = (await begin(server)).json()
     await decide(server, session, said["user_code"], "approve")
-    await server.services.state.commit(
-        lambda con: con.execute("UPDATE users SET role = 'member', email = 'ada@example.org'")
-    )
+    await server.services.state.record(demote)
     assert (await poll(server, said["device_code"])).json()["error"] == "access_denied"
 
 

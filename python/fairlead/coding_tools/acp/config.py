@@ -51,6 +51,11 @@ def acp_tools(settings: ServeFields) -> list[ToolEntry]:
             "FAIRLEAD_ACP_TOOLS: this is root, and a coding tool of root may change everything: start the gateway as "
             "another user, or set FAIRLEAD_ACP_ALLOW_ROOT."
         )
+    if not settings.is_loopback and not settings.require_api_key:
+        raise Refusal(
+            "FAIRLEAD_ACP_TOOLS: anybody who reaches this address could have tools act here: set REQUIRE_API_KEY, or "
+            "listen on a loopback address."
+        )
     workspace = settings.acp_workspace
     if workspace is not None and not os.access(workspace, os.R_OK | os.W_OK | os.X_OK):
         raise Refusal(

@@ -70,7 +70,10 @@ pub async fn run(mut call: Call, body: &Bytes) {
         Ok(choice) => call.choice = choice,
         Err(fault) => return call.refuse(&fault),
     }
-    let mut question = cache::question(&shared, &live, &call.settlement.admission, &request, &recalled);
+    // What a tool did for one question it has not done for the next: no answer of one that acts is kept or shared.
+    let acts = call.choice.targets.iter().any(|target| target.connection.is_told_session);
+    let question = || cache::question(&shared, &live, &call.settlement.admission, &request, &recalled);
+    let mut question = if acts { None } else { question() };
     if let Some(question) = &mut question {
         match Box::pin(cache::look_up(&mut call.settlement, question, &request, &body)).await {
             Lookup::Given | Lookup::CallerLeft => return,
@@ -290,7 +293,8 @@ impl Conversation {
         let asking = async {
             let body = Contents::Json(self.translation.body(target, upstream_model));
             let uri = self.translation.uri(target, upstream_model, false)?;
-            let request = Upstream { uri: &uri, betas: betas.as_ref(), session: session.as_ref(), body, is_stream: false };
+            let request =
+                Upstream { uri: &uri, betas: betas.as_ref(), session: session.as_ref(), body, is_stream: false };
             plain::take(target, upstream::attempt::send(&shared.pool, target, request).await?, &self.translation).await
         };
         let (answer, usage) = tokio::select! {
@@ -309,7 +313,8 @@ impl Conversation {
         let asking = async {
             let body = Contents::Json(self.translation.body(target, upstream_model));
             let uri = self.translation.uri(target, upstream_model, true)?;
-            let request = Upstream { uri: &uri, betas: betas.as_ref(), session: session.as_ref(), body, is_stream: true };
+            let request =
+                Upstream { uri: &uri, betas: betas.as_ref(), session: session.as_ref(), body, is_stream: true };
             let response = upstream::attempt::send(&shared.pool, target, request).await?;
             conversation_stream::check_type(&response)?;
             let mut body = response.into_body();

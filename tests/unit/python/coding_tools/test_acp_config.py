@@ -47,6 +47,13 @@ def test_root_is_refused_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
         acp_document(settings(acp_tools="qwen", acp_allow_root=False))
 
 
+def test_an_address_for_everybody_asks_for_keys() -> None:
+    public = {"acp_tools": "qwen", "host": "0.0.0.0"}
+    with pytest.raises(Refusal, match="REQUIRE_API_KEY"):
+        acp_document(settings(**public))
+    assert acp_document(settings(**public, require_api_key=True)) is not None
+
+
 def test_a_workspace_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(Refusal, match="FAIRLEAD_ACP_WORKSPACE"):
         acp_document(settings(acp_tools="qwen", acp_workspace=tmp_path / "none"))
