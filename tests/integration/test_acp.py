@@ -13,9 +13,11 @@ import httpx
 import pytest
 
 from tests.support.acp_agent import install_agent
+from tests.support.coding_tools import PATH, need
 from tests.support.gateway_pool import GatewayPool
 from tests.support.polling import eventually
-from tests.support.processes import Gateway, expect
+from tests.support.processes import Gateway, expect, start_gateway
+from tests.support.upstream import Upstream, delta, finish, stream, usage_event
 
 MODEL = "acp/qwen"
 
@@ -222,3 +224,27 @@ def test_sessions_have_a_limit(gateway: Gateway) -> None:
         assert busy.status_code == 409, busy.text
         full = ask(gateway, "hello", session="d")
         assert full.status_code == 503, full.text
+
+
+@pytest.mark.slow
+def test_a_tool_from_a_registry_answers_unmodified(tmp_path: Path) -> None:
+    need("qwen")
+    home = tmp_path / "home"
+    (home / ".qwen").mkdir(parents=True)
+    chosen = {"security": {"auth": {"selectedType": "openai"}}, "model": {"name": "m"}}
+    (home / ".qwen/settings.json").write_text(json.dumps(chosen))
+    names = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL")
+    with Upstream() as upstream:
+        upstream.script(stream(delta("said by "), delta("the model"), finish(), usage_event()))
+        with start_gateway(
+            tmp_path,
+            HOME=str(home),
+            PATH=PATH,
+            FAIRLEAD_ACP_TOOLS="qwen",
+            FAIRLEAD_ACP_ALLOW_ROOT="true",
+            FAIRLEAD_ACP_ENVIRONMENT=",".join(names),
+            **dict(zip(names, ("sk-of-the-tool", f"{upstream.url}/v1", "m"), strict=True)),
+        ) as gateway:
+            answer = ask(gateway, "Say it.", session="real")
+            assert "said by the model" in said(answer), gateway.log
+            assert upstream.last.bearer == "sk-of-the-tool"
