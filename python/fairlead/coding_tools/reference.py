@@ -29,8 +29,8 @@ schema, for the reason given at the end.
 ACP = """
 ## Tools that the gateway starts as models
 
-`FAIRLEAD_ACP_TOOLS` names those that it may start: [how](../how-to/start-coding-tools-as-models.md). Each needs the command
-below, which speaks the Agent Client Protocol: the tool's own, or its maker's adapter.
+`FAIRLEAD_ACP_TOOLS` names those that it may start: [how](../how-to/start-coding-tools-as-models.md).
+Each needs the command below, which speaks the Agent Client Protocol: the tool's own, or its maker's adapter.
 
 | model | command |
 | --- | --- |

@@ -41,7 +41,7 @@ class AcpFields(SettingsGroup):
         4,
         ge=1,
         le=64,
-        description="Processes of tools at once; a call beyond them is answered 503.",
+        description="Processes of tools at once; a call beyond them is answered 409.",
     )
     acp_memory_mb: int = Field(
         2048, ge=64, le=1_048_576, description="Memory of one session's processes together, MiB."

@@ -84,7 +84,7 @@ class Sessions:
                 return found
             await self._end(found, None)
         if self._is_closed:
-            raise _full("The gateway is stopping.")
+            raise AcpFault(503, "stopping", "The gateway is stopping.", retry_after_s=1)
         session = Session(entry, name)
         # The place is taken before anything is awaited, so that the limit holds for those who ask at once.
         idle = None
@@ -93,7 +93,9 @@ class Sessions:
                 (each for each in self._all if not each.is_busy), key=_idle_since, default=None
             )
             if idle is None:
-                raise _full(f"All {self._config.max_sessions} sessions of coding tools are busy.")
+                # No 503: the relay would rest the connection, and with it the sessions that are there.
+                message = f"All {self._config.max_sessions} sessions of coding tools are busy: try again later."
+                raise AcpFault(409, "sessions_busy", message)
             self._all.remove(idle)
         self._all.append(session)
         if idle is not None:
@@ -134,7 +136,3 @@ class Sessions:
 
 def _idle_since(session: Session) -> float:
     return session.idle_since_s
-
-
-def _full(message: str) -> AcpFault:
-    return AcpFault(503, "sessions_busy", message, retry_after_s=1)

@@ -19,7 +19,8 @@ from fairlead.coding_tools.acp.config import AcpConfig
 from fairlead.coding_tools.acp.fault import FAILED_TOOL, AcpFault, bad_request
 from fairlead.coding_tools.acp.peer import Peer, ToolError, ToolGone
 from fairlead.coding_tools.acp.permissions import answer_permission
-from fairlead.coding_tools.acp.process import kill_session, memory_of, start_process
+from fairlead.coding_tools.acp.process import start_process
+from fairlead.coding_tools.acp.process_session import kill_session, memory_of
 from fairlead.coding_tools.entry import ToolEntry
 from fairlead.minimal_environment import minimal_environment
 

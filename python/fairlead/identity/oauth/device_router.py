@@ -153,7 +153,7 @@ async def _asked(request: Request) -> tuple[str, Scope]:
 async def _find(
     request: Request, room: OAuthService, typed: str
 ) -> tuple[DeviceCode | None, Response]:
-    """What a code stands for, or the page that asks for another. Tries are limited: codes are short."""
+    """The sign-in that a code stands for, or the page that asks for another. Tries are limited: codes are short."""
     try:
         room.user_codes.spend(room.address(request))
     except RateLimited as limited:
