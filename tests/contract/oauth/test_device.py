@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -69,6 +70,15 @@ async def test_a_person_approves_and_the_program_gets_a_token_once(
         assert told in asked.text
     done = await decide(server, session, said["user_code"], "approve")
     assert (done.status_code, "Signed in" in done.text) == (200, True)
+
+    entries = await server.services.state.read(
+        lambda con: con.execute(
+            "SELECT actor_kind, sent FROM audit_log WHERE route = '/oauth/device'"
+        ).fetchall()
+    )
+    assert [(kind, json.loads(sent)["device_name"]) for kind, sent in entries] == [
+        ("session", "laptop")
+    ]
 
     got = await poll(server, said["device_code"])
     assert got.status_code == 200, got.text

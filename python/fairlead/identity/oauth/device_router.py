@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, get_args
 from urllib.parse import urlencode
 
+import orjson
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 
-from fairlead.caller import CallerDep
+from fairlead.caller import Caller, CallerDep, Principal
 from fairlead.errors import RateLimited
 from fairlead.identity.attempt import AttemptDep
 from fairlead.identity.oauth.device_codes import (
@@ -34,6 +36,8 @@ from fairlead.identity.oauth.service import OAuthDep, OAuthService
 from fairlead.identity.tokens import Scope
 from fairlead.identity.users import MANAGING_ROLES, User
 from fairlead.moment import now_ms
+from fairlead.store.audit_log import AuditRecord, insert_entry
+from fairlead.store.file import Connection
 
 router = APIRouter(tags=["oauth"])
 
@@ -124,14 +128,26 @@ async def answer(attempt: AttemptDep, caller: CallerDep, room: OAuthDep) -> Resp
     if found is None:
         return refusal
     is_approved = action == "approve"
-    is_done = await room.services.state.record(
-        lambda con: decide(con, found, user.id, is_approved=is_approved)
-    )
-    if not is_done:
+    record = _audit_record(caller, user, found, action)
+
+    def store(con: Connection) -> bool:
+        is_done = decide(con, found, user.id, is_approved=is_approved)
+        if is_done:
+            insert_entry(con, record, status=200)
+        return is_done
+
+    if not await room.services.state.record(store):
         return _entry("This code was used meanwhile.", 409)
     if is_approved:
         return _message(200, "Signed in", "Go back to your terminal: it goes on by itself.")
     return _message(200, "Denied", "Nothing was signed in.")
+
+
+def _audit_record(caller: Caller, user: User, found: DeviceCode, action: str) -> AuditRecord:
+    """The entry of a decision: it makes what manages, as `POST /api/auth/tokens` does."""
+    sent = {"action": action, "device_name": found.name, "scope": found.scope}
+    person = replace(caller, principal=Principal("session", user.id))
+    return AuditRecord(person, "POST", PATH, PATH, sent=orjson.dumps(sent).decode())
 
 
 async def _asked(request: Request) -> tuple[str, Scope]:
