@@ -7,6 +7,7 @@ unrelated ones of the operator, such as cloud keys or a proxy URL with a passwor
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Final
 
 # Variables that find programs, libraries, certificates, time zones and temporary files, and those that set text
@@ -35,3 +36,8 @@ _NEEDED: Final = (
 def minimal_environment(**more: str) -> dict[str, str]:
     """The allowed variables of this process, with `more` added."""
     return {name: os.environ[name] for name in _NEEDED if name in os.environ} | more
+
+
+def named_environment(names: Iterable[str]) -> dict[str, str]:
+    """Those of these variables that are set."""
+    return {name: os.environ[name] for name in names if name in os.environ}

@@ -137,6 +137,21 @@ def test_a_setup_in_a_container_writes_where_it_may(
     assert json.loads(written.read_text())["env"]["ANTHROPIC_BASE_URL"] == gateway.url
 
 
+@pytest.mark.parametrize(("flags", "code"), [((), 2), (("--allow-container-write",), 0)])
+def test_config_set_of_a_tool_keeps_to_the_same_guard(
+    gateway: Gateway, standin_url: str, tmp_path: Path, flags: tuple[str, ...], code: int
+) -> None:
+    model = f"{standin_prefix(gateway, standin_url)}/standin"
+    command = [sys.executable, "-m", "fairlead", "config", "set", "claude", "--model", model]
+    command += ["--remote", gateway.url, "--api-key", gateway.key, *flags]
+    places = {name: str(tmp_path / name) for name in ("own", "data")}
+    ended = in_container(
+        tmp_path, *command, CLI_CONFIG_HOME=places["own"], FAIRLEAD_DATA_DIR=places["data"]
+    )
+    assert ended.returncode == code, ended
+    assert (tmp_path / "own/.claude/settings.json").exists() == (code == 0)
+
+
 def test_the_route_answers_422_and_writes_nothing(tmp_path: Path) -> None:
     """A whole gateway within the namespace, asked from within: one tool's folder is mounted, others' are not."""
     program = """

@@ -11,6 +11,8 @@ from fairlead.cli.assignment import Assignments, SecretFile, fields_from
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json, show_table
+from fairlead.cli.setup import HOME, AllowContainerWrite, ApiKey, ConfigHome, Model, Remote
+from fairlead.cli.tool_commands import displayed_tools
 
 app = typer.Typer(help="Operator settings.", no_args_is_help=True)
 
@@ -40,6 +42,7 @@ def show(
         show_table(["setting", "value"], rows, empty="")
 
 
+# Long by its signature: Typer reads each option from a parameter.
 @app.command("set")
 def set_(
     assignments: Assignments = None,
@@ -48,13 +51,36 @@ def set_(
         bool,
         typer.Option("--ask-password", help="Ask for the password that security settings need."),
     ] = False,
+    remote: Remote = None,
+    api_key: ApiKey = None,
+    model: Model = None,
+    allow_container_write: AllowContainerWrite = False,
+    config_home: ConfigHome = HOME,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Change settings, as in `fairlead config set scrapeHostDelayMs=500`; all of them or none."""
+    """Change settings, as in `fairlead config set scrapeHostDelayMs=500`; all of them or none.
+
+    With a coding tool's id in their place, as in `fairlead config set codex --model demo/standin`, it points that tool
+    at the gateway, as `setup-<tool> --yes` does.
+    """
     from fairlead.cli.instance import Instance
 
+    if assignments and len(assignments) == 1 and assignments[0] in displayed_tools():
+        from fairlead.cli.setup import SetupOptions, setup_tool
+        from fairlead.cli.tool_gateway import GatewayChoice
+
+        if from_file or ask_password:
+            raise CommandFailed("--from-file and --ask-password are for settings, not for a tool.")
+        options = SetupOptions(True, False, False, allow_container_write, as_json)
+        choice = GatewayChoice(remote, api_key, None, url, data_dir)
+        setup_tool(assignments[0], choice, config_home, model=model, options=options)
+        return
+    if model is not None:
+        raise CommandFailed(
+            "--model is for a coding tool: name one, as `fairlead config set codex`."
+        )
     fields = fields_from(assignments, from_file)
     with Instance(url, data_dir) as instance:
         before = instance.get("/api/settings")

@@ -38,11 +38,26 @@ def login(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Do not check its certificate; every command warns.")
     ] = False,
+    device: Annotated[
+        bool,
+        typer.Option(
+            "--device", help="Sign in with a browser, here or elsewhere, that approves a code."
+        ),
+    ] = False,
+    scope: Annotated[
+        str | None,
+        typer.Option(help="What the token of --device may do: read, write or admin (write)."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Keep a credential for a gateway and work there from now on.
 
-    It is an access token (`flm_...`, which the owner makes with `fairlead tokens create`) or an API key (`sk-fl-...`).
+    With --device somebody who manages the gateway approves a code at its page, and an access token of theirs for 90
+    days is kept.
+
+    Else it is an access token (`flm_...`, which the owner makes with `fairlead tokens create`) or an API key
+    (`sk-fl-...`).
+
     An access token manages and calls no models: `--api-key-file` adds a key for `chat`, `repl` and `models`.
     """
     from fairlead.cli.context_file import GatewayContext, changed_contexts, context_name
@@ -51,8 +66,18 @@ def login(
     url = address.rstrip("/")
     check_confidential(url)
     chosen = context_name(name or urlsplit(url).hostname or "")
-    token = read_credential(token_file, "Access token or API key")
     trusted = None if ca_file is None else str(ca_file.expanduser().absolute())
+    if device:
+        from fairlead.cli.device_login import device_token
+
+        if token_file is not None:
+            raise CommandFailed("--device and --token-file are two ways to sign in: give one.")
+        asked = GatewayContext(url, "", None, trusted, insecure=insecure)
+        token = device_token(asked, scope or "write")
+    elif scope is not None:
+        raise CommandFailed("--scope is for --device: a token that is there has its own.")
+    else:
+        token = read_credential(token_file, "Access token or API key")
     api_key = None if api_key_file is None else read_credential(api_key_file, "API key")
     context = GatewayContext(url, token, api_key, trusted, insecure=insecure)
     manages = _check(context)

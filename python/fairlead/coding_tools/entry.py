@@ -76,6 +76,15 @@ class Launch(_Entry):
     files: list[ToolFile] = []
 
 
+class AcpCommand(_Entry):
+    """The command that speaks the Agent Client Protocol over its standard input and output: the tool's own, or an
+    adapter of its maker's that is installed beside it.
+    """
+
+    command: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    arguments: list[Line] = []
+
+
 class ToolEntry(_Entry):
     """One tool. `category` is `launcher` for what `run` starts and nothing configures; a tool whose `baseUrlSupport`
     is `none` is not displayed. `models` says how it learns of models: `listed` (all are written), `one` (a model is
@@ -98,6 +107,7 @@ class ToolEntry(_Entry):
     checked_with: Line
     steps: list[Line] = []
     detection: Detection | None = None
+    acp: AcpCommand | None = None
     files: list[ToolFile] = []
     launch: Launch | None = None
 
@@ -119,4 +129,6 @@ class ToolEntry(_Entry):
             raise ValueError("has neither files, nor a launch, nor steps for the user")
         if self.launch is not None and self.detection is None:
             raise ValueError("has a launch, and no command under detection")
+        if self.acp is not None and not self.acp_spawnable:
+            raise ValueError("has a command under acp, and acpSpawnable is false")
         return self

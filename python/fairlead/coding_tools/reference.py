@@ -26,6 +26,20 @@ gateway, unmodified; `documentation` means that the file follows the tool's own 
 schema, for the reason given at the end.
 """
 
+ACP = """
+## Tools that the gateway starts as models
+
+`FAIRLEAD_ACP_TOOLS` names those that it may start: [how](../how-to/start-coding-tools-as-models.md).
+Each needs the command below, which speaks the Agent Client Protocol: the tool's own, or its maker's adapter.
+
+| model | command |
+| --- | --- |
+"""
+
+WITHOUT_ACP = """
+Known as tools that could be started, and without a command of their maker's that speaks the protocol: {}.
+"""
+
 HIDDEN = """
 ## Tools whose address cannot be set
 
@@ -67,6 +81,11 @@ def tools_reference() -> str:
             tool for tool in tools if tool.category == category and tool.base_url_support != "none"
         ]
         parts += [f"\n## {title}\n\n", *_table(shown), *(_details(tool) for tool in shown)]
+    parts += [ACP, *_acp_table(tools)]
+    without = (
+        f"{tool.name} (`{tool.id}`)" for tool in tools if tool.acp_spawnable and not tool.acp
+    )
+    parts.append(WITHOUT_ACP.format(", ".join(without)))
     hidden = (tool for tool in tools if tool.base_url_support == "none")
     parts += [HIDDEN, *(f"- {tool.name} (`{tool.id}`): {tool.description}\n" for tool in hidden)]
     return "".join([*parts, UNTRIED])
@@ -88,6 +107,13 @@ def _table(tools: list[ToolEntry]) -> Iterator[str]:
             tool.checked_with,
         )
         yield f"| {' | '.join(cells)} |\n"
+
+
+def _acp_table(tools: list[ToolEntry]) -> Iterator[str]:
+    for tool in tools:
+        if tool.acp is not None:
+            command = " ".join([tool.acp.command, *tool.acp.arguments])
+            yield f"| `acp/{tool.id}` | `{command}` |\n"
 
 
 def _details(tool: ToolEntry) -> str:

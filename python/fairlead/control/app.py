@@ -17,6 +17,7 @@ from fastapi import FastAPI, Response
 from fastapi.responses import JSONResponse
 
 from fairlead import __version__
+from fairlead.coding_tools.acp.provider import AcpProvider
 from fairlead.control.answers import install_handlers
 from fairlead.control.audit import AuditTrail
 from fairlead.control.background import Background
@@ -41,6 +42,7 @@ from fairlead.identity.oauth.service import open_oauth
 from fairlead.identity.operator import SignedInOperator
 from fairlead.identity.sign_in import SignIn
 from fairlead.identity.users import ensure_owner
+from fairlead.moment import now_ms
 from fairlead.settings import ControlConfig
 from fairlead.store.database import Database
 from fairlead.store.key_check import check_key
@@ -134,7 +136,8 @@ async def _lifespan(
             log.error("control does not start", reason=refusal.sentence)
             raise
         token_hash = await asyncio.to_thread(local_token_hash, config.data_dir)
-        compile_ = partial(compile_snapshot, token_hash)
+        acp = AcpProvider.of(config, services.state.sealer, now_ms())
+        compile_ = partial(compile_snapshot, token_hash, acp)
         publisher = Publisher(services.state.database, compile_, config.data_dir, workers)
         background = Background()
         services.state.on_commit(publisher.publish)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 import orjson
 
+from fairlead.coding_tools.acp.provider import AcpProvider
 from fairlead.gateway.cache.snapshot import compile_cache
 from fairlead.gateway.combos.snapshot import compile_combos
 from fairlead.gateway.context.snapshot import compile_context
@@ -25,8 +27,12 @@ from fairlead.usage.token_limits.table import compile_token_limits
 VERSION = "snapshot_version"
 
 
-def compile_snapshot(local_token_hash: str, con: Connection, floor: int) -> tuple[int, bytes]:
-    """Compiles version and JSON, in the writer. The version is above every earlier one and above `floor`."""
+def compile_snapshot(
+    local_token_hash: str, acp: AcpProvider | None, con: Connection, floor: int
+) -> tuple[int, bytes]:
+    """Compiles version and JSON, in the writer. The version is above every earlier one and above `floor`. `acp` is
+    the connection that no database holds.
+    """
     version = max(int(read_meta(con, VERSION) or 0), floor) + 1
     write_meta(con, VERSION, str(version))
     settings = read_operator_settings(con)
@@ -51,6 +57,9 @@ def compile_snapshot(local_token_hash: str, con: Connection, floor: int) -> tupl
         "search_usd_micros": dearest_search(con),
     }
     add_persisted_states(con, document["connections"])
+    if acp is not None:
+        document["connections"].append(acp.connection())
+        document["models"] = sorted([*document["models"], *acp.models()], key=itemgetter("id"))
     return version, orjson.dumps(document)
 
 

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from fairlead.identity.account_router import router as account
 from fairlead.identity.oauth.authorize_router import router as authorize
+from fairlead.identity.oauth.device_router import router as devices
 from fairlead.identity.oauth.grants_router import router as grants
 from fairlead.identity.oauth.metadata_router import router as metadata
 from fairlead.identity.oauth.registration_router import router as registration
@@ -30,5 +31,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     metadata,
     registration,
     authorize,
+    devices,
     grants,
 )

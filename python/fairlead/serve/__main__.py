@@ -1,4 +1,4 @@
-"""The process of one child: `python -m fairlead.serve relay|control|standin`.
+"""The process of one child: `python -m fairlead.serve relay|control|acp|standin`.
 
 Internal: `fairlead serve` starts these, with arguments on the command line and secrets in the environment.
 """
@@ -24,10 +24,12 @@ def main() -> None:
     relay.add_argument("--tls-key", type=Path)
     control = planes.add_parser("control")
     control.add_argument("--socket", type=Path, required=True)
+    acp = planes.add_parser("acp")
+    acp.add_argument("--port", type=int, required=True)
     standin = planes.add_parser("standin")
     standin.add_argument("--host", required=True)
     standin.add_argument("--port", type=int, required=True)
-    for each in (relay, control, standin):
+    for each in (relay, control, acp, standin):
         each.add_argument("--parent", type=int, required=True)
 
     given = vars(parser.parse_args())
@@ -45,6 +47,10 @@ def main() -> None:
             from fairlead.serve.plane import serve_control
 
             serve_control(**given)
+        case "acp", _:
+            from fairlead.serve.plane import serve_acp
+
+            serve_acp(**given)
         case _:
             from fairlead.standin.server import serve
 

@@ -20,8 +20,8 @@ class Instance:
     """The plain values that the supervisor works with. Secrets are in clear; paths are absolute.
 
     `is_protected` is whether the address is one that only an owner with a password may open to others. `control`,
-    `relay` and `listener` are the documents of docs/explanation/contracts.md without what is made for each start
-    (`Planes` adds it).
+    `relay`, `listener` and `acp` (None where no coding tool may be started) are the documents of
+    docs/explanation/contracts.md without what is made for each start (`Planes` adds it).
     """
 
     data_dir: str
@@ -42,6 +42,7 @@ class Instance:
     control: dict[str, Any]
     relay: dict[str, Any]
     listener: dict[str, Any]
+    acp: dict[str, Any] | None
 
     def __repr__(self) -> str:
         return "Instance(***)"

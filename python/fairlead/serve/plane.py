@@ -1,4 +1,4 @@
-"""The two granian servers, each in one process.
+"""The granian servers, each in one process.
 
 Granian's defaults do not suit streams: `backpressure` counts open streams, so it is set above the relay's own
 limit, which answers 503 instead of leaving callers to wait; an incomplete request head times out after ten
@@ -24,6 +24,7 @@ from granian.server.mp import MPServer
 
 RELAY: Final = "fairlead.relay:create"
 CONTROL: Final = "fairlead.control.app:create"
+ACP: Final = "fairlead.coding_tools.acp.application:create"
 
 _BACKLOG: Final = 2048
 # structlog and httpx import these where they are installed, for traces in colour and a command of their own:
@@ -82,6 +83,29 @@ def serve_control(*, socket: Path) -> None:
         runtime_threads=1,
         http=HTTPModes.http1,
         websockets=True,
+        backlog=_BACKLOG,
+        backpressure=_BACKLOG,
+        log_level=LogLevels.warning,
+        log_access=False,
+        factory=True,
+    )
+    _run(server)
+
+
+def serve_acp(*, port: int) -> None:
+    """Serves the process that starts coding tools, on loopback until SIGTERM."""
+    from fairlead.control.logs import configure_logs
+
+    configure_logs()
+    server = OneProcess(
+        ACP,
+        address="127.0.0.1",
+        port=port,
+        interface=Interfaces.ASGI,
+        loop=Loops.uvloop,
+        runtime_threads=1,
+        http=HTTPModes.http1,
+        websockets=False,
         backlog=_BACKLOG,
         backpressure=_BACKLOG,
         log_level=LogLevels.warning,

@@ -1,4 +1,4 @@
-"""The two planes as child processes: command lines and environment."""
+"""The planes, and the process that starts coding tools, as child processes: command lines and environment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairlead.serve.directory import DataDirectory
 from fairlead.serve.environment import child_environment
 from fairlead.serve.instance import Instance
 from fairlead.serve.log import LogSink
-from fairlead.serve.port import Address
+from fairlead.serve.port import Address, free_port
 from fairlead.serve.watchdog import Watchdog
 from fairlead.threads import CONTROL_THREADS
 
@@ -31,6 +31,8 @@ class Planes:
         self._link_token = secrets.token_hex(32)
         self.setup_token = secrets.token_urlsafe(16)
         """Shows, to whoever sets the gateway up from elsewhere, that they can read what it printed."""
+        self._acp_port = free_port()
+        self._acp_token = secrets.token_hex(32)
 
     @property
     def relay_stops_s(self) -> float:
@@ -50,6 +52,9 @@ class Planes:
             "control_socket": str(self._socket),
             "setup_token": self.setup_token,
         }
+        if self._instance.acp is not None:
+            config["acp_url"] = f"http://127.0.0.1:{self._acp_port}/v1"
+            config["acp_token"] = self._acp_token
         # Polars reads this when it is first imported.
         return child_environment(
             FAIRLEAD_CONTROL_CONFIG=json.dumps(config), POLARS_MAX_THREADS=str(CONTROL_THREADS)
@@ -57,6 +62,14 @@ class Planes:
 
     def control(self) -> Child:
         return self._child("control", ["--socket", str(self._socket)], self.control_environment())
+
+    def acp(self) -> Child | None:
+        """The process that starts coding tools; None where none may be started."""
+        if self._instance.acp is None:
+            return None
+        config = self._instance.acp | {"token": self._acp_token}
+        environment = child_environment(FAIRLEAD_ACP_CONFIG=json.dumps(config))
+        return self._child("acp", ["--port", str(self._acp_port)], environment)
 
     def relay(self, address: Address, secret_key: bytes) -> Child:
         config = self._instance.relay | {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from fairlead import __version__
+from fairlead.coding_tools.acp.config import acp_document
 from fairlead.serve.instance import Instance, become_supervisor
 from fairlead.serve.tls import check_certificate
 from fairlead.settings.serve import ServeSettings
@@ -45,4 +46,5 @@ def instance_of(settings: ServeSettings) -> Instance:
         control=control,
         relay=settings.relay_config(version=__version__, vectors=vector_files()),
         listener=settings.listener_config(),
+        acp=acp_document(settings),
     )

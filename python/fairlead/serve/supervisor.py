@@ -35,6 +35,7 @@ from fairlead.store.status import StoreStatus
 
 _READY_WITHIN_S: Final = 60.0
 _ASK_EVERY_S: Final = 0.03
+_ACP_STOPS_S: Final = 5.0
 _STANDIN_STOPS_S: Final = 3.0
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -123,6 +124,8 @@ class _Supervisor:
         secret_key = load_key(data_dir, self._instance.secret_key)
         local_token = make_local_token(data_dir)
 
+        if (acp := self._planes.acp()) is not None:
+            await self._run_child(acp)
         await self._run_child(self._planes.control())
         await self._run_child(self._planes.relay(self._address, secret_key))
         await self._until_ready()
@@ -205,10 +208,11 @@ class _Supervisor:
     # --- stopping
 
     async def _stop_children(self) -> None:
-        """Stops the relay, then control, then the stand-in: each before those that it calls."""
+        """Stops the relay, then control, then the coding tools and the stand-in: each before those that it calls."""
         grace_s = {
             "relay": self._planes.relay_stops_s,
             "control": float(CONTROL_STOPS_S),
+            "acp": _ACP_STOPS_S,
             "standin": _STANDIN_STOPS_S,
         }
         for name, seconds in grace_s.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairlead.settings.access import AccessFields
+from fairlead.settings.acp import AcpFields
 from fairlead.settings.agents import AgentAuthFields
 from fairlead.settings.coding_tools import CodingToolFields
 from fairlead.settings.egress import EgressFields
@@ -23,6 +24,7 @@ class ServeFields(
     PublicAddressFields,
     SignOnFields,
     OauthFields,
+    AcpFields,
     CodingToolFields,
     EgressFields,
     LimitFields,

@@ -6,6 +6,7 @@ import re
 
 from pydantic import AliasChoices, Field, field_validator
 
+from fairlead.names_in import names_in
 from fairlead.settings.group import OptionalWebAddress, SettingsGroup
 
 # A host name: labels of at most 63 characters with dots between.
@@ -44,15 +45,10 @@ class PublicAddressFields(SettingsGroup):
     @field_validator("host_names")
     @classmethod
     def _are_host_names(cls, text: str) -> str:
-        for name in host_names_in(text):
+        for name in names_in(text):
             if HOST_NAME.fullmatch(name) is None:
                 raise ValueError(
                     f"`{name[:64]}` is no host name: write letters, digits, `-`, `_` and dots, "
                     "without a scheme, a port or a `*`"
                 )
         return text
-
-
-def host_names_in(text: str) -> list[str]:
-    """The names of a list with commas between."""
-    return [name for each in text.split(",") if (name := each.strip())]

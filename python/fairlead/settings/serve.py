@@ -12,9 +12,10 @@ from pydantic import SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from fairlead.errors import Refusal
+from fairlead.names_in import names_in
 from fairlead.setting_names import flag_and_variable
 from fairlead.settings.fields import ServeFields
-from fairlead.settings.public_address import HOST_NAME, host_names_in
+from fairlead.settings.public_address import HOST_NAME
 from fairlead.start_check import (
     check_issuer,
     check_issuer_way,
@@ -89,7 +90,7 @@ class ServeSettings(ServeFields, BaseSettings):
         """Names of the gateway besides its addresses; a listening host may be given by name."""
         own = [urlsplit(self.service_public_base_url or "").hostname, self.host]
         named = [name for name in own if name and HOST_NAME.fullmatch(name)]
-        return [*host_names_in(self.host_names), *(each for each in named if not _is_address(each))]
+        return [*names_in(self.host_names), *(each for each in named if not _is_address(each))]
 
     def relay_config(
         self, *, version: str, vectors: dict[str, str] | None = None

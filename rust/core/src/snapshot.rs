@@ -216,6 +216,9 @@ pub struct Connection {
     /// It refuses calls of tools without what was thought before them.
     #[serde(default)]
     pub replays_reasoning: bool,
+    /// The gateway's own provider of coding tools, which act: it is told whose session a call is of, and no answer is kept.
+    #[serde(default)]
+    pub is_told_session: bool,
     /// What was seen of it that outlives a worker.
     #[serde(default)]
     pub held: Option<PersistedState>,

@@ -68,6 +68,7 @@ ENVIRONMENT_READERS = {
     "relay/application.py": "takes FAIRLEAD_RELAY_CONFIG",
     "serve/listener.py": "takes FAIRLEAD_RELAY_CONFIG and FAIRLEAD_LISTENER_CONFIG",
     "control/app.py": "takes FAIRLEAD_CONTROL_CONFIG",
+    "coding_tools/acp/application.py": "takes FAIRLEAD_ACP_CONFIG",
     "store/prepare.py": "takes FAIRLEAD_CONTROL_CONFIG, before control starts",
     "standin/server.py": "Robyn is set up by environment only",
     "minimal_environment.py": "passes on the few variables that a program needs to run",

@@ -41,6 +41,8 @@ router = APIRouter(prefix="/api/provider-nodes", tags=["provider nodes"])
 NAMED_AT_MOST = 10
 
 # Fields of the body with a column of the same name.
+# Models of this prefix are coding tools that the gateway starts.
+_CODING_TOOLS = "acp"
 _PLAIN = ("type", "name", "prefix", "api_type", "base_url", "chat_path", "models_path", "icon_url")
 
 
@@ -189,6 +191,10 @@ def _check_unused(fields: NodeFields, before: Node | None) -> None:
 
 
 def _check_prefix(con: Connection, prefix: str, node_id: str) -> None:
+    if prefix == _CODING_TOOLS:
+        raise Conflict(
+            f"prefix `{prefix}` is that of coding tools: choose another.", param="prefix"
+        )
     if prefix in catalogue():
         raise Conflict(
             f"prefix `{prefix}` is the id of a built-in provider: choose another.", param="prefix"

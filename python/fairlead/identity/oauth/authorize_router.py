@@ -8,7 +8,6 @@ form of `/login`; or at the identity provider. All three lead back to this very 
 from __future__ import annotations
 
 from functools import partial
-from urllib.parse import urlencode, urlsplit
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -23,7 +22,9 @@ from fairlead.identity.oauth.authorize_request import (
     path_of,
 )
 from fairlead.identity.oauth.documents import is_document_id
-from fairlead.identity.oauth.issuer import NO_ISSUER, Issuer
+from fairlead.identity.oauth.issuer import NO_ISSUER
+from fairlead.identity.oauth.login_page import login_page
+from fairlead.identity.oauth.own_page import is_own_page
 from fairlead.identity.oauth.pages import page
 from fairlead.identity.oauth.parameters import Parameters, Unreadable, is_form
 from fairlead.identity.oauth.records import Client
@@ -57,7 +58,7 @@ async def ask(attempt: AttemptDep, room: OAuthDep) -> Response:
         return page("setup_first.html", 503)
     user = await room.gate.person(request)
     if user is None:
-        return await _login(attempt, asked)
+        return await login_page(attempt, asked.shown_name, _here(request))
     return page(
         "consent.html",
         form_action=f"'self' {source_of(asked.redirect_uri)}",
@@ -77,7 +78,7 @@ async def decide(attempt: AttemptDep, caller: CallerDep, room: OAuthDep) -> Resp
     issuer = room.issuer(request, caller)
     if issuer is None:
         return _no_issuer()
-    if not _is_own_page(request, issuer):
+    if not is_own_page(request, issuer):
         return _message_page(
             400, "Invalid request origin", "This was not sent by the gateway's own page."
         )
@@ -132,40 +133,9 @@ async def _is_set_up(attempt: Attempt) -> bool:
     return await attempt.is_set_up()
 
 
-async def _login(attempt: Attempt, asked: AuthorizeRequest) -> Response:
-    here = _here(attempt.request)
-    sso, sign_on = None, await attempt.sign_on()
-    if sign_on.issuer is not None:
-        sso = f"/api/auth/oidc/login?{urlencode({'return_to': here})}"
-    return page(
-        "connect.html",
-        form_action="'self'",
-        client=asked.shown_name,
-        return_to=here,
-        sso=sso,
-        with_password=not sign_on.local_auth_disabled,
-        with_script=True,
-    )
-
-
 def _here(request: Request) -> str:
     query = request.scope.get("query_string", b"").decode("ascii", "replace")
     return f"{request.url.path}?{query}"
-
-
-def _is_own_page(request: Request, issuer: Issuer) -> bool:
-    """Whether the form was sent by a page of ours: `Origin` says so, else `Referer`; silence does not."""
-    origins = request.headers.getlist("origin")
-    if origins:
-        return origins == [issuer.origin]
-    referers = request.headers.getlist("referer")
-    if len(referers) != 1:
-        return False
-    try:
-        parts = urlsplit(referers[0])
-    except ValueError:
-        return False
-    return f"{parts.scheme}://{parts.netloc}" == issuer.origin
 
 
 def _no_issuer() -> Response:

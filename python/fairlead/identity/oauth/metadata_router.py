@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from fairlead.caller import CallerDep
+from fairlead.identity.oauth.device_codes import GRANT_TYPE
 from fairlead.identity.oauth.fault import OAuthFault, json_answer
 from fairlead.identity.oauth.issuer import NO_ISSUER, RESOURCE_METADATA, RESOURCE_PATH, Issuer
 from fairlead.identity.oauth.service import OAuthDep
@@ -46,9 +47,10 @@ def describe(issuer: Issuer, *, client_documents: bool) -> dict[str, Any]:
         "authorization_endpoint": f"{origin}/oauth/authorize",
         "token_endpoint": f"{origin}/oauth/token",
         "registration_endpoint": f"{origin}/oauth/register",
+        "device_authorization_endpoint": f"{origin}/oauth/device_authorization",
         "revocation_endpoint": f"{origin}/oauth/revoke",
         "response_types_supported": ["code"],
-        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "grant_types_supported": ["authorization_code", "refresh_token", GRANT_TYPE],
         "code_challenge_methods_supported": ["S256"],
         "token_endpoint_auth_methods_supported": ["none"],
         "revocation_endpoint_auth_methods_supported": ["none"],

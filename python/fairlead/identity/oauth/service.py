@@ -11,6 +11,7 @@ from fastapi import Depends, Request
 
 from fairlead.caller import Caller, caller_of
 from fairlead.errors import Internal
+from fairlead.identity.oauth.device_codes import PollPace
 from fairlead.identity.oauth.documents import Documents
 from fairlead.identity.oauth.issuer import Issuer
 from fairlead.identity.oauth.ledger import Ledger
@@ -36,6 +37,9 @@ class OAuthService:
     documents: Documents
     registrations: RateWindow = field(default_factory=lambda: RateWindow(REGISTRATIONS_A_MINUTE))
     token_requests: RateWindow = field(default_factory=lambda: RateWindow(TOKEN_REQUESTS_A_MINUTE))
+    device_codes: RateWindow = field(default_factory=lambda: RateWindow(REGISTRATIONS_A_MINUTE))
+    user_codes: RateWindow = field(default_factory=RateWindow)
+    poll_pace: PollPace = field(default_factory=PollPace)
     revocations: RateWindow = field(default_factory=lambda: RateWindow(TOKEN_REQUESTS_A_MINUTE))
 
     def issuer(self, request: Request, caller: Caller) -> Issuer | None:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import re
+import time
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from fairlead.caller import caller_of
+from fairlead.identity.oauth.device_codes import (
+    CLIENT_ID,
+    GRANT_TYPE,
+    TOKEN_LIFETIME_S,
+    find_by_device_code,
+    take_token,
+)
 from fairlead.identity.oauth.fault import OAuthFault, json_answer
 from fairlead.identity.oauth.issuer import Issuer
 from fairlead.identity.oauth.ledger import IssuedTokens
@@ -15,6 +24,7 @@ from fairlead.identity.oauth.parameters import Parameters, is_form, read_form
 from fairlead.identity.oauth.records import ACCESS_LIFETIME_MS
 from fairlead.identity.oauth.registration_router import spend
 from fairlead.identity.oauth.service import OAuthDep, OAuthService, oauth_service
+from fairlead.moment import now_ms
 from fairlead.store.services import services_of
 
 router = APIRouter(tags=["oauth"])
@@ -30,6 +40,7 @@ _TOKEN = frozenset(
         "client_secret",
         "code_verifier",
         "refresh_token",
+        "device_code",
         "resource",
         "scope",
     }
@@ -44,7 +55,13 @@ async def token(request: Request) -> Response:
     # Fetched by hand: the framework's injection would cost as much as the rest of the request.
     room = oauth_service(services_of(request))
     try:
-        issued = await _token(request, room.issuer(request, caller_of(request)), room)
+        if not is_form(request):
+            raise OAuthFault("invalid_request", _NOT_A_FORM)
+        spend(room, request, "token_requests")
+        form = await read_form(request, _TOKEN, once=_TOKEN - {"resource"})
+        if form.get("grant_type") == GRANT_TYPE:
+            return json_answer(await _device_token(form, room))
+        issued = await _token(form, room.issuer(request, caller_of(request)), room)
     except OAuthFault as fault:
         return fault.answer()
     body = {
@@ -57,11 +74,37 @@ async def token(request: Request) -> Response:
     return json_answer(body)
 
 
-async def _token(request: Request, issuer: Issuer | None, room: OAuthService) -> IssuedTokens:
-    if not is_form(request):
-        raise OAuthFault("invalid_request", _NOT_A_FORM)
-    spend(room, request, "token_requests")
-    form = await read_form(request, _TOKEN, once=_TOKEN - {"resource"})
+async def _device_token(form: Parameters, room: OAuthService) -> dict[str, Any]:
+    """The answer to a program that waits for a person (RFC 8628, 3.4): no token of a tool client, but one that
+    manages.
+    """
+    if _needed(form, "client_id") != CLIENT_ID:
+        raise OAuthFault("invalid_client", f"client_id must be {CLIENT_ID}", status=401)
+    device, at_ms = _needed(form, "device_code"), now_ms()
+    state = room.services.state
+    row = await state.read(lambda con: find_by_device_code(con, device))
+    if row is None:
+        raise OAuthFault("invalid_grant", "the device_code is unknown or used")
+    if row.expires_at_ms <= at_ms:
+        raise OAuthFault("expired_token", "nobody approved in time: begin again")
+    if row.is_approved is None:
+        if room.poll_pace.is_early(row.hash, time.monotonic()):
+            raise OAuthFault("slow_down", "wait five seconds longer between two requests")
+        raise OAuthFault("authorization_pending", "nobody has approved yet")
+    text = None
+    if row.is_approved:
+        text = await state.commit(lambda con: take_token(con, row, at_ms))
+    if text is None:
+        raise OAuthFault("access_denied", "the sign-in was denied")
+    return {
+        "access_token": text,
+        "token_type": "Bearer",
+        "expires_in": TOKEN_LIFETIME_S,
+        "scope": row.scope,
+    }
+
+
+async def _token(form: Parameters, issuer: Issuer | None, room: OAuthService) -> IssuedTokens:
     grant_type = _needed(form, "grant_type")
     if grant_type == "authorization_code":
         names: tuple[str, ...] = ("code", "client_id", "redirect_uri", "code_verifier")
@@ -69,7 +112,8 @@ async def _token(request: Request, issuer: Issuer | None, room: OAuthService) ->
         names = ("refresh_token", "client_id")
     else:
         raise OAuthFault(
-            "unsupported_grant_type", "grant_type must be authorization_code or refresh_token"
+            "unsupported_grant_type",
+            f"grant_type must be authorization_code, refresh_token or {GRANT_TYPE}",
         )
     values = [_needed(form, name) for name in names]
     if issuer is None:

@@ -70,7 +70,10 @@ pub async fn run(mut call: Call, body: &Bytes) {
         Ok(choice) => call.choice = choice,
         Err(fault) => return call.refuse(&fault),
     }
-    let mut question = cache::question(&shared, &live, &call.settlement.admission, &request, &recalled);
+    // What a tool did for one question it has not done for the next: no answer of one that acts is kept or shared.
+    let acts = call.choice.targets.iter().any(|target| target.connection.is_told_session);
+    let question = || cache::question(&shared, &live, &call.settlement.admission, &request, &recalled);
+    let mut question = if acts { None } else { question() };
     if let Some(question) = &mut question {
         match Box::pin(cache::look_up(&mut call.settlement, question, &request, &body)).await {
             Lookup::Given | Lookup::CallerLeft => return,
@@ -284,13 +287,14 @@ impl Conversation {
 
     /// Asks one target for a whole answer.
     async fn take_answer(&self, ask: &Contestant) -> Result<RacedAnswer, AttemptFailure> {
-        let Contestant { shared, target, upstream_model, betas } = ask;
+        let Contestant { shared, target, upstream_model, betas, session } = ask;
         let began = Instant::now();
         let _in_flight = InFlightGuard::new(&target.hot);
         let asking = async {
             let body = Contents::Json(self.translation.body(target, upstream_model));
             let uri = self.translation.uri(target, upstream_model, false)?;
-            let request = Upstream { uri: &uri, betas: betas.as_ref(), body, is_stream: false };
+            let request =
+                Upstream { uri: &uri, betas: betas.as_ref(), session: session.as_ref(), body, is_stream: false };
             plain::take(target, upstream::attempt::send(&shared.pool, target, request).await?, &self.translation).await
         };
         let (answer, usage) = tokio::select! {
@@ -303,13 +307,14 @@ impl Conversation {
 
     /// Asks one target and waits for the first bytes of its stream.
     async fn start_stream(&self, ask: &Contestant) -> Result<StartedStream, AttemptFailure> {
-        let Contestant { shared, target, upstream_model, betas } = ask;
+        let Contestant { shared, target, upstream_model, betas, session } = ask;
         let began = Instant::now();
         let in_flight = InFlightGuard::new(&target.hot);
         let asking = async {
             let body = Contents::Json(self.translation.body(target, upstream_model));
             let uri = self.translation.uri(target, upstream_model, true)?;
-            let request = Upstream { uri: &uri, betas: betas.as_ref(), body, is_stream: true };
+            let request =
+                Upstream { uri: &uri, betas: betas.as_ref(), session: session.as_ref(), body, is_stream: true };
             let response = upstream::attempt::send(&shared.pool, target, request).await?;
             conversation_stream::check_type(&response)?;
             let mut body = response.into_body();
@@ -331,9 +336,10 @@ impl Conversation {
         let Call { settlement, choice, .. } = call;
         let (shared, target) = (Arc::clone(&settlement.shared), &choice.targets[at]);
         let betas = settlement.admission.anthropic_beta.clone();
+        let session = settlement.admission.session();
         let body = Contents::Json(self.translation.body(target, choice.upstream_model(at)));
         let uri = self.translation.uri(target, choice.upstream_model(at), false)?;
-        let request = Upstream { uri: &uri, betas: betas.as_ref(), body, is_stream: false };
+        let request = Upstream { uri: &uri, betas: betas.as_ref(), session: session.as_ref(), body, is_stream: false };
         let response = tokio::select! {
             biased;
             answered = upstream::attempt::send(&shared.pool, target, request) => answered?,
@@ -367,16 +373,19 @@ struct Contestant {
     target: Arc<Target>,
     upstream_model: String,
     betas: Option<HeaderValue>,
+    session: Option<HeaderValue>,
 }
 
 /// The requests to the first two targets.
 fn contestants(call: &Call) -> SmallVec<[Contestant; 2]> {
     let betas = &call.settlement.admission.anthropic_beta;
+    let session = call.settlement.admission.session();
     let contestant = |at: usize| Contestant {
         shared: call.shared(),
         target: Arc::clone(&call.choice.targets[at]),
         upstream_model: call.choice.upstream_model(at).to_owned(),
         betas: betas.clone(),
+        session: session.clone(),
     };
     (0..call.choice.targets.len().min(2)).map(contestant).collect()
 }

@@ -79,10 +79,12 @@ async fn ask(
     let shared = call.shared();
     let every = Duration::from_millis(shared.config.heartbeat_ms);
     let betas = call.settlement.admission.anthropic_beta.clone();
+    let session = call.settlement.admission.session();
     let upstream_model = call.choice.upstream_model(at);
-    let body = translation.body(target, upstream_model);
+    let body = Contents::Json(translation.body(target, upstream_model));
     let uri = translation.uri(target, upstream_model, true)?;
-    let request = attempt::Upstream { uri: &uri, betas: betas.as_ref(), body: Contents::Json(body), is_stream: true };
+    let (betas, session) = (betas.as_ref(), session.as_ref());
+    let request = attempt::Upstream { uri: &uri, betas, session, body, is_stream: true };
     let mut asking = pin!(attempt::send(&shared.pool, target, request));
     let mut tick = pin!(tokio::time::sleep(every));
     loop {

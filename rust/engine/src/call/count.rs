@@ -126,7 +126,7 @@ async fn count_at(
     let _in_flight = InFlightGuard::new(&target.hot);
     let pieces = renamed(caller, body, request, choice.upstream_model(at));
     let betas = settlement.admission.anthropic_beta.as_ref();
-    let upstream = Upstream { uri: &uri, betas, body: Contents::Json(&pieces), is_stream: false };
+    let upstream = Upstream { uri: &uri, betas, session: None, body: Contents::Json(&pieces), is_stream: false };
     Ok(ask(&settlement.shared, target, upstream, member).await)
 }
 

@@ -328,7 +328,8 @@ impl Passthrough<'_> {
             _ => target.uri_of(endpoint.path)?,
         };
         let shared = call.shared();
-        let request = Upstream { uri: &uri, betas: None, body: body.contents(), is_stream: self.request.stream };
+        let request =
+            Upstream { uri: &uri, betas: None, session: None, body: body.contents(), is_stream: self.request.stream };
         let response = tokio::select! {
             biased;
             answered = upstream::attempt::send(&shared.pool, target, request) => answered?,

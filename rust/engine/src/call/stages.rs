@@ -361,7 +361,8 @@ async fn say(
     let pieces = wording.body(target, &alone.upstream_model);
     let work = async {
         let uri = target.uri(&alone.upstream_model, false)?;
-        let request = Upstream { uri: &uri, betas: None, body: Contents::Json(pieces), is_stream: false };
+        let request =
+            Upstream { uri: &uri, betas: None, session: None, body: Contents::Json(pieces), is_stream: false };
         let sent = attempt::send(&shared.pool, target, request);
         plain::take(target, sent.await?, &wording).await
     };

@@ -49,6 +49,18 @@ pub struct Admission {
 }
 
 impl Admission {
+    /// The caller with the session that it named, for a provider that keeps one for each. Sessions of two callers differ.
+    pub fn session(&self) -> Option<HeaderValue> {
+        let session = self.session_id.as_deref()?;
+        let of: &str = match &self.principal {
+            Principal::Key(key) => &key.id,
+            Principal::Session { user_id, .. } => user_id,
+            Principal::Token(token) => token.id.as_str(),
+            Principal::Anonymous | Principal::Local => "",
+        };
+        HeaderValue::try_from(format!("{}:{of}/{session}", self.principal.kind())).ok()
+    }
+
     /// Whether the response cache must not be looked into, by the caller's header or the key's `cacheDefaultMode`.
     pub fn bypasses_cache(&self) -> bool {
         self.cache.is_declined

@@ -18,6 +18,7 @@ use http_body_util::{BodyExt as _, Limited};
 use std::time::{Duration, Instant};
 
 const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
+const SESSION: HeaderName = HeaderName::from_static("x-fairlead-session");
 /// The most bytes that are read of a provider's error answer.
 const MAX_ERROR_BYTES: usize = 256 * 1024;
 const ERROR_BODY_DEADLINE: Duration = Duration::from_secs(5);
@@ -59,6 +60,8 @@ pub struct Upstream<'a> {
     pub uri: &'a Uri,
     /// `anthropic-beta` as the caller sent it, for providers of that dialect.
     pub betas: Option<&'a HeaderValue>,
+    /// The caller with the session that it named (`Admission::session`), for providers that are told.
+    pub session: Option<&'a HeaderValue>,
     pub body: Contents<'a>,
     /// A stream is asked for.
     pub is_stream: bool,
@@ -105,7 +108,7 @@ async fn send_over(
     upstream_request: Upstream<'_>,
     proof: &[(HeaderName, HeaderValue)],
 ) -> Result<Response<Incoming>, AttemptFailure> {
-    let Upstream { uri, betas, body, is_stream } = upstream_request;
+    let Upstream { uri, betas, session, body, is_stream } = upstream_request;
     let timeouts = &target.connection.timeouts;
     let head_ms = if is_stream { timeouts.header_ms } else { timeouts.answer_ms };
     let is_reused = lease.is_reused;
@@ -119,6 +122,9 @@ async fn send_over(
     request.headers_mut().extend(proof.iter().cloned());
     if let Some(betas) = betas.filter(|_| target.connection.dialect == Dialect::Anthropic) {
         request.headers_mut().insert(ANTHROPIC_BETA, betas.clone());
+    }
+    if let Some(session) = session.filter(|_| target.connection.is_told_session) {
+        request.headers_mut().insert(SESSION, session.clone());
     }
     if is_stream {
         request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
