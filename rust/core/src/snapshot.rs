@@ -84,6 +84,9 @@ pub struct Key {
     pub access_schedule: Option<Schedule>,
     #[serde(default)]
     pub limits: Vec<Limit>,
+    /// The outbound proxy of this key's calls, which goes before every other: an id, or [`DIRECT`].
+    #[serde(default)]
+    pub proxy: Option<String>,
 }
 
 impl Key {
@@ -98,6 +101,40 @@ pub enum AccessMode {
     #[default]
     All,
     Restricted,
+}
+
+/// Stands for a proxy's id where a level says that calls go through none.
+pub const DIRECT: &str = "direct";
+
+/// How a proxy is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProxyScheme {
+    /// HTTP's CONNECT, whatever is spoken behind it.
+    Http,
+    Socks5,
+}
+
+impl ProxyScheme {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Socks5 => "socks5",
+        }
+    }
+}
+
+/// An outbound proxy.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ProxyRecord {
+    /// Its level and what it is set for: `global:`, `key:<id>`.
+    pub id: String,
+    pub scheme: ProxyScheme,
+    pub host: String,
+    pub port: u16,
+    /// Base64 of the sealed `{"username", "password"}`.
+    #[serde(default)]
+    pub credentials_sealed: Option<String>,
 }
 
 /// What the model list shows to a key; says nothing of what the key may call.
@@ -207,6 +244,9 @@ pub struct Connection {
     /// What was seen of it that outlives a worker.
     #[serde(default)]
     pub held: Option<PersistedState>,
+    /// The outbound proxy of its provider, or of all: an id, or [`DIRECT`].
+    #[serde(default)]
+    pub proxy: Option<String>,
     /// Its server switches thinking in the chat template, for every model.
     #[serde(default)]
     pub chat_template_all: bool,
@@ -399,6 +439,8 @@ struct Document {
     aliases: HashMap<String, String>,
     #[serde(default)]
     search_usd_micros: u64,
+    #[serde(default)]
+    proxies: Vec<ProxyRecord>,
 }
 
 /// The configuration, indexed for the questions that a request asks.
@@ -416,6 +458,7 @@ pub struct Snapshot {
     pub combos: Vec<Combo>,
     /// What a search costs at the dearest of the providers that may be asked, micro-dollars.
     pub search_usd_micros: u64,
+    pub proxies: Vec<ProxyRecord>,
     aliases: HashMap<String, String>,
     keys: HashMap<SecretHash, Arc<Key>>,
     sessions: HashMap<SecretHash, (Arc<str>, bool, u64)>,
@@ -484,6 +527,7 @@ impl Snapshot {
             models: document.models,
             combos: document.combos,
             search_usd_micros: document.search_usd_micros,
+            proxies: document.proxies,
             aliases: document.aliases,
             keys: document.keys.into_iter().map(|key| (key.hash, Arc::new(key))).collect(),
             sessions: document
