@@ -165,6 +165,10 @@ class UpstreamRefused(FairleadError):
     kind, status, type = "upstream_refused", 502, "upstream_error"
 
 
+class ProxyFailed(FairleadError):
+    kind, status, type = "proxy_failed", 502, "upstream_error"
+
+
 class UpstreamReset(FairleadError):
     kind, status, type = "upstream_reset", 502, "upstream_error"
 

@@ -57,6 +57,8 @@ ROUTERS: Final = (
     _entry("gateway.context.combos_router", "/api/context/combos"),
     _entry("gateway.context.preview_router", "/api/compression", "/api/context/rtk"),
     _entry("usage.context_router", "/api/context/analytics"),
+    _entry("gateway.outbound.router", "/api/settings/proxy"),
+    _entry("gateway.ip_filter.router", "/api/settings/ip-filter"),
     _entry("gateway.settings.router", "/api/settings"),
     _entry("gateway.settings.document_router", "/api/settings"),
     _entry("gateway.audit.router", "/api/audit"),

@@ -2,9 +2,12 @@
 //! `*`, matched in linear time.
 
 use crate::error::{Error, Kind};
+use crate::ip_filter::HERE;
 use crate::model_name::{self, Case};
 use crate::snapshot::{AccessMode, Key, Snapshot};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+const LOOPBACKS: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
 /// The category of what a key asks about itself; every key may.
 pub const OWN_USAGE: &str = "own-usage";
 
@@ -27,6 +30,19 @@ pub fn admit_hour(key: &Key, now_ms: u64) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether the key may be used from this address; an unknown one is this machine's.
+pub fn admit_address(key: &Key, address: Option<IpAddr>) -> Result<(), Error> {
+    let address = address.unwrap_or(HERE);
+    let is_listed = key.ip_allowlist.contains(address);
+    // This machine has two families of addresses, and a list that names one means both.
+    let is_here = || address.is_loopback() && LOOPBACKS.iter().any(|own| key.ip_allowlist.contains(*own));
+    if key.ip_allowlist.is_empty() || is_listed || is_here() {
+        return Ok(());
+    }
+    let message = format!("This API key may not be used from {address}: its `ipAllowlist` does not name that address.");
+    Err(Error::client(Kind::Forbidden, message).about("ipAllowlist"))
 }
 
 /// Whether the key may use this connection.

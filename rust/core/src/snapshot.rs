@@ -5,6 +5,7 @@ use crate::context::ContextSettings;
 use crate::dialect::Dialect;
 use crate::error::{Error, Kind};
 use crate::guardrail::Guardrails;
+use crate::ip_filter::{AddressSet, IpFilter};
 use crate::limit::{Limit, Scope};
 use crate::model_name;
 use crate::price::Price;
@@ -84,6 +85,9 @@ pub struct Key {
     pub access_schedule: Option<Schedule>,
     #[serde(default)]
     pub limits: Vec<Limit>,
+    /// The addresses that it may be used from; empty for every one.
+    #[serde(default)]
+    pub ip_allowlist: AddressSet,
     /// The outbound proxy of this key's calls, which goes before every other: an id, or [`DIRECT`].
     #[serde(default)]
     pub proxy: Option<String>,
@@ -228,6 +232,9 @@ pub struct Connection {
     /// What a signature is for, with `aws-sigv4`.
     #[serde(default)]
     pub aws: Option<crate::aws::SigningScope>,
+    /// Says that a credential is a newer one of the same account: what was learnt of the connection stays.
+    #[serde(default)]
+    pub account: Option<String>,
     /// Base64 of the sealed `{"api_key", "headers", "aws", "service_account"}`; absent for a connection without credential and headers.
     #[serde(default)]
     pub credentials_sealed: Option<String>,
@@ -441,6 +448,8 @@ struct Document {
     search_usd_micros: u64,
     #[serde(default)]
     proxies: Vec<ProxyRecord>,
+    #[serde(default)]
+    ip_filter: IpFilter,
 }
 
 /// The configuration, indexed for the questions that a request asks.
@@ -459,6 +468,7 @@ pub struct Snapshot {
     /// What a search costs at the dearest of the providers that may be asked, micro-dollars.
     pub search_usd_micros: u64,
     pub proxies: Vec<ProxyRecord>,
+    pub ip_filter: IpFilter,
     aliases: HashMap<String, String>,
     keys: HashMap<SecretHash, Arc<Key>>,
     sessions: HashMap<SecretHash, (Arc<str>, bool, u64)>,
@@ -528,6 +538,7 @@ impl Snapshot {
             combos: document.combos,
             search_usd_micros: document.search_usd_micros,
             proxies: document.proxies,
+            ip_filter: document.ip_filter,
             aliases: document.aliases,
             keys: document.keys.into_iter().map(|key| (key.hash, Arc::new(key))).collect(),
             sessions: document

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import httpx
 
+from fairlead.gateway.outbound.table import Proxy
+from fairlead.gateway.outbound.tunnel import ProxyTransport
 from fairlead.operator_egress import EgressTransport
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
@@ -14,10 +16,12 @@ class AnswerTooLarge(httpx.HTTPError):
     """The answer has more bytes than any valid one."""
 
 
-def open_client() -> httpx.AsyncClient:
-    """An HTTP client for a few requests; the caller closes it."""
+def open_client(proxy: Proxy | None = None) -> httpx.AsyncClient:
+    """An HTTP client for a few requests, all of them through the proxy if there is one; the caller closes
+    it.
+    """
     return httpx.AsyncClient(
-        transport=EgressTransport(),
+        transport=EgressTransport() if proxy is None else ProxyTransport(proxy),
         follow_redirects=False,
         timeout=httpx.Timeout(None, connect=CONNECT_S),
         trust_env=False,

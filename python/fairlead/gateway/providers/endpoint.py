@@ -4,15 +4,17 @@ data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.nodes.table import Node, find_node, find_node_by_name
 from fairlead.gateway.nodes.timeouts import effective_timeouts
+from fairlead.gateway.outbound.table import Proxy, proxy_for
 from fairlead.gateway.providers.catalogue import CatalogueProvider, catalogue
 from fairlead.secret_origin import origin_of
 from fairlead.store.file import Connection as Database
+from fairlead.store.sealer import Sealer
 
 _DIALECTS = {
     "openai-compatible": "openai",
@@ -47,6 +49,8 @@ class Endpoint:
     timeouts: dict[str, int]
     # The service and region in the scope of an Amazon signature.
     aws: dict[str, str] | None = None
+    # What control's own calls go through; the relay is told by the snapshot.
+    proxy: Proxy | None = None
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -92,6 +96,14 @@ def endpoint_of(provider: Provider, auth_type: str, specific: dict[str, Any]) ->
         check_url=None,
         timeouts=effective_timeouts(own, provider.timeouts),
     )
+
+
+def reached_endpoint(
+    con: Database, sealer: Sealer, provider: Provider, auth_type: str, specific: dict[str, Any]
+) -> Endpoint:
+    """The endpoint with the proxy through which control reaches it."""
+    endpoint = endpoint_of(provider, auth_type, specific)
+    return replace(endpoint, proxy=proxy_for(con, sealer, provider.id))
 
 
 def addresses_of(provider: Provider, auth_type: str, specific: dict[str, Any]) -> tuple[str, ...]:

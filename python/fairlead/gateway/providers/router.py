@@ -34,6 +34,7 @@ from fairlead.gateway.providers.endpoint import (
     Provider,
     addresses_of,
     endpoint_of,
+    reached_endpoint,
     resolve_provider,
 )
 from fairlead.gateway.providers.fields import (
@@ -124,7 +125,7 @@ async def validate(candidate: Candidate, services: ServicesDep) -> ValidationVie
         specific = merge_specific({}, candidate.provider_specific_data)
         sealer = services.state.sealer
         credentials = first_credentials(sealer, provider, candidate, auth_type, specific)
-        return endpoint_of(provider, auth_type, specific), credentials
+        return reached_endpoint(con, sealer, provider, auth_type, specific), credentials
 
     finding = await probe(*await services.state.read(find_endpoint))
     return ValidationView.model_construct(
@@ -179,7 +180,8 @@ async def test(connection_id: str, services: ServicesDep) -> TestView:
         connection = _found(con, connection_id)
         provider = provider_of(con, connection)
         specific = connection.provider_specific
-        return connection, endpoint_of(provider, connection.auth_type, specific)
+        there = reached_endpoint(con, sealer, provider, connection.auth_type, specific)
+        return connection, there
 
     connection, endpoint = await services.state.read(find_endpoint)
     finding = await probe(endpoint, open_credentials(sealer, connection))
