@@ -43,6 +43,7 @@ ROUTERS: Final = (
     _entry("gateway.providers.bulk_router", "/api/providers"),
     _entry("gateway.models.router", "/api/provider-models"),
     _entry("gateway.models.catalogue_router", "/api/models/catalog"),
+    _entry("gateway.sign_in.router", "/api/oauth"),
     _entry("gateway.pricing.router", "/api/pricing"),
     _entry("gateway.combos.router", "/api/combos"),
     _entry("gateway.combos.alias_router", "/api/models/alias"),

@@ -90,7 +90,7 @@ def endpoint_of(provider: Provider, auth_type: str, specific: dict[str, Any]) ->
         prefixes=(provider.prefix, provider.id),
         dialect=dialect,
         base_url=base_url or provider.base_url,
-        auth=_AUTHS[dialect] if auth_type == "apikey" else "none",
+        auth={"apikey": _AUTHS[dialect], "oauth": "bearer"}.get(auth_type, "none"),
         chat_path=provider.chat_path,
         models_url=(base_url or provider.base_url) + (provider.models_path or "/models"),
         check_url=None,
@@ -155,9 +155,12 @@ def _built_in(provider: CatalogueProvider, auth_type: str, specific: dict[str, A
 
 def _auth(provider: CatalogueProvider, auth_type: str) -> str:
     if auth_type != "apikey":
-        return {"aws": "aws-sigv4", "service-account": "google-service-account"}.get(
-            auth_type, "none"
-        )
+        special = {
+            "aws": "aws-sigv4",
+            "service-account": "google-service-account",
+            "oauth": "bearer",
+        }
+        return special.get(auth_type, "none")
     # For a provider whose usual credential is none, or more than a key, a key is sent as a bearer
     # token.
     is_header = provider.auth in {"x-api-key", "x-goog-api-key", "api-key"}

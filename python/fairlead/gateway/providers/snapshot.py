@@ -115,6 +115,8 @@ def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
         "chat_path": endpoint.chat_path,
         "auth": endpoint.auth,
         "aws": endpoint.aws,
+        # A refreshed token is the same account: what was learnt of the connection stays.
+        "account": connection.id if connection.auth_type == "oauth" else None,
         "credentials_sealed": None if sealed is None else base64.b64encode(sealed).decode(),
         "priority": connection.priority,
         "timeouts": endpoint.timeouts,
