@@ -67,7 +67,7 @@ class IpFilterView(Wire):
 
 
 class IpFilterChange(ChangeWire):
-    """What is changed; what is not sent stays. Lists that are sent replace those that are stored, before
+    """A change of the filter; what is not sent stays. Lists that are sent replace those that are stored, before
     what is added and removed.
     """
 

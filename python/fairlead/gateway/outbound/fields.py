@@ -87,7 +87,7 @@ class ProxyFields(Wire):
 
 
 class ProxyChange(Wire):
-    """What a level is to say; `proxy` null takes it back. `id` is a catalogue id, a node's id or prefix
+    """The proxy that a level is to have; null takes it back. `id` is a catalogue id, a node's id or prefix
     (`provider`), a combo's id or name (`combo`) or a key's id (`key`).
     """
 
@@ -97,7 +97,7 @@ class ProxyChange(Wire):
 
 
 class ProxyEntry(Wire):
-    """What one level says."""
+    """The proxy of one level."""
 
     level: Level
     id: str | None
@@ -105,7 +105,7 @@ class ProxyEntry(Wire):
 
 
 class ProxyView(ProxyEntry):
-    """What the level that was asked for says, and all that is said."""
+    """The proxy of the level that was asked for, and those of all."""
 
     configured: list[ProxyEntry]
 

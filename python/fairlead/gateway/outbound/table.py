@@ -51,7 +51,7 @@ class Proxy:
 
 
 def find_proxy(con: Connection, level: Level, target: str) -> StoredProxy | None:
-    """What this level says; None where it says nothing."""
+    """The proxy of a level; None where it has none of its own."""
     row = con.execute(
         f"SELECT {_COLUMNS} FROM outbound_proxies WHERE level = ? AND target = ?",
         [level, target],

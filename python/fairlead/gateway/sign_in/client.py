@@ -44,7 +44,7 @@ class Unreached(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What a provider gave. Its printed form does not contain it. `expires_at_ms` is None where the
+    """The tokens that a provider gave. Its printed form does not contain it. `expires_at_ms` is None where the
     provider does not say it.
     """
 
@@ -55,7 +55,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class DeviceCode:
-    """What a person enters on another device, and the code that is asked about meanwhile."""
+    """The code that a person enters on another device, and the one that is asked about meanwhile."""
 
     device_code: str = field(repr=False)
     user_code: str

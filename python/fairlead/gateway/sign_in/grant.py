@@ -27,6 +27,7 @@ from fairlead.gateway.resilience.table import (
     PersistedState,
     add_clear,
     put_persisted_state,
+    read_persisted_states,
 )
 from fairlead.gateway.sign_in.client import Tokens
 from fairlead.gateway.sign_in.table import SignIn, find_sign_in, put_sign_in
@@ -92,6 +93,10 @@ def store_refreshed(con: Database, sealer: Sealer, used: SignIn, tokens: Tokens)
     credentials = replace(open_credentials(sealer, connection), api_key=tokens.access)
     update_connection(con, _with_token(connection, sealer, credentials))
     put_sign_in(con, _sign_in(sealer, connection, tokens))
+    held = read_persisted_states(con).get(connection.id)
+    if held is not None and held.reason == EXPIRED:
+        # The provider refused the old token; the new one has not been tried.
+        add_clear(con, Clear(connection=connection.id))
     return True
 
 

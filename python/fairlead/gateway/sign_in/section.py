@@ -67,7 +67,7 @@ class SectionChange(Wire):
 
 
 class SectionView(Wire):
-    """What is in force."""
+    """The section in force."""
 
     client_id: str | None
     client_secret: Annotated[

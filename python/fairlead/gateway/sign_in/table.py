@@ -10,6 +10,8 @@ from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 
 FLOWS_MAX: Final = 100
+# A token that is younger was refused for another reason than its age.
+REFUSED_AFTER_MS: Final = 60_000
 Status = Literal["active", "expired"]
 
 
@@ -67,11 +69,16 @@ def sign_ins_of(con: Connection, provider: str) -> list[SignIn]:
     return [SignIn(*row) for row in rows.fetchall()]
 
 
-def due_sign_ins(con: Connection, until_ms: int) -> list[SignIn]:
-    """The sign-ins that are refreshed before this moment, the earliest first."""
+def due_sign_ins(con: Connection, at_ms: int) -> list[SignIn]:
+    """The sign-ins that are refreshed at this moment, the earliest first: those whose time has come, and
+    those whose token the provider refuses before its time.
+    """
     rows = con.execute(
-        f"{_FROM_SIGN_INS} WHERE status = 'active' AND next_at_ms <= ? ORDER BY next_at_ms",
-        [until_ms],
+        f"{_FROM_SIGN_INS} WHERE status = 'active' AND (next_at_ms <= ? OR (failures = 0 "
+        "AND refresh_sealed IS NOT NULL AND refreshed_at_ms < ? AND connection_id IN "
+        "(SELECT connection_id FROM connection_states WHERE state = 'terminal' AND reason = 'expired'))"
+        ") ORDER BY next_at_ms",
+        [at_ms, at_ms - REFUSED_AFTER_MS],
     )
     return [SignIn(*row) for row in rows.fetchall()]
 

@@ -101,7 +101,7 @@ impl Proof {
         }
     }
 
-    /// The same proof, whose own calls go through this proxy.
+    /// This proof with its own calls sent through a proxy.
     #[must_use]
     pub fn through(&self, proxy: Option<&Arc<Proxy>>) -> Self {
         match self {

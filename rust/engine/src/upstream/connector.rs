@@ -50,7 +50,7 @@ impl Origin {
         }
     }
 
-    /// The same place, reached through this proxy, or directly.
+    /// This place, reached through a proxy, or directly.
     #[must_use]
     pub fn through(&self, proxy: Option<&Arc<Proxy>>) -> Self {
         match self {
