@@ -129,7 +129,8 @@ mod tests {
 
     #[test]
     fn a_set_has_what_its_networks_have() {
-        let set = AddressSet::parse(&["10.0.0.0/9", "10.128.0.0/9", "192.0.2.7", "2001:db8::/33", "::1"]).expect("read");
+        let set =
+            AddressSet::parse(&["10.0.0.0/9", "10.128.0.0/9", "192.0.2.7", "2001:db8::/33", "::1"]).expect("read");
         assert_eq!(set.0.len(), 4, "neighbours are one range");
         for (text, expected) in [
             ("10.0.0.0", true),

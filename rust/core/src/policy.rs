@@ -116,6 +116,7 @@ pub fn matches_pattern(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ip_filter::AddressSet;
     use crate::secret::SecretHash;
     use crate::snapshot::CatalogScope;
 
@@ -149,7 +150,21 @@ mod tests {
             compression_enabled: true,
             access_schedule: None,
             limits: Vec::new(),
+            ip_allowlist: AddressSet::default(),
+            proxy: None,
         }
+    }
+
+    #[test]
+    fn a_key_is_used_from_its_own_addresses() {
+        let admits = |list: &[&str], address: Option<&str>| {
+            let key = Key { ip_allowlist: AddressSet::parse(list).expect("networks"), ..key() };
+            admit_address(&key, address.map(|text| text.parse().expect("an address"))).is_ok()
+        };
+        assert!(admits(&[], Some("192.0.2.1")) && admits(&[], None));
+        assert!(admits(&["192.0.2.0/24"], Some("192.0.2.1")) && !admits(&["192.0.2.0/24"], Some("192.0.3.1")));
+        assert!(!admits(&["192.0.2.0/24"], None) && !admits(&["192.0.2.0/24"], Some("127.0.0.1")));
+        assert!(admits(&["127.0.0.1"], Some("::1")) && admits(&["::1"], Some("127.0.0.1")) && admits(&["::1"], None));
     }
 
     #[test]

@@ -99,5 +99,6 @@ fn forget(snapshot: &Snapshot, before: &Live) {
 fn is_same(before: &Connection, now: &Connection) -> bool {
     let is_same_account = before.account.is_some() && before.account == now.account;
     (is_same_account || before.credentials_sealed == now.credentials_sealed)
-        && before.base_url == now.base_url && before.auth == now.auth
+        && before.base_url == now.base_url
+        && before.auth == now.auth
 }

@@ -105,7 +105,10 @@ def _compile(
 
 def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
     sealed = connection.credentials_sealed
+    # A refreshed token is the same account: what was learnt of the connection stays.
+    account = {"account": connection.id} if connection.auth_type == "oauth" else {}
     return {
+        **account,
         "id": connection.id,
         "name": connection.name,
         "provider": connection.provider,
@@ -115,8 +118,6 @@ def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
         "chat_path": endpoint.chat_path,
         "auth": endpoint.auth,
         "aws": endpoint.aws,
-        # A refreshed token is the same account: what was learnt of the connection stays.
-        "account": connection.id if connection.auth_type == "oauth" else None,
         "credentials_sealed": None if sealed is None else base64.b64encode(sealed).decode(),
         "priority": connection.priority,
         "timeouts": endpoint.timeouts,

@@ -48,11 +48,11 @@ class Authorization(Wire):
 
 
 class Exchange(Wire):
-    """`code` is the code, or the whole address that the browser was sent to; the address has the state in
-    it.
-    """
+    """The end of a sign-in in a browser."""
 
-    code: Annotated[SecretStr, Field(min_length=1, max_length=8192)]
+    code: Annotated[SecretStr, Field(min_length=1, max_length=8192)] = Field(
+        description="The code, or the whole address that the browser was sent to, which has the state in it."
+    )
     state: State | None = None
 
 
@@ -117,7 +117,7 @@ class SignInView(Wire):
     last_error: str | None
 
 
-class SettingsView(Wire):
+class SignInSettings(Wire):
     """How people sign in, and who has. `isOwn` says that the operator has set a client."""
 
     provider: str

@@ -38,8 +38,8 @@ from fairlead.gateway.sign_in.fields import (
     Poll,
     Polled,
     Refresh,
-    SettingsView,
     SignedIn,
+    SignInSettings,
     SignInView,
     Target,
 )
@@ -238,17 +238,17 @@ async def refresh(provider: str, body: Refresh, services: ServicesDep) -> Signed
 
 
 @router.get("/settings", summary="How people sign in at a provider, and who has")
-async def settings(provider: str, services: ServicesDep) -> SettingsView:
+async def settings(provider: str, services: ServicesDep) -> SignInSettings:
     return await services.state.read(lambda con: _settings(con, services, provider))
 
 
 @router.put("/settings", summary="Set a client of one's own at a provider, or its addresses")
 async def change_settings(
     provider: str, body: SectionChange, services: ServicesDep
-) -> SettingsView:
+) -> SignInSettings:
     """Replaces what was set before; what is null is as the provider's file says it."""
 
-    def update(con: Connection) -> SettingsView:
+    def update(con: Connection) -> SignInSettings:
         found, before = _section(con, services, provider)
         own = StoredSection(**body.model_dump(exclude={"client_secret"}))
         secret = None if body.client_secret is None else body.client_secret.get_secret_value()
@@ -264,8 +264,8 @@ async def change_settings(
 
 
 @router.delete("/settings", summary="Forget the client of one's own")
-async def forget_settings(provider: str, services: ServicesDep) -> SettingsView:
-    def delete_row(con: Connection) -> SettingsView:
+async def forget_settings(provider: str, services: ServicesDep) -> SignInSettings:
+    def delete_row(con: Connection) -> SignInSettings:
         found, before = _section(con, services, provider)
         if not drop_section(con, found.id):
             raise NotFound("No client of your own is set.", param="provider")
@@ -296,9 +296,9 @@ def _check_tokens_kept(
         )
 
 
-def _settings(con: Connection, services: Services, provider: str) -> SettingsView:
+def _settings(con: Connection, services: Services, provider: str) -> SignInSettings:
     found, section = _section(con, services, provider)
-    return SettingsView.model_construct(
+    return SignInSettings.model_construct(
         provider=found.id,
         is_own=section.is_own,
         section=show_section(section),

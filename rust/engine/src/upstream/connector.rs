@@ -28,7 +28,12 @@ const FORBIDDEN: &str = "the address is one that the gateway never dials (link-l
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// With a proxy, every connection goes through it.
-    Tcp { host: Box<str>, port: u16, tls: bool, proxy: Option<Arc<Proxy>> },
+    Tcp {
+        host: Box<str>,
+        port: u16,
+        tls: bool,
+        proxy: Option<Arc<Proxy>>,
+    },
     Unix(PathBuf),
 }
 

@@ -65,7 +65,8 @@ impl Proxy {
             let sealed = STANDARD.decode(sealed).ok()?;
             serde_json::from_slice::<Login>(&sealer.open(&record.id, &sealed).ok()?).ok()
         });
-        let broken = matches!(opened, Some(None)).then_some("its credential does not open with this data directory's key");
+        let broken =
+            matches!(opened, Some(None)).then_some("its credential does not open with this data directory's key");
         Self::new(record, opened.flatten(), broken)
     }
 
@@ -329,11 +330,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_refusal_says_who_is_to_blame() {
-        for (status, kind, rests) in [
-            ("407", Kind::ProxyFailed, true),
-            ("403", Kind::ProxyFailed, false),
-            ("502", Kind::UpstreamRefused, false),
-        ] {
+        for (status, kind, rests) in
+            [("407", Kind::ProxyFailed, true), ("403", Kind::ProxyFailed, false), ("502", Kind::UpstreamRefused, false)]
+        {
             let proxy = proxy("http", None);
             let answer = format!("HTTP/1.0 {status} No\r\n\r\n").into_bytes();
             let (made, _) = play(&proxy, vec![(connect_head(""), answer)]).await;
