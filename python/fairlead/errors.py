@@ -28,6 +28,7 @@ start.
         +-- ClientGone              499   nobody is left to answer; seen in records only
         +-- Internal                500   a defect of fairlead
         +-- UpstreamRefused         502   no connection to the provider
+        +-- ProxyFailed             502   the outbound proxy could not be used
         +-- UpstreamReset           502   the provider broke the connection
         +-- UpstreamInvalid         502   the provider's answer is not what its protocol allows
         +-- UpstreamAuth            502   the provider refused the connection's credential
@@ -168,6 +169,10 @@ class Internal(FairleadError):
 
 class UpstreamRefused(FairleadError):
     kind, status, type = "upstream_refused", 502, "upstream_error"
+
+
+class ProxyFailed(FairleadError):
+    kind, status, type = "proxy_failed", 502, "upstream_error"
 
 
 class UpstreamReset(FairleadError):

@@ -138,6 +138,11 @@ CATALOGUE: Final[Mapping[Surface, Mapping[str, EventType]]] = {
             "A provider connection began to fail in traffic.",
             {**_CONNECTION, "errorKind": "kind of the error"},
         ),
+        EventType(
+            "provider.expired",
+            "A sign-in at a provider has ended: somebody must sign in again.",
+            {**_CONNECTION, "reason": "the token service's word for it"},
+        ),
         EventType("provider.recovered", "A connection that failed serves again.", _CONNECTION),
         EventType(
             "quota.exceeded",

@@ -34,7 +34,7 @@ class _Pool:
     """The connection pool of one host at one of its addresses, with the number of requests that use it."""
 
     def __init__(self) -> None:
-        self.transport = httpx.AsyncHTTPTransport(verify=_tls(), trust_env=False)
+        self.transport = httpx.AsyncHTTPTransport(verify=trusted_tls(), trust_env=False)
         self.uses = 0
 
 
@@ -66,7 +66,7 @@ class EgressTransport(httpx.AsyncBaseTransport):
 
     def __init__(self, judged: Callable[[str, int], Awaitable[list[str]]] | None = None) -> None:
         self._pools: dict[tuple[str, str], _Pool] = {}
-        self._judged = judged or _judged
+        self._judged = judged or checked_addresses
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         host = request.url.host
@@ -110,12 +110,16 @@ class EgressTransport(httpx.AsyncBaseTransport):
 
 
 @cache
-def _tls() -> ssl.SSLContext:
+def trusted_tls() -> ssl.SSLContext:
+    """The system's trusted certificates, for connections to providers."""
     # Cached: reading the trusted certificates takes tens of milliseconds.
     return httpx.create_ssl_context(trust_env=False)
 
 
-async def _judged(host: str, port: int) -> list[str]:
+async def checked_addresses(host: str, port: int) -> list[str]:
+    """The addresses of a host, each of which may be dialled. `AddressForbidden` if one may not,
+    `httpx.ConnectError` where there is none.
+    """
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)

@@ -12,7 +12,9 @@ from fairlead.gateway.cache.snapshot import compile_cache
 from fairlead.gateway.combos.snapshot import compile_combos
 from fairlead.gateway.context.snapshot import compile_context
 from fairlead.gateway.guardrails.actions import guardrail_actions
+from fairlead.gateway.ip_filter.table import compile_filter
 from fairlead.gateway.keys.snapshot import compile_keys
+from fairlead.gateway.outbound.table import compile_proxies
 from fairlead.gateway.providers.snapshot import compile_connections
 from fairlead.gateway.resilience.table import add_persisted_states, compile_resilience
 from fairlead.identity.sessions import compile_sessions
@@ -47,6 +49,7 @@ def compile_snapshot(
         "cache": compile_cache(settings),
         "guardrails": guardrail_actions(settings),
         "context": compile_context(con, settings),
+        "ip_filter": compile_filter(con),
         "local_token_hash": local_token_hash,
         "keys": _keys(con),
         "sessions": compile_sessions(con),
@@ -57,6 +60,7 @@ def compile_snapshot(
         "search_usd_micros": dearest_search(con),
     }
     add_persisted_states(con, document["connections"])
+    compile_proxies(con, document)
     if acp is not None:
         document["connections"].append(acp.connection())
         document["models"] = sorted([*document["models"], *acp.models()], key=itemgetter("id"))

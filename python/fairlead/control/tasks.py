@@ -65,6 +65,12 @@ TASKS: Final = (
         ("responses",),
     ),
     TaskEntry(
+        "gateway.sign-ins",
+        "fairlead.gateway.sign_in.refresher",
+        "fairlead.gateway.sign_in.refresher",
+        ("provider_sign_ins",),
+    ),
+    TaskEntry(
         "gateway.videos",
         "fairlead.gateway.videos.runner",
         "fairlead.gateway.videos.runner",

@@ -109,6 +109,7 @@ class ServeSettings(ServeFields, BaseSettings):
             "drain_ms": self.drain_ms,
             "body_idle_ms": self.body_idle_ms,
             "host_names": self._own_names(),
+            "trusted_proxies": self.service_trusted_proxies if self.service_trust_proxy else 0,
             "version": version,
             "tracing": sampling.document() if sampling else None,
             **({"vectors": vectors} if vectors else {}),

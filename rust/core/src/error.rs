@@ -61,6 +61,7 @@ kinds! {
     UpstreamTimeout "upstream_timeout" 504 "upstream_error" "The provider sent no answer within its timer, or says that it timed out.";
     UpstreamFirstTokenTimeout "upstream_first_token_timeout" 504 "upstream_error" "The provider began a stream and sent no event within its timer.";
     UpstreamIdleTimeout "upstream_idle_timeout" 504 "upstream_error" "The provider fell silent in the middle of its answer for longer than its timer.";
+    ProxyFailed "proxy_failed" 502 "upstream_error" "The outbound proxy that the call must go through could not be used; nothing was sent past it.";
     NoRoute "no_route" 503 "server_error" "The model's provider has no usable connection.";
     LimitsUnknown "limits_unknown" 503 "server_error" "What this key has used of its limits is not known yet; it is refused rather than overspent.";
     Overloaded "overloaded" 503 "server_error" "The gateway has as many requests open as it takes.";

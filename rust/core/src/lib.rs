@@ -2,7 +2,8 @@
 //!
 //! Read in this order: [`error`] (what can go wrong and whose fault it is), [`routes`] with [`tier`] (every route and who may pass),
 //! [`snapshot`] (the configuration a decision is made from), [`dialect`] (what callers and providers speak), [`model_name`] (the one
-//! name of a model), [`principal`], [`sessions`] and [`policy`] (who is calling, and may they), [`usage`], [`price`] and [`record`]
+//! name of a model), [`ip_filter`] (from where), [`principal`], [`sessions`] and [`policy`] (who
+//! is calling, and may they), [`usage`], [`price`] and [`record`]
 //! (what a request came to), [`limit`], [`schedule`] and [`ledger`] (what keys may use, and have), [`strategy`] (which targets a combo
 //! tries, in which order), [`health`] with [`breaker`], [`cooldown`], [`quota`] and [`resilience`] (what is learnt of providers that
 //! fail), [`guardrail`] (what must not be said, either way), [`context`] (what of a conversation is sent), [`multipart`] and [`json`] (readers of bodies that rebuild nothing),
@@ -24,6 +25,7 @@ mod fuzz;
 pub mod guardrail;
 pub mod health;
 pub mod host;
+pub mod ip_filter;
 pub mod json;
 pub mod jwt;
 pub mod ledger;

@@ -2,9 +2,12 @@
 //! `*`, matched in linear time.
 
 use crate::error::{Error, Kind};
+use crate::ip_filter::HERE;
 use crate::model_name::{self, Case};
 use crate::snapshot::{AccessMode, Key, Snapshot};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+const LOOPBACKS: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
 /// The category of what a key asks about itself; every key may.
 pub const OWN_USAGE: &str = "own-usage";
 
@@ -27,6 +30,19 @@ pub fn admit_hour(key: &Key, now_ms: u64) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether the key may be used from this address; an unknown one is this machine's.
+pub fn admit_address(key: &Key, address: Option<IpAddr>) -> Result<(), Error> {
+    let address = address.unwrap_or(HERE);
+    let is_listed = key.ip_allowlist.contains(address);
+    // This machine has two families of addresses, and a list that names one means both.
+    let is_here = || address.is_loopback() && LOOPBACKS.iter().any(|own| key.ip_allowlist.contains(*own));
+    if key.ip_allowlist.is_empty() || is_listed || is_here() {
+        return Ok(());
+    }
+    let message = format!("This API key may not be used from {address}: its `ipAllowlist` does not name that address.");
+    Err(Error::client(Kind::Forbidden, message).about("ipAllowlist"))
 }
 
 /// Whether the key may use this connection.
@@ -100,6 +116,7 @@ pub fn matches_pattern(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ip_filter::AddressSet;
     use crate::secret::SecretHash;
     use crate::snapshot::CatalogScope;
 
@@ -134,7 +151,21 @@ mod tests {
             compression_enabled: true,
             access_schedule: None,
             limits: Vec::new(),
+            ip_allowlist: AddressSet::default(),
+            proxy: None,
         }
+    }
+
+    #[test]
+    fn a_key_is_used_from_its_own_addresses() {
+        let admits = |list: &[&str], address: Option<&str>| {
+            let key = Key { ip_allowlist: AddressSet::parse(list).expect("networks"), ..key() };
+            admit_address(&key, address.map(|text| text.parse().expect("an address"))).is_ok()
+        };
+        assert!(admits(&[], Some("192.0.2.1")) && admits(&[], None));
+        assert!(admits(&["192.0.2.0/24"], Some("192.0.2.1")) && !admits(&["192.0.2.0/24"], Some("192.0.3.1")));
+        assert!(!admits(&["192.0.2.0/24"], None) && !admits(&["192.0.2.0/24"], Some("127.0.0.1")));
+        assert!(admits(&["127.0.0.1"], Some("::1")) && admits(&["::1"], Some("127.0.0.1")) && admits(&["::1"], None));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::context::ContextSettings;
 use crate::dialect::Dialect;
 use crate::error::{Error, Kind};
 use crate::guardrail::Guardrails;
+use crate::ip_filter::{AddressSet, IpFilter};
 use crate::limit::{Limit, Scope};
 use crate::model_name;
 use crate::price::Price;
@@ -87,6 +88,12 @@ pub struct Key {
     pub access_schedule: Option<Schedule>,
     #[serde(default)]
     pub limits: Vec<Limit>,
+    /// The addresses that it may be used from; empty for every one.
+    #[serde(default)]
+    pub ip_allowlist: AddressSet,
+    /// The outbound proxy of this key's calls, which goes before every other: an id, or [`DIRECT`].
+    #[serde(default)]
+    pub proxy: Option<String>,
 }
 
 impl Key {
@@ -101,6 +108,40 @@ pub enum AccessMode {
     #[default]
     All,
     Restricted,
+}
+
+/// Stands for a proxy's id where a level says that calls go through none.
+pub const DIRECT: &str = "direct";
+
+/// How a proxy is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProxyScheme {
+    /// HTTP's CONNECT, whatever is spoken behind it.
+    Http,
+    Socks5,
+}
+
+impl ProxyScheme {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Socks5 => "socks5",
+        }
+    }
+}
+
+/// An outbound proxy.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ProxyRecord {
+    /// Its level and what it is set for: `global:`, `key:<id>`.
+    pub id: String,
+    pub scheme: ProxyScheme,
+    pub host: String,
+    pub port: u16,
+    /// Base64 of the sealed `{"username", "password"}`.
+    #[serde(default)]
+    pub credentials_sealed: Option<String>,
 }
 
 /// What the model list shows to a key; says nothing of what the key may call.
@@ -203,6 +244,9 @@ pub struct Connection {
     /// What a signature is for, with `aws-sigv4`.
     #[serde(default)]
     pub aws: Option<crate::aws::SigningScope>,
+    /// Says that a credential is a newer one of the same account: what was learnt of the connection stays.
+    #[serde(default)]
+    pub account: Option<String>,
     /// Base64 of the sealed `{"api_key", "headers", "aws", "service_account"}`; absent for a connection without credential and headers.
     #[serde(default)]
     pub credentials_sealed: Option<String>,
@@ -222,6 +266,9 @@ pub struct Connection {
     /// What was seen of it that outlives a worker.
     #[serde(default)]
     pub held: Option<PersistedState>,
+    /// The outbound proxy of its provider, or of all: an id, or [`DIRECT`].
+    #[serde(default)]
+    pub proxy: Option<String>,
     /// Its server switches thinking in the chat template, for every model.
     #[serde(default)]
     pub chat_template_all: bool,
@@ -418,6 +465,10 @@ struct Document {
     aliases: HashMap<String, String>,
     #[serde(default)]
     search_usd_micros: u64,
+    #[serde(default)]
+    proxies: Vec<ProxyRecord>,
+    #[serde(default)]
+    ip_filter: IpFilter,
 }
 
 /// The configuration, indexed for the questions that a request asks.
@@ -435,6 +486,8 @@ pub struct Snapshot {
     pub combos: Vec<Combo>,
     /// What a search costs at the dearest of the providers that may be asked, micro-dollars.
     pub search_usd_micros: u64,
+    pub proxies: Vec<ProxyRecord>,
+    pub ip_filter: IpFilter,
     aliases: HashMap<String, String>,
     keys: HashMap<SecretHash, Arc<Key>>,
     sessions: HashMap<SecretHash, (Arc<str>, bool, u64)>,
@@ -504,6 +557,8 @@ impl Snapshot {
             models: document.models,
             combos: document.combos,
             search_usd_micros: document.search_usd_micros,
+            proxies: document.proxies,
+            ip_filter: document.ip_filter,
             aliases: document.aliases,
             keys: document.keys.into_iter().map(|key| (key.hash, Arc::new(key))).collect(),
             sessions: document

@@ -4,6 +4,7 @@ use crate::clock;
 use crate::context::plans::Plans;
 use crate::models::openai::Lists;
 use crate::route::combos::Combos;
+use crate::route::outbound::Outbound;
 use crate::upstream::health::Provider;
 use crate::upstream::target::{Hot, Target};
 use fairlead_core::secret::Sealer;
@@ -21,6 +22,7 @@ pub struct Live {
     pub combos: Combos,
     /// Pipelines that make conversations shorter.
     pub plans: Plans,
+    pub outbound: Outbound,
     /// Of everything that a combo may lead to: combos, and the places behind each prefix.
     pub places: String,
 }
@@ -37,6 +39,7 @@ impl Live {
             .map(|target| (target.connection.provider.as_str(), Arc::clone(&target.provider)))
             .collect();
         forget(&snapshot, before);
+        let outbound = Outbound::build(&snapshot, sealer);
         let (now_ms, now_unix_ms) = (clock::monotonic_ms(), clock::unix_ms());
         let targets: Vec<Option<Arc<Target>>> = snapshot
             .connections
@@ -54,6 +57,9 @@ impl Live {
                     Ok(mut target) => {
                         target.provider = Arc::clone(providers.entry(&connection.provider).or_default());
                         target.resilience = Arc::clone(&snapshot.resilience);
+                        if let Some(proxy) = connection.proxy.as_deref().and_then(|id| outbound.named(id)) {
+                            target.set_proxy(&proxy);
+                        }
                         Some(Arc::new(target))
                     }
                     Err(reason) => {
@@ -68,7 +74,7 @@ impl Live {
         let lists = Lists::build(&snapshot, channels.map(|ready| ready.name.as_str()));
         let places = crate::cache::places::places(&snapshot);
         let plans = Plans::build(&snapshot.context.compression);
-        Self { snapshot, targets, lists, combos, plans, places }
+        Self { snapshot, targets, lists, combos, plans, outbound, places }
     }
 }
 
@@ -92,5 +98,8 @@ fn forget(snapshot: &Snapshot, before: &Live) {
 }
 
 fn is_same(before: &Connection, now: &Connection) -> bool {
-    before.credentials_sealed == now.credentials_sealed && before.base_url == now.base_url && before.auth == now.auth
+    let is_same_account = before.account.is_some() && before.account == now.account;
+    (is_same_account || before.credentials_sealed == now.credentials_sealed)
+        && before.base_url == now.base_url
+        && before.auth == now.auth
 }

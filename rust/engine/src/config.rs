@@ -30,6 +30,8 @@ struct Document {
     #[serde(default)]
     host_names: Vec<String>,
     #[serde(default)]
+    trusted_proxies: usize,
+    #[serde(default)]
     version: String,
     #[serde(default)]
     tracing: Option<Sampling>,
@@ -64,6 +66,8 @@ pub struct Config {
     pub body_idle_ms: u64,
     /// Names that are the gateway's own, beside `localhost` and addresses.
     pub host_names: Vec<String>,
+    /// How many proxies of the operator's stand before the gateway; none is believed where this is 0.
+    pub trusted_proxies: usize,
     pub version: String,
     /// Absent: traces are passed on and not recorded.
     pub tracing: Option<Sampling>,
@@ -96,6 +100,7 @@ impl Config {
             drain_ms: document.drain_ms,
             body_idle_ms: document.body_idle_ms,
             host_names: document.host_names,
+            trusted_proxies: document.trusted_proxies,
             version: document.version,
             tracing: document.tracing,
             vectors: document.vectors,

@@ -29,6 +29,7 @@ from fairlead.gateway.combos.table import (
     list_combos,
     update_combo,
 )
+from fairlead.gateway.outbound.table import drop_proxy
 from fairlead.gateway.providers.table import find_connection
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
@@ -121,6 +122,7 @@ async def delete(combo_id: str, services: ServicesDep) -> ComboDeleted:
     def delete_row(con: Connection) -> None:
         _refuse_in_use(con, _found(con, combo_id).fields.name, "deleted")
         delete_combo(con, combo_id)
+        drop_proxy(con, "combo", combo_id)
 
     await services.state.commit(delete_row)
     return ComboDeleted()

@@ -9,7 +9,7 @@ from fairlead.errors import NotFound
 from fairlead.gateway.files.router import content_of
 from fairlead.gateway.owner import OwnerDep
 from fairlead.gateway.videos.provider import open_video
-from fairlead.gateway.videos.table import VideoFile, find_video_file
+from fairlead.gateway.videos.table import VideoFile, find_video_file, proxy_of_operation
 from fairlead.gateway.videos.targets import VideoTarget, target_of
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
@@ -21,7 +21,10 @@ async def download(file_id: str, services: ServicesDep, owner: OwnerDep) -> Resp
 
     def find_source(con: Connection) -> tuple[VideoFile | None, VideoTarget | None]:
         file = find_video_file(con, file_id, owner)
-        return file, None if file is None else target_of(con, sealer, file.connection_id)
+        if file is None:
+            return None, None
+        proxy_id = proxy_of_operation(con, file.operation_id)
+        return file, target_of(con, sealer, file.connection_id, proxy_id)
 
     file, target = await services.state.read(find_source)
     if file is None:

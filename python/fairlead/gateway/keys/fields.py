@@ -19,6 +19,7 @@ from pydantic_core import PydanticCustomError
 from fairlead.caller import MANAGING_SCOPES
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.fields import ModelId, Name, Spelled, Text
+from fairlead.gateway.ip_filter.fields import NetworkText
 from fairlead.moment import Moment
 from fairlead.wire import ChangeWire, Wire
 
@@ -168,6 +169,11 @@ class KeyFields(Wire):
     chaos_mode_enabled: StrictBool = Field(False, description=_UNREAD)
     disabled_guardrails: list[GuardrailName] = Field(
         [], max_length=3, description="Guardrails that are not run for this key."
+    )
+    ip_allowlist: list[NetworkText] = Field(
+        [],
+        max_length=500,
+        description="Addresses and networks that the key may be used from; empty allows all.",
     )
     daily_usage_limit_usd: Usd | None = None
     weekly_usage_limit_usd: Usd | None = None

@@ -27,6 +27,7 @@ from fairlead.gateway.keys.table import (
     list_keys,
     update_key,
 )
+from fairlead.gateway.outbound.table import drop_proxy
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
@@ -147,6 +148,7 @@ async def delete(key_id: str, services: ServicesDep, caller: CallerDep) -> Succe
         key = _found(con, key_id)
         refuse_over_managing_keys(caller.principal, key.fields.scopes)
         delete_key(con, key_id)
+        drop_proxy(con, "key", key_id)
         delete_owned_endpoints(con, "service", key_id)
         emit(con, Event("key.deleted", {"id": key_id, "name": key.fields.name}))
 

@@ -34,6 +34,7 @@ _FIELDS = (
     "compression_enabled",
     "auto_resolve",
     "disabled_guardrails",
+    "ip_allowlist",
     "unpriced_models",
 )
 # Fields whose form in the snapshot differs from the stored one.

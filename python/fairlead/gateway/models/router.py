@@ -19,7 +19,7 @@ from fairlead.gateway.models.table import (
     put_model,
 )
 from fairlead.gateway.providers.credentials import Credentials, open_credentials
-from fairlead.gateway.providers.endpoint import Endpoint, endpoint_of, resolve_provider
+from fairlead.gateway.providers.endpoint import Endpoint, reached_endpoint, resolve_provider
 from fairlead.gateway.providers.probe import Finding, probe
 from fairlead.gateway.providers.table import Connection, connections_of, find_connection
 from fairlead.gateway.unused_fields import not_in_force, refuse_unused
@@ -156,7 +156,9 @@ async def validate_and_add(new: NewModel, services: ServicesDep) -> Registered:
     def find_endpoint(con: Database) -> tuple[Endpoint, Credentials]:
         provider = resolve_provider(con, new.provider)
         connection = _asked(con, provider.id, new.connection_id)
-        endpoint = endpoint_of(provider, connection.auth_type, connection.provider_specific)
+        endpoint = reached_endpoint(
+            con, sealer, provider, connection.auth_type, connection.provider_specific
+        )
         return endpoint, open_credentials(sealer, connection)
 
     finding = await probe(*await services.state.read(find_endpoint))

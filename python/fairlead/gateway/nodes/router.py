@@ -22,6 +22,7 @@ from fairlead.gateway.nodes.table import (
     update_node,
 )
 from fairlead.gateway.nodes.timeouts import Timeouts
+from fairlead.gateway.outbound.table import drop_proxy
 from fairlead.gateway.providers.catalogue import catalogue
 from fairlead.gateway.providers.credentials import open_headers, reseal_connections, seal_headers
 from fairlead.gateway.providers.endpoint import addresses_of
@@ -167,6 +168,7 @@ async def delete(node_id: str, services: ServicesDep) -> Message:
         if users:
             raise Conflict(f"The node has connections; delete them first: {_named(users)}.")
         delete_node(con, node_id)
+        drop_proxy(con, "provider", node_id)
         emit(con, Event("node.deleted", _event_data(node)))
 
     await services.state.commit(delete_row)

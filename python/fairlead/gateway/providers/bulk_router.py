@@ -15,7 +15,7 @@ from fairlead.errors import FairleadError, InvalidRequest
 from fairlead.gateway.fields import Text
 from fairlead.gateway.providers.creation import add_connection, draft_connection, provider_of
 from fairlead.gateway.providers.credentials import open_credentials
-from fairlead.gateway.providers.endpoint import endpoint_of
+from fairlead.gateway.providers.endpoint import reached_endpoint
 from fairlead.gateway.providers.fields import NewConnection
 from fairlead.gateway.providers.probe import probe
 from fairlead.gateway.providers.table import Connection
@@ -168,8 +168,8 @@ async def _probe_rows(
     async def probe_row(index: int, new: NewConnection) -> None:
         def find_endpoint(con: Database) -> tuple[Any, Any]:
             draft = draft_connection(con, sealer, new)
-            endpoint = endpoint_of(
-                provider_of(con, draft), draft.auth_type, draft.provider_specific
+            endpoint = reached_endpoint(
+                con, sealer, provider_of(con, draft), draft.auth_type, draft.provider_specific
             )
             return endpoint, open_credentials(sealer, draft)
 

@@ -14,6 +14,7 @@ and is in lists until then.
 none; a connection gives them in `providerSpecificData`. `models_url` says where models are listed,
 where that is not `/models` below the base URL; `lists_models: false`, that they are not.
 `check_path` names a path that only a valid key may read, where the list of models is public.
+`oauth` says how people sign in there instead of giving a key.
 """
 
 from __future__ import annotations
@@ -139,6 +140,20 @@ class CatalogueModel(_Entry):
         return Price(**known) if is_known else None
 
 
+class OAuthSection(_Entry):
+    """How people sign in at a provider whose documentation says so. The client is the operator's own,
+    unless the provider has one for all (`client_id`).
+    """
+
+    client_id: str | None = None
+    authorization_url: str | None = None
+    token_url: str
+    device_authorization_url: str | None = None
+    scopes: list[str] = []
+    authorize_params: dict[str, str] = {}
+    source: str
+
+
 class CatalogueProvider(_Entry):
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     name: str
@@ -151,6 +166,7 @@ class CatalogueProvider(_Entry):
     variables: dict[Variable, str | None] = Field(default_factory=dict)
     models_url: str | None = None
     lists_models: bool = True
+    oauth: OAuthSection | None = None
     # Amazon's name of the service, which is part of a signature's scope.
     aws_service: str | None = None
     models: tuple[CatalogueModel, ...]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import httpx
 
+from fairlead.gateway.outbound.table import Proxy
+from fairlead.gateway.outbound.tunnel import ProxyTransport
 from fairlead.operator_egress import EgressTransport
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
@@ -14,10 +16,12 @@ class AnswerTooLarge(httpx.HTTPError):
     """The answer has more bytes than any valid one."""
 
 
-def open_client() -> httpx.AsyncClient:
-    """An HTTP client for a few requests; the caller closes it."""
+def open_client(proxy: Proxy | None = None) -> httpx.AsyncClient:
+    """An HTTP client for a few requests, all of them through the proxy if there is one; the caller closes
+    it.
+    """
     return httpx.AsyncClient(
-        transport=EgressTransport(),
+        transport=EgressTransport() if proxy is None else ProxyTransport(proxy),
         follow_redirects=False,
         timeout=httpx.Timeout(None, connect=CONNECT_S),
         trust_env=False,
@@ -28,7 +32,7 @@ async def fetch(client: httpx.AsyncClient, url: str, headers: dict[str, str]) ->
     """GET: the status and the body, at most `MAX_ANSWER_BYTES`; `httpx.HTTPError` when there is no
     answer.
     """
-    return await _read(client.build_request("GET", url, headers=headers), client)
+    return await send_bounded(client.build_request("GET", url, headers=headers), client)
 
 
 async def post(
@@ -36,16 +40,19 @@ async def post(
 ) -> tuple[int, bytes]:
     """POST of a JSON body; returns like `fetch`."""
     headers = {**headers, "content-type": "application/json"}
-    return await _read(client.build_request("POST", url, content=body, headers=headers), client)
+    return await send_bounded(
+        client.build_request("POST", url, content=body, headers=headers), client
+    )
 
 
 async def exchange(client: httpx.AsyncClient, url: str, form: dict[str, str]) -> tuple[int, bytes]:
     """POST of a form; returns like `fetch`."""
     headers = {"accept": "application/json"}
-    return await _read(client.build_request("POST", url, data=form, headers=headers), client)
+    return await send_bounded(client.build_request("POST", url, data=form, headers=headers), client)
 
 
-async def _read(request: httpx.Request, client: httpx.AsyncClient) -> tuple[int, bytes]:
+async def send_bounded(request: httpx.Request, client: httpx.AsyncClient) -> tuple[int, bytes]:
+    """Sends a request that was built; returns like `fetch`."""
     answer = await client.send(request, stream=True)
     try:
         body = bytearray()

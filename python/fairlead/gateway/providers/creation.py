@@ -11,6 +11,7 @@ from fairlead.gateway.providers.credential_rules import (
     auth_type_of,
     check_credential,
     merge_credentials,
+    refuse_new_sign_in,
 )
 from fairlead.gateway.providers.credentials import (
     Credentials,
@@ -44,6 +45,7 @@ def draft_connection(con: Database, sealer: Sealer, new: NewConnection) -> Conne
     connection_id, made_at_ms = str(uuid4()), now_ms()
     provider = resolve_provider(con, new.provider)
     auth_type = auth_type_of(new)
+    refuse_new_sign_in(auth_type, None, sends_key=False)
     specific = merge_specific({}, new.provider_specific_data)
     credentials = first_credentials(sealer, provider, new, auth_type, specific)
     endpoint_of(provider, auth_type, specific)

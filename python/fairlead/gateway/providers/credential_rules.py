@@ -20,6 +20,8 @@ _HOLDERS = {
     "apikey": ("apiKey", "api_key"),
     "aws": ("awsKeys", "aws"),
     "service-account": ("serviceAccount", "service_account"),
+    # The token of a sign-in is a key to whoever it is shown to.
+    "oauth": ("apiKey", "api_key"),
 }
 # The kinds of credential that a provider takes, by its `auth` in the catalogue; the default is a key.
 _NODE = ("apikey", "none")
@@ -64,6 +66,8 @@ def check_credential(provider: Provider, auth_type: str, credentials: Credential
     credential, or one of another kind beside it.
     """
     taken = _NODE if isinstance(provider, Node) else _TAKEN.get(provider.auth, ("apikey",))
+    if auth_type == "oauth":
+        taken = ("oauth",)
     if auth_type not in taken:
         field = _HOLDERS[taken[0]][0] if taken[0] in _HOLDERS else "authType"
         if auth_type == "none":
@@ -78,10 +82,22 @@ def check_credential(provider: Provider, auth_type: str, credentials: Credential
             raise InvalidRequest(
                 f"{field} is required while authType is `{auth_type}`.", param=field
             )
-        if kind != auth_type and has:
+        if kind != auth_type and has and name != _HOLDERS.get(auth_type, ("", ""))[1]:
             raise InvalidRequest(
                 f"{field} must not be sent while authType is `{auth_type}`.", param=field
             )
+
+
+def refuse_new_sign_in(auth_type: str, before: str | None, *, sends_key: bool) -> None:
+    """`InvalidRequest` for a connection that would become a sign-in without one, or be given another's
+    token.
+    """
+    if auth_type == "oauth" and (before != "oauth" or sends_key):
+        raise InvalidRequest(
+            "authType `oauth` is made by signing in: POST /api/oauth/<provider>/authorize. With an apiKey "
+            "send authType `apikey`.",
+            param="apiKey" if sends_key else "authType",
+        )
 
 
 def check_credential_kept(

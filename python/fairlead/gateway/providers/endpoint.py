@@ -4,15 +4,17 @@ data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.nodes.table import Node, find_node, find_node_by_name
 from fairlead.gateway.nodes.timeouts import effective_timeouts
+from fairlead.gateway.outbound.table import Proxy, proxy_for
 from fairlead.gateway.providers.catalogue import CatalogueProvider, catalogue
 from fairlead.secret_origin import origin_of
 from fairlead.store.file import Connection as Database
+from fairlead.store.sealer import Sealer
 
 _DIALECTS = {
     "openai-compatible": "openai",
@@ -47,6 +49,8 @@ class Endpoint:
     timeouts: dict[str, int]
     # The service and region in the scope of an Amazon signature.
     aws: dict[str, str] | None = None
+    # What control's own calls go through; the relay is told by the snapshot.
+    proxy: Proxy | None = None
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -86,12 +90,20 @@ def endpoint_of(provider: Provider, auth_type: str, specific: dict[str, Any]) ->
         prefixes=(provider.prefix, provider.id),
         dialect=dialect,
         base_url=base_url or provider.base_url,
-        auth=_AUTHS[dialect] if auth_type == "apikey" else "none",
+        auth={"apikey": _AUTHS[dialect], "oauth": "bearer"}.get(auth_type, "none"),
         chat_path=provider.chat_path,
         models_url=(base_url or provider.base_url) + (provider.models_path or "/models"),
         check_url=None,
         timeouts=effective_timeouts(own, provider.timeouts),
     )
+
+
+def reached_endpoint(
+    con: Database, sealer: Sealer, provider: Provider, auth_type: str, specific: dict[str, Any]
+) -> Endpoint:
+    """The endpoint with the proxy through which control reaches it."""
+    endpoint = endpoint_of(provider, auth_type, specific)
+    return replace(endpoint, proxy=proxy_for(con, sealer, provider.id))
 
 
 def addresses_of(provider: Provider, auth_type: str, specific: dict[str, Any]) -> tuple[str, ...]:
@@ -143,9 +155,12 @@ def _built_in(provider: CatalogueProvider, auth_type: str, specific: dict[str, A
 
 def _auth(provider: CatalogueProvider, auth_type: str) -> str:
     if auth_type != "apikey":
-        return {"aws": "aws-sigv4", "service-account": "google-service-account"}.get(
-            auth_type, "none"
-        )
+        special = {
+            "aws": "aws-sigv4",
+            "service-account": "google-service-account",
+            "oauth": "bearer",
+        }
+        return special.get(auth_type, "none")
     # For a provider whose usual credential is none, or more than a key, a key is sent as a bearer
     # token.
     is_header = provider.auth in {"x-api-key", "x-goog-api-key", "api-key"}

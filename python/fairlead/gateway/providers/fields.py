@@ -19,7 +19,7 @@ from fairlead.wire import Wire
 MASK = "***"
 MAX_KEY_CHARS = 100_000
 
-AuthType = Literal["apikey", "aws", "service-account", "none"]
+AuthType = Literal["apikey", "aws", "service-account", "oauth", "none"]
 
 
 def _credential(text: str) -> str:
@@ -89,7 +89,9 @@ class ConnectionFields(Wire):
     """The optional fields."""
 
     auth_type: AuthType | None = Field(
-        None, description="When it is not sent: by the credential that is, else `none`."
+        None,
+        description="When it is not sent: by the credential that is, else `none`. `oauth` is made by "
+        "signing in (`/api/oauth`) and can only be kept.",
     )
     api_key: ApiKey | None = Field(None, description="Sealed at rest, never shown again.")
     aws_keys: AwsKeys | None = Field(None, description="Sealed at rest, never shown again.")

@@ -16,6 +16,7 @@ import httpx
 import orjson
 
 from fairlead import _core
+from fairlead.gateway.outbound.tunnel import ProxyFailed
 from fairlead.gateway.providers.access_token import TokenRefused, access_token
 from fairlead.gateway.providers.client import fetch, open_client
 from fairlead.gateway.providers.credentials import Credentials
@@ -38,6 +39,7 @@ Diagnosis = Literal[
     "invalid_answer",
     "address_refused",
     "network",
+    "proxy",
     "timeout",
 ]
 
@@ -55,6 +57,7 @@ TEST_STATUS: dict[Diagnosis, str] = {
     "invalid_answer": "error",
     "address_refused": "error",
     "network": "unavailable",
+    "proxy": "unavailable",
     "timeout": "unavailable",
 }
 
@@ -91,7 +94,7 @@ async def probe(
         return Finding(diagnosis, error, latency_ms, **more)
 
     try:
-        async with asyncio.timeout(deadline_s), open_client() as client:
+        async with asyncio.timeout(deadline_s), open_client(endpoint.proxy) as client:
             headers = await headers_for(client, endpoint, credentials)
             if endpoint.check_url is not None:
                 status, _ = await fetch(client, endpoint.check_url, headers)
@@ -109,6 +112,8 @@ async def probe(
             "address_refused",
             "The host leads to a link-local, metadata or multicast address: never dialled.",
         )
+    except ProxyFailed as error:
+        return found("proxy", str(error))
     except httpx.TimeoutException:
         return found("timeout", "The provider did not accept a connection in time.")
     except httpx.ConnectError:

@@ -22,6 +22,7 @@ from fairlead.gateway.providers.credential_rules import (
     check_credential,
     check_credential_kept,
     merge_credentials,
+    refuse_new_sign_in,
 )
 from fairlead.gateway.providers.credentials import (
     Credentials,
@@ -34,6 +35,7 @@ from fairlead.gateway.providers.endpoint import (
     Provider,
     addresses_of,
     endpoint_of,
+    reached_endpoint,
     resolve_provider,
 )
 from fairlead.gateway.providers.fields import (
@@ -71,6 +73,7 @@ from fairlead.gateway.resilience.table import (
     drop_persisted_state,
     read_persisted_states,
 )
+from fairlead.gateway.sign_in.table import drop_sign_in
 from fairlead.gateway.unused_fields import refuse_unused
 from fairlead.moment import now_ms
 from fairlead.secret_origin import new_origin
@@ -118,13 +121,14 @@ async def create(new: NewConnection, services: ServicesDep) -> OneConnection:
 @router.post("/validate", summary="Try a connection without storing it")
 async def validate(candidate: Candidate, services: ServicesDep) -> ValidationView:
     auth_type = auth_type_of(candidate)
+    refuse_new_sign_in(auth_type, None, sends_key=False)
 
     def find_endpoint(con: Database) -> tuple[Endpoint, Credentials]:
         provider = resolve_provider(con, candidate.provider)
         specific = merge_specific({}, candidate.provider_specific_data)
         sealer = services.state.sealer
         credentials = first_credentials(sealer, provider, candidate, auth_type, specific)
-        return endpoint_of(provider, auth_type, specific), credentials
+        return reached_endpoint(con, sealer, provider, auth_type, specific), credentials
 
     finding = await probe(*await services.state.read(find_endpoint))
     return ValidationView.model_construct(
@@ -150,6 +154,8 @@ async def change(
         if after.credentials_sealed != before.credentials_sealed:
             # The stored state belongs to the old credential, not to the new one.
             drop_persisted_state(con, connection_id)
+        if after.auth_type != "oauth":
+            drop_sign_in(con, connection_id)
         changed = changed_names(change)
         emit(con, Event("provider.updated", {**event_data(after), "changed": changed}))
         return after
@@ -162,6 +168,7 @@ async def delete(connection_id: str, services: ServicesDep) -> Message:
     def delete_row(con: Database) -> None:
         connection = _found(con, connection_id)
         delete_connection(con, connection_id)
+        drop_sign_in(con, connection_id)
         drop_persisted_state(con, connection_id)
         emit(con, Event("provider.deleted", event_data(connection)))
 
@@ -179,7 +186,8 @@ async def test(connection_id: str, services: ServicesDep) -> TestView:
         connection = _found(con, connection_id)
         provider = provider_of(con, connection)
         specific = connection.provider_specific
-        return connection, endpoint_of(provider, connection.auth_type, specific)
+        there = reached_endpoint(con, sealer, provider, connection.auth_type, specific)
+        return connection, there
 
     connection, endpoint = await services.state.read(find_endpoint)
     finding = await probe(endpoint, open_credentials(sealer, connection))
@@ -238,6 +246,8 @@ def _changed(
         specific = merge_specific(specific, change.provider_specific_data)
     credentials = open_credentials(sealer, before)
     auth_type = auth_type_of(change, otherwise=before.auth_type)
+    sends_key = change.api_key is not None and "auth_type" in sent
+    refuse_new_sign_in(auth_type, before.auth_type, sends_key=sends_key)
     changed = merge_credentials(credentials, change, auth_type)
     check_credential(provider, auth_type, changed)
     there = endpoint_of(provider, auth_type, specific).addresses

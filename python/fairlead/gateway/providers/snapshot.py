@@ -106,7 +106,10 @@ def _compile(
 
 def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
     sealed = connection.credentials_sealed
+    # A refreshed token is the same account: what was learnt of the connection stays.
+    account = {"account": connection.id} if connection.auth_type == "oauth" else {}
     return {
+        **account,
         "id": connection.id,
         "name": connection.name,
         "provider": connection.provider,

@@ -61,10 +61,11 @@ async def begin(targets: list[VideoTarget], body: dict[str, Any]) -> tuple[Video
     """
     refusal: FairleadError | None = None
     try:
-        async with asyncio.timeout(BEGIN_DEADLINE_S), open_client() as client:
+        async with asyncio.timeout(BEGIN_DEADLINE_S):
             for target in targets:
                 try:
-                    return target, await _begin(client, target, body)
+                    async with open_client(target.endpoint.proxy) as client:
+                        return target, await _begin(client, target, body)
                 except (
                     ModelNotFound,
                     UpstreamAuth,
@@ -83,7 +84,7 @@ async def begin(targets: list[VideoTarget], body: dict[str, Any]) -> tuple[Video
 async def read_status(target: VideoTarget, name: str) -> OperationStatus:
     """The status of an operation. Never raises for errors of the provider or the network."""
     try:
-        async with asyncio.timeout(ASK_DEADLINE_S), open_client() as client:
+        async with asyncio.timeout(ASK_DEADLINE_S), open_client(target.endpoint.proxy) as client:
             headers = await headers_for(client, target.endpoint, target.credentials)
             status, body = await fetch(client, f"{_base(target)}/{name}", headers)
     except (TimeoutError, httpx.HTTPError, TokenRefused):
@@ -110,9 +111,16 @@ async def open_video(
     url = _read_address(uri)
     for _ in range(REDIRECTS_MAX + 1):
         is_own = _origin(url) == _origin(httpx.URL(target.endpoint.base_url))
-        client = open_client() if is_own else _open_public(EgressTransport(public))
+        client = (
+            open_client(target.endpoint.proxy)
+            if is_own or target.endpoint.proxy is not None
+            else _open_public(EgressTransport(public))
+        )
         answer = None
         try:
+            if not is_own:
+                # Through a proxy too, a provider's word leads to no private address.
+                await public(url.host, url.port or 443)
             headers = (
                 await headers_for(client, target.endpoint, target.credentials) if is_own else {}
             )

@@ -66,7 +66,7 @@ async def predict(
     except BaseException:
         await starts.record_refusal(operation)
         raise
-    await starts.begin(operation, ProviderOperation(target.connection_id, name))
+    await starts.begin(operation, ProviderOperation(target.connection_id, name, target.proxy_id))
     VideoRunner.of(services).wake()
     head.headers.update(lane_cost_header(target.place))
     return operation_view(operation, public_base(services.config, request))

@@ -148,7 +148,7 @@ class VideoRunner(Runner[Operation]):
     async def _ask(self, operation: Operation, name: str) -> OperationStatus | None:
         sealer = self.services.state.sealer
         target = await self.services.state.read(
-            lambda con: target_of(con, sealer, operation.connection_id)
+            lambda con: target_of(con, sealer, operation.connection_id, operation.proxy)
         )
         if target is None:
             return None

@@ -29,10 +29,13 @@ log = structlog.get_logger("fairlead.gateway")
 
 @dataclass(frozen=True, slots=True)
 class ProviderOperation:
-    """The connection that began a video, and the provider's name of the operation."""
+    """The connection that began a video, the provider's name of the operation, and through which proxy it
+    was begun.
+    """
 
     connection_id: str
     provider_operation: str
+    proxy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,11 @@ class VideoStarts:
             return
         await self.services.state.record(
             lambda con: begin_operation(
-                con, operation_id, started.connection_id, started.provider_operation
+                con,
+                operation_id,
+                started.connection_id,
+                started.provider_operation,
+                started.proxy,
             )
         )
         self.unwritten.pop(operation_id, None)

@@ -30,6 +30,8 @@ class Operation:
     created_at_ms: int
     expires_at_ms: int
     ended_at_ms: int | None
+    proxy: str | None = None
+    """Through which proxy it was begun, as the relay names it; None where an older version began it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +67,26 @@ def check_room(con: Connection, owner: str) -> None:
 def insert_operation(con: Connection, operation: Operation) -> None:
     """Adds an operation, begun or not."""
     con.execute(
-        f"INSERT INTO video_operations ({_OPERATION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO video_operations ({_OPERATION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         list(astuple(operation)),
     )
 
 
 def begin_operation(
-    con: Connection, operation_id: str, connection_id: str, provider_operation: str
+    con: Connection, operation_id: str, connection_id: str, provider_operation: str, proxy: str
 ) -> None:
-    """Stores the connection that began the video, and the provider's name of it."""
+    """Stores the connection that began the video, through which proxy, and the provider's name of it."""
     con.execute(
-        "UPDATE video_operations SET connection_id = ?, provider_operation = ? WHERE id = ?",
-        [connection_id, provider_operation, operation_id],
+        "UPDATE video_operations SET connection_id = ?, provider_operation = ?, proxy = ? WHERE id = ?",
+        [connection_id, provider_operation, proxy, operation_id],
     )
+
+
+def proxy_of_operation(con: Connection, operation_id: str) -> str | None:
+    """Through which proxy a video was begun."""
+    query = "SELECT proxy FROM video_operations WHERE id = ?"
+    row = con.execute(query, [operation_id]).fetchone()
+    return None if row is None else row[0]
 
 
 def forget_operation(con: Connection, operation_id: str) -> None:

@@ -14,6 +14,7 @@ from typing import Final
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from fairlead.errors import Internal, InvalidRequest, ModelNotFound
+from fairlead.gateway.outbound.table import DIRECT, proxy_for, proxy_named
 from fairlead.gateway.providers.credentials import Credentials, open_credentials
 from fairlead.gateway.providers.endpoint import Endpoint, Provider, endpoint_of, find_provider
 from fairlead.gateway.providers.table import Connection, find_connection
@@ -31,6 +32,7 @@ class RelayChoice(BaseModel):
 
     connection_id: str
     model: str
+    proxy: str = DIRECT
 
 
 _CHOICE: Final = TypeAdapter(list[RelayChoice])
@@ -39,7 +41,7 @@ _CHOICE: Final = TypeAdapter(list[RelayChoice])
 @dataclass(frozen=True, slots=True)
 class VideoTarget:
     """A connection with its endpoint and credential. `model` is the name at the provider, `place`
-    the position in the relay's choice.
+    the position in the relay's choice, `proxy_id` the proxy that the relay chose.
     """
 
     connection_id: str
@@ -48,6 +50,7 @@ class VideoTarget:
     endpoint: Endpoint
     credentials: Credentials
     place: int = 0
+    proxy_id: str = DIRECT
 
 
 def read_choice(header: str) -> list[RelayChoice]:
@@ -62,9 +65,9 @@ def targets_of(con: Database, sealer: Sealer, choice: Sequence[RelayChoice]) -> 
     """The chosen connections that still exist, at least one; `ModelNotFound` where there is none."""
     found = []
     for place, chosen in enumerate(choice):
-        target = target_of(con, sealer, chosen.connection_id)
+        target = target_of(con, sealer, chosen.connection_id, chosen.proxy)
         if target is not None:
-            found.append(replace(target, model=chosen.model, place=place))
+            found.append(replace(target, model=chosen.model, place=place, proxy_id=chosen.proxy))
     if not found:
         raise ModelNotFound(
             "No connection in Gemini's dialect serves the model any more.", param="model"
@@ -72,14 +75,28 @@ def targets_of(con: Database, sealer: Sealer, choice: Sequence[RelayChoice]) -> 
     return found
 
 
-def target_of(con: Database, sealer: Sealer, connection_id: str) -> VideoTarget | None:
-    """A connection that makes videos, or began one; None where it no longer exists."""
+def target_of(
+    con: Database, sealer: Sealer, connection_id: str, proxy_id: str | None
+) -> VideoTarget | None:
+    """A connection that makes videos, or began one, through this proxy; None where one of them no longer
+    exists. Without a proxy's id the provider's own counts.
+    """
     connection = find_connection(con, connection_id)
     provider = None if connection is None else find_provider(con, connection.provider)
     endpoint = None if connection is None or provider is None else _endpoint(provider, connection)
     if connection is None or endpoint is None:
         return None
     credentials = open_credentials(sealer, connection)
+    try:
+        proxy = (
+            proxy_for(con, sealer, connection.provider)
+            if proxy_id is None
+            else proxy_named(con, sealer, proxy_id)
+        )
+    except LookupError:
+        # What was to go through a proxy goes nowhere once that is gone.
+        return None
+    endpoint = replace(endpoint, proxy=proxy)
     return VideoTarget(connection.id, connection.provider, "", endpoint, credentials)
 
 

@@ -164,4 +164,7 @@ pub struct Combo {
     pub steps: Vec<Step>,
     #[serde(default)]
     pub params: Params,
+    /// The outbound proxy of its calls: an id, or `direct`.
+    #[serde(default)]
+    pub proxy: Option<String>,
 }

@@ -254,7 +254,12 @@ fn judge(shared: &Shared, settlement: &Settlement, choice: &Choice, members: &[u
     if let Some(key) = key {
         policy::admit_unblocked(key, named)?;
     }
-    choose::choose(&shared.live.load(), named, key, RoutingHints::default())
+    let live = shared.live.load();
+    let mut judge = choose::choose(&live, named, key, RoutingHints::default())?;
+    let name = choice.combo.as_ref().map(|combo| combo.name.as_str());
+    let ready = name.and_then(|name| live.combos.book.find(name)).and_then(|at| live.combos.book.get(at));
+    live.outbound.apply(&mut judge, key, ready.map(|ready| ready.id.as_str()));
+    Ok(judge)
 }
 
 async fn chain(

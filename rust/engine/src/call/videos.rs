@@ -15,7 +15,7 @@ use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::model_name;
 use fairlead_core::policy;
-use fairlead_core::snapshot::{Auth, Connection, Key};
+use fairlead_core::snapshot::{Auth, Connection, Key, DIRECT};
 use fairlead_core::strategy::auto;
 use fairlead_core::usage::Units;
 use fairlead_dialect::openai::named;
@@ -69,7 +69,11 @@ pub(crate) fn admit_video(
     limits::reserve(shared, &live.snapshot, settlement, &parsed, &mut choice)?;
     note_choice(settlement, &choice);
     let lanes: Vec<Value> = (0..choice.targets.len())
-        .map(|at| json!({"connection_id": choice.targets[at].connection.id, "model": choice.upstream_model(at)}))
+        .map(|at| {
+            let target = &choice.targets[at];
+            let proxy = target.origin.proxy().map_or(DIRECT, |proxy| &*proxy.id);
+            json!({"connection_id": target.connection.id, "model": choice.upstream_model(at), "proxy": proxy})
+        })
         .collect();
     headers.insert(LANES, headers::value(STANDARD.encode(Value::from(lanes).to_string())));
     Ok(choice)

@@ -3,6 +3,7 @@
 
 use crate::clock;
 use crate::exchange::{Exchange, Head, Wake};
+use crate::gate::address::caller_address;
 use crate::gate::answer;
 use crate::gate::body::{refuse_head, settle, too_large, Pending};
 use crate::gate::cors::{self, Cors};
@@ -25,6 +26,7 @@ use fairlead_core::secret::SecretHash;
 use fairlead_core::snapshot::Snapshot;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Instant;
@@ -78,6 +80,8 @@ struct RoutedHead<'a> {
 impl<'a> Gate<'a> {
     /// `None`: the exchange has its answer already.
     fn pass(&mut self) -> Result<Option<Pending>, Error> {
+        let address = caller_address(self.inbound, self.shared.config.trusted_proxies);
+        admit_address(self.shared, address)?;
         let Some(RoutedHead { route, tail, headers }) = self.find_route()? else { return Ok(None) };
         let (shared, inbound) = (self.shared, self.inbound);
         match route.answer {
@@ -95,7 +99,7 @@ impl<'a> Gate<'a> {
             return Err(shared.drain.error());
         }
         let ts_ms = clock::unix_ms();
-        let principal = admit_caller(shared, route, &headers, inbound.method, ts_ms)?;
+        let principal = admit_caller(shared, route, &headers, inbound.method, Moment { address, ts_ms })?;
         check_body(route, &headers)?;
         admit_page(route, &principal, &headers)?;
         let admission = Admission {
@@ -208,13 +212,27 @@ impl<'a> Gate<'a> {
     }
 }
 
+/// From where and when a request comes.
+struct Moment {
+    address: Option<IpAddr>,
+    ts_ms: u64,
+}
+
+/// Whether anybody may call from there, whoever it is and whatever for.
+fn admit_address(shared: &Shared, address: Option<IpAddr>) -> Result<(), Error> {
+    if shared.live.load().snapshot.ip_filter.admits(address, clock::unix_ms()) {
+        return Ok(());
+    }
+    Err(Error::client(Kind::Forbidden, "This address may not call the gateway."))
+}
+
 /// Who calls, once the rules of the route's tier and of the key let the call in.
 fn admit_caller(
     shared: &Shared,
     route: &Route,
     headers: &RequestHeaders<'_>,
     method: &str,
-    ts_ms: u64,
+    Moment { address, ts_ms }: Moment,
 ) -> Result<Principal, Error> {
     let live = shared.live.load();
     let principal = resolve(shared, route, headers, &live.snapshot, ts_ms)?;
@@ -225,6 +243,10 @@ fn admit_caller(
     principal.admit_host(tier, headers.host, &shared.config.host_names)?;
     if let Some(key) = principal.key() {
         policy::admit_hour(key, ts_ms)?;
+        // What control does for a key was asked for by somebody who had passed.
+        if on_behalf(shared, headers).is_none() {
+            policy::admit_address(key, address)?;
+        }
         policy::admit_endpoint(key, route.endpoint)?;
     }
     Ok(principal)

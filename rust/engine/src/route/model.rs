@@ -69,13 +69,17 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
             affinity: if wants_affinity { affinity(admission, body) } else { None },
             held,
         };
-        return live.combos.choose(&live.targets, combo, &ask, key);
+        let mut choice = live.combos.choose(&live.targets, combo, &ask, key)?;
+        live.outbound.apply(&mut choice, key, live.combos.book.get(combo).map(|ready| ready.id.as_str()));
+        return Ok(choice);
     }
     if auto::is_auto(name) || name.starts_with("combo/") {
         let message = format!("There is no combo `{name}`; `GET /api/combos` lists them.");
         return Err(Error::client(Kind::ModelNotFound, message).about("model"));
     }
-    choose::choose(live, name, key, RoutingHints { pin: admission.pin.as_deref(), held })
+    let mut choice = choose::choose(live, name, key, RoutingHints { pin: admission.pin.as_deref(), held })?;
+    live.outbound.apply(&mut choice, key, None);
+    Ok(choice)
 }
 
 /// A session of this caller with this model.

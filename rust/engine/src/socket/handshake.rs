@@ -21,12 +21,9 @@ const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// Opens a conversation: the connection once the provider has switched to frames, and what it sent behind its head.
 pub async fn connect(shared: &Shared, target: &Target, model: &str) -> Result<(Socket, Vec<u8>), Error> {
     let timeouts = &target.connection.timeouts;
-    let refused = || {
-        Error::upstream(Kind::UpstreamRefused, Retry::NothingSent, "The provider did not take the connection in time.")
-    };
     let dialled =
         tokio::time::timeout(Duration::from_millis(timeouts.connect_ms), shared.pool.dial(&target.origin)).await;
-    let mut stream = dialled.map_err(|_| refused())??;
+    let mut stream = dialled.map_err(|_| target.origin.late(timeouts.connect_ms))??;
     let nonce = random::<16>().map_err(|_| Error::gateway(Kind::Internal, "There is no randomness."))?;
     let nonce = STANDARD.encode(nonce);
     let uri = target.uri_of(&format!("/realtime?model={}", query::encode(model)))?;

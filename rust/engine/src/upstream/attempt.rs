@@ -92,13 +92,7 @@ async fn dial(pool: &Pool, target: &Target, request: Upstream<'_>) -> Result<Res
     let connect_ms = target.connection.timeouts.connect_ms;
     let lease = tokio::time::timeout(Duration::from_millis(connect_ms), Box::pin(pool.fresh(&target.origin)))
         .await
-        .map_err(|_| {
-        upstream(
-            Kind::UpstreamRefused,
-            Retry::NothingSent,
-            format!("The provider did not take the connection within {connect_ms} ms."),
-        )
-    })??;
+        .map_err(|_| target.origin.late(connect_ms))??;
     send_over(lease, target, request, &proof).await
 }
 

@@ -3,6 +3,7 @@
 
 use crate::clock;
 use crate::upstream::connector::Origin;
+use crate::upstream::proxy::Proxy;
 use crate::upstream::wire::{Pool, Sliced};
 use fairlead_core::aws::{self, Keys, SigningScope, Unsigned};
 use fairlead_core::error::{Error, Kind, Retry};
@@ -44,7 +45,7 @@ pub enum Unusable {
 }
 
 /// How a connection proves itself beyond its fixed headers.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Proof {
     Fixed,
     Aws { keys: Keys, scope: SigningScope, host: String },
@@ -52,7 +53,7 @@ pub enum Proof {
 }
 
 /// A service account and where its tokens come from.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Google {
     account: ServiceAccount,
     origin: Arc<Origin>,
@@ -97,6 +98,18 @@ impl Proof {
                 Google::of(account.ok_or(Unusable::Credential)?).map(Box::new).map(Self::Google)
             }
             _ => Ok(Self::Fixed),
+        }
+    }
+
+    /// This proof with its own calls sent through a proxy.
+    #[must_use]
+    pub fn through(&self, proxy: Option<&Arc<Proxy>>) -> Self {
+        match self {
+            Self::Google(google) => {
+                let origin = Arc::new(google.origin.through(proxy));
+                Self::Google(Box::new(Google { origin, ..(**google).clone() }))
+            }
+            other => other.clone(),
         }
     }
 
@@ -147,7 +160,7 @@ impl Google {
         let authority = uri.authority().ok_or(Unusable::ServiceAccount)?.clone();
         let tls = uri.scheme_str() == Some("https");
         let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
-        let origin = Arc::new(Origin::Tcp { host: authority.host().into(), port, tls });
+        let origin = Arc::new(Origin::Tcp { host: authority.host().into(), port, tls, proxy: None });
         let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Unusable::ServiceAccount)?;
         // A key that signs nothing is told now, not at the first request.
         account.assertion(0).map_err(|_| Unusable::ServiceAccount)?;
@@ -172,6 +185,9 @@ impl Google {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         let lease = pool.fresh(&self.origin).await.map_err(|error| {
+            if error.kind == Kind::ProxyFailed {
+                return error;
+            }
             let message = "The token service of the connection's service account cannot be reached.";
             Error { message: message.into(), ..error }
         })?;

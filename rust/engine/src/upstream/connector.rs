@@ -1,6 +1,7 @@
 //! Dials a provider: resolve, hold every address against the egress policy, connect to the address that was checked,
-//! TLS by the name. The one way out of the relay.
+//! or to the proxy that the call must go through, TLS by the name. The one way out of the relay.
 
+use crate::upstream::proxy::{self, Proxy};
 use crate::upstream::resolver::Resolver;
 use fairlead_core::egress::Policy;
 use fairlead_core::error::{Error, Kind, Retry};
@@ -21,19 +22,58 @@ use tokio_rustls::TlsConnector;
 /// How long one of several addresses may take.
 const NEXT_ADDRESS_AFTER: Duration = Duration::from_secs(1);
 
+const FORBIDDEN: &str = "the address is one that the gateway never dials (link-local, metadata, multicast)";
+
 /// Where a connection goes: what a pool is keyed by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Origin {
-    Tcp { host: Box<str>, port: u16, tls: bool },
+    /// With a proxy, every connection goes through it.
+    Tcp {
+        host: Box<str>,
+        port: u16,
+        tls: bool,
+        proxy: Option<Arc<Proxy>>,
+    },
     Unix(PathBuf),
 }
 
 impl std::fmt::Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Tcp { host, port, tls } => write!(f, "{}://{host}:{port}", if *tls { "https" } else { "http" }),
+            Self::Tcp { host, port, tls, .. } => write!(f, "{}://{host}:{port}", if *tls { "https" } else { "http" }),
             Self::Unix(_) => f.write_str("control"),
         }
+    }
+}
+
+impl Origin {
+    /// The proxy that connections go through.
+    pub fn proxy(&self) -> Option<&Arc<Proxy>> {
+        match self {
+            Self::Tcp { proxy, .. } => proxy.as_ref(),
+            Self::Unix(_) => None,
+        }
+    }
+
+    /// This place, reached through a proxy, or directly.
+    #[must_use]
+    pub fn through(&self, proxy: Option<&Arc<Proxy>>) -> Self {
+        match self {
+            Self::Tcp { host, port, tls, .. } => {
+                Self::Tcp { host: host.clone(), port: *port, tls: *tls, proxy: proxy.cloned() }
+            }
+            Self::Unix(path) => Self::Unix(path.clone()),
+        }
+    }
+
+    /// No connection stood within the connect timer.
+    pub fn late(&self, connect_ms: u64) -> Error {
+        if let Some(proxy) = self.proxy() {
+            proxy.rest();
+            return proxy::failed("it made no connection in time");
+        }
+        let message = format!("The provider did not take the connection within {connect_ms} ms.");
+        Error::upstream(Kind::UpstreamRefused, Retry::NothingSent, message)
     }
 }
 
@@ -85,8 +125,11 @@ impl Connector {
             Origin::Unix(path) => Socket::Unix(UnixStream::connect(path).await.map_err(|_| {
                 Error::gateway(Kind::ControlUnavailable, "The control plane is not running; inference goes on.")
             })?),
-            Origin::Tcp { host, port, tls } => {
-                let stream = self.connect(host, *port).await?;
+            Origin::Tcp { host, port, tls, proxy } => {
+                let stream = match proxy {
+                    Some(proxy) => self.connect_through(proxy, host, *port).await?,
+                    None => self.connect(host, *port).await?,
+                };
                 stream.set_nodelay(true).map_err(|error| refused("the connection broke at once").caused_by(error))?;
                 if *tls {
                     let name = ServerName::try_from(host.to_string())
@@ -104,6 +147,22 @@ impl Connector {
         })
     }
 
+    /// A tunnel to the host, whose name the proxy resolves; an address is held against the policy here.
+    async fn connect_through(&self, proxy: &Proxy, host: &str, port: u16) -> Result<TcpStream, Error> {
+        if let Some(refusal) = proxy.refusal() {
+            return Err(refusal);
+        }
+        if host.parse().is_ok_and(|address: IpAddr| !Policy::Operator.allows(address)) {
+            return Err(refused(FORBIDDEN));
+        }
+        let mut stream = self.connect(&proxy.host, proxy.port).await.map_err(|error| {
+            proxy.rest();
+            proxy::failed("it cannot be reached").caused_by(error)
+        })?;
+        proxy.tunnel(&mut stream, host, port).await?;
+        Ok(stream)
+    }
+
     /// Resolves once and dials only addresses that the policy allows, in the resolver's order.
     async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, Error> {
         let addresses = match host.parse::<IpAddr>() {
@@ -119,7 +178,7 @@ impl Connector {
         for address in addresses {
             left -= 1;
             if !Policy::Operator.allows(address) {
-                failure = refused("the address is one that the gateway never dials (link-local, metadata, multicast)");
+                failure = refused(FORBIDDEN);
                 continue;
             }
             // A dead address must not use up the time of those behind it; the last one has all that is left.

@@ -29,8 +29,8 @@ pub struct Rejection {
 
 impl From<Error> for AttemptFailure {
     fn from(error: Error) -> Self {
-        // What a guardrail withholds was answered well.
-        let blames_connection = error.kind != Kind::GuardrailBlocked;
+        // What a guardrail withholds was answered well, and what a proxy refused was never heard of.
+        let blames_connection = !matches!(error.kind, Kind::GuardrailBlocked | Kind::ProxyFailed);
         Self { error, hint_ms: None, rejection: None, blames_connection }
     }
 }

@@ -4,6 +4,7 @@
 use crate::upstream::auth::{AccessToken, Proof, Unusable};
 use crate::upstream::connector::Origin;
 use crate::upstream::health::{is_own_machine, Condition, Provider};
+use crate::upstream::proxy::Proxy;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::aws;
@@ -19,6 +20,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::Uri;
 use parking_lot::Mutex;
 use serde::Deserialize;
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -44,7 +46,11 @@ pub struct Target {
     pub provider: Arc<Provider>,
     pub resilience: Arc<Resilience>,
     pub is_own_machine: bool,
+    /// This target through the proxies of keys and combos, made when one is first asked for.
+    detours: Detours,
 }
+
+type Detours = Mutex<SmallVec<[(Option<Arc<Proxy>>, Arc<Target>); 1]>>;
 
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 /// Shorter texts stand by chance in what a provider says.
@@ -145,7 +151,46 @@ impl Target {
             provider: Arc::default(),
             resilience: Arc::default(),
             is_own_machine,
+            detours: Detours::default(),
         })
+    }
+
+    /// This target through a proxy, or directly; itself where that is how it goes anyway.
+    pub fn through(self: &Arc<Self>, proxy: Option<&Arc<Proxy>>) -> Arc<Self> {
+        if self.origin.proxy() == proxy {
+            return Arc::clone(self);
+        }
+        let mut detours = self.detours.lock();
+        if let Some((_, kept)) = detours.iter().find(|(known, _)| known.as_ref() == proxy) {
+            return Arc::clone(kept);
+        }
+        let made = Arc::new(self.routed(proxy));
+        detours.push((proxy.cloned(), Arc::clone(&made)));
+        made
+    }
+
+    /// A target that goes through this proxy. Health and load are shared: they are the connection's.
+    fn routed(&self, proxy: Option<&Arc<Proxy>>) -> Self {
+        Self {
+            connection: Arc::clone(&self.connection),
+            origin: Arc::new(self.origin.through(proxy)),
+            chat_uri: self.chat_uri.clone(),
+            count_uri: self.count_uri.clone(),
+            headers: self.headers.clone(),
+            secrets: self.secrets.clone(),
+            proof: self.proof.through(proxy),
+            hot: Arc::clone(&self.hot),
+            provider: Arc::clone(&self.provider),
+            resilience: Arc::clone(&self.resilience),
+            is_own_machine: self.is_own_machine,
+            detours: Detours::default(),
+        }
+    }
+
+    /// Sends every call of the connection through this proxy.
+    pub fn set_proxy(&mut self, proxy: &Arc<Proxy>) {
+        self.origin = Arc::new(self.origin.through(Some(proxy)));
+        self.proof = self.proof.through(Some(proxy));
     }
 }
 
@@ -161,7 +206,7 @@ fn origin_of(base: &Uri) -> Result<Origin, Unusable> {
     // An IPv6 literal stands in brackets in a URL and nowhere else.
     let host = authority.host();
     let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
-    Ok(Origin::Tcp { host: host.into(), port, tls })
+    Ok(Origin::Tcp { host: host.into(), port, tls, proxy: None })
 }
 
 /// Path and query of the chat endpoint; in Gemini's dialect, what stands before the model.

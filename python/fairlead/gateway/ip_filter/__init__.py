@@ -1,0 +1,1 @@
+"""From which addresses the gateway may be called."""

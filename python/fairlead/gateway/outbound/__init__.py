@@ -1,0 +1,1 @@
+"""How calls of providers leave this machine: outbound proxies by level."""

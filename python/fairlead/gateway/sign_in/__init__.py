@@ -1,0 +1,1 @@
+"""Sign-in at providers by OAuth: tokens instead of keys, refreshed before they end."""

@@ -1,0 +1,202 @@
+"""Tokens that become a connection's credential, and what is known of the sign-in behind it. Each function runs in
+the writer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+from uuid import uuid4
+
+from fairlead.errors import InvalidRequest, NotFound
+from fairlead.gateway.providers.creation import event_data, own_headers
+from fairlead.gateway.providers.credentials import (
+    Credentials,
+    open_credentials,
+    seal_credentials,
+)
+from fairlead.gateway.providers.endpoint import Provider, endpoint_of
+from fairlead.gateway.providers.table import (
+    Connection,
+    find_connection,
+    insert_connection,
+    update_connection,
+)
+from fairlead.gateway.resilience.table import (
+    Clear,
+    PersistedState,
+    add_clear,
+    put_persisted_state,
+    read_persisted_states,
+)
+from fairlead.gateway.sign_in.client import Tokens
+from fairlead.gateway.sign_in.table import SignIn, find_sign_in, put_sign_in
+from fairlead.moment import now_ms
+from fairlead.store.file import Connection as Database
+from fairlead.store.outbox import Event, emit
+from fairlead.store.sealer import Sealer
+
+# A token is refreshed so long before it ends, or after half of its life where that is shorter.
+REFRESH_BEFORE_MS: Final = 300_000
+EXPIRED: Final = "expired"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which connection a sign-in is for: one that is there, or a new one of this name."""
+
+    connection_id: str | None
+    name: str | None
+
+
+def check_wanted(con: Database, provider: Provider, wanted: Wanted) -> None:
+    """`NotFound` for a connection that is not this provider's."""
+    if wanted.connection_id is not None:
+        _found(con, provider, wanted.connection_id)
+    else:
+        endpoint_of(provider, "oauth", {})
+
+
+def store_grant(
+    con: Database, sealer: Sealer, provider: Provider, wanted: Wanted, tokens: Tokens
+) -> Connection:
+    """A sign-in by a person: its tokens become the credential of a new connection, or of the one that was
+    meant, which is then as good as new.
+    """
+    connection = (
+        _new(provider, wanted.name)
+        if wanted.connection_id is None
+        else _found(con, provider, wanted.connection_id)
+    )
+    headers = own_headers(sealer, provider, connection.provider_specific)
+    connection = _with_token(connection, sealer, Credentials(tokens.access, headers))
+    if wanted.connection_id is None:
+        insert_connection(con, connection)
+        emit(con, Event("provider.created", event_data(connection)))
+    else:
+        update_connection(con, connection)
+        add_clear(con, Clear(connection=connection.id))
+        changed = {**event_data(connection), "changed": ["authType", "apiKey"]}
+        emit(con, Event("provider.updated", changed))
+    put_sign_in(con, _sign_in(sealer, connection, tokens))
+    return connection
+
+
+def store_refreshed(con: Database, sealer: Sealer, used: SignIn, tokens: Tokens) -> bool:
+    """Tokens that a refresh brought; False where the sign-in is another by now, or gone."""
+    now, connection = (
+        find_sign_in(con, used.connection_id),
+        find_connection(con, used.connection_id),
+    )
+    if now is None or connection is None or now.refresh_sealed != used.refresh_sealed:
+        return False
+    credentials = replace(open_credentials(sealer, connection), api_key=tokens.access)
+    update_connection(con, _with_token(connection, sealer, credentials))
+    put_sign_in(con, _sign_in(sealer, connection, tokens))
+    held = read_persisted_states(con).get(connection.id)
+    if held is not None and held.reason == EXPIRED:
+        # The provider refused the old token; the new one has not been tried.
+        add_clear(con, Clear(connection=connection.id))
+    return True
+
+
+def store_failure(
+    con: Database, used: SignIn, error: str, next_at_ms: int | None, *, is_over: bool
+) -> bool:
+    """A refresh that failed. With `is_over` the sign-in has ended: its connection is used no more, and an
+    event says so. False where the sign-in is another by now, or gone.
+    """
+    now, connection = (
+        find_sign_in(con, used.connection_id),
+        find_connection(con, used.connection_id),
+    )
+    if now is None or connection is None or now.refresh_sealed != used.refresh_sealed:
+        return False
+    failed = replace(now, failures=now.failures + 1, last_error=error, next_at_ms=next_at_ms)
+    if not is_over:
+        put_sign_in(con, failed)
+        return True
+    put_sign_in(con, replace(failed, status=EXPIRED, next_at_ms=None))
+    at_ms = max(now_ms(), connection.updated_at_ms + 1)
+    told = f"The sign-in has ended ({error}): sign in again."
+    update_connection(
+        con,
+        replace(
+            connection,
+            test_status=EXPIRED,
+            last_error=told,
+            last_error_at_ms=at_ms,
+            updated_at_ms=at_ms,
+        ),
+    )
+    put_persisted_state(con, PersistedState(connection.id, "terminal", EXPIRED, None))
+    emit(con, Event("provider.expired", {**event_data(connection), "reason": error}))
+    return True
+
+
+def _sign_in(sealer: Sealer, connection: Connection, tokens: Tokens) -> SignIn:
+    at_ms = now_ms()
+    sealed = None if tokens.refresh is None else sealer.seal(connection.id, tokens.refresh.encode())
+    next_at_ms = tokens.expires_at_ms
+    if next_at_ms is not None and sealed is not None:
+        next_at_ms -= min(REFRESH_BEFORE_MS, (next_at_ms - at_ms) // 2)
+    return SignIn(
+        connection.id,
+        connection.provider,
+        "active",
+        sealed,
+        tokens.expires_at_ms,
+        at_ms,
+        next_at_ms,
+    )
+
+
+def _with_token(connection: Connection, sealer: Sealer, credentials: Credentials) -> Connection:
+    return replace(
+        connection,
+        auth_type="oauth",
+        credentials_sealed=seal_credentials(sealer, connection.id, credentials),
+        api_key_tail="",
+        test_status=None if connection.test_status == EXPIRED else connection.test_status,
+        last_error=None if connection.test_status == EXPIRED else connection.last_error,
+        updated_at_ms=max(now_ms(), connection.updated_at_ms + 1),
+    )
+
+
+def _new(provider: Provider, name: str | None) -> Connection:
+    made_at_ms = now_ms()
+    endpoint_of(provider, "oauth", {})
+    return Connection(
+        id=str(uuid4()),
+        provider=provider.id,
+        auth_type="oauth",
+        name=name or f"{provider.name} sign-in"[:200],
+        display_name=None,
+        priority=50,
+        is_active=True,
+        default_model=None,
+        max_concurrent=None,
+        provider_specific={},
+        credentials_sealed=None,
+        api_key_tail="",
+        test_status=None,
+        last_error=None,
+        last_error_at_ms=None,
+        last_tested_at_ms=None,
+        models=None,
+        created_at_ms=made_at_ms,
+        updated_at_ms=made_at_ms,
+    )
+
+
+def _found(con: Database, provider: Provider, connection_id: str) -> Connection:
+    connection = find_connection(con, connection_id)
+    if connection is None or connection.provider != provider.id:
+        raise NotFound(f"{provider.name} has no connection with this id.", param="connectionId")
+    if connection.auth_type != "oauth" and connection.provider_specific.get("base_url"):
+        raise InvalidRequest(
+            "connectionId is a connection with a baseUrl of its own, where a token of this provider must "
+            "not go: make a new one.",
+            param="connectionId",
+        )
+    return connection

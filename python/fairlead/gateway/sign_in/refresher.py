@@ -1,0 +1,167 @@
+"""The one task that refreshes tokens before they end.
+
+A refresh that fails is tried again with growing pauses while the old token still serves. `invalid_grant` ends the
+sign-in. New tokens that the database does not take at once are kept here and stored later: a provider that gives a
+refresh token once takes the old one no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+import structlog
+
+from fairlead.errors import FairleadError, InvalidRequest
+from fairlead.gateway.outbound.table import Proxy, proxy_for
+from fairlead.gateway.providers.endpoint import find_provider
+from fairlead.gateway.sign_in.client import Refused, SignInClient, Tokens, Unreached
+from fairlead.gateway.sign_in.grant import store_failure, store_refreshed
+from fairlead.gateway.sign_in.section import Section, find_section
+from fairlead.gateway.sign_in.table import SignIn, due_sign_ins, find_sign_in, next_due_ms
+from fairlead.moment import now_ms
+from fairlead.store.file import Connection
+from fairlead.store.services import BackgroundTask, Services
+
+AT_ONCE: Final = 8
+PAUSE_FIRST_MS: Final = 5_000
+PAUSE_MAX_MS: Final = 900_000
+LONGEST_SLEEP_S: Final = 30.0
+STORE_AGAIN_S: Final = 1.0
+# RFC 6749, section 5.2: the grant is invalid, expired or revoked. No later try can help.
+OVER: Final = "invalid_grant"
+
+log = structlog.get_logger("fairlead.gateway")
+
+
+@dataclass
+class Refresher:
+    """One for the process, for the task and for who asks for a refresh by hand."""
+
+    services: Services
+    unwritten: dict[str, tuple[SignIn, Tokens]] = field(default_factory=dict)
+    """New tokens that the database has not taken yet, by connection."""
+    _turns: dict[str, asyncio.Lock] = field(default_factory=dict)
+    _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The process's object, made when it is first needed."""
+        return services.singleton(cls, lambda: cls(services))
+
+    async def refresh_due(self) -> None:
+        """Refreshes every token that is due. Raises when the database does not answer."""
+        for connection_id in list(self.unwritten):
+            await self._store(connection_id)
+        due = await self.services.state.read(lambda con: due_sign_ins(con, now_ms()))
+        async with asyncio.TaskGroup() as group:
+            for sign_in in due:
+                group.create_task(self._refresh_in_turn(sign_in))
+
+    async def refresh(self, connection_id: str) -> str | None:
+        """Refreshes one token now; why that failed, or None. One refresh of a connection at a time: whoever
+        comes meanwhile has the first one's result.
+        """
+        async with self._turn(connection_id):
+            sign_in = await self.services.state.read(lambda con: find_sign_in(con, connection_id))
+            return "gone" if sign_in is None else await self._refresh(sign_in)
+
+    async def _refresh_in_turn(self, due: SignIn) -> None:
+        async with self._room, self._turn(due.connection_id):
+            now = await self.services.state.read(lambda con: find_sign_in(con, due.connection_id))
+            if now != due:
+                return
+            try:
+                await self._refresh(now)
+            except FairleadError as error:
+                # Tokens that came stay in `unwritten`; anything else is tried again after a pause.
+                with contextlib.suppress(FairleadError):
+                    await self._fail(now, error.kind, is_over=False)
+
+    async def _refresh(self, sign_in: SignIn) -> str | None:
+        sealer = self.services.state.sealer
+        if sign_in.connection_id in self.unwritten:
+            await self._store(sign_in.connection_id)
+            return None
+        if sign_in.refresh_sealed is None:
+            return await self._fail(sign_in, "no_refresh_token", is_over=True)
+
+        def read(con: Connection) -> tuple[Section | None, Proxy | None]:
+            provider = find_provider(con, sign_in.provider)
+            proxy = proxy_for(con, sealer, sign_in.provider)
+            return None if provider is None else find_section(con, sealer, provider), proxy
+
+        section, proxy = await self.services.state.read(read)
+        if section is None:
+            return await self._fail(sign_in, "The provider is gone.", is_over=True)
+        token = sealer.unseal(sign_in.connection_id, sign_in.refresh_sealed).decode()
+        try:
+            tokens = await SignInClient(section, proxy).refresh(token)
+        except Refused as error:
+            return await self._fail(sign_in, error.code, is_over=error.code == OVER)
+        except Unreached as error:
+            return await self._fail(sign_in, str(error), is_over=False)
+        except InvalidRequest as error:
+            # The section lacks what a refresh needs: an operator may add it.
+            return await self._fail(sign_in, str(error), is_over=False)
+        self.unwritten[sign_in.connection_id] = (sign_in, tokens)
+        await self._store(sign_in.connection_id)
+        return None
+
+    async def _store(self, connection_id: str) -> None:
+        used, tokens = self.unwritten[connection_id]
+        state = self.services.state
+        await state.commit(lambda con: store_refreshed(con, state.sealer, used, tokens))
+        self.unwritten.pop(connection_id, None)
+        log.info("token refreshed", connection_id=connection_id, provider=used.provider)
+
+    async def _fail(self, sign_in: SignIn, reason: str, *, is_over: bool) -> str:
+        next_at_ms = now_ms() + pause_ms(sign_in.failures)
+        log.warning(
+            "token not refreshed",
+            connection_id=sign_in.connection_id,
+            provider=sign_in.provider,
+            reason=reason,
+            is_over=is_over,
+        )
+        store = self.services.state.commit if is_over else self.services.state.record
+        await store(lambda con: store_failure(con, sign_in, reason, next_at_ms, is_over=is_over))
+        return reason
+
+    def _turn(self, connection_id: str) -> asyncio.Lock:
+        free = [each for each, lock in self._turns.items() if not lock.locked()]
+        for each in free[:-1000]:
+            del self._turns[each]
+        return self._turns.setdefault(connection_id, asyncio.Lock())
+
+
+def pause_ms(failures: int) -> int:
+    """How long to wait after so many failures before this one: doubled each time, and spread by a fifth, so
+    that many sign-ins do not come back at once.
+    """
+    pause: int = min(PAUSE_MAX_MS, PAUSE_FIRST_MS * 2 ** min(failures, 20))
+    return round(pause * random.uniform(0.8, 1.2))  # noqa: S311 - no secret is made of it
+
+
+async def _watch(services: Services) -> None:
+    refresher, changed = Refresher.of(services), services.state.watch()
+    try:
+        while True:
+            changed.clear()
+            await refresher.refresh_due()
+            due_ms = await services.state.read(next_due_ms)
+            sleep_s = LONGEST_SLEEP_S
+            if due_ms is not None:
+                sleep_s = max(0.25, min(sleep_s, (due_ms - now_ms()) / 1000))
+            if refresher.unwritten:
+                sleep_s = STORE_AGAIN_S
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), sleep_s)
+    finally:
+        services.state.unwatch(changed)
+
+
+TASKS = (BackgroundTask("gateway.sign-ins", _watch),)

@@ -1,0 +1,147 @@
+"""The tables `provider_sign_ins` and `provider_sign_in_flows`."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, field, fields
+from typing import Final, Literal
+
+from fairlead.errors import InvalidRequest, RateLimited
+from fairlead.moment import now_ms
+from fairlead.store.file import Connection
+
+FLOWS_MAX: Final = 100
+# A token that is younger was refused for another reason than its age.
+REFUSED_AFTER_MS: Final = 60_000
+Status = Literal["active", "expired"]
+
+
+@dataclass(frozen=True, slots=True)
+class SignIn:
+    """The sign-in behind a connection. `next_at_ms` is when its token is refreshed next, None where it is
+    not; `expired` needs a person who signs in again.
+    """
+
+    connection_id: str
+    provider: str
+    status: Status
+    refresh_sealed: bytes | None = field(repr=False)
+    expires_at_ms: int | None
+    refreshed_at_ms: int
+    next_at_ms: int | None
+    failures: int = 0
+    last_error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A sign-in that somebody has begun: `code` in a browser here, `device` on another device. `id` is the
+    hash of its state.
+    """
+
+    id: str
+    provider: str
+    kind: Literal["code", "device"]
+    connection_id: str | None
+    name: str | None
+    secret_sealed: bytes = field(repr=False)
+    redirect_uri: str | None
+    interval_ms: int | None
+    asked_at_ms: int | None
+    expires_at_ms: int
+
+
+_SIGN_IN: Final = ", ".join(each.name for each in fields(SignIn))
+_FLOW: Final = ", ".join(each.name for each in fields(Flow))
+_FROM_SIGN_INS: Final = f"SELECT {_SIGN_IN} FROM provider_sign_ins"
+_MARKS: Final = ", ".join("?" * len(fields(SignIn)))
+_FLOW_MARKS: Final = ", ".join("?" * len(fields(Flow)))
+
+
+def find_sign_in(con: Connection, connection_id: str) -> SignIn | None:
+    """The sign-in of a connection."""
+    row = con.execute(f"{_FROM_SIGN_INS} WHERE connection_id = ?", [connection_id]).fetchone()
+    return None if row is None else SignIn(*row)
+
+
+def sign_ins_of(con: Connection, provider: str) -> list[SignIn]:
+    """Every sign-in at a provider."""
+    rows = con.execute(f"{_FROM_SIGN_INS} WHERE provider = ? ORDER BY connection_id", [provider])
+    return [SignIn(*row) for row in rows.fetchall()]
+
+
+def due_sign_ins(con: Connection, at_ms: int) -> list[SignIn]:
+    """The sign-ins that are refreshed at this moment, the earliest first: those whose time has come, and
+    those whose token the provider refuses before its time.
+    """
+    rows = con.execute(
+        f"{_FROM_SIGN_INS} WHERE status = 'active' AND (next_at_ms <= ? OR (failures = 0 "
+        "AND refresh_sealed IS NOT NULL AND refreshed_at_ms < ? AND connection_id IN "
+        "(SELECT connection_id FROM connection_states WHERE state = 'terminal' AND reason = 'expired'))"
+        ") ORDER BY next_at_ms",
+        [at_ms, at_ms - REFUSED_AFTER_MS],
+    )
+    return [SignIn(*row) for row in rows.fetchall()]
+
+
+def next_due_ms(con: Connection) -> int | None:
+    """When the next sign-in is due, UTC milliseconds."""
+    row = con.execute(
+        "SELECT min(next_at_ms) FROM provider_sign_ins WHERE status = 'active'"
+    ).fetchone()
+    return None if row is None else row[0]
+
+
+def put_sign_in(con: Connection, sign_in: SignIn) -> None:
+    """Stores a sign-in in place of the connection's former one, in the writer."""
+    drop_sign_in(con, sign_in.connection_id)
+    con.execute(
+        f"INSERT INTO provider_sign_ins ({_SIGN_IN}) VALUES ({_MARKS})",
+        list(astuple(sign_in)),
+    )
+
+
+def drop_sign_in(con: Connection, connection_id: str) -> None:
+    """Deletes the sign-in of a connection that is deleted or has another credential, in the writer."""
+    con.execute("DELETE FROM provider_sign_ins WHERE connection_id = ?", [connection_id])
+
+
+def add_flow(con: Connection, flow: Flow) -> None:
+    """Stores a sign-in that is begun, in the writer; `RateLimited` when too many are."""
+    con.execute("DELETE FROM provider_sign_in_flows WHERE expires_at_ms <= ?", [now_ms()])
+    row = con.execute("SELECT count(*) FROM provider_sign_in_flows").fetchone()
+    if row is not None and row[0] >= FLOWS_MAX:
+        raise RateLimited(
+            f"There are {FLOWS_MAX} sign-ins under way: wait until some end.", retry_after_s=60
+        )
+    con.execute(
+        f"INSERT INTO provider_sign_in_flows ({_FLOW}) VALUES ({_FLOW_MARKS})",
+        list(astuple(flow)),
+    )
+
+
+def find_flow(con: Connection, flow_id: str, provider: str, kind: str) -> Flow:
+    """A sign-in under way; `InvalidRequest` for a state that is unknown, used or too old."""
+    row = con.execute(
+        f"SELECT {_FLOW} FROM provider_sign_in_flows "
+        "WHERE id = ? AND provider = ? AND kind = ? AND expires_at_ms > ?",
+        [flow_id, provider, kind, now_ms()],
+    ).fetchone()
+    if row is None:
+        raise InvalidRequest(
+            "state is that of no sign-in under way here: it is unknown, used or too old. Begin anew.",
+            param="state",
+        )
+    return Flow(*row)
+
+
+def note_asked(con: Connection, flow_id: str, interval_ms: int) -> None:
+    """Notes that the provider was asked about a device, and how long to wait, in the writer."""
+    con.execute(
+        "UPDATE provider_sign_in_flows SET asked_at_ms = ?, interval_ms = ? WHERE id = ?",
+        [now_ms(), interval_ms, flow_id],
+    )
+
+
+def drop_flow(con: Connection, flow_id: str) -> None:
+    """Deletes a sign-in that has ended, in the writer."""
+    con.execute("DELETE FROM provider_sign_in_flows WHERE id = ?", [flow_id])

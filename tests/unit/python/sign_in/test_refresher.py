@@ -1,0 +1,110 @@
+"""Refreshing tokens: what is due, and what is done when the provider or the database says no."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fairlead.errors import StorageUnavailable
+from fairlead.gateway.resilience.table import (
+    PersistedState,
+    put_persisted_state,
+    read_persisted_states,
+)
+from fairlead.gateway.sign_in.refresher import PAUSE_MAX_MS, Refresher, pause_ms
+from fairlead.gateway.sign_in.table import SignIn, due_sign_ins, find_sign_in, put_sign_in
+from fairlead.moment import now_ms
+from fairlead.store.file import Connection
+from tests.support.management import Management
+from tests.support.oauth_server import OAuthServer
+
+pytestmark = pytest.mark.anyio
+
+OAUTH = "/api/oauth/openai"
+
+
+@pytest.fixture
+def server() -> Iterator[OAuthServer]:
+    with OAuthServer() as running:
+        yield running
+
+
+async def sign_in(management: Management, server: OAuthServer) -> str:
+    """A connection of a person who has signed in: its id."""
+    await management.ask("PUT", f"{OAUTH}/settings", server.section())
+    begun = await management.ask("POST", f"{OAUTH}/authorize", {})
+    back = {"code": server.sign_in(begun["authorizationUrl"])}
+    made = await management.ask("POST", f"{OAUTH}/exchange", back)
+    connection_id: str = made["connection"]["id"]
+    return connection_id
+
+
+async def stored(management: Management, connection_id: str) -> SignIn:
+    found = await management.services.state.read(lambda con: find_sign_in(con, connection_id))
+    assert found is not None
+    return found
+
+
+async def put(management: Management, sign_in: SignIn) -> None:
+    await management.services.state.record(lambda con: put_sign_in(con, sign_in))
+
+
+async def test_a_token_that_is_refused_early_is_refreshed(
+    management: Management, server: OAuthServer
+) -> None:
+    connection_id = await sign_in(management, server)
+    state, refresher = management.services.state, Refresher.of(management.services)
+    await refresher.refresh_due()
+    assert server.asked == 1, "it is young, and nobody refuses it"
+    found = await stored(management, connection_id)
+    await put(management, replace(found, refreshed_at_ms=now_ms() - 120_000))
+    held = PersistedState(connection_id, "terminal", "expired", None)
+    await state.record(lambda con: put_persisted_state(con, held))
+    await refresher.refresh_due()
+    assert server.asked == 2
+    assert await state.read(read_persisted_states) == {}
+    assert (await state.read(lambda con: due_sign_ins(con, now_ms()))) == []
+
+
+async def test_tokens_wait_for_a_database_that_does_not_take_them(
+    management: Management, server: OAuthServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection_id = await sign_in(management, server)
+    state, refresher = management.services.state, Refresher.of(management.services)
+    await put(management, replace(await stored(management, connection_id), next_at_ms=0))
+    commit, failed = state.commit, []
+
+    async def full(transaction: Any) -> Any:
+        if not failed:
+            failed.append(transaction)
+            raise StorageUnavailable("The disk is full.")
+        return await commit(transaction)
+
+    monkeypatch.setattr(state, "commit", full)
+    await refresher.refresh_due()
+    assert list(refresher.unwritten) == [connection_id]
+    assert (await stored(management, connection_id)).failures == 1
+    await refresher.refresh_due()
+    after = await stored(management, connection_id)
+    assert (refresher.unwritten, after.failures, server.asked) == ({}, 0, 2)
+
+
+async def test_a_sign_in_of_a_deleted_connection_is_gone(
+    management: Management, server: OAuthServer
+) -> None:
+    connection_id = await sign_in(management, server)
+    await management.ask("DELETE", f"/api/providers/{connection_id}")
+
+    def count(con: Connection) -> int:
+        row = con.execute("SELECT count(*) FROM provider_sign_ins").fetchone()
+        return row[0] if row else -1
+
+    assert await management.services.state.read(count) == 0
+
+
+def test_pauses_grow_to_a_bound() -> None:
+    for failures, expected in ((0, 5_000), (3, 40_000), (50, PAUSE_MAX_MS)):
+        assert 0.8 * expected <= pause_ms(failures) <= 1.2 * expected
