@@ -37,6 +37,10 @@ def compile_snapshot(local_token_hash: str, con: Connection, floor: int) -> tupl
             "require_login": settings.require_login,
             "cors_origins": settings.cors_origins,
         },
+        "account_strategies": {
+            "default": settings.account_strategy,
+            "providers": settings.account_strategies,
+        },
         "cache": compile_cache(settings),
         "guardrails": guardrail_actions(settings),
         "context": compile_context(con, settings),

@@ -12,7 +12,7 @@ use crate::resilience::Resilience;
 use crate::schedule::Schedule;
 use crate::secret::SecretHash;
 use crate::strategy::combo::What;
-use crate::strategy::Combo;
+use crate::strategy::{AccountStrategies, Combo};
 use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -196,6 +196,9 @@ pub struct Connection {
     pub credentials_sealed: Option<String>,
     #[serde(default = "default_priority")]
     pub priority: u32,
+    /// Its share of calls among connections of one priority, where they are shared by weight.
+    #[serde(default = "one")]
+    pub weight: u32,
     #[serde(default)]
     pub timeouts: Timeouts,
     /// Tells one state of its record from the next: what workers say of it is said of this one.
@@ -242,6 +245,10 @@ pub struct PersistedState {
 
 fn yes() -> bool {
     true
+}
+
+fn one() -> u32 {
+    1
 }
 
 fn default_priority() -> u32 {
@@ -390,6 +397,8 @@ struct Document {
     #[serde(default)]
     connections: Vec<Connection>,
     #[serde(default)]
+    account_strategies: AccountStrategies,
+    #[serde(default)]
     models: Vec<Model>,
     #[serde(default)]
     prices: Vec<ModelPrice>,
@@ -411,7 +420,9 @@ pub struct Snapshot {
     pub guardrails: Guardrails,
     pub context: ContextSettings,
     pub local_token_hash: Option<SecretHash>,
+    /// By priority, then by id.
     pub connections: Vec<Arc<Connection>>,
+    pub account_strategies: AccountStrategies,
     pub models: Vec<Model>,
     pub combos: Vec<Combo>,
     /// What a search costs at the dearest of the providers that may be asked, micro-dollars.
@@ -481,6 +492,7 @@ impl Snapshot {
             context: document.context,
             local_token_hash: document.local_token_hash,
             connections,
+            account_strategies: document.account_strategies,
             models: document.models,
             combos: document.combos,
             search_usd_micros: document.search_usd_micros,

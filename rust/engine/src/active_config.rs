@@ -3,6 +3,7 @@
 use crate::clock;
 use crate::context::plans::Plans;
 use crate::models::openai::Lists;
+use crate::route::accounts::Accounts;
 use crate::route::combos::Combos;
 use crate::upstream::health::Provider;
 use crate::upstream::target::{Hot, Target};
@@ -21,6 +22,7 @@ pub struct Live {
     pub combos: Combos,
     /// Pipelines that make conversations shorter.
     pub plans: Plans,
+    pub accounts: Accounts,
     /// Of everything that a combo may lead to: combos, and the places behind each prefix.
     pub places: String,
 }
@@ -65,9 +67,10 @@ impl Live {
             .collect();
         let lists = Lists::build(&snapshot.models, &snapshot.combos, &snapshot.connections);
         let combos = Combos::build(&snapshot, &targets, &before.combos);
+        let accounts = Accounts::build(&snapshot, &before.accounts);
         let places = crate::cache::places::places(&snapshot);
         let plans = Plans::build(&snapshot.context.compression);
-        Self { snapshot, targets, lists, combos, plans, places }
+        Self { snapshot, targets, lists, combos, plans, accounts, places }
     }
 }
 

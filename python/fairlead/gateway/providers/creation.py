@@ -35,7 +35,15 @@ from fairlead.store.outbox import Event, emit
 from fairlead.store.sealer import Sealer
 
 # Fields of the body with a column of the same name.
-PLAIN = ("name", "display_name", "priority", "is_active", "default_model", "max_concurrent")
+PLAIN = (
+    "name",
+    "display_name",
+    "priority",
+    "weight",
+    "is_active",
+    "default_model",
+    "max_concurrent",
+)
 
 
 def draft_connection(con: Database, sealer: Sealer, new: NewConnection) -> Connection:

@@ -123,6 +123,12 @@ class ConnectionFields(Wire):
     )
     display_name: Name | None = None
     priority: StrictInt = Field(50, ge=1, le=100, description="Lower is used first.")
+    weight: StrictInt = Field(
+        1,
+        ge=0,
+        le=1000,
+        description="Its share of calls among connections of one priority, with the strategy `weighted`.",
+    )
     is_active: StrictBool = True
     default_model: ModelId | None = None
     max_concurrent: Annotated[StrictInt, Field(ge=1, le=100_000)] | None = Field(
@@ -165,7 +171,13 @@ class ConnectionChange(ConnectionFields):
         return sent
 
     @field_validator(
-        "name", "auth_type", "priority", "is_active", "provider_specific_data", mode="before"
+        "name",
+        "auth_type",
+        "priority",
+        "weight",
+        "is_active",
+        "provider_specific_data",
+        mode="before",
     )
     @classmethod
     def _is_not_null(cls, value: object) -> object:

@@ -117,6 +117,7 @@ def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
         "aws": endpoint.aws,
         "credentials_sealed": None if sealed is None else base64.b64encode(sealed).decode(),
         "priority": connection.priority,
+        "weight": connection.weight,
         "timeouts": endpoint.timeouts,
         "replays_reasoning": _replays_reasoning(connection, endpoint),
         "revision": connection.updated_at_ms,

@@ -19,6 +19,7 @@ _COLUMNS = (
     "name",
     "display_name",
     "priority",
+    "weight",
     "is_active",
     "default_model",
     "max_concurrent",
@@ -58,6 +59,7 @@ class Connection:
     name: str
     display_name: str | None
     priority: int
+    weight: int
     is_active: bool
     default_model: str | None
     max_concurrent: int | None

@@ -37,6 +37,7 @@ class ConnectionView(Wire):
     display_name: str | None
     api_key: str | None
     priority: int
+    weight: int
     is_active: bool
     state: str = Field(
         description="`active`, `cooling`, `quota-exhausted`, `policy-blocked`, `terminal` or "
@@ -122,6 +123,7 @@ def show_connection(connection: Connection, condition: ConnectionState) -> Conne
         display_name=connection.display_name,
         api_key=None if tail is None else MASK + tail,
         priority=connection.priority,
+        weight=connection.weight,
         is_active=connection.is_active,
         state=condition.state,
         state_reason=condition.reason,

@@ -75,7 +75,12 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
         let message = format!("There is no combo `{name}`; `GET /api/combos` lists them.");
         return Err(Error::client(Kind::ModelNotFound, message).about("model"));
     }
-    choose::choose(live, name, key, RoutingHints { pin: admission.pin.as_deref(), held })
+    let affinity = if live.accounts.wants_affinity {
+        session(admission, model).or_else(|| affinity(admission, body))
+    } else {
+        None
+    };
+    choose::choose(live, name, key, RoutingHints { pin: admission.pin.as_deref(), held, affinity })
 }
 
 /// A session of this caller with this model.

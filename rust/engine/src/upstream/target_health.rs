@@ -83,6 +83,13 @@ impl Target {
         }
     }
 
+    /// The facts that connections of one provider are told apart by. How fast and how well they answer is the provider's doing: a
+    /// connection that happened to be slower once would never be asked again, and never be found to be as fast.
+    pub fn account_facts(&self, model: &str, now_ms: u64) -> Facts {
+        let known = Facts { weight: self.connection.weight as f32, ..Facts::default() };
+        Facts { latency_ms: None, success_rate: None, ..self.facts(model, known, now_ms) }
+    }
+
     /// Not in the pool from which requests are served, rather than resting for a while.
     pub fn is_out_of_pool(&self, now_ms: u64) -> bool {
         matches!(self.hot.condition.lock().health.state(now_ms), State::Terminal | State::Deactivated)
