@@ -149,6 +149,10 @@ class TokenLimitExceeded(FairleadError):
     kind, status, type = "token_limit_exceeded", 429, "rate_limit_error"
 
 
+class AccountsBusy(FairleadError):
+    kind, status, type = "accounts_busy", 429, "rate_limit_error"
+
+
 class HeadersTooLarge(FairleadError):
     kind, status, type = "headers_too_large", 431, "invalid_request_error"
 

@@ -7,6 +7,7 @@ use crate::error::{Error, Kind};
 use crate::guardrail::Guardrails;
 use crate::limit::{Limit, Scope};
 use crate::model_name;
+use crate::pace::AccountLimits;
 use crate::price::Price;
 use crate::resilience::Resilience;
 use crate::schedule::Schedule;
@@ -201,6 +202,8 @@ pub struct Connection {
     pub weight: u32,
     #[serde(default)]
     pub timeouts: Timeouts,
+    #[serde(default)]
+    pub limits: AccountLimits,
     /// Tells one state of its record from the next: what workers say of it is said of this one.
     #[serde(default)]
     pub revision: u64,

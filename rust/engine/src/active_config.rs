@@ -52,6 +52,7 @@ impl Live {
                     None if was_held => hot.condition.lock().release(&snapshot.resilience.quota, now_ms),
                     None => {}
                 }
+                hot.limiter.set(&connection.limits);
                 match Target::build(Arc::clone(connection), sealer, hot, version) {
                     Ok(mut target) => {
                         target.provider = Arc::clone(providers.entry(&connection.provider).or_default());

@@ -132,7 +132,25 @@ class ConnectionFields(Wire):
     is_active: StrictBool = True
     default_model: ModelId | None = None
     max_concurrent: Annotated[StrictInt, Field(ge=1, le=100_000)] | None = Field(
-        None, description="Refused unless null: nothing limits the calls of a connection yet."
+        None, description="Requests at once; null is no limit."
+    )
+    requests_per_minute: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = Field(
+        None, description="Requests in any 60 seconds; null is no limit."
+    )
+    tokens_per_minute: Annotated[StrictInt, Field(ge=1, le=1_000_000_000)] | None = Field(
+        None, description="Tokens, input and output, in any 60 seconds; null is no limit."
+    )
+    min_gap_ms: Annotated[StrictInt, Field(ge=1, le=60_000)] | None = Field(
+        None,
+        description="Milliseconds from the beginning of one request to the next; null is none.",
+    )
+    queue_depth: Annotated[StrictInt, Field(ge=1, le=10_000)] | None = Field(
+        None,
+        description="Requests that may wait for these limits at once; null: they go to the next "
+        "connection instead.",
+    )
+    queue_timeout_ms: Annotated[StrictInt, Field(ge=1, le=120_000)] | None = Field(
+        None, description="Milliseconds that a request waits at most; null: 10000."
     )
     provider_specific_data: ProviderSpecific = Field(default_factory=ProviderSpecific)
 

@@ -14,6 +14,7 @@ from fairlead.gateway.nodes.table import all_nodes
 from fairlead.gateway.pricing.table import Price, read_overrides
 from fairlead.gateway.providers.catalogue import CatalogueProvider, catalogue
 from fairlead.gateway.providers.endpoint import Endpoint, Provider, endpoint_of
+from fairlead.gateway.providers.limits import compile_limits
 from fairlead.gateway.providers.models import known_models, override_model
 from fairlead.gateway.providers.table import Connection, active_connections
 from fairlead.store.file import Connection as Database
@@ -119,6 +120,7 @@ def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
         "priority": connection.priority,
         "weight": connection.weight,
         "timeouts": endpoint.timeouts,
+        "limits": compile_limits(connection),
         "replays_reasoning": _replays_reasoning(connection, endpoint),
         "revision": connection.updated_at_ms,
     }

@@ -19,6 +19,11 @@ use std::borrow::Cow;
 const ASSUMED_OUTPUT_TOKENS: u64 = 512;
 const BYTES_PER_TOKEN: u64 = 4;
 
+/// About how many tokens a request of so many bytes comes to, with its answer.
+pub fn estimate(bytes: u64) -> u64 {
+    bytes / BYTES_PER_TOKEN + ASSUMED_OUTPUT_TOKENS
+}
+
 /// Whether the key may ask for this name, which may be an alias's, a combo's or a model's.
 pub fn admit(live: &Live, key: &Key, model: &str) -> Result<(), Error> {
     let name = live.snapshot.alias(model).unwrap_or(model);
