@@ -49,7 +49,7 @@ class Held:
     def __init__(self, lane: Lane) -> None:
         self._gate = Gate()
         self._answers: list[Any] = []
-        lane.upstream.script([self._gate, *OK], model="m")
+        lane.upstream.script([self._gate, *OK], OK, model="m")
         self._thread = threading.Thread(target=lambda: self._answers.append(ask(lane)))
         self._thread.start()
         assert self._gate.reached.wait(10)
@@ -166,7 +166,7 @@ def test_a_caller_who_leaves_gives_its_place_back(gateway: Gateway, upstream: Up
     lane = gateway.add_lane(upstream)
     change(lane, maxConcurrent=1)
     gate = Gate()
-    upstream.script([gate, *OK], model="m")
+    upstream.script([gate, *OK], OK, model="m")
     with pytest.raises(Exception, match="timed out"):
         gateway.caller.post(CHAT, json=lane.body(), timeout=0.5)
     eventually(lambda: ask(lane).status_code == 200, "its place is free")

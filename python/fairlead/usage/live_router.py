@@ -265,7 +265,7 @@ def _connection_limits(
     )
 
 
-def _set_limits(values: list[int | None]) -> SetLimits | None:
+def _set_limits(values: list[Any]) -> SetLimits | None:
     if all(value is None for value in values):
         return None
     return SetLimits.model_construct(**dict(zip(SetLimits.model_fields, values, strict=True)))

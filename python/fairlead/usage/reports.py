@@ -34,7 +34,7 @@ class ConnectionReport:
     failures: int = 0
     in_flight: int = 0
     queued: int = 0
-    remaining: dict[str, int | None] | None = None
+    remaining: dict[str, Any] | None = None
     """What is left of the limits that the operator set (slots, requests, tokens): None where none
     is set.
     """
@@ -81,8 +81,8 @@ def _add(said: ConnectionReport, told: dict[str, Any]) -> None:
         said.lockouts[lockout["model"]] = max(known_ms, lockout["until_ms"])
 
 
-def _least(known: dict[str, int | None], told: dict[str, Any]) -> dict[str, int | None]:
-    least: dict[str, int | None] = {}
+def _least(known: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
+    least: dict[str, Any] = {}
     for name in ("slots", "requests", "tokens"):
         values = [each for each in (known.get(name), told[name]) if each is not None]
         least[name] = min(values, default=None)

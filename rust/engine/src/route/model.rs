@@ -18,10 +18,12 @@ use std::borrow::Cow;
 /// The size of most answers, as far as anybody knows beforehand.
 const ASSUMED_OUTPUT_TOKENS: u64 = 512;
 const BYTES_PER_TOKEN: u64 = 4;
+/// No request is estimated to be larger.
+const MOST_INPUT_TOKENS: u64 = 100_000;
 
-/// About how many tokens a request of so many bytes comes to, with its answer.
+/// About how many tokens a request of so many bytes comes to, with its answer. Pictures and sound are far fewer tokens than bytes.
 pub fn estimate(bytes: u64) -> u64 {
-    bytes / BYTES_PER_TOKEN + ASSUMED_OUTPUT_TOKENS
+    (bytes / BYTES_PER_TOKEN).min(MOST_INPUT_TOKENS) + ASSUMED_OUTPUT_TOKENS
 }
 
 /// Whether the key may ask for this name, which may be an alias's, a combo's or a model's.

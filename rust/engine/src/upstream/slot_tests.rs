@@ -150,36 +150,48 @@ async fn a_gap_lies_between_two_and_a_minute_has_so_many() {
     assert!(take(&shared, &rate).await.is_err());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn never_more_than_the_limit_whoever_comes_and_goes() {
+/// Counts of what a crowd of callers did.
+#[derive(Default)]
+struct Crowd {
+    open: AtomicU32,
+    most: AtomicU32,
+    served: AtomicU32,
+}
+
+/// Seventy-five callers at once, a third of whom leave while they wait.
+async fn come_and_go(shared: &Shared, target: &Target, crowd: &Crowd, seed: u64) {
+    let calls = (0..75u64).map(|call| async move {
+        let mut random = Random::seeded(seed + call);
+        if call % 3 == 0 {
+            let patience = Duration::from_micros(random.below(3_000) as u64);
+            drop(tokio::time::timeout(patience, take(shared, target)).await);
+            return;
+        }
+        let Ok(_slot) = take(shared, target).await else { return };
+        crowd.most.fetch_max(crowd.open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_micros(random.below(900) as u64)).await;
+        crowd.open.fetch_sub(1, Ordering::SeqCst);
+        crowd.served.fetch_add(1, Ordering::SeqCst);
+    });
+    let mut calls: futures_util::stream::FuturesUnordered<_> = calls.collect();
+    while futures_util::StreamExt::next(&mut calls).await.is_some() {}
+}
+
+#[test]
+fn never_more_than_the_limit_whoever_comes_and_goes() {
     let shared = testing::shared("slots-many");
-    let three = target(&json!({"max_concurrent": 3, "queue_depth": 200, "queue_timeout_ms": 20_000}));
-    let (open, most, served) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
-    let mut calls = Vec::new();
-    for call in 0..300u64 {
-        let (shared, three) = (Arc::clone(&shared), Arc::clone(&three));
-        let (open, most, served) = (Arc::clone(&open), Arc::clone(&most), Arc::clone(&served));
-        calls.push(tokio::spawn(async move {
-            let mut random = Random::seeded(call);
-            let work = async {
-                let _slot = take(&shared, &three).await?;
-                most.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                tokio::time::sleep(Duration::from_micros(random.below(900) as u64)).await;
-                open.fetch_sub(1, Ordering::SeqCst);
-                served.fetch_add(1, Ordering::SeqCst);
-                Ok::<_, AttemptFailure>(())
-            };
-            if call % 3 == 0 {
-                // A caller who leaves while it waits, or just before.
-                let _left = tokio::time::timeout(Duration::from_micros(call % 50), take(&shared, &three)).await;
-            } else {
-                let _refused = work.await;
-            }
-        }));
-    }
-    for call in calls {
-        call.await.expect("joined");
-    }
-    assert!(most.load(Ordering::SeqCst) <= 3 && served.load(Ordering::SeqCst) >= 100);
+    let three = target(&json!({"max_concurrent": 3, "queue_depth": 300, "queue_timeout_ms": 60_000}));
+    let crowd = Crowd::default();
+    std::thread::scope(|scope| {
+        for thread in 0..4u64 {
+            let (shared, three, crowd) = (&shared, &three, &crowd);
+            scope.spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+                runtime.block_on(come_and_go(shared, three, crowd, thread * 1_000));
+            });
+        }
+    });
+    assert!(crowd.most.load(Ordering::SeqCst) <= 3);
+    assert_eq!(crowd.served.load(Ordering::SeqCst), 200, "everybody who stays is served");
     assert_eq!((queued(&three), three.hot.load.in_flight()), (0, 0));
 }
