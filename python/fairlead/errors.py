@@ -23,6 +23,7 @@ start.
         +-- RateLimited             429   the caller's own limits
         +-- BudgetExceeded          429   what the key may spend
         +-- TokenLimitExceeded      429   the tokens that the key may use
+        +-- AccountsBusy            429   the limits of every connection that may serve it
         +-- HeadersTooLarge         431
         +-- ClientGone              499   nobody is left to answer; seen in records only
         +-- Internal                500   a defect of fairlead

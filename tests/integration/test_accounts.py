@@ -101,7 +101,10 @@ def test_sessions_stay_with_one_connection(sticky: Lane) -> None:
     opening = {"role": "user", "content": PROMPT + secrets.token_hex(6)}
     before = len(sticky.upstream.requests)
     for turn in range(3):
-        more = [{"role": "assistant", "content": "Yes."}, {"role": "user", "content": "And?"}] * turn
+        more = [
+            {"role": "assistant", "content": "Yes."},
+            {"role": "user", "content": "And?"},
+        ] * turn
         assert ask(sticky, messages=[opening, *more]).status_code == 200
     assert len(set(asked(sticky, before))) == 1
 

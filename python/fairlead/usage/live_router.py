@@ -102,7 +102,7 @@ class SetLimits(View):
 
 
 class Remaining(View):
-    """What is left of them now; null where that one is not set."""
+    """The part of those limits that is left now; null where one is not set."""
 
     slots: int | None = Field(description="Requests that may begin beside those in flight.")
     requests: int | None = Field(description="In this minute.")
@@ -121,7 +121,9 @@ class ConnectionLimits(View):
     last_error: str | None
     in_flight: int
     queued: int = Field(description="Requests that wait for its limits.")
-    limits: SetLimits | None = Field(description="Null: none is set, or the connection is switched off.")
+    limits: SetLimits | None = Field(
+        description="Null: none is set, or the connection is switched off."
+    )
     remaining: Remaining | None = Field(
         description="Null: none is set, or no relay worker has told of it yet."
     )

@@ -22,7 +22,7 @@ pub struct AccountLimits {
     pub tokens_per_minute: Option<u64>,
     /// Milliseconds from the beginning of one request to that of the next, at least.
     pub min_gap_ms: Option<u64>,
-    /// So many requests may wait; nobody waits where it is 0.
+    /// Requests that may wait; nobody waits where it is 0.
     pub queue_depth: u32,
     /// How long a request waits at most, milliseconds.
     pub queue_timeout_ms: u64,
@@ -42,7 +42,7 @@ impl AccountLimits {
 pub enum Wait {
     /// Until one of those that are open ends.
     Slot,
-    /// So many milliseconds, at least.
+    /// Milliseconds, at least.
     Ms(u64),
 }
 

@@ -166,7 +166,9 @@ fn sessions_stay_where_they_are_and_are_spread_evenly() {
         counts[first] += 1;
         homes.push(first);
     }
-    counts.into_iter().for_each(|count| assert_share(count, 0.2));
+    for count in counts {
+        assert_share(count, 0.2);
+    }
     // What rests moves its own sessions, spread over the others, and no other's.
     facts[2].standing = Standing::Resting;
     let mut moved = [0; 5];

@@ -3,7 +3,7 @@
 
 use crate::active_config::Live;
 use crate::clock;
-use crate::upstream::slot::LimiterStats;
+use crate::upstream::limiter::LimiterStats;
 use crate::upstream::target::Target;
 use fairlead_core::breaker::Phase;
 use fairlead_core::health::State;

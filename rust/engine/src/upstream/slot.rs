@@ -1,4 +1,4 @@
-//! A place among the requests that a connection has open, and the queue before it.
+//! A place among the requests that a connection has open.
 //!
 //! ```text
 //! acquire -> no limits, or room and nobody waits: a slot
@@ -6,19 +6,15 @@
 //!         -> the queue is full: busy, and the next connection is tried
 //! ```
 //!
-//! Whoever waits is woken by a slot that is given back, by the time at which a rate has room, or by the one before. Nothing is locked
-//! while anybody waits, and who leaves gives back what was taken.
+//! Who leaves, while it waits or while it is served, gives back what it took.
 
-use crate::clock;
 use crate::shared::Shared;
 use crate::upstream::failure::AttemptFailure;
+use crate::upstream::limiter::{Charge, Entry};
 use crate::upstream::target::{Hot, Target};
 use fairlead_core::error::{Error, Kind, Retry};
-use fairlead_core::pace::{AccountLimits, Pace, Remaining, Wait};
+use fairlead_core::pace::Wait;
 use fairlead_core::usage::Usage;
-use parking_lot::Mutex;
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -27,93 +23,6 @@ use tokio::time::Instant;
 /// What a caller is told to wait for a slot: nobody knows when one comes.
 const SLOT_HINT_MS: u64 = 1_000;
 
-/// The limits of one connection, what they count, and who waits.
-#[derive(Debug, Default)]
-pub struct Limiter {
-    /// Whether any limit is set: connections without one lock nothing.
-    is_on: AtomicBool,
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    limits: AccountLimits,
-    pace: Pace,
-    /// First come, first served.
-    queue: VecDeque<Arc<Notify>>,
-}
-
-/// How a connection with limits stands to a request that came now.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Room {
-    pub max_concurrent: Option<u32>,
-    /// 0 to 1: what is left of the tightest rate.
-    pub rate_left: Option<f32>,
-    /// The request would be turned away.
-    pub is_shut: bool,
-}
-
-/// What is left of a connection's limits, and who waits for it.
-#[derive(Debug, Clone, Copy)]
-pub struct LimiterStats {
-    pub queued: usize,
-    pub remaining: Remaining,
-}
-
-impl Limiter {
-    /// Puts these limits in force, for those who wait too.
-    pub fn set(&self, limits: &AccountLimits) {
-        let mut state = self.state.lock();
-        state.limits = *limits;
-        self.is_on.store(limits.is_any(), Ordering::Release);
-        state.wake_first();
-    }
-
-    /// `None` where no limit is set.
-    pub fn room(&self, in_flight: u32, now_ms: u64) -> Option<Room> {
-        if !self.is_on.load(Ordering::Acquire) {
-            return None;
-        }
-        let mut state = self.state.lock();
-        let State { limits, pace, queue } = &mut *state;
-        let has_queue = queue.len() < limits.queue_depth as usize;
-        let is_shut = !has_queue && (!queue.is_empty() || pace.admits(limits, in_flight, 1, now_ms).is_err());
-        Some(Room { max_concurrent: limits.max_concurrent, rate_left: pace.rate_left(limits, now_ms), is_shut })
-    }
-
-    /// `None` where no limit is set.
-    pub fn stats(&self, in_flight: u32, now_ms: u64) -> Option<LimiterStats> {
-        if !self.is_on.load(Ordering::Acquire) {
-            return None;
-        }
-        let mut state = self.state.lock();
-        let State { limits, pace, queue } = &mut *state;
-        Some(LimiterStats { queued: queue.len(), remaining: pace.remaining(limits, in_flight, now_ms) })
-    }
-
-    /// A slot was given back.
-    fn wake(&self) {
-        if self.is_on.load(Ordering::Acquire) {
-            self.state.lock().wake_first();
-        }
-    }
-}
-
-impl State {
-    fn wake_first(&self) {
-        if let Some(first) = self.queue.front() {
-            first.notify_one();
-        }
-    }
-
-    fn begin(&mut self, hot: &Arc<Hot>, tokens: u64) -> Result<Slot, Wait> {
-        let now_ms = clock::monotonic_ms();
-        self.pace.admits(&self.limits, hot.load.in_flight(), tokens, now_ms)?;
-        self.pace.begin(tokens, now_ms);
-        Ok(Slot::open(hot, Some(Charge { began_ms: now_ms, tokens })))
-    }
-}
-
 /// One open request, counted in its connection's load until it is dropped.
 #[derive(Debug)]
 pub struct Slot {
@@ -121,19 +30,7 @@ pub struct Slot {
     charge: Option<Charge>,
 }
 
-/// The tokens that a request was counted with when it began.
-#[derive(Debug)]
-struct Charge {
-    began_ms: u64,
-    tokens: u64,
-}
-
 impl Slot {
-    fn open(hot: &Arc<Hot>, charge: Option<Charge>) -> Self {
-        hot.load.enter();
-        Self { hot: Arc::clone(hot), charge }
-    }
-
     /// The request has come to this. Where nobody told what it came to it counts as it was estimated.
     pub fn settle(&mut self, usage: &Usage) {
         let tokens = usage.input.saturating_add(usage.output);
@@ -149,9 +46,7 @@ impl Slot {
 
     fn correct(&mut self, tokens: u64) {
         if let Some(charge) = self.charge.take() {
-            let mut state = self.hot.limiter.state.lock();
-            state.pace.correct(charge.began_ms, charge.tokens, tokens, clock::monotonic_ms());
-            state.wake_first();
+            self.hot.limiter.correct(&charge, tokens);
         }
     }
 }
@@ -172,10 +67,13 @@ pub async fn acquire(
     tokens: u64,
     waited: &mut Duration,
 ) -> Result<Slot, AttemptFailure> {
-    let (turn, patience) = match enter(target, tokens, *waited)? {
-        Entry::Slot(slot) => return Ok(slot),
-        Entry::Turn(turn, patience) => (turn, patience),
+    let hot = &target.hot;
+    let (place, patience) = match hot.limiter.enter(&hot.load, tokens, *waited) {
+        Entry::Begun(charge) => return Ok(Slot { hot: Arc::clone(hot), charge }),
+        Entry::Refused(wait) => return Err(busy(target, wait)),
+        Entry::Queued(place, patience) => (place, patience),
     };
+    let turn = Turn { hot: Arc::clone(hot), place, tokens };
     let began = Instant::now();
     let outcome = tokio::select! {
         biased;
@@ -186,48 +84,18 @@ pub async fn acquire(
     outcome
 }
 
-enum Entry {
-    Slot(Slot),
-    Turn(Turn, Duration),
-}
-
-fn enter(target: &Target, tokens: u64, waited: Duration) -> Result<Entry, AttemptFailure> {
-    let hot = &target.hot;
-    if !hot.limiter.is_on.load(Ordering::Acquire) {
-        return Ok(Entry::Slot(Slot::open(hot, None)));
-    }
-    let mut state = hot.limiter.state.lock();
-    // Who comes later does not go before those who wait.
-    let refusal = if state.queue.is_empty() {
-        match state.begin(hot, tokens) {
-            Ok(slot) => return Ok(Entry::Slot(slot)),
-            Err(wait) => wait,
-        }
-    } else {
-        Wait::Slot
-    };
-    let patience = Duration::from_millis(state.limits.queue_timeout_ms).saturating_sub(waited);
-    if state.queue.len() >= state.limits.queue_depth as usize || patience.is_zero() {
-        drop(state);
-        return Err(busy(target, refusal));
-    }
-    let notify = Arc::new(Notify::new());
-    state.queue.push_back(Arc::clone(&notify));
-    Ok(Entry::Turn(Turn { hot: Arc::clone(hot), notify, tokens }, patience))
-}
-
 /// A place in a connection's queue, given up when it is dropped.
 struct Turn {
     hot: Arc<Hot>,
-    notify: Arc<Notify>,
+    place: Arc<Notify>,
     tokens: u64,
 }
 
 impl Turn {
     async fn wait(self, until: Instant) -> Result<Slot, Wait> {
         loop {
-            let wait = match self.try_begin() {
-                Ok(slot) => return Ok(slot),
+            let wait = match self.hot.limiter.begin_queued(&self.place, &self.hot.load, self.tokens) {
+                Ok(charge) => return Ok(Slot { hot: Arc::clone(&self.hot), charge: Some(charge) }),
                 Err(wait) => wait,
             };
             let now = Instant::now();
@@ -239,24 +107,14 @@ impl Turn {
                 Wait::Slot => until,
             };
             // Both a word and the time are reasons to look again.
-            let _told = tokio::time::timeout_at(wake_at, self.notify.notified()).await;
+            let _told = tokio::time::timeout_at(wake_at, self.place.notified()).await;
         }
-    }
-
-    fn try_begin(&self) -> Result<Slot, Wait> {
-        let mut state = self.hot.limiter.state.lock();
-        if !state.queue.front().is_some_and(|first| Arc::ptr_eq(first, &self.notify)) {
-            return Err(Wait::Slot);
-        }
-        state.begin(&self.hot, self.tokens)
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut state = self.hot.limiter.state.lock();
-        state.queue.retain(|waiting| !Arc::ptr_eq(waiting, &self.notify));
-        state.wake_first();
+        self.hot.limiter.leave(&self.place);
     }
 }
 

@@ -1,8 +1,11 @@
 use super::*;
+use crate::clock;
+use crate::task;
 use crate::testing;
+use fairlead_core::pace::AccountLimits;
 use fairlead_core::strategy::Random;
 use serde_json::{json, Value};
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A connection with these limits.
 fn target(limits: &Value) -> Arc<Target> {
@@ -49,7 +52,7 @@ async fn the_queue_is_first_come_first_served_and_bounded() {
     let first = take(&shared, &one).await.expect("a slot");
     let wait = |name: &'static str| {
         let (shared, one) = (Arc::clone(&shared), Arc::clone(&one));
-        tokio::spawn(async move { take(&shared, &one).await.map(|slot| (name, slot)) })
+        task::spawn(async move { take(&shared, &one).await.map(|slot| (name, slot)) })
     };
     let second = wait("second");
     until_queued(&one, 1).await;
@@ -94,7 +97,7 @@ async fn who_leaves_holds_nobody_up() {
     let gone = tokio::time::timeout(Duration::from_secs(1), take(&shared, &one)).await;
     assert!(gone.is_err(), "the caller left while it waited");
     assert_eq!((queued(&one), one.hot.load.in_flight()), (0, 1));
-    let next = tokio::spawn({
+    let next = task::spawn({
         let (shared, one) = (Arc::clone(&shared), Arc::clone(&one));
         async move { take(&shared, &one).await.is_ok() }
     });
@@ -110,7 +113,7 @@ async fn limits_that_are_lifted_let_everybody_go() {
     let waiting: Vec<_> = (0..5)
         .map(|_| {
             let (shared, one) = (Arc::clone(&shared), Arc::clone(&one));
-            tokio::spawn(async move { take(&shared, &one).await.map(drop).is_ok() })
+            task::spawn(async move { take(&shared, &one).await.map(drop).is_ok() })
         })
         .collect();
     until_queued(&one, 5).await;

@@ -57,7 +57,7 @@ pub struct Hot {
     pub successes: AtomicU64,
     pub failures: AtomicU64,
     pub load: crate::upstream::load::Load,
-    pub limiter: crate::upstream::slot::Limiter,
+    pub limiter: crate::upstream::limiter::Limiter,
     pub access_token: AccessToken,
     /// Exponentially weighted mean, microseconds; zero until known.
     latency_us: AtomicU64,
