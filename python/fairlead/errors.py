@@ -23,6 +23,7 @@ start.
         +-- RateLimited             429   the caller's own limits
         +-- BudgetExceeded          429   what the key may spend
         +-- TokenLimitExceeded      429   the tokens that the key may use
+        +-- AccountsBusy            429   the limits of every connection that may serve it
         +-- UnpricedModel           403   a model without a price, for a key with a limit in dollars
         +-- HeadersTooLarge         431
         +-- ClientGone              499   nobody is left to answer; seen in records only
@@ -151,6 +152,8 @@ class TokenLimitExceeded(FairleadError):
     kind, status, type = "token_limit_exceeded", 429, "rate_limit_error"
 
 
+class AccountsBusy(FairleadError):
+    kind, status, type = "accounts_busy", 429, "rate_limit_error"
 class UnpricedModel(FairleadError):
     kind, status, type = "unpriced_model", 403, "permission_error"
 

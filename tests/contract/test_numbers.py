@@ -236,6 +236,8 @@ def say(control: Any, connection_id: str, **told: Any) -> None:
 
 async def test_rate_limits_tell_of_connections_and_keys(control: Any) -> None:
     connection = await a_connection(control)
+    path = f"/api/providers/{connection['id']}"
+    await control.client.put(path, json={"maxConcurrent": 4, "requestsPerMinute": 60})
     key = (
         await control.client.post(
             "/api/keys", json={"name": "limited", "rateLimits": [{"limit": 5, "window": 86_400}]}
@@ -250,6 +252,8 @@ async def test_rate_limits_tell_of_connections_and_keys(control: Any) -> None:
         last_error="upstream_reset",
         quota=[{"name": "5h", "remaining": 0.25, "resets_at_ms": resets_at_ms, "is_quota": True}],
         lockouts=[{"model": "m", "until_ms": resets_at_ms, "failures": 2}],
+        in_flight=3,
+        limits={"queued": 2, "slots": 1, "requests": 40, "tokens": None},
     )
     await settle(
         control,
@@ -264,6 +268,9 @@ async def test_rate_limits_tell_of_connections_and_keys(control: Any) -> None:
         9000,
     )
     assert (one["requestsLastMinute"], one["tokensLastMinute"]) == (1, 120)
+    assert (one["inFlight"], one["queued"]) == (3, 2)
+    assert (one["limits"]["maxConcurrent"], one["limits"]["minGapMs"]) == (4, None)
+    assert one["remaining"] == {"slots": 1, "requests": 40, "tokens": None}
     assert [(w["name"], w["remainingPercent"]) for w in one["windows"]] == [("5h", 25)]
     [limited] = found["keys"]
     assert [(rule["limit"], rule["used"]) for rule in limited["rules"]] == [(5, 1)]

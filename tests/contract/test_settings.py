@@ -29,6 +29,14 @@ async def test_a_change_on_an_old_revision_is_a_conflict(control) -> None:
     assert (await control.client.get(PATH)).json()["usageRetentionDays"] == 30
 
 
+async def test_strategies_of_accounts_are_kept_for_providers_that_are_there(control) -> None:
+    chosen = {"accountStrategy": "least-used", "accountStrategies": {"openai": "sticky"}}
+    changed = (await control.client.patch(PATH, json=chosen)).json()
+    assert {name: changed[name] for name in chosen} == chosen
+    cleared = (await control.client.patch(PATH, json={"accountStrategies": {}})).json()
+    assert (cleared["accountStrategy"], cleared["accountStrategies"]) == ("least-used", {})
+
+
 WRONG = [
     ({}, "usageRetentionDays"),
     ({"settingsRevision": 0}, "usageRetentionDays"),
@@ -41,6 +49,11 @@ WRONG = [
     ({"usageRetentionDays": True}, "usageRetentionDays"),
     ({"usageRetentionDays": None}, "usageRetentionDays"),
     ({"usageRetentionDays": 1, "settingsRevision": "0"}, "settingsRevision"),
+    ({"accountStrategy": "best"}, "accountStrategy"),
+    ({"accountStrategies": {"openai": "best"}}, "accountStrategies"),
+    ({"accountStrategies": {"": "p2c"}}, "accountStrategies"),
+    ({"accountStrategies": {"nobody": "p2c"}}, "'nobody'"),
+    ({"accountStrategies": ["p2c"]}, "accountStrategies"),
 ]
 
 

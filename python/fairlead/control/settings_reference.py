@@ -68,8 +68,8 @@ def _flag(name: str) -> str:
 
 
 def _kinds(field: FieldInfo) -> tuple[object, ...]:
-    if get_origin(field.annotation) is list:
-        return (list,)
+    if get_origin(field.annotation) in (list, dict):
+        return (get_origin(field.annotation),)
     parts = get_args(field.annotation) or (field.annotation,)
     return tuple(get_args(part)[0] if get_origin(part) is Annotated else part for part in parts)
 
@@ -82,6 +82,7 @@ def _type(field: FieldInfo) -> str:
         Path: "path",
         SecretStr: "secret",
         list: "list of text",
+        dict: "object",
     }
     return next((name for kind, name in names.items() if kind in _kinds(field)), "")
 

@@ -46,6 +46,10 @@ def compile_snapshot(
             "cors_origins": settings.cors_origins,
             "unpriced_models": settings.unpriced_models,
         },
+        "account_strategies": {
+            "default": settings.account_strategy,
+            "providers": settings.account_strategies,
+        },
         "cache": compile_cache(settings),
         "guardrails": guardrail_actions(settings),
         "context": compile_context(con, settings),

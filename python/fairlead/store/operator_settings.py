@@ -27,9 +27,12 @@ from fairlead.store.origins import ORIGINS_MAX, spell_origin
 from fairlead.web_address import web_address
 
 GuardrailAction = Literal["warn", "redact", "block"]
+AccountStrategy = Literal["p2c", "fill-first", "round-robin", "weighted", "least-used", "sticky"]
 # With `off`, the default, answers are not inspected.
 AnswerAction = Literal["off", "warn", "redact", "block"]
 
+
+ProviderId = Annotated[StrictStr, Field(min_length=1, max_length=200)]
 
 # Stands for a stored secret in responses; sent back in a change, it keeps the stored one.
 SHOWN_SECRET = "***"  # noqa: S105
@@ -123,6 +126,17 @@ class OperatorSettings(BaseModel):
         False,
         description="Whether people sign in at the identity provider only. "
         "`SERVICE_OIDC_LOCAL_AUTH_DISABLED=true` wins. Security: needs `currentPassword`.",
+    )
+    account_strategy: AccountStrategy = Field(
+        "p2c",
+        description="How calls are shared among connections of one provider and one priority: `p2c`, "
+        "`fill-first`, `round-robin`, `weighted`, `least-used` or `sticky`.",
+    )
+    account_strategies: dict[ProviderId, AccountStrategy] = Field(
+        {},
+        max_length=500,
+        description="Strategies of single providers, by a catalogue id or a node's id; the others have "
+        "`accountStrategy`.",
     )
     guardrail_pii_masker: GuardrailAction = Field(
         "warn", description="What is done about personal data in requests."

@@ -22,6 +22,10 @@ from fairlead.usage.views import View
 router = APIRouter(prefix="/api", tags=["usage"])
 
 MINUTE_MS = 60_000
+_LIMITS = (
+    "max_concurrent, requests_per_minute, tokens_per_minute, min_gap_ms, queue_depth, "
+    "queue_timeout_ms"
+)
 
 
 class SessionView(View):
@@ -86,8 +90,27 @@ class WindowView(View):
     is_quota: bool = Field(description="Unlike a rate, it closes the connection when used up.")
 
 
+class SetLimits(View):
+    """The limits that the operator set for a connection; null is none."""
+
+    max_concurrent: int | None
+    requests_per_minute: int | None
+    tokens_per_minute: int | None
+    min_gap_ms: int | None
+    queue_depth: int | None
+    queue_timeout_ms: int | None
+
+
+class Remaining(View):
+    """The part of those limits that is left now; null where one is not set."""
+
+    slots: int | None = Field(description="Requests that may begin beside those in flight.")
+    requests: int | None = Field(description="In this minute.")
+    tokens: int | None = Field(description="In this minute.")
+
+
 class ConnectionLimits(View):
-    """A connection: what it has left, and what it did in the last minute and hour."""
+    """A connection: what limits it, what it has left, and what it did in the last minute and hour."""
 
     connection_id: str
     name: str
@@ -97,10 +120,17 @@ class ConnectionLimits(View):
     cooling_ms: int
     last_error: str | None
     in_flight: int
+    queued: int = Field(description="Requests that wait for its limits.")
+    limits: SetLimits | None = Field(
+        description="Null: none is set, or the connection is switched off."
+    )
+    remaining: Remaining | None = Field(
+        description="Null: none is set, or no relay worker has told of it yet."
+    )
     requests_last_minute: int
     tokens_last_minute: int
     requests_last_hour: int
-    windows: list[WindowView]
+    windows: list[WindowView] = Field(description="As the provider told them in its answers.")
 
 
 class KeyRule(View):
@@ -148,15 +178,15 @@ class RateLimits(View):
 
 @router.get("/rate-limits", summary="What limits each connection and key")
 async def rate_limits(services: ServicesDep) -> RateLimits:
-    """Rate limits that providers report, recent requests per connection, and each key's use of its `rateLimits`
-    windows.
+    """Limits that are set for connections and what is left of them, rate limits that providers report,
+    recent requests per connection, and each key's use of its `rateLimits` windows.
     """
     at_ms = now_ms()
     said = merge_reports(services.workers())
 
     def read_rows(con: Connection) -> tuple[list[Any], list[Any]]:
         connections = con.execute(
-            "SELECT id, name, provider, is_active FROM provider_connections "
+            f"SELECT id, name, provider, is_active, {_LIMITS} FROM provider_connections "
             "ORDER BY provider, priority, id"
         ).fetchall()
         keys = con.execute(
@@ -208,7 +238,7 @@ async def rate_limits(services: ServicesDep) -> RateLimits:
 def _connection_limits(
     row: Any, said: ConnectionReport, minute: Any, hour: Any
 ) -> ConnectionLimits:
-    connection_id, name, provider, is_active = row
+    connection_id, name, provider, is_active, *limits = row
     minute, hour = (minute or [{}])[0], (hour or [{}])[0]
     return ConnectionLimits.model_construct(
         connection_id=connection_id,
@@ -219,6 +249,9 @@ def _connection_limits(
         cooling_ms=said.cooling_ms,
         last_error=said.last_error,
         in_flight=said.in_flight,
+        queued=said.queued,
+        limits=_set_limits(limits) if is_active else None,
+        remaining=None if said.remaining is None else Remaining.model_construct(**said.remaining),
         requests_last_minute=minute.get("requests", 0),
         tokens_last_minute=minute.get("tokens_input", 0) + minute.get("tokens_output", 0),
         requests_last_hour=hour.get("requests", 0),
@@ -232,6 +265,12 @@ def _connection_limits(
             for window in said.windows.values()
         ],
     )
+
+
+def _set_limits(values: list[Any]) -> SetLimits | None:
+    if all(value is None for value in values):
+        return None
+    return SetLimits.model_construct(**dict(zip(SetLimits.model_fields, values, strict=True)))
 
 
 def _key_limits(

@@ -33,6 +33,11 @@ class ConnectionReport:
     successes: int = 0
     failures: int = 0
     in_flight: int = 0
+    queued: int = 0
+    remaining: dict[str, Any] | None = None
+    """What is left of the limits that the operator set (slots, requests, tokens): None where none
+    is set.
+    """
     windows: dict[str, Window] = field(default_factory=dict)
     lockouts: dict[str, int] = field(default_factory=dict)
     """The end of each locked model's lockout, UTC milliseconds."""
@@ -58,6 +63,9 @@ def _add(said: ConnectionReport, told: dict[str, Any]) -> None:
     said.successes += told.get("successes", 0)
     said.failures += told.get("failures", 0)
     said.in_flight += told.get("in_flight", 0)
+    if limits := told.get("limits"):
+        said.queued += limits["queued"]
+        said.remaining = _least(said.remaining or {}, limits)
     for quota in told.get("quota", ()):
         window = Window(
             quota["name"],
@@ -71,3 +79,11 @@ def _add(said: ConnectionReport, told: dict[str, Any]) -> None:
     for lockout in told.get("lockouts", ()):
         known_ms = said.lockouts.get(lockout["model"], 0)
         said.lockouts[lockout["model"]] = max(known_ms, lockout["until_ms"])
+
+
+def _least(known: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
+    least: dict[str, Any] = {}
+    for name in ("slots", "requests", "tokens"):
+        values = [each for each in (known.get(name), told[name]) if each is not None]
+        least[name] = min(values, default=None)
+    return least

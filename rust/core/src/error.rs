@@ -47,6 +47,7 @@ kinds! {
     RateLimited "rate_limited" 429 "rate_limit_error" "A limit of this gateway was reached.";
     BudgetExceeded "budget_exceeded" 429 "rate_limit_error" "What this key may spend is spent, or reserved by requests under way.";
     TokenLimitExceeded "token_limit_exceeded" 429 "rate_limit_error" "The tokens that this key may use are used, or reserved by requests under way.";
+    AccountsBusy "accounts_busy" 429 "rate_limit_error" "Every connection that may serve the request has reached the limits set for it.";
     UnpricedModel "unpriced_model" 403 "permission_error" "The model has no price, and this key may spend only so many dollars.";
     HeadersTooLarge "headers_too_large" 431 "invalid_request_error" "The header block is larger than 32 KiB or has over 100 lines.";
     ClientGone "client_gone" 499 "invalid_request_error" "The caller left before the answer was complete.";

@@ -6,7 +6,8 @@
 //! is calling, and may they), [`usage`], [`price`] and [`record`]
 //! (what a request came to), [`limit`], [`schedule`] and [`ledger`] (what keys may use, and have), [`strategy`] (which targets a combo
 //! tries, in which order), [`health`] with [`breaker`], [`cooldown`], [`quota`] and [`resilience`] (what is learnt of providers that
-//! fail), [`guardrail`] (what must not be said, either way), [`context`] (what of a conversation is sent), [`multipart`] and [`json`] (readers of bodies that rebuild nothing),
+//! fail), [`guardrail`] (what must not be said, either way), [`context`] (what of a conversation is sent), [`pace`] (what an operator
+//! lets one connection take), [`multipart`] and [`json`] (readers of bodies that rebuild nothing),
 //! [`secret`] (keys, hashes, sealing), [`jwt`], [`aws`] and [`service_account`] (credentials that are more than a header),
 //! [`signature`] (how webhooks are signed), [`host`] and [`egress`] (names, and where a connection may go), [`clock`].
 
@@ -32,6 +33,7 @@ pub mod ledger;
 pub mod limit;
 pub mod model_name;
 pub mod multipart;
+pub mod pace;
 pub mod policy;
 pub mod price;
 pub mod principal;

@@ -8,12 +8,13 @@ use crate::guardrail::Guardrails;
 use crate::ip_filter::{AddressSet, IpFilter};
 use crate::limit::{Limit, Scope};
 use crate::model_name;
+use crate::pace::AccountLimits;
 use crate::price::Price;
 use crate::resilience::Resilience;
 use crate::schedule::Schedule;
 use crate::secret::SecretHash;
 use crate::strategy::combo::What;
-use crate::strategy::Combo;
+use crate::strategy::{AccountStrategies, Combo};
 use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -252,8 +253,13 @@ pub struct Connection {
     pub credentials_sealed: Option<String>,
     #[serde(default = "default_priority")]
     pub priority: u32,
+    /// Its share of calls among connections of one priority, where they are shared by weight.
+    #[serde(default = "one")]
+    pub weight: u32,
     #[serde(default)]
     pub timeouts: Timeouts,
+    #[serde(default)]
+    pub limits: AccountLimits,
     /// Tells one state of its record from the next: what workers say of it is said of this one.
     #[serde(default)]
     pub revision: u64,
@@ -304,6 +310,10 @@ pub struct PersistedState {
 
 fn yes() -> bool {
     true
+}
+
+fn one() -> u32 {
+    1
 }
 
 fn default_priority() -> u32 {
@@ -456,6 +466,8 @@ struct Document {
     #[serde(default)]
     connections: Vec<Connection>,
     #[serde(default)]
+    account_strategies: AccountStrategies,
+    #[serde(default)]
     models: Vec<Model>,
     #[serde(default)]
     prices: Vec<ModelPrice>,
@@ -481,7 +493,9 @@ pub struct Snapshot {
     pub guardrails: Guardrails,
     pub context: ContextSettings,
     pub local_token_hash: Option<SecretHash>,
+    /// By priority, then by id.
     pub connections: Vec<Arc<Connection>>,
+    pub account_strategies: AccountStrategies,
     pub models: Vec<Model>,
     pub combos: Vec<Combo>,
     /// What a search costs at the dearest of the providers that may be asked, micro-dollars.
@@ -554,6 +568,7 @@ impl Snapshot {
             context: document.context,
             local_token_hash: document.local_token_hash,
             connections,
+            account_strategies: document.account_strategies,
             models: document.models,
             combos: document.combos,
             search_usd_micros: document.search_usd_micros,

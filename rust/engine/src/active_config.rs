@@ -3,6 +3,7 @@
 use crate::clock;
 use crate::context::plans::Plans;
 use crate::models::openai::Lists;
+use crate::route::accounts::Accounts;
 use crate::route::combos::Combos;
 use crate::route::outbound::Outbound;
 use crate::upstream::health::Provider;
@@ -22,6 +23,7 @@ pub struct Live {
     pub combos: Combos,
     /// Pipelines that make conversations shorter.
     pub plans: Plans,
+    pub accounts: Accounts,
     pub outbound: Outbound,
     /// Of everything that a combo may lead to: combos, and the places behind each prefix.
     pub places: String,
@@ -53,6 +55,7 @@ impl Live {
                     None if was_held => hot.condition.lock().release(&snapshot.resilience.quota, now_ms),
                     None => {}
                 }
+                hot.limiter.set(&connection.limits);
                 match Target::build(Arc::clone(connection), sealer, hot, version) {
                     Ok(mut target) => {
                         target.provider = Arc::clone(providers.entry(&connection.provider).or_default());
@@ -72,9 +75,10 @@ impl Live {
         let combos = Combos::build(&snapshot, &targets, &before.combos);
         let channels = combos.book.all().iter().filter(|ready| ready.is_auto && !ready.candidates.is_empty());
         let lists = Lists::build(&snapshot, channels.map(|ready| ready.name.as_str()));
+        let accounts = Accounts::build(&snapshot, &before.accounts);
         let places = crate::cache::places::places(&snapshot);
         let plans = Plans::build(&snapshot.context.compression);
-        Self { snapshot, targets, lists, combos, plans, outbound, places }
+        Self { snapshot, targets, lists, combos, plans, accounts, outbound, places }
     }
 }
 

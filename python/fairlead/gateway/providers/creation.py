@@ -27,21 +27,28 @@ from fairlead.gateway.providers.endpoint import (
     resolve_provider,
 )
 from fairlead.gateway.providers.fields import ConnectionFields, NewConnection
+from fairlead.gateway.providers.limits import LIMITS, check_limits
 from fairlead.gateway.providers.specific_data import merge_specific
 from fairlead.gateway.providers.table import Connection, insert_connection
-from fairlead.gateway.unused_fields import refuse_unused
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection as Database
 from fairlead.store.outbox import Event, emit
 from fairlead.store.sealer import Sealer
 
 # Fields of the body with a column of the same name.
-PLAIN = ("name", "display_name", "priority", "is_active", "default_model", "max_concurrent")
+PLAIN = (
+    "name",
+    "display_name",
+    "priority",
+    "weight",
+    "is_active",
+    "default_model",
+    *LIMITS,
+)
 
 
 def draft_connection(con: Database, sealer: Sealer, new: NewConnection) -> Connection:
     """The connection as it would be stored; `InvalidRequest` for a field that is missing or wrong."""
-    refuse_unused({"maxConcurrent": new.max_concurrent}, {})
     connection_id, made_at_ms = str(uuid4()), now_ms()
     provider = resolve_provider(con, new.provider)
     auth_type = auth_type_of(new)
@@ -49,7 +56,7 @@ def draft_connection(con: Database, sealer: Sealer, new: NewConnection) -> Conne
     specific = merge_specific({}, new.provider_specific_data)
     credentials = first_credentials(sealer, provider, new, auth_type, specific)
     endpoint_of(provider, auth_type, specific)
-    return Connection(
+    drafted = Connection(
         id=connection_id,
         provider=provider.id,
         auth_type=auth_type,
@@ -65,6 +72,8 @@ def draft_connection(con: Database, sealer: Sealer, new: NewConnection) -> Conne
         created_at_ms=made_at_ms,
         updated_at_ms=made_at_ms,
     )
+    check_limits(drafted)
+    return drafted
 
 
 def add_connection(con: Database, sealer: Sealer, new: NewConnection) -> Connection:

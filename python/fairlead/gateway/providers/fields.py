@@ -100,10 +100,34 @@ class ConnectionFields(Wire):
     )
     display_name: Name | None = None
     priority: StrictInt = Field(50, ge=1, le=100, description="Lower is used first.")
+    weight: StrictInt = Field(
+        1,
+        ge=0,
+        le=1000,
+        description="Its share of calls among connections of one priority, with the strategy `weighted`.",
+    )
     is_active: StrictBool = True
     default_model: ModelId | None = None
     max_concurrent: Annotated[StrictInt, Field(ge=1, le=100_000)] | None = Field(
-        None, description="Refused unless null: nothing limits the calls of a connection yet."
+        None, description="Requests at once; null is no limit."
+    )
+    requests_per_minute: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = Field(
+        None, description="Requests in any 60 seconds; null is no limit."
+    )
+    tokens_per_minute: Annotated[StrictInt, Field(ge=1, le=1_000_000_000)] | None = Field(
+        None, description="Tokens, input and output, in any 60 seconds; null is no limit."
+    )
+    min_gap_ms: Annotated[StrictInt, Field(ge=1, le=60_000)] | None = Field(
+        None,
+        description="Milliseconds from the beginning of one request to the next; null is none.",
+    )
+    queue_depth: Annotated[StrictInt, Field(ge=1, le=10_000)] | None = Field(
+        None,
+        description="Requests that may wait for these limits at once; null: they go to the next "
+        "connection instead.",
+    )
+    queue_timeout_ms: Annotated[StrictInt, Field(ge=1, le=120_000)] | None = Field(
+        None, description="Milliseconds that a request waits at most; null: 10000."
     )
     provider_specific_data: ProviderSpecific = Field(default_factory=ProviderSpecific)
 
@@ -142,7 +166,13 @@ class ConnectionChange(ConnectionFields):
         return sent
 
     @field_validator(
-        "name", "auth_type", "priority", "is_active", "provider_specific_data", mode="before"
+        "name",
+        "auth_type",
+        "priority",
+        "weight",
+        "is_active",
+        "provider_specific_data",
+        mode="before",
     )
     @classmethod
     def _is_not_null(cls, value: object) -> object:

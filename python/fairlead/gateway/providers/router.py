@@ -43,6 +43,7 @@ from fairlead.gateway.providers.fields import (
     ConnectionChange,
     NewConnection,
 )
+from fairlead.gateway.providers.limits import check_limits
 from fairlead.gateway.providers.models import catalogue_models
 from fairlead.gateway.providers.probe import TEST_STATUS, Finding, probe
 from fairlead.gateway.providers.specific_data import merge_specific
@@ -74,7 +75,6 @@ from fairlead.gateway.resilience.table import (
     read_persisted_states,
 )
 from fairlead.gateway.sign_in.table import drop_sign_in
-from fairlead.gateway.unused_fields import refuse_unused
 from fairlead.moment import now_ms
 from fairlead.secret_origin import new_origin
 from fairlead.store.file import Connection as Database
@@ -236,9 +236,6 @@ def _found_out(finding: Finding) -> dict[str, Any]:
 def _changed(
     sealer: Sealer, provider: Provider, before: Connection, change: ConnectionChange
 ) -> Connection:
-    refuse_unused(
-        {"maxConcurrent": change.max_concurrent}, {"maxConcurrent": before.max_concurrent}
-    )
     sent = change.model_fields_set
     columns: dict[str, Any] = {name: getattr(change, name) for name in PLAIN if name in sent}
     specific = before.provider_specific
@@ -263,13 +260,15 @@ def _changed(
         # With another key or address, the result of an earlier test no longer holds.
         columns.update(test_status=None, last_error=None, last_error_at_ms=None, models=None)
     updated_at_ms = max(now_ms(), before.updated_at_ms + 1)
-    return replace(
+    after = replace(
         before,
         auth_type=auth_type,
         provider_specific=specific,
         updated_at_ms=updated_at_ms,
         **columns,
     )
+    check_limits(after)
+    return after
 
 
 def _tested(connection: Connection, finding: Finding, tested_at_ms: int) -> Connection:

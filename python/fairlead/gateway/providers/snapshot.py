@@ -14,6 +14,7 @@ from fairlead.gateway.nodes.table import all_nodes
 from fairlead.gateway.pricing.table import Price, read_overrides
 from fairlead.gateway.providers.catalogue import CatalogueProvider, catalogue
 from fairlead.gateway.providers.endpoint import Endpoint, Provider, endpoint_of
+from fairlead.gateway.providers.limits import compile_limits
 from fairlead.gateway.providers.models import known_models, override_model
 from fairlead.gateway.providers.price import in_snapshot
 from fairlead.gateway.providers.table import Connection, active_connections
@@ -121,7 +122,9 @@ def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
         "aws": endpoint.aws,
         "credentials_sealed": None if sealed is None else base64.b64encode(sealed).decode(),
         "priority": connection.priority,
+        "weight": connection.weight,
         "timeouts": endpoint.timeouts,
+        "limits": compile_limits(connection),
         "replays_reasoning": _replays_reasoning(connection, endpoint),
         "revision": connection.updated_at_ms,
     }

@@ -19,9 +19,15 @@ _COLUMNS = (
     "name",
     "display_name",
     "priority",
+    "weight",
     "is_active",
     "default_model",
     "max_concurrent",
+    "requests_per_minute",
+    "tokens_per_minute",
+    "min_gap_ms",
+    "queue_depth",
+    "queue_timeout_ms",
     "provider_specific",
     "credentials_sealed",
     "api_key_tail",
@@ -58,9 +64,15 @@ class Connection:
     name: str
     display_name: str | None
     priority: int
+    weight: int
     is_active: bool
     default_model: str | None
     max_concurrent: int | None
+    requests_per_minute: int | None
+    tokens_per_minute: int | None
+    min_gap_ms: int | None
+    queue_depth: int | None
+    queue_timeout_ms: int | None
     provider_specific: dict[str, Any]
     credentials_sealed: bytes | None
     api_key_tail: str | None

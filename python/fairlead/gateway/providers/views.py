@@ -8,11 +8,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 from fairlead.gateway.providers.fields import MASK, ProviderSpecific
+from fairlead.gateway.providers.limits import LIMITS
 from fairlead.gateway.providers.probe import Finding
 from fairlead.gateway.providers.specific_data import show_specific
 from fairlead.gateway.providers.table import Connection
 from fairlead.gateway.resilience.states import ConnectionState
-from fairlead.gateway.unused_fields import not_in_force
 from fairlead.moment import Time, moment_of
 from fairlead.wire import Wire
 
@@ -37,6 +37,7 @@ class ConnectionView(Wire):
     display_name: str | None
     api_key: str | None
     priority: int
+    weight: int
     is_active: bool
     state: str = Field(
         description="`active`, `cooling`, `quota-exhausted`, `policy-blocked`, `terminal` or "
@@ -45,10 +46,12 @@ class ConnectionView(Wire):
     state_reason: str | None
     state_until: Time | None
     default_model: str | None
-    max_concurrent: int | None = Field(
-        description="As an earlier version stored it. It has no effect: see `notInForce`."
-    )
-    not_in_force: list[str] = Field(description="Stored fields that have no effect.")
+    max_concurrent: int | None
+    requests_per_minute: int | None
+    tokens_per_minute: int | None
+    min_gap_ms: int | None
+    queue_depth: int | None
+    queue_timeout_ms: int | None
     provider_specific_data: ProviderSpecific
     test_status: str | None
     last_error: str | None
@@ -122,13 +125,13 @@ def show_connection(connection: Connection, condition: ConnectionState) -> Conne
         display_name=connection.display_name,
         api_key=None if tail is None else MASK + tail,
         priority=connection.priority,
+        weight=connection.weight,
         is_active=connection.is_active,
         state=condition.state,
         state_reason=condition.reason,
         state_until=_moment(condition.until_ms),
         default_model=connection.default_model,
-        max_concurrent=connection.max_concurrent,
-        not_in_force=not_in_force({"maxConcurrent": connection.max_concurrent}),
+        **{name: getattr(connection, name) for name in LIMITS},
         provider_specific_data=show_specific(connection.provider_specific),
         test_status=connection.test_status,
         last_error=connection.last_error,

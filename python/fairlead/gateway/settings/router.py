@@ -23,6 +23,7 @@ from fairlead.caller import Caller, CallerDep
 from fairlead.errors import Conflict, Forbidden, Internal, InvalidRequest
 from fairlead.gateway.cache.vectors import check_vectors
 from fairlead.gateway.context.rules import check_context
+from fairlead.gateway.providers.endpoint import find_provider
 from fairlead.gateway.settings.sign_on import check_sign_on, without_ruled
 from fairlead.placeholder_password import is_placeholder
 from fairlead.settings import PASSWORD_MAX_CHARS
@@ -224,6 +225,7 @@ def _store(
     before = read_operator_settings(con)
     sent = without_ruled(sent, before, services.config)
     check_sign_on(before, sent, services.config)
+    _check_providers(con, before, sent)
     if isinstance(secret := sent.get("oidc_client_secret"), SecretStr):
         sent["oidc_client_secret"] = seal_secret(services.state.sealer, secret)
     if not keep:
@@ -236,6 +238,17 @@ def _store(
     told = {"settingsRevision": count_up(con, REVISION), "changed": changed}
     emit(con, Event("settings.updated", told))
     return _view(con, services)
+
+
+def _check_providers(con: Connection, before: OperatorSettings, sent: dict[str, Any]) -> None:
+    """`InvalidRequest` for a new strategy of a provider that is not there."""
+    for provider in sent.get("account_strategies", {}).keys() - before.account_strategies.keys():
+        if find_provider(con, provider) is None:
+            raise InvalidRequest(
+                f"accountStrategies: there is no provider with the id {provider!r}; name a provider of "
+                "the catalogue or a node by its id.",
+                param="accountStrategies",
+            )
 
 
 def _view(con: Connection, services: Services) -> SettingsView:

@@ -1,6 +1,7 @@
 //! What is known of a candidate at the moment of a decision, and of the request that asks for it.
 
 use smallvec::SmallVec;
+
 /// Whether a candidate may be tried. The order is one of preference.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
@@ -45,6 +46,10 @@ pub struct Facts {
     pub used: u64,
     /// As many requests at once as it takes well.
     pub capacity: Option<u32>,
+    /// 0 to 1: what is left of the tightest of the rates that the operator set for it.
+    pub rate_left: Option<f32>,
+    /// Its own limits are reached and nobody may wait for it: a request that came now would be turned away.
+    pub is_shut: bool,
     /// Exponentially weighted mean.
     pub latency_ms: Option<f32>,
     /// 0 to 1.
@@ -66,6 +71,16 @@ impl Facts {
             .into_iter()
             .flatten()
             .fold(1.0, |least, window| least.min(window.remaining))
+    }
+
+    /// What is left of the tightest of all windows: the provider's quotas and the operator's rates.
+    pub fn room(&self) -> f32 {
+        self.rate_left.map_or_else(|| self.headroom(), |left| left.min(self.headroom()))
+    }
+
+    /// Able, and a request may come now.
+    pub fn is_open(&self) -> bool {
+        self.standing.is_able() && !self.is_shut
     }
 
     /// What the request would cost here, in pico-dollars; `None` without both prices.
@@ -97,6 +112,8 @@ impl Facts {
             all.merit = all.merit.max(one.merit);
             all.in_flight = all.in_flight.saturating_add(one.in_flight);
             all.used = all.used.saturating_add(one.used);
+            all.rate_left = all.rate_left.zip(one.rate_left).map(|(a, b)| a.max(b));
+            all.is_shut &= one.is_shut;
             all.capacity = all.capacity.zip(one.capacity).map(|(a, b)| a.saturating_add(b));
             all.latency_ms = all.latency_ms.into_iter().chain(one.latency_ms).reduce(f32::min);
             all.success_rate = all.success_rate.into_iter().chain(one.success_rate).reduce(f32::max);

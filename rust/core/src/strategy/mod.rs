@@ -9,13 +9,15 @@
 //!                                                       v  put in its place by its own strategy
 //! ```
 //!
-//! The same three rules hold for every strategy: it orders the candidates that are able; those that rest come behind them, the
-//! soonest to be able first; those that are closed are left out. A distribution is promised over the able ones.
+//! The same rules hold for every strategy: it orders the candidates that are able and have room; those without room come behind
+//! them, then those that rest, the soonest to be able first; those that are closed are left out. A distribution is promised over
+//! those that are able and have room.
 //!
 //! `combo` (a combo as the snapshot has it), `book` (combos compiled with their candidates), `facts` (what is known of a candidate and
 //! of a request), `expand` (a request's targets out of a combo), `order` (the strategies), `auto` with `pack` (the one that scores),
-//! `memory` and `random`.
+//! `memory` and `random`; `accounts` (the connections of one provider, for calls that name no combo).
 
+pub mod accounts;
 pub mod auto;
 pub mod book;
 pub mod combo;
@@ -26,11 +28,13 @@ pub mod order;
 pub mod pack;
 pub mod random;
 
+pub use accounts::{AccountOrder, AccountStrategies, AccountStrategy};
 pub use book::{Book, Candidate, Ready, To};
 pub use combo::{Combo, Params, Step, Strategy};
 pub use expand::{expand, Look, Pick, Targets};
 pub use facts::{CandidateOrder, Demand, Facts, QuotaWindow, Standing};
 pub use memory::Memory;
+use order::lift;
 pub use order::order;
 pub use pack::Pack;
 pub use random::Random;

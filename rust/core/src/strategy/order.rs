@@ -30,13 +30,18 @@ pub fn order(
     memory: &mut Memory,
     random: &mut Random,
 ) -> CandidateOrder {
-    let mut able: CandidateOrder = places(facts, |one| one.standing.is_able());
+    // The stages of a panel and of a chain stand where the operator put them.
+    let is_staged = matches!(strategy, Strategy::Fusion | Strategy::Pipeline);
+    let mut able: CandidateOrder = places(facts, |one| one.is_open() || (is_staged && one.standing.is_able()));
     let turn = memory.turn;
     memory.turn = turn.wrapping_add(1);
     Arrangement { params, facts, ask, memory, random, turn }.arrange(strategy, &mut able);
     if strategy != Strategy::ContextRelay {
         // A session stays with its target while that one is able; moving it would cost the provider's cache.
         lift(&mut able, facts, ask.held);
+    }
+    if !is_staged {
+        able.extend(places(facts, |one| one.standing.is_able() && one.is_shut));
     }
     let mut resting: CandidateOrder = places(facts, |one| one.standing == super::Standing::Resting);
     resting.sort_by_key(|&place| facts[usize::from(place)].rest_ms);
@@ -65,7 +70,7 @@ impl<'a> Arrangement<'a> {
         match strategy {
             Strategy::Priority | Strategy::Fusion | Strategy::Pipeline => {}
             Strategy::FillFirst => {
-                able.sort_by_key(|&place| self.of(place).is_full() || self.of(place).headroom() <= FILLED);
+                able.sort_by_key(|&place| self.of(place).is_full() || self.of(place).room() <= FILLED);
             }
             Strategy::Weighted => {
                 if !stay(self.memory, self.facts, able) {
@@ -138,7 +143,7 @@ fn places(facts: &[Facts], wanted: impl Fn(&Facts) -> bool) -> CandidateOrder {
 }
 
 /// Brings one candidate to the front; the others keep their order.
-fn lift(able: &mut CandidateOrder, facts: &[Facts], id: Option<u64>) {
+pub(super) fn lift(able: &mut CandidateOrder, facts: &[Facts], id: Option<u64>) {
     let Some(id) = id else { return };
     if let Some(at) = able.iter().position(|&place| facts[usize::from(place)].id == id) {
         able[..=at].rotate_right(1);
@@ -203,13 +208,17 @@ fn weigh(facts: &[Facts], able: &mut CandidateOrder, random: &mut Random) {
     }
 }
 
-/// Two by chance; the less loaded of them first, the other behind it, then list order.
+/// Two by chance; the less loaded of them first, the other behind it, then list order. One that has as many requests open as it
+/// takes is drawn only where all have.
 fn two_choices(facts: &[Facts], able: &mut CandidateOrder, random: &mut Random) {
-    if able.len() < 2 {
+    able.sort_by_key(|&place| facts[usize::from(place)].is_full());
+    let free = able.iter().filter(|&&place| !facts[usize::from(place)].is_full()).count();
+    let drawn = if free == 0 { able.len() } else { free };
+    if drawn < 2 {
         return;
     }
-    let a = random.below(able.len());
-    let mut b = random.below(able.len() - 1);
+    let a = random.below(drawn);
+    let mut b = random.below(drawn - 1);
     if b >= a {
         b += 1;
     }
@@ -224,11 +233,12 @@ fn two_choices(facts: &[Facts], able: &mut CandidateOrder, random: &mut Random) 
     able.insert(0, first);
 }
 
-/// How long a request may be expected to take here: each open one adds its time, each failure a second try.
+/// How long a request may be expected to take here: each open one adds its time, each failure a second try. Less room counts as
+/// more load, so that limits are approached together.
 fn load(facts: &Facts, latency_ms: f32) -> f32 {
     let probing = if facts.standing == super::Standing::Probing { 2.0 } else { 1.0 };
     let success = facts.success_rate.unwrap_or(1.0).max(0.01);
-    latency_ms.max(0.01) * (facts.in_flight as f32 + 1.0) / success * probing
+    latency_ms.max(0.01) * (facts.in_flight as f32 + 1.0) / success * probing / facts.room().max(0.01)
 }
 
 /// Deals from a shuffled deck. One that was away when the deck was made is dealt in the next round.

@@ -69,6 +69,7 @@ prop_compose! {
         in_flight in 0u32..50,
         used in 0u64..1_000,
         capacity in proptest::option::of(1u32..20),
+        own_limits in (proptest::option::of(0.0f32..=1.0), proptest::bool::weighted(0.2)),
         latency_ms in proptest::option::of(1.0f32..5_000.0),
         success_rate in proptest::option::of(0.0f32..=1.0),
         prices in proptest::option::of((0u64..100_000_000, 0u64..100_000_000)),
@@ -80,6 +81,8 @@ prop_compose! {
             standing,
             rest_ms: if standing == Standing::Resting { rest_ms } else { 0 },
             weight, merit, in_flight, used, capacity, latency_ms, success_rate,
+            rate_left: own_limits.0,
+            is_shut: own_limits.1,
             price_input: prices.map(|prices| prices.0),
             price_output: prices.map(|prices| prices.1),
             context_window,
@@ -119,6 +122,10 @@ proptest! {
             let rests: Vec<u64> = order[able..].iter().map(|&at| facts[at].rest_ms).collect();
             prop_assert!(order[able..].iter().all(|&at| facts[at].standing == Standing::Resting));
             prop_assert!(rests.is_sorted(), "the soonest first: {:?}", rests);
+            if !matches!(strategy, Strategy::Fusion | Strategy::Pipeline) {
+                let shut: Vec<bool> = order[..able].iter().map(|&at| facts[at].is_shut).collect();
+                prop_assert!(shut.is_sorted(), "those with room first: {:?}", shut);
+            }
         }
     }
 
@@ -134,7 +141,7 @@ proptest! {
     fn a_session_stays_with_its_target_while_that_is_able(facts in any_list(), strategy in any_strategy(), seed: u64, held in 1u64..40) {
         let mut desk = Desk::new(seed);
         desk.ask.held = Some(held);
-        let there = facts.iter().position(|one| one.id == held && one.standing.is_able());
+        let there = facts.iter().position(|one| one.id == held && one.is_open());
         if let (Some(there), true) = (there, strategy != Strategy::ContextRelay) {
             prop_assert_eq!(desk.order(strategy, &facts)[0], there);
         }
@@ -144,7 +151,8 @@ proptest! {
     fn priority_is_list_order(facts in any_list()) {
         for strategy in [Strategy::Priority, Strategy::Fusion, Strategy::Pipeline] {
             let order = Desk::new(1).order(strategy, &facts);
-            let able: Vec<usize> = order.into_iter().filter(|&at| facts[at].standing.is_able()).collect();
+            let is_staged = strategy != Strategy::Priority;
+            let able = order.into_iter().filter(|&at| facts[at].is_open() || (is_staged && facts[at].standing.is_able()));
             prop_assert!(able.is_sorted());
         }
     }
@@ -152,7 +160,7 @@ proptest! {
     #[test]
     fn sorted_strategies_are_sorted(facts in any_list()) {
         let order = |strategy: Strategy| -> Vec<usize> {
-            Desk::new(1).order(strategy, &facts).into_iter().filter(|&at| facts[at].standing.is_able()).collect()
+            Desk::new(1).order(strategy, &facts).into_iter().filter(|&at| facts[at].is_open()).collect()
         };
         let ask = Demand::default();
         let costs: Vec<u128> =
@@ -166,7 +174,7 @@ proptest! {
         let used: Vec<(u32, u64)> =
             order(Strategy::LeastUsed).iter().map(|&at| (facts[at].in_flight, facts[at].used)).collect();
         prop_assert!(used.is_sorted());
-        let full: Vec<bool> = order(Strategy::FillFirst).iter().map(|&at| facts[at].is_full() || facts[at].headroom() <= 0.02).collect();
+        let full: Vec<bool> = order(Strategy::FillFirst).iter().map(|&at| facts[at].is_full() || facts[at].room() <= 0.02).collect();
         prop_assert!(full.is_sorted(), "those with room first");
     }
 
@@ -226,7 +234,7 @@ proptest! {
     #[test]
     fn auto_puts_the_best_first_but_for_its_explorations(facts in any_list(), seed: u64) {
         let mut desk = Desk::new(seed);
-        let best = facts.iter().enumerate().filter(|(_, one)| one.standing.is_able());
+        let best = facts.iter().enumerate().filter(|(_, one)| one.is_open());
         let best = best.max_by(|a, b| {
             let score = |one: &Facts| auto::score(one, super::Pack::Balanced);
             score(a.1).total_cmp(&score(b.1)).then(b.0.cmp(&a.0))

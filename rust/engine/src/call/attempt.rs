@@ -9,14 +9,15 @@ use crate::call::plain;
 use crate::call::relay::FinishedStream;
 use crate::call::settle::observe;
 use crate::control::responses;
+use crate::route::model;
 use crate::upstream::failure::AttemptFailure;
-use crate::upstream::target::InFlightGuard;
+use crate::upstream::slot;
 use bytes::Bytes;
 use http::HeaderValue;
 use smallvec::SmallVec;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A kind of call: how one target is asked, and what is done with its answer.
 pub trait CallKind: Sync {
@@ -43,13 +44,27 @@ pub enum Reply {
 
 /// Tries the targets but those in `over`, which were tried before.
 pub async fn run<K: CallKind>(call: &mut Call, kind: &K, over: &SmallVec<[usize; 2]>) {
+    let shared = call.shared();
+    let mut queued = Duration::ZERO;
     for at in (0..call.choice.targets.len()).filter(|at| !over.contains(at)) {
-        call.settlement.attempts += 1;
-        call.name_target(at);
-        let _in_flight = InFlightGuard::new(&call.choice.targets[at].hot);
-        let failed = match kind.ask(call, at).await {
-            Ok(reply) => return finish(call, kind, at, reply, None).await,
-            Err(failed) => failed,
+        let target = Arc::clone(&call.choice.targets[at]);
+        let tokens = model::estimate(call.settlement.bytes_request);
+        let failed = match slot::acquire(&shared, &target, tokens, &mut queued).await {
+            Ok(mut slot) => {
+                call.settlement.attempts += 1;
+                call.name_target(at);
+                match kind.ask(call, at).await {
+                    Ok(reply) => {
+                        slot.settle(&call.settlement.usage);
+                        return finish(call, kind, at, reply, None).await;
+                    }
+                    Err(failed) => {
+                        slot.refund();
+                        failed
+                    }
+                }
+            }
+            Err(busy) => busy,
         };
         call.record_failure(at, &failed);
         let may_go_on = failover::may_go_on(&call.choice, &failed) && !call.is_headed();

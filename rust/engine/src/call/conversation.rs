@@ -27,7 +27,8 @@ use crate::shared::Shared;
 use crate::upstream;
 use crate::upstream::attempt::{Contents, Upstream};
 use crate::upstream::failure::AttemptFailure;
-use crate::upstream::target::{InFlightGuard, Target};
+use crate::upstream::slot::{self, Slot};
+use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
 use bytes::Bytes;
 use fairlead_context::{system_prompt, thinking};
@@ -285,11 +286,16 @@ impl Conversation {
         }
     }
 
+    async fn slot(&self, ask: &Contestant) -> Result<Slot, AttemptFailure> {
+        let tokens = model::estimate(self.body.len() as u64);
+        slot::acquire(&ask.shared, &ask.target, tokens, &mut Duration::default()).await
+    }
+
     /// Asks one target for a whole answer.
     async fn take_answer(&self, ask: &Contestant) -> Result<RacedAnswer, AttemptFailure> {
         let Contestant { shared, target, upstream_model, betas, session } = ask;
         let began = Instant::now();
-        let _in_flight = InFlightGuard::new(&target.hot);
+        let mut slot = self.slot(ask).await?;
         let asking = async {
             let body = Contents::Json(self.translation.body(target, upstream_model));
             let uri = self.translation.uri(target, upstream_model, false)?;
@@ -302,6 +308,7 @@ impl Conversation {
             taken = asking => taken?,
             () = shared.drain.expired() => return Err(shared.drain.error().into()),
         };
+        slot.settle(&usage);
         Ok(RacedAnswer { answer, usage, took: began.elapsed() })
     }
 
@@ -309,7 +316,7 @@ impl Conversation {
     async fn start_stream(&self, ask: &Contestant) -> Result<StartedStream, AttemptFailure> {
         let Contestant { shared, target, upstream_model, betas, session } = ask;
         let began = Instant::now();
-        let in_flight = InFlightGuard::new(&target.hot);
+        let slot = self.slot(ask).await?;
         let asking = async {
             let body = Contents::Json(self.translation.body(target, upstream_model));
             let uri = self.translation.uri(target, upstream_model, true)?;
@@ -329,7 +336,7 @@ impl Conversation {
             started = asking => started?,
             () = shared.drain.expired() => return Err(shared.drain.error().into()),
         };
-        Ok(StartedStream { body, first, began, in_flight })
+        Ok(StartedStream { body, first, began, slot })
     }
 
     async fn ask_plain(&self, call: &mut Call, at: usize) -> Result<plain::Answer, AttemptFailure> {

@@ -16,7 +16,8 @@ use crate::call::translation::Translation;
 use crate::observe::settle::Settlement;
 use crate::upstream::attempt::{self, Contents};
 use crate::upstream::failure::AttemptFailure;
-use crate::upstream::target::{InFlightGuard, Target};
+use crate::upstream::slot::Slot;
+use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
@@ -36,7 +37,7 @@ pub struct StartedStream {
     pub body: Incoming,
     pub first: Bytes,
     pub began: Instant,
-    pub in_flight: InFlightGuard,
+    pub slot: Slot,
 }
 
 /// Asks the target and relays to the end. `at`: the place of the target in the choice. An error means that nothing but comments
@@ -55,9 +56,11 @@ pub async fn resume(
     translation: &Translation,
     started: StartedStream,
 ) -> Result<FinishedStream, AttemptFailure> {
-    let StartedStream { body, first, in_flight: _in_flight, .. } = started;
+    let StartedStream { body, first, mut slot, .. } = started;
     let target = Arc::clone(&call.choice.targets[at]);
-    relay(call, target, translation, body, Some(first)).await
+    let finished = relay(call, target, translation, body, Some(first)).await;
+    slot.settle(&call.settlement.usage);
+    finished
 }
 
 /// Refuses an answer that is no stream of events.

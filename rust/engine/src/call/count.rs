@@ -17,7 +17,8 @@ use crate::route::model;
 use crate::shared::Shared;
 use crate::upstream::attempt::{self, Contents, Upstream};
 use crate::upstream::failure::AttemptFailure;
-use crate::upstream::target::{InFlightGuard, Target};
+use crate::upstream::slot;
+use crate::upstream::target::Target;
 use bytes::Bytes;
 use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind, Retry};
@@ -122,8 +123,11 @@ async fn count_at(
         let tokens = count::estimate(caller, &inner_request(settlement, body))?;
         return Ok(Ok(Bytes::from(format!(r#"{{"{member}":{tokens}}}"#))));
     };
+    let _slot = match slot::acquire(&settlement.shared, target, 0, &mut Duration::default()).await {
+        Ok(slot) => slot,
+        Err(busy) => return Ok(Err(busy)),
+    };
     settlement.attempts += 1;
-    let _in_flight = InFlightGuard::new(&target.hot);
     let pieces = renamed(caller, body, request, choice.upstream_model(at));
     let betas = settlement.admission.anthropic_beta.as_ref();
     let upstream = Upstream { uri: &uri, betas, session: None, body: Contents::Json(&pieces), is_stream: false };

@@ -44,7 +44,7 @@ pub fn may_go_on(choice: &Choice, failed: &AttemptFailure) -> bool {
 pub fn outcome(kind: Kind) -> Outcome {
     match kind {
         Kind::Draining => Outcome::Drained,
-        Kind::GuardrailBlocked => Outcome::Refused,
+        Kind::GuardrailBlocked | Kind::AccountsBusy => Outcome::Refused,
         _ => Outcome::UpstreamFailed,
     }
 }

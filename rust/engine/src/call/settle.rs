@@ -104,6 +104,12 @@ impl Call {
             let (_, rest_ms) = target.standing(model, clock::monotonic_ms());
             error.retry_after_s = Some(last.hint_ms.unwrap_or(rest_ms).div_ceil(1_000).max(1));
         }
+        if error.kind == Kind::AccountsBusy {
+            // The first connection to have room again.
+            let others = failures.iter().filter(|(_, one)| one.error.kind == Kind::AccountsBusy);
+            let waits = others.map(|(_, one)| one.error.retry_after_s).chain([error.retry_after_s]);
+            error.retry_after_s = waits.flatten().min();
+        }
         if !failures.is_empty() && self.choice.combo.is_none() {
             let others: Vec<&str> = failures.iter().map(|(_, failed)| failed.error.kind.code()).collect();
             error.message = format!("{} Other connections failed before: {}.", error.message, others.join(", ")).into();

@@ -11,10 +11,12 @@ use crate::observe::settle::Settlement;
 use crate::observe::trace;
 use crate::route::choice::Choice;
 use crate::route::choose::{self, RoutingHints};
+use crate::route::model;
 use crate::shared::Shared;
 use crate::upstream::attempt::{self, Contents, Upstream};
 use crate::upstream::failure::AttemptFailure;
-use crate::upstream::target::{InFlightGuard, Target};
+use crate::upstream::slot;
+use crate::upstream::target::Target;
 use bytes::Bytes;
 use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind, Retry};
@@ -360,7 +362,8 @@ async fn say(
     body: &Bytes,
 ) -> Result<PanelAnswer, AttemptFailure> {
     let began = Instant::now();
-    let _busy = InFlightGuard::new(&target.hot);
+    let tokens = model::estimate(body.len() as u64);
+    let mut slot = slot::acquire(shared, target, tokens, &mut Duration::default()).await?;
     let parsed = request::read(body)?;
     let wording = Translation::prepare(Dialect::Openai, body, &parsed, &mut alone, &shared.live.load().snapshot)?;
     let pieces = wording.body(target, &alone.upstream_model);
@@ -376,6 +379,7 @@ async fn say(
         taken = work => taken?,
         () = shared.drain.expired() => return Err(shared.drain.error().into()),
     };
+    slot.settle(&usage);
     let whole: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let mut text = whole["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned();
     if text.is_empty() {

@@ -3,6 +3,7 @@
 
 use crate::active_config::Live;
 use crate::clock;
+use crate::upstream::limiter::LimiterStats;
 use crate::upstream::target::Target;
 use fairlead_core::breaker::Phase;
 use fairlead_core::health::State;
@@ -26,6 +27,9 @@ pub struct ConnectionStats<'a> {
     failures: u64,
     latency_ms: Option<f64>,
     in_flight: u32,
+    /// Where the operator set limits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<LimitStats>,
     quota: Vec<WindowStats>,
     lockouts: Vec<LockoutStats>,
 }
@@ -36,6 +40,22 @@ pub struct WindowStats {
     remaining: f32,
     resets_at_ms: Option<u64>,
     is_quota: bool,
+}
+
+/// What is left of a connection's limits, and how many requests wait for it; null where that limit is not set.
+#[derive(Debug, Serialize)]
+pub struct LimitStats {
+    queued: usize,
+    slots: Option<u32>,
+    requests: Option<u64>,
+    tokens: Option<u64>,
+}
+
+impl From<LimiterStats> for LimitStats {
+    fn from(stats: LimiterStats) -> Self {
+        let LimiterStats { queued, remaining } = stats;
+        Self { queued, slots: remaining.slots, requests: remaining.requests, tokens: remaining.tokens }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -106,6 +126,7 @@ fn connection(target: &Target, now: Now) -> ConnectionStats<'_> {
         failures: target.hot.failures.load(Ordering::Relaxed),
         latency_ms: target.hot.latency_ms(),
         in_flight: target.hot.load.in_flight(),
+        limits: target.hot.limiter.stats(target.hot.load.in_flight(), now.monotonic_ms).map(LimitStats::from),
         quota: windows.collect(),
         lockouts: lockouts.collect(),
     }

@@ -2,17 +2,20 @@
 
 use crate::active_config::Live;
 use crate::clock;
+use crate::route::accounts::Accounts;
 use crate::route::choice::Choice;
 use crate::upstream::target::Target;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
 use fairlead_core::snapshot::Key;
-use fairlead_core::strategy::{identity, Standing};
+use fairlead_core::strategy::{identity, Demand, Facts, Standing};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// More connections than this are not tried for one request.
 const MAX_TARGETS: usize = 8;
+/// Of a provider with more connections than this, the most preferred are looked at.
+const MAX_CANDIDATES: usize = 4_096;
 /// The header that pins a request to one connection.
 pub const PIN: &str = "x-gateway-connection";
 
@@ -23,10 +26,12 @@ pub struct RoutingHints<'a> {
     pub pin: Option<&'a str>,
     /// The target that served its session before.
     pub held: Option<u64>,
+    /// Its session, or else its conversation; known where a provider's strategy asks for it.
+    pub affinity: Option<u64>,
 }
 
-/// Chooses for `<prefix>/<model>`: connections of the prefix that the key may use, by priority; those that rest come last,
-/// and those that a provider has told to wait are left out.
+/// Chooses for `<prefix>/<model>`: connections of the prefix that the key may use, by priority and among equals by their
+/// provider's strategy; those that rest come last, and those that a provider has told to wait are left out.
 ///
 /// A pin leaves the pinned connection alone, unless that one rests or waits: then it counts for nothing. A pin to what is no
 /// connection of the provider that the key may use leaves none, whatever it is.
@@ -45,25 +50,26 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, hints: RoutingHints<'
     }
     let now_ms = clock::monotonic_ms();
     let mut sorted = Candidates::new(upstream_model, hints.pin);
-    for target in candidates.iter().filter_map(|&index| live.targets.get(index)?.as_ref()) {
+    for target in candidates.iter().take(MAX_CANDIDATES).filter_map(|&index| live.targets.get(index)?.as_ref()) {
         sorted.add(target, key, now_ms);
     }
-    sorted.apply(hints, prefix)?;
-    let targets = sorted.take_targets();
+    sorted.check(prefix)?;
+    let targets = sorted.targets(&live.accounts, hints);
     if targets.is_empty() {
         return Err(sorted.none_usable(prefix));
     }
     Ok(Choice { targets, upstream_model: upstream_model.to_owned(), model: model.to_owned(), combo: None })
 }
 
-/// The connections of a prefix, sorted by how they stand, and why others are not among them.
+/// The connections of a prefix that may be tried, and why others are not among them.
 #[expect(clippy::struct_excessive_bools, reason = "each is a reason of its own why a connection is left out")]
 struct Candidates<'a> {
     upstream_model: &'a str,
     pin: Option<&'a str>,
-    ready: SmallVec<[Arc<Target>; 4]>,
-    /// Milliseconds until each may be used again come first.
-    resting: SmallVec<[(u64, Arc<Target>); 4]>,
+    /// By priority, then by id.
+    open: SmallVec<[&'a Arc<Target>; 4]>,
+    /// How each of them stands.
+    facts: SmallVec<[Facts; 4]>,
     /// Milliseconds until the first closed connection opens; `u64::MAX` where none does by itself.
     soonest_ms: u64,
     is_barred: bool,
@@ -79,8 +85,8 @@ impl<'a> Candidates<'a> {
         Self {
             upstream_model,
             pin,
-            ready: SmallVec::new(),
-            resting: SmallVec::new(),
+            open: SmallVec::new(),
+            facts: SmallVec::new(),
             soonest_ms: u64::MAX,
             is_barred: false,
             is_pinned: false,
@@ -90,7 +96,7 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    fn add(&mut self, target: &Arc<Target>, key: Option<&Key>, now_ms: u64) {
+    fn add(&mut self, target: &'a Arc<Target>, key: Option<&Key>, now_ms: u64) {
         if key.is_some_and(|key| !policy::sees_connection(key, &target.connection.id)) {
             self.is_barred = true;
             return;
@@ -101,52 +107,55 @@ impl<'a> Candidates<'a> {
         }
         // What no request can be served over is not in the pool that a pin may name.
         self.is_pinned |= self.pin == Some(target.connection.id.as_str()) && !target.is_out_of_pool(now_ms);
-        let (standing, rest_ms) = target.standing(self.upstream_model, now_ms);
-        match standing {
-            Standing::Closed => {
-                self.is_closed = true;
-                self.is_broken |= target.is_broken(now_ms);
-                self.soonest_ms = self.soonest_ms.min(rest_ms);
-            }
-            Standing::Resting => self.resting.push((rest_ms, Arc::clone(target))),
-            Standing::Able | Standing::Probing => self.ready.push(Arc::clone(target)),
+        let facts = target.account_facts(self.upstream_model, now_ms);
+        if facts.standing == Standing::Closed {
+            self.is_closed = true;
+            self.is_broken |= target.is_broken(now_ms);
+            self.soonest_ms = self.soonest_ms.min(facts.rest_ms);
+            return;
         }
+        self.open.push(target);
+        self.facts.push(facts);
     }
 
-    /// Leaves the pinned connection alone, or puts the one first that served the session before.
-    fn apply(&mut self, hints: RoutingHints<'_>, prefix: &str) -> Result<(), Error> {
-        let is_empty = self.ready.is_empty() && self.resting.is_empty() && !self.is_closed;
+    /// Whether the request can be served at all, over a pin that names one of the provider's connections.
+    fn check(&mut self, prefix: &str) -> Result<(), Error> {
+        let is_empty = self.open.is_empty() && !self.is_closed;
         if let Some(fault) = self.unnameable.take().filter(|_| is_empty) {
             return Err(fault);
         }
-        if let Some(pin) = hints.pin {
-            if !self.is_pinned {
-                let message = format!(
-                    "No connection of `{prefix}` that this request may use is the one that `X-Gateway-Connection` names; leave \
-                     the header out, or name another."
-                );
-                return Err(Error::client(Kind::InvalidRequest, message).about(PIN));
-            }
-            if self.ready.iter().any(|target| target.connection.id == pin) {
-                self.ready.retain(|target| target.connection.id == pin);
-                self.resting.clear();
-            }
-        } else if let Some(held) = hints.held {
-            let is_held = |target: &Arc<Target>| identity(&[&target.connection.id, self.upstream_model]) == held;
-            if let Some(at) = self.ready.iter().position(is_held) {
-                self.ready[..=at].rotate_right(1);
-            }
+        if self.pin.is_some() && !self.is_pinned {
+            let message = format!(
+                "No connection of `{prefix}` that this request may use is the one that `X-Gateway-Connection` names; leave \
+                 the header out, or name another."
+            );
+            return Err(Error::client(Kind::InvalidRequest, message).about(PIN));
         }
         Ok(())
     }
 
-    /// Those that are ready, then those that rest, the soonest first.
-    fn take_targets(&mut self) -> SmallVec<[Arc<Target>; 4]> {
-        let mut targets = std::mem::take(&mut self.ready);
-        self.resting.sort_by_key(|(rest_ms, _)| *rest_ms);
-        targets.extend(self.resting.drain(..).map(|(_, target)| target));
-        targets.truncate(MAX_TARGETS);
-        targets
+    /// The pinned connection alone while it is able; else all, in the order in which they are tried.
+    fn targets(&mut self, accounts: &Accounts, hints: RoutingHints<'_>) -> SmallVec<[Arc<Target>; 4]> {
+        let is_pinned = |at: &usize| Some(self.open[*at].connection.id.as_str()) == self.pin;
+        let pinned = (0..self.open.len()).find(is_pinned).filter(|&at| self.facts[at].standing.is_able());
+        if let Some(at) = pinned {
+            return SmallVec::from_iter([Arc::clone(self.open[at])]);
+        }
+        if let [target] = self.open.as_slice() {
+            return SmallVec::from_iter([Arc::clone(target)]);
+        }
+        let Some(first) = self.open.first() else { return SmallVec::new() };
+        if hints.held.is_some() || hints.affinity.is_some() {
+            for (target, facts) in self.open.iter().zip(&mut self.facts) {
+                facts.id = identity(&[&target.connection.id, self.upstream_model]);
+            }
+        }
+        let priorities: SmallVec<[u32; 8]> = self.open.iter().map(|target| target.connection.priority).collect();
+        // A session's own connection, for who is pinned to none.
+        let held = hints.held.filter(|_| self.pin.is_none());
+        let ask = Demand { held, affinity: hints.affinity, ..Demand::default() };
+        let order = accounts.order(&first.connection.provider, &self.facts, &priorities, &ask);
+        order.iter().take(MAX_TARGETS).map(|&place| Arc::clone(self.open[usize::from(place)])).collect()
     }
 
     /// Why no connection of the prefix can serve the request.
@@ -183,8 +192,10 @@ fn not_found(message: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing;
     use fairlead_core::secret::Sealer;
     use fairlead_core::snapshot::Snapshot;
+    use std::collections::{HashMap, HashSet};
 
     fn live() -> Live {
         let connection = |id: &str, priority: u32, dialect: &str| {
@@ -231,7 +242,7 @@ mod tests {
     }
 
     fn pinned(live: &Live, id: &str) -> Result<Vec<String>, Kind> {
-        let wish = RoutingHints { pin: Some(id), held: None };
+        let wish = RoutingHints { pin: Some(id), ..RoutingHints::default() };
         let choice = choose(live, "openai/m", None, wish).map_err(|error| error.kind)?;
         Ok(choice.targets.iter().map(|target| target.connection.id.clone()).collect())
     }
@@ -249,11 +260,55 @@ mod tests {
         assert_eq!(pinned(&live, "b"), Ok(vec!["a".into()]));
     }
 
+    /// Two hundred calls over four connections of one priority and one of a lower one, under these strategies.
+    fn firsts(strategies: &str, hints: RoutingHints<'_>) -> HashMap<String, usize> {
+        let connection = |(id, priority): (&str, u32)| {
+            format!(
+                r#"{{"id":"{id}","provider":"n","prefixes":["n"],"dialect":"openai","base_url":"http://{id}","auth":"none","priority":{priority},"weight":{}}}"#,
+                u32::from(id != "b")
+            )
+        };
+        let connections = [("a", 1), ("b", 1), ("c", 1), ("d", 1), ("e", 2)].map(connection).join(",");
+        let json = format!(r#"{{"version":1,"connections":[{connections}],"account_strategies":{strategies}}}"#);
+        let live = testing::live(&serde_json::from_str(&json).expect("JSON"));
+        let mut counts = HashMap::new();
+        for _ in 0..200 {
+            let choice = choose(&live, "n/m", None, hints).expect("a choice");
+            assert_eq!((choice.targets.len(), choice.targets[4].connection.id.as_str()), (5, "e"));
+            *counts.entry(choice.targets[0].connection.id.clone()).or_default() += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn equals_share_the_calls_as_their_provider_is_set_to() {
+        let by_default = firsts("{}", RoutingHints::default());
+        assert!(
+            by_default.len() == 4 && by_default.values().all(|&count| (15..=85).contains(&count)),
+            "{by_default:?}"
+        );
+        let in_turn = firsts(r#"{"default":"sticky","providers":{"n":"round-robin"}}"#, RoutingHints::default());
+        assert!(in_turn.len() == 4 && in_turn.values().all(|&count| count == 50), "{in_turn:?}");
+        let by_weight = firsts(r#"{"default":"weighted"}"#, RoutingHints::default());
+        assert!(by_weight.len() == 3 && !by_weight.contains_key("b"), "{by_weight:?}");
+        assert_eq!(firsts(r#"{"default":"fill-first"}"#, RoutingHints::default())["a"], 200);
+        let homes: HashSet<String> = (0..50)
+            .map(|session| {
+                let hints = RoutingHints { affinity: Some(session), ..RoutingHints::default() };
+                let counts = firsts(r#"{"default":"sticky"}"#, hints);
+                assert_eq!(counts.len(), 1, "one session, one connection: {counts:?}");
+                counts.into_keys().next().expect("one")
+            })
+            .collect();
+        assert_eq!(homes.len(), 4);
+    }
+
     #[test]
     fn a_session_stays_where_it_was() {
         let live = live();
         let held = Some(identity(&["b", "m"]));
-        let choice = choose(&live, "openai/m", None, RoutingHints { pin: None, held }).expect("a choice");
+        let choice =
+            choose(&live, "openai/m", None, RoutingHints { held, ..RoutingHints::default() }).expect("a choice");
         assert_eq!(choice.targets.iter().map(|target| target.connection.id.as_str()).collect::<Vec<_>>(), ["b", "a"]);
         assert_eq!(choice.identity(0), held);
     }

@@ -1,11 +1,11 @@
 //! The combos of the snapshot in use, and a request's targets out of one.
 
 use crate::clock;
+use crate::route::accounts;
 use crate::route::choice::{Choice, ComboChoice, Leg, Remembered};
 use crate::upstream::target::Target;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
-use fairlead_core::secret;
 use fairlead_core::snapshot::{Key, Snapshot};
 use fairlead_core::strategy::{
     expand, Book, Candidate, Demand, Facts, Look, Memory, Pick, Random, Ready, Standing, To,
@@ -98,9 +98,7 @@ impl Combos {
 }
 
 fn fresh() -> Remembered {
-    // Workers that begin with the same seed would all pick the same target.
-    let seed = secret::random::<8>().map_or_else(|_| clock::unix_ms(), u64::from_ne_bytes);
-    Arc::new(Mutex::new((Memory::default(), Random::seeded(seed))))
+    Arc::new(Mutex::new((Memory::default(), Random::seeded(accounts::seed()))))
 }
 
 /// A combo that the operator made says itself which models it reaches; `auto` reaches what the key may call. What is blocked is

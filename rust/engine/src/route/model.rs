@@ -18,6 +18,13 @@ use std::borrow::Cow;
 /// The size of most answers, as far as anybody knows beforehand.
 const ASSUMED_OUTPUT_TOKENS: u64 = 512;
 const BYTES_PER_TOKEN: u64 = 4;
+/// No request is estimated to be larger.
+const MOST_INPUT_TOKENS: u64 = 100_000;
+
+/// About how many tokens a request of so many bytes comes to, with its answer. Pictures and sound are far fewer tokens than bytes.
+pub fn estimate(bytes: u64) -> u64 {
+    (bytes / BYTES_PER_TOKEN).min(MOST_INPUT_TOKENS) + ASSUMED_OUTPUT_TOKENS
+}
 
 /// Whether the key may ask for this name, which may be an alias's, a combo's or a model's.
 pub fn admit(live: &Live, key: &Key, model: &str) -> Result<(), Error> {
@@ -77,7 +84,13 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
         let message = format!("There is no combo `{name}`; `GET /api/combos` lists them.");
         return Err(Error::client(Kind::ModelNotFound, message).about("model"));
     }
-    let mut choice = choose::choose(live, name, key, RoutingHints { pin: admission.pin.as_deref(), held })?;
+    let affinity = if live.accounts.wants_affinity {
+        session(admission, model).or_else(|| affinity(admission, body))
+    } else {
+        None
+    };
+    let hints = RoutingHints { pin: admission.pin.as_deref(), held, affinity };
+    let mut choice = choose::choose(live, name, key, hints)?;
     live.outbound.apply(&mut choice, key, None);
     Ok(choice)
 }

@@ -4,6 +4,7 @@
 //! on the [`Session`] passes events. The whole conversation is one record.
 
 use crate::call::choose::{admit_model, choose_for_endpoint};
+use crate::call::failover;
 use crate::exchange::Wake;
 use crate::gate::limits;
 use crate::gate::request::Whole;
@@ -17,13 +18,13 @@ use crate::socket::provider::ProviderSocket;
 use crate::socket::query::model_of;
 use crate::socket::requests::FrameConnection;
 use crate::socket::session::{CallerSide, Session, TRY_AGAIN_LATER};
-use crate::upstream::target::InFlightGuard;
+use crate::upstream::slot;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::record::Outcome;
 use fairlead_dialect::openai::named;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// The most bytes that a caller may send ahead of the provider's reading.
@@ -149,13 +150,24 @@ impl Conversation {
     async fn run(mut self, mut settlement: Settlement) {
         limits::throttle(&settlement).await;
         let shared = Arc::clone(&self.caller.shared);
-        let mut last = None;
+        let (mut last, mut queued) = (None, Duration::ZERO);
         for (at, target) in self.choice.targets.clone().iter().enumerate() {
+            // The tokens of a conversation are known when it ends, and count in no minute.
+            let _slot = match slot::acquire(&shared, target, 0, &mut queued).await {
+                Ok(slot) => slot,
+                Err(busy) if busy.error.kind == Kind::AccountsBusy => {
+                    last = Some(busy.error);
+                    continue;
+                }
+                Err(failed) => {
+                    last = Some(failed.error);
+                    break;
+                }
+            };
             settlement.attempts += 1;
             settlement.target = Some(Arc::clone(target));
             settlement.upstream_model = Some(self.choice.upstream_model(at).to_owned());
             settlement.priced_model = Some(self.choice.model(at).to_owned());
-            let _in_flight = InFlightGuard::new(&target.hot);
             let began = Instant::now();
             let connected = tokio::select! {
                 biased;
@@ -186,10 +198,13 @@ impl Conversation {
         }
         let error = last.unwrap_or_else(|| Error::gateway(Kind::NoRoute, "There is no connection to try."));
         self.caller.send_error(&error);
-        let (outcome, code) =
-            if error.kind == Kind::Draining { (Outcome::Drained, 1001) } else { (Outcome::UpstreamFailed, 1011) };
+        let code = match error.kind {
+            Kind::Draining => 1001,
+            Kind::AccountsBusy => TRY_AGAIN_LATER,
+            _ => 1011,
+        };
         settlement.status = error.kind.status();
-        settlement.settle(outcome, Some(&error));
+        settlement.settle(failover::outcome(error.kind), Some(&error));
         self.caller.outbox.close(code);
     }
 }

@@ -63,6 +63,7 @@ pub struct Hot {
     pub successes: AtomicU64,
     pub failures: AtomicU64,
     pub load: crate::upstream::load::Load,
+    pub limiter: crate::upstream::limiter::Limiter,
     pub access_token: AccessToken,
     /// Exponentially weighted mean, microseconds; zero until known.
     latency_us: AtomicU64,
@@ -86,23 +87,6 @@ impl Hot {
             0 => None,
             us => Some(us as f64 / 1_000.0),
         }
-    }
-}
-
-/// One open attempt, counted in its connection's load until it is dropped.
-#[derive(Debug)]
-pub struct InFlightGuard(Arc<Hot>);
-
-impl InFlightGuard {
-    pub fn new(hot: &Arc<Hot>) -> Self {
-        hot.load.enter();
-        Self(Arc::clone(hot))
-    }
-}
-
-impl Drop for InFlightGuard {
-    fn drop(&mut self) {
-        self.0.load.leave();
     }
 }
 

@@ -68,11 +68,17 @@ impl Target {
     pub fn facts(&self, model: &str, known: Facts, now_ms: u64) -> Facts {
         let condition = self.hot.condition.lock();
         let (standing, rest_ms) = self.judge(&condition, model, now_ms);
+        let in_flight = self.hot.load.in_flight();
+        let room = self.hot.limiter.room(in_flight, now_ms);
+        let most = room.and_then(|room| room.max_concurrent);
         let span = |span| if condition.windows.is_empty() { None } else { condition.tightest(span, now_ms) };
         Facts {
             standing,
             rest_ms,
-            in_flight: self.hot.load.in_flight(),
+            in_flight,
+            capacity: known.capacity.into_iter().chain(most).min(),
+            rate_left: room.and_then(|room| room.rate_left),
+            is_shut: room.is_some_and(|room| room.is_shut),
             used: self.hot.load.used(),
             latency_ms: self.hot.latency_ms().map(|ms| ms as f32),
             success_rate: self.hot.load.success_rate(),
@@ -81,6 +87,13 @@ impl Target {
             monthly: span(Span::Monthly),
             ..known
         }
+    }
+
+    /// The facts that connections of one provider are told apart by. How fast and how well they answer is the provider's doing: a
+    /// connection that happened to be slower once would never be asked again, and never be found to be as fast.
+    pub fn account_facts(&self, model: &str, now_ms: u64) -> Facts {
+        let known = Facts { weight: self.connection.weight as f32, ..Facts::default() };
+        Facts { latency_ms: None, success_rate: None, ..self.facts(model, known, now_ms) }
     }
 
     /// Not in the pool from which requests are served, rather than resting for a while.

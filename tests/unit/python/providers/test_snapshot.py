@@ -67,6 +67,8 @@ async def test_a_connection_of_a_built_in_provider(management: Management) -> No
         "replays_reasoning": False,
         "output_caps": {},
         "priority": 7,
+        "weight": 1,
+        "limits": {},
         "timeouts": {
             "connect_ms": 5000,
             "header_ms": 120_000,

@@ -25,31 +25,6 @@ async def _refused(management: Management, method: str, path: str, body: Any, na
     assert "no effect" in message
 
 
-async def test_a_connection_takes_no_limit_that_nobody_holds_it_to(management: Management) -> None:
-    new = {"provider": "openai", "name": "main", "apiKey": "k"}
-    await _refused(
-        management, "POST", "/api/providers", {**new, "maxConcurrent": 3}, "maxConcurrent"
-    )
-    made = await management.ask(
-        "POST", "/api/providers", {**new, "maxConcurrent": None}, expect=201
-    )
-    path = f"/api/providers/{made['connection']['id']}"
-    assert made["connection"]["notInForce"] == []
-    await _refused(management, "PUT", path, {"maxConcurrent": 3}, "maxConcurrent")
-
-    # As an earlier version stored it.
-    await management.services.state.commit(
-        lambda con: con.execute("UPDATE provider_connections SET max_concurrent = 3") and None
-    )
-    stored = (await management.ask("GET", path))["connection"]
-    assert (stored["maxConcurrent"], stored["notInForce"]) == (3, ["maxConcurrent"])
-    back = {"name": "other", "maxConcurrent": 3}
-    assert (await management.ask("PUT", path, back))["connection"]["name"] == "other"
-    await _refused(management, "PUT", path, {"maxConcurrent": 4}, "maxConcurrent")
-    cleared = (await management.ask("PUT", path, {"maxConcurrent": None}))["connection"]
-    assert (cleared["maxConcurrent"], cleared["notInForce"]) == (None, [])
-
-
 async def test_a_model_takes_nothing_that_routing_ignores(management: Management) -> None:
     model = {"provider": "openai", "modelId": "m"}
     path = "/api/provider-models"

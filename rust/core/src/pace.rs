@@ -1,0 +1,197 @@
+//! What one connection takes, as the operator set it: so many requests at once, so many requests and tokens in any minute, a gap
+//! between two requests. Pure: the caller brings the time, and counts what is open.
+
+use serde::Deserialize;
+
+/// The length of the windows, seconds.
+const MINUTE_S: u64 = 60;
+/// The window's seconds and the one that runs.
+const SECONDS: usize = MINUTE_S as usize + 1;
+/// More than this is counted as this, so that no sum overflows.
+const MOST_PER_SECOND: u64 = u64::MAX / SECONDS as u64;
+
+/// The limits of one connection. Each is off unless set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct AccountLimits {
+    /// Requests at once.
+    pub max_concurrent: Option<u32>,
+    /// Requests in any 60 seconds.
+    pub requests_per_minute: Option<u32>,
+    /// Tokens, input and output, in any 60 seconds.
+    pub tokens_per_minute: Option<u64>,
+    /// Milliseconds from the beginning of one request to that of the next, at least.
+    pub min_gap_ms: Option<u64>,
+    /// Requests that may wait; nobody waits where it is 0.
+    pub queue_depth: u32,
+    /// How long a request waits at most, milliseconds.
+    pub queue_timeout_ms: u64,
+}
+
+impl AccountLimits {
+    pub fn is_any(&self) -> bool {
+        self.max_concurrent.is_some()
+            || self.requests_per_minute.is_some()
+            || self.tokens_per_minute.is_some()
+            || self.min_gap_ms.is_some()
+    }
+}
+
+/// Why a request may not begin now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Until one of those that are open ends.
+    Slot,
+    /// Milliseconds, at least.
+    Ms(u64),
+}
+
+/// What is left of each limit that is set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Remaining {
+    pub slots: Option<u32>,
+    pub requests: Option<u64>,
+    pub tokens: Option<u64>,
+}
+
+/// The requests that began at one connection, and their tokens.
+#[derive(Debug, Default)]
+pub struct Pace {
+    requests: RollingMinute,
+    tokens: RollingMinute,
+    last_ms: Option<u64>,
+}
+
+impl Pace {
+    /// Whether a request of so many tokens, which are estimated, may begin now.
+    ///
+    /// One that is larger than the limit of tokens goes when nothing else was sent for a minute: an estimate is no reason to refuse
+    /// it for good.
+    pub fn admits(&mut self, limits: &AccountLimits, in_flight: u32, tokens: u64, now_ms: u64) -> Result<(), Wait> {
+        if limits.max_concurrent.is_some_and(|most| in_flight >= most) {
+            return Err(Wait::Slot);
+        }
+        let of_gap =
+            limits.min_gap_ms.zip(self.last_ms).map(|(gap_ms, last_ms)| (last_ms + gap_ms).saturating_sub(now_ms));
+        let of_requests = limits.requests_per_minute.map(|most| self.requests.wait_ms(u64::from(most), 1, now_ms));
+        let of_tokens = limits.tokens_per_minute.map(|most| self.tokens.wait_ms(most, tokens, now_ms));
+        match [of_gap, of_requests, of_tokens].into_iter().flatten().max() {
+            None | Some(0) => Ok(()),
+            Some(wait_ms) => Err(Wait::Ms(wait_ms)),
+        }
+    }
+
+    /// A request begins.
+    pub fn begin(&mut self, tokens: u64, now_ms: u64) {
+        self.requests.add(1, now_ms);
+        self.tokens.add(tokens, now_ms);
+        self.last_ms = Some(now_ms);
+    }
+
+    /// A request that began then, with so many tokens as estimated, came to others.
+    pub fn correct(&mut self, began_ms: u64, estimated: u64, tokens: u64, now_ms: u64) {
+        self.tokens.replace(began_ms, estimated, tokens, now_ms);
+    }
+
+    pub fn remaining(&mut self, limits: &AccountLimits, in_flight: u32, now_ms: u64) -> Remaining {
+        Remaining {
+            slots: limits.max_concurrent.map(|most| most.saturating_sub(in_flight)),
+            requests: limits.requests_per_minute.map(|most| u64::from(most).saturating_sub(self.requests.sum(now_ms))),
+            tokens: limits.tokens_per_minute.map(|most| most.saturating_sub(self.tokens.sum(now_ms))),
+        }
+    }
+
+    /// 0 to 1: what is left of the tightest rate; `None` where no rate is set.
+    pub fn rate_left(&mut self, limits: &AccountLimits, now_ms: u64) -> Option<f32> {
+        let left = self.remaining(limits, 0, now_ms);
+        let share = |left: Option<u64>, most: Option<u64>| Some(left? as f32 / most?.max(1) as f32);
+        let requests = share(left.requests, limits.requests_per_minute.map(u64::from));
+        requests.into_iter().chain(share(left.tokens, limits.tokens_per_minute)).reduce(f32::min)
+    }
+}
+
+/// A sum over the last sixty seconds, second by second: never less than what came in any sixty seconds, and at most what came in
+/// sixty-one.
+#[derive(Debug)]
+struct RollingMinute {
+    seconds: [u64; SECONDS],
+    /// The second that runs.
+    newest_s: u64,
+    sum: u64,
+}
+
+impl Default for RollingMinute {
+    fn default() -> Self {
+        Self { seconds: [0; SECONDS], newest_s: 0, sum: 0 }
+    }
+}
+
+impl RollingMinute {
+    fn place(second: u64) -> usize {
+        (second % SECONDS as u64) as usize
+    }
+
+    /// Forgets the seconds that are past.
+    fn advance(&mut self, now_ms: u64) {
+        let now_s = now_ms / 1_000;
+        let steps = now_s.saturating_sub(self.newest_s).min(SECONDS as u64);
+        for step in 1..=steps {
+            let place = Self::place(now_s - steps + step);
+            self.sum -= std::mem::take(&mut self.seconds[place]);
+        }
+        self.newest_s = self.newest_s.max(now_s);
+    }
+
+    fn sum(&mut self, now_ms: u64) -> u64 {
+        self.advance(now_ms);
+        self.sum
+    }
+
+    fn add(&mut self, amount: u64, now_ms: u64) {
+        self.advance(now_ms);
+        self.put(self.newest_s, amount);
+    }
+
+    /// Puts another amount in the place of one that was added then, if it still counts.
+    fn replace(&mut self, added_ms: u64, before: u64, after: u64, now_ms: u64) {
+        self.advance(now_ms);
+        let second = added_ms / 1_000;
+        if second + SECONDS as u64 <= self.newest_s || second > self.newest_s {
+            return;
+        }
+        let kept = &mut self.seconds[Self::place(second)];
+        let less = before.min(*kept);
+        *kept -= less;
+        self.sum -= less;
+        self.put(second, after);
+    }
+
+    fn put(&mut self, second: u64, amount: u64) {
+        let kept = &mut self.seconds[Self::place(second)];
+        let before = *kept;
+        *kept = before.saturating_add(amount).min(MOST_PER_SECOND);
+        self.sum += *kept - before;
+    }
+
+    /// Milliseconds until `amount` fits below `most`; 0 where it does. One that never fits waits until nothing else counts.
+    fn wait_ms(&mut self, most: u64, amount: u64, now_ms: u64) -> u64 {
+        self.advance(now_ms);
+        let room_for_others = most.saturating_sub(amount);
+        let mut left = self.sum;
+        if left <= room_for_others {
+            return 0;
+        }
+        for age in (0..SECONDS as u64).rev() {
+            let Some(second) = self.newest_s.checked_sub(age) else { continue };
+            left -= self.seconds[Self::place(second)];
+            if left <= room_for_others {
+                return (second + SECONDS as u64) * 1_000 - now_ms;
+            }
+        }
+        MINUTE_S * 1_000
+    }
+}
+
+#[cfg(test)]
+#[path = "pace_tests.rs"]
+mod tests;

@@ -1,0 +1,59 @@
+//! The strategies of the snapshot in use, by which calls that name a plain model are shared among a provider's connections.
+
+use crate::clock;
+use fairlead_core::secret;
+use fairlead_core::snapshot::Snapshot;
+use fairlead_core::strategy::{AccountOrder, AccountStrategies, AccountStrategy, CandidateOrder, Demand, Facts};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The strategy of each provider, and whose turn it is there.
+#[derive(Debug, Default)]
+pub struct Accounts {
+    strategies: AccountStrategies,
+    /// By provider; one for each that has several connections.
+    orders: HashMap<String, Arc<Mutex<AccountOrder>>>,
+    pub wants_affinity: bool,
+}
+
+impl Accounts {
+    /// Prepares the strategies. Whose turn it is stays while the provider has several connections.
+    pub fn build(snapshot: &Snapshot, before: &Accounts) -> Self {
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        for connection in &snapshot.connections {
+            *counts.entry(&connection.provider).or_default() += 1;
+        }
+        let orders = counts
+            .into_iter()
+            .filter(|(_, count)| *count > 1)
+            .map(|(provider, _)| (provider.to_owned(), before.orders.get(provider).cloned().unwrap_or_else(fresh)))
+            .collect();
+        let strategies = snapshot.account_strategies.clone();
+        let wants_affinity = strategies.wants_affinity();
+        Self { strategies, orders, wants_affinity }
+    }
+
+    pub fn strategy(&self, provider: &str) -> AccountStrategy {
+        self.strategies.of(provider)
+    }
+
+    /// Places of the facts, first to be tried first; see [`AccountOrder::order`].
+    pub fn order(&self, provider: &str, facts: &[Facts], priorities: &[u32], ask: &Demand) -> CandidateOrder {
+        let strategy = self.strategy(provider);
+        match self.orders.get(provider) {
+            Some(order) => order.lock().order(strategy, facts, priorities, ask),
+            // Connections of several providers behind one prefix.
+            None => fresh().lock().order(strategy, facts, priorities, ask),
+        }
+    }
+}
+
+fn fresh() -> Arc<Mutex<AccountOrder>> {
+    Arc::new(Mutex::new(AccountOrder::seeded(seed())))
+}
+
+/// Where a source of chance begins. Workers that begin with the same seed would all pick the same target.
+pub fn seed() -> u64 {
+    secret::random::<8>().map_or_else(|_| clock::unix_ms(), u64::from_ne_bytes)
+}
