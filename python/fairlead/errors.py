@@ -29,6 +29,7 @@ start.
         +-- UpstreamRefused         502   no connection to the provider
         +-- UpstreamReset           502   the provider broke the connection
         +-- UpstreamInvalid         502   the provider's answer is not what its protocol allows
+        +-- EmptyAnswer             502   the provider's answer has nothing in it
         +-- UpstreamAuth            502   the provider refused the connection's credential
         +-- UpstreamStatus          502   the provider answered with another error
         +-- UpstreamRateLimited     429   the provider's limits
@@ -171,6 +172,10 @@ class UpstreamReset(FairleadError):
 
 class UpstreamInvalid(FairleadError):
     kind, status, type = "upstream_invalid", 502, "upstream_error"
+
+
+class EmptyAnswer(FairleadError):
+    kind, status, type = "empty_answer", 502, "upstream_error"
 
 
 class UpstreamAuth(FairleadError):

@@ -53,6 +53,7 @@ kinds! {
     UpstreamRefused "upstream_refused" 502 "upstream_error" "The provider could not be reached: name, address, connection or TLS.";
     UpstreamReset "upstream_reset" 502 "upstream_error" "The provider ended the answer before it was complete.";
     UpstreamInvalid "upstream_invalid" 502 "upstream_error" "The provider's answer is not what its protocol says.";
+    EmptyAnswer "empty_answer" 502 "upstream_error" "The provider's answer has nothing in it.";
     UpstreamAuth "upstream_auth" 502 "upstream_error" "The provider refused the connection's credential.";
     UpstreamStatus "upstream_status" 502 "upstream_error" "The provider answered with a failure of its own.";
     UpstreamRateLimited "upstream_rate_limited" 429 "rate_limit_error" "The provider limits this connection and no other is left.";

@@ -117,6 +117,20 @@ async fn what_is_safe_to_repeat_goes_to_the_next_target() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_with_nothing_in_it_goes_to_the_next_target_and_blames_no_connection() {
+    let empty = || Step::Fails(failed(Kind::EmptyAnswer, Retry::Elsewhere));
+    let choice = one_model();
+    let first = Arc::clone(&choice.targets[0]);
+    let (asked, head, call) = run_script("empty", choice, &Script::of([empty(), Step::Answers])).await;
+    assert_eq!((asked, head.status), (vec!["a".to_owned(), "b".to_owned()], StatusCode::OK));
+    assert_eq!(call.failures.len(), 1);
+    assert_eq!(standing(&first), Standing::Able, "a caller may have asked for nothing");
+
+    let (asked, head, _) = run_script("all-empty", one_model(), &Script::of([empty(), empty()])).await;
+    assert_eq!((asked.len(), head.status.as_u16()), (2, 502));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_limit_is_waited_for_as_its_provider_says() {
     let choice = one_model();
     let first = Arc::clone(&choice.targets[0]);

@@ -73,7 +73,7 @@ impl Call {
     /// Notes what a target that has failed teaches: its health, the model's, the combo's memory.
     pub fn record_failure(&mut self, at: usize, failed: &crate::upstream::failure::AttemptFailure) {
         self.choice.targets[at].hold_against(self.choice.upstream_model(at), failed);
-        if failed.blames_connection {
+        if failed.blames_connection || failed.error.kind == Kind::EmptyAnswer {
             failover::remember(&self.choice, at, &self.settlement, false);
         }
     }

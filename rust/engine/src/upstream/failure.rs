@@ -29,8 +29,9 @@ pub struct Rejection {
 
 impl From<Error> for AttemptFailure {
     fn from(error: Error) -> Self {
-        // What a guardrail withholds was answered well.
-        let blames_connection = error.kind != Kind::GuardrailBlocked;
+        // What a guardrail withholds was answered well. An answer with nothing in it may be what was asked for: no caller can
+        // make a connection rest for all others by asking for it.
+        let blames_connection = !matches!(error.kind, Kind::GuardrailBlocked | Kind::EmptyAnswer);
         Self { error, hint_ms: None, rejection: None, blames_connection }
     }
 }
