@@ -30,6 +30,7 @@ start.
         +-- UpstreamReset           502   the provider broke the connection
         +-- UpstreamInvalid         502   the provider's answer is not what its protocol allows
         +-- EmptyAnswer             502   the provider's answer has nothing in it
+        +-- AnswerRejected          502   the provider's answer breaks the combo's rules for answers
         +-- UpstreamAuth            502   the provider refused the connection's credential
         +-- UpstreamStatus          502   the provider answered with another error
         +-- UpstreamRateLimited     429   the provider's limits
@@ -176,6 +177,10 @@ class UpstreamInvalid(FairleadError):
 
 class EmptyAnswer(FairleadError):
     kind, status, type = "empty_answer", 502, "upstream_error"
+
+
+class AnswerRejected(FairleadError):
+    kind, status, type = "answer_rejected", 502, "upstream_error"
 
 
 class UpstreamAuth(FairleadError):

@@ -32,7 +32,7 @@ pub(crate) mod step;
 pub mod stream;
 #[cfg(test)]
 mod stream_fuzz;
-pub(crate) mod substance;
+pub mod substance;
 mod text;
 pub mod translate;
 

@@ -281,6 +281,7 @@ impl State {
                             kind,
                             code: told.code.as_deref().or(told.kind.as_deref()),
                             param: told.param.as_deref(),
+                            diagnostics: None,
                         };
                         self.say_failed(&text, out);
                     }

@@ -77,6 +77,39 @@ pub(crate) fn is_empty(form: Dialect, body: &[u8]) -> bool {
     !has_said && !excuses(form, &answer)
 }
 
+/// The text of a whole answer, of its first choice; `None` for one that calls tools, or is no answer.
+pub fn text(form: Dialect, body: &[u8]) -> Option<String> {
+    let answer: Value = serde_json::from_slice(body).ok()?;
+    let of_type = |list: &Value, wanted: &str, member: &str| -> String {
+        let parts = self::list(list).iter().filter(|part| part["type"] == wanted);
+        parts.filter_map(|part| part[member].as_str()).collect()
+    };
+    let has_type = |of: &Value, wanted: &str| list(of).iter().any(|one| one["type"] == wanted);
+    match form {
+        Dialect::Openai => {
+            let choice = &answer["choices"][0];
+            let message = &choice["message"];
+            let calls = has_content(&message["tool_calls"]) || has_content(&message["function_call"]);
+            let said = message["content"].as_str().or(choice["text"].as_str()).unwrap_or_default();
+            (!calls).then(|| said.to_owned())
+        }
+        Dialect::Anthropic => {
+            (!has_type(&answer["content"], "tool_use")).then(|| of_type(&answer["content"], "text", "text"))
+        }
+        Dialect::OpenaiResponses => {
+            let messages = list(&answer["output"]).iter().filter(|item| item["type"] == "message");
+            let said = messages.map(|item| of_type(&item["content"], "output_text", "text")).collect();
+            (!has_type(&answer["output"], "function_call")).then_some(said)
+        }
+        Dialect::Gemini => {
+            let parts = list(&answer["candidates"][0]["content"]["parts"]);
+            let calls = parts.iter().any(|part| part["functionCall"].is_object());
+            let said = parts.iter().filter(|part| part["thought"] != true).filter_map(|part| part["text"].as_str());
+            (!calls).then(|| said.collect())
+        }
+    }
+}
+
 /// Whether a member of this name has a text or a list that is not empty. Names inside of texts have a backslash before their
 /// last quote, so they are not met.
 fn is_filled(body: &[u8], name: &[u8]) -> bool {
@@ -160,7 +193,7 @@ fn responses_event(event: &Value) -> bool {
             !matches!(event["item"]["type"].as_str(), None | Some("message" | "reasoning"))
         }
         Some("response.completed") => items(&event["response"]["output"]),
-        Some(kind) => kind.ends_with(".delta") && has_content(&event["delta"]),
+        Some(kind) => kind.strip_suffix(".delta").is_some() && has_content(&event["delta"]),
         None => false,
     }
 }
@@ -253,6 +286,28 @@ mod tests {
             (Gemini, r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#),
         ] {
             assert!(!is_empty(form, body.as_bytes()), "{form:?} {body}");
+        }
+    }
+
+    #[test]
+    fn the_text_of_an_answer_is_that_of_its_first_choice() {
+        for (form, body, expected) in [
+            (Openai, r#"{"choices":[{"message":{"content":"hi"}},{"message":{"content":"ho"}}]}"#, Some("hi")),
+            (Openai, r#"{"choices":[{"message":{"content":"hi","tool_calls":[{"id":"c"}]}}]}"#, None),
+            (Anthropic, r#"{"content":[{"type":"thinking","thinking":"x"},{"type":"text","text":"hi"}]}"#, Some("hi")),
+            (Anthropic, r#"{"content":[{"type":"tool_use"}]}"#, None),
+            (
+                OpenaiResponses,
+                r#"{"output":[{"type":"message","content":[{"type":"output_text","text":"hi"}]}]}"#,
+                Some("hi"),
+            ),
+            (
+                Gemini,
+                r#"{"candidates":[{"content":{"parts":[{"text":"x","thought":true},{"text":"hi"}]}}]}"#,
+                Some("hi"),
+            ),
+        ] {
+            assert_eq!(text(form, body.as_bytes()).as_deref(), expected, "{form:?} {body}");
         }
     }
 

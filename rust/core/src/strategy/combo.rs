@@ -164,4 +164,6 @@ pub struct Combo {
     pub steps: Vec<Step>,
     #[serde(default)]
     pub params: Params,
+    #[serde(default)]
+    pub rules: super::rules::Rules,
 }

@@ -14,7 +14,7 @@
 //!
 //! `combo` (a combo as the snapshot has it), `book` (combos compiled with their candidates), `facts` (what is known of a candidate and
 //! of a request), `expand` (a request's targets out of a combo), `order` (the strategies), `auto` with `pack` (the one that scores),
-//! `memory` and `random`.
+//! `memory` and `random`, and `rules` (what the operator asks of a combo beyond its strategy).
 
 pub mod auto;
 pub mod book;
@@ -25,6 +25,7 @@ pub mod memory;
 pub mod order;
 pub mod pack;
 pub mod random;
+pub mod rules;
 
 pub use book::{Book, Candidate, Ready, To};
 pub use combo::{Combo, Params, Step, Strategy};
@@ -34,6 +35,7 @@ pub use memory::Memory;
 pub use order::order;
 pub use pack::Pack;
 pub use random::Random;
+pub use rules::{Obstacle, Rules};
 
 #[cfg(test)]
 mod tests;

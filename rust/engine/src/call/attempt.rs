@@ -4,9 +4,11 @@
 //! it is safe. What is asked, and how the answer is passed on, is the kind of the call.
 
 use crate::call::context::Call;
+use crate::call::deadline::{too_slow, within};
 use crate::call::failover;
 use crate::call::plain;
 use crate::call::relay::FinishedStream;
+use crate::call::rounds::Rounds;
 use crate::call::settle::observe;
 use crate::control::responses;
 use crate::upstream::failure::AttemptFailure;
@@ -16,12 +18,17 @@ use http::HeaderValue;
 use smallvec::SmallVec;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A kind of call: how one target is asked, and what is done with its answer.
 pub trait CallKind: Sync {
     /// Asks one target, and passes on what is not given whole. An error means that the caller has nothing of the answer.
     fn ask(&self, call: &mut Call, at: usize) -> impl Future<Output = Result<Reply, AttemptFailure>> + Send;
+
+    /// Whether the answer is passed on as it comes: then each kind holds its beginning to the combo's deadlines by itself.
+    fn is_stream(&self) -> bool {
+        false
+    }
 
     /// Keeps the answer as the caller was told it, where the caller asked for that. `false`: it asked and the answer is not kept.
     fn store(&self, _call: &Call, _answer: Option<&Bytes>) -> impl Future<Output = bool> + Send {
@@ -41,24 +48,65 @@ pub enum Reply {
     Stream(FinishedStream),
 }
 
-/// Tries the targets but those in `over`, which were tried before.
+/// Tries the targets but those in `over`, which were tried before; all of them again where a combo says so.
 pub async fn run<K: CallKind>(call: &mut Call, kind: &K, over: &SmallVec<[usize; 2]>) {
+    let mut rounds = Rounds::of(call);
+    let mut over = over.clone();
+    while run_round(call, kind, &over).await == Round::AllFailed {
+        let Some(wait) = rounds.next(call) else { return call.fail() };
+        let shared = call.shared();
+        tokio::select! {
+            biased;
+            () = shared.drain.expired() => return call.fail(),
+            () = tokio::time::sleep(wait) => {}
+        }
+        call.earlier_failures += call.failures.len();
+        call.failures.clear();
+        over.clear();
+    }
+}
+
+/// How a round over the targets ended.
+#[derive(PartialEq, Eq)]
+enum Round {
+    /// The caller has an answer, or an error.
+    Told,
+    AllFailed,
+}
+
+async fn run_round<K: CallKind>(call: &mut Call, kind: &K, over: &SmallVec<[usize; 2]>) -> Round {
     for at in (0..call.choice.targets.len()).filter(|at| !over.contains(at)) {
+        let limit = call.time_for(at);
+        if let Some(limit) = limit.filter(Duration::is_zero) {
+            call.failures.push((Arc::clone(&call.choice.targets[at]), too_slow(call.combo_limit().unwrap_or(limit))));
+            call.fail();
+            return Round::Told;
+        }
         call.settlement.attempts += 1;
         call.name_target(at);
         let _in_flight = InFlightGuard::new(&call.choice.targets[at].hot);
-        let failed = match kind.ask(call, at).await {
-            Ok(reply) => return finish(call, kind, at, reply, None).await,
+        let limit = limit.filter(|_| !kind.is_stream());
+        let asked = match limit {
+            None => kind.ask(call, at).await,
+            // On the heap, so that calls without a deadline do not carry its size.
+            Some(_) => Box::pin(within(limit, kind.ask(call, at))).await,
+        };
+        let failed = match asked {
+            Ok(reply) => {
+                finish(call, kind, at, reply, None).await;
+                return Round::Told;
+            }
             Err(failed) => failed,
         };
         call.record_failure(at, &failed);
         let may_go_on = failover::may_go_on(&call.choice, &failed) && !call.is_headed();
         call.failures.push((Arc::clone(&call.choice.targets[at]), failed));
         if !may_go_on {
-            break;
+            call.fail();
+            return Round::Told;
         }
     }
-    call.fail();
+    Round::AllFailed
 }
 
 /// A target has served the call: what is learnt of it, what is kept of the answer, the record, the last bytes.
@@ -71,7 +119,7 @@ pub async fn finish<K: CallKind>(call: &mut Call, kind: &K, at: usize, reply: Re
         whole => {
             observe(&target, None, &call.settlement);
             failover::remember(&call.choice, at, &call.settlement, true);
-            let fallbacks = call.failures.len();
+            let fallbacks = call.fallbacks();
             let mut answer = match whole {
                 Reply::Text(body, content_type) => {
                     plain::text_answer(&mut call.settlement, &target, &body, content_type, fallbacks)

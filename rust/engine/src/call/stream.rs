@@ -399,7 +399,7 @@ impl<'a> StreamRelay<'a> {
 
     /// Sends bytes, with the head before the first of them.
     fn send(&mut self, pieces: impl IntoIterator<Item = Bytes>) {
-        let fallbacks = self.call.failures.len();
+        let fallbacks = self.call.fallbacks();
         let pieces = pieces.into_iter().collect();
         relay::send(&mut self.call.settlement, &self.target, fallbacks, &self.content_type, pieces);
     }

@@ -121,7 +121,12 @@ impl Lists {
         // A combo of a model's name is what a call of that name gets.
         let combos = combos.iter().filter_map(|combo| {
             let name = combo.name.clone();
-            Listed::new(&Model { id: name, owned_by: "combo".to_owned(), ..Model::default() }, true, None)
+            let context_length = combo.rules.context_length;
+            Listed::new(
+                &Model { id: name, owned_by: "combo".to_owned(), context_length, ..Model::default() },
+                true,
+                None,
+            )
         });
         let models = models.iter().filter_map(|model| Listed::new(model, false, dialect_of(model)));
         let mut entries: Vec<Listed> = combos.chain(models).collect();

@@ -31,7 +31,8 @@ impl From<Error> for AttemptFailure {
     fn from(error: Error) -> Self {
         // What a guardrail withholds was answered well. An answer with nothing in it may be what was asked for: no caller can
         // make a connection rest for all others by asking for it.
-        let blames_connection = !matches!(error.kind, Kind::GuardrailBlocked | Kind::EmptyAnswer);
+        let blames_connection =
+            !matches!(error.kind, Kind::GuardrailBlocked | Kind::EmptyAnswer | Kind::AnswerRejected);
         Self { error, hint_ms: None, rejection: None, blames_connection }
     }
 }
@@ -50,6 +51,7 @@ impl Rejection {
             kind: self.kind.as_deref().unwrap_or("invalid_request_error"),
             code: self.code.as_deref(),
             param: self.param.as_deref(),
+            diagnostics: None,
         }
     }
 }
