@@ -25,6 +25,7 @@ __all__ = [
     "model_without_folder",
     "new_key",
     "new_webhook_secret",
+    "pattern_fault",
     "preview_context",
     "read_form",
     "read_output_filters",
@@ -220,6 +221,9 @@ def model_address(model: str) -> str:
 
 def model_is_named(pattern: str, model: str, any_case: bool) -> bool:
     """Whether a pattern of a key speaks of a model; ``any_case`` for a block, which holds for every spelling."""
+
+def pattern_fault(pattern: str) -> str | None:
+    """Why a text is no pattern of tools' names, as the relay reads it; ``None`` for one that is."""
 
 def address_allowed(address: str, policy: str, networks: str = "") -> bool:
     """Whether the gateway may dial an IP address; ``policy`` is ``operator`` or ``public``.

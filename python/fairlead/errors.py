@@ -32,6 +32,8 @@ start.
         +-- ProxyFailed             502   the outbound proxy could not be used
         +-- UpstreamReset           502   the provider broke the connection
         +-- UpstreamInvalid         502   the provider's answer is not what its protocol allows
+        +-- EmptyAnswer             502   the provider's answer has nothing in it
+        +-- AnswerRejected          502   the provider's answer breaks the combo's rules for answers
         +-- UpstreamAuth            502   the provider refused the connection's credential
         +-- UpstreamStatus          502   the provider answered with another error
         +-- UpstreamRateLimited     429   the provider's limits
@@ -184,6 +186,14 @@ class UpstreamReset(FairleadError):
 
 class UpstreamInvalid(FairleadError):
     kind, status, type = "upstream_invalid", 502, "upstream_error"
+
+
+class EmptyAnswer(FairleadError):
+    kind, status, type = "empty_answer", 502, "upstream_error"
+
+
+class AnswerRejected(FairleadError):
+    kind, status, type = "answer_rejected", 502, "upstream_error"
 
 
 class UpstreamAuth(FairleadError):

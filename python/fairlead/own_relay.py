@@ -1,4 +1,4 @@
-"""Model calls from control: through this instance's own relay, on behalf of a key.
+"""Model calls from control: through this instance's own relay, on behalf of a key or as its operator.
 
 The key's limits, costs and log apply. Control proves the key with the link token
 (docs/explanation/contracts.md).
@@ -37,3 +37,9 @@ def relay_client(config: ControlConfig, *, connections: int = 100) -> httpx.Asyn
 def on_behalf_of(config: ControlConfig, key_id: str) -> dict[str, str]:
     """The headers that charge a call to the key."""
     return {ON_BEHALF: f"{config.link_token.get_secret_value()}:{key_id}"}
+
+
+def as_operator(config: ControlConfig) -> dict[str, str]:
+    """The headers of a call that the operator makes: no key's limits, costs and log apply. Reads a file."""
+    token = (config.data_dir / "cli-token").read_text("ascii").strip()
+    return {"x-gateway-cli-token": token}

@@ -166,6 +166,7 @@ async def test_combos_are_compared(control: Any) -> None:
         record("a", combo="busy", strategy="priority"),
         record("b", combo="busy", strategy="priority", upstream_model="n", attempts=2),
         record("c", combo="gone", strategy="weighted"),
+        record("s", combo="busy", strategy="shadow", upstream_model="other", key_id=None),
         record("d"),
     )
     found = await get(control, "/api/combos/metrics")

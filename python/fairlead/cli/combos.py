@@ -167,6 +167,44 @@ def send_test(
         )
 
 
+@app.command()
+def simulate(
+    combo: Annotated[str, typer.Argument(help="What callers would write as the model.")],
+    prompt: Annotated[
+        str, typer.Option(help="What would be asked.")
+    ] = "Answer with one word: ready?",
+    key: Annotated[str | None, typer.Option(help="The id of the API key that would ask.")] = None,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Say which targets a combo would try, in which order, and why; nobody is asked."""
+    from fairlead.cli.instance import Instance, answer_of
+
+    request = {"messages": [{"role": "user", "content": prompt}]}
+    body = {"comboName": combo, "request": request, "apiKeyId": key}
+    with Instance(url, data_dir) as instance:
+        told = answer_of(instance.request("POST", "/api/combos/simulate", json=body))
+    if as_json:
+        show_json(told)
+        return
+    say(f"{told['combo']}: {told['strategy']}, {told['why']}.")
+    show_table(
+        ["order", "model", "connection", "score", "why not"],
+        [
+            [
+                target["order"],
+                target["model"],
+                target["connection"] or target["connectionId"],
+                None if target["score"] is None else f"{target['score']:.3f}",
+                target["reason"],
+            ]
+            for target in told["targets"]
+        ],
+        empty="It has no target.",
+    )
+
+
 def _parse_step(text: str) -> dict[str, Any]:
     """The API's step for `<model>` or `<model>=<weight>`. Raises `CommandFailed`."""
     model, equals, weight = text.rpartition("=")

@@ -135,7 +135,9 @@ async def combos_metrics(
     if combo_name is not None and not metrics and not quiet:
         raise NotFound("There is no combo with this name.", param="comboName")
     metrics += [
-        ComboMetrics.model_construct(combo_name=name, strategies=[], targets=[], **empty_figures())
+        ComboMetrics.model_construct(
+            combo_name=name, strategies=[], targets=[], shadows=[], **empty_figures()
+        )
         for name in quiet
     ]
     return CombosMetrics.model_construct(
@@ -157,8 +159,14 @@ def _combos(con: Connection, span: Span, combo_name: str | None) -> list[ComboMe
         "model": "coalesce(upstream_model, model)",
         "connection_id": "connection_id",
     }
-    found = read_breakdown(con, span, groups, Filters(conditions, bound))
+    is_shadow = "coalesce(strategy, '') = 'shadow'"
+    own = Filters([*conditions, f"NOT ({is_shadow})"], bound)
+    beside = Filters([*conditions, is_shadow], bound)
+    found = read_breakdown(con, span, groups, own)
     targets = found.by(["combo", "provider", "model", "connection_id"])
+    shadows = read_breakdown(con, span, groups, beside).by(
+        ["combo", "provider", "model", "connection_id"]
+    )
     strategies = found.by(["combo", "strategy"])
     return [
         ComboMetrics.model_construct(
@@ -168,18 +176,23 @@ def _combos(con: Connection, span: Span, combo_name: str | None) -> list[ComboMe
                 for row in strategies
                 if row["combo"] == combo["combo"] and row["strategy"]
             ],
-            targets=[
-                TargetFigures.model_construct(
-                    provider=row["provider"],
-                    model=row["model"],
-                    connection_id=row["connection_id"],
-                    share=row["requests"] / combo["requests"],
-                    **figures(row),
-                )
-                for row in targets
-                if row["combo"] == combo["combo"] and row["provider"]
-            ],
+            targets=_targets(targets, combo),
+            shadows=_targets(shadows, combo),
             **figures(combo),
         )
         for combo in found.by(["combo"])
+    ]
+
+
+def _targets(rows: list[dict[str, Any]], combo: dict[str, Any]) -> list[TargetFigures]:
+    return [
+        TargetFigures.model_construct(
+            provider=row["provider"],
+            model=row["model"],
+            connection_id=row["connection_id"],
+            share=row["requests"] / combo["requests"],
+            **figures(row),
+        )
+        for row in rows
+        if row["combo"] == combo["combo"] and row["provider"]
     ]

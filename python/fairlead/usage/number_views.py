@@ -142,6 +142,9 @@ class ComboMetrics(Figures):
     combo_name: str
     strategies: list[str]
     targets: list[TargetFigures]
+    shadows: list[TargetFigures] = Field(
+        description="Models that were asked beside; their figures are in no other of the combo."
+    )
 
 
 class CombosMetrics(View):

@@ -55,6 +55,8 @@ kinds! {
     UpstreamRefused "upstream_refused" 502 "upstream_error" "The provider could not be reached: name, address, connection or TLS.";
     UpstreamReset "upstream_reset" 502 "upstream_error" "The provider ended the answer before it was complete.";
     UpstreamInvalid "upstream_invalid" 502 "upstream_error" "The provider's answer is not what its protocol says.";
+    EmptyAnswer "empty_answer" 502 "upstream_error" "The provider's answer has nothing in it.";
+    AnswerRejected "answer_rejected" 502 "upstream_error" "The provider's answer breaks the combo's rules for answers.";
     UpstreamAuth "upstream_auth" 502 "upstream_error" "The provider refused the connection's credential.";
     UpstreamStatus "upstream_status" 502 "upstream_error" "The provider answered with a failure of its own.";
     UpstreamRateLimited "upstream_rate_limited" 429 "rate_limit_error" "The provider limits this connection and no other is left.";
@@ -92,9 +94,17 @@ pub enum Retry {
     Elsewhere,
 }
 
-/// The error below a failure, for logs. It may name addresses and certificates, so no caller sees it.
+/// The error below a failure, and what each of several targets came to. On the heap, since few failures have either.
 #[derive(Debug, Clone, Default)]
-pub struct Cause(Option<Arc<dyn std::error::Error + Send + Sync>>);
+pub struct Cause(Option<Arc<Details>>);
+
+#[derive(Debug)]
+struct Details {
+    /// For logs. It may name addresses and certificates, so no caller sees it.
+    below: Option<Arc<dyn std::error::Error + Send + Sync>>,
+    /// For callers.
+    diagnostics: Option<String>,
+}
 
 /// Failures are compared by what is decided from them, and nothing is decided from a cause.
 impl PartialEq for Cause {
@@ -118,7 +128,7 @@ pub struct Error {
     pub retry_after_s: Option<u64>,
     /// What the provider answered with, where it answered.
     pub upstream_status: Option<u16>,
-    /// The error below this one, for logs only.
+    /// What is known beyond the message.
     pub cause: Cause,
 }
 
@@ -163,10 +173,23 @@ impl Error {
         self
     }
 
+    /// Tells of every target; `diagnostics` is an object as JSON.
+    #[must_use]
+    pub fn with_diagnostics(mut self, diagnostics: &serde_json::Value) -> Self {
+        let below = self.cause.0.as_ref().and_then(|known| known.below.clone());
+        self.cause = Cause(Some(Arc::new(Details { below, diagnostics: Some(diagnostics.to_string()) })));
+        self
+    }
+
+    /// What every target of a combo came to: an object, as JSON.
+    pub fn diagnostics(&self) -> Option<&str> {
+        self.cause.0.as_ref()?.diagnostics.as_deref()
+    }
+
     /// Keeps the error below this one for logs; [`std::error::Error::source`] gives it back.
     #[must_use]
     pub fn caused_by(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
-        self.cause = Cause(Some(Arc::new(cause)));
+        self.cause = Cause(Some(Arc::new(Details { below: Some(Arc::new(cause)), diagnostics: None })));
         self
     }
 
@@ -185,7 +208,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.cause.0.as_deref().map(|cause| cause as &(dyn std::error::Error + 'static))
+        let below = self.cause.0.as_ref()?.below.as_deref()?;
+        Some(below)
     }
 }
 

@@ -7,12 +7,13 @@ use crate::error::{Error, Kind};
 use crate::guardrail::Guardrails;
 use crate::ip_filter::{AddressSet, IpFilter};
 use crate::limit::{Limit, Scope};
-use crate::model_name;
+use crate::model_name::{self, is_named, Case};
 use crate::pace::AccountLimits;
 use crate::price::Price;
 use crate::resilience::Resilience;
 use crate::schedule::Schedule;
 use crate::secret::SecretHash;
+use crate::strategy::auto::is_auto;
 use crate::strategy::combo::What;
 use crate::strategy::{AccountStrategies, Combo};
 use serde::{Deserialize, Deserializer};
@@ -476,11 +477,20 @@ struct Document {
     #[serde(default)]
     aliases: HashMap<String, String>,
     #[serde(default)]
+    mappings: Vec<Mapping>,
+    #[serde(default)]
     search_usd_micros: u64,
     #[serde(default)]
     proxies: Vec<ProxyRecord>,
     #[serde(default)]
     ip_filter: IpFilter,
+}
+
+/// Models that a combo serves in their place.
+#[derive(Debug, Deserialize)]
+struct Mapping {
+    pattern: String,
+    combo: String,
 }
 
 /// The configuration, indexed for the questions that a request asks.
@@ -503,6 +513,8 @@ pub struct Snapshot {
     pub proxies: Vec<ProxyRecord>,
     pub ip_filter: IpFilter,
     aliases: HashMap<String, String>,
+    /// The one that holds first.
+    mappings: Vec<Mapping>,
     keys: HashMap<SecretHash, Arc<Key>>,
     sessions: HashMap<SecretHash, (Arc<str>, bool, u64)>,
     tokens: HashMap<SecretHash, Arc<ManagementToken>>,
@@ -575,6 +587,7 @@ impl Snapshot {
             proxies: document.proxies,
             ip_filter: document.ip_filter,
             aliases: document.aliases,
+            mappings: document.mappings,
             keys: document.keys.into_iter().map(|key| (key.hash, Arc::new(key))).collect(),
             sessions: document
                 .sessions
@@ -663,9 +676,18 @@ impl Snapshot {
         self.aliases.iter().map(|(alias, target)| (alias.as_str(), target.as_str()))
     }
 
-    /// What an alias stands for: a model or a combo, by name.
+    /// What a name stands for where it is an alias, of a model or a combo, or a model that is mapped to a combo. An alias and a
+    /// combo of a name go before a pattern that matches it.
     pub fn alias(&self, name: &str) -> Option<&str> {
-        self.aliases.get(name).map(String::as_str)
+        self.aliases.get(name).map(String::as_str).or_else(|| self.mapped(name))
+    }
+
+    fn mapped(&self, name: &str) -> Option<&str> {
+        if self.mappings.is_empty() || is_auto(name) || name.starts_with("combo/") {
+            return None;
+        }
+        let mapping = self.mappings.iter().find(|mapping| is_named(&mapping.pattern, name, Case::Told))?;
+        self.combos.iter().all(|combo| combo.name != name).then_some(mapping.combo.as_str())
     }
 }
 
@@ -792,6 +814,17 @@ mod tests {
         assert_eq!(name("v//srv/llama"), Ok("v//srv/llama".to_owned()));
         assert_eq!(name("odd//one"), Ok("odd//one".to_owned()));
         assert_eq!(name("v//srv/other"), Err(Kind::InvalidRequest));
+    }
+
+    #[test]
+    fn a_model_that_is_mapped_stands_for_its_combo() {
+        let json = r#"{"version": 1, "aliases": {"lab/nick": "lab/m"},
+            "combos": [{"id": "c", "name": "fast", "steps": []}, {"id": "d", "name": "lab/own", "steps": []}],
+            "mappings": [{"pattern": "lab/gpt-*", "combo": "fast"}, {"pattern": "lab/*", "combo": "lab/own"}]}"#;
+        let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
+        let told = ["lab/gpt-5", "lab/x", "lab/nick", "lab/own", "other/gpt-5", "combo/fast", "auto"];
+        let stands_for = told.map(|name| snapshot.alias(name));
+        assert_eq!(stands_for, [Some("fast"), Some("lab/own"), Some("lab/m"), None, None, None, None]);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! caller and a provider that speak different dialects: [`translate`] (requests and whole answers), [`stream`] (streamed
 //! answers, in `step`s of one event each), both by way of the model in `model` with its `text`; `place` (what a request says by its
 //! address), [`fit`] (what a model's requests must fit), `signature` (proofs of thinking that travel between dialects), [`replay`]
-//! (answers that may be given again), [`embeddings`] and [`count`] (calls beside chat). What is kept and what is left out is in docs/explanation/dialects.md.
+//! (answers that may be given again), `substance` (whether an answer says anything), [`embeddings`] and [`count`] (calls beside chat). What is kept and what is left out is in docs/explanation/dialects.md.
 //!
 //! Bytes that need no change are never copied: a body or a chunk comes in as `Bytes` and leaves as slices of it.
 
@@ -32,6 +32,7 @@ pub(crate) mod step;
 pub mod stream;
 #[cfg(test)]
 mod stream_fuzz;
+pub mod substance;
 mod text;
 pub mod translate;
 

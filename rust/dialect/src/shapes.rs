@@ -16,11 +16,13 @@ pub struct ErrorText<'a> {
     pub code: Option<&'a str>,
     /// The field or header that the message is about.
     pub param: Option<&'a str>,
+    /// What every target of a combo came to: an object, as JSON.
+    pub diagnostics: Option<&'a str>,
 }
 
 /// The body, as JSON. `request_id` is told where the surface has a place for it.
 pub fn error_body(surface: Surface, text: &ErrorText<'_>, request_id: &str) -> Bytes {
-    let body = match surface {
+    let mut body = match surface {
         Surface::OpenAi => json!({ "error": openai(text) }),
         Surface::Management => json!({ "error": openai(text), "requestId": request_id }),
         Surface::Anthropic => json!({
@@ -35,6 +37,10 @@ pub fn error_body(surface: Surface, text: &ErrorText<'_>, request_id: &str) -> B
             "error": { "code": text.status, "message": text.message, "status": gemini_status(text.status) },
         }),
     };
+    let has_place = matches!(surface, Surface::OpenAi | Surface::Anthropic | Surface::Gemini);
+    if let Some(diagnostics) = text.diagnostics.filter(|_| has_place) {
+        body["diagnostics"] = serde_json::from_str(diagnostics).unwrap_or_default();
+    }
     Bytes::from(body.to_string())
 }
 
@@ -46,6 +52,7 @@ impl<'a> From<&'a Error> for ErrorText<'a> {
             kind: error.kind.wire_type(),
             code: Some(error.kind.code()),
             param: error.param.as_deref(),
+            diagnostics: error.diagnostics(),
         }
     }
 }

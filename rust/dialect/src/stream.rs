@@ -24,8 +24,9 @@ use crate::openai::stream::{Closing, End, Outcome, StreamPiece, StreamScan};
 use crate::shapes::{error_body, ErrorText, Surface};
 use crate::sse::{data_of, Flow, Framer, Limits, Part, Verdict};
 use crate::step::{Malformed, Step};
+use crate::substance::Watch;
 use crate::text::Text;
-use crate::translate::{AnswerContext, Pair};
+use crate::translate::{self, AnswerContext, Pair};
 use crate::{anthropic, gemini, openai, responses, Pieces};
 
 /// An event longer than this is a fault; up to it, it is held until it is whole.
@@ -53,6 +54,7 @@ struct State {
     /// For an answer whose provider gave it none.
     id: String,
     reader: Reader,
+    watch: Watch,
     way: Way,
     answered: bool,
     end: Option<Ended>,
@@ -115,7 +117,16 @@ impl Follow {
             Dialect::Anthropic => Way::Say(Encoder::Messages(anthropic::stream_out::Encoder::default())),
             Dialect::Gemini => Way::Say(Encoder::Gemini(gemini::stream_out::Encoder::new(framing))),
         };
-        let state = State { caller: pair.caller, created_s, id, reader, way, answered: false, end: None };
+        let state = State {
+            caller: pair.caller,
+            created_s,
+            id,
+            reader,
+            watch: Watch::new(pair.provider),
+            way,
+            answered: false,
+            end: None,
+        };
         Self::Translate(Box::new(Translation { framer: Framer::new(limits), state }))
     }
 
@@ -155,7 +166,12 @@ impl Follow {
 impl Translation {
     fn push(&mut self, chunk: &Bytes) -> StreamPiece {
         if self.state.end.is_some() {
-            return StreamPiece { pieces: Pieces::new(), first_token: false, done: true };
+            return StreamPiece {
+                pieces: Pieces::new(),
+                first_token: false,
+                has_said: self.state.watch.has_said(),
+                done: true,
+            };
         }
         let answered = self.state.answered;
         let mut out = Vec::new();
@@ -167,7 +183,12 @@ impl Translation {
         if !out.is_empty() {
             pieces.push(Bytes::from(out));
         }
-        StreamPiece { pieces, first_token: self.state.answered && !answered, done: self.state.end.is_some() }
+        StreamPiece {
+            pieces,
+            first_token: self.state.answered && !answered,
+            has_said: self.state.watch.has_said(),
+            done: self.state.end.is_some(),
+        }
     }
 
     fn finish(self, how: End) -> Closing {
@@ -218,6 +239,7 @@ impl State {
     /// Reads the data of an event and says it again in the caller's form.
     fn take(&mut self, data: &[u8], out: &mut Vec<u8>) {
         let before = out.len();
+        self.watch.see(data);
         let mut is_said = Ok(());
         let (way, id) = (&mut self.way, &self.id);
         let mut emit = |mut event: Event<'_>| {
@@ -241,6 +263,7 @@ impl State {
             Ok(Step::More) => self.relist(data, out),
             // A terminal event after a text that nobody ended: servers in front of a model send it when that broke off.
             Ok(Step::Done) if self.reader.stop().is_none() => return self.fail(incomplete(), out),
+            Ok(Step::Done) if self.watch.is_empty() => return self.fail(translate::empty(), out),
             Ok(Step::Done) => {
                 self.relist(data, out);
                 self.complete(out);
@@ -258,6 +281,7 @@ impl State {
                             kind,
                             code: told.code.as_deref().or(told.kind.as_deref()),
                             param: told.param.as_deref(),
+                            diagnostics: None,
                         };
                         self.say_failed(&text, out);
                     }
@@ -342,6 +366,9 @@ impl State {
             return;
         }
         if self.reader.stop().is_some() {
+            if self.watch.is_empty() {
+                return self.fail(translate::empty(), out);
+            }
             if matches!(self.way, Way::Pass) && self.caller == Dialect::Anthropic {
                 out.extend_from_slice(b"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
             }

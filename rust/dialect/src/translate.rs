@@ -15,7 +15,7 @@ use crate::openai::request::{self, ChatRequest};
 use crate::openai::usage::service;
 pub use crate::place::Place;
 
-use crate::{anthropic, gemini, openai, responses, Pieces};
+use crate::{anthropic, gemini, openai, responses, substance, Pieces};
 
 /// What an answer tells that its provider does not know.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -59,6 +59,8 @@ pub enum NoAnswer {
     AnswerContext(UpstreamError),
     /// Without the member that an answer of this form must have.
     Without(&'static str),
+    /// Nothing in it, and no reason for that.
+    Empty,
     /// Not as the form says, or with something that the caller's form has no word for.
     Strange,
 }
@@ -143,6 +145,9 @@ pub(crate) fn read_request(form: Dialect, body: &[u8], stream: bool) -> Result<R
 /// The provider's answer, as the caller reads it.
 pub fn answer(pair: Pair, body: &Bytes, told: &AnswerContext) -> Result<Whole, NoAnswer> {
     let usage = inspect_answer(pair.provider, body)?;
+    if substance::is_empty(pair.provider, body) {
+        return Err(NoAnswer::Empty);
+    }
     if pair.caller == pair.provider {
         return Ok(Whole { body: body.clone(), usage });
     }
@@ -210,12 +215,19 @@ fn inspect_answer(form: Dialect, body: &[u8]) -> Result<Option<Usage>, NoAnswer>
     })
 }
 
+/// The error for an answer that says nothing. It was not the connection's fault, and another may say something.
+pub(crate) fn empty() -> Error {
+    let message = "The provider's answer has no text, no call of a tool and no reasoning.";
+    Error::upstream(ErrorKind::EmptyAnswer, Retry::Elsewhere, message)
+}
+
 impl From<NoAnswer> for Error {
     fn from(reason: NoAnswer) -> Self {
         let message = match reason {
             NoAnswer::NotJson => "The provider's answer is not one JSON object.".into(),
             NoAnswer::AnswerContext(_) => "The provider told an error under a status of success.".into(),
             NoAnswer::Without(member) => format!("The provider's answer has no `{member}`."),
+            NoAnswer::Empty => return empty(),
             NoAnswer::Strange => "The provider's answer is not as its protocol says.".into(),
         };
         Error::upstream(ErrorKind::UpstreamInvalid, Retry::Elsewhere, message)

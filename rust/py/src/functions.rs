@@ -189,6 +189,12 @@ pub(crate) fn google_assertion(account: &[u8], unix_s: i64) -> PyResult<String> 
     account.assertion(unix_s).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
+/// Why a text is no pattern of tools' names, as the relay reads it; `None` for one that is.
+#[pyfunction]
+pub(crate) fn pattern_fault(pattern: &str) -> Option<String> {
+    fairlead_core::strategy::rules::pattern_fault(pattern)
+}
+
 /// Whether the gateway may dial an address. `policy`: `operator` or `public`; `networks`: private ones that are open.
 #[pyfunction]
 #[pyo3(signature = (address, policy, networks = ""))]

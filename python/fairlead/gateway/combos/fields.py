@@ -7,6 +7,18 @@ from typing import Annotated, Literal, Self, get_args
 from pydantic import BeforeValidator, Field, StrictBool, StrictInt
 
 from fairlead.errors import InvalidRequest
+from fairlead.gateway.combos.rules import (
+    ContextRequirements,
+    Family,
+    Pattern,
+    Prefix,
+    ResponseValidation,
+    ShadowRouting,
+    SystemMessage,
+    TimeLimits,
+    check_targets,
+    check_tool_filter,
+)
 from fairlead.gateway.fields import ModelId, Spelled, Text
 from fairlead.gateway.keys.fields import ConnectionId
 from fairlead.wire import ChangeWire, Wire
@@ -103,8 +115,10 @@ Step = Annotated[_StepObject, BeforeValidator(_step)]
 Milliseconds = Annotated[StrictInt, Field(ge=1, le=600_000)]
 
 
-class Config(Wire):
-    """Parameters of a strategy besides its steps. Unset ones take the relay's defaults."""
+class Config(TimeLimits):
+    """Parameters of a strategy besides its steps, and rules of the combo. Unset ones take the relay's
+    defaults.
+    """
 
     sticky_limit: Annotated[StrictInt, Field(ge=1, le=1000)] | None = Field(
         None, description="weighted, round-robin: a winner stays for this many requests."
@@ -144,6 +158,9 @@ class Config(Wire):
     hedge_delay_ms: Milliseconds | None = Field(
         None, description="hedging: how long the first is waited for alone; 500 if not set."
     )
+    context_requirements: ContextRequirements | None = None
+    response_validation: ResponseValidation | None = None
+    shadow_routing: ShadowRouting | None = None
 
 
 _ONE_BY_ONE = tuple(each for each in STRATEGIES if each not in ("fusion", "pipeline"))
@@ -161,7 +178,18 @@ _READ_BY: dict[str, tuple[str, ...]] = {
     "panel_timeout_ms": ("fusion",),
     "hedging": _ONE_BY_ONE,
     "hedge_delay_ms": _ONE_BY_ONE,
+    "response_validation": _ONE_BY_ONE,
+    "shadow_routing": _ONE_BY_ONE,
 }
+
+# The fields of a configuration that are parameters of a strategy; the others are rules of the combo.
+_RULES = {
+    *TimeLimits.model_fields,
+    "context_requirements",
+    "response_validation",
+    "shadow_routing",
+}
+PARAMETERS = frozenset(Config.model_fields) - _RULES
 
 
 class ComboFields(Wire):
@@ -172,6 +200,23 @@ class ComboFields(Wire):
     models: Annotated[list[Step], Field(min_length=1, max_length=MAX_STEPS)]
     config: Config = Config()
     is_active: StrictBool = True
+    system_message: SystemMessage | None = Field(
+        None, description="Said in conversations before the caller's own instructions."
+    )
+    tool_filter_regex: Pattern | None = Field(
+        None, description="Only tools whose names it matches are sent to a target."
+    )
+    allowed_providers: list[Prefix] = Field(
+        default=[], max_length=100, description="Prefixes of those that may serve it; none: all."
+    )
+    allowed_model_families: list[Family] = Field(
+        default=[],
+        max_length=100,
+        description="How the names of models that may serve it begin; none: any.",
+    )
+    context_length: Annotated[StrictInt, Field(ge=1_000, le=2_000_000)] | None = Field(
+        None, description="Tokens that it takes: listed, and longer requests are refused."
+    )
 
 
 class NewCombo(ComboFields):
@@ -197,7 +242,9 @@ def check_rules(combo: NewCombo) -> None:
     for name in combo.config.model_fields_set:
         if getattr(combo.config, name) is None:
             continue
-        readers = _READ_BY[name]
+        readers = _READ_BY.get(name)
+        if readers is None:
+            continue
         alias = Config.model_fields[name].alias
         if combo.strategy not in readers:
             raise InvalidRequest(
@@ -205,6 +252,9 @@ def check_rules(combo: NewCombo) -> None:
                 "leave it out, or change the strategy.",
                 param=f"config.{alias}",
             )
+    check_tool_filter(combo.tool_filter_regex)
+    if combo.config.shadow_routing is not None:
+        check_targets(combo.config.shadow_routing.targets, "config.shadowRouting.targets")
     for at, step in enumerate(combo.models):
         if isinstance(step, ModelStep):
             _check_model(combo, at, step)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 from uuid import uuid4
 
 from fastapi import APIRouter
+from pydantic import Field, StrictBool, StrictStr
 
 from fairlead.errors import Conflict, InvalidRequest, NotFound
 from fairlead.gateway.combos.alias_table import aliases_of, find_alias
 from fairlead.gateway.combos.fields import (
     ComboChange,
     ComboFields,
+    ComboName,
     ModelStep,
     NewCombo,
     check_rules,
     references,
 )
 from fairlead.gateway.combos.graph import check_graph
+from fairlead.gateway.combos.mapping_table import mappings_of
 from fairlead.gateway.combos.table import (
     StoredCombo,
     all_combos,
@@ -26,7 +30,9 @@ from fairlead.gateway.combos.table import (
     find_combo,
     find_combo_by_name,
     insert_combo,
+    last_place,
     list_combos,
+    set_order,
     update_combo,
 )
 from fairlead.gateway.outbound.table import drop_proxy
@@ -34,12 +40,14 @@ from fairlead.gateway.providers.table import find_connection
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
-from fairlead.wire import Limit, Offset, Wire
+from fairlead.wire import Limit, Offset, Success, Wire
 
 router = APIRouter(prefix="/api/combos", tags=["combos"])
 
 MAX_COMBOS = 1_000
 NAMED_AT_MOST = 10
+
+Id = Annotated[StrictStr, Field(min_length=1, max_length=100)]
 
 
 class ComboView(ComboFields):
@@ -62,9 +70,22 @@ class ComboDeleted(Wire):
     success: bool = True
 
 
+class ComboOrder(Wire):
+    """The order of combos in lists, by their ids."""
+
+    combo_ids: Annotated[list[Id], Field(min_length=1, max_length=MAX_COMBOS)]
+
+
+class ComboCopy(Wire):
+    """Without a name the copy is called `<name> copy`."""
+
+    name: ComboName | None = None
+    is_active: StrictBool = False
+
+
 @router.get("", summary="List combos")
 async def list_all(services: ServicesDep, limit: Limit = 50, offset: Offset = 0) -> ComboList:
-    """A page of combos, oldest first."""
+    """A page of combos, in their order."""
 
     def read_page(con: Connection) -> tuple[list[StoredCombo], int]:
         return list_combos(con, limit, offset), count_combos(con)
@@ -86,8 +107,47 @@ async def create(new: NewCombo, services: ServicesDep) -> ComboView:
         if count_combos(con) >= MAX_COMBOS:
             raise Conflict(f"There are {MAX_COMBOS} combos, which is the limit: delete one first.")
         _check_place(con, combo, before=None)
-        insert_combo(con, combo)
+        insert_combo(con, replace(combo, sort_order=last_place(con)))
         return _found(con, combo.id)
+
+    return _view(await services.state.commit(insert))
+
+
+@router.post("/reorder", summary="Put combos in an order")
+async def reorder(body: ComboOrder, services: ServicesDep) -> Success:
+    """Lists show combos in this order when this returns; those that are not named come behind."""
+
+    def put(con: Connection) -> None:
+        there = [combo.id for combo in all_combos(con)]
+        for at, combo_id in enumerate(body.combo_ids):
+            if combo_id not in there:
+                raise InvalidRequest(
+                    f"comboIds.{at}: there is no combo with this id.", param=f"comboIds.{at}"
+                )
+        if len(set(body.combo_ids)) < len(body.combo_ids):
+            raise InvalidRequest("comboIds: each combo has one place.", param="comboIds")
+        others = [combo_id for combo_id in there if combo_id not in body.combo_ids]
+        set_order(con, [*body.combo_ids, *others])
+
+    await services.state.commit(put)
+    return Success()
+
+
+@router.post("/{combo_id}/duplicate", status_code=201, summary="Make a combo like another")
+async def duplicate(combo_id: str, body: ComboCopy, services: ServicesDep) -> ComboView:
+    """A copy under another name, switched off unless that is asked for."""
+    made_at_ms = now_ms()
+
+    def insert(con: Connection) -> StoredCombo:
+        if count_combos(con) >= MAX_COMBOS:
+            raise Conflict(f"There are {MAX_COMBOS} combos, which is the limit: delete one first.")
+        before = _found(con, combo_id)
+        name = body.name or _free_name(con, before.fields.name)
+        fields = before.fields.model_copy(update={"name": name, "is_active": body.is_active})
+        copy = StoredCombo(str(uuid4()), fields, made_at_ms, made_at_ms, last_place(con))
+        _check_place(con, copy, before=None)
+        insert_combo(con, copy)
+        return _found(con, copy.id)
 
     return _view(await services.state.commit(insert))
 
@@ -126,6 +186,14 @@ async def delete(combo_id: str, services: ServicesDep) -> ComboDeleted:
 
     await services.state.commit(delete_row)
     return ComboDeleted()
+
+
+def _free_name(con: Connection, name: str) -> str:
+    """`<name> copy`, with the first number that makes it free."""
+    taken = {combo.fields.name for combo in all_combos(con)}
+    stem = f"{name[:90]} copy"
+    names = [stem, *(f"{stem} {number}" for number in range(2, MAX_COMBOS + 2))]
+    return next(each for each in names if each not in taken and find_alias(con, each) is None)
 
 
 def _check_place(con: Connection, combo: StoredCombo, before: StoredCombo | None) -> None:
@@ -174,6 +242,10 @@ def _refuse_in_use(con: Connection, name: str, what: str) -> None:
         f"the combo `{one.fields.name}`" for one in all_combos(con) if name in _nested(one.fields)
     ]
     users += [f"the alias `{alias}`" for alias in aliases_of(con, name)]
+    if what == "deleted":
+        combo = find_combo_by_name(con, name)
+        patterns = [] if combo is None else mappings_of(con, combo.id)
+        users += [f"the mapping of `{pattern}`" for pattern in patterns]
     if users:
         more = f" and {len(users) - NAMED_AT_MOST} more" if len(users) > NAMED_AT_MOST else ""
         raise Conflict(

@@ -24,7 +24,18 @@ _COLUMNS = (
     "is_active",
     "created_at_ms",
     "updated_at_ms",
+    "rules",
+    "sort_order",
 )
+# The fields of the column `rules`, by their names in JSON.
+_RULES = (
+    "systemMessage",
+    "toolFilterRegex",
+    "allowedProviders",
+    "allowedModelFamilies",
+    "contextLength",
+)
+_ORDER = "sort_order, created_at_ms, id"
 
 # Built from the constants above: nothing that a caller sends becomes part of the statement.
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM combos"
@@ -40,6 +51,8 @@ class StoredCombo:
     fields: NewCombo
     created_at_ms: int
     updated_at_ms: int
+    sort_order: int = 0
+    """Its place in lists; those with the same stand in the order of their making."""
 
 
 def insert_combo(con: Connection, combo: StoredCombo) -> None:
@@ -70,23 +83,35 @@ def find_combo_by_name(con: Connection, name: str) -> StoredCombo | None:
 
 
 def list_combos(con: Connection, limit: int, offset: int) -> list[StoredCombo]:
-    """Combos in the order of their making."""
-    rows = con.execute(
-        f"{_SELECT} ORDER BY created_at_ms, id LIMIT ? OFFSET ?", [limit, offset]
-    ).fetchall()
+    """A page of combos, in their order."""
+    rows = con.execute(f"{_SELECT} ORDER BY {_ORDER} LIMIT ? OFFSET ?", [limit, offset]).fetchall()
     return [_read(row) for row in rows]
 
 
 def all_combos(con: Connection) -> list[StoredCombo]:
-    """Every combo that can be read, oldest first; one that cannot is logged."""
+    """Every combo that can be read, in their order; one that cannot is logged."""
     combos: list[StoredCombo] = []
-    for row in con.execute(f"{_SELECT} ORDER BY created_at_ms, id").fetchall():
+    for row in con.execute(f"{_SELECT} ORDER BY {_ORDER}").fetchall():
         try:
             combos.append(_read(row))
         except (ValidationError, ValueError, TypeError) as error:
             # One damaged record must not block every later snapshot.
             log.error("a combo cannot be read", id=row[0], error=type(error).__name__)
     return combos
+
+
+def set_order(con: Connection, combo_ids: list[str]) -> None:
+    """Puts combos in this order, in the writer."""
+    con.executemany(
+        "UPDATE combos SET sort_order = ? WHERE id = ?",
+        [[place, combo_id] for place, combo_id in enumerate(combo_ids, 1)],
+    )
+
+
+def last_place(con: Connection) -> int:
+    """The place of the last combo in the order; 0 without any."""
+    row = con.execute("SELECT coalesce(max(sort_order), 0) FROM combos").fetchone()
+    return int(row[0]) if row else 0
 
 
 def count_combos(con: Connection) -> int:
@@ -107,6 +132,8 @@ def _written(combo: StoredCombo) -> list[Any]:
         combo.fields.is_active,
         combo.created_at_ms,
         combo.updated_at_ms,
+        orjson.dumps({name: body[name] for name in _RULES if body.get(name)}).decode(),
+        combo.sort_order,
     ]
 
 
@@ -120,6 +147,13 @@ def _read(row: tuple[Any, ...]) -> StoredCombo:
             "models": orjson.loads(values["steps"]),
             "config": orjson.loads(values["config"]),
             "isActive": values["is_active"],
+            **orjson.loads(values["rules"]),
         }
     )
-    return StoredCombo(values["id"], fields, values["created_at_ms"], values["updated_at_ms"])
+    return StoredCombo(
+        values["id"],
+        fields,
+        values["created_at_ms"],
+        values["updated_at_ms"],
+        values["sort_order"],
+    )

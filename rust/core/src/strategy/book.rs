@@ -5,6 +5,7 @@ use super::auto::{self, Channel, Prior};
 use super::combo::{Combo, Params, Step, Strategy, What};
 use super::facts::Facts;
 use super::pack::Pack;
+use super::rules::{Rules, ToolFilter};
 use super::{identity, MAX_DEPTH};
 use crate::model_name::{is_named, Case};
 use crate::snapshot::{Connection, Snapshot};
@@ -32,6 +33,8 @@ pub struct Candidate {
     pub step: usize,
     /// The model with its prefix, as prices and keys know it; a nested combo's name.
     pub name: Arc<str>,
+    /// The connection that serves it, with every prefix of its provider; none of a nested combo.
+    pub connection: Option<Arc<Connection>>,
     /// What does not change while the snapshot is in use.
     pub known: Facts,
 }
@@ -44,6 +47,9 @@ pub struct Ready {
     pub name: String,
     pub strategy: Strategy,
     pub params: Params,
+    pub rules: Arc<Rules>,
+    /// Of the rules: which tools are sent, by name.
+    pub tools: Option<ToolFilter>,
     pub steps: Vec<Step>,
     pub candidates: Vec<Candidate>,
     pub is_auto: bool,
@@ -105,7 +111,7 @@ impl Spread<'_> {
                     if let Some(&at) = self.by_name.get(combo.strip_prefix(PREFIX).unwrap_or(combo)) {
                         let known = Facts { id: identity(&["combo", combo]), ..Facts::default() };
                         let name = Arc::from(combo.as_str());
-                        candidates.push(Candidate { to: To::Combo(at), step: step_at, name, known });
+                        candidates.push(Candidate { to: To::Combo(at), step: step_at, name, connection: None, known });
                     }
                 }
                 What::Model { model, connection_id } => {
@@ -130,6 +136,8 @@ impl Spread<'_> {
             name: combo.name.clone(),
             strategy: combo.strategy,
             params: combo.params.clone(),
+            tools: combo.rules.tool_filter_regex.as_deref().map(ToolFilter::new),
+            rules: Arc::new(combo.rules.clone()),
             steps: combo.steps.clone(),
             candidates,
             is_auto: false,
@@ -162,7 +170,8 @@ impl Spread<'_> {
                 ..Facts::default()
             };
             let to = To::Connection { index, model: Arc::clone(&model) };
-            candidates.push(Candidate { to, step, name: Arc::clone(name), known });
+            let connection = Some(Arc::clone(connection));
+            candidates.push(Candidate { to, step, name: Arc::clone(name), connection, known });
         }
     }
 
@@ -198,6 +207,8 @@ fn fill(channel: &Channel, pool: &Pool<'_>) -> Ready {
         name: channel.name.to_owned(),
         strategy: if channel.is_lkgp { Strategy::Lkgp } else { Strategy::Auto },
         params: Params { pack: channel.pack, ..Params::default() },
+        rules: Arc::default(),
+        tools: None,
         steps: Vec::new(),
         candidates,
         is_auto: true,

@@ -158,3 +158,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_rules_of_every_combo_on_the_way_hold() {
+    let model = |model: &str| format!(r#"{{"kind":"model","model":"{model}"}}"#);
+    let combo = |id: &str, steps: &str, rules: &str| {
+        format!(r#"{{"id":"{id}","name":"{id}","steps":[{steps}],"rules":{rules}}}"#)
+    };
+    let both = format!("{},{}", model("a/chat"), model("b/chat"));
+    let nested = r#"{"kind":"combo-ref","combo":"inner"}"#;
+    let book = book(
+        &[
+            combo("inner", &both, r#"{"allowed_providers":["a"]}"#),
+            combo("outer", &format!("{nested},{}", model("b/chat")), r#"{"allowed_providers":["b"]}"#),
+            combo("large", &both, r#"{"context":{"min_window":10,"is_strict":true}}"#),
+            combo("family", &both, r#"{"allowed_model_families":["CH"]}"#),
+        ]
+        .join(","),
+    );
+    assert_eq!(named(&book, "inner"), ["a/chat@0", "a/chat@1"]);
+    assert_eq!(named(&book, "outer"), ["b/chat@2"], "what either leaves out is left out");
+    assert_eq!(named(&book, "family").len(), 3);
+    let large = targets(&book, "large");
+    assert!(large.picks.is_empty() && large.closed.is_empty());
+    assert_eq!(large.barred.len(), 3);
+    assert_eq!(large.barred[0].1, crate::strategy::Obstacle::Window(Some(9), 10));
+}

@@ -167,4 +167,6 @@ pub struct Combo {
     /// The outbound proxy of its calls: an id, or `direct`.
     #[serde(default)]
     pub proxy: Option<String>,
+    #[serde(default)]
+    pub rules: super::rules::Rules,
 }

@@ -6,6 +6,7 @@ use super::facts::{Demand, Facts, Standing};
 use super::memory::Memory;
 use super::order::order;
 use super::random::{mix, Random};
+use super::rules::{Obstacle, Rules};
 use super::MAX_DEPTH;
 use smallvec::SmallVec;
 
@@ -15,6 +16,9 @@ pub const MAX_TARGETS: usize = 32;
 /// many others are met through each of them, and this bounds what that may cost.
 const MAX_PLACES: usize = 64;
 const MAX_LOOKS: usize = 1_024;
+
+/// The rest of a candidate that is closed by a rule, which no time ends.
+const BARRED: u64 = u64::MAX - 1;
 
 /// What the caller brings to a decision.
 pub trait Look {
@@ -46,6 +50,8 @@ pub struct Targets {
     pub picks: SmallVec<[Pick; 32]>,
     /// What may not be tried now.
     pub closed: SmallVec<[Pick; 8]>,
+    /// What the rules of a combo on the way leave out.
+    pub barred: SmallVec<[(Pick, Obstacle); 4]>,
 }
 
 /// From a combo to the targets of one request: facts are gathered, the strategy orders, nested combos are put in their place.
@@ -57,6 +63,7 @@ pub fn expand(book: &Book, combo: usize, ask: &Demand, look: &mut impl Look) -> 
         look,
         targets: Targets::default(),
         seen: SmallVec::new(),
+        path: SmallVec::new(),
         places_left: MAX_PLACES,
         looks_left: MAX_LOOKS,
         step: 0,
@@ -72,6 +79,8 @@ struct Walk<'a, L> {
     look: &'a mut L,
     targets: Targets,
     seen: SmallVec<[u64; 32]>,
+    /// The combos that are being put in their places, the outermost first: the rules of each hold.
+    path: SmallVec<[usize; 4]>,
     places_left: usize,
     looks_left: usize,
     /// Of the outermost combo, where the walk is.
@@ -83,16 +92,49 @@ impl<L: Look> Walk<'_, L> {
         let Some(ready) = self.book.get(at).filter(|_| depth < MAX_DEPTH && self.places_left > 0) else { return };
         self.places_left -= 1;
         self.looks_left = MAX_LOOKS;
-        let facts = self.gather(ready, depth);
+        let mut facts = self.gather(ready, depth);
+        self.path.push(at);
+        self.bar(at, ready, &mut facts);
+        self.put(at, ready, &facts, depth);
+        self.path.pop();
+    }
+
+    /// Closes the candidates that the rules of a combo on the way leave out.
+    fn bar(&mut self, at: usize, ready: &Ready, facts: &mut [Facts]) {
+        let rules: SmallVec<[&Rules; 4]> = self
+            .path
+            .iter()
+            .filter_map(|&at| Some(&*self.book.get(at)?.rules))
+            .filter(|rules| rules.bar_any())
+            .collect();
+        if rules.is_empty() {
+            return;
+        }
+        for (place, (candidate, one)) in ready.candidates.iter().zip(facts).enumerate() {
+            let (Some(connection), To::Connection { model, .. }) = (&candidate.connection, &candidate.to) else {
+                continue;
+            };
+            let obstacle = rules.iter().find_map(|rules| rules.obstacle(&connection.prefixes, model, one, self.ask));
+            if let Some(obstacle) = obstacle {
+                let pick = Pick { combo: at, candidate: place, step: candidate.step };
+                self.targets.barred.push((pick, obstacle));
+                one.standing = Standing::Closed;
+                one.rest_ms = BARRED;
+            }
+        }
+    }
+
+    fn put(&mut self, at: usize, ready: &Ready, facts: &[Facts], depth: usize) {
         for (candidate, one) in facts.iter().enumerate() {
             let is_connection = matches!(ready.candidates[candidate].to, To::Connection { .. });
-            if is_connection && one.standing == Standing::Closed {
+            if is_connection && one.standing == Standing::Closed && one.rest_ms != BARRED {
                 self.targets.closed.push(Pick { combo: at, candidate, step: ready.candidates[candidate].step });
             }
         }
         let ask = self.ask;
-        let placed =
-            self.look.remember(at, |memory, random| order(ready.strategy, &ready.params, &facts, ask, memory, random));
+        let mut placed =
+            self.look.remember(at, |memory, random| order(ready.strategy, &ready.params, facts, ask, memory, random));
+        ready.rules.context.arrange(facts, ask, &mut placed);
         for place in placed {
             if self.targets.picks.len() >= MAX_TARGETS {
                 return;

@@ -15,7 +15,8 @@
 //!
 //! `combo` (a combo as the snapshot has it), `book` (combos compiled with their candidates), `facts` (what is known of a candidate and
 //! of a request), `expand` (a request's targets out of a combo), `order` (the strategies), `auto` with `pack` (the one that scores),
-//! `memory` and `random`; `accounts` (the connections of one provider, for calls that name no combo).
+//! `memory` and `random`; `rules` (what the operator asks of a combo beyond its strategy); `accounts` (the connections of one
+//! provider, for calls that name no combo).
 
 pub mod accounts;
 pub mod auto;
@@ -27,6 +28,7 @@ pub mod memory;
 pub mod order;
 pub mod pack;
 pub mod random;
+pub mod rules;
 
 pub use accounts::{AccountOrder, AccountStrategies, AccountStrategy};
 pub use book::{Book, Candidate, Ready, To};
@@ -38,6 +40,7 @@ use order::lift;
 pub use order::order;
 pub use pack::Pack;
 pub use random::Random;
+pub use rules::{Obstacle, Rules};
 
 #[cfg(test)]
 mod tests;

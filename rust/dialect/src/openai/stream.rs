@@ -17,6 +17,7 @@
 use std::sync::LazyLock;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind as ErrorKind, Retry};
 use fairlead_core::json::{self, Kind};
 use fairlead_core::usage::Usage;
@@ -26,6 +27,8 @@ use super::error::{self, UpstreamError};
 use super::usage;
 use crate::shapes::{error_body, ErrorText, Surface};
 use crate::sse::{data_of, Flow, Framer, Limits, Part, Verdict};
+use crate::substance::Watch;
+use crate::translate;
 use crate::Pieces;
 
 const DONE: &[u8] = b"data: [DONE]\n\n";
@@ -46,10 +49,11 @@ pub struct StreamScan {
 }
 
 /// What is known so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Progress {
     asks_usage: bool,
     answered: bool,
+    watch: Watch,
     finish_reason: bool,
     /// The last bytes of an event that passes in parts.
     tail: Vec<u8>,
@@ -71,6 +75,8 @@ pub struct StreamPiece {
     pub pieces: Pieces,
     /// The first event of the answer is in this chunk.
     pub first_token: bool,
+    /// The answer has said something by the end of this chunk: more than how it begins.
+    pub has_said: bool,
     /// The caller has the end of the stream; whatever else comes from upstream is dropped.
     pub done: bool,
 }
@@ -113,13 +119,18 @@ impl StreamScan {
     }
 
     pub fn with_limits(asks_usage: bool, limits: Limits) -> Self {
-        Self { framer: Framer::new(limits), progress: Progress { asks_usage, ..Progress::default() } }
+        Self { framer: Framer::new(limits), progress: Progress::new(asks_usage) }
     }
 
     /// Takes the next chunk of the upstream's body.
     pub fn push(&mut self, chunk: &Bytes) -> StreamPiece {
         if self.progress.end.is_some() {
-            return StreamPiece { pieces: Pieces::new(), first_token: false, done: true };
+            return StreamPiece {
+                pieces: Pieces::new(),
+                first_token: false,
+                has_said: self.progress.watch.has_said(),
+                done: true,
+            };
         }
         let answered = self.progress.answered;
         let (mut pieces, flow) = self.framer.push(chunk, |part| self.progress.judge(part));
@@ -131,7 +142,12 @@ impl StreamScan {
             Some(Ended::InBand(_)) => pieces.push(Bytes::from_static(DONE)),
             Some(Ended::Fault(error)) => pieces.push(terminal(error, !self.framer.between_events())),
         }
-        StreamPiece { pieces, first_token: self.progress.answered && !answered, done: self.progress.end.is_some() }
+        StreamPiece {
+            pieces,
+            first_token: self.progress.answered && !answered,
+            has_said: self.progress.watch.has_said(),
+            done: self.progress.end.is_some(),
+        }
     }
 
     /// The last usage told so far.
@@ -187,6 +203,11 @@ impl StreamScan {
             Some(Ended::Done) => {}
             Some(Ended::InBand(_)) => bytes.put_slice(DONE),
             Some(Ended::Fault(error)) => bytes.put_slice(&terminal(error, cut)),
+            None if self.progress.finish_reason && !cut && self.progress.watch.is_empty() => {
+                let error = translate::empty();
+                bytes.put_slice(&terminal(&error, false));
+                self.progress.end = Some(Ended::Fault(error));
+            }
             None if self.progress.finish_reason && !cut => {
                 self.progress.end = Some(Ended::Done);
                 bytes.put_slice(DONE);
@@ -209,12 +230,25 @@ impl StreamScan {
 }
 
 impl Progress {
+    fn new(asks_usage: bool) -> Self {
+        Self {
+            asks_usage,
+            answered: false,
+            watch: Watch::new(Dialect::Openai),
+            finish_reason: false,
+            tail: Vec::new(),
+            usage: None,
+            end: None,
+        }
+    }
+
     fn judge(&mut self, part: Part<'_>) -> Verdict {
         match part {
             Part::Event(event) => data_of(event).map_or(Verdict::Pass, |data| self.judge_data(&data)),
             Part::Opening(event) => match data_of(event).as_deref().map(<[u8]>::trim_ascii_start) {
                 Some([b'{', ..]) | None => {
                     self.answered = true;
+                    self.watch.see_long();
                     self.tail.clear();
                     self.note_finish_in_part(event);
                     Verdict::Pass
@@ -244,6 +278,7 @@ impl Progress {
             }
         }
         self.note_finish(data);
+        self.watch.see(data);
         self.answered = true;
         Verdict::Pass
     }
@@ -273,7 +308,10 @@ impl Progress {
     }
 
     fn judge_done(&mut self) -> Verdict {
-        if self.finish_reason {
+        if self.finish_reason && self.watch.is_empty() {
+            self.end = Some(Ended::Fault(translate::empty()));
+            Verdict::Stop
+        } else if self.finish_reason {
             self.end = Some(Ended::Done);
             Verdict::Last
         } else {

@@ -75,7 +75,7 @@ fn the_usage_chunk_goes_to_a_caller_who_asked_only() {
 
 #[test]
 fn usage_in_an_event_with_choices_stays() {
-    let both = r#"data: {"choices":[{"delta":{}}],"usage":{"prompt_tokens":1,"completion_tokens":1}}"#;
+    let both = r#"data: {"choices":[{"delta":{"content":"x"}}],"usage":{"prompt_tokens":1,"completion_tokens":1}}"#;
     let stream = events(&[both, USED.replace('7', "9").as_str(), STOP, END]);
 
     let relayed = relay(false, &stream, End::Clean);
@@ -151,15 +151,26 @@ fn a_broken_end_is_an_error_even_after_a_finish_reason_and_drops_the_part() {
 }
 
 #[test]
+fn an_answer_that_says_nothing_is_a_failure() {
+    let opening = r#"data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}"#;
+    for stream in [events(&[opening, STOP, END]), events(&[opening, STOP]), events(&[STOP, USED, END])] {
+        let relayed = relay(false, &stream, End::Clean);
+        assert_eq!(Some(ErrorKind::EmptyAnswer), relayed.closing.error.map(|error| error.kind), "{stream}");
+    }
+    let full = STOP.replace("stop", "length");
+    assert_eq!(None, relay(false, &events(&[opening, &full, END]), End::Clean).closing.error);
+}
+
+#[test]
 fn the_first_end_wins() {
     let late = events(&[HELLO, STOP, END, HELLO, FAILED, END]);
     let relayed = relay(false, &late, End::Broken(invalid("late")));
     assert_eq!(events(&[HELLO, STOP, END]), relayed.text);
     assert_eq!(Outcome::Completed, relayed.closing.outcome);
 
-    let late = [events(&[STOP, END]).into_bytes(), events(&[HELLO]).into_bytes()];
+    let late = [events(&[HELLO, STOP, END]).into_bytes(), events(&[HELLO]).into_bytes()];
     let relayed = relay_chunks(false, Limits::default(), &[&late[0], &late[1]], End::Clean);
-    assert_eq!(events(&[STOP, END]), relayed.text);
+    assert_eq!(events(&[HELLO, STOP, END]), relayed.text);
 }
 
 #[test]
@@ -199,9 +210,10 @@ fn what_is_no_object_ends_the_stream_with_an_error() {
 #[test]
 fn comments_and_other_fields_pass_and_empty_data_does_not() {
     let stream = events(&[": ping", "event: x\nid: 1", "retry: 5"]);
-    let relayed = relay(false, &format!("{stream}data:\n\ndata: \n\n{}", events(&[STOP, END])), End::Clean);
+    let said = events(&[HELLO, STOP, END]);
+    let relayed = relay(false, &format!("{stream}data:\n\ndata: \n\n{said}"), End::Clean);
 
-    assert_eq!(format!("{stream}{}", events(&[STOP, END])), relayed.text);
+    assert_eq!(format!("{stream}{said}"), relayed.text);
     assert!(relay(false, &stream, End::Clean).first_token_chunks.is_empty());
 }
 

@@ -4,9 +4,11 @@
 //! it is safe. What is asked, and how the answer is passed on, is the kind of the call.
 
 use crate::call::context::Call;
+use crate::call::deadline::{too_slow, within};
 use crate::call::failover;
 use crate::call::plain;
 use crate::call::relay::FinishedStream;
+use crate::call::rounds::Rounds;
 use crate::call::settle::observe;
 use crate::control::responses;
 use crate::route::model;
@@ -23,6 +25,11 @@ use std::time::{Duration, Instant};
 pub trait CallKind: Sync {
     /// Asks one target, and passes on what is not given whole. An error means that the caller has nothing of the answer.
     fn ask(&self, call: &mut Call, at: usize) -> impl Future<Output = Result<Reply, AttemptFailure>> + Send;
+
+    /// Whether the answer is passed on as it comes: then each kind holds its beginning to the combo's deadlines by itself.
+    fn is_stream(&self) -> bool {
+        false
+    }
 
     /// Keeps the answer as the caller was told it, where the caller asked for that. `false`: it asked and the answer is not kept.
     fn store(&self, _call: &Call, _answer: Option<&Bytes>) -> impl Future<Output = bool> + Send {
@@ -42,21 +49,63 @@ pub enum Reply {
     Stream(FinishedStream),
 }
 
-/// Tries the targets but those in `over`, which were tried before.
+/// Tries the targets but those in `over`, which were tried before; all of them again where a combo says so.
 pub async fn run<K: CallKind>(call: &mut Call, kind: &K, over: &SmallVec<[usize; 2]>) {
+    let mut rounds = Rounds::of(call);
+    let (mut over, mut queued) = (over.clone(), Duration::ZERO);
+    while run_round(call, kind, &over, &mut queued).await == Round::AllFailed {
+        let Some(wait) = rounds.next(call) else { return call.fail() };
+        let shared = call.shared();
+        tokio::select! {
+            biased;
+            () = shared.drain.expired() => return call.fail(),
+            () = tokio::time::sleep(wait) => {}
+        }
+        call.earlier_failures += call.failures.len();
+        call.failures.clear();
+        over.clear();
+    }
+}
+
+/// How a round over the targets ended.
+#[derive(PartialEq, Eq)]
+enum Round {
+    /// The caller has an answer, or an error.
+    Told,
+    AllFailed,
+}
+
+/// `queued` is how long the call has waited in queues of connections.
+async fn run_round<K: CallKind>(
+    call: &mut Call,
+    kind: &K,
+    over: &SmallVec<[usize; 2]>,
+    queued: &mut Duration,
+) -> Round {
     let shared = call.shared();
-    let mut queued = Duration::ZERO;
     for at in (0..call.choice.targets.len()).filter(|at| !over.contains(at)) {
+        let limit = call.time_for(at);
         let target = Arc::clone(&call.choice.targets[at]);
+        if let Some(limit) = limit.filter(Duration::is_zero) {
+            call.failures.push((target, too_slow(call.combo_limit().unwrap_or(limit))));
+            call.fail();
+            return Round::Told;
+        }
         let tokens = model::estimate(call.settlement.bytes_request);
-        let failed = match slot::acquire(&shared, &target, tokens, &mut queued).await {
+        let failed = match slot::acquire(&shared, &target, tokens, queued).await {
             Ok(mut slot) => {
                 call.settlement.attempts += 1;
                 call.name_target(at);
-                match kind.ask(call, at).await {
+                let asked = match limit.filter(|_| !kind.is_stream()) {
+                    None => kind.ask(call, at).await,
+                    // On the heap, so that calls without a deadline do not carry its size.
+                    limit => Box::pin(within(limit, kind.ask(call, at))).await,
+                };
+                match asked {
                     Ok(reply) => {
                         slot.settle(&call.settlement.usage);
-                        return finish(call, kind, at, reply, None).await;
+                        finish(call, kind, at, reply, None).await;
+                        return Round::Told;
                     }
                     Err(failed) => {
                         slot.refund();
@@ -70,10 +119,11 @@ pub async fn run<K: CallKind>(call: &mut Call, kind: &K, over: &SmallVec<[usize;
         let may_go_on = failover::may_go_on(&call.choice, &failed) && !call.is_headed();
         call.failures.push((Arc::clone(&call.choice.targets[at]), failed));
         if !may_go_on {
-            break;
+            call.fail();
+            return Round::Told;
         }
     }
-    call.fail();
+    Round::AllFailed
 }
 
 /// A target has served the call: what is learnt of it, what is kept of the answer, the record, the last bytes.
@@ -86,7 +136,7 @@ pub async fn finish<K: CallKind>(call: &mut Call, kind: &K, at: usize, reply: Re
         whole => {
             observe(&target, None, &call.settlement);
             failover::remember(&call.choice, at, &call.settlement, true);
-            let fallbacks = call.failures.len();
+            let fallbacks = call.fallbacks();
             let mut answer = match whole {
                 Reply::Text(body, content_type) => {
                     plain::text_answer(&mut call.settlement, &target, &body, content_type, fallbacks)

@@ -10,7 +10,7 @@ use crate::upstream::half_open;
 use crate::upstream::target::Target;
 use crate::upstream::wire::Pool;
 use fairlead_core::error::{Error, Kind, Retry};
-use fairlead_core::strategy::Standing;
+use fairlead_core::strategy::{Demand, Standing};
 use fairlead_dialect::Pieces;
 use http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
@@ -114,6 +114,59 @@ async fn what_is_safe_to_repeat_goes_to_the_next_target() {
         assert_eq!((call.settlement.attempts, call.failures.len()), (2, 1));
         assert_eq!((standing(&first), standing(&second)), (Standing::Resting, Standing::Able), "{kind:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_with_nothing_in_it_goes_to_the_next_target_and_blames_no_connection() {
+    let empty = || Step::Fails(failed(Kind::EmptyAnswer, Retry::Elsewhere));
+    let choice = one_model();
+    let first = Arc::clone(&choice.targets[0]);
+    let (asked, head, call) = run_script("empty", choice, &Script::of([empty(), Step::Answers])).await;
+    assert_eq!((asked, head.status), (vec!["a".to_owned(), "b".to_owned()], StatusCode::OK));
+    assert_eq!(call.failures.len(), 1);
+    assert_eq!(standing(&first), Standing::Able, "a caller may have asked for nothing");
+
+    let (asked, head, _) = run_script("all-empty", one_model(), &Script::of([empty(), empty()])).await;
+    assert_eq!((asked.len(), head.status.as_u16()), (2, 502));
+}
+
+/// A combo with these rules over two connections of two providers.
+fn combo(rules: &Value) -> Choice {
+    let combos = json!([{
+        "id": "c", "name": "c", "steps": [{"kind": "model", "model": "p/m"}], "rules": rules,
+    }]);
+    let connections = [connection("a", 1), connection("b", 2)];
+    let live = testing::live(&json!({"version": 1, "connections": connections, "combos": combos}));
+    let at = live.combos.book.find("c").expect("a combo");
+    live.combos.choose(&live.targets, at, &Demand::default(), None).expect("a choice")
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_targets_are_tried_again_as_often_as_a_combo_says() {
+    let fails = || Step::Fails(failed(Kind::UpstreamStatus, Retry::Elsewhere));
+    let rules = json!({"max_set_retries": 1, "set_retry_delay_ms": 50});
+    let began = tokio::time::Instant::now();
+    let script = Script::of([fails(), fails(), fails(), Step::Answers]);
+    let (asked, head, call) = run_script("rounds", combo(&rules), &script).await;
+    assert_eq!((asked, head.status.as_u16()), (["a", "b", "a", "b"].map(str::to_owned).to_vec(), 200));
+    assert_eq!((call.fallbacks(), call.settlement.attempts), (3, 4));
+    assert_eq!(began.elapsed().as_millis(), 90, "four attempts and a pause");
+
+    let script = Script::of([fails(), fails(), fails(), fails()]);
+    let (asked, head, _) = run_script("rounds-over", combo(&rules), &script).await;
+    assert_eq!((asked.len(), head.status.as_u16()), (4, 502));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_target_that_takes_longer_than_its_combo_lets_it_is_left() {
+    let slow = |ms, step| (Duration::from_millis(ms), step);
+    let choice = combo(&json!({"target_timeout_ms": 100}));
+    let first = Arc::clone(&choice.targets[0]);
+    let script =
+        Script { steps: Mutex::new([slow(500, Step::Answers), slow(10, Step::Answers)].into()), ..Script::default() };
+    let (asked, head, _) = run_script("slow", choice, &script).await;
+    assert_eq!((asked.len(), head.status.as_u16()), (2, 200));
+    assert_eq!(standing(&first), Standing::Able, "others may give it more time");
 }
 
 #[tokio::test(start_paused = true)]

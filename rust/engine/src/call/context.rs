@@ -21,6 +21,8 @@ pub struct Call {
     pub choice: Choice,
     /// The attempts that failed, in the order of the choice.
     pub failures: Vec<(Arc<Target>, AttemptFailure)>,
+    /// Failures of rounds before this one, where all targets are tried again.
+    pub earlier_failures: usize,
     /// Its place among the open streams, if it is one.
     pub stream_permit: Option<GaugePermit>,
     /// Its place among the requests in flight, where the call may outlive the caller.
@@ -29,12 +31,24 @@ pub struct Call {
 
 impl Call {
     pub fn new(settlement: Settlement) -> Self {
-        Self { settlement, choice: Choice::default(), failures: Vec::new(), stream_permit: None, request_permits: None }
+        Self {
+            settlement,
+            choice: Choice::default(),
+            failures: Vec::new(),
+            earlier_failures: 0,
+            stream_permit: None,
+            request_permits: None,
+        }
     }
 
     /// The state that all requests of this worker share, for parts that outlive a borrow of the call.
     pub fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.settlement.shared)
+    }
+
+    /// How many attempts have failed.
+    pub fn fallbacks(&self) -> usize {
+        self.earlier_failures + self.failures.len()
     }
 
     /// Whether the caller has the head of an answer: from then on a failure is told in the body.

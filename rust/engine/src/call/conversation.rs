@@ -5,15 +5,19 @@ use crate::active_config::Live;
 use crate::cache::{self, Lookup, ShareableCall};
 use crate::call::attempt::{self, CallKind, Reply};
 use crate::call::choose::{admit_aliases, admit_model, note_choice};
+use crate::call::combo_body;
 use crate::call::compression;
 use crate::call::context::Call;
 use crate::call::conversation_stream::{self, ConversationStream, StartedStream};
+use crate::call::deadline::within;
 use crate::call::endpoints;
 use crate::call::failover;
 use crate::call::guardrails;
 use crate::call::hedge;
 use crate::call::plain;
 use crate::call::reasoning;
+use crate::call::rounds::worth_waiting;
+use crate::call::shadow;
 use crate::call::stages::{self, Staged};
 use crate::call::stream;
 use crate::call::translation::{self, caller_of, Translation};
@@ -22,6 +26,7 @@ use crate::control::responses;
 use crate::gate::defaults;
 use crate::gate::limits;
 use crate::observe::settle::Settlement;
+use crate::route::choice::Choice;
 use crate::route::model;
 use crate::shared::Shared;
 use crate::upstream;
@@ -50,7 +55,7 @@ pub struct Conversation {
     translation: Translation,
     /// What was read of `sent`.
     request: ChatRequest,
-    /// The body before its translation, with what it goes on from in its place.
+    /// The body before its translation, with what it goes on from in its place, and as its combo shapes it.
     sent: Bytes,
     /// The body as the caller is to find it in what is kept of the response.
     body: Bytes,
@@ -66,11 +71,24 @@ pub async fn run(mut call: Call, body: &Bytes) {
         Ok(None) => return,
         Err(fault) => return call.refuse(&fault),
     };
-    let choice = model::choose(&shared, &live, &call.settlement.admission, &request.model, &recalled);
+    let mut choice = model::choose(&shared, &live, &call.settlement.admission, &request.model, &recalled);
+    if matches!(&choice, Err(fault) if fault.kind == Kind::UpstreamRateLimited) {
+        let exchange = Arc::clone(&call.settlement.exchange);
+        // On the heap, so that conversations whose targets are free do not carry its size.
+        choice = tokio::select! {
+            biased;
+            () = exchange.gone() => return, // the settlement's drop says who left
+            waited = Box::pin(choose_in_time(&shared, &call.settlement, &request.model, &recalled)) => waited,
+        };
+    }
     match choice.and_then(|choice| admit_aliases(&call.settlement, &choice).map(|()| choice)) {
         Ok(choice) => call.choice = choice,
         Err(fault) => return call.refuse(&fault),
     }
+    let (recalled, request) = match shape(&call, recalled, request) {
+        Ok(shaped) => shaped,
+        Err(fault) => return call.refuse(&fault),
+    };
     // What a tool did for one question it has not done for the next: no answer of one that acts is kept or shared.
     let acts = call.choice.targets.iter().any(|target| target.connection.is_told_session);
     let question = || cache::question(&shared, &live, &call.settlement.admission, &request, &recalled);
@@ -180,6 +198,45 @@ async fn shorten(
     window::hold(call, live, body, request).await
 }
 
+/// The targets of the request. Where all of a combo wait for their providers, the first is waited for as the operator says.
+async fn choose_in_time(
+    shared: &Arc<Shared>,
+    settlement: &Settlement,
+    name: &str,
+    body: &Bytes,
+) -> Result<Choice, Error> {
+    loop {
+        let live = shared.live.load_full();
+        let fault = match model::choose(shared, &live, &settlement.admission, name, body) {
+            Ok(choice) => return Ok(choice),
+            Err(fault) => fault,
+        };
+        let combo = live.combos.book.find(live.snapshot.alias(name).unwrap_or(name));
+        let ready = combo.and_then(|at| live.combos.book.get(at));
+        let rest_ms = fault.retry_after_s.filter(|_| fault.kind == Kind::UpstreamRateLimited).map(|s| s * 1_000);
+        let wait = ready.zip(rest_ms).and_then(|(ready, ms)| worth_waiting(&ready.rules, settlement.elapsed(), ms));
+        let Some(wait) = wait else { return Err(fault) };
+        drop(live);
+        tokio::select! {
+            biased;
+            () = shared.drain.expired() => return Err(shared.drain.error()),
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+/// The request with the instructions and tools of its combo.
+fn shape(call: &Call, body: Bytes, request: ChatRequest) -> Result<(Bytes, ChatRequest), Error> {
+    let Some(combo) = &call.choice.combo else { return Ok((body, request)) };
+    let admission = &call.settlement.admission;
+    let (system, tools) = (combo.rules.system_message.as_deref(), combo.tools.as_ref());
+    let Some(shaped) = combo_body::shaped(caller_of(admission.route), &body, system, tools)? else {
+        return Ok((body, request));
+    };
+    let read = translation::read(admission, &shaped)?;
+    Ok((shaped, read.going_on_from(request)))
+}
+
 /// Reserves room for the call, and says it in the dialect of each target that is left.
 fn choose(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> Result<Translation, Error> {
     let Call { settlement, choice, .. } = call;
@@ -197,6 +254,7 @@ impl Conversation {
     /// From the calls that come first to the answer.
     async fn run_stages(&self, call: &mut Call) {
         limits::throttle(&call.settlement).await;
+        shadow::begin(call, &self.sent, &self.request);
         let staged = match stages::prepare(call, &self.sent, &self.request).await {
             Ok(staged) => staged,
             Err(fault) => {
@@ -260,7 +318,7 @@ impl Conversation {
         let target = Arc::clone(&call.choice.targets[at]);
         target.served(took, took);
         failover::remember(&call.choice, at, &call.settlement, true);
-        let fallbacks = call.failures.len();
+        let fallbacks = call.fallbacks();
         let answer = plain::answer(&mut call.settlement, &target, answer, fallbacks);
         call.give(answer);
         None
@@ -293,7 +351,7 @@ impl Conversation {
 
     /// Asks one target for a whole answer.
     async fn take_answer(&self, ask: &Contestant) -> Result<RacedAnswer, AttemptFailure> {
-        let Contestant { shared, target, upstream_model, betas, session } = ask;
+        let Contestant { shared, target, upstream_model, betas, session, limit } = ask;
         let began = Instant::now();
         let mut slot = self.slot(ask).await?;
         let asking = async {
@@ -305,7 +363,7 @@ impl Conversation {
         };
         let (answer, usage) = tokio::select! {
             biased;
-            taken = asking => taken?,
+            taken = within(*limit, asking) => taken?,
             () = shared.drain.expired() => return Err(shared.drain.error().into()),
         };
         slot.settle(&usage);
@@ -314,7 +372,7 @@ impl Conversation {
 
     /// Asks one target and waits for the first bytes of its stream.
     async fn start_stream(&self, ask: &Contestant) -> Result<StartedStream, AttemptFailure> {
-        let Contestant { shared, target, upstream_model, betas, session } = ask;
+        let Contestant { shared, target, upstream_model, betas, session, limit } = ask;
         let began = Instant::now();
         let slot = self.slot(ask).await?;
         let asking = async {
@@ -333,7 +391,7 @@ impl Conversation {
         };
         let (body, first) = tokio::select! {
             biased;
-            started = asking => started?,
+            started = within(*limit, asking) => started?,
             () = shared.drain.expired() => return Err(shared.drain.error().into()),
         };
         Ok(StartedStream { body, first, began, slot })
@@ -361,6 +419,10 @@ impl Conversation {
 }
 
 impl CallKind for Conversation {
+    fn is_stream(&self) -> bool {
+        self.request.stream
+    }
+
     async fn ask(&self, call: &mut Call, at: usize) -> Result<Reply, AttemptFailure> {
         if self.request.stream {
             return conversation_stream::run(call, at, &self.translation).await.map(Reply::Stream);
@@ -381,6 +443,8 @@ struct Contestant {
     upstream_model: String,
     betas: Option<HeaderValue>,
     session: Option<HeaderValue>,
+    /// How long the combo gives it.
+    limit: Option<Duration>,
 }
 
 /// The requests to the first two targets.
@@ -393,6 +457,7 @@ fn contestants(call: &Call) -> SmallVec<[Contestant; 2]> {
         upstream_model: call.choice.upstream_model(at).to_owned(),
         betas: betas.clone(),
         session: session.clone(),
+        limit: call.time_for(at),
     };
     (0..call.choice.targets.len().min(2)).map(contestant).collect()
 }

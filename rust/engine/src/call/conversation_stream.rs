@@ -7,6 +7,7 @@
 //! ```
 
 use crate::call::context::Call;
+use crate::call::deadline::too_slow;
 use crate::call::guardrails::StreamFilter;
 use crate::call::progress::Progress;
 use crate::call::reasoning;
@@ -89,16 +90,25 @@ async fn ask(
     let (betas, session) = (betas.as_ref(), session.as_ref());
     let request = attempt::Upstream { uri: &uri, betas, session, body, is_stream: true };
     let mut asking = pin!(attempt::send(&shared.pool, target, request));
+    let limit = call.time_for(at);
+    let mut late = pin!(async move {
+        match limit {
+            Some(limit) => tokio::time::sleep(limit).await,
+            None => std::future::pending().await,
+        }
+    });
     let mut tick = pin!(tokio::time::sleep(every));
     loop {
         tokio::select! {
             biased;
             answered = &mut asking => return answered,
+            () = &mut late => return Err(too_slow(limit.unwrap_or_default())),
             () = shared.drain.expired() => return Err(shared.drain.error().into()),
             () = &mut tick => {
                 let content_type = stream_type(translation.is_events());
                 let comment = Pieces::from_iter([translation.heartbeat()]);
-                relay::send(&mut call.settlement, target, call.failures.len(), &content_type, comment);
+                let fallbacks = call.fallbacks();
+                relay::send(&mut call.settlement, target, fallbacks, &content_type, comment);
                 tick.as_mut().reset(tokio::time::Instant::now() + every);
             }
         }

@@ -180,7 +180,7 @@ async fn ask(shared: &Shared, target: &Target, request: Upstream<'_>, member: &s
 
 /// Gives the caller its count.
 fn give(call: &mut Call, target: &Target, body: Bytes) {
-    let fallbacks = call.failures.len();
+    let fallbacks = call.fallbacks();
     let settlement = &mut call.settlement;
     settlement.status = StatusCode::OK.as_u16();
     settlement.bytes_response = body.len() as u64;

@@ -3,12 +3,13 @@
 use crate::clock;
 use crate::observe::settle::Settlement;
 use crate::route::choice::{Choice, TOLD_AT_MOST};
-use crate::route::combos::waits;
+use crate::route::combos::{excluded, waits};
 use crate::route::model;
 use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
 use fairlead_core::error::{Kind, Retry};
 use fairlead_core::record::Outcome;
+use serde_json::{json, Value};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -68,6 +69,24 @@ pub fn remember(choice: &Choice, at: usize, settlement: &Settlement, is_success:
             settlement.shared.affinity.keep(session, id, clock::monotonic_ms());
         }
     }
+}
+
+/// What every target of a combo came to, for programs; `None` where no combo chose.
+pub fn diagnostics(choice: &Choice, failures: &[(Arc<Target>, AttemptFailure)]) -> Option<Value> {
+    let combo = choice.combo.as_ref()?;
+    let (_, last) = failures.last()?;
+    let order: Vec<&str> = (0..failures.len()).take(TOLD_AT_MOST).map(|at| choice.model(at)).collect();
+    let told = failures.iter().enumerate().take(TOLD_AT_MOST).map(|(at, (target, failed))| {
+        json!({
+            "target": choice.model(at), "provider": target.provider_name(), "reason": failed.error.kind.code(),
+            "status": failed.rejection.as_ref().map(|one| one.status.as_u16()).or(failed.error.upstream_status),
+        })
+    });
+    Some(json!({
+        "poolSize": choice.targets.len() + combo.closed.len() + combo.barred.len(), "attempted": failures.len(),
+        "attemptOrder": order, "failures": told.collect::<Vec<Value>>(),
+        "excluded": excluded(&combo.closed, &combo.barred), "terminalReason": last.error.kind.code(),
+    }))
 }
 
 /// One sentence with every target of a combo and why it did not answer; `None` where no combo chose, or where the request

@@ -2,25 +2,27 @@
 //!
 //! Read [`context`] first: the [`context::Call`] that goes through all phases. Then the phases: [`admit`] (the call begins, or
 //! follows another by `idempotency` on a recording of `coalesce`), [`choose`] (model, key, room), [`attempt`] (the targets one
-//! after the other; [`failover`] says which failures go on, [`hedge`] lets two of them race), [`relay`] (bytes to the caller) and
+//! after the other; [`failover`] says which failures go on, [`deadline`] how long each may take, [`rounds`] whether all are tried again, [`hedge`] lets two of them race), [`relay`] (bytes to the caller) and
 //! [`settle`] (answers, refusals, the record).
 //!
-//! The kinds of call: [`conversation`] (made shorter by [`compression`], held to the model's window by [`window`], said in the provider's dialect by [`translation`], answered whole by [`plain`] or as a
+//! The kinds of call: [`conversation`] (shaped by its combo in [`combo_body`], made shorter by [`compression`], held to the model's window by [`window`], said in the provider's dialect by [`translation`], answered whole by [`plain`] or as a
 //! [`conversation_stream`]; [`stages`] are calls that come first, [`reasoning`] is what was thought before tools, [`progress`] are events
 //! between those of the answer; [`stream`] relays every stream) and [`passthrough`] (only the model changes; [`passthrough_stream`] are its streams,
 //! [`endpoints`] is the table of such calls, [`counting`] what they are paid for). Beside them [`count`] (a request's tokens),
-//! [`searches`] and [`videos`] (work of control that is paid for). [`guardrails`] judge what is said both ways.
+//! [`searches`] and [`videos`] (work of control that is paid for), [`shadow`] (calls for comparison alone) and [`simulate`] (a decision without a call). [`guardrails`] judge what is said both ways.
 
 pub mod admit;
 pub mod attempt;
 pub mod choose;
 pub mod coalesce;
+pub mod combo_body;
 pub mod compression;
 pub mod context;
 pub mod conversation;
 pub mod conversation_stream;
 pub mod count;
 pub mod counting;
+pub mod deadline;
 pub mod endpoints;
 pub mod failover;
 pub mod guardrails;
@@ -32,8 +34,11 @@ pub mod plain;
 pub mod progress;
 pub mod reasoning;
 pub mod relay;
+pub mod rounds;
 pub mod searches;
 pub mod settle;
+pub mod shadow;
+pub mod simulate;
 pub mod stages;
 pub mod stream;
 pub mod translation;

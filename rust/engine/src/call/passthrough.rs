@@ -5,6 +5,7 @@ use crate::call::attempt::{self, CallKind, Reply};
 use crate::call::choose::{admit_model, choose_for_endpoint, note_choice};
 use crate::call::context::Call;
 use crate::call::counting::{self, Expected};
+use crate::call::deadline::within;
 use crate::call::endpoints::{self, Endpoint, ResponseKind};
 use crate::call::guardrails;
 use crate::call::idempotency::{self, Part};
@@ -301,6 +302,11 @@ struct Passthrough<'a> {
 }
 
 impl CallKind for Passthrough<'_> {
+    fn is_stream(&self) -> bool {
+        // What it comes to is known with the head.
+        true
+    }
+
     async fn ask(&self, call: &mut Call, at: usize) -> Result<Reply, AttemptFailure> {
         let target = Arc::clone(&call.choice.targets[at]);
         let upstream_model = call.choice.upstream_model(at);
@@ -330,9 +336,11 @@ impl Passthrough<'_> {
         let shared = call.shared();
         let request =
             Upstream { uri: &uri, betas: None, session: None, body: body.contents(), is_stream: self.request.stream };
+        let limit =
+            call.choice.targets.iter().position(|one| Arc::ptr_eq(one, target)).and_then(|at| call.time_for(at));
         let response = tokio::select! {
             biased;
-            answered = upstream::attempt::send(&shared.pool, target, request) => answered?,
+            answered = within(limit, upstream::attempt::send(&shared.pool, target, request)) => answered?,
             () = shared.drain.expired() => return Err(shared.drain.error().into()),
         };
         let settlement = &mut call.settlement;

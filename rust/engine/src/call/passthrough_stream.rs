@@ -41,7 +41,7 @@ impl StreamKind for EventStream {
         let has_answered = self.meter.has_answered();
         // Comments before the answer are the provider's own, and do not make it begin.
         let pieces = if has_answered || passed.done { passed.pieces } else { Pieces::new() };
-        StreamPiece { pieces, first_token: has_answered && !had_answered, done: passed.done }
+        StreamPiece { pieces, first_token: has_answered && !had_answered, has_said: true, done: passed.done }
     }
 
     fn finish(self, settlement: &mut Settlement, end: End) -> Closing {
@@ -88,7 +88,7 @@ impl StreamKind for ByteStream {
 
     fn push(&mut self, _: &mut Settlement, chunk: &Bytes) -> StreamPiece {
         let first_token = !std::mem::replace(&mut self.has_begun, true);
-        StreamPiece { pieces: Pieces::from_iter([chunk.clone()]), first_token, done: false }
+        StreamPiece { pieces: Pieces::from_iter([chunk.clone()]), first_token, has_said: true, done: false }
     }
 
     fn finish(self, settlement: &mut Settlement, end: End) -> Closing {

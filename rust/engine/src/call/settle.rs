@@ -73,7 +73,8 @@ impl Call {
     /// Notes what a target that has failed teaches: its health, the model's, the combo's memory.
     pub fn record_failure(&mut self, at: usize, failed: &crate::upstream::failure::AttemptFailure) {
         self.choice.targets[at].hold_against(self.choice.upstream_model(at), failed);
-        if failed.blames_connection {
+        let is_of_combo = matches!(failed.error.kind, Kind::EmptyAnswer | Kind::AnswerRejected | Kind::UpstreamTimeout);
+        if failed.blames_connection || is_of_combo {
             failover::remember(&self.choice, at, &self.settlement, false);
         }
     }
@@ -82,7 +83,8 @@ impl Call {
     pub fn fail(&mut self) {
         let mut failures = std::mem::take(&mut self.failures);
         let settlement = &mut self.settlement;
-        let summary = failover::summary(&self.choice, &failures);
+        let (summary, earlier) = (failover::summary(&self.choice, &failures), self.earlier_failures);
+        let diagnostics = failover::diagnostics(&self.choice, &failures);
         if summary.is_some() {
             // The error that the caller gets is the one that says most: a provider's failure rather than a model it does not have.
             if let Some(at) = failures.iter().rposition(|(_, failed)| failed.rejection.is_none()) {
@@ -97,6 +99,9 @@ impl Call {
         let mut error = last.error;
         if let Some(summary) = summary {
             (error.message, last.rejection) = (summary.into(), None);
+        }
+        if let Some(diagnostics) = diagnostics {
+            error = error.with_diagnostics(&diagnostics);
         }
         if matches!(error.kind, Kind::UpstreamRateLimited | Kind::UpstreamOverloaded) {
             // What the provider said, or else how long the connection rests on its own.
@@ -122,7 +127,7 @@ impl Call {
         let surface = settlement.admission.route.surface;
         let body = shapes::error_body(surface, &text, &settlement.admission.request_id);
         let (mut head, _) = answer::error(&settlement.shared, surface, &settlement.admission.request_id, &error);
-        head.headers.extend(plain::headers(settlement, &target, failures.len()));
+        head.headers.extend(plain::headers(settlement, &target, earlier + failures.len()));
         head.status = StatusCode::from_u16(text.status).unwrap_or(StatusCode::BAD_GATEWAY);
         settlement.status = text.status;
         settlement.bytes_response = body.len() as u64;

@@ -2,6 +2,7 @@
 //! work on what the one before said. What is left then is an ordinary request with another body and fewer targets.
 
 use crate::call::context::Call;
+use crate::call::deadline::{target_limit, within};
 use crate::call::endpoints;
 use crate::call::plain;
 use crate::call::relay;
@@ -55,9 +56,9 @@ pub enum Staged {
 
 /// The answer of a target to a call beside the caller's.
 #[derive(Debug)]
-struct PanelAnswer {
+pub(crate) struct PanelAnswer {
     answer: plain::Answer,
-    usage: Usage,
+    pub(crate) usage: Usage,
     text: String,
     took: Duration,
 }
@@ -339,7 +340,7 @@ fn next(
 }
 
 /// The request for one answer in one piece.
-fn quiet_body(fields: &Map<String, Value>, extra: Option<&[Value]>) -> Bytes {
+pub(crate) fn quiet_body(fields: &Map<String, Value>, extra: Option<&[Value]>) -> Bytes {
     let mut fields = fields.clone();
     fields.remove("stream");
     fields.remove("stream_options");
@@ -355,7 +356,7 @@ fn user(text: &str) -> Value {
 }
 
 /// One call of this target, which is the only one of the choice.
-async fn say(
+pub(crate) async fn say(
     shared: &Shared,
     target: &Arc<Target>,
     mut alone: Choice,
@@ -374,9 +375,10 @@ async fn say(
         let sent = attempt::send(&shared.pool, target, request);
         plain::take(target, sent.await?, &wording).await
     };
+    let limit = target_limit(&alone, 0);
     let (answer, usage) = tokio::select! {
         biased;
-        taken = work => taken?,
+        taken = within(limit, work) => taken?,
         () = shared.drain.expired() => return Err(shared.drain.error().into()),
     };
     slot.settle(&usage);

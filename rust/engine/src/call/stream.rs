@@ -10,6 +10,9 @@
 //!
 //! The head is held until the first bytes may go to the caller, so a provider that fails at once can be replaced. A kind of stream
 //! that has comments sends the head after one heartbeat of waiting all the same, because proxies cut silent connections.
+//!
+//! How an answer begins (its id, its model, an empty text) is held back until the answer says something, so that a provider
+//! whose answer comes to nothing can be replaced as well.
 
 use crate::call::context::Call;
 use crate::call::failover;
@@ -46,6 +49,8 @@ use tokio::time::Sleep;
 
 /// The most bytes that are taken from the provider before any of them goes to the caller.
 const MAX_BATCH_BYTES: usize = 64 * 1024;
+/// As much of an answer's beginning is held back until it says something.
+const MAX_BEGINNING_BYTES: u64 = 64 * 1024;
 
 /// A kind of stream: how its bytes are followed, and how it ends.
 pub trait StreamKind: Send {
@@ -97,6 +102,8 @@ pub struct StreamRelay<'a> {
     filter: Option<StreamFilter>,
     progress: Option<Progress>,
     waiting: Waiting,
+    /// How the answer begins, until it says something.
+    beginning: Option<Pieces>,
 }
 
 /// The next event of a relay.
@@ -153,7 +160,16 @@ impl<'a> StreamRelay<'a> {
     pub fn new<K: StreamKind>(call: &'a mut Call, target: Arc<Target>, kind: &K, content_type: HeaderValue) -> Self {
         let filter = kind.filter(call.settlement.answer_guardrails);
         let waiting = Waiting::new(call, &target);
-        Self { call, target, error_form: kind.error_form(), content_type, filter, progress: None, waiting }
+        Self {
+            call,
+            target,
+            error_form: kind.error_form(),
+            content_type,
+            filter,
+            progress: None,
+            waiting,
+            beginning: Some(Pieces::new()),
+        }
     }
 
     /// Puts progress events between those of the stream.
@@ -228,6 +244,7 @@ impl<'a> StreamRelay<'a> {
         (self.waiting.heard, self.waiting.read) = (now, now);
         let mut out = Pieces::new();
         let mut done = false;
+        let mut has_said = false;
         let was_between = self.progress.is_some() && kind.comment().is_some();
         for chunk in chunks {
             let passed = kind.push(&mut self.call.settlement, chunk);
@@ -238,6 +255,7 @@ impl<'a> StreamRelay<'a> {
                 timer.as_mut().reset(self.waiting.soonest(now));
             }
             out.extend(passed.pieces);
+            has_said |= passed.has_said;
             if passed.done {
                 done = true;
                 break;
@@ -248,6 +266,7 @@ impl<'a> StreamRelay<'a> {
             let is_between = if done { was_between } else { kind.comment().is_some() };
             out = progress.pass(out, done, is_between, now);
         }
+        out = self.after_beginning(out, has_said);
         if done {
             return Ok(Some(out));
         }
@@ -256,6 +275,17 @@ impl<'a> StreamRelay<'a> {
             self.send(out);
         }
         Ok(None)
+    }
+
+    /// Holds back how the answer begins; with the first bytes that say something it goes before them.
+    fn after_beginning(&mut self, out: Pieces, has_said: bool) -> Pieces {
+        let Some(mut beginning) = self.beginning.take() else { return out };
+        beginning.extend(out);
+        if has_said || size(&beginning) > MAX_BEGINNING_BYTES {
+            return beginning;
+        }
+        self.beginning = Some(beginning);
+        Pieces::new()
     }
 
     /// Sends a comment where one is due. An error means that the provider was silent for too long.
@@ -329,12 +359,18 @@ impl<'a> StreamRelay<'a> {
             (_, Some(error)) => failover::outcome(error.kind),
             _ => Outcome::UpstreamFailed,
         };
-        if let (false, Some(error)) = (is_begun(&self.call.settlement, &last), &closing.error) {
+        let beginning = self.beginning.take();
+        let is_begun = is_begun(&self.call.settlement, &last) && (beginning.is_none() || self.call.is_headed());
+        if let (false, Some(error)) = (is_begun, &closing.error) {
             match outcome {
                 Outcome::Completed => {}
                 Outcome::UpstreamFailed => return Err(self.failure(error, closing.upstream_error)),
                 _ => return Err(error.clone().into()),
             }
+        }
+        if let Some(mut beginning) = beginning {
+            beginning.extend(last);
+            last = beginning;
         }
         if !closing.bytes.is_empty() {
             last.push(closing.bytes);
@@ -363,7 +399,7 @@ impl<'a> StreamRelay<'a> {
 
     /// Sends bytes, with the head before the first of them.
     fn send(&mut self, pieces: impl IntoIterator<Item = Bytes>) {
-        let fallbacks = self.call.failures.len();
+        let fallbacks = self.call.fallbacks();
         let pieces = pieces.into_iter().collect();
         relay::send(&mut self.call.settlement, &self.target, fallbacks, &self.content_type, pieces);
     }

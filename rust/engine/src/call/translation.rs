@@ -8,18 +8,21 @@ use crate::route::choice::Choice;
 use crate::upstream::target::Target;
 use bytes::Bytes;
 use fairlead_core::dialect::Dialect;
-use fairlead_core::error::{Error, Kind};
+use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::routes::{Answer, Route, Surface};
 use fairlead_core::secret::random_name;
 use fairlead_core::snapshot::Snapshot;
+use fairlead_core::strategy::Rules;
 use fairlead_dialect::fit::Fit;
 use fairlead_dialect::openai::named;
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::shapes::ErrorText;
 use fairlead_dialect::stream::{self, Follow};
+use fairlead_dialect::substance;
 use fairlead_dialect::translate::{self, AnswerContext, Pair, Place};
 use fairlead_dialect::Pieces;
 use http::Uri;
+use std::sync::Arc;
 
 /// One request in the dialect of each provider that may serve it, and the way back to its caller's dialect.
 #[derive(Debug)]
@@ -34,6 +37,8 @@ pub struct Translation {
     nothing: Pieces,
     /// Where the request goes, when not to the chat endpoint.
     path: Option<&'static str>,
+    /// The rules for answers of the combo that chose.
+    rules: Option<Arc<Rules>>,
 }
 
 /// A body with what its provider thought before.
@@ -104,8 +109,17 @@ impl Translation {
         let (asks_usage, is_list, id) = (parsed.asks_usage, parsed.reads_list, id);
         let told = AnswerContext { asks_usage, is_list, id, keeps: parsed.stores, ..AnswerContext::default() };
         let asked = if caller == Dialect::OpenaiResponses { body.clone() } else { Bytes::new() };
-        let mut wording =
-            Self { caller, told, asked, bodies: Vec::new(), put_back: Vec::new(), nothing: Pieces::new(), path: None };
+        let mut wording = Self {
+            caller,
+            told,
+            asked,
+            bodies: Vec::new(),
+            put_back: Vec::new(),
+            nothing: Pieces::new(),
+            path: None,
+            rules: None,
+        };
+        wording.rules = choice.combo.as_ref().map(|combo| Arc::clone(&combo.rules));
         let mut fault = None;
         let mut places = Vec::with_capacity(choice.targets.len());
         for (at, target) in choice.targets.iter().enumerate() {
@@ -192,7 +206,19 @@ impl Translation {
     /// A plain answer of this connection, for the caller.
     pub fn answer(&self, target: &Target, body: &Bytes) -> Result<translate::Whole, Error> {
         let pair = self.pair(target);
-        translate::answer(pair, body, &self.answer_context(pair)).map_err(Error::from)
+        let whole = translate::answer(pair, body, &self.answer_context(pair)).map_err(Error::from)?;
+        self.judge(&whole.body)?;
+        Ok(whole)
+    }
+
+    /// Holds the text of an answer to the rules of the combo.
+    fn judge(&self, body: &[u8]) -> Result<(), Error> {
+        let Some(validation) = self.rules.as_ref().and_then(|rules| rules.validation.as_ref()) else { return Ok(()) };
+        let fault = substance::text(self.caller, body).and_then(|text| validation.fault(&text));
+        fault.map_or(Ok(()), |fault| {
+            let message = format!("The answer {fault}, against the combo's `responseValidation`.");
+            Err(Error::upstream(Kind::AnswerRejected, Retry::Elsewhere, message))
+        })
     }
 
     /// Tells answers as answers to this request of the caller, where the one that is sent has earlier turns before it.

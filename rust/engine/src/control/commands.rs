@@ -4,6 +4,7 @@
 use crate::blocking;
 use crate::call::coalesce;
 use crate::call::reasoning;
+use crate::call::simulate;
 use crate::control::reports::Report;
 use crate::shared::Shared;
 use fairlead_cache::cache::{Cache, EntryFilter};
@@ -38,8 +39,13 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
             shared.idempotency.forget();
             shared.reasoning.forget(&fairlead_cache::reasoning::ThoughtFilter::default());
         }
-        if command.kind.starts_with("reasoning.") {
-            let (result, error) = match reasoning::command(shared, &command.kind, &args) {
+        let at_once = match command.kind.as_str() {
+            "combos.simulate" => Some(simulate::command(shared, &args)),
+            kind if kind.starts_with("reasoning.") => Some(reasoning::command(shared, kind, &args)),
+            _ => None,
+        };
+        if let Some(done) = at_once {
+            let (result, error) = match done {
                 Ok(result) => (Some(result), None),
                 Err(fault) => (None, Some(fault)),
             };

@@ -33,7 +33,6 @@ use std::time::Instant;
 
 /// The result of admitting a head.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "the large one is the usual one, and is moved once")]
 pub enum Admitted {
     /// The exchange has its answer.
     Answered(Arc<Exchange>),

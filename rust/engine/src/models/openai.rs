@@ -78,13 +78,16 @@ impl Lists {
             let mut connections = snapshot.candidates(prefix).iter().filter_map(|&at| snapshot.connections.get(at));
             connections.find(|connection| connection.provider == model.provider).map(|connection| connection.dialect)
         };
-        let made = |name: &str, owned_by: &str, kind| {
-            let model = Model { id: name.to_owned(), owned_by: owned_by.to_owned(), ..Model::default() };
-            Listed::new(&model, kind, None, named(name))
+        let made = |name: &str, owned_by: &str, context_length, kind| {
+            let (id, owned_by) = (name.to_owned(), owned_by.to_owned());
+            Listed::new(&Model { id, owned_by, context_length, ..Model::default() }, kind, None, named(name))
         };
         // A combo of a model's name is what a call of that name gets, and one of a channel's name goes before the channel.
-        let combos = snapshot.combos.iter().filter_map(|combo| made(&combo.name, "combo", ListedKind::Combo));
-        let channels = channels.filter_map(|name| made(name, "auto", ListedKind::Auto));
+        let combos = snapshot
+            .combos
+            .iter()
+            .filter_map(|combo| made(&combo.name, "combo", combo.rules.context_length, ListedKind::Combo));
+        let channels = channels.filter_map(|name| made(name, "auto", None, ListedKind::Auto));
         let models = snapshot
             .models
             .iter()

@@ -2,7 +2,8 @@
 
 use crate::upstream::target::Target;
 use fairlead_core::limit::Served;
-use fairlead_core::strategy::{identity, Memory, Params, Random, Strategy};
+use fairlead_core::strategy::rules::ToolFilter;
+use fairlead_core::strategy::{identity, Memory, Obstacle, Params, Random, Rules, Strategy};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -31,12 +32,17 @@ pub struct ComboChoice {
     pub name: String,
     pub strategy: Strategy,
     pub params: Params,
+    pub rules: Arc<Rules>,
+    /// Which tools are sent.
+    pub tools: Option<ToolFilter>,
     /// The instructions of each step.
     pub prompts: Vec<Option<String>>,
     /// One for each target, at the same place.
     pub legs: Vec<Leg>,
     /// Models that may not be tried now, with the milliseconds until they may.
     pub closed: Vec<(Arc<str>, u64)>,
+    /// Models that the combo's rules leave out.
+    pub barred: Vec<(Arc<str>, Obstacle)>,
 }
 
 /// A target as the combo knows it.
@@ -88,6 +94,7 @@ impl Choice {
         });
         if let Some(combo) = &mut combo {
             combo.closed.clear();
+            combo.barred.clear();
         }
         Self {
             targets: places.iter().filter_map(|&at| self.targets.get(at).cloned()).collect(),

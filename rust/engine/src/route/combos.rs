@@ -2,15 +2,16 @@
 
 use crate::clock;
 use crate::route::accounts;
-use crate::route::choice::{Choice, ComboChoice, Leg, Remembered};
+use crate::route::choice::{Choice, ComboChoice, Leg, Remembered, TOLD_AT_MOST};
 use crate::upstream::target::Target;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
 use fairlead_core::snapshot::{Key, Snapshot};
 use fairlead_core::strategy::{
-    expand, Book, Candidate, Demand, Facts, Look, Memory, Pick, Random, Ready, Standing, To,
+    auto, expand, Book, Candidate, Demand, Facts, Look, Memory, Obstacle, Pick, Random, Ready, Standing, Strategy, To,
 };
 use parking_lot::Mutex;
+use serde_json::{json, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -48,7 +49,8 @@ impl Combos {
         let Some(ready) = self.book.get(combo) else {
             return Err(Error::gateway(Kind::Internal, "A combo is not in the book that named it."));
         };
-        let mut desk = Desk { combos: self, targets, now_ms: clock::monotonic_ms() };
+        self.admit_size(combo, ask)?;
+        let mut desk = Desk { combos: self, targets, now_ms: clock::monotonic_ms(), is_trial: false };
         let found = expand(&self.book, combo, ask, &mut desk);
         let mut chosen: SmallVec<[Arc<Target>; 4]> = SmallVec::new();
         let mut legs = Vec::with_capacity(found.picks.len());
@@ -64,8 +66,14 @@ impl Combos {
             .filter(|(target, leg)| key.is_none_or(|key| may_use(key, ready, target, leg)))
             .map(|(target, leg)| (leg.model, target.standing(&leg.upstream_model, desk.now_ms).1))
             .collect();
+        let barred = found
+            .barred
+            .iter()
+            .filter_map(|(pick, obstacle)| Some((Arc::clone(&pick.of(&self.book)?.name), *obstacle)));
+        let barred: Vec<(Arc<str>, Obstacle)> = barred.take(TOLD_AT_MOST).collect();
         let Some(first) = legs.first() else {
-            return Err(none(ready, &closed, !found.picks.is_empty() || !found.closed.is_empty()));
+            let is_barred = !found.picks.is_empty() || !found.closed.is_empty();
+            return Err(none(ready, &closed, &barred, is_barred));
         };
         Ok(Choice {
             targets: chosen,
@@ -75,11 +83,67 @@ impl Combos {
                 name: ready.name.clone(),
                 strategy: ready.strategy,
                 params: ready.params.clone(),
+                rules: Arc::clone(&ready.rules),
+                tools: ready.tools.clone(),
                 prompts: ready.steps.iter().map(|step| step.prompt.clone()).collect(),
                 legs,
                 closed,
+                barred,
             })),
         })
+    }
+
+    /// Refuses a request that is longer than the combo takes.
+    pub fn admit_size(&self, combo: usize, ask: &Demand) -> Result<(), Error> {
+        let Some(ready) = self.book.get(combo) else { return Ok(()) };
+        let most = ready.rules.context_length.filter(|most| ask.input_tokens > *most);
+        most.map_or(Ok(()), |most| Err(too_long(ready, ask, most)))
+    }
+
+    /// What this request would come to, with every target of the combo and why it is where it is. Changes nothing.
+    pub fn try_out(
+        &self,
+        targets: &[Option<Arc<Target>>],
+        combo: usize,
+        ask: &Demand,
+        key: Option<&Key>,
+    ) -> Vec<Verdict> {
+        let mut desk = Desk { combos: self, targets, now_ms: clock::monotonic_ms(), is_trial: true };
+        let found = expand(&self.book, combo, ask, &mut desk);
+        let Some(ready) = self.book.get(combo) else { return Vec::new() };
+        let mut verdicts = Vec::new();
+        let mut tell = |pick: Pick, reason: Option<String>| {
+            let Some(candidate) = pick.of(&self.book) else { return };
+            let To::Connection { index, model } = &candidate.to else { return };
+            let Some(target) = targets.get(*index).and_then(Option::as_ref) else { return };
+            let leg = self.leg(targets, pick);
+            let reason = match &leg {
+                None => Some("its address cannot name the model".to_owned()),
+                Some((target, leg)) if key.is_some_and(|key| !may_use(key, ready, target, leg)) => {
+                    Some("the API key may not use it".to_owned())
+                }
+                Some(_) => reason,
+            };
+            let facts = target.facts(model, candidate.known, desk.now_ms);
+            let pack = self.book.get(pick.combo).filter(|placed| placed.strategy == Strategy::Auto);
+            let score = pack.map(|placed| auto::score(&facts, placed.params.pack));
+            verdicts.push(Verdict {
+                target: Arc::clone(target),
+                candidate: candidate.clone(),
+                step: pick.step,
+                facts,
+                score,
+                reason,
+            });
+        };
+        found.picks.iter().for_each(|pick| tell(*pick, None));
+        for pick in &found.closed {
+            let rest_ms =
+                self.leg(targets, *pick).map_or(0, |(target, leg)| target.standing(&leg.upstream_model, desk.now_ms).1);
+            tell(*pick, Some(wait(rest_ms)));
+        }
+        found.barred.iter().for_each(|(pick, obstacle)| tell(*pick, Some(obstacle.to_string())));
+        verdicts
     }
 
     fn leg(&self, targets: &[Option<Arc<Target>>], pick: Pick) -> Option<(Arc<Target>, Leg)> {
@@ -117,8 +181,46 @@ fn may_use(key: &Key, ready: &Ready, target: &Target, leg: &Leg) -> bool {
         && !is_blocked()
 }
 
-/// Why a combo comes to no target.
-fn none(ready: &Ready, closed: &[(Arc<str>, u64)], is_barred: bool) -> Error {
+/// What a trial says of one target.
+#[derive(Debug)]
+pub struct Verdict {
+    pub target: Arc<Target>,
+    pub candidate: Candidate,
+    /// Of the outermost combo.
+    pub step: usize,
+    pub facts: Facts,
+    /// By the strategy `auto`; others do not score.
+    pub score: Option<f32>,
+    /// Why it would not be tried.
+    pub reason: Option<String>,
+}
+
+fn too_long(ready: &Ready, ask: &Demand, most: u64) -> Error {
+    let message = format!(
+        "The request has about {} tokens, and the combo `{}` takes {most} (`contextLength`): shorten it, or call another model.",
+        ask.input_tokens, ready.name
+    );
+    Error::client(Kind::InvalidRequest, message).about("messages")
+}
+
+/// Why a combo comes to no target, with each that there is in `diagnostics`.
+fn none(ready: &Ready, closed: &[(Arc<str>, u64)], barred: &[(Arc<str>, Obstacle)], is_barred: bool) -> Error {
+    let fault = why_none(ready, closed, barred, is_barred);
+    let terminal = fault.kind.code();
+    fault.with_diagnostics(&json!({
+        "poolSize": ready.candidates.len(), "attempted": 0, "attemptOrder": [], "failures": [],
+        "excluded": excluded(closed, barred), "terminalReason": terminal,
+    }))
+}
+
+/// The targets that were not tried, each with its reason, as an error tells them.
+pub fn excluded(closed: &[(Arc<str>, u64)], barred: &[(Arc<str>, Obstacle)]) -> Vec<Value> {
+    let closed = closed.iter().map(|(model, rest_ms)| json!({"target": &**model, "reason": wait(*rest_ms)}));
+    let barred = barred.iter().map(|(model, obstacle)| json!({"target": &**model, "reason": obstacle.to_string()}));
+    closed.chain(barred).take(TOLD_AT_MOST).collect()
+}
+
+fn why_none(ready: &Ready, closed: &[(Arc<str>, u64)], barred: &[(Arc<str>, Obstacle)], is_barred: bool) -> Error {
     let name = &ready.name;
     let soonest_ms = closed.iter().map(|(_, rest_ms)| *rest_ms).min();
     if soonest_ms == Some(u64::MAX) {
@@ -136,26 +238,33 @@ fn none(ready: &Ready, closed: &[(Arc<str>, u64)], is_barred: bool) -> Error {
         let message = format!("This API key may use no target of the combo `{name}`.");
         return Error::client(Kind::Forbidden, message).about("model");
     }
+    if let Some((model, obstacle)) = barred.first() {
+        let message = format!("The combo `{name}` leaves every target out for this request: {model}: {obstacle}.");
+        return Error::client(Kind::InvalidRequest, message).about("model");
+    }
     Error::gateway(Kind::NoRoute, format!("The combo `{name}` has no usable target.")).after_s(5)
 }
 
 /// `<model>: waits <n> s`, for people.
 pub fn waits(closed: &[(Arc<str>, u64)]) -> String {
-    let told: Vec<String> = closed
-        .iter()
-        .take(crate::route::choice::TOLD_AT_MOST)
-        .map(|(model, rest_ms)| match rest_ms {
-            &u64::MAX => format!("{model}: needs an operator"),
-            rest_ms => format!("{model}: waits {} s", rest_ms.div_ceil(1_000)),
-        })
-        .collect();
+    let told: Vec<String> =
+        closed.iter().take(TOLD_AT_MOST).map(|(model, rest_ms)| format!("{model}: {}", wait(*rest_ms))).collect();
     told.join("; ")
+}
+
+fn wait(rest_ms: u64) -> String {
+    match rest_ms {
+        u64::MAX => "needs an operator".to_owned(),
+        rest_ms => format!("waits {} s", rest_ms.div_ceil(1_000)),
+    }
 }
 
 struct Desk<'a> {
     combos: &'a Combos,
     targets: &'a [Option<Arc<Target>>],
     now_ms: u64,
+    /// Nothing is remembered of the decision.
+    is_trial: bool,
 }
 
 impl Look for Desk<'_> {
@@ -171,7 +280,12 @@ impl Look for Desk<'_> {
         let Some(remembered) = self.combos.memories.get(combo) else {
             return work(&mut Memory::default(), &mut Random::seeded(self.now_ms));
         };
-        let (memory, random) = &mut *remembered.lock();
+        let mut remembered = remembered.lock();
+        if self.is_trial {
+            let (memory, random) = &mut remembered.clone();
+            return work(memory, random);
+        }
+        let (memory, random) = &mut *remembered;
         work(memory, random)
     }
 }

@@ -26,6 +26,9 @@ pub fn estimate(bytes: u64) -> u64 {
     (bytes / BYTES_PER_TOKEN).min(MOST_INPUT_TOKENS) + ASSUMED_OUTPUT_TOKENS
 }
 
+/// No text has so many letters and digits in a row.
+const MIN_BLOB_BYTES: usize = 2_048;
+
 /// Whether the key may ask for this name, which may be an alias's, a combo's or a model's.
 pub fn admit(live: &Live, key: &Key, model: &str) -> Result<(), Error> {
     let name = live.snapshot.alias(model).unwrap_or(model);
@@ -69,23 +72,16 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
     let name = live.snapshot.alias(model).unwrap_or(model);
     let held = session(admission, model).and_then(|session| shared.affinity.find(session, clock::monotonic_ms()));
     if let Some(combo) = live.combos.book.find(name) {
-        let wants_affinity = live.combos.book.all().iter().any(|ready| ready.strategy == Strategy::CacheOptimized);
-        let ask = Demand {
-            input_tokens: body.len() as u64 / BYTES_PER_TOKEN,
-            output_tokens: ASSUMED_OUTPUT_TOKENS,
-            affinity: if wants_affinity { affinity(admission, body) } else { None },
-            held,
-        };
+        let ask = demand(live, Subject { caller: caller(admission), held }, body);
         let mut choice = live.combos.choose(&live.targets, combo, &ask, key)?;
         live.outbound.apply(&mut choice, key, live.combos.book.get(combo).map(|ready| ready.id.as_str()));
         return Ok(choice);
     }
     if auto::is_auto(name) || name.starts_with("combo/") {
-        let message = format!("There is no combo `{name}`; `GET /api/combos` lists them.");
-        return Err(Error::client(Kind::ModelNotFound, message).about("model"));
+        return Err(no_combo(name));
     }
     let affinity = if live.accounts.wants_affinity {
-        session(admission, model).or_else(|| affinity(admission, body))
+        session(admission, model).or_else(|| affinity(caller(admission), body))
     } else {
         None
     };
@@ -93,6 +89,42 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
     let mut choice = choose::choose(live, name, key, hints)?;
     live.outbound.apply(&mut choice, key, None);
     Ok(choice)
+}
+
+/// Who asks, as far as a decision goes by it.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    pub caller: &'a str,
+    /// The target that served the session before.
+    pub held: Option<u64>,
+}
+
+/// What is known of a request before it is sent.
+pub fn demand(live: &Live, subject: Subject<'_>, body: &[u8]) -> Demand {
+    let wants_affinity = live.combos.book.all().iter().any(|ready| ready.strategy == Strategy::CacheOptimized);
+    Demand {
+        input_tokens: estimated_tokens(body),
+        output_tokens: ASSUMED_OUTPUT_TOKENS,
+        affinity: if wants_affinity { affinity(subject.caller, body) } else { None },
+        held: subject.held,
+    }
+}
+
+/// The error for a name that no combo has.
+pub fn no_combo(name: &str) -> Error {
+    let message = format!("There is no combo `{name}`; `GET /api/combos` lists them.");
+    Error::client(Kind::ModelNotFound, message).about("model")
+}
+
+/// About how many tokens a body has: pictures and files in it are not text.
+pub fn estimated_tokens(body: &[u8]) -> u64 {
+    if body.len() < MIN_BLOB_BYTES {
+        return body.len() as u64 / BYTES_PER_TOKEN;
+    }
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_');
+    let runs = body.split(|byte| !is_plain(byte)).map(<[u8]>::len);
+    let blobs: usize = runs.filter(|run| *run >= MIN_BLOB_BYTES).sum();
+    (body.len() - blobs) as u64 / BYTES_PER_TOKEN
 }
 
 /// A session of this caller with this model.
@@ -133,9 +165,8 @@ struct Message<'a> {
 
 /// The identity that a provider's cache goes by: the caller's own key for it, or else how the conversation begins, up to and with the
 /// first thing that the user said. Callers have different ones.
-fn affinity(admission: &Admission, body: &[u8]) -> Option<u64> {
+fn affinity(caller: &str, body: &[u8]) -> Option<u64> {
     let opening: Opening<'_> = serde_json::from_slice(body).ok()?;
-    let caller = caller(admission);
     if let Some(key) = opening.prompt_cache_key {
         return Some(identity(&[caller, &key]));
     }

@@ -29,8 +29,12 @@ pub struct Rejection {
 
 impl From<Error> for AttemptFailure {
     fn from(error: Error) -> Self {
-        // What a guardrail withholds was answered well, and what a proxy refused was never heard of.
-        let blames_connection = !matches!(error.kind, Kind::GuardrailBlocked | Kind::ProxyFailed);
+        // What a guardrail withholds was answered well, and what a proxy refused was never heard of. An answer with nothing in it
+        // may be what was asked for: no caller can make a connection rest for all others by asking for it.
+        let blames_connection = !matches!(
+            error.kind,
+            Kind::GuardrailBlocked | Kind::ProxyFailed | Kind::EmptyAnswer | Kind::AnswerRejected
+        );
         Self { error, hint_ms: None, rejection: None, blames_connection }
     }
 }
@@ -49,6 +53,7 @@ impl Rejection {
             kind: self.kind.as_deref().unwrap_or("invalid_request_error"),
             code: self.code.as_deref(),
             param: self.param.as_deref(),
+            diagnostics: None,
         }
     }
 }

@@ -57,6 +57,7 @@ async def test_the_relay_gets_what_it_needs(management: Management) -> None:
         "strategy": "weighted",
         "steps": [{"kind": "combo-ref", "combo": "inner", "weight": 0}],
         "params": {"sticky_limit": 4},
+        "rules": {},
     }
     assert document["combos"][0]["steps"] == [
         {"kind": "model", "model": "a/m", "connection_id": None, "weight": 2, "prompt": None}

@@ -1,0 +1,353 @@
+//! Whether an answer says anything: a text, a refusal, a call of a tool, a thought, or whatever else its form has for saying
+//! something. A server that is overloaded or misled may end a turn well with nothing in it, which is no answer.
+//!
+//! An answer that tells why it has nothing (its length, a filter, the caller's own stop sequence) is one all the same.
+
+use fairlead_core::dialect::Dialect;
+use memchr::memmem;
+use serde_json::Value;
+
+/// Members of a chat message that say nothing by themselves.
+const ENVELOPE: &[&str] = &["role", "name", "annotations", "provider_specific_fields"];
+
+/// Follows a stream until it has said something.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    form: Dialect,
+    has_said: bool,
+    is_excused: bool,
+}
+
+impl Watch {
+    pub(crate) fn new(form: Dialect) -> Self {
+        Self { form, has_said: false, is_excused: false }
+    }
+
+    /// The data of the next event.
+    pub(crate) fn see(&mut self, data: &[u8]) {
+        if self.has_said {
+            return;
+        }
+        if self.form == Dialect::Openai && is_filled(data, b"\"content\"") {
+            self.has_said = true;
+            return;
+        }
+        let Ok(event) = serde_json::from_slice::<Value>(data) else { return };
+        self.has_said = match self.form {
+            Dialect::Openai => chat(&event),
+            Dialect::OpenaiResponses => responses_event(&event),
+            Dialect::Anthropic => messages_event(&event),
+            Dialect::Gemini => gemini(&event),
+        };
+        self.is_excused = self.is_excused || excuses(self.form, &event);
+    }
+
+    /// An event that is too long to be held until it is whole.
+    pub(crate) fn see_long(&mut self) {
+        self.has_said = true;
+    }
+
+    pub(crate) fn has_said(&self) -> bool {
+        self.has_said
+    }
+
+    /// Whether the stream may not end here as an answer.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.has_said && !self.is_excused
+    }
+}
+
+/// Whether a whole answer, which is a JSON object, says nothing.
+pub(crate) fn is_empty(form: Dialect, body: &[u8]) -> bool {
+    let marks: &[&[u8]] = match form {
+        Dialect::Openai => &[b"\"content\"", b"\"tool_calls\""],
+        Dialect::OpenaiResponses | Dialect::Anthropic | Dialect::Gemini => &[b"\"text\""],
+    };
+    // Nearly every answer is told from nothing by its first words.
+    if marks.iter().any(|mark| is_filled(body, mark)) {
+        return false;
+    }
+    let Ok(answer) = serde_json::from_slice::<Value>(body) else { return false };
+    let has_said = match form {
+        Dialect::Openai => chat(&answer),
+        Dialect::OpenaiResponses => items(&answer["output"]),
+        Dialect::Anthropic => list(&answer["content"]).iter().any(block),
+        Dialect::Gemini => gemini(&answer),
+    };
+    !has_said && !excuses(form, &answer)
+}
+
+/// The text of a whole answer, of its first choice; `None` for one that calls tools, or is no answer.
+pub fn text(form: Dialect, body: &[u8]) -> Option<String> {
+    let answer: Value = serde_json::from_slice(body).ok()?;
+    let of_type = |list: &Value, wanted: &str, member: &str| -> String {
+        let parts = self::list(list).iter().filter(|part| part["type"] == wanted);
+        parts.filter_map(|part| part[member].as_str()).collect()
+    };
+    let has_type = |of: &Value, wanted: &str| list(of).iter().any(|one| one["type"] == wanted);
+    match form {
+        Dialect::Openai => {
+            let choice = &answer["choices"][0];
+            let message = &choice["message"];
+            let calls = has_content(&message["tool_calls"]) || has_content(&message["function_call"]);
+            let said = message["content"].as_str().or(choice["text"].as_str()).unwrap_or_default();
+            (!calls).then(|| said.to_owned())
+        }
+        Dialect::Anthropic => {
+            (!has_type(&answer["content"], "tool_use")).then(|| of_type(&answer["content"], "text", "text"))
+        }
+        Dialect::OpenaiResponses => {
+            let messages = list(&answer["output"]).iter().filter(|item| item["type"] == "message");
+            let said = messages.map(|item| of_type(&item["content"], "output_text", "text")).collect();
+            (!has_type(&answer["output"], "function_call")).then_some(said)
+        }
+        Dialect::Gemini => {
+            let parts = list(&answer["candidates"][0]["content"]["parts"]);
+            let calls = parts.iter().any(|part| part["functionCall"].is_object());
+            let said = parts.iter().filter(|part| part["thought"] != true).filter_map(|part| part["text"].as_str());
+            (!calls).then(|| said.collect())
+        }
+    }
+}
+
+/// Whether a member of this name has a text or a list that is not empty. Names inside of texts have a backslash before their
+/// last quote, so they are not met.
+fn is_filled(body: &[u8], name: &[u8]) -> bool {
+    memmem::find_iter(body, name).any(|at| {
+        let rest = body.get(at + name.len()..).unwrap_or_default().trim_ascii_start();
+        let Some((b':', value)) = rest.split_first().map(|(first, rest)| (*first, rest.trim_ascii_start())) else {
+            return false;
+        };
+        match value {
+            [b'"', next, ..] => *next != b'"',
+            [b'[', inside @ ..] => inside.trim_ascii_start().first() == Some(&b'{'),
+            _ => false,
+        }
+    })
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn has_content(value: &Value) -> bool {
+    match value {
+        Value::String(text) => !text.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        _ => false,
+    }
+}
+
+/// A completion or a chunk of one.
+fn chat(answer: &Value) -> bool {
+    list(&answer["choices"]).iter().any(|choice| {
+        let said = |of: &str| {
+            let members = choice[of].as_object().into_iter().flatten();
+            members.into_iter().any(|(name, value)| !ENVELOPE.contains(&name.as_str()) && has_content(value))
+        };
+        said("message") || said("delta") || has_content(&choice["text"])
+    })
+}
+
+/// A block of a message, whole or as it begins.
+fn block(block: &Value) -> bool {
+    match block["type"].as_str() {
+        Some("text") => has_content(&block["text"]),
+        Some("thinking") => has_content(&block["thinking"]),
+        Some(_) => true,
+        None => false,
+    }
+}
+
+fn messages_event(event: &Value) -> bool {
+    match event["type"].as_str() {
+        Some("content_block_start") => block(&event["content_block"]),
+        Some("content_block_delta") => {
+            let members = event["delta"].as_object().into_iter().flatten();
+            members.into_iter().any(|(name, value)| name != "type" && has_content(value))
+        }
+        _ => false,
+    }
+}
+
+/// The items of a response.
+fn items(output: &Value) -> bool {
+    list(output).iter().any(|item| match item["type"].as_str() {
+        Some("message") => list(&item["content"]).iter().any(|part| match part["type"].as_str() {
+            Some("output_text" | "text") => has_content(&part["text"]),
+            Some(_) => true,
+            None => false,
+        }),
+        Some("reasoning") => {
+            has_content(&item["summary"]) || has_content(&item["content"]) || has_content(&item["encrypted_content"])
+        }
+        Some(_) => true,
+        None => false,
+    })
+}
+
+fn responses_event(event: &Value) -> bool {
+    match event["type"].as_str() {
+        Some("response.output_item.added") => {
+            !matches!(event["item"]["type"].as_str(), None | Some("message" | "reasoning"))
+        }
+        Some("response.completed") => items(&event["response"]["output"]),
+        Some(kind) => kind.strip_suffix(".delta").is_some() && has_content(&event["delta"]),
+        None => false,
+    }
+}
+
+/// A generated content or a chunk of one.
+fn gemini(answer: &Value) -> bool {
+    list(&answer["candidates"]).iter().flat_map(|candidate| list(&candidate["content"]["parts"])).any(|part| {
+        let members = part.as_object().into_iter().flatten();
+        members.into_iter().any(|(name, value)| name != "thoughtSignature" && has_content(value))
+    })
+}
+
+/// Whether the answer tells why there may be nothing in it.
+fn excuses(form: Dialect, answer: &Value) -> bool {
+    match form {
+        Dialect::Openai => list(&answer["choices"])
+            .iter()
+            .any(|choice| matches!(choice["finish_reason"].as_str(), Some("length" | "max_tokens" | "content_filter"))),
+        Dialect::Anthropic => {
+            let reason = answer["stop_reason"].as_str().or(answer["delta"]["stop_reason"].as_str());
+            matches!(
+                reason,
+                Some("max_tokens" | "model_context_window_exceeded" | "stop_sequence" | "refusal" | "pause_turn")
+            )
+        }
+        Dialect::OpenaiResponses => {
+            let whole = if answer["response"].is_object() { &answer["response"] } else { answer };
+            let is_event = answer["type"].is_string();
+            let status = whole["status"].as_str();
+            // A stream tells the status of its response from its first event on.
+            let is_last = !is_event || answer["type"] == "response.incomplete";
+            is_last && matches!(status, Some(status) if status != "completed")
+        }
+        Dialect::Gemini => {
+            let is_told = |candidate: &Value| {
+                let reason = candidate["finishReason"].as_str();
+                reason.is_some_and(|reason| !matches!(reason, "STOP" | "OTHER" | "FINISH_REASON_UNSPECIFIED"))
+            };
+            has_content(&answer["promptFeedback"]["blockReason"]) || list(&answer["candidates"]).iter().any(is_told)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Dialect::{Anthropic, Gemini, Openai, OpenaiResponses};
+
+    #[test]
+    fn whole_answers_that_say_nothing_are_empty() {
+        for (form, body) in [
+            (Openai, r#"{"choices":[]}"#),
+            (Openai, r#"{"choices":[{"message":{"role":"assistant","content":null},"finish_reason":"stop"}]}"#),
+            (Openai, r#"{"choices":[{"message":{"role":"assistant","content" : "","tool_calls":[],"refusal":null}}]}"#),
+            (Openai, r#"{"choices":[{"text":"","finish_reason":"stop"}]}"#),
+            (Openai, r#"{"choices":[{"message":{"content":null},"finish_reason":"tool_calls"}]}"#),
+            (Anthropic, r#"{"content":[],"stop_reason":"end_turn"}"#),
+            (Anthropic, r#"{"content":[{"type":"text","text":""}],"stop_reason":"end_turn"}"#),
+            (OpenaiResponses, r#"{"output":[],"status":"completed"}"#),
+            (
+                OpenaiResponses,
+                r#"{"output":[{"type":"reasoning","summary":[]},{"type":"message","content":[{"type":"output_text","text":""}]}]}"#,
+            ),
+            (Gemini, r#"{"candidates":[]}"#),
+            (Gemini, r#"{"candidates":[{"content":{"parts":[{"text":""}]},"finishReason":"STOP"}]}"#),
+        ] {
+            assert!(is_empty(form, body.as_bytes()), "{form:?} {body}");
+        }
+    }
+
+    #[test]
+    fn whole_answers_that_say_anything_or_why_not_are_answers() {
+        for (form, body) in [
+            (Openai, r#"{"choices":[{"message":{"content":"hi"}}]}"#),
+            (Openai, r#"{"choices":[{"text":"hi"}]}"#),
+            (Openai, r#"{"choices":[{"message":{"content":null,"tool_calls":[{"id":"c"}]}}]}"#),
+            (Openai, r#"{"choices":[{"message":{"content":"","reasoning_content":"so"}}]}"#),
+            (Openai, r#"{"choices":[{"message":{"refusal":"no"}}]}"#),
+            (Openai, r#"{"choices":[{"message":{"audio":{"id":"a"}}}]}"#),
+            (Openai, r#"{"choices":[{"message":{"content":""}},{"message":{"content":"hi"}}]}"#),
+            (Openai, r#"{"choices":[{"message":{"content":""},"finish_reason":"length"}]}"#),
+            (Anthropic, r#"{"content":[{"type":"tool_use","id":"t"}]}"#),
+            (Anthropic, r#"{"content":[{"type":"redacted_thinking","data":"x"}]}"#),
+            (Anthropic, r#"{"content":[],"stop_reason":"refusal"}"#),
+            (OpenaiResponses, r#"{"output":[{"type":"function_call"}]}"#),
+            (OpenaiResponses, r#"{"output":[{"type":"reasoning","encrypted_content":"x"}]}"#),
+            (OpenaiResponses, r#"{"output":[],"status":"incomplete"}"#),
+            (Gemini, r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]}}]}"#),
+            (Gemini, r#"{"candidates":[{"finishReason":"MAX_TOKENS"}]}"#),
+            (Gemini, r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#),
+        ] {
+            assert!(!is_empty(form, body.as_bytes()), "{form:?} {body}");
+        }
+    }
+
+    #[test]
+    fn the_text_of_an_answer_is_that_of_its_first_choice() {
+        for (form, body, expected) in [
+            (Openai, r#"{"choices":[{"message":{"content":"hi"}},{"message":{"content":"ho"}}]}"#, Some("hi")),
+            (Openai, r#"{"choices":[{"message":{"content":"hi","tool_calls":[{"id":"c"}]}}]}"#, None),
+            (Anthropic, r#"{"content":[{"type":"thinking","thinking":"x"},{"type":"text","text":"hi"}]}"#, Some("hi")),
+            (Anthropic, r#"{"content":[{"type":"tool_use"}]}"#, None),
+            (
+                OpenaiResponses,
+                r#"{"output":[{"type":"message","content":[{"type":"output_text","text":"hi"}]}]}"#,
+                Some("hi"),
+            ),
+            (
+                Gemini,
+                r#"{"candidates":[{"content":{"parts":[{"text":"x","thought":true},{"text":"hi"}]}}]}"#,
+                Some("hi"),
+            ),
+        ] {
+            assert_eq!(text(form, body.as_bytes()).as_deref(), expected, "{form:?} {body}");
+        }
+    }
+
+    /// After how many of these events a stream has said something, and whether it is empty at its end.
+    fn watched(form: Dialect, events: &[&str]) -> (Option<usize>, bool) {
+        let mut watch = Watch::new(form);
+        let mut said = None;
+        for (at, event) in events.iter().enumerate() {
+            watch.see(event.as_bytes());
+            if watch.has_said() && said.is_none() {
+                said = Some(at);
+            }
+        }
+        (said, watch.is_empty())
+    }
+
+    #[test]
+    fn a_stream_says_something_with_its_first_words() {
+        let opening = r#"{"choices":[{"delta":{"role":"assistant","content":""}}]}"#;
+        let words = r#"{"choices":[{"delta":{"content":"hi"}}]}"#;
+        let stop = r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
+        assert_eq!(watched(Openai, &[opening, words, stop]), (Some(1), false));
+        assert_eq!(watched(Openai, &[opening, stop]), (None, true));
+        let length = r#"{"choices":[{"delta":{},"finish_reason":"length"}]}"#;
+        assert_eq!(watched(Openai, &[opening, length]), (None, false));
+
+        let start = r#"{"type":"message_start","message":{"id":"m"}}"#;
+        let block = r#"{"type":"content_block_start","content_block":{"type":"text","text":""}}"#;
+        let delta = r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"hi"}}"#;
+        let end = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#;
+        assert_eq!(watched(Anthropic, &[start, block, delta, end]), (Some(2), false));
+        assert_eq!(watched(Anthropic, &[start, block, end]), (None, true));
+
+        let created = r#"{"type":"response.created","response":{"status":"in_progress","output":[]}}"#;
+        let done = r#"{"type":"response.completed","response":{"status":"completed","output":[]}}"#;
+        let said = r#"{"type":"response.output_text.delta","delta":"hi"}"#;
+        assert_eq!(watched(OpenaiResponses, &[created, said, done]), (Some(1), false));
+        assert_eq!(watched(OpenaiResponses, &[created, done]), (None, true));
+
+        let nothing = r#"{"candidates":[{"content":{"parts":[]},"finishReason":"STOP"}]}"#;
+        assert_eq!(watched(Gemini, &[nothing]), (None, true));
+    }
+}

@@ -1,0 +1,169 @@
+//! What a combo makes of a request: its own instructions before the caller's, and only the tools that it lets through. In the words
+//! of the caller's dialect, before the request is said to anybody.
+
+use bytes::Bytes;
+use fairlead_core::dialect::Dialect;
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::strategy::rules::ToolFilter;
+use serde_json::{json, Map, Value};
+
+/// The body with the combo's instructions and tools; `None` where it changes nothing.
+pub fn shaped(
+    caller: Dialect,
+    body: &Bytes,
+    system: Option<&str>,
+    tools: Option<&ToolFilter>,
+) -> Result<Option<Bytes>, Error> {
+    if system.is_none() && tools.is_none() {
+        return Ok(None);
+    }
+    // What cannot be read is told as such by whoever reads it next.
+    let Ok(Value::Object(mut fields)) = serde_json::from_slice(body) else { return Ok(None) };
+    if let Some(system) = system {
+        instruct(caller, &mut fields, system);
+    }
+    if let Some(tools) = tools {
+        filter(caller, &mut fields, tools)?;
+    }
+    Ok(Some(Bytes::from(Value::Object(fields).to_string())))
+}
+
+fn instruct(caller: Dialect, fields: &mut Map<String, Value>, system: &str) {
+    match caller {
+        Dialect::Openai => {
+            if let Some(messages) = fields.get_mut("messages").and_then(Value::as_array_mut) {
+                messages.insert(0, json!({"role": "system", "content": system}));
+            }
+        }
+        Dialect::Anthropic => {
+            let block = json!({"type": "text", "text": system});
+            let own = match fields.remove("system") {
+                Some(Value::Array(blocks)) => blocks,
+                Some(Value::String(text)) if !text.is_empty() => vec![json!({"type": "text", "text": text})],
+                _ => Vec::new(),
+            };
+            let blocks = std::iter::once(block).chain(own).collect();
+            fields.insert("system".to_owned(), Value::Array(blocks));
+        }
+        Dialect::OpenaiResponses => {
+            let own = fields.get("instructions").and_then(Value::as_str).filter(|own| !own.is_empty());
+            let said = own.map_or_else(|| system.to_owned(), |own| format!("{system}\n\n{own}"));
+            fields.insert("instructions".to_owned(), Value::String(said));
+        }
+        Dialect::Gemini => {
+            let name =
+                if fields.contains_key("system_instruction") { "system_instruction" } else { "systemInstruction" };
+            let own = fields.remove(name).unwrap_or_default();
+            let parts = own["parts"].as_array().cloned().unwrap_or_default();
+            let parts: Vec<Value> = std::iter::once(json!({"text": system})).chain(parts).collect();
+            fields.insert(name.to_owned(), json!({"parts": parts}));
+        }
+    }
+}
+
+/// The tool's name; of a tool that the provider runs, its type.
+fn name_of(tool: &Value) -> &str {
+    let name = tool["function"]["name"].as_str().or(tool["name"].as_str());
+    name.or(tool["type"].as_str()).unwrap_or_default()
+}
+
+fn filter(caller: Dialect, fields: &mut Map<String, Value>, tools: &ToolFilter) -> Result<(), Error> {
+    if let Some(forced) = forced_tool(fields).filter(|forced| !tools.admits(forced)) {
+        let message = format!(
+            "The tool `{forced}` must be called, and the combo's `toolFilterRegex` leaves it out; name another, or none."
+        );
+        return Err(Error::client(Kind::InvalidRequest, message).about("tool_choice"));
+    }
+    let mut is_left = false;
+    for member in ["tools", "functions"] {
+        let Some(list) = fields.get_mut(member).and_then(Value::as_array_mut) else { continue };
+        if caller == Dialect::Gemini {
+            for group in list.iter_mut() {
+                filter_group(group, tools);
+            }
+            list.retain(|group| group.as_object().is_some_and(|members| !members.is_empty()));
+        } else {
+            list.retain(|tool| tools.admits(name_of(tool)));
+        }
+        if list.is_empty() {
+            fields.remove(member);
+        } else {
+            is_left = true;
+        }
+    }
+    if !is_left {
+        for member in ["tool_choice", "function_call", "parallel_tool_calls", "toolConfig", "tool_config"] {
+            fields.remove(member);
+        }
+    }
+    Ok(())
+}
+
+/// Gemini's tools are groups of functions, or one that the provider runs, by its member.
+fn filter_group(group: &mut Value, tools: &ToolFilter) {
+    let Some(members) = group.as_object_mut() else { return };
+    members.retain(|name, value| match name.as_str() {
+        "functionDeclarations" | "function_declarations" => value.as_array_mut().is_some_and(|functions| {
+            functions.retain(|function| tools.admits(function["name"].as_str().unwrap_or_default()));
+            !functions.is_empty()
+        }),
+        hosted => tools.admits(hosted),
+    });
+}
+
+/// The tool that the caller wants called.
+fn forced_tool(fields: &Map<String, Value>) -> Option<String> {
+    let choice = fields.get("tool_choice").or(fields.get("function_call"))?;
+    choice["function"]["name"].as_str().or(choice["name"].as_str()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Dialect::{Anthropic, Gemini, Openai, OpenaiResponses};
+
+    fn shape(caller: Dialect, body: &Value, system: Option<&str>, tools: Option<&str>) -> Result<Value, Error> {
+        let filter = tools.map(ToolFilter::new);
+        let shaped = shaped(caller, &Bytes::from(body.to_string()), system, filter.as_ref())?;
+        Ok(shaped.map_or(Value::Null, |shaped| serde_json::from_slice(&shaped).expect("JSON")))
+    }
+
+    #[test]
+    fn instructions_stand_before_the_callers_own() {
+        let told = |caller, body: Value| shape(caller, &body, Some("S"), None).expect("said");
+        let user = json!({"role": "user", "content": "hi"});
+        assert_eq!(
+            told(Openai, json!({"messages": [user]}))["messages"],
+            json!([{"role": "system", "content": "S"}, user])
+        );
+        let blocks = json!([{"type": "text", "text": "S"}, {"type": "text", "text": "own"}]);
+        assert_eq!(told(Anthropic, json!({"system": "own"}))["system"], blocks);
+        assert_eq!(told(Anthropic, json!({}))["system"], json!([{"type": "text", "text": "S"}]));
+        assert_eq!(told(OpenaiResponses, json!({"instructions": "own"}))["instructions"], "S\n\nown");
+        let parts = told(Gemini, json!({"system_instruction": {"parts": [{"text": "own"}]}}));
+        assert_eq!(parts["system_instruction"]["parts"], json!([{"text": "S"}, {"text": "own"}]));
+        assert_eq!(shape(Openai, &json!({}), None, None).expect("nothing"), Value::Null);
+    }
+
+    #[test]
+    fn only_tools_that_match_are_sent() {
+        let kept = |caller, body: Value| shape(caller, &body, None, Some("^get_")).expect("filtered");
+        let function = |name: &str| json!({"type": "function", "function": {"name": name}});
+        let chat = kept(Openai, json!({"tools": [function("get_x"), function("del_x")], "tool_choice": "auto"}));
+        assert_eq!(chat, json!({"tools": [function("get_x")], "tool_choice": "auto"}));
+        assert_eq!(kept(Openai, json!({"tools": [function("del_x")], "tool_choice": "required"})), json!({}));
+        let messages = kept(
+            Anthropic,
+            json!({"tools": [{"name": "get_x"}, {"type": "web_search_20250305", "name": "web_search"}]}),
+        );
+        assert_eq!(messages["tools"], json!([{"name": "get_x"}]));
+        let groups = json!([{"functionDeclarations": [{"name": "get_x"}, {"name": "b"}]}, {"googleSearch": {}}]);
+        assert_eq!(
+            kept(Gemini, json!({"tools": groups}))["tools"],
+            json!([{"functionDeclarations": [{"name": "get_x"}]}])
+        );
+        let forced = json!({"tools": [function("del_x")], "tool_choice": function("del_x")});
+        let fault = shape(Openai, &forced, None, Some("^get_")).expect_err("forced");
+        assert_eq!(fault.param.as_deref(), Some("tool_choice"));
+    }
+}

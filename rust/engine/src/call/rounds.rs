@@ -1,0 +1,64 @@
+//! What follows when every target of a combo has failed: all of them again, after a pause, or after the first of them need not wait
+//! for its provider any more, as the operator says.
+
+use crate::call::context::Call;
+use crate::clock;
+use fairlead_core::error::Kind;
+use fairlead_core::strategy::Rules;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A provider that wants to be left alone for longer is not waited for.
+const MAX_WAIT: Duration = Duration::from_secs(90);
+const MAX_WAITS: u32 = 5;
+
+/// The rounds of one call so far.
+#[derive(Debug)]
+pub struct Rounds {
+    rules: Option<Arc<Rules>>,
+    repeated: u32,
+    waits: u32,
+}
+
+impl Rounds {
+    pub fn of(call: &Call) -> Self {
+        Self { rules: call.choice.combo.as_ref().map(|combo| Arc::clone(&combo.rules)), repeated: 0, waits: 0 }
+    }
+
+    /// How long to wait before all targets are tried again; `None` where they are not.
+    pub fn next(&mut self, call: &Call) -> Option<Duration> {
+        let rules = Arc::clone(self.rules.as_ref()?);
+        let wait = self.cooldown(&rules, call).or_else(|| self.repeat(&rules))?;
+        let is_in_time = call.combo_limit().is_none_or(|limit| call.settlement.elapsed() + wait < limit);
+        is_in_time.then_some(wait)
+    }
+
+    fn repeat(&mut self, rules: &Rules) -> Option<Duration> {
+        if self.repeated >= rules.max_set_retries {
+            return None;
+        }
+        self.repeated += 1;
+        Some(Duration::from_millis(rules.set_retry_delay_ms))
+    }
+
+    /// Until the first target need not wait any more, where all were told to wait and for no longer than the operator allows.
+    fn cooldown(&mut self, rules: &Rules, call: &Call) -> Option<Duration> {
+        let waits = |kind| matches!(kind, Kind::UpstreamRateLimited | Kind::UpstreamOverloaded);
+        if self.waits >= MAX_WAITS || !call.failures.iter().all(|(_, failed)| waits(failed.error.kind)) {
+            return None;
+        }
+        let now_ms = clock::monotonic_ms();
+        let rests = (0..call.choice.targets.len())
+            .map(|at| call.choice.targets[at].standing(call.choice.upstream_model(at), now_ms).1);
+        let wait = worth_waiting(rules, call.settlement.elapsed(), rests.min()?)?;
+        self.waits += 1;
+        Some(wait)
+    }
+}
+
+/// How long a target that rests for so long is waited for by a request of this age; `None`: not at all.
+pub fn worth_waiting(rules: &Rules, age: Duration, rest_ms: u64) -> Option<Duration> {
+    let wait = Duration::from_millis(rest_ms.max(1));
+    let is_worth = rest_ms < u64::MAX / 2 && wait <= MAX_WAIT;
+    (is_worth && age + wait <= Duration::from_millis(rules.cooldown_wait_ms)).then_some(wait)
+}

@@ -1,0 +1,229 @@
+"""Rules of combos with real processes: who is asked, with what, for how long, and what counts as an answer."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import pytest
+
+from tests.support.chat import CHAT
+from tests.support.polling import eventually
+from tests.support.processes import PROMPT, Gateway, Lane, expect
+from tests.support.upstream import (
+    DONE,
+    Upstream,
+    Wait,
+    completion,
+    delta,
+    finish,
+    reply,
+    stream,
+)
+
+BUSY = reply({"error": {"message": "busy"}}, status=503)
+FAILED = reply({"error": {"message": "broken"}}, status=500)
+OK = reply(completion())
+USER = {"role": "user", "content": PROMPT}
+
+
+def make_combo(gateway: Gateway, *models: Any, **fields: Any) -> str:
+    """A combo with a fresh name; the name."""
+    name = f"c{secrets.token_hex(4)}"
+    body = {"name": name, "models": list(models), **fields}
+    expect(gateway.admin.post("/api/combos", json=body), 201)
+    return name
+
+
+def call(gateway: Gateway, model: str, **fields: Any) -> Any:
+    return gateway.caller.post(CHAT, json={"model": model, "messages": [USER], **fields})
+
+
+def simulate(gateway: Gateway, name: str, **fields: Any) -> Any:
+    body = {"comboName": name, **fields}
+    return expect(gateway.admin.post("/api/combos/simulate", json=body), 200)
+
+
+def asked(upstream: Upstream) -> list[str]:
+    return [seen.json()["model"] for seen in upstream.requests]
+
+
+@pytest.fixture
+def lanes(gateway: Gateway, upstream: Upstream) -> list[Lane]:
+    """Two providers behind one scripted upstream, told apart by their models."""
+    return [gateway.add_lane(upstream) for _ in range(2)]
+
+
+@pytest.fixture
+def models(lanes: list[Lane]) -> list[str]:
+    return [f"{lane.prefix}/m{at}" for at, lane in enumerate(lanes)]
+
+
+def test_what_is_sent_is_as_the_combo_says(
+    gateway: Gateway, models: list[str], upstream: Upstream
+) -> None:
+    name = make_combo(gateway, *models, systemMessage="Be brief.", toolFilterRegex="^get_")
+    tools = [
+        {"type": "function", "function": {"name": tool, "parameters": {"type": "object"}}}
+        for tool in ("get_x", "drop_x")
+    ]
+    assert call(gateway, name, tools=tools).status_code == 200
+    sent = upstream.last.json()
+    assert sent["messages"] == [{"role": "system", "content": "Be brief."}, USER]
+    assert [tool["function"]["name"] for tool in sent["tools"]] == ["get_x"]
+    forced = {"type": "function", "function": {"name": "drop_x"}}
+    refused = call(gateway, name, tools=tools, tool_choice=forced)
+    assert refused.status_code == 400
+    assert refused.json()["error"]["param"] == "tool_choice"
+    messages = {"model": name, "max_tokens": 9, "messages": [USER], "system": "Own."}
+    assert gateway.caller.post("/v1/messages", json=messages).status_code == 200
+    told = upstream.last.json()["messages"][0]
+    assert told["role"] == "system"
+    assert "Be brief." in str(told)
+    assert "Own." in str(told)
+
+
+def test_a_simulation_says_what_the_next_call_does_and_calls_nobody(
+    gateway: Gateway, lanes: list[Lane], models: list[str], upstream: Upstream
+) -> None:
+    name = make_combo(gateway, *models, strategy="round-robin")
+    for _ in range(3):
+        told = simulate(gateway, name)
+        assert simulate(gateway, name)["chosen"] == told["chosen"], "it remembers nothing"
+        before = len(upstream.requests)
+        assert call(gateway, name).status_code == 200
+        assert len(upstream.requests) == before + 1
+        assert upstream.last.json()["model"] == told["chosen"]["upstreamModel"]
+    only = make_combo(gateway, *models, allowedProviders=[lanes[1].prefix])
+    told = simulate(gateway, only)
+    reasons = {target["model"]: target["reason"] for target in told["targets"]}
+    assert reasons[models[1]] is None
+    assert "allowedProviders" in reasons[models[0]]
+    assert told["chosen"]["order"] == 1
+    assert call(gateway, only).status_code == 200
+    assert asked(upstream)[-1] == "m1"
+    upstream.script(reply({}, status=429, headers=[("Retry-After", "60")]), OK, model="m0")
+    assert call(gateway, models[0]).status_code == 429
+    closed = simulate(gateway, name)["targets"]
+    assert [target["standing"] for target in closed if target["reason"]] == ["closed"]
+    missing = gateway.admin.post("/api/combos/simulate", json={"comboName": "combo/none"})
+    assert missing.status_code == 404
+
+
+def test_each_target_is_tested(gateway: Gateway, models: list[str], upstream: Upstream) -> None:
+    name = make_combo(gateway, *models)
+    upstream.script(FAILED, OK, model="m0")
+    told = expect(gateway.admin.post("/api/combos/test", json={"comboName": name}), 200)
+    results = {target["model"]: target for target in told["targets"]}
+    assert results[models[1]]["result"] == "ok"
+    assert results[models[1]]["ms"] >= 0
+    assert (results[models[0]]["result"], results[models[0]]["status"]) == ("failed", 502)
+
+
+def test_a_request_that_is_too_long_for_the_combo_is_refused(
+    gateway: Gateway, models: list[str], upstream: Upstream
+) -> None:
+    name = make_combo(gateway, *models, contextLength=1_000)
+    long = [{"role": "user", "content": "word " * 1_000}]
+    refused = call(gateway, name, messages=long)
+    assert refused.status_code == 400
+    assert "contextLength" in refused.json()["error"]["message"]
+    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{'A' * 20_000}"}}
+    assert call(gateway, name, messages=[{"role": "user", "content": [picture]}]).status_code == 200
+    listed = expect(gateway.caller.get(f"/v1/models/{name}"), 200)
+    assert listed["context_length"] == 1_000
+
+
+def test_deadlines_move_on_and_end(gateway: Gateway, models: list[str], upstream: Upstream) -> None:
+    name = make_combo(gateway, *models, config={"targetTimeoutMs": 300})
+    upstream.script([Wait(5), *OK], model="m0")
+    for fields in ({}, {"stream": True}):
+        upstream.script(stream(delta("x"), finish(), DONE) if fields else OK, model="m1")
+        answer = call(gateway, name, **fields)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["x-gateway-fallback-attempts"] == "1"
+    both = make_combo(gateway, *models, config={"comboTimeoutMs": 300})
+    ended = call(gateway, both)
+    assert ended.status_code == 504
+    assert ended.json()["diagnostics"]["terminalReason"] == "upstream_timeout"
+
+
+def test_all_are_tried_again_and_a_failure_tells_each(
+    gateway: Gateway, models: list[str], upstream: Upstream
+) -> None:
+    config = {"maxSetRetries": 1, "setRetryDelayMs": 10}
+    name = make_combo(gateway, *models, config=config)
+    upstream.script(FAILED, OK, model="m0")
+    upstream.script(FAILED, model="m1")
+    answer = call(gateway, name)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["x-gateway-fallback-attempts"] == "2"
+    upstream.script(FAILED, model="m0")
+    failed = call(gateway, name)
+    diagnostics = failed.json()["diagnostics"]
+    assert (diagnostics["poolSize"], diagnostics["terminalReason"]) == (2, "upstream_status")
+    assert {one["reason"] for one in diagnostics["failures"]} == {"upstream_status"}
+    assert sorted(diagnostics["attemptOrder"]) == sorted(models)
+
+
+def test_a_short_cooldown_is_waited_for(
+    gateway: Gateway, models: list[str], upstream: Upstream
+) -> None:
+    limited = reply({"error": {"message": "slow"}}, status=429, headers=[("Retry-After", "1")])
+    name = make_combo(gateway, models[0], config={"cooldownWaitMs": 5_000})
+    upstream.script(limited, OK, model="m0")
+    assert call(gateway, name).status_code == 200
+    assert asked(upstream) == ["m0", "m0"]
+    # One that waits before it is asked at all is waited for as well.
+    upstream.script(limited, OK, model="m0")
+    assert call(gateway, models[0]).status_code == 429
+    assert call(gateway, name).status_code == 200
+
+
+def test_an_answer_that_breaks_the_rules_goes_to_the_next(
+    gateway: Gateway, models: list[str], upstream: Upstream
+) -> None:
+    validation = {"forbiddenSubstrings": ["sorry"], "minContentLength": 3}
+    name = make_combo(gateway, *models, config={"responseValidation": validation})
+    upstream.script(reply(completion("so sorry")), model="m0")
+    upstream.script(reply(completion("fine")), reply(completion("no")), model="m1")
+    answer = call(gateway, name)
+    assert answer.json()["choices"][0]["message"]["content"] == "fine"
+    refused = call(gateway, name)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (502, "answer_rejected")
+
+
+def test_a_mapped_model_is_its_combo(
+    gateway: Gateway, lanes: list[Lane], models: list[str], upstream: Upstream
+) -> None:
+    name = make_combo(gateway, models[1])
+    combos = expect(gateway.admin.get("/api/combos", params={"limit": 500}), 200)["combos"]
+    combo_id = next(combo["id"] for combo in combos if combo["name"] == name)
+    mapping = {"pattern": f"{lanes[0].prefix}/*", "comboId": combo_id}
+    made = expect(gateway.admin.post("/api/model-combo-mappings", json=mapping), 201)
+    assert call(gateway, models[0]).status_code == 200
+    assert asked(upstream) == ["m1"]
+    expect(gateway.admin.delete(f"/api/model-combo-mappings/{made['id']}"), 200)
+    assert call(gateway, models[0]).status_code == 200
+    assert asked(upstream) == ["m1", "m0"]
+
+
+def test_shadows_are_asked_beside_and_billed_to_nobody(
+    gateway: Gateway, models: list[str], upstream: Upstream
+) -> None:
+    shadow = {"targets": [models[1]], "sampleRate": 1, "timeoutMs": 5_000}
+    name = make_combo(gateway, models[0], config={"shadowRouting": shadow})
+    upstream.script(reply(completion("beside")), model="m1")
+    answer = call(gateway, name)
+    assert answer.json()["choices"][0]["message"]["content"] == "hello"
+
+    def compared() -> Any:
+        params = {"comboName": name}
+        found = expect(gateway.admin.get("/api/combos/metrics", params=params), 200)["metrics"][0]
+        return found if found.get("shadows") else None
+
+    found = eventually(compared, "the shadow is compared", within_s=15)
+    assert sorted(asked(upstream)) == ["m0", "m1"]
+    assert found["requests"] == 1
+    assert [(one["model"], one["requests"]) for one in found["shadows"]] == [("m1", 1)]
+    assert [one["model"] for one in found["targets"]] == ["m0"]
