@@ -37,7 +37,7 @@ class Tab:
         dialog.dismiss()
 
     def said(self) -> str:
-        return self.page.locator("#live").inner_text()
+        return str(self.page.locator("#live").inner_text())
 
     def hears(self, words: str) -> None:
         from playwright.sync_api import expect
@@ -47,10 +47,8 @@ class Tab:
     def fits(self) -> bool:
         """Nothing is wider than the window, which a phone would widen for it."""
         wanted = self.page.viewport_size["width"]
-        return (
-            self.page.evaluate("Math.max(document.documentElement.scrollWidth, window.innerWidth)")
-            <= wanted
-        )
+        width = "Math.max(document.documentElement.scrollWidth, window.innerWidth)"
+        return bool(self.page.evaluate(width) <= wanted)
 
     def __enter__(self) -> Self:
         return self
