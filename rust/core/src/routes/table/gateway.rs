@@ -25,7 +25,7 @@ pub(super) static ROUTES: &[Route] = &[
     management("PUT", "/api/model-combo-mappings/{id}", RECORD, "Change a mapping."),
     management("DELETE", "/api/model-combo-mappings/{id}", NO_BODY, "Delete a mapping."),
     management("GET", "/api/settings/combo-defaults", NO_BODY, "Deadlines and repetitions of every combo."),
-    management("PUT", "/api/settings/combo-defaults", RECORD, "Replace the defaults of combos."),
+    admin("PUT", "/api/settings/combo-defaults", RECORD, "Replace the defaults of combos."),
     management("GET", "/api/models/catalog", NO_BODY, "All models by provider and type."),
     management("GET", "/api/provider-models", NO_BODY, "Custom models, and overrides of others."),
     management("POST", "/api/provider-models", RECORD, "Add a custom model."),
