@@ -80,7 +80,12 @@ impl<'a> Gate<'a> {
     /// `None`: the exchange has its answer already.
     fn pass(&mut self) -> Result<Option<Pending>, Error> {
         let address = caller_address(self.inbound, self.shared.config.trusted_proxies);
-        admit_address(self.shared, address)?;
+        if let Err(fault) = admit_address(self.shared, address) {
+            // Nothing of the head was judged, so nothing that follows it on this connection is read.
+            self.shared.metrics.answered(endpoint_of(self.inbound), fault.kind.status());
+            refuse_head(self.shared, &self.exchange, self.surface, &self.request_id, &fault);
+            return Ok(None);
+        }
         let Some(RoutedHead { route, tail, headers }) = self.find_route()? else { return Ok(None) };
         let (shared, inbound) = (self.shared, self.inbound);
         match route.answer {
