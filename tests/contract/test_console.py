@@ -129,14 +129,17 @@ async def test_every_page_is_for_who_manages_and_is_shut_to_all_others(
             answer = await control.client.get(address, headers=who)
             assert answer.status_code == 302, address
             assert answer.headers["location"] == f"/login?{urlencode({'return_to': address})}"
+        answer = await control.client.get(address, headers=admin)
+        assert answer.status_code == (503 if path in WITHOUT_WORKER else 200), address
         answer = await control.client.get(address, headers=member)
+        if path == "":
+            assert (answer.status_code, answer.headers["location"]) == (302, "/board")
+            continue
         assert (answer.status_code, "Ask its owner" in answer.text) == (403, True), address
         assert '<nav class="side"' in answer.text
         assert 'href="/dashboard/keys"' not in answer.text, (
             "a member is offered no page that is shut"
         )
-        answer = await control.client.get(address, headers=admin)
-        assert answer.status_code == (503 if path in WITHOUT_WORKER else 200), address
 
 
 async def test_every_form_is_refused_to_who_may_not(control, admin, member) -> None:

@@ -37,7 +37,10 @@ Below = Annotated[str, Path(max_length=ADDRESS_MAX)]
 
 @router.get("/dashboard", response_class=HTMLResponse, summary="The console's first page")
 async def console(request: Request, services: ServicesDep, caller: CallerDep) -> Response:
-    """As every page of the console."""
+    """As every page of the console; who does not manage the gateway is led to the board."""
+    person = await _person(services, caller)
+    if person is not None and not person.manages:
+        return RedirectResponse("/board", 302, {"cache-control": "no-store"})
     return await _show(request, services, caller, "")
 
 
