@@ -156,6 +156,8 @@ class TokenLimitExceeded(FairleadError):
 
 class AccountsBusy(FairleadError):
     kind, status, type = "accounts_busy", 429, "rate_limit_error"
+
+
 class UnpricedModel(FairleadError):
     kind, status, type = "unpriced_model", 403, "permission_error"
 
