@@ -440,6 +440,7 @@ mod tests {
             let example =
                 route.path.replace("{*id}", "openai/gpt-4o").replace("{id}", "abc-1").replace("{slug}", "abc");
             let example = example.replace("{operation}", "abc2").replace("{name}", "abc").replace("{*tool}", "abc");
+            let example = example.replace("{provider}", "openai");
             assert_eq!(path_of(route.method, &example), Some(route.path));
         }
     }

@@ -51,9 +51,17 @@ pub enum Reply {
 
 /// Tries the targets but those in `over`, which were tried before; all of them again where a combo says so.
 pub async fn run<K: CallKind>(call: &mut Call, kind: &K, over: &SmallVec<[usize; 2]>) {
+    let mut queued = Duration::ZERO;
+    if run_round(call, kind, over, &mut queued).await == Round::AllFailed {
+        // On the heap, so that calls which are served by their first target do not carry its size.
+        Box::pin(run_again(call, kind, queued)).await;
+    }
+}
+
+/// Tries all targets again for as often as the combo says.
+async fn run_again<K: CallKind>(call: &mut Call, kind: &K, mut queued: Duration) {
     let mut rounds = Rounds::of(call);
-    let (mut over, mut queued) = (over.clone(), Duration::ZERO);
-    while run_round(call, kind, &over, &mut queued).await == Round::AllFailed {
+    loop {
         let Some(wait) = rounds.next(call) else { return call.fail() };
         let shared = call.shared();
         tokio::select! {
@@ -63,7 +71,9 @@ pub async fn run<K: CallKind>(call: &mut Call, kind: &K, over: &SmallVec<[usize;
         }
         call.earlier_failures += call.failures.len();
         call.failures.clear();
-        over.clear();
+        if run_round(call, kind, &SmallVec::new(), &mut queued).await == Round::Told {
+            return;
+        }
     }
 }
 
@@ -82,24 +92,25 @@ async fn run_round<K: CallKind>(
     over: &SmallVec<[usize; 2]>,
     queued: &mut Duration,
 ) -> Round {
-    let shared = call.shared();
     for at in (0..call.choice.targets.len()).filter(|at| !over.contains(at)) {
-        let limit = call.time_for(at);
-        let target = Arc::clone(&call.choice.targets[at]);
-        if let Some(limit) = limit.filter(Duration::is_zero) {
-            call.failures.push((target, too_slow(call.combo_limit().unwrap_or(limit))));
+        if let Some(limit) = call.time_for(at).filter(Duration::is_zero) {
+            call.failures.push((Arc::clone(&call.choice.targets[at]), too_slow(call.combo_limit().unwrap_or(limit))));
             call.fail();
             return Round::Told;
         }
-        let tokens = model::estimate(call.settlement.bytes_request);
-        let failed = match slot::acquire(&shared, &target, tokens, queued).await {
+        let acquired = {
+            let tokens = model::estimate(call.settlement.bytes_request);
+            slot::acquire(&call.settlement.shared, &call.choice.targets[at], tokens, queued).await
+        };
+        let failed = match acquired {
             Ok(mut slot) => {
                 call.settlement.attempts += 1;
                 call.name_target(at);
-                let asked = match limit.filter(|_| !kind.is_stream()) {
-                    None => kind.ask(call, at).await,
+                let asked = if kind.is_stream() || call.time_for(at).is_none() {
+                    kind.ask(call, at).await
+                } else {
                     // On the heap, so that calls without a deadline do not carry its size.
-                    limit => Box::pin(within(limit, kind.ask(call, at))).await,
+                    Box::pin(within(call.time_for(at), kind.ask(call, at))).await
                 };
                 match asked {
                     Ok(reply) => {

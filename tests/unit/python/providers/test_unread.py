@@ -67,7 +67,7 @@ async def test_a_key_says_what_of_it_is_not_in_force(management: Management) -> 
         "allowedEndpoints": ["chat", "scraping"],
     }
     key = await management.ask("POST", path, new, expect=201)
-    fields = ["compressionEnabled", "toolServiceMode", "chaosModeEnabled"]
+    fields = ["toolServiceMode", "chaosModeEnabled"]
     assert key["notInForce"] == [*fields, "scopes:self:usage"]
     for name in ("music", "web-fetch", "agents"):
         message, param = await management.refused(

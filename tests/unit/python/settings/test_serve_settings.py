@@ -143,6 +143,7 @@ def test_both_planes_get_what_the_contract_says(tmp_path: Path) -> None:
         "data_dir": str(tmp_path),
         "require_api_key": False,
         "loopback_only": True,
+        "trusted_proxies": 0,
         "max_open_streams": 10_000,
         "max_in_flight": 10_000,
         "heartbeat_ms": 15_000,
