@@ -298,7 +298,9 @@ async def test_one_that_has_begun_is_not_lost_with_its_database(
 
     monkeypatch.setattr(type(state), "record", refuse)
     await starts.begin(operation, ProviderOperation("gone", "models/veo/operations/y", "direct"))
-    assert starts.unwritten == {"b1": ProviderOperation("gone", "models/veo/operations/y", "direct")}
+    assert starts.unwritten == {
+        "b1": ProviderOperation("gone", "models/veo/operations/y", "direct")
+    }
     monkeypatch.setattr(type(state), "record", record)
     VideoRunner.of(services).wake()
     with anyio.fail_after(30):
