@@ -83,11 +83,12 @@ def arguments() -> argparse.Namespace:
 
 
 def vectors() -> list[str]:
-    from fairlead.vectors import INSTALL, vector_files
+    from fairlead.extra import install_command
+    from fairlead.vectors import vector_files
 
     files = vector_files()
     if files is None:
-        raise SystemExit(f"The word vectors are missing: {INSTALL}")
+        raise SystemExit(f"The word vectors are missing: {install_command('vectors')}")
     return [files["weights"], files["tokenizer"]]
 
 

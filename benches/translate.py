@@ -69,7 +69,7 @@ def cpu_ms(gateway: Gateway, path: str, body: dict[str, Any], streams: int) -> f
             assert answer.status_code == 200
             return sum(len(piece) for piece in answer.iter_raw())
 
-    worker = gateway.relay_worker
+    worker = gateway.relay
     began_s = worker.cpu_s
     with ThreadPoolExecutor(AT_ONCE) as pool:
         assert all(pool.map(read, range(streams)))

@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import polars as pl
+from pydantic import SecretStr
 
 from fairlead.control.app import build
 from fairlead.moment import now_ms
@@ -34,7 +36,9 @@ from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.prepare import MIGRATIONS, prepare, usage_path
 from fairlead.usage.ingest import Ingest
-from fairlead.usage.rollup import add_to_rollups, delete_rollups_before, merge_rollups
+from fairlead.usage.intake import Intake
+from fairlead.usage.record import parse_lines
+from fairlead.usage.rollup import delete_rollups_before, merge_rollups
 
 SLICE = 250_000
 WANTED_MS = 300.0
@@ -46,7 +50,6 @@ SETTLE_S = 10
 # connections of 6 providers with 24 models; 5 % fail; a third are streams; lognormal latencies; a
 # fifth write to the provider's prompt cache.
 ROWS = """
-CREATE OR REPLACE TEMP TABLE settled AS
 WITH dice AS (
     SELECT i, {from_ms} + ((i + random()) * {step_ms})::BIGINT AS ts_ms,
         (59 * power(random(), 3))::INTEGER AS key_at, random() < 0.1 AS strays, random() AS fate,
@@ -117,17 +120,19 @@ def fill(data_dir: Path, rows: int, days: int) -> float:
 
     async def work() -> None:
         usage = Database.open(usage_path(data_dir), MIGRATIONS / "usage")
+        intake, empty = Intake(), parse_lines(b"").rows
         try:
+            await usage.write(intake.make)
+            await usage.write(intake.plan)
             for first in range(0, rows, SLICE):
                 sql = ROWS.format(
                     from_ms=from_ms, step_ms=step_ms, first=first, last=min(first + SLICE, rows)
                 )
 
                 def add(con: Connection, sql: str = sql) -> None:
-                    con.execute(sql)
-                    con.execute("INSERT INTO requests BY NAME FROM settled")
-                    add_to_rollups(con)
-                    con.execute("DROP TABLE settled")
+                    # With every column of a record, as ingestion has them.
+                    rows = pl.concat([empty, con.execute(sql).pl()], how="diagonal_relaxed")
+                    intake.add(con, rows.select(empty.columns).cast(dict(empty.schema)))
 
                 await usage.write(add, deadline_s=600)
             await merge_rollups(usage)
@@ -154,7 +159,11 @@ def ask(data_dir: Path, rounds: int) -> dict[str, Took]:
     names = {"month": month, "odd": month + 12_345_678, "even": now_ms() - 7_654_321}
     token = "t" * 32
     app = build(
-        ControlConfig(data_dir=data_dir, link_token=token, control_socket=data_dir / "none.sock")
+        ControlConfig(
+            data_dir=data_dir,
+            link_token=SecretStr(token),
+            control_socket=data_dir / "none.sock",
+        )
     )
     headers = {
         "x-fairlead-link": token,
