@@ -269,8 +269,13 @@ def test_the_same_dialect_passes_byte_for_byte(gateway: Gateway, upstream: Upstr
     first = event(
         "message_start", '{"type":"message_start","message":{"usage":{"input_tokens":4}}}'
     )
+    text = event(
+        "content_block_delta",
+        '{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}',
+    )
     events = (
         first
+        + text
         + event("new_kind", '{ "type" : "new_kind" }')
         + event(
             "message_delta",
@@ -285,7 +290,7 @@ def test_the_same_dialect_passes_byte_for_byte(gateway: Gateway, upstream: Upstr
     record = gateway.record(streamed.headers["x-gateway-request-id"])
     assert (record["tokensInput"], record["tokensOutput"]) == (4, 6)
 
-    upstream.script([SSE_HEAD, chunk(first), CLOSE])
+    upstream.script([SSE_HEAD, chunk(first + text), CLOSE])
     cut = gateway.caller.post("/v1/messages", json=body)
     assert cut.content.count(b"event: error\n") == 1
     assert json.loads(cut.content.rsplit(b"data: ", 1)[1])["type"] == "error"

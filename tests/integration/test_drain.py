@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tests.support.chat import CHAT, chat_bytes, send_chat, terminal_error
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, Lane
@@ -87,6 +89,7 @@ def refuses_work(gateway: Gateway, lane: Lane) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_a_request_on_a_kept_connection_is_turned_away(
     gateways: Callable[..., Gateway], upstream: Upstream
 ) -> None:
@@ -137,6 +140,7 @@ def test_what_is_left_is_told_at_the_deadline(
     assert {(record["tokens_input"], record["tokens_output"]) for record in records} == {(5, 2)}
 
 
+@pytest.mark.slow
 def test_a_plain_request_that_is_left_is_told_too(
     gateways: Callable[..., Gateway], upstream: Upstream
 ) -> None:
@@ -175,6 +179,7 @@ def test_a_caller_that_does_not_read_holds_nothing_up(
     assert outcomes(gateway, lane) == {"completed": 1}
 
 
+@pytest.mark.slow
 def test_a_caller_that_sends_slowly_holds_nothing_up(gateways: Callable[..., Gateway]) -> None:
     """D8: a body of which only a byte has come is not waited for beyond the deadline."""
     gateway = gateways(FAIRLEAD_DRAIN_MS="1000")
@@ -190,6 +195,7 @@ def test_a_caller_that_sends_slowly_holds_nothing_up(gateways: Callable[..., Gat
         assert time.monotonic() - started < 1.0 + GRACE_S
 
 
+@pytest.mark.slow
 def test_an_idle_gateway_stops_at_once(gateways: Callable[..., Gateway]) -> None:
     """With nothing open there is nothing to wait for, whatever the deadline; idle kept connections do not count."""
     gateway = gateways(FAIRLEAD_DRAIN_MS="30000")
@@ -202,6 +208,7 @@ def test_an_idle_gateway_stops_at_once(gateways: Callable[..., Gateway]) -> None
     assert time.monotonic() - started < 5
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_it_at_once(
     gateways: Callable[..., Gateway], upstream: Upstream
 ) -> None:

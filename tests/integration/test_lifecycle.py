@@ -190,6 +190,7 @@ def test_sigterm_ends_everything_with_0_and_gives_the_port_back(gateways: Gatewa
     assert not list((gateway.data_dir / "run").iterdir())
 
 
+@pytest.mark.slow
 def test_connections_that_were_open_at_the_end_do_not_hinder_the_next_start(
     gateways: Gateways,
 ) -> None:
@@ -203,6 +204,7 @@ def test_connections_that_were_open_at_the_end_do_not_hinder_the_next_start(
     gateway.start()
 
 
+@pytest.mark.slow
 def test_ctrl_c_is_a_stop_like_sigterm(gateways: Gateways) -> None:
     gateway = gateways()
     gateway.popen.send_signal(signal.SIGINT)
@@ -278,6 +280,7 @@ def test_a_killed_relay_is_back_within_two_seconds_twice(gateways: Gateways) -> 
     assert gateway.create_key(name="after")["key"]
 
 
+@pytest.mark.slow
 def test_while_the_relay_is_away_nobody_takes_its_port(gateways: Gateways) -> None:
     gateway = gateways()
     taken = threading.Event()
@@ -340,6 +343,7 @@ def test_a_killed_supervisor_takes_everything_with_it(gateways: Gateways) -> Non
     assert ready(gateway)
 
 
+@pytest.mark.slow
 def test_an_instance_killed_and_started_at_once_is_not_refused(gateways: Gateways) -> None:
     """The lock outlives a killed supervisor until its last child is gone; the next one waits for it."""
     gateway = gateways()

@@ -83,7 +83,7 @@ def test_open_streams_have_a_bound_of_their_own(
         gate.open()
         for client in crowd:
             client.body_until(DONE)
-    upstream.script([SSE_HEAD, chunk(finish() + DONE), LAST_CHUNK])
+    upstream.script([SSE_HEAD, chunk(delta("a") + finish() + DONE), LAST_CHUNK])
     eventually(lambda: ask(lane, stream=True).status == 200, "streams are taken again")
 
 

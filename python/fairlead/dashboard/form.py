@@ -11,7 +11,17 @@ from fairlead.dashboard.api import Refused
 from fairlead.dashboard.page import Failure, FormFields
 
 Kind = Literal[
-    "text", "prose", "secret", "whole", "decimal", "switch", "choice", "choices", "lines", "moment"
+    "text",
+    "prose",
+    "secret",
+    "whole",
+    "decimal",
+    "switch",
+    "choice",
+    "choices",
+    "lines",
+    "pairs",
+    "moment",
 ]
 Options = tuple[tuple[str, str], ...]
 
@@ -166,6 +176,8 @@ def _text(field: Field, value: Any) -> str:
         return ""
     if field.kind == "lines":
         return "\n".join(str(each) for each in value)
+    if field.kind == "pairs":
+        return "\n".join(f"{name} = {each}" for name, each in sorted(value.items()))
     if field.kind == "moment":
         return f"{datetime.fromisoformat(value).astimezone(UTC):%Y-%m-%dT%H:%M}"
     return str(value).removesuffix(".0")
@@ -182,6 +194,8 @@ def _read(field: Field, typed: FormFields) -> Any:
         return [value for value, _ in field.options if f"{field.name}:{value}" in typed]
     if field.kind == "lines":
         return [line.strip() for line in text.splitlines() if line.strip()]
+    if field.kind == "pairs":
+        return _pairs(field, text)
     if not text:
         if field.is_required:
             raise Refused(400, f"{field.label} is needed: fill it in.", field.name)
@@ -199,3 +213,18 @@ def _read(field: Field, typed: FormFields) -> Any:
         )
         raise Refused(400, f"{field.label} must be {wanted}.", field.name) from None
     return text
+
+
+def _pairs(field: Field, text: str) -> dict[str, str]:
+    """Names with their values, one `name = value` in a line."""
+    pairs: dict[str, str] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, sign, value = line.partition("=")
+        if not sign or not name.strip():
+            raise Refused(
+                400,
+                f"{field.label} must be lines of `name = value`: not {line[:80]!r}.",
+                field.name,
+            )
+        pairs[name.strip()] = value.strip()
+    return pairs

@@ -28,6 +28,8 @@ TITLES: Final = {
     "thinking": "What models are told",
     "system": "What models are told",
     "context": "What models are told",
+    "account": "Accounts",
+    "unpriced": "Accounts",
 }
 SECURITY: Final = "Sign-in and security"
 UNITS: Final = {"days": "days", "hours": "hours", "ms": "ms", "mb": "MiB", "count": ""}
@@ -111,13 +113,15 @@ def _kind(name: str, info: FieldInfo) -> tuple[Kind, tuple[tuple[str, str], ...]
         return "whole", ()
     if isinstance(default, float):
         return "decimal", ()
+    if isinstance(default, dict):
+        return "pairs", ()
     return ("lines", ()) if isinstance(default, list) else ("text", ())
 
 
 def _default(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    if value in (None, "", []):
+    if value in (None, "", [], {}):
         return "none"
     return f"{value:,}" if isinstance(value, int) else str(value)
 

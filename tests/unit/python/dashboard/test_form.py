@@ -114,3 +114,14 @@ def test_a_refused_form_is_as_it_was_typed_and_opens_at_the_fault() -> None:
     assert texts(form)["key"][0] == ""
     other = make_form("test", groups, RECORD, failure)
     assert texts(other)["name"][0] == "n", "another form of the page is as it was"
+
+
+def test_pairs_are_lines_of_names_and_values() -> None:
+    field = Field("strategies", "Strategies", "pairs")
+    form = make_form("change", (Group("", (field,)),), {"strategies": {"b": "sticky", "a": "p2c"}})
+    assert form.groups[0][1][0].text == "a = p2c\nb = sticky"
+    typed = {"strategies": " a=p2c \n\nb = sticky"}
+    assert read_values([field], typed) == {"strategies": {"a": "p2c", "b": "sticky"}}
+    assert read_values([field], {"strategies": ""}) == {"strategies": {}}
+    with pytest.raises(Refused, match="name = value"):
+        read_values([field], {"strategies": "sticky"})
