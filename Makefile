@@ -85,12 +85,18 @@ test-fuzz: $(VENV)/.stamp-test $(VENV)/.stamp-core-$(PROFILE) ## Look for inputs
 test-all: test test-native test-fuzz test-slow ## Run every test, over both fronts.
 
 .PHONY: check
-check: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE) ## Hold the code to its style: linters, types, arrows between rooms, fresh documents.
+check: check-python check-rust ## Hold the code to its style: linters, types, arrows between rooms, fresh documents.
+
+.PHONY: check-python
+check-python: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest fairlead._core
 	$(BIN)/pytest -q tests/unit/python/test_arrows.py tests/unit/python/test_documents.py tests/contract/test_description.py
+
+.PHONY: check-rust
+check-rust: | $(BIN)/python
 	cargo fmt --all --check
 	cargo fmt --manifest-path $(UPSTREAM) --check
 	cargo clippy --workspace --all-targets --profile $(PROFILE) --locked -- -D warnings

@@ -1,6 +1,6 @@
 //! Which of a provider's connections a call goes over, where it names a model and no combo. Connections are told apart by priority
 //! first: a less preferred one is for when none of those before it serves. Among equals a strategy shares the calls, by the
-//! rules that combos have ([`order`]).
+//! rules that combos have ([`order()`](super::order::order)).
 
 use super::facts::{CandidateOrder, Demand, Facts, Standing};
 use super::{lift, order, Memory, Params, Random, Strategy};
