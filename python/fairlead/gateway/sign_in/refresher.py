@@ -158,8 +158,10 @@ async def _watch(services: Services) -> None:
                 sleep_s = max(0.25, min(sleep_s, (due_ms - now_ms()) / 1000))
             if refresher.unwritten:
                 sleep_s = STORE_AGAIN_S
+            # Not `wait_for`, which drops a cancellation that comes together with the change.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(changed.wait(), sleep_s)
+                async with asyncio.timeout(sleep_s):
+                    await changed.wait()
     finally:
         services.state.unwatch(changed)
 

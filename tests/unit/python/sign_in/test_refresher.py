@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -14,7 +15,7 @@ from fairlead.gateway.resilience.table import (
     put_persisted_state,
     read_persisted_states,
 )
-from fairlead.gateway.sign_in.refresher import PAUSE_MAX_MS, Refresher, pause_ms
+from fairlead.gateway.sign_in.refresher import PAUSE_MAX_MS, TASKS, Refresher, pause_ms
 from fairlead.gateway.sign_in.table import SignIn, due_sign_ins, find_sign_in, put_sign_in
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
@@ -108,3 +109,34 @@ async def test_a_sign_in_of_a_deleted_connection_is_gone(
 def test_pauses_grow_to_a_bound() -> None:
     for failures, expected in ((0, 5_000), (3, 40_000), (50, PAUSE_MAX_MS)):
         assert 0.8 * expected <= pause_ms(failures) <= 1.2 * expected
+
+
+class Watched(asyncio.Event):
+    """An event that tells when it is waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_awaited = asyncio.Event()
+
+    async def wait(self) -> Literal[True]:
+        self.is_awaited.set()
+        return await super().wait()
+
+
+async def test_it_stops_although_it_is_told_of_a_change(
+    management: Management, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed, state = Watched(), management.services.state
+    monkeypatch.setattr(state, "watch", lambda: changed)
+    monkeypatch.setattr(state, "unwatch", lambda _: None)
+    (watching,) = [task for task in TASKS if task.name == "gateway.sign-ins"]
+    task = asyncio.ensure_future(watching.run(management.services))
+    async with asyncio.timeout(10):
+        await changed.is_awaited.wait()
+    # The wait has begun when this coroutine is on again; the change and the end come in one turn of the loop.
+    await asyncio.sleep(0)
+    changed.set()
+    task.cancel()
+    ended, _ = await asyncio.wait({task}, timeout=5)
+    assert ended
+    assert task.cancelled()
