@@ -174,6 +174,7 @@ def press_to(page: Any, name: str) -> None:
     raise AssertionError(f"{name} cannot be reached by Tab")
 
 
+@pytest.mark.slow
 def test_by_keyboard_alone_a_key_is_made_and_revoked(
     gateway: Gateway, owner: httpx.Client, browser: Any
 ) -> None:

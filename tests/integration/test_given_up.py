@@ -147,6 +147,7 @@ def test_work_that_control_died_of_twice_is_not_begun_a_third_time(
     assert done["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_starts_that_ended_in_good_order_do_not_count(
     gateways: Callable[..., Gateway], holding: Holding, site: Site
 ) -> None:

@@ -6,6 +6,8 @@ import signal
 import time
 from collections.abc import Callable
 
+import pytest
+
 from fairlead.serve.watchdog import START_FACTOR
 from tests.integration.test_kill import Traffic, lane_of
 from tests.support.polling import eventually
@@ -40,6 +42,7 @@ def test_control_that_hangs_is_started_anew_and_inference_goes_on(
     assert gateway.stop() == 0
 
 
+@pytest.mark.slow
 def test_control_that_answers_slowly_is_left_alone(gateways: Callable[..., Gateway]) -> None:
     """It is stopped again and again for most of what it may be silent: each answer in between counts."""
     gateway = gateways(FAIRLEAD_CONTROL_SILENCE_MS=str(SILENCE_MS))
@@ -55,6 +58,7 @@ def test_control_that_answers_slowly_is_left_alone(gateways: Callable[..., Gatew
     assert "is restarted" not in gateway.log
 
 
+@pytest.mark.slow
 def test_a_stop_while_control_hangs_is_a_stop(gateways: Callable[..., Gateway]) -> None:
     gateway = gateways(FAIRLEAD_CONTROL_SILENCE_MS=str(SILENCE_MS))
     gateway.control.signal(signal.SIGSTOP)
