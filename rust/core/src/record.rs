@@ -12,12 +12,14 @@ use crate::usage::{ServiceTier, Usage, MAX_RECORDED_TOKENS};
 use serde::Serialize;
 
 /// How a request ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     Completed,
     UpstreamFailed,
     ClientGone,
+    /// What a record says whose writer said nothing, so that nothing counts as a success by omission.
+    #[default]
     Refused,
     Shed,
     Drained,
@@ -52,8 +54,9 @@ pub struct Cached {
     pub cost_saved_usd_micros: Option<u64>,
 }
 
-/// One settled request. What is not known is left out: every byte of it is read again by control.
-#[derive(Debug, Clone, Serialize)]
+/// One settled request; the default is one of which nothing is known. What is not known is left out: every byte of it is read again
+/// by control.
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Record<'a> {
     pub request_id: &'a str,
     pub ts_ms: u64,

@@ -3,25 +3,20 @@
 
 use crate::call::context::Call;
 use crate::call::stages;
-use crate::call::translation::caller_of;
+use crate::call::translation;
 use crate::clock;
-use crate::observe::settle::Settlement;
 use crate::observe::trace;
-use crate::route::choose::{self, RoutingHints};
+use crate::route::model;
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_core::dialect::Dialect;
 use fairlead_core::error::Kind;
-use fairlead_core::policy;
-use fairlead_core::record::{Cached, Outcome, Record};
+use fairlead_core::record::{Outcome, Record};
 use fairlead_core::secret::random_name;
 use fairlead_core::snapshot::Key;
 use fairlead_core::strategy::rules::Shadow;
 use fairlead_core::strategy::Random;
 use fairlead_core::usage::Usage;
 use fairlead_dialect::openai::request::ChatRequest;
-use fairlead_dialect::translate::{self, Pair};
-use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
@@ -56,7 +51,9 @@ pub fn begin(call: &Call, body: &Bytes, request: &ChatRequest) {
         return;
     }
     let Some(models) = combo.legs.first().and_then(|leg| sample(shadow, &mut leg.memory.lock().1)) else { return };
-    let Some(body) = quiet(settlement, body, request) else { return };
+    // What cannot be put as a chat completion has no shadow; the caller's own call says why.
+    let Ok(Some(members)) = translation::chat_members(settlement.admission.route, body, request) else { return };
+    let body = stages::quiet_body(&members, None);
     for model in models {
         let ask = Ask {
             shared: Arc::clone(&settlement.shared),
@@ -86,35 +83,13 @@ fn sample(shadow: &Shadow, random: &mut Random) -> Option<Vec<String>> {
     Some(places.into_iter().take(shadow.max_targets).map(|at| shadow.targets[usize::from(at)].clone()).collect())
 }
 
-/// The request as a chat completion in one piece; `None` where it cannot be said so.
-fn quiet(settlement: &Settlement, body: &Bytes, request: &ChatRequest) -> Option<Bytes> {
-    let caller = caller_of(settlement.admission.route);
-    let chat = if caller == Dialect::Openai {
-        body.clone()
-    } else {
-        translate::request(Pair { caller, provider: Dialect::Openai }, body, request, &request.model)
-            .ok()?
-            .concat()
-            .into()
-    };
-    match serde_json::from_slice(&chat) {
-        Ok(Value::Object(fields)) => Some(stages::quiet_body(&fields, None)),
-        _ => None,
-    }
-}
-
 impl Ask {
     async fn run(self) {
         let began = Instant::now();
         let live = self.shared.live.load_full();
         let key = self.key.as_deref();
         // What may not be sent to a connection on the key's behalf is not sent there as a shadow either.
-        if key.is_some_and(|key| policy::admit_unblocked(key, &self.model).is_err()) {
-            return;
-        }
-        let Ok(mut choice) = choose::choose(&live, &self.model, key, RoutingHints::default()) else { return };
-        let ready = live.combos.book.find(&self.combo).and_then(|at| live.combos.book.get(at));
-        live.outbound.apply(&mut choice, key, ready.map(|ready| ready.id.as_str()));
+        let Ok(choice) = model::choose_beside(&live, Some(&self.combo), &self.model, key) else { return };
         drop(live);
         let target = Arc::clone(&choice.targets[0]);
         let alone = choice.narrowed(&[0]);
@@ -128,7 +103,20 @@ impl Ask {
         let price = self.shared.live.load();
         let cost = price.snapshot.price(&self.model).map(|price| price.cost(&usage)).unwrap_or_default();
         let Ok(request_id) = random_name() else { return };
+        // A record that is nobody's: no key, no session.
         let record = Record {
+            request_id: &request_id,
+            ts_ms: clock::unix_ms(),
+            worker_id: &self.shared.worker_id,
+            principal_kind: "local",
+            endpoint: self.endpoint,
+            method: "POST",
+            path: self.path,
+            model: Some(&self.model),
+            combo: Some(&self.combo),
+            strategy: Some(STRATEGY),
+            attempts: 1,
+            bytes_request: self.body.len() as u64,
             provider: Some(&target.connection.provider),
             connection_id: Some(&target.connection.id),
             upstream_model: Some(&upstream_model),
@@ -136,64 +124,9 @@ impl Ask {
             outcome,
             error_kind: error.map(Kind::code),
             latency_ms: began.elapsed().as_secs_f64() * 1_000.0,
-            ..self.record(&request_id)
+            ..Record::default()
         };
         self.shared.spool.append(&record.with_usage(&usage, cost.usd_micros()));
-    }
-
-    /// A record that is nobody's: no key, no session.
-    fn record<'a>(&'a self, request_id: &'a str) -> Record<'a> {
-        let Cached { cache, kind, cost_saved_usd_micros } = Cached::default();
-        Record {
-            request_id,
-            ts_ms: clock::unix_ms(),
-            worker_id: &self.shared.worker_id,
-            principal_kind: "local",
-            key_id: None,
-            session_tag: None,
-            session_id: None,
-            endpoint: self.endpoint,
-            method: "POST",
-            path: self.path,
-            model: Some(&self.model),
-            provider: None,
-            connection_id: None,
-            upstream_model: None,
-            combo: Some(&self.combo),
-            strategy: Some(STRATEGY),
-            stream: false,
-            status: 0,
-            outcome: Outcome::UpstreamFailed,
-            error_kind: None,
-            tokens_input: 0,
-            tokens_output: 0,
-            tokens_cached: 0,
-            tokens_reasoning: 0,
-            tokens_cache_write: 0,
-            tokens_cache_write_hour: 0,
-            service_tier: None,
-            price_tiers: None,
-            cost_usd_micros: 0,
-            latency_ms: 0.0,
-            ttft_ms: None,
-            attempts: 1,
-            bytes_request: self.body.len() as u64,
-            bytes_response: 0,
-            no_log: false,
-            cache,
-            cache_kind: kind,
-            cost_saved_usd_micros,
-            guardrails: None,
-            compression: None,
-            compression_tokens_before: None,
-            compression_tokens_after: None,
-            compression_ms: None,
-            compression_rejected: None,
-            compression_saved_usd_micros: None,
-            trace_id: None,
-            span_id: None,
-            parent_span_id: None,
-        }
     }
 }
 

@@ -6,12 +6,11 @@ use crate::call::deadline::{target_limit, within};
 use crate::call::endpoints;
 use crate::call::plain;
 use crate::call::relay;
-use crate::call::translation::{caller_of, Translation};
+use crate::call::translation::{self, caller_of, Translation};
 use crate::clock;
 use crate::observe::settle::Settlement;
 use crate::observe::trace;
 use crate::route::choice::Choice;
-use crate::route::choose::{self, RoutingHints};
 use crate::route::model;
 use crate::shared::Shared;
 use crate::upstream::attempt::{self, Contents, Upstream};
@@ -21,7 +20,6 @@ use crate::upstream::target::Target;
 use bytes::Bytes;
 use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind, Retry};
-use fairlead_core::policy;
 use fairlead_core::secret::random_name;
 use fairlead_core::snapshot::Snapshot;
 use fairlead_core::strategy::Strategy;
@@ -76,13 +74,7 @@ pub async fn prepare(call: &mut Call, body: &Bytes, parsed: &ChatRequest) -> Res
         let message = "A combo of the strategy `fusion` or `pipeline` is asked in conversations only.";
         return Err(Error::client(Kind::InvalidRequest, message).about("model"));
     }
-    let caller = caller_of(route);
-    let chat = if caller == Dialect::Openai {
-        body.clone()
-    } else {
-        translate::request(Pair { caller, provider: Dialect::Openai }, body, parsed, &parsed.model)?.concat().into()
-    };
-    let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(&chat) else { return Ok(Staged::AsIs) };
+    let Some(fields) = translation::chat_members(route, body, parsed)? else { return Ok(Staged::AsIs) };
     let first = choice.targets.first().filter(|_| parsed.stream);
     let shared = Arc::clone(&settlement.shared);
     let beats = Beats { shared: &shared, target: first, every: Duration::from_millis(shared.config.heartbeat_ms) };
@@ -254,15 +246,8 @@ fn judge(shared: &Shared, settlement: &Settlement, choice: &Choice, members: &[u
         return Ok(choice.narrowed(&places));
     }
     let key = settlement.admission.principal.key().map(AsRef::as_ref);
-    if let Some(key) = key {
-        policy::admit_unblocked(key, named)?;
-    }
-    let live = shared.live.load();
-    let mut judge = choose::choose(&live, named, key, RoutingHints::default())?;
-    let name = choice.combo.as_ref().map(|combo| combo.name.as_str());
-    let ready = name.and_then(|name| live.combos.book.find(name)).and_then(|at| live.combos.book.get(at));
-    live.outbound.apply(&mut judge, key, ready.map(|ready| ready.id.as_str()));
-    Ok(judge)
+    let combo = choice.combo.as_ref().map(|combo| combo.name.as_str());
+    model::choose_beside(&shared.live.load(), combo, named, key)
 }
 
 async fn chain(

@@ -22,6 +22,7 @@ use fairlead_dialect::substance;
 use fairlead_dialect::translate::{self, AnswerContext, Pair, Place};
 use fairlead_dialect::Pieces;
 use http::Uri;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// One request in the dialect of each provider that may serve it, and the way back to its caller's dialect.
@@ -65,6 +66,20 @@ pub fn caller_of(route: &Route) -> Dialect {
         (_, Surface::Anthropic) => Dialect::Anthropic,
         (_, Surface::Gemini) => Dialect::Gemini,
         _ => Dialect::Openai,
+    }
+}
+
+/// The members of a caller's request put as a chat completion, whatever its dialect; `None` where it has none.
+pub fn chat_members(route: &Route, body: &Bytes, request: &ChatRequest) -> Result<Option<Map<String, Value>>, Error> {
+    let caller = caller_of(route);
+    let chat = if caller == Dialect::Openai {
+        body.clone()
+    } else {
+        translate::request(Pair { caller, provider: Dialect::Openai }, body, request, &request.model)?.concat().into()
+    };
+    match serde_json::from_slice(&chat) {
+        Ok(Value::Object(members)) => Ok(Some(members)),
+        _ => Ok(None),
     }
 }
 

@@ -91,6 +91,17 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
     Ok(choice)
 }
 
+/// The targets of a call that is made beside the caller's, for a combo: of one model, over the combo's proxies.
+pub fn choose_beside(live: &Live, combo: Option<&str>, model: &str, key: Option<&Key>) -> Result<Choice, Error> {
+    if let Some(key) = key {
+        policy::admit_unblocked(key, model)?;
+    }
+    let mut choice = choose::choose(live, model, key, RoutingHints::default())?;
+    let ready = combo.and_then(|name| live.combos.book.find(name)).and_then(|at| live.combos.book.get(at));
+    live.outbound.apply(&mut choice, key, ready.map(|ready| ready.id.as_str()));
+    Ok(choice)
+}
+
 /// Who asks, as far as a decision goes by it.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
