@@ -306,6 +306,18 @@ def test_no_other_name_leads_around_a_limit_on_a_model(
     assert lane.upstream.last.json()["model"] == "small"
 
 
+def test_room_is_reserved_for_what_a_combo_adds(gateway: Gateway, lane: Lane) -> None:
+    """A combo's instructions are paid for by its caller, so a limit that they go beyond holds before the call."""
+    combo = f"c{secrets.token_hex(4)}"
+    instructed = {"name": combo, "models": [f"{lane.prefix}/m"], "systemMessage": "word " * 2_000}
+    expect(gateway.admin.post("/api/combos", json=instructed), 201)
+    key = gateway.create_key()
+    token_limit(gateway, key, tokenLimit=1_000)
+    assert call(gateway, lane, key, max_tokens=5).status_code == 200
+    refused = call(gateway, lane, key, model=combo, max_tokens=5)
+    assert refusal(refused) == ("token_limit_exceeded", "tokenLimit")
+
+
 def test_what_was_used_outlives_the_worker(gateway: Gateway, lane: Lane) -> None:
     """A worker that takes the place of a dead one asks what was used before it lets anybody spend."""
     key = gateway.create_key(rateLimits=[{"limit": 5, "window": 86_400}])

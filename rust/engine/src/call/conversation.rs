@@ -72,13 +72,13 @@ pub async fn run(mut call: Call, body: &Bytes) {
         Err(fault) => return call.refuse(&fault),
     };
     let mut choice = model::choose(&shared, &live, &call.settlement.admission, &request.model, &recalled);
-    if matches!(&choice, Err(fault) if fault.kind == Kind::UpstreamRateLimited) {
+    if let Some(fault) = choice.as_ref().err().filter(|fault| fault.kind == Kind::UpstreamRateLimited).cloned() {
         let exchange = Arc::clone(&call.settlement.exchange);
         // On the heap, so that conversations whose targets are free do not carry its size.
         choice = tokio::select! {
             biased;
             () = exchange.gone() => return, // the settlement's drop says who left
-            waited = Box::pin(choose_in_time(&shared, &call.settlement, &request.model, &recalled)) => waited,
+            waited = Box::pin(choose_in_time(&call.settlement, &request.model, &recalled, fault)) => waited,
         };
     }
     match choice.and_then(|choice| admit_aliases(&call.settlement, &choice).map(|()| choice)) {
@@ -171,7 +171,7 @@ async fn read(call: &mut Call, live: &Live, body: &Bytes) -> Result<Option<(Byte
 }
 
 /// The body with the operator's words and budgets in it; `None` where nothing is changed.
-fn with_settings(live: &Live, settlement: &mut Settlement, body: &Bytes) -> Option<Bytes> {
+fn with_settings(live: &Live, settlement: &Settlement, body: &Bytes) -> Option<Bytes> {
     let settings = &live.snapshot.context;
     let route = settlement.admission.route;
     if (settings.system_prompt.is_empty() && settings.thinking == ThinkingBudget::Passthrough)
@@ -182,9 +182,7 @@ fn with_settings(live: &Live, settlement: &mut Settlement, body: &Bytes) -> Opti
     let dialect = caller_of(route);
     let thought = thinking::rewrite(dialect, body, settings.thinking).map(Bytes::from);
     let prompted = system_prompt::add(dialect, thought.as_ref().unwrap_or(body), &settings.system_prompt);
-    let changed = prompted.map(Bytes::from).or(thought)?;
-    settlement.added_bytes = changed.len().saturating_sub(body.len()) as u64;
-    Some(changed)
+    prompted.map(Bytes::from).or(thought)
 }
 
 /// The conversation made shorter, as somebody asks for it, and held to the windows of the models.
@@ -198,19 +196,12 @@ async fn shorten(
     window::hold(call, live, body, request).await
 }
 
-/// The targets of the request. Where all of a combo wait for their providers, the first is waited for as the operator says.
-async fn choose_in_time(
-    shared: &Arc<Shared>,
-    settlement: &Settlement,
-    name: &str,
-    body: &Bytes,
-) -> Result<Choice, Error> {
+/// The targets of a request that was refused at first: where all of a combo wait for their providers, the first to be free is waited
+/// for as long as the operator says.
+async fn choose_in_time(settlement: &Settlement, name: &str, body: &Bytes, mut fault: Error) -> Result<Choice, Error> {
+    let shared = &settlement.shared;
     loop {
         let live = shared.live.load_full();
-        let fault = match model::choose(shared, &live, &settlement.admission, name, body) {
-            Ok(choice) => return Ok(choice),
-            Err(fault) => fault,
-        };
         let combo = live.combos.book.find(live.snapshot.alias(name).unwrap_or(name));
         let ready = combo.and_then(|at| live.combos.book.get(at));
         let rest_ms = fault.retry_after_s.filter(|_| fault.kind == Kind::UpstreamRateLimited).map(|s| s * 1_000);
@@ -221,6 +212,11 @@ async fn choose_in_time(
             biased;
             () = shared.drain.expired() => return Err(shared.drain.error()),
             () = tokio::time::sleep(wait) => {}
+        }
+        let live = shared.live.load_full();
+        match model::choose(shared, &live, &settlement.admission, name, body) {
+            Ok(choice) => return Ok(choice),
+            Err(again) => fault = again,
         }
     }
 }
@@ -241,6 +237,7 @@ fn shape(call: &Call, body: Bytes, request: ChatRequest) -> Result<(Bytes, ChatR
 fn choose(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> Result<Translation, Error> {
     let Call { settlement, choice, .. } = call;
     let shared = Arc::clone(&settlement.shared);
+    settlement.bytes_sent = Some(body.len() as u64);
     limits::reserve(&shared, &live.snapshot, settlement, request, choice)?;
     note_choice(settlement, choice);
     let route = settlement.admission.route;

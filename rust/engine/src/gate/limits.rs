@@ -132,7 +132,7 @@ pub fn renew(shared: &Shared, settlement: &mut Settlement, key: &Key) -> Result<
 /// An upper bound of what the request can come to at one target.
 fn most(snapshot: &Snapshot, request: &ChatRequest, name: &str, settlement: &Settlement) -> Amounts {
     let model = snapshot.model(name);
-    let input = (settlement.bytes_request + settlement.added_bytes).div_ceil(BYTES_PER_TOKEN);
+    let input = settlement.bytes_sent.unwrap_or(settlement.bytes_request).div_ceil(BYTES_PER_TOKEN);
     let input = model.and_then(|model| model.context_length).map_or(input, |most| input.min(most));
     let listed = model.and_then(|model| model.max_output_tokens);
     let output = request.max_output_tokens.or(listed).unwrap_or(ASSUMED_OUTPUT_TOKENS).saturating_mul(request.choices);

@@ -90,8 +90,9 @@ pub struct Open {
     /// Calls beside the one that the caller gets: a panel's, the earlier steps of a chain.
     side: (Usage, Cost),
     pub bytes_request: u64,
-    /// What the operator's settings added to the body on its way.
-    pub added_bytes: u64,
+    /// Size of the body that goes to a provider, once it is known: with what it goes on from and what settings and combos add, or made
+    /// shorter.
+    pub bytes_sent: Option<u64>,
     pub bytes_response: u64,
     /// Events of a stream that went to the caller, counted for keys with limits: what a stream that is cut has used, where its
     /// provider did not come to say it.
@@ -145,7 +146,7 @@ impl Settlement {
             extras: None,
             side: (Usage::default(), Cost::default()),
             bytes_request,
-            added_bytes: 0,
+            bytes_sent: None,
             bytes_response: 0,
             delivered_events: 0,
             kept: None,
