@@ -2,10 +2,12 @@
 //! of the caller's dialect, before the request is said to anybody.
 
 use bytes::Bytes;
+use fairlead_context::system_prompt;
+use fairlead_core::context::SystemPrompt;
 use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::strategy::rules::ToolFilter;
-use serde_json::{json, Map, Value};
+use serde_json::{Map, Value};
 
 /// The body with the combo's instructions and tools; `None` where it changes nothing.
 pub fn shaped(
@@ -17,48 +19,17 @@ pub fn shaped(
     if system.is_none() && tools.is_none() {
         return Ok(None);
     }
+    let instructed = system.and_then(|system| {
+        let prompt = SystemPrompt { prefix: system.to_owned(), suffix: String::new() };
+        system_prompt::add(caller, body, &prompt).map(Bytes::from)
+    });
+    let Some(tools) = tools else { return Ok(instructed) };
     // What cannot be read is told as such by whoever reads it next.
-    let Ok(Value::Object(mut fields)) = serde_json::from_slice(body) else { return Ok(None) };
-    if let Some(system) = system {
-        instruct(caller, &mut fields, system);
-    }
-    if let Some(tools) = tools {
-        filter(caller, &mut fields, tools)?;
-    }
+    let Ok(Value::Object(mut fields)) = serde_json::from_slice(instructed.as_ref().unwrap_or(body)) else {
+        return Ok(None);
+    };
+    filter(caller, &mut fields, tools)?;
     Ok(Some(Bytes::from(Value::Object(fields).to_string())))
-}
-
-fn instruct(caller: Dialect, fields: &mut Map<String, Value>, system: &str) {
-    match caller {
-        Dialect::Openai => {
-            if let Some(messages) = fields.get_mut("messages").and_then(Value::as_array_mut) {
-                messages.insert(0, json!({"role": "system", "content": system}));
-            }
-        }
-        Dialect::Anthropic => {
-            let block = json!({"type": "text", "text": system});
-            let own = match fields.remove("system") {
-                Some(Value::Array(blocks)) => blocks,
-                Some(Value::String(text)) if !text.is_empty() => vec![json!({"type": "text", "text": text})],
-                _ => Vec::new(),
-            };
-            let blocks = std::iter::once(block).chain(own).collect();
-            fields.insert("system".to_owned(), Value::Array(blocks));
-        }
-        Dialect::OpenaiResponses => {
-            let own = fields.get("instructions").and_then(Value::as_str).filter(|own| !own.is_empty());
-            let said = own.map_or_else(|| system.to_owned(), |own| format!("{system}\n\n{own}"));
-            fields.insert("instructions".to_owned(), Value::String(said));
-        }
-        Dialect::Gemini => {
-            let name =
-                if fields.contains_key("system_instruction") { "system_instruction" } else { "systemInstruction" };
-            let own = fields.remove(name).unwrap_or_default();
-            let parts = own["parts"].as_array().cloned().unwrap_or_default();
-            let parts: Vec<Value> = std::iter::once(json!({"text": system})).chain(parts).collect();
-            fields.insert(name.to_owned(), json!({"parts": parts}));
-        }
-    }
 }
 
 /// The tool's name; of a tool that the provider runs, its type.
@@ -120,6 +91,7 @@ fn forced_tool(fields: &Map<String, Value>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use Dialect::{Anthropic, Gemini, Openai, OpenaiResponses};
 
     fn shape(caller: Dialect, body: &Value, system: Option<&str>, tools: Option<&str>) -> Result<Value, Error> {
@@ -136,9 +108,11 @@ mod tests {
             told(Openai, json!({"messages": [user]}))["messages"],
             json!([{"role": "system", "content": "S"}, user])
         );
-        let blocks = json!([{"type": "text", "text": "S"}, {"type": "text", "text": "own"}]);
-        assert_eq!(told(Anthropic, json!({"system": "own"}))["system"], blocks);
-        assert_eq!(told(Anthropic, json!({}))["system"], json!([{"type": "text", "text": "S"}]));
+        assert_eq!(told(Anthropic, json!({"system": "own"}))["system"], "S\n\nown");
+        assert_eq!(told(Anthropic, json!({}))["system"], "S");
+        let blocks =
+            |texts: &[&str]| json!(texts.iter().map(|text| json!({"type": "text", "text": text})).collect::<Vec<_>>());
+        assert_eq!(told(Anthropic, json!({"system": blocks(&["own"])}))["system"], blocks(&["S", "own"]));
         assert_eq!(told(OpenaiResponses, json!({"instructions": "own"}))["instructions"], "S\n\nown");
         let parts = told(Gemini, json!({"system_instruction": {"parts": [{"text": "own"}]}}));
         assert_eq!(parts["system_instruction"]["parts"], json!([{"text": "S"}, {"text": "own"}]));
