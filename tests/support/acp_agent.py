@@ -120,7 +120,9 @@ class ObedientAgent:
     async def _read(self, session: str) -> None:
         for asking in (
             self.client.read_text_file(session_id=session, path="/etc/passwd"),
-            self.client.write_text_file(session_id=session, path="/tmp/x", content=""),
+            self.client.write_text_file(
+                session_id=session, path=str(Path.cwd() / "written"), content=""
+            ),
             self.client.create_terminal(session_id=session, command="id"),
         ):
             try:

@@ -48,24 +48,17 @@ def serve_relay(
         RELAY,
         address=host,
         port=port,
-        interface=Interfaces.ASGI,
-        loop=Loops.uvloop,
-        runtime_threads=1,
         # A single thread that only serves sockets takes a sixth less CPU for each short request than granian's
         # default for ASGI, which is made for several threads.
         runtime_mode=RuntimeModes.st,
         http=HTTPModes.auto,
         websockets=True,
-        backlog=_BACKLOG,
         backpressure=max_open_streams + _STREAMS_ABOVE_OURS,
         http1_settings=HTTP1Settings(header_read_timeout=_HEADER_READ_TIMEOUT_MS),
         http2_settings=HTTP2Settings(max_concurrent_streams=100, max_headers_size=65_536),
-        log_level=LogLevels.warning,
-        log_access=False,
         ssl_cert=tls_certificate,
         ssl_key=tls_key,
         ssl_protocol_min=SSLProtocols.tls12,
-        factory=True,
     )
     _run(server)
 
@@ -78,16 +71,9 @@ def serve_control(*, socket: Path) -> None:
         CONTROL,
         uds=socket,
         uds_permissions=0o600,
-        interface=Interfaces.ASGI,
-        loop=Loops.uvloop,
-        runtime_threads=1,
         http=HTTPModes.http1,
         websockets=True,
-        backlog=_BACKLOG,
         backpressure=_BACKLOG,
-        log_level=LogLevels.warning,
-        log_access=False,
-        factory=True,
     )
     _run(server)
 
@@ -101,16 +87,9 @@ def serve_acp(*, port: int) -> None:
         ACP,
         address="127.0.0.1",
         port=port,
-        interface=Interfaces.ASGI,
-        loop=Loops.uvloop,
-        runtime_threads=1,
         http=HTTPModes.http1,
         websockets=False,
-        backlog=_BACKLOG,
         backpressure=_BACKLOG,
-        log_level=LogLevels.warning,
-        log_access=False,
-        factory=True,
     )
     _run(server)
 
@@ -128,6 +107,19 @@ class OneProcess(MPServer):
     Granian keeps a main process beside its workers that starts them anew. The supervisor does that, so a main process
     would be one more interpreter in memory, and one more that has to be watched.
     """
+
+    def __init__(self, target: str, **options: Any) -> None:
+        super().__init__(
+            target,
+            interface=Interfaces.ASGI,
+            loop=Loops.uvloop,
+            runtime_threads=1,
+            backlog=_BACKLOG,
+            log_level=LogLevels.warning,
+            log_access=False,
+            factory=True,
+            **options,
+        )
 
     def _serve(self, spawn_target: Any, target_loader: Any) -> None:
         self._init_shared_socket()  # type: ignore[no-untyped-call]
