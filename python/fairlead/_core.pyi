@@ -195,10 +195,11 @@ def new_key() -> tuple[str, str]:
 def hash_secret(text: str) -> str:
     """Lower-case hex of the SHA-256 of a random secret."""
 
-def limit_window(period: str, reset_minute: int, now_ms: int) -> tuple[int, int]:
+def limit_window(period: str, reset_minute: int, now_ms: int, zone: str = "UTC") -> tuple[int, int]:
     """Start and end, Unix milliseconds, of the ``day``, ``week`` or ``month`` that ``now_ms`` is in.
 
-    Each begins at ``reset_minute`` of its first day, UTC. ``ValueError`` for another period.
+    Each begins at ``reset_minute`` of its first day, in the zone of this IANA name. ``ValueError`` for
+    another period.
     """
 
 def canonical_model(name: str) -> str:

@@ -78,6 +78,16 @@ _PING = EventType("test.ping", "Somebody asked for a test.", {"message": "a gree
 _BATCH = {"id": "the batch's id"}
 _INTERACTION = {"id": "the interaction's id"}
 _FAULT = {"error_code": "what went wrong, as a code", "error_message": "in words"}
+_BUDGET = {
+    "scope": "`key`",
+    "id": "the key's id",
+    "name": "its name",
+    "field": "the limit, by its field in the key's record",
+    "spentUsdMicros": "spent in this window",
+    "limitUsdMicros": "the limit",
+    "startsAt": "when the window began",
+    "resetsAt": "when it ends",
+}
 _SERVICE = (
     EventType(
         "batch.succeeded",
@@ -155,6 +165,16 @@ CATALOGUE: Final[Mapping[Surface, Mapping[str, EventType]]] = {
                 "reason": "`quota-exhausted`, `policy-blocked`, or the kind of the refusal",
                 "resetsAt": "when a connection's window is full again, or null",
             },
+        ),
+        EventType(
+            "budget.reached",
+            "A key has spent so many percent of a limit in USD (once in each window of the limit).",
+            {**_BUDGET, "percent": "which of the key's `usageAlertPercents`"},
+        ),
+        EventType(
+            "budget.forecast",
+            "A key that goes on as it did passes its limit in USD before the month ends (once a month).",
+            {**_BUDGET, "projectedUsdMicros": "what the month would come to"},
         ),
         EventType(
             "combo.switched",

@@ -75,6 +75,9 @@ GOOD = [
     {"dailyUsageLimitUsd": 0},
     {"dailyUsageLimitUsd": 12.345678, "weeklyUsageLimitUsd": 1e9},
     {"dailyUsageLimitUsd": None, "weeklyUsageLimitUsd": None},
+    {"monthlyUsageLimitUsd": 100.5, "usageLimitTz": "America/St_Johns"},
+    {"usageAlertPercents": []},
+    {"usageAlertPercents": [90, 1, 100]},
 ]
 
 # Body, then the field that the answer names.
@@ -156,6 +159,13 @@ BAD = [
     ({"weeklyUsageLimitUsd": "1"}, "weeklyUsageLimitUsd"),
     ({"weeklyUsageLimitUsd": True}, "weeklyUsageLimitUsd"),
     ({"weeklyUsageLimitUsd": 10**30}, "weeklyUsageLimitUsd"),
+    ({"monthlyUsageLimitUsd": -1}, "monthlyUsageLimitUsd"),
+    ({"usageLimitTz": "Mars/Olympus"}, "usageLimitTz"),
+    ({"usageLimitTz": None}, "usageLimitTz"),
+    ({"usageAlertPercents": [0]}, "usageAlertPercents[0]"),
+    ({"usageAlertPercents": [101]}, "usageAlertPercents[0]"),
+    ({"usageAlertPercents": [50, 50]}, "usageAlertPercents"),
+    ({"usageAlertPercents": list(range(1, 12))}, "usageAlertPercents"),
     ({"name": "x", "colour": "red"}, "colour"),
     ({"name": "x", "id": UUID}, "id"),
     ({"name": "x", "hash": "0"}, "hash"),

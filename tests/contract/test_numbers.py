@@ -287,6 +287,8 @@ async def test_the_quota_endpoint(control: Any) -> None:
         "allowUsageCommand": True,
         "usageLimitEnabled": True,
         "dailyUsageLimitUsd": 5,
+        "monthlyUsageLimitUsd": 50,
+        "usageLimitTz": "Asia/Kolkata",
     }
     key = (await control.client.post("/api/keys", json=asked)).json()
     mute = (await control.client.post("/api/keys", json={"name": "mute"})).json()
@@ -311,15 +313,17 @@ async def test_the_quota_endpoint(control: Any) -> None:
 
     text = (await control.client.get(path, headers=headers)).text.splitlines()
     assert text[0].startswith("daily: $1.25 of $5.00 spent, reset in ")
-    assert text[1] == "openai (main) 5h: 50% left, reset in 2h 5m"
-    assert text[2] == "openai (main) 7d: 0% left, reset unknown"
+    assert text[1].startswith("monthly: $1.25 of $50.00 spent, reset in ")
+    assert text[2] == "openai (main) 5h: 50% left, reset in 2h 5m"
+    assert text[3] == "openai (main) 7d: 0% left, reset unknown"
 
     told = await get(control, f"{path}?format=json", **headers)
     assert told["allowed"] is True
     personal = told["personal"]
     assert (personal["dailySpentUsd"], personal["dailyLimitUsd"]) == (1.25, 5)
     assert personal["weeklyLimitUsd"] is None
-    assert personal["dailyResetAtIso"].endswith("T00:00:00.000Z")
+    assert personal["dailyResetAtIso"].endswith("T18:30:00.000Z"), "midnight in India"
+    assert (personal["monthlySpentUsd"], personal["monthlyLimitUsd"]) == (1.25, 50)
     provider = told["provider"]
     assert told["providers"] == [provider]
     assert (provider["connectionId"], provider["provider"]) == (connection["id"], "openai")

@@ -36,6 +36,7 @@ EVENTS = (
     "provider.recovered",
     "quota.exceeded",
     "combo.switched",
+    "budget.reached",
     "test.ping",
 )
 BUSY = reply({"error": {"message": "busy"}}, status=503)
@@ -185,6 +186,23 @@ def test_a_limit_that_is_met_is_told_of(told: Told, lane: Lane) -> None:
             assert again.status_code == 429
         data = told.one("quota.exceeded", scope="key", id=limited["id"])
         assert data["reason"] == "rate_limited"
+
+
+def test_a_budget_that_is_spent_in_part_is_told_of(told: Told, upstream: Upstream) -> None:
+    # An answer has three tokens: 3,000 micro-dollars of 5,000.
+    lane = told.gateway.add_lane(upstream, connections=0)
+    prices = {"prices": {"m": {"input": 0, "output": 1000}}}
+    told.gateway.add_connection(
+        lane.node["id"], "sk-upstream-canary-b", providerSpecificData=prices
+    )
+    key = told.gateway.create_key(usageLimitEnabled=True, monthlyUsageLimitUsd=0.005)
+    upstream.script(reply(completion()))
+    headers = {"Authorization": f"Bearer {key['key']}"}
+    body = lane.body(max_tokens=4)
+    expect(told.gateway.caller.post(CHAT, json=body, headers=headers), 200)
+    data = told.one("budget.reached", id=key["id"])
+    assert (data["field"], data["percent"]) == ("monthlyUsageLimitUsd", 50)
+    assert (data["spentUsdMicros"], data["limitUsdMicros"]) == (3000, 5000)
 
 
 @pytest.mark.parametrize("path", [CHAT, "/v1/messages"])

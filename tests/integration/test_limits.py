@@ -8,6 +8,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import httpx
 import pytest
@@ -169,6 +170,20 @@ def test_a_thousand_at_once_spend_a_budget_for_five_hundred(gateway: Gateway, pr
         return sum(row["costUsdMicros"] for row in mine) == 500 * COST_USD_MICROS
 
     eventually(spent, "the records add up to the budget", within_s=10, every_s=0.2)
+
+
+def test_the_month_of_a_zone_has_its_own_budget(gateway: Gateway, priced: Lane) -> None:
+    key = gateway.create_key(
+        usageLimitEnabled=True, monthlyUsageLimitUsd=0.01, usageLimitTz="Pacific/Kiritimati"
+    )
+    answer = call(gateway, priced, key, max_tokens=11)
+    assert refusal(answer) == ("budget_exceeded", "monthlyUsageLimitUsd")
+    assert "in each month" in answer.json()["error"]["message"]
+    now = datetime.now(ZoneInfo("Pacific/Kiritimati"))
+    following = (now.replace(day=1) + timedelta(days=32)).replace(day=1, hour=0, minute=0, second=0)
+    left_s = (following - now).total_seconds()
+    assert abs(int(answer.headers["retry-after"]) - left_s) < 60
+    assert call(gateway, priced, key, max_tokens=10).status_code == 200
 
 
 def test_a_request_that_may_cost_more_than_is_left_is_told_so(

@@ -258,7 +258,7 @@ def test_a_rate_and_sessions_hold_on_every_route(stage: Field, route: str, form:
 
 @pytest.mark.parametrize(("route", "form"), cells(PAID))
 def test_money_and_tokens_hold_where_they_are_spent(stage: Field, route: str, form: str) -> None:
-    for limit in ("dailyUsageLimitUsd", "weeklyUsageLimitUsd"):
+    for limit in ("dailyUsageLimitUsd", "weeklyUsageLimitUsd", "monthlyUsageLimitUsd"):
         broke = stage.key({"usageLimitEnabled": True, limit: 0})
         refused(ask(stage, route, broke, form), 429)
     off = stage.key({"usageLimitEnabled": False, "dailyUsageLimitUsd": 0})

@@ -15,10 +15,13 @@ from typing import Any, Final
 import polars as pl
 
 from fairlead import _core
-from fairlead.moment import iso, moment_of
+from fairlead.moment import iso, moment_of, now_ms
+from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit, has_listener
 from fairlead.store.state import State
+from fairlead.usage.budget_alerts import EVENTS as ALERTS
+from fairlead.usage.budget_alerts import raise_alerts
 from fairlead.usage.usage_events import EVENTS as TURNS
 from fairlead.usage.usage_events import read_combos, read_names, usage_events
 
@@ -29,12 +32,19 @@ _NOT_CALLS: Final = ("models", "management", "public")
 AT_ONCE: Final = 2000
 
 
-async def announce(state: State, batches: Sequence[pl.DataFrame]) -> None:
-    """Emits an event for each model call, except calls whose key asked for no log."""
-    listens = await state.read(lambda con: (has_listener(con, *EVENTS), has_listener(con, *TURNS)))
+async def announce(state: State, usage: Database, batches: Sequence[pl.DataFrame]) -> None:
+    """Emits an event for each model call, except calls whose key asked for no log, and the alerts of the callers'
+    budgets.
+    """
+    listens = await state.read(
+        lambda con: [has_listener(con, *names) for names in (EVENTS, TURNS, ALERTS)]
+    )
     if not any(listens):
         return
     rows = pl.concat(batches)
+    if listens[2]:
+        payers = rows.filter(pl.col("cost_usd_micros") > 0)["key_id"].drop_nulls().unique()
+        await raise_alerts(state, usage, payers.to_list(), now_ms())
     events = _events(rows) if listens[0] else iter(())
     if listens[1]:
         combos, names = await state.read(lambda con: (read_combos(con), read_names(con)))

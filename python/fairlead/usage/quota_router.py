@@ -17,10 +17,10 @@ import orjson
 from fastapi import APIRouter, Query, Response
 from starlette.responses import JSONResponse, PlainTextResponse
 
-from fairlead import _core
 from fairlead.caller import CallerDep
 from fairlead.moment import iso, moment_of, ms_of, now_ms
 from fairlead.money import usd_of
+from fairlead.store.budgets import COLUMNS, KINDS, window_of
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
 from fairlead.usage.facts import Filters, sums_of
@@ -33,8 +33,8 @@ router = APIRouter(prefix="/api/usage", tags=["usage"])
 CUTOFF_PERCENT: Final = 2.0
 
 _KEY = (
-    "allow_usage_command, usage_limit_enabled, daily_usage_limit_usd_micros, "
-    "weekly_usage_limit_usd_micros, connection_access_mode, allowed_connections"
+    "allow_usage_command, usage_limit_enabled, connection_access_mode, allowed_connections, "
+    f"usage_limit_tz, {', '.join(COLUMNS)}"
 )
 
 
@@ -61,11 +61,11 @@ async def om_usage(
     if key is None or not key[0]:
         message = "This key may not ask for its usage: set allowUsageCommand on it."
         return _json({"allowed": False, "error": {"message": message}}, 403)
-    _, has_limits, daily_micros, weekly_micros, access_mode, allowed = key
+    _, has_limits, access_mode, allowed, tz, *limits = key
     at_ms = now_ms()
     personal = None
-    if has_limits and (daily_micros is not None or weekly_micros is not None):
-        personal = await _personal(services, key_id, daily_micros, weekly_micros, at_ms)
+    if has_limits and any(limit is not None for limit in limits):
+        personal = await _personal(services, key_id, tz, limits, at_ms)
     said = merge_reports(services.workers())
     cutoff = await asyncio.to_thread(_cutoff_percent, services.data_dir / "snapshot.json")
     told = [
@@ -86,11 +86,12 @@ async def om_usage(
 
 
 async def _personal(
-    services: Services, key_id: str, daily: int | None, weekly: int | None, at_ms: int
+    services: Services, key_id: str, tz: str, limits: list[int | None], at_ms: int
 ) -> dict[str, Any]:
     told: dict[str, Any] = {}
-    for name, period, limit in (("daily", "day", daily), ("weekly", "week", weekly)):
-        starts_ms, ends_ms = _core.limit_window(period, 0, at_ms)
+    for kind, limit in zip(KINDS, limits, strict=True):
+        starts_ms, ends_ms = window_of(kind, tz, at_ms)
+        name = kind.word
         filters = Filters(["key_id = $key_id"], {"key_id": key_id})
         span = Span(starts_ms, ends_ms)
         sums = await services.usage.read(partial(sums_of, span=span, groups={}, filters=filters))
@@ -124,7 +125,7 @@ def _quota(window: Window) -> dict[str, Any]:
 
 def _text(personal: dict[str, Any] | None, told: list[dict[str, Any]], at_ms: int) -> str:
     lines = []
-    for name in ("daily", "weekly") if personal else ():
+    for name in (kind.word for kind in KINDS) if personal else ():
         limit = personal[f"{name}LimitUsd"] if personal else None
         if personal and limit is not None:
             spent = personal[f"{name}SpentUsd"]

@@ -14,11 +14,14 @@ from fairlead.usage.traces import traces_of
 if TYPE_CHECKING:
     import polars as pl
 
+    from fairlead.store.database import Database
     from fairlead.store.state import State
     from fairlead.usage.ingest import Ingest
 
 
-def _intake() -> tuple[Callable[[State, Sequence[pl.DataFrame]], Awaitable[None]], type[Ingest]]:
+def _intake() -> tuple[
+    Callable[[State, Database, Sequence[pl.DataFrame]], Awaitable[None]], type[Ingest]
+]:
     """The ingestion task. It is imported on first use, because polars is large."""
     from fairlead.usage.announce import announce  # noqa: PLC0415
     from fairlead.usage.ingest import Ingest  # noqa: PLC0415
@@ -34,7 +37,7 @@ async def _ingest(services: Services) -> None:
     traces = traces_of(services)
 
     async def notify_subscribers(batches: Sequence[pl.DataFrame]) -> None:
-        await announce(services.state, batches)
+        await announce(services.state, services.usage, batches)
         traces.offer(batches)
 
     await ingest(services.usage, spool_dir, notify_subscribers).run()

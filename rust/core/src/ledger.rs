@@ -186,7 +186,7 @@ impl Books {
 
 impl Account {
     fn new(number: u64, limit: &Limit, now_ms: u64, known: Coverage) -> Self {
-        let window = limit.period.window(now_ms);
+        let window = limit.window(now_ms);
         Self {
             number,
             limit: limit.clone(),
@@ -215,7 +215,7 @@ impl Account {
     }
 
     fn enter(&mut self, now_ms: u64) {
-        self.window = self.limit.period.window(now_ms);
+        self.window = self.limit.window(now_ms);
         self.epoch += 1;
         (self.used, self.held, self.unrecorded) = (0, 0, 0);
         let is_new = self.window.starts_ms > self.reached_ms;
@@ -475,7 +475,7 @@ impl Ledger {
                 if own.iter().any(|account| account.is(limit)) {
                     continue;
                 }
-                let is_short = needs_no_past(limit, limit.period.window(now_ms));
+                let is_short = needs_no_past(limit, limit.window(now_ms));
                 let known = if is_short || is_new(&key.id) { Coverage::All } else { NEVER };
                 must_ask |= known != Coverage::All;
                 *opened += 1;

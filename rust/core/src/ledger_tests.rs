@@ -1,7 +1,7 @@
 //! Tests of the ledger: what is let through together, what comes back, and what is asked of control.
 
 use super::*;
-use crate::limit::Period;
+use crate::limit::{Period, Zone};
 use crate::snapshot::Snapshot;
 use proptest::prelude::*;
 
@@ -9,7 +9,15 @@ const NOON_MS: u64 = 1_767_268_800_000;
 const DAY_MS: u64 = 86_400_000;
 
 fn limit(unit: Unit, amount: u64, period: Period) -> Limit {
-    Limit { id: format!("{unit:?}{period:?}"), name: "test".into(), unit, amount, period, scope: Scope::All }
+    Limit {
+        id: format!("{unit:?}{period:?}"),
+        name: "test".into(),
+        unit,
+        amount,
+        period,
+        scope: Scope::All,
+        zone: Zone::default(),
+    }
 }
 
 fn key(limits: Vec<Limit>) -> Arc<Key> {
@@ -446,4 +454,15 @@ fn a_look_for_room_counts_nothing() {
     assert_eq!(later.kind, Kind::TokenLimitExceeded);
     let stranger = Ledger::default().has_room(&key, subject(), at(NOON_MS)).expect_err("nothing is known");
     assert_eq!(stranger.kind, Kind::LimitsUnknown);
+}
+
+#[test]
+fn a_day_begins_where_the_limit_has_it_and_a_new_zone_is_a_new_account() {
+    let vienna = Zone::find("Europe/Vienna").expect("a zone");
+    let of_vienna = Limit { zone: vienna, ..limit(Unit::Tokens, 10, Period::Day(0)) };
+    // 23:00 UTC is midnight there in winter.
+    let midnight_ms = NOON_MS + 11 * 3_600_000;
+    assert_eq!(of_vienna.window(NOON_MS).ends_ms, midnight_ms);
+    assert_eq!(limit(Unit::Tokens, 10, Period::Day(0)).window(NOON_MS).ends_ms, NOON_MS + DAY_MS / 2);
+    assert!(!of_vienna.counts_like(&limit(Unit::Tokens, 10, Period::Day(0))));
 }

@@ -16,7 +16,7 @@ pub enum Unit {
     UsdMicros,
 }
 
-/// When counting starts anew. All in UTC.
+/// When counting starts anew; days, weeks and months are those of the limit's zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Period {
@@ -52,6 +52,39 @@ pub struct Limit {
     pub period: Period,
     #[serde(default)]
     pub scope: Scope,
+    #[serde(default)]
+    pub zone: Zone,
+}
+
+/// Whose days, weeks and months a limit counts by.
+///
+/// The zones are those of the IANA database that is built in. One that is not known there counts as UTC: a limit that
+/// cannot be read whole still holds.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
+pub struct Zone(TimeZone);
+
+impl Default for Zone {
+    fn default() -> Self {
+        Self(TimeZone::UTC)
+    }
+}
+
+impl From<String> for Zone {
+    fn from(name: String) -> Self {
+        Self::find(&name).unwrap_or_default()
+    }
+}
+
+impl Zone {
+    /// The zone with this IANA name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        if name == "UTC" {
+            return Some(Self::default());
+        }
+        TimeZone::get(name).ok().map(Self)
+    }
 }
 
 /// A stretch of time, Unix milliseconds; the end does not belong to it.
@@ -60,11 +93,6 @@ pub struct Window {
     pub starts_ms: u64,
     pub ends_ms: u64,
 }
-
-const DAY_MS: u64 = 86_400_000;
-const MINUTE_MS: u64 = 60_000;
-/// 1970-01-01 was a Thursday.
-const FIRST_MONDAY_MS: u64 = 4 * DAY_MS;
 
 /// What serves a request, or may: one model of one provider.
 #[derive(Debug, Clone, Copy, Default)]
@@ -95,7 +123,12 @@ impl Served<'_> {
 impl Limit {
     /// Whether the limit counts the same thing, whatever its amount.
     pub fn counts_like(&self, other: &Limit) -> bool {
-        (self.unit, self.period, &self.scope) == (other.unit, other.period, &other.scope)
+        (self.unit, self.period, &self.scope, &self.zone) == (other.unit, other.period, &other.scope, &other.zone)
+    }
+
+    /// The window that this moment is in.
+    pub fn window(&self, now_ms: u64) -> Window {
+        self.period.window(&self.zone, now_ms)
     }
 
     /// A request counts when it is let through; under a limit of one provider, once that one has been asked.
@@ -115,34 +148,56 @@ impl Limit {
 
 impl Period {
     /// The window that this moment is in.
-    pub fn window(self, now_ms: u64) -> Window {
-        let every = |length_ms: u64, offset_ms: u64| {
-            // Before the first window there is one that is cut off by 1970.
-            let starts_ms = match now_ms.checked_sub(offset_ms) {
-                Some(since_ms) => now_ms - since_ms % length_ms,
-                None => 0,
-            };
-            let ends_ms = if now_ms < offset_ms { offset_ms } else { starts_ms.saturating_add(length_ms) };
-            Window { starts_ms, ends_ms }
-        };
+    pub fn window(self, zone: &Zone, now_ms: u64) -> Window {
         match self {
-            Self::Seconds(seconds) => every(seconds.max(1).saturating_mul(1_000), 0),
-            Self::Day(minute) => every(DAY_MS, u64::from(minute) * MINUTE_MS),
-            Self::Week(minute) => every(7 * DAY_MS, FIRST_MONDAY_MS + u64::from(minute) * MINUTE_MS),
-            Self::Month(minute) => month(now_ms, u64::from(minute) * MINUTE_MS),
+            Self::Seconds(seconds) => {
+                let length_ms = seconds.max(1).saturating_mul(1_000);
+                let starts_ms = now_ms - now_ms % length_ms;
+                Window { starts_ms, ends_ms: starts_ms.saturating_add(length_ms) }
+            }
+            Self::Day(minute) | Self::Week(minute) | Self::Month(minute) => self.calendar_window(zone, minute, now_ms),
         }
     }
-}
 
-fn month(now_ms: u64, offset_ms: u64) -> Window {
-    let shifted = i64::try_from(now_ms.saturating_sub(offset_ms)).unwrap_or(i64::MAX);
-    let today = Timestamp::from_millisecond(shifted).unwrap_or(Timestamp::MAX).to_zoned(TimeZone::UTC).date();
-    let start_of = |first: Date| {
-        let moment = first.to_zoned(TimeZone::UTC).map_or(0, |zoned| zoned.timestamp().as_millisecond());
-        u64::try_from(moment).unwrap_or_default() + offset_ms
-    };
-    let first = today.first_of_month();
-    Window { starts_ms: start_of(first), ends_ms: start_of(first.saturating_add(1.month())) }
+    /// From `minute` of the first day of one stretch of the calendar to that of the next, as clocks in the zone show it. Where
+    /// they skip that minute the stretch begins with the first after it, where they show it twice with the earlier one.
+    fn calendar_window(self, zone: &Zone, minute: u16, now_ms: u64) -> Window {
+        let starts_of = |first: Date| {
+            let minute_of_hour = i8::try_from(minute % 60).unwrap_or_default();
+            let hour = i8::try_from(minute / 60 % 24).unwrap_or_default();
+            let moment = first.at(hour, minute_of_hour, 0, 0).to_zoned(zone.0.clone());
+            let unix_ms = moment.map_or(i64::MAX, |zoned| zoned.timestamp().as_millisecond());
+            u64::try_from(unix_ms).unwrap_or_default()
+        };
+        let now = i64::try_from(now_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+        let today = now.unwrap_or(Timestamp::MAX).to_zoned(zone.0.clone()).date();
+        let mut first = self.first_day(today);
+        if starts_of(first) > now_ms {
+            first = self.first_day(first.saturating_sub(1.day()));
+        }
+        let mut next = self.next_first_day(first);
+        // Clocks that are put back over midnight show the day before once more, and it has been over since.
+        if starts_of(next) <= now_ms {
+            (first, next) = (next, self.next_first_day(next));
+        }
+        Window { starts_ms: starts_of(first), ends_ms: starts_of(next) }
+    }
+
+    fn first_day(self, day: Date) -> Date {
+        match self {
+            Self::Week(_) => day.saturating_sub(i64::from(day.weekday().to_monday_zero_offset()).days()),
+            Self::Month(_) => day.first_of_month(),
+            Self::Seconds(_) | Self::Day(_) => day,
+        }
+    }
+
+    fn next_first_day(self, first: Date) -> Date {
+        match self {
+            Self::Week(_) => first.saturating_add(1.week()),
+            Self::Month(_) => first.saturating_add(1.month()),
+            Self::Seconds(_) | Self::Day(_) => first.saturating_add(1.day()),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -165,8 +220,51 @@ mod tests {
             (Period::Month(60), "2026-03-01T00:30:00Z", "2026-02-01T01:00:00Z", "2026-03-01T01:00:00Z"),
         ] {
             let window = Window { starts_ms: ms(starts), ends_ms: ms(ends) };
-            assert_eq!(period.window(ms(now)), window, "{period:?} {now}");
+            assert_eq!(period.window(&Zone::default(), ms(now)), window, "{period:?} {now}");
         }
+    }
+
+    #[test]
+    fn days_and_months_are_those_of_the_zone_through_changes_of_its_clocks() {
+        for (zone, period, now, starts, ends) in [
+            // 23 and 25 hours long.
+            ("Europe/Vienna", Period::Day(0), "2026-03-29T12:00:00Z", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"),
+            ("Europe/Vienna", Period::Day(0), "2026-10-25T12:00:00Z", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"),
+            ("Europe/Vienna", Period::Month(0), "2026-03-31T21:59:59Z", "2026-02-28T23:00:00Z", "2026-03-31T22:00:00Z"),
+            (
+                "America/New_York",
+                Period::Week(0),
+                "2026-03-08T12:00:00Z",
+                "2026-03-02T05:00:00Z",
+                "2026-03-09T04:00:00Z",
+            ),
+            ("Asia/Kathmandu", Period::Day(0), "2026-01-01T18:14:59Z", "2025-12-31T18:15:00Z", "2026-01-01T18:15:00Z"),
+            // A midnight that clocks skip, a minute of a new day that they show twice, a day that never was.
+            (
+                "America/Sao_Paulo",
+                Period::Day(0),
+                "2018-11-04T12:00:00Z",
+                "2018-11-04T03:00:00Z",
+                "2018-11-05T02:00:00Z",
+            ),
+            (
+                "America/St_Johns",
+                Period::Day(0),
+                "2006-10-29T03:00:00Z",
+                "2006-10-29T02:30:00Z",
+                "2006-10-30T03:30:00Z",
+            ),
+            ("Pacific/Apia", Period::Day(0), "2011-12-30T09:59:59Z", "2011-12-29T10:00:00Z", "2011-12-30T10:00:00Z"),
+        ] {
+            let window = Window { starts_ms: ms(starts), ends_ms: ms(ends) };
+            assert_eq!(period.window(&Zone::find(zone).expect("a zone"), ms(now)), window, "{zone} {period:?} {now}");
+        }
+    }
+
+    #[test]
+    fn a_zone_that_is_not_known_counts_as_utc() {
+        assert_eq!(Zone::find("Mars/Olympus"), None);
+        assert_eq!(Zone::from("Mars/Olympus".to_owned()), Zone::default());
     }
 
     proptest! {
@@ -179,13 +277,18 @@ mod tests {
                 (0_u16..1_440).prop_map(Period::Week),
                 (0_u16..1_440).prop_map(Period::Month),
             ],
+            zone in prop::sample::select(vec![
+                "UTC", "Europe/Vienna", "America/New_York", "America/St_Johns", "America/Sao_Paulo", "America/Havana",
+                "Asia/Kathmandu", "Asia/Beirut", "Africa/Cairo", "Australia/Lord_Howe", "Pacific/Apia", "Africa/Casablanca",
+            ]),
         ) {
             // The first month of all is cut off by 1970.
-            prop_assume!(now_ms > 40 * DAY_MS);
-            let window = period.window(now_ms);
+            prop_assume!(now_ms > 40 * 86_400_000);
+            let zone = Zone::find(zone).expect("a zone");
+            let window = period.window(&zone, now_ms);
             prop_assert!(window.starts_ms <= now_ms && now_ms < window.ends_ms);
-            prop_assert_eq!(period.window(window.ends_ms).starts_ms, window.ends_ms);
-            prop_assert_eq!(period.window(window.ends_ms - 1), window);
+            prop_assert_eq!(period.window(&zone, window.ends_ms).starts_ms, window.ends_ms);
+            prop_assert_eq!(period.window(&zone, window.ends_ms - 1), window);
         }
     }
 }

@@ -4,7 +4,7 @@ use fairlead_core::aws;
 use fairlead_core::egress::{Networks, Policy};
 use fairlead_core::error::Kind;
 use fairlead_core::guardrail::{self, Actions, Disabled, Guardrail};
-use fairlead_core::limit::Period;
+use fairlead_core::limit::{Period, Zone};
 use fairlead_core::model_name::{self, Case};
 use fairlead_core::multipart;
 use fairlead_core::routes::{all, Surface, Tier};
@@ -81,16 +81,17 @@ pub(crate) fn error_kinds(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 }
 
 /// Start and end, Unix milliseconds, of the window of a `day`, `week` or `month` that `now_ms` is in; each begins at
-/// `reset_minute` of its first day, UTC.
+/// `reset_minute` of its first day, in the zone of this IANA name.
 #[pyfunction]
-pub(crate) fn limit_window(period: &str, reset_minute: u16, now_ms: u64) -> PyResult<(u64, u64)> {
+#[pyo3(signature = (period, reset_minute, now_ms, zone = "UTC"))]
+pub(crate) fn limit_window(period: &str, reset_minute: u16, now_ms: u64, zone: &str) -> PyResult<(u64, u64)> {
     let period = match period {
         "day" => Period::Day(reset_minute),
         "week" => Period::Week(reset_minute),
         "month" => Period::Month(reset_minute),
         _ => return Err(PyValueError::new_err("a period is `day`, `week` or `month`")),
     };
-    let window = period.window(now_ms);
+    let window = period.window(&Zone::from(zone.to_owned()), now_ms);
     Ok((window.starts_ms, window.ends_ms))
 }
 

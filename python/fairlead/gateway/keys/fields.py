@@ -76,6 +76,12 @@ def _distinct(days: list[int]) -> list[int]:
     return days
 
 
+def _distinct_percents(percents: list[int]) -> list[int]:
+    if len(set(percents)) != len(percents):
+        raise PydanticCustomError("percents", "must name each percent once")
+    return percents
+
+
 _NO_CONTROLS = Spelled(r"[^\x00-\x1f\x7f]+", "must be without control characters")
 ComboName = Annotated[Text, Field(min_length=1, max_length=200), _NO_CONTROLS]
 ModelOrCombo = Annotated[Text, Field(min_length=1, max_length=300), _NO_CONTROLS]
@@ -177,6 +183,19 @@ class KeyFields(Wire):
     )
     daily_usage_limit_usd: Usd | None = None
     weekly_usage_limit_usd: Usd | None = None
+    monthly_usage_limit_usd: Usd | None = None
+    usage_limit_tz: Zone = Field(
+        "UTC",
+        description="The time zone (IANA name) whose days, weeks and months the limits in USD count.",
+    )
+    usage_alert_percents: Annotated[
+        list[Annotated[StrictInt, Field(ge=1, le=100)]], AfterValidator(_distinct_percents)
+    ] = Field(
+        [50, 80, 100],
+        max_length=10,
+        description="At so many percent of each limit in USD the event `budget.reached` is raised, "
+        "once in each window; empty: no alerts.",
+    )
     unpriced_models: Literal["allow", "refuse"] | None = Field(
         None,
         description="What becomes of calls to models without a price while a limit in USD holds; "

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
+from fairlead.store import budgets
 from fairlead.store.file import Connection
 
 _FIELDS = (
@@ -42,8 +44,8 @@ _RULES = (
     "access_schedule",
     "rate_limits",
     "usage_limit_enabled",
-    "daily_usage_limit_usd_micros",
-    "weekly_usage_limit_usd_micros",
+    "usage_limit_tz",
+    *budgets.COLUMNS,
 )
 _SELECT = f"SELECT {', '.join((*_FIELDS, *_RULES))} FROM keys ORDER BY created_at_ms, id"
 
@@ -58,7 +60,7 @@ def compile_keys(con: Connection) -> list[dict[str, Any]]:
 
 def _compiled(row: tuple[Any, ...]) -> dict[str, Any]:
     key = dict(zip(_FIELDS, row, strict=False))
-    schedule, rate_limits, counts_money, daily_usd_micros, weekly_usd_micros = row[len(_FIELDS) :]
+    schedule, rate_limits, counts_money, zone, *amounts = row[len(_FIELDS) :]
     schedule = json.loads(schedule) if schedule else None
     key["access_schedule"] = schedule if schedule and schedule["enabled"] else None
     # Of two limits with the same window only the lower matters.
@@ -69,19 +71,17 @@ def _compiled(row: tuple[Any, ...]) -> dict[str, Any]:
         _limit(f"rate:{window_s}", "rateLimits", "requests", amount, {"seconds": window_s})
         for window_s, amount in rates.items()
     ]
-    if counts_money and daily_usd_micros is not None:
-        limits.append(
-            _limit("usd:day", "dailyUsageLimitUsd", "usd_micros", daily_usd_micros, {"day": 0})
-        )
-    if counts_money and weekly_usd_micros is not None:
-        limits.append(
-            _limit("usd:week", "weeklyUsageLimitUsd", "usd_micros", weekly_usd_micros, {"week": 0})
-        )
+    limits += [
+        _limit(f"usd:{kind.period}", kind.field, "usd_micros", amount, {kind.period: 0})
+        | {"zone": zone}
+        for kind, amount in zip(budgets.KINDS, amounts, strict=True)
+        if counts_money and amount is not None
+    ]
     key["limits"] = limits
     return key
 
 
 def _limit(
-    limit_id: str, name: str, unit: str, amount: int, period: dict[str, int]
+    limit_id: str, name: str, unit: str, amount: int, period: Mapping[str, int]
 ) -> dict[str, Any]:
     return {"id": limit_id, "name": name, "unit": unit, "amount": amount, "period": period}

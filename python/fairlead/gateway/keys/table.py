@@ -16,6 +16,7 @@ _MOMENTS = {"expires_at": "expires_at_ms"}
 _MONEY = {
     "daily_usage_limit_usd": "daily_usage_limit_usd_micros",
     "weekly_usage_limit_usd": "weekly_usage_limit_usd_micros",
+    "monthly_usage_limit_usd": "monthly_usage_limit_usd_micros",
 }
 _JSON = frozenset({"rate_limits", "access_schedule"})
 
@@ -60,6 +61,7 @@ def update_key(con: Connection, key: StoredKey) -> None:
 def delete_key(con: Connection, key_id: str) -> bool:
     """Deletes a key and the rows that belong to it, in the writer; False when there is none."""
     con.execute("DELETE FROM token_limits WHERE key_id = ?", [key_id])
+    con.execute("DELETE FROM budget_alerts WHERE key_id = ?", [key_id])
     return con.execute("DELETE FROM keys WHERE id = ? RETURNING 1", [key_id]).fetchone() is not None
 
 
