@@ -197,3 +197,19 @@ def test_aider_edits_a_file(person: Person, standin_url: str) -> None:
     assert place.read_text() == "edited\n", ended.stdout + ended.stderr
     person.fairlead("undo", "aider")
     assert not (person.home / ".aider.conf.yml").exists()
+
+
+def test_llm_calls_a_tool_that_writes_a_file(person: Person, standin_url: str) -> None:
+    command = need("llm")
+    model = f"{standin_prefix(person.gateway, standin_url)}/standin"
+    done = json.loads(person.fairlead("setup-llm", "--yes", "--json", "--model", model).stdout)
+    assert [Path(path).name for path in done["files"]] == ["extra-openai-models.yaml", "keys.json"]
+    place = person.work / "made.txt"
+    tool = "def write_file(path: str, content: str):\n    open(path, 'w').write(content)\n"
+    call = {"name": "write_file", "arguments": {"path": str(place), "content": "edited"}}
+    prompt = f"please <call>{json.dumps(call)}</call>"
+    ended = person.run([command, "-m", model, "--functions", tool, prompt])
+    assert place.exists(), ended.stdout + ended.stderr
+    assert place.read_text() == "edited"
+    person.fairlead("undo", "llm")
+    assert not [path for path in done["files"] if Path(path).exists()]

@@ -75,14 +75,18 @@ def wrapped(place: Place, value: Any) -> Any:
 
 
 def changed_document(document: Any, changes: Sequence[Change]) -> Any:
-    """The parsed document after the changes; mappings and lists on the way are made."""
+    """The parsed document after the changes; mappings and lists on the way are made. An empty one is `{}`, whether
+    a mapping or a list is to be written into it.
+    """
     after = copy.deepcopy(document)
     for change in changes:
         if change.value is ABSENT:
             _remove(after, change.place)
-        else:
-            _set(after, change.place, copy.deepcopy(change.value))
-    return after
+            continue
+        if after == {} and not isinstance(change.place[0], str):
+            after = []
+        _set(after, change.place, copy.deepcopy(change.value))
+    return {} if after == [] else after
 
 
 def _set(document: Any, place: Place, value: Any) -> None:

@@ -44,7 +44,7 @@ class YamlText:
                 raise
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise UneditableFile(f"it is no YAML that can be edited: {first}.") from None
-        self.value: Any = {} if value is None else value
+        self.value: Any = {} if value is None or value == [] else value
 
     def edited(self, change: Change) -> str:
         """The text after one change."""

@@ -167,6 +167,22 @@ def test_yaml_comes_back(text: str) -> None:
     round_trip("yaml", text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["", "# mine\n", "- id: own\n  url: x # note\n", "- {id: own, url: x}\n# end\n"],
+)
+def test_a_document_that_is_a_list_comes_back(text: str) -> None:
+    changes = [
+        Change(({"id": each},), {"id": each, "url": "http://x/v1", "on": True})
+        for each in ("a", "b")
+    ]
+    before = parse("yaml", text.encode())
+    made = edit("yaml", text.encode(), changes)
+    after = parse("yaml", made)
+    assert [each["id"] for each in after][-2:] == ["a", "b"]
+    assert edit("yaml", made, inverse(before, after, changes)).decode() == text
+
+
 @given(env_files())
 @settings(max_examples=80, deadline=None)
 def test_env_comes_back(text: str) -> None:
