@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 import orjson
 import pytest
 
+from fairlead import _core
 from fairlead.dashboard.registry import all_pages, find_page
 from fairlead.identity.users import insert_user, new_user
 from fairlead.serve.demo_traffic import APPLICATIONS, demo_records
@@ -267,6 +268,8 @@ async def test_a_key_is_made_seen_once_changed_and_revoked(control, admin) -> No
         "allowedEndpoints:chat": "on",
         "rateLimits": "100 / 60",
         "dailyUsageLimitUsd": "2.5",
+        "usageLimitTz": "UTC",
+        "usageAlertPercents": "50\r\n80\r\n100",
         "maxSessions": "0",
     }
     same |= {
@@ -276,6 +279,11 @@ async def test_a_key_is_made_seen_once_changed_and_revoked(control, admin) -> No
         "catalogScope": "all",
         "cacheDefaultMode": "legacy",
     }
+    answer = await post(
+        control, admin, place, **(same | {"name": "k", "usageAlertPercents": "all of it"})
+    )
+    assert answer.status_code == 400
+    assert "`all of it` is no percentage" in answer.text
     answer = await post(control, admin, place, **same, name="renamed")
     assert answer.status_code == 303, answer.text
     assert (await control.client.get(f"/api/keys/{key['id']}")).json()["name"] == "renamed"
@@ -287,6 +295,16 @@ async def test_a_key_is_made_seen_once_changed_and_revoked(control, admin) -> No
     assert "changed this in the meantime" in answer.text
     assert 'value="from the other tab"' in answer.text
     assert (await control.client.get(f"/api/keys/{key['id']}")).json()["name"] == "renamed"
+    answer = await post(control, admin, place, act="regenerate")
+    assert "Give the key renamed a new text?" in answer.text
+    (before,) = control.snapshot()["keys"]
+    answer = await post(control, admin, place, act="regenerate", confirmed="yes")
+    assert answer.status_code == 200
+    (after,) = control.snapshot()["keys"]
+    assert after["hash"] != before["hash"]
+    text = re.search(r'id="secret" value="([^"]+)"', answer.text)
+    assert text is not None
+    assert _core.hash_secret(text[1]) == after["hash"]
     answer = await post(control, admin, place, act="delete")
     assert answer.status_code == 200
     assert "Revoke the key renamed?" in answer.text

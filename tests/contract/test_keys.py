@@ -291,6 +291,27 @@ async def test_a_revoked_key_is_gone(control) -> None:
     assert patched.status_code == 404
 
 
+async def test_a_regenerated_key_has_another_text_and_nothing_else(control) -> None:
+    first = await made(control, scopes=["self:usage"], dailyUsageLimitUsd=1)
+    (before,) = control.snapshot()["keys"]
+    answer = await control.client.post(f"/api/keys/{first['id']}/regenerate")
+    assert answer.status_code == 200
+    second = answer.json()
+    assert second["key"] != first["key"]
+    assert second["keyPreview"] != first["keyPreview"]
+    changing = {"key", "keyPreview", "updatedAt"}
+    assert {name: first[name] for name in first.keys() - changing} == {
+        name: second[name] for name in second.keys() - changing
+    }
+    (after,) = control.snapshot()["keys"]
+    assert after["hash"] != before["hash"]
+    assert {**after, "hash": before["hash"]} == before
+    shown = (await control.client.get(f"/api/keys/{first['id']}")).json()
+    assert shown == {name: second[name] for name in second.keys() - {"key"}}
+    missing = await control.client.post(f"/api/keys/{UUID}/regenerate")
+    assert (missing.status_code, missing.json()["error"]["param"]) == (404, "id")
+
+
 @pytest.mark.parametrize("scope", ["manage", "admin"])
 async def test_a_key_neither_makes_nor_touches_one_that_may_manage(control, scope: str) -> None:
     as_key = control.as_principal("key", UUID, ["manage"])
@@ -302,11 +323,12 @@ async def test_a_key_neither_makes_nor_touches_one_that_may_manage(control, scop
         await client.patch(f"/api/keys/{plain}", json={"scopes": [scope]}, headers=as_key),
         await client.patch(f"/api/keys/{managing}", json={"isActive": True}, headers=as_key),
         await client.delete(f"/api/keys/{managing}", headers=as_key),
+        await client.post(f"/api/keys/{managing}/regenerate", headers=as_key),
         await client.delete(
             f"/api/keys/{managing}", headers=control.as_principal("token", UUID, ["admin"])
         ),
     ]
-    assert [answer.status_code for answer in refused] == [403] * 5
+    assert [answer.status_code for answer in refused] == [403] * 6
     assert (await client.get(f"/api/keys/{managing}")).status_code == 200
     for answer in (
         await client.post(

@@ -66,7 +66,7 @@ class Instance:
     def get(self, path: str, **query: Any) -> dict[str, Any]:
         return answer_of(self.request("GET", path, params=_named(query)))
 
-    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         return answer_of(self.request("POST", path, json=body))
 
     def put(self, path: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -62,11 +62,7 @@ def create(
     if scope:
         body["scopes"] = scope
     created = KEYS.create(url, data_dir, body)
-    if as_json:
-        show_json(created)
-        return
-    say(created["key"])
-    say("Keep it: it cannot be shown again.", to_stderr=True)
+    _print_text(created, as_json=as_json)
 
 
 @app.command("list")
@@ -84,6 +80,22 @@ def revoke(
 ) -> None:
     """Revoke a key: it is refused from the moment that this returns."""
     KEYS.delete(key, url, data_dir, as_json=as_json, verb="Revoked")
+
+
+@app.command()
+def regenerate(
+    key: Key,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Give a key a new text and print it: this once. The old one is refused from the moment that this returns."""
+    # Imported when it is needed: its HTTP client would slow `--help` down.
+    from fairlead.cli.instance import Instance
+
+    with Instance(url, data_dir) as instance:
+        answer = instance.post(f"{KEYS.path}/{KEYS.find(instance, key)['id']}/regenerate")
+    _print_text(answer, as_json=as_json)
 
 
 @app.command()
@@ -108,3 +120,11 @@ def edit(
 ) -> None:
     """Change fields of a key, but its text; what is not named stays."""
     KEYS.change(key, fields_from(assignments, from_file), url, data_dir, as_json=as_json)
+
+
+def _print_text(key: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        show_json(key)
+        return
+    say(key["key"])
+    say("Keep it: it cannot be shown again.", to_stderr=True)

@@ -42,6 +42,24 @@ def test_a_key_is_shown_and_changed(run: Run, gateway: Gateway) -> None:
     assert made["key"] not in run("keys", "show", made["id"]).stdout
 
 
+def test_a_regenerated_key_replaces_the_old_one_at_once(
+    run: Run, gateway: Gateway, lane: Lane
+) -> None:
+    old = gateway.create_key(name="leaked")
+    done = run("keys", "regenerate", "leaked")
+    assert done.returncode == 0, done.stderr
+    new = done.stdout.strip()
+    gateway.canaries.append(new)
+    statuses = [
+        gateway.caller.post(
+            "/v1/chat/completions", json=lane.body(), headers={"authorization": f"Bearer {key}"}
+        ).status_code
+        for key in (old["key"], new)
+    ]
+    assert statuses == [401, 200]
+    assert new not in run("keys", "show", "leaked").stdout
+
+
 def test_a_node_is_shown_changed_and_removed(run: Run) -> None:
     run("nodes", "add", "cli-edit", "http://127.0.0.1:9/v1")
     assert run("nodes", "edit", "cli-edit", "name=Renamed").returncode == 0

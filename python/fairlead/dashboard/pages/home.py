@@ -6,7 +6,6 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fairlead import _core
 from fairlead.caller import caller_of
 from fairlead.dashboard import chart, figures
 from fairlead.dashboard.api import Api, Refused
@@ -21,11 +20,14 @@ from fairlead.dashboard.window import (
     window_of,
 )
 from fairlead.moment import iso, moment_of, now_ms
+from fairlead.store.budgets import KINDS
+from fairlead.store.budgets import window_of as budget_window
 
 NOW_MS: Final = 60_000
 BUDGETS_SHOWN: Final = 6
 NEAR: Final = 0.8
 ERRORS_NOTED: Final = 0.05
+_PERIODS: Final = {"day": "today", "week": "this week", "month": "this month"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ async def show(visit: Visit) -> View:
         read_all(api, "/api/keys", "keys"),
         read_total(api, **window.query),
     )
-    budgets = await read_budgets(api, keys, day)
+    budgets = await read_budgets(api, keys)
     hands = [*hands_of(health, now), *await _more_hands(api), *_hands_of_budgets(budgets)]
     fields = {
         "window": window,
@@ -90,27 +92,34 @@ async def show(visit: Visit) -> View:
     return View("home.html", fields, ("now", "hands", "money", "charts"))
 
 
-async def read_budgets(api: Api, keys: list[Row], day: str) -> list[Budget]:
-    """The keys' limits of money, with what is spent of them: since midnight, and in this week."""
-    limited = [key for key in keys if key["usageLimitEnabled"]]
-    if not limited:
-        return []
-    started_ms, _ = _core.limit_window("week", 0, now_ms())
-    week = iso(moment_of(started_ms))
-    spent = [
-        {row["keyId"]: row["costUsdMicros"] for row in rows}
-        for rows in await asyncio.gather(
-            read_groups(api, "key", **{"from": day}), read_groups(api, "key", **{"from": week})
-        )
+async def read_budgets(api: Api, keys: list[Row]) -> list[Budget]:
+    """The keys' limits of money, with what is spent of each since its day, week or month began in its zone."""
+    at_ms = now_ms()
+    limits = [
+        (key, kind, budget_window(kind, key["usageLimitTz"], at_ms)[0])
+        for key in keys
+        if key["usageLimitEnabled"]
+        for kind in KINDS
+        if key[kind.field] is not None
     ]
+    starts = sorted({start for _, _, start in limits})
+    rows = await asyncio.gather(
+        *(read_groups(api, "key", **{"from": iso(moment_of(start))}) for start in starts)
+    )
+    spent = {
+        (start, row["keyId"]): row["costUsdMicros"]
+        for start, each in zip(starts, rows, strict=True)
+        for row in each
+    }
     return [
-        Budget(key["id"], key["name"], words, sums.get(key["id"], 0), round(key[name] * 1_000_000))
-        for key in limited
-        for name, words, sums in (
-            ("dailyUsageLimitUsd", "today, UTC", spent[0]),
-            ("weeklyUsageLimitUsd", "this week, UTC", spent[1]),
+        Budget(
+            key["id"],
+            key["name"],
+            f"{_PERIODS[kind.period]}, {key['usageLimitTz']}",
+            spent.get((start, key["id"]), 0),
+            round(key[kind.field] * 1_000_000),
         )
-        if key[name] is not None
+        for key, kind, start in limits
     ]
 
 

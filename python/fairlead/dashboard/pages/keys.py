@@ -65,6 +65,15 @@ def _groups(combos: list[Any], connections: list[Any]) -> tuple[Group, ...]:
                 Field("usageLimitEnabled", "Limits of money are in force", "switch"),
                 Field("dailyUsageLimitUsd", "A day", "decimal", "Empty: no limit.", "USD"),
                 Field("weeklyUsageLimitUsd", "A week", "decimal", "Empty: no limit.", "USD"),
+                Field("monthlyUsageLimitUsd", "A month", "decimal", "Empty: no limit.", "USD"),
+                Field("usageLimitTz", "Time zone of these", example="Europe/Vienna"),
+                Field(
+                    "usageAlertPercents",
+                    "Tell webhooks at",
+                    "lines",
+                    "One in a line: 80 is four fifths of a limit. None: never.",
+                    "%",
+                ),
             ),
             is_open=True,
         ),
@@ -197,9 +206,7 @@ async def create(visit: Visit, typed: FormFields) -> View:
     values = read_values(_fields(await _all_groups(visit)), typed)
     body = _body(changed_values(values, _flat(_DEFAULTS)) | {"name": values["name"]}, values)
     made = await visit.api.send("POST", "/api/keys", body)
-    caller = caller_of(visit.request)
-    origin = f"{caller.scheme}://{caller.host or 'localhost'}"
-    return View("key_made.html", {"made": made, "origin": origin, "title": "New key"}, status=201)
+    return _text_view(visit, made, status=201)
 
 
 async def change(visit: Visit, typed: FormFields) -> str:
@@ -226,10 +233,34 @@ async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
     return Question(f"Revoke the key {key['name']}?", goes, "Revoke it", place)
 
 
+async def ask_regenerate(visit: Visit, _typed: FormFields) -> Question:
+    """Names what a new text changes."""
+    key = await visit.api.get(f"/api/keys/{visit.params['key_id']}")
+    goes = [
+        f"The text {key['keyPreview']}: whoever uses it is refused at once, for good.",
+        "A new one is shown once. Rules, limits and usage of the key stay.",
+    ]
+    place = f"/dashboard{PLACE}/{key['id']}"
+    return Question(f"Give the key {key['name']} a new text?", goes, "Make it", place)
+
+
+async def regenerate(visit: Visit, _typed: FormFields) -> View:
+    """Gives the key a new text, which is on this page alone."""
+    path = f"/api/keys/{visit.params['key_id']}/regenerate"
+    return _text_view(visit, await visit.api.send("POST", path))
+
+
 async def delete(visit: Visit, _typed: FormFields) -> str:
     """Revokes the key."""
     await visit.api.send("DELETE", f"/api/keys/{visit.params['key_id']}")
     return PLACE
+
+
+def _text_view(visit: Visit, made: dict[str, Any], status: int = 200) -> View:
+    caller = caller_of(visit.request)
+    origin = f"{caller.scheme}://{caller.host or 'localhost'}"
+    fields = {"made": made, "origin": origin, "title": "New key"}
+    return View("key_made.html", fields, status=status)
 
 
 async def _all_groups(visit: Visit) -> tuple[Group, ...]:
@@ -249,7 +280,13 @@ def _flat(key: dict[str, Any]) -> dict[str, Any]:
     limits = [f"{each['limit']} / {each['window']}" for each in key.get("rateLimits") or ()]
     schedule = dict(key.get("accessSchedule") or {"enabled": False, "tz": "UTC", "days": []})
     schedule["days"] = [str(day) for day in schedule["days"]]
-    return {**key, "rateLimits": limits, "accessSchedule": schedule}
+    percents = [str(percent) for percent in key["usageAlertPercents"]]
+    return {
+        **key,
+        "rateLimits": limits,
+        "accessSchedule": schedule,
+        "usageAlertPercents": percents,
+    }
 
 
 def _body(changed: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
@@ -262,9 +299,19 @@ def _body(changed: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
         schedule["days"] = [int(day) for day in schedule["days"]]
         is_set = schedule["enabled"] or schedule.get("from") or schedule.get("until")
         body["accessSchedule"] = schedule if is_set else None
+    if "usageAlertPercents" in body:
+        body["usageAlertPercents"] = [_percent(line) for line in body["usageAlertPercents"]]
     if "rateLimits" in body:
         body["rateLimits"] = [_rate_limit(line) for line in body["rateLimits"]] or None
     return body
+
+
+def _percent(line: str) -> int:
+    try:
+        return int(line)
+    except ValueError:
+        words = f"`{line[:40]}` is no percentage: write a whole number, such as 80."
+        raise Refused(400, words, "usageAlertPercents") from None
 
 
 def _rate_limit(line: str) -> dict[str, int]:
@@ -290,6 +337,8 @@ _DEFAULTS: Final[dict[str, Any]] = {
     "throttleDelayMs": 0,
     "isBanned": False,
     "usageLimitEnabled": False,
+    "usageLimitTz": "UTC",
+    "usageAlertPercents": ["50", "80", "100"],
     "disableNonPublicModels": False,
     "noLog": False,
     "compressionEnabled": True,
@@ -319,6 +368,7 @@ PAGES = (
         show_key,
         actions={
             "change": Action(change, "The key was saved."),
+            "regenerate": Action(regenerate, "The key has a new text.", ask_regenerate),
             "delete": Action(delete, "The key was revoked.", ask_delete),
         },
     ),

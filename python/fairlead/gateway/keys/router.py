@@ -1,4 +1,4 @@
-"""`/api/keys`: make, list, read, change and revoke API keys."""
+"""`/api/keys`: make, list, read, change, regenerate and revoke API keys."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from fairlead.gateway.keys.table import (
     find_key,
     insert_key,
     list_keys,
+    replace_key_text,
     update_key,
 )
 from fairlead.gateway.outbound.table import drop_proxy
@@ -57,7 +58,7 @@ class KeyView(KeyFields):
 
 
 class CreatedKey(KeyView):
-    """A new key with its text, which is shown this once."""
+    """A key with its text, which is shown this once."""
 
     key: str
 
@@ -96,7 +97,7 @@ async def create(new: NewKey, services: ServicesDep, caller: CallerDep) -> Creat
     key = StoredKey(
         id=str(uuid4()),
         hash=digest,
-        preview=f"{text[:PREVIEW_HEAD]}...{text[-PREVIEW_TAIL:]}",
+        preview=_preview_of(text),
         created_at_ms=made_at_ms,
         updated_at_ms=made_at_ms,
         fields=new,
@@ -140,6 +141,31 @@ async def change(
     return _view(await services.state.commit(update))
 
 
+@router.post(
+    "/{key_id}/regenerate", summary="Give an API key a new text, which is in this answer only"
+)
+async def regenerate(key_id: str, services: ServicesDep, caller: CallerDep) -> CreatedKey:
+    """Gives the key a new text; the old one is refused everywhere when this returns. All else stays: its fields, its
+    usage, and what is spent of its limits.
+    """
+    text, digest = _core.new_key()
+
+    def replace_text(con: Connection) -> StoredKey:
+        key = _found(con, key_id)
+        refuse_over_managing_keys(caller.principal, key.fields.scopes)
+        at_ms = max(now_ms(), key.updated_at_ms)
+        renewed = replace(key, hash=digest, preview=_preview_of(text), updated_at_ms=at_ms)
+        replace_key_text(con, renewed)
+        emit(
+            con,
+            Event("key.updated", {"id": key_id, "name": key.fields.name, "changed": ["key"]}),
+        )
+        return renewed
+
+    stored = await services.state.commit(replace_text)
+    return CreatedKey.model_construct(**dict(_view(stored)), key=text)
+
+
 @router.delete("/{key_id}", summary="Revoke an API key for good")
 async def delete(key_id: str, services: ServicesDep, caller: CallerDep) -> Success:
     """Deletes the key; it is refused everywhere when this returns."""
@@ -161,6 +187,10 @@ def _found(con: Connection, key_id: str) -> StoredKey:
     if key is None:
         raise NotFound("There is no API key with this id.", param="id")
     return key
+
+
+def _preview_of(text: str) -> str:
+    return f"{text[:PREVIEW_HEAD]}...{text[-PREVIEW_TAIL:]}"
 
 
 def _view(key: StoredKey) -> KeyView:

@@ -58,6 +58,14 @@ def update_key(con: Connection, key: StoredKey) -> None:
     con.execute(_UPDATE, [key.updated_at_ms, *_written(key.fields), key.id])
 
 
+def replace_key_text(con: Connection, key: StoredKey) -> None:
+    """Replaces the hash and preview of a key, in the writer."""
+    con.execute(
+        "UPDATE keys SET hash = ?, preview = ?, updated_at_ms = ? WHERE id = ?",
+        [key.hash, key.preview, key.updated_at_ms, key.id],
+    )
+
+
 def delete_key(con: Connection, key_id: str) -> bool:
     """Deletes a key and the rows that belong to it, in the writer; False when there is none."""
     con.execute("DELETE FROM token_limits WHERE key_id = ?", [key_id])

@@ -10,6 +10,7 @@ pub(super) static ROUTES: &[Route] = &[
     management("GET", "/api/keys/{id}", NO_BODY, "One API key."),
     management("PATCH", "/api/keys/{id}", RECORD, "Change an API key."),
     management("DELETE", "/api/keys/{id}", NO_BODY, "Revoke an API key."),
+    management("POST", "/api/keys/{id}/regenerate", NO_BODY, "Give an API key a new text; the old one is refused."),
     management("GET", "/api/combos", NO_BODY, "List combos."),
     management("POST", "/api/combos", RECORD, "Create a combo."),
     management("POST", "/api/combos/reorder", RECORD, "Put combos in an order."),
