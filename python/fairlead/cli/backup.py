@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final
+from urllib.parse import quote
 from uuid import uuid4
 
 import typer
@@ -25,7 +26,7 @@ _COUNTS: Final = ("connectionCount", "nodeCount", "comboCount", "apiKeyCount", "
 
 @app.command()
 def create(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
-    """Make a backup at the gateway; the newest twenty are kept there."""
+    """Make a backup at the gateway, which keeps as many as its settings say (`backupKeepCount`)."""
     from fairlead.cli.instance import Instance, answer_of
 
     with Instance(url, data_dir) as instance, waiting("Copying the state"):
@@ -51,6 +52,24 @@ def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) 
         [pick(each, "id", "createdAt", "size", "reason") for each in found["backups"]],
         empty="There are no backups: make one with `fairlead backup create`.",
     )
+
+
+@app.command()
+def delete(
+    backup: Annotated[str, typer.Argument(help="Its id, as `fairlead backup list` shows it.")],
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Delete one of the backups at the gateway."""
+    from fairlead.cli.instance import Instance
+
+    with Instance(url, data_dir) as instance:
+        answer = instance.delete(f"{_PATH}/{quote(backup, safe='')}")
+    if as_json:
+        show_json({"id": backup, **answer})
+    else:
+        say(f"Deleted {backup}.")
 
 
 @app.command()

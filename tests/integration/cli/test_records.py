@@ -114,6 +114,14 @@ def test_settings_are_shown_and_set(run: Run) -> None:
     run("config", "set", f"scrapeHostDelayMs={before['scrapeHostDelayMs']}")
 
 
+def test_a_backup_is_deleted(run: Run) -> None:
+    made = json.loads(run("backup", "create", "--json").stdout)
+    assert run("backup", "delete", made["id"]).stdout == f"Deleted {made['id']}.\n"
+    assert made["id"] not in run("backup", "list").stdout
+    assert sentence(run("backup", "delete", made["id"]), 1)
+    assert sentence(run("backup", "delete", "../state.duckdb"), 1)
+
+
 def test_a_backup_is_exported_looked_into_and_put_back(
     gateways: Callable[..., Gateway], tmp_path: Path
 ) -> None:
