@@ -30,8 +30,9 @@ release = rm -f $(VENV)/.stamp-core-*; \
 CORE_SOURCES := Cargo.toml Cargo.lock $(wildcard rust/*/Cargo.toml) $(shell find rust -name '*.rs')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 EXTRAS := --extra browser --extra telemetry --extra vectors
-LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+LOCK_ONE := $(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes \
 	--exclude-newer "7 days" --custom-compile-command "make lock" --system-certs
+LOCK := $(LOCK_ONE) --universal
 
 # Three processes share the tests (they wait as often as they compute), each keeps its gateways from file to file (tests/support/gateway_pool.py), and who is done
 # first takes tests from the other. What fails in the crowd is judged once more alone: on a full machine a process that waits
@@ -141,6 +142,7 @@ lock: | $(BIN)/uv ## Pin every Python dependency by hash, nothing younger than a
 		--constraint requirements/run.txt --output-file requirements/test.txt
 	$(LOCK) pyproject.toml --extra standin $(EXTRAS) --group build --group test --group check \
 		--constraint requirements/test.txt --output-file requirements/dev.txt
+	$(LOCK_ONE) --group tools --output-file requirements/tools.txt
 
 .PHONY: clean
 clean: ## Remove what was built; leave .venv and results alone.
@@ -174,7 +176,9 @@ $(VENV)/.stamp-node: tests/support/node/package-lock.json tests/support/node/.np
 	touch $@
 
 # Not `npm ci`, which wants every platform's optional parts in the lock; what is in it is held to its hash all the same.
-$(VENV)/.stamp-coding-tools: $(wildcard tests/support/node_tools/*/package-lock.json) | $(VENV)/.stamp-node
+$(VENV)/.stamp-coding-tools: $(wildcard tests/support/node_tools/*/package-lock.json) requirements/tools.txt | $(VENV)/.stamp-node
+	$(PYTHON) -m venv $(VENV)/tools
+	$(VENV)/tools/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements/tools.txt
 	if command -v npm >/dev/null; then \
 		for folder in tests/support/node_tools/light tests/support/node_tools/heavy; do \
 			(cd $$folder && npm install --no-save --silent) || exit 1; done; \

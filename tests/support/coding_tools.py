@@ -17,8 +17,8 @@ from tests.support.processes import Gateway
 FOLDERS = [
     Path(__file__).parent / "node_tools" / name / "node_modules/.bin" for name in ("light", "heavy")
 ]
-# Those that are Python packages stand beside the interpreter.
-FOLDERS.append(Path(sys.executable).parent)
+# Those that are Python packages stand beside the interpreter, or in an environment of their own.
+FOLDERS += [Path(sys.executable).parent, Path(sys.prefix) / "tools/bin"]
 PATH = os.pathsep.join([*map(str, FOLDERS), os.environ["PATH"]])
 
 
