@@ -57,7 +57,7 @@ def apply(tools: httpx.Client, status: int = 200, **fields: object) -> dict:
 
 def test_the_list_has_what_can_be_configured(tools: httpx.Client) -> None:
     listed = expect(tools.get("/api/cli-tools"), 200)
-    assert listed["total"] == 31
+    assert listed["total"] == 32
     ids = {each["id"] for each in listed["tools"]}
     assert "codex" in ids
     assert not ids & {"cursor", "kiro", "gemini"}

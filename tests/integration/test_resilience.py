@@ -220,7 +220,7 @@ def test_a_connection_without_credits_is_out_until_an_operator_mends_it(
     assert len(upstream.requests) == 1
     expect(own.admin.post(f"{PATH}/reset", json={"connection": connection_id}), 200)
     assert call(own, lane.model).status_code == 200
-    assert shown(own, connection_id)["state"] == "active"
+    becomes(own, connection_id, "active")
 
     upstream.script(NO_CREDITS, OK)
     assert call(own, lane.model).status_code == 429
@@ -229,7 +229,7 @@ def test_a_connection_without_credits_is_out_until_an_operator_mends_it(
     own.canaries.append(fresh["apiKey"])
     expect(own.admin.put(f"/api/providers/{connection_id}", json=fresh), 200)
     assert call(own, lane.model).status_code == 200
-    assert shown(own, connection_id)["state"] == "active"
+    becomes(own, connection_id, "active")
 
 
 def test_a_credential_that_is_refused_again_and_again_is_given_up(
