@@ -16,6 +16,7 @@ from fairlead.gateway.combos.rules import (
     ShadowRouting,
     SystemMessage,
     TimeLimits,
+    check_model,
     check_targets,
     check_tool_filter,
 )
@@ -133,6 +134,13 @@ class Config(TimeLimits):
     handoff_threshold: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None, description="context-relay: share of the quota after which a session moves on."
     )
+    handoff_model: ModelId | None = Field(
+        None,
+        description="context-relay: who writes the hand-over note; the next target if not set.",
+    )
+    max_messages_for_summary: Annotated[StrictInt, Field(ge=1, le=200)] | None = Field(
+        None, description="context-relay: the note is about so many messages; 30 if not set."
+    )
     pack: (
         Literal[
             "balanced",
@@ -171,6 +179,8 @@ _READ_BY: dict[str, tuple[str, ...]] = {
     "concurrency_per_model": ("fill-first",),
     "windows": ("reset-window",),
     "handoff_threshold": ("context-relay",),
+    "handoff_model": ("context-relay",),
+    "max_messages_for_summary": ("context-relay",),
     "pack": ("auto",),
     "judge_model": ("fusion",),
     "min_panel": ("fusion",),
@@ -253,6 +263,12 @@ def check_rules(combo: NewCombo) -> None:
                 param=f"config.{alias}",
             )
     check_tool_filter(combo.tool_filter_regex)
+    for param, model in (
+        ("config.judgeModel", combo.config.judge_model),
+        ("config.handoffModel", combo.config.handoff_model),
+    ):
+        if model is not None:
+            check_model(model, param)
     if combo.config.shadow_routing is not None:
         check_targets(combo.config.shadow_routing.targets, "config.shadowRouting.targets")
     for at, step in enumerate(combo.models):

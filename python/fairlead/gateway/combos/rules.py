@@ -99,6 +99,14 @@ class TimeLimits(Wire):
         None,
         description="How long all targets together have from the request's arrival; 0: no limit.",
     )
+    max_retries: Annotated[StrictInt, Field(ge=0, le=10)] | None = Field(
+        None,
+        description="How often one target is asked again before the next one, after a failure that "
+        "may pass: no answer, an answer with nothing in it, an error of the provider's own.",
+    )
+    retry_delay_ms: Annotated[StrictInt, Field(ge=0, le=60_000)] | None = Field(
+        None, description="Before each of those; 2000 if not set."
+    )
     max_set_retries: Annotated[StrictInt, Field(ge=0, le=10)] | None = Field(
         None, description="How often all targets are tried again when none has answered."
     )
@@ -123,14 +131,18 @@ def check_tool_filter(pattern: str | None) -> None:
         )
 
 
-def check_targets(targets: list[str], param: str) -> None:
+def check_model(model: str, param: str) -> None:
     """`InvalidRequest` for a model without its provider's prefix, or with a `*`."""
+    if "/" not in model.strip("/") or "*" in model or model.startswith("combo/"):
+        raise InvalidRequest(
+            f"{param} `{model}` is no model: write `<prefix>/<model>`.", param=param
+        )
+
+
+def check_targets(targets: list[str], param: str) -> None:
+    """As `check_model`, for each of them."""
     for at, model in enumerate(targets):
-        if "/" not in model.strip("/") or "*" in model or model.startswith("combo/"):
-            raise InvalidRequest(
-                f"{param}.{at} `{model}` is no model: write `<prefix>/<model>`.",
-                param=f"{param}.{at}",
-            )
+        check_model(model, f"{param}.{at}")
 
 
 def compile_validation(validation: ResponseValidation) -> dict[str, Any]:

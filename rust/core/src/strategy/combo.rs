@@ -123,6 +123,10 @@ pub struct Params {
     pub windows: Vec<WindowName>,
     /// `context-relay`: the share of quota after which a session moves on.
     pub handoff_threshold: f32,
+    /// `context-relay`: who writes the hand-over note; absent, the session's next target.
+    pub handoff_model: Option<String>,
+    /// `context-relay`: the note is about so many messages.
+    pub max_messages_for_summary: usize,
     /// `auto`: which pack of weights.
     pub pack: super::pack::Pack,
     /// `fusion`: who merges; absent, the first step.
@@ -143,6 +147,8 @@ impl Default for Params {
             concurrency_per_model: None,
             windows: vec![WindowName::Weekly],
             handoff_threshold: 0.85,
+            handoff_model: None,
+            max_messages_for_summary: 30,
             pack: super::pack::Pack::default(),
             judge_model: None,
             min_panel: 2,

@@ -28,6 +28,9 @@ pub struct Rules {
     pub provider_timeouts_ms: HashMap<String, u64>,
     /// How long all targets have together, from the request's arrival.
     pub combo_timeout_ms: Option<u64>,
+    /// As often one target is asked again after a failure that may pass, before the next one is.
+    pub max_retries: u32,
+    pub retry_delay_ms: u64,
     /// As often all targets are tried again when none has answered.
     pub max_set_retries: u32,
     pub set_retry_delay_ms: u64,
@@ -49,6 +52,8 @@ impl Default for Rules {
             target_timeout_ms: None,
             provider_timeouts_ms: HashMap::new(),
             combo_timeout_ms: None,
+            max_retries: 0,
+            retry_delay_ms: 2_000,
             max_set_retries: 0,
             set_retry_delay_ms: 2_000,
             cooldown_wait_ms: 0,

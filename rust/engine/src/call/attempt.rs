@@ -10,6 +10,7 @@ use crate::call::plain;
 use crate::call::relay::FinishedStream;
 use crate::call::rounds::Rounds;
 use crate::call::settle::observe;
+use crate::clock;
 use crate::control::responses;
 use crate::route::model;
 use crate::upstream::failure::AttemptFailure;
@@ -93,48 +94,91 @@ async fn run_round<K: CallKind>(
     queued: &mut Duration,
 ) -> Round {
     for at in (0..call.choice.targets.len()).filter(|at| !over.contains(at)) {
-        if let Some(limit) = call.time_for(at).filter(Duration::is_zero) {
-            call.failures.push((Arc::clone(&call.choice.targets[at]), too_slow(call.combo_limit().unwrap_or(limit))));
-            call.fail();
-            return Round::Told;
-        }
-        let acquired = {
-            let tokens = model::estimate(call.settlement.bytes_request);
-            slot::acquire(&call.settlement.shared, &call.choice.targets[at], tokens, queued).await
-        };
-        let failed = match acquired {
-            Ok(mut slot) => {
-                call.settlement.attempts += 1;
-                call.name_target(at);
-                let asked = if kind.is_stream() || call.time_for(at).is_none() {
-                    kind.ask(call, at).await
-                } else {
-                    // On the heap, so that calls without a deadline do not carry its size.
-                    Box::pin(within(call.time_for(at), kind.ask(call, at))).await
-                };
-                match asked {
-                    Ok(reply) => {
-                        slot.settle(&call.settlement.usage);
-                        finish(call, kind, at, reply, None).await;
-                        return Round::Told;
-                    }
-                    Err(failed) => {
-                        slot.refund();
-                        failed
-                    }
+        let mut repeats = 0;
+        loop {
+            if let Some(limit) = call.time_for(at).filter(Duration::is_zero) {
+                let slow = too_slow(call.combo_limit().unwrap_or(limit));
+                call.failures.push((Arc::clone(&call.choice.targets[at]), slow));
+                call.fail();
+                return Round::Told;
+            }
+            let Some(failed) = ask_target(call, kind, at, queued).await else { return Round::Told };
+            call.record_failure(at, &failed);
+            let may_go_on = failover::may_go_on(&call.choice, &failed) && !call.is_headed();
+            if may_go_on && may_repeat(call, at, &failed, repeats) {
+                repeats += 1;
+                call.earlier_failures += 1;
+                // On the heap, so that calls which repeat nothing do not carry its size.
+                if Box::pin(pause(call)).await {
+                    continue;
                 }
             }
-            Err(busy) => busy,
-        };
-        call.record_failure(at, &failed);
-        let may_go_on = failover::may_go_on(&call.choice, &failed) && !call.is_headed();
-        call.failures.push((Arc::clone(&call.choice.targets[at]), failed));
-        if !may_go_on {
-            call.fail();
-            return Round::Told;
+            call.failures.push((Arc::clone(&call.choice.targets[at]), failed));
+            if !may_go_on {
+                call.fail();
+                return Round::Told;
+            }
+            break;
         }
     }
     Round::AllFailed
+}
+
+/// Asks one target as soon as its connection has room. `None`: it has served the call.
+async fn ask_target<K: CallKind>(
+    call: &mut Call,
+    kind: &K,
+    at: usize,
+    queued: &mut Duration,
+) -> Option<AttemptFailure> {
+    let acquired = {
+        let tokens = model::estimate(call.settlement.bytes_request);
+        slot::acquire(&call.settlement.shared, &call.choice.targets[at], tokens, queued).await
+    };
+    let mut slot = match acquired {
+        Ok(slot) => slot,
+        Err(busy) => return Some(busy),
+    };
+    call.settlement.attempts += 1;
+    call.name_target(at);
+    let asked = if kind.is_stream() || call.time_for(at).is_none() {
+        kind.ask(call, at).await
+    } else {
+        // On the heap, so that calls without a deadline do not carry its size.
+        Box::pin(within(call.time_for(at), kind.ask(call, at))).await
+    };
+    match asked {
+        Ok(reply) => {
+            slot.settle(&call.settlement.usage);
+            finish(call, kind, at, reply, None).await;
+            None
+        }
+        Err(failed) => {
+            slot.refund();
+            Some(failed)
+        }
+    }
+}
+
+/// Whether the combo has this target asked once more, after a failure that may pass, while there is time for it.
+fn may_repeat(call: &Call, at: usize, failed: &AttemptFailure, repeats: u32) -> bool {
+    let Some(combo) = &call.choice.combo else { return false };
+    let pause = Duration::from_millis(combo.rules.retry_delay_ms);
+    repeats < combo.rules.max_retries
+        && failover::may_pass(failed)
+        && !call.choice.targets[at].is_broken(clock::monotonic_ms())
+        && call.combo_limit().is_none_or(|limit| call.settlement.elapsed() + pause < limit)
+}
+
+/// The pause before one target is asked again; `false`: the gateway stops meanwhile.
+async fn pause(call: &Call) -> bool {
+    let pause_ms = call.choice.combo.as_ref().map_or(0, |combo| combo.rules.retry_delay_ms);
+    let shared = call.shared();
+    tokio::select! {
+        biased;
+        () = shared.drain.expired() => false,
+        () = tokio::time::sleep(Duration::from_millis(pause_ms)) => true,
+    }
 }
 
 /// A target has served the call: what is learnt of it, what is kept of the answer, the record, the last bytes.

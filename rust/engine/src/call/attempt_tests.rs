@@ -158,6 +158,27 @@ async fn all_targets_are_tried_again_as_often_as_a_combo_says() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_target_is_asked_again_as_often_as_a_combo_says() {
+    let fails = |kind| Step::Fails(failed(kind, Retry::Elsewhere));
+    let rules = json!({"max_retries": 2, "retry_delay_ms": 50});
+    let began = tokio::time::Instant::now();
+    let script = Script::of([fails(Kind::UpstreamOverloaded), fails(Kind::EmptyAnswer), Step::Answers]);
+    let (asked, head, call) = run_script("repeats", combo(&rules), &script).await;
+    assert_eq!((asked, head.status.as_u16()), (["a", "a", "a"].map(str::to_owned).to_vec(), 200));
+    assert_eq!((call.fallbacks(), call.settlement.attempts, began.elapsed().as_millis()), (2, 3, 130));
+
+    let empty = || fails(Kind::EmptyAnswer);
+    let script = Script::of([empty(), empty(), empty(), fails(Kind::UpstreamRateLimited)]);
+    let (asked, head, _) = run_script("repeats-over", combo(&rules), &script).await;
+    assert_eq!(asked, ["a", "a", "a", "b"], "a limit does not pass at once");
+    assert_eq!(head.status.as_u16(), 502, "the error that says most");
+
+    let hurried = json!({"max_retries": 2, "retry_delay_ms": 500, "combo_timeout_ms": 400});
+    let (asked, _, _) = run_script("repeats-late", combo(&hurried), &Script::of([empty(), Step::Answers])).await;
+    assert_eq!(asked, ["a", "b"], "no time for the pause");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_target_that_takes_longer_than_its_combo_lets_it_is_left() {
     let slow = |ms, step| (Duration::from_millis(ms), step);
     let choice = combo(&json!({"target_timeout_ms": 100}));

@@ -13,6 +13,7 @@ use crate::call::deadline::within;
 use crate::call::endpoints;
 use crate::call::failover;
 use crate::call::guardrails;
+use crate::call::handover;
 use crate::call::hedge;
 use crate::call::plain;
 use crate::call::reasoning;
@@ -40,6 +41,7 @@ use fairlead_context::{system_prompt, thinking};
 use fairlead_core::context::ThinkingBudget;
 use fairlead_core::error::{Error, Kind, Origin, Retry};
 use fairlead_core::record::{self, Outcome};
+use fairlead_core::strategy::Strategy;
 use fairlead_core::usage::Usage;
 use fairlead_dialect::openai::request::ChatRequest;
 use http::HeaderValue;
@@ -240,11 +242,28 @@ fn choose(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> 
     settlement.bytes_sent = Some(body.len() as u64);
     limits::reserve(&shared, &live.snapshot, settlement, request, choice)?;
     note_choice(settlement, choice);
+    endpoints::narrow(settlement.admission.route, choice)?;
+    translate(call, live, body, request)
+}
+
+/// The request in the dialect of each target.
+fn translate(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> Result<Translation, Error> {
+    let Call { settlement, choice, .. } = call;
+    let shared = Arc::clone(&settlement.shared);
     let route = settlement.admission.route;
-    endpoints::narrow(route, choice)?;
     let mut translation = Translation::prepare(caller_of(route), body, request, choice, &live.snapshot)?;
     reasoning::put_back(&shared, &settlement.admission, choice, &mut translation);
     Ok(translation.towards(route))
+}
+
+/// Ends a call that failed before any of its targets was asked for the caller's answer.
+fn refuse_before_attempts(call: &mut Call, fault: &Error) {
+    let outcome = match fault.origin {
+        _ if fault.kind == Kind::Draining => Outcome::Drained,
+        Origin::Upstream => Outcome::UpstreamFailed,
+        Origin::Client | Origin::Gateway => Outcome::Refused,
+    };
+    call.end_refused(outcome, fault);
 }
 
 impl Conversation {
@@ -252,16 +271,17 @@ impl Conversation {
     async fn run_stages(&self, call: &mut Call) {
         limits::throttle(&call.settlement).await;
         shadow::begin(call, &self.sent, &self.request);
+        if call.choice.combo.as_ref().is_some_and(|combo| combo.strategy == Strategy::ContextRelay) {
+            // On the heap, so that conversations which take no note along do not carry its size.
+            match Box::pin(self.with_note(call)).await {
+                Ok(None) => {}
+                Ok(Some(noted)) => return Box::pin(noted.attempt(call)).await,
+                Err(fault) => return refuse_before_attempts(call, &fault),
+            }
+        }
         let staged = match stages::prepare(call, &self.sent, &self.request).await {
             Ok(staged) => staged,
-            Err(fault) => {
-                let outcome = match fault.origin {
-                    _ if fault.kind == Kind::Draining => Outcome::Drained,
-                    Origin::Upstream => Outcome::UpstreamFailed,
-                    Origin::Client | Origin::Gateway => Outcome::Refused,
-                };
-                return call.end_refused(outcome, &fault);
-            }
+            Err(fault) => return refuse_before_attempts(call, &fault),
         };
         match staged {
             Staged::AsIs => self.attempt(call).await,
@@ -280,6 +300,14 @@ impl Conversation {
                 call.give(answer);
             }
         }
+    }
+
+    /// This conversation with the hand-over note of its session; `None` where it has none.
+    async fn with_note(&self, call: &mut Call) -> Result<Option<Self>, Error> {
+        let Some((sent, request)) = handover::prepare(call, &self.sent, &self.request).await? else { return Ok(None) };
+        let live = call.shared().live.load_full();
+        let translation = translate(call, &live, &sent, &request)?.of(&self.body);
+        Ok(Some(Self { translation, request, sent, body: self.body.clone() }))
     }
 
     async fn attempt(&self, call: &mut Call) {

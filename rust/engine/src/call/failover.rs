@@ -41,6 +41,26 @@ pub fn may_go_on(choice: &Choice, failed: &AttemptFailure) -> bool {
     })
 }
 
+/// Whether the same target may answer when it is asked again soon: failures that pass, unlike a limit, a refused credential or a
+/// request that it does not take.
+pub fn may_pass(failed: &AttemptFailure) -> bool {
+    let passes = matches!(
+        failed.error.kind,
+        Kind::UpstreamRefused
+            | Kind::UpstreamReset
+            | Kind::UpstreamInvalid
+            | Kind::EmptyAnswer
+            | Kind::AnswerRejected
+            | Kind::UpstreamOverloaded
+            | Kind::UpstreamTimeout
+    );
+    // A failure of the provider's own; 501 and 505 say that it never will.
+    let status = failed.error.upstream_status;
+    let is_of_server =
+        failed.error.kind == Kind::UpstreamStatus && status.is_some_and(|status| !matches!(status, 501 | 505));
+    failed.rejection.is_none() && (passes || is_of_server)
+}
+
 /// How a request ends that this failure ends.
 pub fn outcome(kind: Kind) -> Outcome {
     match kind {

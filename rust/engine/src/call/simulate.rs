@@ -139,7 +139,9 @@ fn why(ready: &Ready) -> &'static str {
         S::ResetAware => "the quota that is lost soonest first",
         S::ResetWindow => "the soonest reset first",
         S::Lkgp => "the last that served first",
-        S::ContextRelay => "in the order of the list, those whose quota is nearly used last",
+        S::ContextRelay => {
+            "in the order of the list, those whose quota is nearly used last; a session that moves takes a note along"
+        }
         S::Fusion => "all at once, and a judge",
         S::Pipeline => "one after another, each on what the one before said",
         S::Auto => "the highest score first",

@@ -57,7 +57,7 @@ pub enum Staged {
 pub(crate) struct PanelAnswer {
     answer: plain::Answer,
     pub(crate) usage: Usage,
-    text: String,
+    pub(crate) text: String,
     took: Duration,
 }
 
@@ -75,9 +75,8 @@ pub async fn prepare(call: &mut Call, body: &Bytes, parsed: &ChatRequest) -> Res
         return Err(Error::client(Kind::InvalidRequest, message).about("model"));
     }
     let Some(fields) = translation::chat_members(route, body, parsed)? else { return Ok(Staged::AsIs) };
-    let first = choice.targets.first().filter(|_| parsed.stream);
     let shared = Arc::clone(&settlement.shared);
-    let beats = Beats { shared: &shared, target: first, every: Duration::from_millis(shared.config.heartbeat_ms) };
+    let beats = Beats::of(&shared, choice, parsed.stream);
     match strategy {
         // On the heap, so that conversations of one stage do not carry their size.
         Some(Strategy::Pipeline) => Box::pin(chain(&beats, settlement, choice, fields)).await,
@@ -88,15 +87,20 @@ pub async fn prepare(call: &mut Call, body: &Bytes, parsed: &ChatRequest) -> Res
 }
 
 /// Tells a stream's caller now and then that somebody is at work.
-struct Beats<'a> {
+pub(crate) struct Beats<'a> {
     shared: &'a Arc<Shared>,
     /// The target that the stream's head names; absent for who waits for one whole answer.
     target: Option<&'a Arc<Target>>,
     every: Duration,
 }
 
-impl Beats<'_> {
-    async fn during<T>(&self, settlement: &mut Settlement, work: impl Future<Output = T>) -> T {
+impl<'a> Beats<'a> {
+    pub(crate) fn of(shared: &'a Arc<Shared>, choice: &'a Choice, is_stream: bool) -> Self {
+        let target = choice.targets.first().filter(|_| is_stream);
+        Self { shared, target, every: Duration::from_millis(shared.config.heartbeat_ms) }
+    }
+
+    pub(crate) async fn during<T>(&self, settlement: &mut Settlement, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let Some(target) = self.target else { return work.await };
         loop {

@@ -45,6 +45,11 @@ pub fn reserve(
                 places.map(of).reduce(Amounts::max).unwrap_or_default()
             })
             .fold(Amounts::default(), Amounts::plus),
+        // The hand-over note is written about what is sent.
+        Some(combo) if combo.is_moving() => {
+            let writer = combo.params.handoff_model.as_deref().unwrap_or(choice.model(0));
+            dearest.plus(most(snapshot, request, writer, settlement))
+        }
         _ => dearest,
     };
     hold(shared, settlement, &request.model, choice, Some(most))

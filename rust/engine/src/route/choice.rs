@@ -39,6 +39,8 @@ pub struct ComboChoice {
     pub prompts: Vec<Option<String>>,
     /// One for each target, at the same place.
     pub legs: Vec<Leg>,
+    /// The identity of the target that served the caller's session last.
+    pub held: Option<u64>,
     /// Models that may not be tried now, with the milliseconds until they may.
     pub closed: Vec<(Arc<str>, u64)>,
     /// Models that the combo's rules leave out.
@@ -54,6 +56,15 @@ pub struct Leg {
     /// Which step of the combo it comes from.
     pub step: usize,
     pub memory: Remembered,
+}
+
+impl ComboChoice {
+    /// Whether the session leaves its target with this call, and its combo has it take a note along.
+    pub fn is_moving(&self) -> bool {
+        let first = self.legs.first().map(|leg| leg.id);
+        self.strategy == Strategy::ContextRelay
+            && self.held.is_some_and(|held| first.is_some_and(|first| first != held))
+    }
 }
 
 impl Choice {

@@ -87,6 +87,7 @@ impl Combos {
                 tools: ready.tools.clone(),
                 prompts: ready.steps.iter().map(|step| step.prompt.clone()).collect(),
                 legs,
+                held: ask.held,
                 closed,
                 barred,
             })),

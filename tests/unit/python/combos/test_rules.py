@@ -98,6 +98,14 @@ async def test_rules_are_kept_and_reach_the_relay(management: Management) -> Non
         ({"config": {"maxSetRetries": 11}}, None, "10"),
         ({"config": {"cooldownWaitMs": 300_001}}, None, "300000"),
         ({"config": {"queueDepth": 3}}, None, ""),
+        ({"config": {"maxRetries": 11}}, None, "10"),
+        ({"config": {"handoffModel": "a/m"}}, "config.handoffModel", "context-relay"),
+        (
+            {"strategy": "context-relay", "config": {"handoffModel": "m"}},
+            "config.handoffModel",
+            "prefix",
+        ),
+        ({"strategy": "fusion", "config": {"judgeModel": "m"}}, "config.judgeModel", "prefix"),
         (
             {"config": {"shadowRouting": {"targets": ["m"]}}},
             "config.shadowRouting.targets.0",
@@ -130,17 +138,18 @@ async def test_defaults_hold_where_a_combo_says_nothing(management: Management) 
     await make(management, "own", config={"targetTimeoutMs": 7})
     await make(management, "none")
     body = {
-        "comboDefaults": {"targetTimeoutMs": 9, "maxSetRetries": 1},
+        "comboDefaults": {"targetTimeoutMs": 9, "maxSetRetries": 1, "maxRetries": 2},
         "providerOverrides": {"a": {"targetTimeoutMs": 8}},
     }
     await management.ask("PUT", DEFAULTS, body)
     shown = await management.ask("GET", DEFAULTS)
     assert shown["comboDefaults"]["targetTimeoutMs"] == 9
     rules = {one["name"]: one["rules"] for one in management.snapshot()["combos"]}
-    assert rules["own"] == {"target_timeout_ms": 7, "max_set_retries": 1}
+    assert rules["own"] == {"target_timeout_ms": 7, "max_set_retries": 1, "max_retries": 2}
     assert rules["none"] == {
         "target_timeout_ms": 9,
         "max_set_retries": 1,
+        "max_retries": 2,
         "provider_timeouts_ms": {"a": 8},
     }
     await management.refused("PUT", DEFAULTS, {"comboDefaults": {"targetTimeoutMs": 0}})
