@@ -94,34 +94,46 @@ async fn run_round<K: CallKind>(
     queued: &mut Duration,
 ) -> Round {
     for at in (0..call.choice.targets.len()).filter(|at| !over.contains(at)) {
-        let mut repeats = 0;
-        loop {
-            if let Some(limit) = call.time_for(at).filter(Duration::is_zero) {
-                let slow = too_slow(call.combo_limit().unwrap_or(limit));
-                call.failures.push((Arc::clone(&call.choice.targets[at]), slow));
-                call.fail();
-                return Round::Told;
+        if let Some(limit) = call.time_for(at).filter(Duration::is_zero) {
+            call.failures.push((Arc::clone(&call.choice.targets[at]), too_slow(call.combo_limit().unwrap_or(limit))));
+            call.fail();
+            return Round::Told;
+        }
+        let Some(mut failed) = ask_target(call, kind, at, queued).await else { return Round::Told };
+        call.record_failure(at, &failed);
+        if may_repeat(call, at, &failed, 0) {
+            // On the heap, so that calls which repeat nothing do not carry its size.
+            match Box::pin(repeat(call, kind, at, queued, failed)).await {
+                Some(last) => failed = last,
+                None => return Round::Told,
             }
-            let Some(failed) = ask_target(call, kind, at, queued).await else { return Round::Told };
-            call.record_failure(at, &failed);
-            let may_go_on = failover::may_go_on(&call.choice, &failed) && !call.is_headed();
-            if may_go_on && may_repeat(call, at, &failed, repeats) {
-                repeats += 1;
-                call.earlier_failures += 1;
-                // On the heap, so that calls which repeat nothing do not carry its size.
-                if Box::pin(pause(call)).await {
-                    continue;
-                }
-            }
-            call.failures.push((Arc::clone(&call.choice.targets[at]), failed));
-            if !may_go_on {
-                call.fail();
-                return Round::Told;
-            }
-            break;
+        }
+        let may_go_on = failover::may_go_on(&call.choice, &failed) && !call.is_headed();
+        call.failures.push((Arc::clone(&call.choice.targets[at]), failed));
+        if !may_go_on {
+            call.fail();
+            return Round::Told;
         }
     }
     Round::AllFailed
+}
+
+/// Asks one target again for as often as the combo says: the last failure; `None`: it has served the call.
+async fn repeat<K: CallKind>(
+    call: &mut Call,
+    kind: &K,
+    at: usize,
+    queued: &mut Duration,
+    mut failed: AttemptFailure,
+) -> Option<AttemptFailure> {
+    let mut repeats = 0;
+    while may_repeat(call, at, &failed, repeats) && pause(call).await {
+        repeats += 1;
+        call.earlier_failures += 1;
+        failed = ask_target(call, kind, at, queued).await?;
+        call.record_failure(at, &failed);
+    }
+    Some(failed)
 }
 
 /// Asks one target as soon as its connection has room. `None`: it has served the call.
@@ -166,6 +178,8 @@ fn may_repeat(call: &Call, at: usize, failed: &AttemptFailure, repeats: u32) -> 
     let pause = Duration::from_millis(combo.rules.retry_delay_ms);
     repeats < combo.rules.max_retries
         && failover::may_pass(failed)
+        && failover::may_go_on(&call.choice, failed)
+        && !call.is_headed()
         && !call.choice.targets[at].is_broken(clock::monotonic_ms())
         && call.combo_limit().is_none_or(|limit| call.settlement.elapsed() + pause < limit)
 }

@@ -273,9 +273,9 @@ impl Conversation {
         shadow::begin(call, &self.sent, &self.request);
         if call.choice.combo.as_ref().is_some_and(|combo| combo.strategy == Strategy::ContextRelay) {
             // On the heap, so that conversations which take no note along do not carry its size.
-            match Box::pin(self.with_note(call)).await {
-                Ok(None) => {}
-                Ok(Some(noted)) => return Box::pin(noted.attempt(call)).await,
+            match Box::pin(self.attempt_with_note(call)).await {
+                Ok(true) => return,
+                Ok(false) => {}
                 Err(fault) => return refuse_before_attempts(call, &fault),
             }
         }
@@ -302,12 +302,14 @@ impl Conversation {
         }
     }
 
-    /// This conversation with the hand-over note of its session; `None` where it has none.
-    async fn with_note(&self, call: &mut Call) -> Result<Option<Self>, Error> {
-        let Some((sent, request)) = handover::prepare(call, &self.sent, &self.request).await? else { return Ok(None) };
+    /// Attempts this conversation with the hand-over note of its session; `false` where it has none.
+    async fn attempt_with_note(&self, call: &mut Call) -> Result<bool, Error> {
+        let Some((sent, request)) = handover::prepare(call, &self.sent, &self.request).await? else { return Ok(false) };
         let live = call.shared().live.load_full();
         let translation = translate(call, &live, &sent, &request)?.of(&self.body);
-        Ok(Some(Self { translation, request, sent, body: self.body.clone() }))
+        drop(live);
+        Self { translation, request, sent, body: self.body.clone() }.attempt(call).await;
+        Ok(true)
     }
 
     async fn attempt(&self, call: &mut Call) {
