@@ -7,6 +7,7 @@ relay's check of the caller's right is made here, by the tier of the route.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -29,13 +30,22 @@ _SCOPE: Final = ("asgi", "http_version", "scheme", "root_path", "client", "serve
 
 
 class Refused(Exception):
-    """A call that was answered with an error. `message` says what is wrong, `param` of which field."""
+    """A call that was answered with an error. `message` says what is wrong, `param` of which field, `extra`
+    has what else the answer holds.
+    """
 
-    def __init__(self, status: int, message: str, param: str | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        param: str | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
         self.param = param
+        self.extra = extra or {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,5 +194,5 @@ def not_there(what: str) -> Refused:
 def _refusal(status: int, document: Any) -> Refused:
     told = document.get("error") if isinstance(document, dict) else None
     if isinstance(told, dict):
-        return Refused(status, str(told.get("message", "")), told.get("param"))
+        return Refused(status, str(told.get("message", "")), told.get("param"), document)
     return Refused(status, str(told or "The call failed."))

@@ -11,7 +11,7 @@ from fairlead.dashboard.names import read_all
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.record import SEEN, check_unchanged
 
-PLACE: Final = "/agents"
+PLACE: Final = "/agent-skills"
 
 
 async def _groups(api: Api) -> tuple[Group, ...]:
@@ -105,15 +105,15 @@ async def _values(visit: Visit, typed: FormFields) -> dict[str, Any]:
 
 
 PAGES = (
-    Page("agents", "Agents", show_agents, group="Set up", rank=8, icon="people"),
+    Page("agent-skills", "Agents", show_agents, group="Set up", rank=8, icon="people"),
     Page(
-        "agents/new",
+        "agent-skills/new",
         "New agent",
         show_new,
         actions={"create": Action(create, "The agent answers.")},
     ),
     Page(
-        "agents/{skill_id}",
+        "agent-skills/{skill_id}",
         "Agent",
         show_agent,
         actions={

@@ -61,7 +61,7 @@ FIELDS: Final = (*MODELS, *SETTINGS, *PROMPT)
 GROUPS: Final = (
     Group("Models", MODELS, is_open=True),
     Group("Settings", SETTINGS),
-    Group("Words", PROMPT, is_open=True),
+    Group("Your turn", PROMPT, is_open=True),
 )
 
 

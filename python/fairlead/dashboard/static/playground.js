@@ -94,7 +94,7 @@
     link(id) {
       const link = document.createElement("a");
       link.href = `/dashboard/logs/${encodeURIComponent(id)}`;
-      link.textContent = id.length > 16 ? `${id.slice(0, 16)}…` : id;
+      link.textContent = id.length > 12 ? `${id.slice(0, 12)}…` : id;
       this.part.querySelector("[data-request]").replaceChildren(link);
     }
 
