@@ -18,7 +18,10 @@ import pytest
 from fairlead import _core
 from fairlead.dashboard.registry import all_pages, find_page
 from fairlead.identity.users import insert_user, new_user
+from fairlead.moment import now_ms
 from fairlead.serve.demo_traffic import APPLICATIONS, demo_records
+from fairlead.webhooks.attempt import Answer
+from fairlead.webhooks.history import insert_tested
 
 pytestmark = pytest.mark.anyio
 
@@ -130,6 +133,15 @@ async def make_agent(control) -> str:
     return answer.json()["id"]
 
 
+async def make_delivery(control, webhook_id: str) -> str:
+    """A message of a stranger's making in the history of a webhook."""
+    body = orjson.dumps({"type": "batch.failed", "data": {"error": MARKUP}}).decode()
+    answer = Answer(now_ms(), 1.0, None, "connection_failed")
+    return await control.app.state.services.state.database.write(
+        lambda con: insert_tested(con, webhook_id, ("msg_1", "test.ping", body), answer, now_ms())
+    )
+
+
 async def make_crawl(control, key_id: str) -> str:
     """A crawl of a site that is not there."""
     who = control.as_principal("key", key_id)
@@ -143,12 +155,13 @@ async def addresses(control) -> dict[str, str]:
     """An address of every page, by its path in the registry."""
     key = await make_key(control, MARKUP)
     file_id, batch_id = await make_batch(control, key["id"])
+    webhook_id = await make_webhook(control)
     (user,) = (await control.client.get("/api/users", params={"limit": 1})).json()["users"][:1]
     records = await fill_log(control)
     ids = {
         "{key_id}": key["id"],
         "{connection_id}": await make_connection(control),
-        "{webhook_id}": await make_webhook(control),
+        "{webhook_id}": webhook_id,
         "{request_id}": records[0]["request_id"],
         "{provider}": "openai",
         "{file_id}": file_id,
@@ -156,6 +169,7 @@ async def addresses(control) -> dict[str, str]:
         "{user_id}": user["id"],
         "{skill_id}": await make_agent(control),
         "{job_id}": await make_crawl(control, key["id"]),
+        "{delivery_id}": await make_delivery(control, webhook_id),
         "cli-code/mitm/{tool_id}": "cli-code/mitm/kiro",
         "cli-code/{tool_id}": "cli-code/codex",
         "cli-agents/{tool_id}": "cli-agents/goose",

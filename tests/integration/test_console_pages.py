@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 
 from fairlead.dashboard.registry import all_pages
@@ -56,6 +57,32 @@ def owner(gateway: Gateway) -> httpx.Client:
     return client
 
 
+def work_ids(owner: httpx.Client, webhook_id: str) -> dict[str, str]:
+    """What pages show that no made-up traffic brings: a batch, a crawl, an agent, a delivery."""
+    key = expect(owner.post("/api/keys", json={"name": "of the pages"}), 201)
+    headers = {"authorization": f"Bearer {key['key']}"}
+    call = {"model": "demo/echo", "messages": [{"role": "user", "content": "Hello"}]}
+    url = "/v1/chat/completions"
+    line = orjson.dumps({"custom_id": "1", "method": "POST", "url": url, "body": call})
+    form = {"files": {"file": ("lines.jsonl", line)}, "data": {"purpose": "batch"}}
+    file = expect(httpx.post(f"{owner.base_url}/v1/files", headers=headers, **form), 200)
+    ask = {"input_file_id": file["id"], "endpoint": url, "completion_window": "24h"}
+    batches, crawls = f"{owner.base_url}/v1/batches", f"{owner.base_url}/api/crawl"
+    batch = expect(httpx.post(batches, headers=headers, json=ask), 200)
+    site = {"url": "https://93.184.215.14/"}
+    agent = {"name": "Reader", "description": "It reads.", "prompt": "Read."}
+    test = expect(owner.post(f"/api/webhooks/{webhook_id}/test", json={}), 200)
+    return {
+        "{batch_id}": f"{batch['id']}?key={key['id']}",
+        "{job_id}": f"{expect(httpx.post(crawls, headers=headers, json=site), 200)['id']}?key={key['id']}",
+        "{skill_id}": expect(owner.post("/api/agent-skills", json=agent), 201)["id"],
+        "{user_id}": expect(owner.get("/api/users"), 200)["users"][0]["id"],
+        "{delivery_id}": test["deliveryId"],
+        "{tool_id}": "codex",
+        "{file_id}": file["id"],
+    }
+
+
 def addresses(owner: httpx.Client) -> list[str]:
     """An address of every page that is read."""
     key = expect(owner.get("/api/keys", params={"limit": 1}), 200)["keys"][0]["id"]
@@ -75,13 +102,15 @@ def addresses(owner: httpx.Client) -> list[str]:
         "{request_id}": request["requestId"],
         "{webhook_id}": hooks[0]["id"],
         "{provider}": "openai",
+        **work_ids(owner, hooks[0]["id"]),
     }
     found = []
     for page in all_pages():
-        path = page.address
+        path = page.address.replace("mitm/{tool_id}", "mitm/kiro")
+        path = path.replace("cli-agents/{tool_id}", "cli-agents/goose")
         for name, value in ids.items():
             path = path.replace(name, value)
-        if not path.endswith(".csv"):
+        if not path.endswith((".csv", ".parquet", ".zip")) and "/files/" not in path:
             found.append(path)
     return found
 

@@ -89,9 +89,7 @@ class KeyChoice:
         return f"{place}?{urlencode({**chosen, **query})}"
 
 
-async def choose_key(
-    visit: Visit, endpoint: str, typed: FormFields | None = None
-) -> KeyChoice:
+async def choose_key(visit: Visit, endpoint: str, typed: FormFields | None = None) -> KeyChoice:
     """The key that the form or the address names, else the first that may use the kind of endpoint.
 
     `Refused` for a named one that may not.
@@ -99,7 +97,8 @@ async def choose_key(
     every = await read_all(visit.api, "/api/keys", "keys")
     reasons = {each["id"]: why_not(each, endpoint) for each in every}
     keys = sorted(
-        (each for each in every if reasons[each["id"]] is None), key=lambda each: each["name"].lower()
+        (each for each in every if reasons[each["id"]] is None),
+        key=lambda each: each["name"].lower(),
     )
     wanted = (typed or {}).get(KEY) or visit.query.get(KEY)
     if not wanted:

@@ -59,7 +59,9 @@ class AnswerTokens:
 def make_request(dialect: Dialect, conversation: Conversation) -> DialectRequest:
     """The request of a conversation."""
     path, body = _MAKERS[dialect](conversation)
-    return DialectRequest(dialect, path, {name: each for name, each in body.items() if each is not None})
+    return DialectRequest(
+        dialect, path, {name: each for name, each in body.items() if each is not None}
+    )
 
 
 def text_of(dialect: Dialect, answer: Any) -> str:

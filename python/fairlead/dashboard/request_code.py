@@ -69,9 +69,7 @@ def _arguments(fields: Mapping[str, Any], indent: str = "    ") -> str:
 
 
 def _python_program(imports: str, client: str, call: str, arguments: str, shown: str) -> str:
-    return (
-        f"import os\n\n{imports}\n\nclient = {client}\nanswer = {call}(\n{arguments})\n{shown}\n"
-    )
+    return f"import os\n\n{imports}\n\nclient = {client}\nanswer = {call}(\n{arguments})\n{shown}\n"
 
 
 def _python_openai(origin: str, request: DialectRequest) -> str:
@@ -111,9 +109,7 @@ def _python_anthropic(origin: str, request: DialectRequest) -> str:
 
 
 def _python_gemini(origin: str, request: DialectRequest) -> str:
-    client = (
-        f'genai.Client(api_key=os.environ["{KEY}"], http_options={{"base_url": {origin!r}}})'
-    )
+    client = f'genai.Client(api_key=os.environ["{KEY}"], http_options={{"base_url": {origin!r}}})'
     is_streamed = _is_streamed(request)
     call = "client.models.generate_content" + ("_stream" if is_streamed else "")
     shown = "print(answer.text)"

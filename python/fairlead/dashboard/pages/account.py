@@ -17,9 +17,7 @@ NEW_PASSWORD: Final = (
     Field("newPassword", "New password", "secret", is_required=True, most=200),
 )
 CODE: Final = Field("code", "Code of your app", is_required=True, most=64, example="123456")
-TOKEN: Final = Field(
-    "name", "Name", most=200, example="editor on my laptop", is_required=True
-)
+TOKEN: Final = Field("name", "Name", most=200, example="editor on my laptop", is_required=True)
 # Only the page that begins an enrolment has the secret; its form brings it back.
 SECRET: Final = "secret"  # noqa: S105 - the name of a field
 URI: Final = "uri"

@@ -23,7 +23,9 @@ async def _groups(api: Api) -> tuple[Group, ...]:
             (
                 Field("name", "Name", most=200, is_required=True, example="Invoice reader"),
                 Field("model", "Model", most=300, hint="Empty: auto/reliable.", example="auto"),
-                Field("temperature", "Temperature", "decimal", "0 to 2. Empty: as the model has it."),
+                Field(
+                    "temperature", "Temperature", "decimal", "0 to 2. Empty: as the model has it."
+                ),
                 Field(
                     "apiKeyId",
                     "Asks with the key",
@@ -33,7 +35,11 @@ async def _groups(api: Api) -> tuple[Group, ...]:
                 ),
                 Field("description", "What it is for", "prose", is_required=True),
                 Field(
-                    "prompt", "What it is told to be", "prose", "Callers never see it.", is_required=True
+                    "prompt",
+                    "What it is told to be",
+                    "prose",
+                    "Callers never see it.",
+                    is_required=True,
                 ),
             ),
             is_open=True,

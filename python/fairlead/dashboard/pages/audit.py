@@ -51,9 +51,7 @@ async def show(visit: Visit) -> View:
     wrong: Refused | None = None
     answer: dict[str, Any] = {"entries": [], "next": None}
     try:
-        answer = await visit.api.get(
-            "/api/audit", limit=SHOWN, after=after, **_moments(chosen)
-        )
+        answer = await visit.api.get("/api/audit", limit=SHOWN, after=after, **_moments(chosen))
     except Refused as refusal:
         wrong = refusal
     shared = urlencode(chosen)

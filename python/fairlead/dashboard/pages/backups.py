@@ -85,7 +85,9 @@ async def restore(visit: Visit, typed: FormFields) -> str:
 async def ask_delete(visit: Visit, typed: FormFields) -> Question:
     """Names the copy that goes."""
     backup = await _backup(visit, typed)
-    goes = [f"The copy of {figures.moment(backup['createdAt'])} UTC ({figures.size(backup['size'])})."]
+    goes = [
+        f"The copy of {figures.moment(backup['createdAt'])} UTC ({figures.size(backup['size'])})."
+    ]
     return Question("Delete this backup?", goes, "Delete it", f"/dashboard{PLACE}")
 
 

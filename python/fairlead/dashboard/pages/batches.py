@@ -209,13 +209,18 @@ async def delete(visit: Visit, typed: FormFields) -> str:
 async def _new_group(api: KeyApi) -> Group:
     files = await api.get("/v1/files", purpose="batch", limit=FILES_SHOWN)
     options = tuple(
-        (each["id"], f"{each['filename']} ({figures.size(each['bytes'])})") for each in files["data"]
+        (each["id"], f"{each['filename']} ({figures.size(each['bytes'])})")
+        for each in files["data"]
     )
     return Group(
         "Batch",
         (
             Field(
-                "input_file_id", "File", "choice", "Files of the purpose batch.", options=options,
+                "input_file_id",
+                "File",
+                "choice",
+                "Files of the purpose batch.",
+                options=options,
                 is_required=True,
             ),
             Field(

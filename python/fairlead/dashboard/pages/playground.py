@@ -38,9 +38,7 @@ SUGGESTIONS: Final = "models"
 SIDES: Final = ("model", "other")
 
 MODELS: Final = (
-    Field(
-        "model", "Model", most=300, is_required=True, example="auto", suggestions=SUGGESTIONS
-    ),
+    Field("model", "Model", most=300, is_required=True, example="auto", suggestions=SUGGESTIONS),
     Field(
         "other",
         "Beside it",
@@ -101,7 +99,9 @@ async def ask(visit: Visit, typed: FormFields) -> View:
     requests = [_request(values, model, at, exchanges, is_whole) for at, model in enumerate(models)]
     replies: list[ModelReply | None] = [None] * len(models)
     if is_whole:
-        replies = list(await asyncio.gather(*(call_model(visit.request, each) for each in requests)))
+        replies = list(
+            await asyncio.gather(*(call_model(visit.request, each) for each in requests))
+        )
     caller = caller_of(visit.request)
     origin = f"{caller.scheme}://{caller.host or 'localhost'}"
     sides = tuple(

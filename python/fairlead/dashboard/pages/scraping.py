@@ -48,7 +48,9 @@ TRY: Final = (
 CRAWL: Final = (
     URL,
     Field("limit", "At most", "whole", "Empty: the default.", "pages"),
-    Field("maxDepth", "Links followed", "whole", "From the first page; empty: the default.", "deep"),
+    Field(
+        "maxDepth", "Links followed", "whole", "From the first page; empty: the default.", "deep"
+    ),
     Field("includePaths", "Only paths like", "lines", "One pattern in a line."),
     Field("excludePaths", "Never paths like", "lines", "One pattern in a line."),
     Field("allowSubdomains", "Subdomains too", "switch"),

@@ -89,7 +89,9 @@ async def ask_apply(visit: Visit, typed: FormFields) -> Question:
     """Names the files that are changed."""
     tool, _ = await _tool(visit)
     plan = await _apply(visit, typed, is_dry=True)
-    goes = [f"{each['path']}, {'changed' if each['changed'] else 'as it is'}" for each in plan["files"]]
+    goes = [
+        f"{each['path']}, {'changed' if each['changed'] else 'as it is'}" for each in plan["files"]
+    ]
     goes.append("What stands there now is backed up first, and can be put back.")
     return Question(f"Point {tool['name']} here?", goes, "Write it", _place(visit))
 
