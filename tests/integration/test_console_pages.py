@@ -70,7 +70,8 @@ def work_ids(owner: httpx.Client, webhook_id: str) -> dict[str, str]:
     batches, crawls = f"{owner.base_url}/v1/batches", f"{owner.base_url}/api/crawl"
     batch = expect(httpx.post(batches, headers=headers, json=ask), 200)
     site = {"url": "https://93.184.215.14/"}
-    agent = {"name": "Reader", "description": "It reads.", "prompt": "Read."}
+    agents = expect(owner.get("/api/agent-skills"), 200)["skills"]
+    agent = {"name": f"Reader {len(agents)}", "description": "It reads.", "prompt": "Read."}
     test = expect(owner.post(f"/api/webhooks/{webhook_id}/test", json={}), 200)
     return {
         "{batch_id}": f"{batch['id']}?key={key['id']}",

@@ -19,10 +19,10 @@ from starlette.types import Receive, Scope, Send
 
 from fairlead.caller import caller_of
 from fairlead.dashboard.api import Api, Refused, tier_of
+from fairlead.dashboard.figures import parse_time
 from fairlead.dashboard.names import read_all
 from fairlead.dashboard.page import FormFields, Visit
 from fairlead.moment import now_ms
-from fairlead.dashboard.figures import parse_time
 
 PRINCIPAL: Final = b"x-fairlead-principal"
 FORM: Final = b"x-fairlead-form"
@@ -55,7 +55,7 @@ class KeyApi(Api):
     def answer_of(self, path: str, **query: Any) -> Response:
         """The answer of a GET as that of the page, byte by byte as it comes. `Refused`."""
         self._check("GET", path)
-        return _PassedOn(self._request, self._scope("GET", path, query, ()))
+        return _RouteAnswer(self._request, self._scope("GET", path, query, ()))
 
     def _headers(self) -> list[tuple[bytes, bytes]]:
         principal = orjson.dumps({"kind": "key", "id": self.key_id, "scopes": []})
@@ -63,16 +63,17 @@ class KeyApi(Api):
         return [*kept, (PRINCIPAL, principal)]
 
 
-class _PassedOn(Response):
-    """Another route's answer."""
+class _RouteAnswer(Response):
+    """Another route's answer, as that of the request itself."""
 
-    def __init__(self, request: Request, scope: Scope) -> None:
+    def __init__(self, request: Request, of_route: Scope) -> None:
         super().__init__()
         self._request = request
-        self._scope = scope
+        self._of_route = of_route
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._request.app({**self._scope, "extensions": {}}, receive, send)
+        extensions = scope.get("extensions", {})
+        await self._request.app({**self._of_route, "extensions": extensions}, receive, send)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ ANTHROPIC_TOKENS: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one side of a conversation said."""
+    """The words of one side of a conversation."""
 
     role: Literal["user", "assistant"]
     text: str
@@ -29,7 +29,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What a model is asked; `max_tokens` bounds its answer, `temperature` is 0 to 2."""
+    """Turns and settings for a model; `max_tokens` bounds its answer, `temperature` is 0 to 2."""
 
     model: str
     turns: tuple[Turn, ...]

@@ -26,7 +26,7 @@ ANSWER_MAX_BYTES: Final = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """What came back: `error` in place of `text` where the call failed. Cost in micro-dollars."""
+    """A model's text and its figures: `error` in place of `text` where the call failed. Cost in micro-dollars."""
 
     text: str
     error: str | None

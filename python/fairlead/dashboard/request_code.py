@@ -103,9 +103,13 @@ def _python_anthropic(origin: str, request: DialectRequest) -> str:
             'event.delta.type == "text_delta":\n'
             '        print(event.delta.text, end="", flush=True)'
         )
-    arguments = _arguments(request.body)
+    fields = dict(request.body)
+    if "temperature" in fields:
+        # Newer clients have no argument for it.
+        fields["extra_body"] = {"temperature": fields.pop("temperature")}
     imports = "from anthropic import Anthropic"
-    return _python_program(imports, client, "client.messages.create", arguments, shown)
+    call = "client.messages.create"
+    return _python_program(imports, client, call, _arguments(fields), shown)
 
 
 def _python_gemini(origin: str, request: DialectRequest) -> str:

@@ -66,8 +66,8 @@ async def ask_restore(visit: Visit, typed: FormFields) -> Question:
     """Names all that a restore replaces."""
     backup = await _backup(visit, typed)
     goes = [
-        f"All of the state becomes that of {figures.moment(backup['createdAt'])} UTC: keys, "
-        "providers, combos, settings, people, their passwords and sessions.",
+        f"All of the state becomes that of {figures.moment(backup['createdAt'])} UTC.",
+        "Keys, providers, combos, settings, people, their passwords and sessions are as they were.",
         "What was made since is no more there, keys too. Usage and logs stay.",
         "The state of this moment is kept as a backup first, so that this can be undone.",
         "You may have to sign in again.",

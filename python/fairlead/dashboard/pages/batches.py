@@ -236,7 +236,7 @@ async def _new_group(api: KeyApi) -> Group:
 
 
 def _typed(visit: Visit) -> FormFields | None:
-    """What a refused form held, so that its key stays chosen."""
+    """The fields of a refused form, so that its key stays chosen."""
     return visit.failure.typed if visit.failure else None
 
 

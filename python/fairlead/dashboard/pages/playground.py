@@ -65,7 +65,7 @@ GROUPS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What the visitor wrote, and what each side answered; None where one failed."""
+    """The visitor's words, and each side's answer; None where one failed."""
 
     user: str
     answers: tuple[str | None, ...]

@@ -150,7 +150,7 @@ async def download_parquet(visit: Visit) -> Response:
     names, rows = await asyncio.gather(
         read_names(visit.api), _read_rows(visit.api, choice, choice.window)
     )
-    columns = {
+    columns: dict[str, list[Any]] = {
         choice.group: [_name(choice.group, names, row) for row in rows],
         **{column: [row.get(name) for row in rows] for column, name in COLUMNS.items()},
     }
