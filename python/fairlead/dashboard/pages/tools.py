@@ -85,17 +85,6 @@ async def preview(visit: Visit, typed: FormFields) -> View:
     return await _tool_view(visit, await _apply(visit, typed, is_dry=True), typed)
 
 
-async def ask_apply(visit: Visit, typed: FormFields) -> Question:
-    """Names the files that are changed."""
-    tool, _ = await _tool(visit)
-    plan = await _apply(visit, typed, is_dry=True)
-    goes = [
-        f"{each['path']}, {'changed' if each['changed'] else 'as it is'}" for each in plan["files"]
-    ]
-    goes.append("What stands there now is backed up first, and can be put back.")
-    return Question(f"Point {tool['name']} here?", goes, "Write it", _place(visit))
-
-
 async def apply(visit: Visit, typed: FormFields) -> str:
     """Writes the configuration, over a backup."""
     await _apply(visit, typed, is_dry=False)
@@ -226,7 +215,7 @@ def _mitm_path(visit: Visit) -> str:
 
 _ACTIONS: Final = {
     "preview": Action(preview, "Nothing was written."),
-    "apply": Action(apply, "The tool points here.", ask_apply),
+    "apply": Action(apply, "The tool points here; what was there can be put back."),
     "restore": Action(restore, "The files are as they were.", ask_restore),
 }
 PAGES = (
