@@ -8,14 +8,19 @@ from __future__ import annotations
 import html
 import io
 import re
+from pathlib import Path
+from urllib.parse import urlencode
 
+import httpx
 import orjson
 import polars as pl
 import pyotp
 import pytest
 
+from fairlead.settings import ControlConfig
 from tests.contract.test_console import (
     BIDI,
+    FORM,
     MARKUP,
     add_person,
     fill_log,
@@ -26,7 +31,7 @@ from tests.contract.test_console import (
     make_webhook,
     post,
 )
-from tests.support.management import PASSWORD
+from tests.support.management import LOCAL, PASSWORD, run_application
 
 pytestmark = pytest.mark.anyio
 
@@ -451,3 +456,34 @@ async def test_the_first_steps_are_led_until_calls_arrive(control, admin) -> Non
     await make_batch(control, (await make_key(control, "first"))["id"])
     await fill_log(control)
     assert "Begin here" not in await page(control, admin, "/dashboard")
+
+
+async def test_a_tool_is_pointed_here_and_put_back(config: ControlConfig, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    changed = {"cli_config_home": home, "gateway_allow_container_config_write": True}
+    place = "/dashboard/cli-code/codex"
+    async with run_application(config.model_copy(update=changed), LOCAL, "192.0.2.1") as (
+        _,
+        client,
+    ):
+
+        async def send(**fields: str) -> httpx.Response:
+            return await client.post(place, content=urlencode(fields), headers=FORM)
+
+        typed = {"model": "auto", "apiKey": "sk-fl-typed-on-a-page"}
+        shown = await send(**typed, act="preview")
+        assert shown.status_code == 200
+        assert "This would be written" in shown.text
+        assert "sk-fl-typed-on-a-page" not in shown.text
+        assert list(home.rglob("*.toml")) == []
+        written = await send(**typed, act="apply")
+        assert written.status_code == 303, words(written.text)
+        (file,) = home.rglob("*.toml")
+        text = (await client.get(place)).text
+        assert "points here" in text
+        backup = value_of(text, "backup")
+        assert "Put OpenAI Codex CLI back?" in (await send(act="restore", backup=backup)).text
+        restored = await send(act="restore", backup=backup, confirmed="yes")
+        assert restored.status_code == 303, words(restored.text)
+        assert not file.exists()

@@ -17,7 +17,7 @@ import orjson
 import pytest
 
 from fairlead.dashboard.registry import all_pages
-from tests.support.browser_tab import Tab
+from tests.support.browser_tab import WIDE, Tab
 from tests.support.gateway_pool import GatewayPool
 from tests.support.owner import OWNER_PASSWORD
 from tests.support.processes import Gateway, expect
@@ -126,28 +126,37 @@ def judge(tab: Tab, path: str) -> list[Any]:
     ]
 
 
+@pytest.fixture(scope="module")
+def paths(owner: httpx.Client) -> list[str]:
+    return addresses(owner)
+
+
 @needs_axe
 @pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("viewport", [WIDE, NARROW, VAST], ids=["wide", "narrow", "vast"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_is_for_everybody_at_every_width(
-    gateway: Gateway, owner: httpx.Client, browser: Any, scheme: str
+    gateway: Gateway,
+    owner: httpx.Client,
+    browser: Any,
+    paths: list[str],
+    scheme: str,
+    viewport: dict[str, int],
 ) -> None:
-    paths, faults = addresses(owner), []
-    for viewport in (None, NARROW, VAST):
-        options = {"viewport": viewport} if viewport else {}
-        with Tab(
-            browser, gateway, owner, color_scheme=scheme, reduced_motion="reduce", **options
-        ) as tab:
-            for path in paths:
-                tab.page.goto(path)
-                assert tab.fits(), (path, viewport)
-                assert tab.page.locator("h1").count() == 1, path
-                if viewport != VAST:
-                    tab.page.evaluate(
-                        "document.querySelectorAll('details').forEach(each => { each.open = true; })"
-                    )
-                    assert tab.fits(), (path, viewport, "with all open")
-                    faults += judge(tab, path)
+    faults = []
+    options = {"color_scheme": scheme, "reduced_motion": "reduce", "viewport": viewport}
+    with Tab(browser, gateway, owner, **options) as tab:
+        for path in paths:
+            tab.page.goto(path)
+            assert tab.fits(), (path, viewport)
+            assert tab.page.locator("h1").count() == 1, path
+            if viewport != VAST:
+                tab.page.evaluate(
+                    "document.querySelectorAll('details').forEach(each => { each.open = true; })"
+                )
+                assert tab.fits(), (path, viewport, "with all open")
+                faults += judge(tab, path)
     assert faults == []
 
 

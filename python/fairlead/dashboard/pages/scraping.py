@@ -181,7 +181,7 @@ async def run(visit: Visit, typed: FormFields) -> View:
     answer = await api.send("POST", f"{path}/run", {"params": site.get("sampleParams") or {}})
     visit = replace(visit, query={**visit.query, KEY: api.key_id})
     view = await show_sites(visit)
-    text = orjson.dumps(answer.get("records"), option=orjson.OPT_INDENT_2).decode()
+    text = orjson.dumps(answer.get("data"), option=orjson.OPT_INDENT_2).decode()
     shown = {"site": site, "answer": answer, "text": text[:CONTENT_MAX]}
     return replace(view, fields={**view.fields, "records": shown})
 
