@@ -7,6 +7,7 @@ relay's check of the caller's right is made here, by the tier of the route.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -24,17 +25,27 @@ from fairlead.errors import FairleadError, Forbidden, Internal, NotFound
 _OWN_HEADERS: Final = frozenset(
     {b"content-length", b"content-type", b"x-fairlead-form", b"x-fairlead-worker", b"accept"}
 )
+_Headers = tuple[tuple[bytes, bytes], ...]
 _SCOPE: Final = ("asgi", "http_version", "scheme", "root_path", "client", "server", "type", "app")
 
 
 class Refused(Exception):
-    """A call that was answered with an error. `message` says what is wrong, `param` of which field."""
+    """A call that was answered with an error. `message` says what is wrong, `param` of which field, `extra`
+    has what else the answer holds.
+    """
 
-    def __init__(self, status: int, message: str, param: str | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        param: str | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
         self.param = param
+        self.extra = extra or {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +72,17 @@ def may_call(principal: Principal, method: str, path: str) -> bool:
     """Whether the caller may pass the door of a management route, as the relay would decide for a
     session or the local command line; nobody else has pages.
     """
-    tier = next(
+    tier = tier_of(method, path)
+    is_person = principal.kind in ("session", "local")
+    manages = principal.kind == "local" or (is_person and "manage" in principal.scopes)
+    if tier in ("management", "admin", "session"):
+        return manages
+    return tier in ("account", "public") and is_person
+
+
+def tier_of(method: str, path: str) -> str | None:
+    """Who may call a route, as the relay has it; None for a path that is none."""
+    return next(
         (
             route.tier
             for route in _routes()
@@ -69,11 +90,6 @@ def may_call(principal: Principal, method: str, path: str) -> bool:
         ),
         None,
     )
-    is_person = principal.kind in ("session", "local")
-    manages = principal.kind == "local" or (is_person and "manage" in principal.scopes)
-    if tier in ("management", "admin", "session"):
-        return manages
-    return tier in ("account", "public") and is_person
 
 
 class Api:
@@ -95,13 +111,25 @@ class Api:
         self, method: str, path: str, body: Any = None, query: dict[str, Any] | None = None
     ) -> Any:
         """The JSON of an answer, None for an empty one. `Refused` for an error."""
+        sent = b"" if body is None else orjson.dumps(body)
+        kind = ((b"content-type", b"application/json"),) if sent else ()
+        return await self._send(method, path, sent, query or {}, kind)
+
+    def _check(self, method: str, path: str) -> None:
         if not self.may(method, path):
             error = Forbidden(
                 "This account may not do this: ask the gateway's owner for the right."
             )
             raise Refused(error.status, error.message)
-        sent = b"" if body is None else orjson.dumps(body)
-        status, answer = await self._pass(method, path, sent, query or {})
+
+    async def _send(
+        self, method: str, path: str, body: bytes, query: dict[str, Any], headers: _Headers
+    ) -> Any:
+        """The JSON of an answer. `Refused` for an error."""
+        self._check(method, path)
+        if body:
+            headers = (*headers, (b"content-length", str(len(body)).encode()))
+        status, answer = await self._pass(self._scope(method, path, query, headers), body)
         try:
             document = orjson.loads(answer) if answer else None
         except orjson.JSONDecodeError:
@@ -110,14 +138,15 @@ class Api:
             raise _refusal(status, document)
         return document
 
-    async def _pass(
-        self, method: str, path: str, body: bytes, query: dict[str, Any]
-    ) -> tuple[int, bytes]:
+    def _headers(self) -> list[tuple[bytes, bytes]]:
+        """The headers of the page's own request that go along."""
+        headers = self._request.scope["headers"]
+        return [(name, value) for name, value in headers if name not in _OWN_HEADERS]
+
+    def _scope(
+        self, method: str, path: str, query: dict[str, Any], headers: _Headers
+    ) -> dict[str, Any]:
         scope = self._request.scope
-        headers = [(name, value) for name, value in scope["headers"] if name not in _OWN_HEADERS]
-        if body:
-            headers.append((b"content-type", b"application/json"))
-            headers.append((b"content-length", str(len(body)).encode()))
         words = {name: value for name, value in query.items() if value not in (None, "")}
         inner = {
             **{name: scope[name] for name in _SCOPE if name in scope},
@@ -125,10 +154,13 @@ class Api:
             "path": path,
             "raw_path": path.encode(),
             "query_string": urlencode(words, doseq=True).encode(),
-            "headers": headers,
+            "headers": [*self._headers(), *headers],
         }
         if "state" in scope:
             inner["state"] = scope["state"]
+        return inner
+
+    async def _pass(self, scope: dict[str, Any], body: bytes) -> tuple[int, bytes]:
         status, chunks, is_read = 500, [], False
 
         async def receive() -> Message:
@@ -145,7 +177,7 @@ class Api:
             else:
                 chunks.append(message.get("body", b""))
 
-        await self._request.app(inner, receive, send)
+        await self._request.app(scope, receive, send)
         return status, b"".join(chunks)
 
 
@@ -162,5 +194,5 @@ def not_there(what: str) -> Refused:
 def _refusal(status: int, document: Any) -> Refused:
     told = document.get("error") if isinstance(document, dict) else None
     if isinstance(told, dict):
-        return Refused(status, str(told.get("message", "")), told.get("param"))
+        return Refused(status, str(told.get("message", "")), told.get("param"), document)
     return Refused(status, str(told or "The call failed."))

@@ -86,6 +86,11 @@ def moment(text: str | None) -> str:
     return NONE if text is None else f"{parse_time(text):%Y-%m-%d %H:%M:%S}"
 
 
+def seconds(at_s: int | None) -> str:
+    """A time that is given in seconds since 1970, in UTC."""
+    return NONE if at_s is None else f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M:%S}"
+
+
 def ago(text: str | None) -> str:
     """How long ago, or how far ahead, a time is."""
     if text is None:

@@ -43,6 +43,8 @@ class Field:
     example: str = ""
     is_nullable: bool = True
     """Whether an empty text is null, and not a text without letters."""
+    suggestions: str = ""
+    """The id of the page's list of values that may be typed."""
 
 
 @dataclass(frozen=True, slots=True)

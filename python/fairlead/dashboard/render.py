@@ -22,8 +22,16 @@ from fairlead.style.page_style import (
 )
 
 HERE: Final = Path(__file__).parent
-STYLE: Final = COLOURS.encode() + (HERE / "static" / "console.css").read_bytes()
-SCRIPT: Final = (HERE / "static" / "console.js").read_bytes()
+
+
+def _joined(kind: str) -> bytes:
+    """The console's own file of a kind, then those of single pages."""
+    files = sorted((HERE / "static").glob(f"*.{kind}"), key=lambda each: each.stem != "console")
+    return b"\n".join(each.read_bytes() for each in files)
+
+
+STYLE: Final = COLOURS.encode() + _joined("css")
+SCRIPT: Final = _joined("js")
 ICON: Final = (HERE / "static" / "console.svg").read_bytes()
 
 templates = page_environment(
@@ -40,9 +48,10 @@ templates.filters.update(
     moment=figures.moment,
     short=figures.short,
     change=figures.change,
+    seconds=figures.seconds,
 )
 # Components are names of every template, so that a block can be drawn by itself too.
-for _file in ("icons.html", "parts.html"):
+for _file in ("icons.html", "parts.html", "key_choice.html"):
     _module = templates.get_template(_file).module
     templates.globals.update(
         {name: part for name, part in vars(_module).items() if isinstance(part, Macro)}

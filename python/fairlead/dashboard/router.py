@@ -30,6 +30,8 @@ router = APIRouter(tags=["pages"])
 
 FIELDS_MAX = 200
 ADDRESS_MAX = 4000
+# Paths that pages had before.
+MOVED = {"cli-tools": "cli-code", "agents": "acp-agents"}
 YEAR_S = 365 * 86_400
 
 Below = Annotated[str, Path(max_length=ADDRESS_MAX)]
@@ -59,6 +61,9 @@ async def console_page(
         return asset(ICON, "image/svg+xml")
     if path == "live":
         return await _live(request, services, caller)
+    if path in MOVED:
+        query = f"?{request.url.query}" if request.url.query else ""
+        return RedirectResponse(f"/dashboard/{MOVED[path]}{query}", 308)
     return await _show(request, services, caller, path)
 
 

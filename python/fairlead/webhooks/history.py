@@ -98,6 +98,12 @@ def find_delivery(con: Connection, endpoint_id: str, delivery_id: str) -> Delive
     return None if row is None else Delivery(*row)
 
 
+def body_of(con: Connection, message_id: str) -> str | None:
+    """The body of a message, as it was sent."""
+    row = con.execute("SELECT body FROM webhook_messages WHERE id = ?", [message_id]).fetchone()
+    return None if row is None else str(row[0])
+
+
 def requeue(con: Connection, endpoint_id: str, delivery_ids: Sequence[str], at_ms: int) -> None:
     """Queues deliveries again, in the writer: the message and id stay, the 24 hours begin again."""
     con.execute(

@@ -27,7 +27,7 @@ from fairlead.store.webhook_endpoints import (
     update_endpoint,
 )
 from fairlead.webhooks.fields import NewWebhook, Redelivery, Rotation, WebhookChange
-from fairlead.webhooks.history import attempts_of, list_deliveries
+from fairlead.webhooks.history import attempts_of, body_of, find_delivery, list_deliveries
 from fairlead.webhooks.ping import ping
 from fairlead.webhooks.redelivery import redeliver as again
 from fairlead.webhooks.views import (
@@ -142,12 +142,15 @@ async def deliveries(
     webhook_id: str,
     services: ServicesDep,
     state: Annotated[Literal["pending", "delivered", "failed"] | None, Query()] = None,
+    delivery_id: Annotated[str | None, Query(alias="deliveryId", max_length=64)] = None,
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> DeliveryList:
-    """A page of the history."""
+    """A page of the history, or the one delivery that `deliveryId` names, with its body."""
 
     def read_page(con: Connection) -> DeliveryList:
+        if delivery_id is not None:
+            return _one_delivery(con, _found(con, webhook_id).id, delivery_id)
         found, total = list_deliveries(con, _found(con, webhook_id).id, state, limit, offset)
         attempts = attempts_of(con, [each.id for each in found])
         return DeliveryList.model_construct(
@@ -206,6 +209,15 @@ async def redeliver(webhook_id: str, which: Redelivery, services: ServicesDep) -
         return again(con, _found(con, webhook_id), which)
 
     return Requeued(requeued=await services.state.record(requeue))
+
+
+def _one_delivery(con: Connection, endpoint_id: str, delivery_id: str) -> DeliveryList:
+    delivery = find_delivery(con, endpoint_id, delivery_id)
+    if delivery is None:
+        raise NotFound("The webhook has no delivery with this id.", param="deliveryId")
+    attempts = attempts_of(con, [delivery.id]).get(delivery.id, [])
+    view = show_delivery(delivery, attempts, body_of(con, delivery.message_id))
+    return DeliveryList.model_construct(deliveries=[view], total=1, limit=1, offset=0)
 
 
 async def _checked_url(egress: Egress, url: str) -> str:

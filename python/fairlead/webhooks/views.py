@@ -84,6 +84,9 @@ class DeliveryView(Wire):
     next_attempt_at: Time | None
     finished_at: Time | None
     attempts: list[AttemptView]
+    body: str | None = Field(
+        description="As it was sent; only where `deliveryId` asks for one delivery."
+    )
 
 
 class DeliveryList(Wire):
@@ -141,7 +144,9 @@ def show_webhook(endpoint: Endpoint, secrets: Sequence[SecretPreview]) -> Webhoo
     )
 
 
-def show_delivery(delivery: Delivery, attempts: Sequence[Attempt]) -> DeliveryView:
+def show_delivery(
+    delivery: Delivery, attempts: Sequence[Attempt], body: str | None = None
+) -> DeliveryView:
     """A delivery in the API's form."""
     is_pending = delivery.state == "pending"
     return DeliveryView.model_construct(
@@ -165,6 +170,7 @@ def show_delivery(delivery: Delivery, attempts: Sequence[Attempt]) -> DeliveryVi
             )
             for each in attempts
         ],
+        body=body,
     )
 
 

@@ -27,6 +27,8 @@ NOW_MS: Final = 60_000
 BUDGETS_SHOWN: Final = 6
 NEAR: Final = 0.8
 ERRORS_NOTED: Final = 0.05
+# Requests of a month up to which the page still leads through the first steps.
+FIRST_CALLS: Final = 5
 _PERIODS: Final = {"day": "today", "week": "this week", "month": "this month"}
 
 
@@ -84,12 +86,20 @@ async def show(visit: Visit) -> View:
         "in_flight": sum(each["inFlight"] for each in health["workers"] if each["live"]),
         "budgets": sorted(budgets, key=lambda each: -each.part)[:BUDGETS_SHOWN],
         "hands": hands,
-        "is_new": not sums["requests"] and not this_month["requests"],
+        "is_new": this_month["requests"] <= FIRST_CALLS,
+        "first_call": await _newest_call(api)
+        if 0 < this_month["requests"] <= FIRST_CALLS
+        else None,
         "has_provider": health["providerSummary"]["configuredCount"] > 0,
         "has_key": bool(keys),
         **_charts(window, rows),
     }
-    return View("home.html", fields, ("now", "hands", "money", "charts"))
+    return View("home.html", fields, ("begin", "now", "hands", "money", "charts"))
+
+
+async def _newest_call(api: Api) -> dict[str, Any] | None:
+    logs: list[dict[str, Any]] = (await api.get("/api/usage/request-logs", limit=1))["logs"]
+    return logs[0] if logs else None
 
 
 async def read_budgets(api: Api, keys: list[Row]) -> list[Budget]:

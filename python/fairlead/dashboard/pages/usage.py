@@ -7,9 +7,10 @@ import csv
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
+import polars as pl
 from starlette.responses import Response
 
 from fairlead.dashboard import chart, figures
@@ -17,6 +18,7 @@ from fairlead.dashboard.api import Api, Refused
 from fairlead.dashboard.names import Names, read_names
 from fairlead.dashboard.page import Page, View, Visit
 from fairlead.dashboard.window import (
+    ROWS_MAX,
     Row,
     Window,
     by_bucket,
@@ -24,9 +26,20 @@ from fairlead.dashboard.window import (
     read_total,
     window_of,
 )
+from fairlead.moment import moment_of
 
 SHOWN: Final = 100
-CSV_MAX: Final = 5_000
+# Numbers of the download in Parquet, by the names that rows have.
+COLUMNS: Final = {
+    "requests": "requests",
+    "errors": "errors",
+    "tokens_input": "tokensInput",
+    "tokens_output": "tokensOutput",
+    "tokens_cached": "tokensCached",
+    "cost_usd_micros": "costUsdMicros",
+    "p50_latency_ms": "p50LatencyMs",
+    "p99_latency_ms": "p99LatencyMs",
+}
 GROUPS: Final = {
     "model": ("Model", "model"),
     "provider": ("Provider", "provider"),
@@ -97,12 +110,13 @@ async def show_usage(visit: Visit) -> View:
         "lines": lines[:SHOWN],
         "hidden": len(lines) - SHOWN,
         "download": f"/dashboard/usage/download.csv{choice.link()}",
+        "download_parquet": f"/dashboard/usage/download.parquet{choice.link()}",
         "plot": _chart(choice, names, series),
     }
     return View("usage.html", fields)
 
 
-async def download(visit: Visit) -> Response:
+async def download_csv(visit: Visit) -> Response:
     """The table as CSV; money in US dollars, times in milliseconds."""
     choice = _choice(visit)
     names, rows = await asyncio.gather(
@@ -117,7 +131,7 @@ async def download(visit: Visit) -> Response:
             *("p50_latency_ms", "p99_latency_ms"),
         )
     )
-    for row in rows[:CSV_MAX]:
+    for row in rows[:ROWS_MAX]:
         writer.writerow(
             (
                 inert(_name(choice.group, names, row)),
@@ -127,13 +141,43 @@ async def download(visit: Visit) -> Response:
                 *(row.get("p50LatencyMs", ""), row.get("p99LatencyMs", "")),
             )
         )
-    name = f"fairlead-usage-by-{choice.group}-{choice.window.name}.csv"
+    return _attachment(choice, "csv", text.getvalue(), "text/csv; charset=utf-8")
+
+
+async def download_parquet(visit: Visit) -> Response:
+    """The table as Parquet: times of its window in UTC, money in whole micro-dollars."""
+    choice = _choice(visit)
+    names, rows = await asyncio.gather(
+        read_names(visit.api), _read_rows(visit.api, choice, choice.window)
+    )
+    columns: dict[str, list[Any]] = {
+        choice.group: [_name(choice.group, names, row) for row in rows],
+        **{column: [row.get(name) for row in rows] for column, name in COLUMNS.items()},
+    }
+    content = await asyncio.to_thread(_parquet, choice, columns)
+    return _attachment(choice, "parquet", content, "application/vnd.apache.parquet")
+
+
+def _parquet(choice: Choice, columns: dict[str, list[Any]]) -> bytes:
+    kinds = {name: pl.Float64 if "latency" in name else pl.Int64 for name in COLUMNS}
+    frame = pl.DataFrame(columns, schema={choice.group: pl.String, **kinds})
+    start, end = (
+        pl.lit(moment_of(at_ms)).cast(pl.Datetime("ms", "UTC"))
+        for at_ms in (choice.window.from_ms, choice.window.until_ms)
+    )
+    content = io.BytesIO()
+    frame.with_columns(start.alias("from_utc"), end.alias("to_utc")).write_parquet(content)
+    return content.getvalue()
+
+
+def _attachment(choice: Choice, kind: str, content: str | bytes, media: str) -> Response:
+    name = f"fairlead-usage-by-{choice.group}-{choice.window.name}.{kind}"
     headers = {
         "content-disposition": f'attachment; filename="{name}"',
         "cache-control": "no-store",
         "x-content-type-options": "nosniff",
     }
-    return Response(text.getvalue(), 200, headers, "text/csv; charset=utf-8")
+    return Response(content, 200, headers, media)
 
 
 def inert(text: str) -> str:
@@ -259,5 +303,6 @@ def _log_link(choice: Choice, row: Row) -> str | None:
 
 PAGES = (
     Page("usage", "Usage and cost", show_usage, group="Watch", rank=3, icon="usage"),
-    Page("usage/download.csv", "Usage as CSV", download),
+    Page("usage/download.csv", "Usage as CSV", download_csv),
+    Page("usage/download.parquet", "Usage as Parquet", download_parquet),
 )

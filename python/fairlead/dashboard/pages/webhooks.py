@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any, Final
+from urllib.parse import urlencode
+
+import orjson
 
 from fairlead.dashboard.api import Api
 from fairlead.dashboard.form import Field, Group, changed_values, make_form, read_values
@@ -14,6 +17,34 @@ from fairlead.dashboard.record import SEEN, check_unchanged
 PLACE: Final = "/webhooks"
 EVERY: Final = "*"
 DELIVERIES_SHOWN: Final = 50
+LIVE_S: Final = 3.0
+BODY_MAX: Final = 100_000
+DELIVERY_STATES: Final = (
+    ("", "any"),
+    ("pending", "on its way"),
+    ("delivered", "delivered"),
+    ("failed", "failed"),
+)
+REPLAY: Final = (
+    Field("from", "Queued from", "moment", is_required=True, unit="UTC"),
+    Field("to", "Until before", "moment", "Empty: now.", "UTC"),
+    Field(
+        "state",
+        "Those that",
+        "choice",
+        options=(("failed", "failed"), ("delivered", "arrived"), ("any", "either")),
+    ),
+)
+ROTATION: Final = (
+    Field(
+        "keepPreviousHours",
+        "The old one counts for",
+        "whole",
+        "0 ends it at once; at most 168.",
+        "hours",
+        is_required=True,
+    ),
+)
 MOODS: Final = {"delivered": "good", "failed": "bad", "pending": "warn"}
 STATES: Final = {"enabled": "good", "disabled": "", "disabled_due_to_failed_deliveries": "bad"}
 
@@ -51,22 +82,70 @@ async def show_new(visit: Visit) -> View:
 async def show_webhook(visit: Visit) -> View:
     """A subscription with its deliveries, newest first."""
     path = f"/api/webhooks/{visit.params['webhook_id']}"
+    state = visit.query.get("state", "")
+    state = state if state in dict(DELIVERY_STATES) else ""
+    skipped = _skipped(visit)
     answer, told, groups = await asyncio.gather(
         visit.api.get(path),
-        visit.api.get(f"{path}/deliveries", limit=DELIVERIES_SHOWN),
+        visit.api.get(f"{path}/deliveries", limit=DELIVERIES_SHOWN, offset=skipped, state=state),
         _groups(visit.api),
     )
     hook = answer["webhook"]
+    following = skipped + DELIVERIES_SHOWN
+    has_more = following < told["total"]
     fields = {
         "hook": hook,
         "deliveries": told["deliveries"],
         "total": told["total"],
+        "state": state,
+        "states_of_deliveries": DELIVERY_STATES,
+        "next": f"?{urlencode({'state': state, 'skip': following})}" if has_more else None,
+        "newest": f"?{urlencode({'state': state})}" if skipped else None,
+        "replay": make_form("replay", (Group("Send a time again", REPLAY),), {}, visit.failure),
         "fields": make_form("change", groups, hook, visit.failure, **{SEEN: hook["updatedAt"]}),
         "moods": MOODS,
         "states": STATES,
         "title": hook["name"] or hook["url"],
     }
-    return View("webhook.html", fields)
+    return View("webhook.html", fields, () if skipped else ("deliveries",), LIVE_S)
+
+
+async def show_delivery(visit: Visit) -> View:
+    """A delivery: its attempts, and its body as it was sent."""
+    webhook_id = visit.params["webhook_id"]
+    path = f"/api/webhooks/{webhook_id}"
+    hook, told = await asyncio.gather(
+        visit.api.get(path),
+        visit.api.get(f"{path}/deliveries", deliveryId=visit.params["delivery_id"]),
+    )
+    (delivery,) = told["deliveries"]
+    body = delivery["body"] or ""
+    fields = {
+        "hook": hook["webhook"],
+        "delivery": delivery,
+        "body": _indented(body)[:BODY_MAX],
+        "is_cut": len(body) > BODY_MAX,
+        "moods": MOODS,
+        "title": f"Delivery of {delivery['event']}",
+    }
+    return View("delivery.html", fields)
+
+
+async def show_rotation(visit: Visit) -> View:
+    """The form of a new secret."""
+    hook = (await visit.api.get(f"/api/webhooks/{visit.params['webhook_id']}"))["webhook"]
+    group = Group("New secret", ROTATION, is_open=True)
+    form = make_form("rotate", (group,), {"keepPreviousHours": 24}, visit.failure)
+    return View("webhook_rotation.html", {"hook": hook, "fields": form, "title": "New secret"})
+
+
+async def replay(visit: Visit, typed: FormFields) -> str:
+    """Sends the deliveries of a time again."""
+    webhook_id = visit.params["webhook_id"]
+    values = read_values(REPLAY, typed)
+    body = {name: value for name, value in values.items() if value is not None}
+    await visit.api.send("POST", f"/api/webhooks/{webhook_id}/redeliver", body)
+    return f"{PLACE}/{webhook_id}"
 
 
 async def create(visit: Visit, typed: FormFields) -> View:
@@ -102,21 +181,10 @@ async def redeliver(visit: Visit, typed: FormFields) -> str:
     return f"{PLACE}/{webhook_id}"
 
 
-async def ask_rotate(visit: Visit, _typed: FormFields) -> Question:
-    """Names what a new secret changes."""
-    webhook_id = visit.params["webhook_id"]
-    goes = [
-        "A new signing secret is made and shown once.",
-        "Deliveries are signed with the old one too for 24 hours; then it goes.",
-    ]
-    place = f"/dashboard{PLACE}/{webhook_id}"
-    return Question("Make a new signing secret?", goes, "Make it", place)
-
-
-async def rotate(visit: Visit, _typed: FormFields) -> View:
+async def rotate(visit: Visit, typed: FormFields) -> View:
     """Makes a new secret, which is on this page alone."""
     path = f"/api/webhooks/{visit.params['webhook_id']}/rotate-secret"
-    return _secret_view(await visit.api.send("POST", path, {}))
+    return _secret_view(await visit.api.send("POST", path, read_values(ROTATION, typed)))
 
 
 async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
@@ -142,6 +210,20 @@ async def _values(visit: Visit, typed: FormFields) -> dict[str, Any]:
     if EVERY in values["events"]:
         values["events"] = [EVERY]
     return values
+
+
+def _skipped(visit: Visit) -> int:
+    """How many newer deliveries a page leaves out."""
+    text = visit.query.get("skip", "0")
+    return int(text) if text.isdecimal() and len(text) < 7 else 0
+
+
+def _indented(body: str) -> str:
+    """A JSON body over several lines; another one as it is."""
+    try:
+        return orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2).decode()
+    except orjson.JSONDecodeError:
+        return body
 
 
 def _secret_view(made: dict[str, Any]) -> View:
@@ -173,8 +255,20 @@ PAGES = (
             "change": Action(change, "The webhook was saved."),
             "test": Action(test, "A test was sent: the newest delivery says how it went."),
             "redeliver": Action(redeliver, "It is on its way again."),
-            "rotate": Action(rotate, "The secret was made.", ask_rotate),
+            "replay": Action(replay, "They are on their way again."),
             "delete": Action(delete, "The webhook was deleted.", ask_delete),
         },
+    ),
+    Page(
+        "webhooks/{webhook_id}/secret",
+        "New secret",
+        show_rotation,
+        actions={"rotate": Action(rotate, "The secret was made.")},
+    ),
+    Page(
+        "webhooks/{webhook_id}/deliveries/{delivery_id}",
+        "Delivery",
+        show_delivery,
+        actions={"redeliver": Action(redeliver, "It is on its way again.")},
     ),
 )

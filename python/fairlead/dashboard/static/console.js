@@ -132,7 +132,7 @@ if (!form) {
   const fields = [...form.elements].filter((each) => each.name && each.type !== "hidden" && each.type !== "password");
   const kept = JSON.parse(sessionStorage.getItem(name) ?? "null");
   sessionStorage.removeItem(name);
-  const isBack = kept && Date.now() - kept.at < 30 * 60_000 && !document.querySelector("[data-toast], .error");
+  const isBack = kept && Date.now() - kept.at < 30 * 60_000 && !document.querySelector("[data-toast], [data-arrived], .error");
   if (isBack) {
     for (const each of fields) {
       if (!(each.name in kept.values)) continue;

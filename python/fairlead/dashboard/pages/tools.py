@@ -1,0 +1,241 @@
+"""Coding tools: what is installed, whether it is pointed here, and pointing it here with a backup.
+
+`cli-code` has the tools that write code, `cli-agents` those that work by themselves, `acp-agents` those that
+the gateway starts as models.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from fairlead.dashboard.api import Refused, not_there
+from fairlead.dashboard.form import Field, Group, make_form, read_values
+from fairlead.dashboard.page import Action, Failure, FormFields, Page, Question, View, Visit
+
+ALIASES: Final = Field(
+    "aliases",
+    "Its names and the models they stand for",
+    "pairs",
+    "One name = model or combo in a line. In place of those before.",
+    example="gemini-3-pro = auto",
+)
+MITM: Final = (("antigravity", "Antigravity"), ("kiro", "Kiro AI"))
+STATES: Final = {
+    "configured": ("points here", "good"),
+    "not_configured": ("not configured", ""),
+    "not_installed": ("not installed", ""),
+    "other": ("points elsewhere", "warn"),
+    "unknown": ("not known", ""),
+}
+SUGGESTIONS: Final = "models"
+LEADS: Final = {
+    "code": "Tools that write code with you, pointed at the gateway with one form, and back again.",
+    "agent": "Agents that work by themselves, pointed at the gateway with one form, and back again.",
+}
+PLACES: Final = {"code": "/cli-code", "agent": "/cli-agents"}
+TITLES: Final = {"code": "Coding tools", "agent": "Agents of the terminal"}
+
+
+def _fields(models: list[str]) -> tuple[Field, ...]:
+    return (
+        Field(
+            "model",
+            "Model",
+            most=300,
+            example=models[0] if models else "auto",
+            hint="Empty: the first that there is, for tools that list models.",
+            suggestions=SUGGESTIONS,
+        ),
+        Field("apiKey", "Key", "secret", "What the tool will send.", most=500),
+        Field("baseUrl", "Address", most=2000, hint="Empty: the gateway's own."),
+        Field("migration", "Take out an older form of it", "switch"),
+    )
+
+
+async def show_code(visit: Visit) -> View:
+    """The tools that write code, with their states."""
+    return await _list_view(visit, "code")
+
+
+async def show_agents(visit: Visit) -> View:
+    """The agents, with their states."""
+    return await _list_view(visit, "agent")
+
+
+async def show_acp(visit: Visit) -> View:
+    """The tools that the gateway can start over stdio, and those that it may."""
+    listed, states = await _read(visit)
+    names = set(listed["models"])
+    tools = [each for each in listed["tools"] if each["acpSpawnable"]]
+    fields = {
+        "tools": [(each, states[each["id"]], f"acp/{each['id']}" in names) for each in tools],
+        "title": "Tools as models",
+    }
+    return View("acp_tools.html", fields)
+
+
+async def show_tool(visit: Visit) -> View:
+    """One tool: its state, its form, its backups."""
+    return await _tool_view(visit, None)
+
+
+async def preview(visit: Visit, typed: FormFields) -> View:
+    """The files as they would be; nothing is written."""
+    return await _tool_view(visit, await _apply(visit, typed, is_dry=True), typed)
+
+
+async def apply(visit: Visit, typed: FormFields) -> str:
+    """Writes the configuration, over a backup."""
+    await _apply(visit, typed, is_dry=False)
+    return _place(visit).removeprefix("/dashboard")
+
+
+async def ask_restore(visit: Visit, typed: FormFields) -> Question:
+    """Names the files that are put back."""
+    tool, _ = await _tool(visit)
+    backups = (await visit.api.get("/api/cli-tools/backups", tool=tool["id"]))["backups"]
+    backup = next((each for each in backups if each["id"] == typed.get("backup")), None)
+    if backup is None:
+        raise not_there("backup of this tool")
+    goes = [*backup["files"], "The present files are backed up first."]
+    return Question(f"Put {tool['name']} back?", goes, "Put it back", _place(visit))
+
+
+async def restore(visit: Visit, typed: FormFields) -> str:
+    """Puts a backup of the tool's files back."""
+    body = {"tool": visit.params["tool_id"], "backupId": typed.get("backup", "")}
+    await visit.api.send("POST", "/api/cli-tools/backups", body)
+    return _place(visit).removeprefix("/dashboard")
+
+
+async def back_up(visit: Visit, _typed: FormFields) -> str:
+    """Backs every tool's files up."""
+    await visit.api.send("POST", "/api/cli-tools/backups", {})
+    return PLACES["code"]
+
+
+async def show_aliases(visit: Visit) -> View:
+    """A tool whose address cannot be set, and what its names stand for."""
+    status = await visit.api.get(_mitm_path(visit))
+    group = Group("Aliases", (ALIASES,), is_open=True)
+    form = make_form("alias", (group,), {ALIASES.name: status["aliases"]}, visit.failure)
+    return View("tool_aliases.html", {"status": status, "fields": form, "title": status["name"]})
+
+
+async def alias(visit: Visit, typed: FormFields) -> str:
+    """Sets the aliases."""
+    await visit.api.send("POST", f"{_mitm_path(visit)}/alias", read_values((ALIASES,), typed))
+    return f"/cli-code/mitm/{visit.params['tool_id']}"
+
+
+async def _read(visit: Visit) -> tuple[dict[str, Any], dict[str, Any]]:
+    listed, states = await asyncio.gather(
+        visit.api.get("/api/cli-tools"), visit.api.get("/api/cli-tools/all-statuses")
+    )
+    return listed, states
+
+
+async def _list_view(visit: Visit, category: str) -> View:
+    listed, states = await _read(visit)
+    tools = [each for each in listed["tools"] if each["category"] == category]
+    shown = [(each, states[each["id"]]) for each in tools]
+    shown.sort(key=lambda each: (not each[1]["detection"]["installed"], each[0]["name"].lower()))
+    fields = {
+        "tools": shown,
+        "states": STATES,
+        "place": f"/dashboard{PLACES[category]}",
+        "lead": LEADS[category],
+        "mitm": MITM if category == "code" else (),
+        "title": TITLES[category],
+    }
+    return View("tools.html", fields)
+
+
+async def _tool(visit: Visit) -> tuple[dict[str, Any], dict[str, Any]]:
+    listed = await visit.api.get("/api/cli-tools")
+    wanted = visit.params["tool_id"]
+    tool = next((each for each in listed["tools"] if each["id"] == wanted), None)
+    if tool is None:
+        raise not_there("coding tool")
+    return tool, listed
+
+
+async def _tool_view(
+    visit: Visit, plan: dict[str, Any] | None, typed: FormFields | None = None
+) -> View:
+    tool, listed = await _tool(visit)
+    status, backups = await asyncio.gather(
+        visit.api.get("/api/cli-tools/status", tool=tool["id"]),
+        visit.api.get("/api/cli-tools/backups", tool=tool["id"]),
+    )
+    failure = visit.failure
+    if typed is not None:
+        failure = Failure("preview", "", None, typed)
+    action = failure.action if failure else "preview"
+    group = Group("Point it here", _fields(listed["models"]), is_open=True)
+    fields = {
+        "tool": tool,
+        "status": status,
+        "states": STATES,
+        "backups": backups["backups"],
+        "models": listed["models"],
+        "suggestions_id": SUGGESTIONS,
+        "base_url": listed["baseUrl"],
+        "plan": plan,
+        "fields": make_form(action, (group,), {}, failure),
+        "place": f"/dashboard{PLACES.get(tool['category'], '/cli-code')}",
+        "title": tool["name"],
+    }
+    return View("tool.html", fields)
+
+
+async def _apply(visit: Visit, typed: FormFields, *, is_dry: bool) -> dict[str, Any]:
+    values = read_values(_fields([]), typed)
+    sent = {name: value for name, value in values.items() if value is not None}
+    body = {**sent, "tool": visit.params["tool_id"], "dryRun": is_dry}
+    try:
+        plan: dict[str, Any] = await visit.api.send("POST", "/api/cli-tools/apply", body)
+    except Refused as refusal:
+        command = refusal.extra.get("hostSetupCommand")
+        if command is None:
+            raise
+        message = f"{refusal.message} On the host: {command}"
+        raise Refused(refusal.status, message, refusal.param) from None
+    return plan
+
+
+def _place(visit: Visit) -> str:
+    return visit.request.url.path
+
+
+def _mitm_path(visit: Visit) -> str:
+    return f"/api/cli-tools/{visit.params['tool_id']}-mitm"
+
+
+_ACTIONS: Final = {
+    "preview": Action(preview, "Nothing was written."),
+    "apply": Action(apply, "The tool points here; what was there can be put back."),
+    "restore": Action(restore, "The files are as they were.", ask_restore),
+}
+PAGES = (
+    Page(
+        "cli-code",
+        "Coding tools",
+        show_code,
+        group="Set up",
+        rank=9,
+        icon="tools",
+        actions={"back-up": Action(back_up, "Every tool's files were backed up.")},
+    ),
+    Page("cli-code/{tool_id}", "Coding tool", show_tool, actions=_ACTIONS),
+    Page(
+        "cli-code/mitm/{tool_id}",
+        "Aliases",
+        show_aliases,
+        actions={"alias": Action(alias, "The aliases are in force.")},
+    ),
+    Page("cli-agents", "Terminal agents", show_agents, group="Set up", rank=10, icon="tools"),
+    Page("cli-agents/{tool_id}", "Agent", show_tool, actions=_ACTIONS),
+    Page("acp-agents", "Tools as models", show_acp, group="Set up", rank=11, icon="tools"),
+)
