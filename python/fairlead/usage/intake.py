@@ -51,6 +51,12 @@ _TABLES: Final = {
     for table, columns in _MEASURES.items()
 }
 
+# No later request is older than the one before, but segments of several workers come in any order.
+_NOTE_USES = """
+INSERT INTO key_uses SELECT key_id, max(ts_ms) FROM settled WHERE key_id IS NOT NULL GROUP BY key_id
+ON CONFLICT (key_id) DO UPDATE SET last_used_ms = greatest(last_used_ms, excluded.last_used_ms)
+"""
+
 _ADD_DIMENSIONS = f"""
 INSERT INTO dimensions
 SELECT (SELECT coalesce(max(id), 0) FROM dimensions) + row_number() OVER (), {_NAMES}
@@ -89,6 +95,7 @@ class Intake:
         yet final, and each later round would plan again.
         """
         _prepare(con, "take", "INSERT INTO requests BY NAME FROM settled")
+        _prepare(con, "note_uses", _NOTE_USES)
         for table, rows in _TABLES.items():
             _prepare(con, table, f"INSERT INTO {table} {rows}")
         _prepare(con, "add_dimensions", _ADD_DIMENSIONS)
@@ -108,6 +115,7 @@ class Intake:
         self._source.rows = rows
         try:
             con.execute("EXECUTE take")
+            con.execute("EXECUTE note_uses")
             groups = _changed(con, "EXECUTE settled_rollup")
             con.execute("EXECUTE settled_histogram")
         finally:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import Field
 
+from fairlead.caller import CallerDep, confined_to
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.money import usd_of
 from fairlead.store.file import Connection
@@ -177,11 +178,13 @@ class RateLimits(View):
 
 
 @router.get("/rate-limits", summary="What limits each connection and key")
-async def rate_limits(services: ServicesDep) -> RateLimits:
+async def rate_limits(services: ServicesDep, caller: CallerDep) -> RateLimits:
     """Limits that are set for connections and what is left of them, rate limits that providers report,
-    recent requests per connection, and each key's use of its `rateLimits` windows.
+    recent requests per connection, and each key's use of its `rateLimits` windows. A key with the
+    scope `self:account-quota` sees itself, and the connections that it may use.
     """
     at_ms = now_ms()
+    own = confined_to(caller.principal, "read:quota")
     said = merge_reports(services.workers())
 
     def read_rows(con: Connection) -> tuple[list[Any], list[Any]]:
@@ -195,6 +198,10 @@ async def rate_limits(services: ServicesDep) -> RateLimits:
         return connections, keys
 
     connections, keys = await services.state.read(read_rows)
+    if own is not None:
+        usable = await services.state.read(lambda con: _usable_connections(con, own))
+        keys = [row for row in keys if row[0] == own]
+        connections = [row for row in connections if usable is None or row[0] in usable]
     rules = [(key_id, name, json.loads(told)) for key_id, name, told in keys]
 
     def read(con: Connection) -> tuple[Any, Any, Any, list[KeyLimits]]:
@@ -233,6 +240,16 @@ async def rate_limits(services: ServicesDep) -> RateLimits:
             hit_rate=hits / (hits + misses) if hits + misses else None,
         ),
     )
+
+
+def _usable_connections(con: Connection, key_id: str) -> set[str] | None:
+    """The connections that a key may use; None: all."""
+    row = con.execute(
+        "SELECT connection_access_mode, allowed_connections FROM keys WHERE id = ?", [key_id]
+    ).fetchone()
+    if row is None:
+        return set()
+    return set(row[1] or ()) if row[0] == "restricted" else None
 
 
 def _connection_limits(

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from fastapi import APIRouter, Depends, Query
 
+from fairlead.caller import CallerDep, own_key_id
 from fairlead.errors import InvalidRequest
 from fairlead.moment import LATEST_MS, moment_of, ms_of, now_ms
 from fairlead.store.services import ServicesDep
@@ -54,6 +55,7 @@ After = Annotated[
 
 
 def _history_filter(
+    caller: CallerDep,
     *,
     key_id: KeyId = None,
     model: Text = None,
@@ -62,6 +64,7 @@ def _history_filter(
     combo: Text = None,
     endpoint: Text = None,
 ) -> HistoryFilter:
+    key_id = own_key_id(caller.principal, "read:usage", key_id)
     return HistoryFilter(key_id, model, provider, connection_id, combo, endpoint)
 
 

@@ -121,6 +121,9 @@ class RequestLogRow(LogRow):
     service_tier: str | None = Field(
         description="`batch`, `flex`, `priority` or `ultrafast`, as the provider said; null: as usual."
     )
+    chaos: str | None = Field(
+        description="The fault that the call was given by its key's `chaosModeEnabled`."
+    )
     price_tiers: list[str] = Field(
         description="Which of the model's prices the cost is by, beside those of input and output "
         "as they stand: a service tier, `above_272000`, `cached_input`, `per_image`, ...; "

@@ -153,6 +153,8 @@ mod tests {
             limits: Vec::new(),
             ip_allowlist: AddressSet::default(),
             proxy: None,
+            tool_service_mode: crate::snapshot::ServiceMode::Inherit,
+            chaos: None,
         }
     }
 

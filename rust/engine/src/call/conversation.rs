@@ -4,6 +4,7 @@
 use crate::active_config::Live;
 use crate::cache::{self, Lookup, ShareableCall};
 use crate::call::attempt::{self, CallKind, Reply};
+use crate::call::chaos;
 use crate::call::choose::{admit_aliases, admit_model, note_choice};
 use crate::call::combo_body;
 use crate::call::compression;
@@ -71,6 +72,9 @@ pub async fn run(mut call: Call, body: &Bytes) {
         Ok(None) => return,
         Err(fault) => return call.refuse(&fault),
     };
+    if let Err(fault) = chaos::strike(&mut call.settlement).await {
+        return call.refuse(&fault);
+    }
     let mut choice = model::choose(&shared, &live, &call.settlement.admission, &request.model, &recalled);
     if let Some(fault) = choice.as_ref().err().filter(|fault| fault.kind == Kind::UpstreamRateLimited).cloned() {
         let exchange = Arc::clone(&call.settlement.exchange);
@@ -242,9 +246,10 @@ fn choose(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> 
     note_choice(settlement, choice);
     let route = settlement.admission.route;
     endpoints::narrow(route, choice)?;
-    let mut translation = Translation::prepare(caller_of(route), body, request, choice, &live.snapshot)?;
+    let translation = Translation::prepare(caller_of(route), body, request, choice, &live.snapshot)?;
+    let mut translation = translation.towards(route).in_tier(settlement.admission.service_mode());
     reasoning::put_back(&shared, &settlement.admission, choice, &mut translation);
-    Ok(translation.towards(route))
+    Ok(translation)
 }
 
 impl Conversation {
@@ -268,7 +273,8 @@ impl Conversation {
             Staged::Next { wording, parsed, choice } => {
                 call.choice = *choice;
                 let (sent, body) = (self.sent.clone(), self.body.clone());
-                let next = Self { translation: *wording, request: parsed, sent, body };
+                let translation = wording.in_tier(call.settlement.admission.service_mode());
+                let next = Self { translation, request: parsed, sent, body };
                 Box::pin(next.attempt(call)).await;
             }
             Staged::Failed { choice, failures } => {
