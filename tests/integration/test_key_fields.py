@@ -12,9 +12,9 @@ import pytest
 
 from fairlead import _core
 from tests.support.chat import CHAT
-from tests.support.processes import Gateway, Lane
-from tests.support.upstream import Upstream, completion, reply
 from tests.support.polling import eventually
+from tests.support.processes import Gateway, Lane, expect
+from tests.support.upstream import Upstream, completion, reply
 
 STATUSES: Final = {"error": 502, "overload": 503, "rate-limit": 429, "timeout": 504}
 CHAOS: Final = {"chaosModeEnabled": True, "chaosRate": 1, "chaosLatencyMs": 1}
@@ -120,8 +120,8 @@ def test_a_scope_opens_exactly_what_it_names(gateway: Gateway) -> None:
         headers = {"Authorization": f"Bearer {keys[scope]['key']}"}
         answer = gateway.caller.request(method, place, headers=headers)
         is_refused = (
-            answer.status_code == 403 and "scope" in answer.text or "session" in answer.text
-        )
+            answer.status_code == 403 and "scope" in answer.text
+        ) or "session" in answer.text
         is_opened = (method, path) in named
         assert is_opened != bool(answer.status_code == 403), (scope, method, path, answer.text)
         assert is_opened or is_refused, answer.text
@@ -172,3 +172,67 @@ def test_a_key_tells_when_it_was_last_used(
     assert used > key["createdAt"]
     listed = gateway.admin.get("/api/keys", params={"limit": 500}).json()["keys"]
     assert next(each for each in listed if each["id"] == key["id"])["lastUsedAt"] == used
+
+
+@pytest.mark.parametrize(
+    ("path", "dialect"),
+    [(CHAT, "openai"), ("/v1/messages", "anthropic"), ("/v1/responses", "responses")],
+)
+def test_a_conversation_may_ask_what_is_left(
+    gateway: Gateway, upstream: Upstream, lane: Lane, path: str, dialect: str
+) -> None:
+    upstream.script(reply(completion()))
+    asked = len(upstream.requests)
+    key = gateway.create_key(
+        allowUsageCommand=True, usageLimitEnabled=True, dailyUsageLimitUsd=5, unpricedModels="allow"
+    )
+    body = {"model": lane.model, "max_tokens": 9}
+    words = {"role": "user", "content": "@@om-usage"}
+    body |= {"input": "@@om-usage"} if dialect == "responses" else {"messages": [words]}
+    whole = call(gateway, key, body, path)
+    assert whole.status_code == 200, whole.text
+    assert "daily: $0.00 of $5.00 spent" in whole.text
+    assert whole.json()["model"] == lane.model
+    assert whole.headers["x-gateway-response-cost"].strip("0.") == ""
+    streamed = call(gateway, key, body | {"stream": True}, path)
+    assert streamed.headers["content-type"] == "text/event-stream"
+    assert "daily: $0.00 of $5.00 spent" in streamed.text
+    assert len(upstream.requests) == asked, "no provider is asked"
+    other = gateway.create_key()
+    call(gateway, other, body, path)
+    assert len(upstream.requests) == asked + 1, "to a key without the right they are words like all"
+
+
+def test_what_is_kept_back_of_a_window_closes_its_connection(
+    gateway: Gateway, upstream: Upstream
+) -> None:
+    lane = gateway.add_lane(upstream, connections=2)
+    first, second = (each["id"] for each in lane.connections)
+    told = {
+        "anthropic-ratelimit-unified-5h-utilization": "0.8",
+        "anthropic-ratelimit-unified-5h-reset": "2100-01-01T00:00:00Z",
+    }
+    upstream.script(reply(completion(), headers=list(told.items())))
+    key = gateway.create_key(allowUsageCommand=True)
+    thresholds = {"quotaWindowThresholds": {"5h": 25.0}}
+    expect(gateway.admin.put(f"/api/providers/{first}", json=thresholds), 200)
+    for connection in (first, second):
+        body = lane.body()
+        headers = {"Authorization": f"Bearer {key['key']}", "X-Gateway-Connection": connection}
+        assert gateway.caller.post(CHAT, json=body, headers=headers).status_code == 200
+
+    def state(connection_id: str) -> str:
+        shown = expect(gateway.admin.get(f"/api/providers/{connection_id}"), 200)["connection"]
+        return str(shown["state"])
+
+    eventually(lambda: state(first) == "policy-blocked", "the window closes it", within_s=8)
+    assert state(second) == "active", "of the other only two percent are kept back"
+    headers = {"Authorization": f"Bearer {key['key']}"}
+    answer = gateway.caller.get("/api/usage/om-usage", headers=headers, params={"format": "json"})
+    shown = {each["connectionId"]: each for each in answer.json()["providers"]}
+    assert shown[first]["quotaWindowThresholds"] == {"5h": 25.0}
+    assert shown[second]["quotaWindowThresholds"] == {"5h": 2.0}
+    for bad in ({"5h": 100}, {"5 h": 1.0}, {"5h": -1.0}, {"5h": "x"}):
+        refused = gateway.admin.put(f"/api/providers/{first}", json={"quotaWindowThresholds": bad})
+        assert refused.status_code == 400
+        assert refused.json()["error"]["param"].startswith("quotaWindowThresholds")

@@ -139,11 +139,7 @@ KEYS: Final = RecordSamples(
         "compressionEnabled": Sample({"compressionEnabled": False}),
         "toolServiceMode": Sample({"toolServiceMode": "flex"}),
         "disableNonPublicModels": Sample({"disableNonPublicModels": True}),
-        "allowUsageCommand": Sample(
-            {"allowUsageCommand": True},
-            readers=("python/fairlead/usage/quota_router.py",),
-            outside="control answers what a key has left",
-        ),
+        "allowUsageCommand": Sample({"allowUsageCommand": True}),
         "usageLimitEnabled": Sample(
             {"usageLimitEnabled": True},
             {"usageLimitEnabled": False},
@@ -227,6 +223,7 @@ CONNECTIONS: Final = RecordSamples(
             {"queueTimeoutMs": None},
             others={"maxConcurrent": 7, "queueDepth": 7},
         ),
+        "quotaWindowThresholds": Sample({"quotaWindowThresholds": {"5h": 25.0}}),
         "providerSpecificData.baseUrl": _specific("baseUrl", "http://127.0.0.1:8001/v1"),
         "providerSpecificData.reasoningControl": _specific("reasoningControl", "chat-template"),
         "providerSpecificData.reasoningReplay": _specific("reasoningReplay", after=True),

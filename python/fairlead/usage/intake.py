@@ -53,7 +53,8 @@ _TABLES: Final = {
 
 # No later request is older than the one before, but segments of several workers come in any order.
 _NOTE_USES = """
-INSERT INTO key_uses SELECT key_id, max(ts_ms) FROM settled WHERE key_id IS NOT NULL GROUP BY key_id
+INSERT INTO key_uses
+SELECT key_id, max(last_ts_ms) FROM settled_rollup WHERE key_id IS NOT NULL GROUP BY key_id
 ON CONFLICT (key_id) DO UPDATE SET last_used_ms = greatest(last_used_ms, excluded.last_used_ms)
 """
 
@@ -95,9 +96,9 @@ class Intake:
         yet final, and each later round would plan again.
         """
         _prepare(con, "take", "INSERT INTO requests BY NAME FROM settled")
-        _prepare(con, "note_uses", _NOTE_USES)
         for table, rows in _TABLES.items():
             _prepare(con, table, f"INSERT INTO {table} {rows}")
+        _prepare(con, "note_uses", _NOTE_USES)
         _prepare(con, "add_dimensions", _ADD_DIMENSIONS)
         for table, columns in _MEASURES.items():
             for level in ROLLUPS:
@@ -115,11 +116,11 @@ class Intake:
         self._source.rows = rows
         try:
             con.execute("EXECUTE take")
-            con.execute("EXECUTE note_uses")
             groups = _changed(con, "EXECUTE settled_rollup")
             con.execute("EXECUTE settled_histogram")
         finally:
             self._source.rows = self._source.no_rows
+        con.execute("EXECUTE note_uses")
         # New dimensions are rare: they are groups for which no id was found.
         if _changed(con, "EXECUTE added_rollup") < groups:
             con.execute("TRUNCATE added_rollup")

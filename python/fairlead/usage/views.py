@@ -32,6 +32,8 @@ class HistoryRow(View):
     endpoint: str | None
     connection_id: str | None
     combo: str | None
+    session: str | None = Field(description="The session's tag, or else its id.")
+    status: int | None
     requests: int
     errors: int = Field(description="Requests with another outcome than `completed`.")
     tokens_input: int

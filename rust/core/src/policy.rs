@@ -154,6 +154,7 @@ mod tests {
             ip_allowlist: AddressSet::default(),
             proxy: None,
             tool_service_mode: crate::snapshot::ServiceMode::Inherit,
+            allow_usage_command: false,
             chaos: None,
         }
     }

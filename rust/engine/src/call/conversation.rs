@@ -22,6 +22,7 @@ use crate::call::shadow;
 use crate::call::stages::{self, Staged};
 use crate::call::stream;
 use crate::call::translation::{self, caller_of, Translation};
+use crate::call::usage_command;
 use crate::call::window;
 use crate::control::responses;
 use crate::gate::defaults;
@@ -74,6 +75,11 @@ pub async fn run(mut call: Call, body: &Bytes) {
     };
     if let Err(fault) = chaos::strike(&mut call.settlement).await {
         return call.refuse(&fault);
+    }
+    match usage_command::run(&mut call, &body, &request).await {
+        Ok(false) => {}
+        Ok(true) => return,
+        Err(fault) => return call.refuse(&fault),
     }
     let mut choice = model::choose(&shared, &live, &call.settlement.admission, &request.model, &recalled);
     if let Some(fault) = choice.as_ref().err().filter(|fault| fault.kind == Kind::UpstreamRateLimited).cloned() {
