@@ -66,7 +66,7 @@ async def test_what_is_due_is_tested_and_its_record_says_so(
         assert shown["lastTested"] is not None
     kept = await management.services.state.read(lambda con: find_connection(con, ids[0]))
     assert kept is not None
-    assert due_ms(kept, OperatorSettings(credential_probe_minutes=60)) > (
+    assert due_ms(kept, OperatorSettings.model_validate({"credentialProbeMinutes": 60})) > (
         kept.last_tested_at_ms or 0
     )
 
@@ -80,7 +80,9 @@ async def test_tests_are_spread(management: Management, upstream: Upstream) -> N
     (connection_id,) = await _connections(management, upstream, 1)
     one = await management.services.state.read(lambda con: find_connection(con, connection_id))
     assert isinstance(one, Connection)
-    settings = OperatorSettings(credential_probe_minutes=100, credential_probe_jitter_percent=20)
+    settings = OperatorSettings.model_validate(
+        {"credentialProbeMinutes": 100, "credentialProbeJitterPercent": 20}
+    )
     after = [
         (due_ms(replace(one, id=str(number)), settings) - one.created_at_ms) / MINUTE_MS
         for number in range(200)
