@@ -232,7 +232,7 @@ def test_a_conversation_pays_as_it_goes_and_ends_with_its_budget(
 
 
 def test_fifty_that_open_at_once_have_room_for_one(gateway: Gateway, provider: Provider) -> None:
-    """What is left is enough for one answer of 4,096 tokens, so one conversation begins."""
+    """The rest of the budget is enough for one answer of 4,096 tokens, so one conversation begins."""
     prefix = f"rt{secrets.token_hex(3)}"
     node = gateway.add_node(prefix, f"http://127.0.0.1:{provider.port}/v1")
     prices = {"m": {"input": 0, "output": 1000}}

@@ -221,7 +221,7 @@ def _readers(sources: Sources, place: str) -> list[str]:
             continue
         found = sources.member(struct, part)
         if found is None:
-            # What is read by code of its own has no members to follow, but the text as a whole.
+            # A type that code of its own reads has no members to follow.
             return files if struct not in sources.structs else []
         owner, member = found
         struct = core_type(member.holds)

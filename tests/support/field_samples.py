@@ -34,7 +34,7 @@ class Sample:
     after: Any
     before: Any = None
     others: dict[str, Any] = field(default_factory=dict)
-    """What both bodies have beside it."""
+    """Fields that both bodies have beside it."""
     readers: tuple[str, ...] = ()
     """Files that read it where it is not for the relay; they are searched for its name."""
     outside: str | None = None
@@ -398,6 +398,6 @@ COMBOS: Final = RecordSamples(
     },
 )
 STEPS: Final = (ModelStep, ComboStep)
-"""What a combo's `models` may be."""
+"""The kinds of a combo's steps."""
 
 RECORDS: Final = (KEYS, CONNECTIONS, NODES, MODELS, COMBOS)

@@ -21,7 +21,7 @@ _STRUCT = re.compile(
 _ENUM = re.compile(
     r"^(?:pub(?:\([a-z]+\))? )?enum (\w+)(?:<[^>]*>)? \{\n(.*?)^\}", re.MULTILINE | re.DOTALL
 )
-# What a type is read as before it is one.
+# A type that another stands for while it is read.
 _READ_AS = re.compile(
     r'#\[serde\((?:try_)?from = "(\w+)"\)\]\s*(?:#\[[^\]]*\]\s*)*pub struct (\w+)'
 )
@@ -50,7 +50,7 @@ class Member:
 
 @dataclass(slots=True)
 class Struct:
-    """What is read of one JSON object: members by their names in JSON. A disguise is read in its own file alone."""
+    """One JSON object as it is read: members by their names in JSON. A disguise is read in its own file alone."""
 
     name: str
     path: Path
@@ -124,7 +124,7 @@ class Sources:
         return holders | {each.removesuffix("s") for each in holders if len(each) > 2}
 
     def member(self, struct: str, name: str) -> tuple[Struct, Member] | None:
-        """What the member of a JSON object is read into; `None` where nothing takes it."""
+        """The field that a member of a JSON object is read into; `None` where nothing takes it."""
         known = self.structs.get(struct)
         if known is None:
             return None

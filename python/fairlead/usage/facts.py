@@ -64,7 +64,7 @@ def sums_of(
 
     def select(part: Part, at: int) -> str:
         if part.level == "requests":
-            # What only single records have is there for groups that no rollup has.
+            # Columns of single records are there for groups that no rollup has.
             columns = f"{_NAMES}, session_tag, session_id, status" if by_requests else _NAMES
             return (
                 f"SELECT ts_ms AS bucket_ms, {columns}, {told} FROM request_facts "

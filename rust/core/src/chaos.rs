@@ -41,7 +41,7 @@ impl Fault {
         matches!(self, Self::Timeout | Self::Latency)
     }
 
-    /// What the caller is told; `None` where the call goes on.
+    /// The error that the caller gets; `None` where the call goes on.
     pub fn error(self) -> Option<Error> {
         let kind = match self {
             Self::Error => Kind::UpstreamStatus,

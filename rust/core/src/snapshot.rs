@@ -100,7 +100,7 @@ pub struct Key {
     /// The service tier that its conversations are asked for in, whatever they say.
     #[serde(default)]
     pub tool_service_mode: ServiceMode,
-    /// It may ask what it has left, by a chat command too.
+    /// May ask what is left of its limits, by a chat command too.
     #[serde(default)]
     pub allow_usage_command: bool,
     /// Faults that its calls are given in place of answers.
@@ -307,7 +307,7 @@ pub struct Connection {
     /// The operator's caps on what models may answer, tokens, by the names that the provider knows.
     #[serde(default)]
     pub output_caps: HashMap<String, u64>,
-    /// What is kept back of its quota windows by their names, percent; goes before what is kept back of every window.
+    /// Percent that are kept back of its quota windows, by their names; goes before what is kept back of every window.
     #[serde(default)]
     pub quota_thresholds: HashMap<String, f32>,
 }

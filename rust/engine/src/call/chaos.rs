@@ -27,7 +27,7 @@ async fn strike_by(chaos: Chaos, settlement: &mut Settlement) -> Result<(), Erro
         let exchange = Arc::clone(&settlement.exchange);
         tokio::select! {
             biased;
-            // What follows finds that the caller has left, or that the gateway goes down.
+            // The next step finds that the caller has left, or that the gateway goes down.
             () = exchange.gone() => {}
             () = settlement.shared.drain.expired() => {}
             () = tokio::time::sleep(Duration::from_millis(chaos.latency_ms)) => {}

@@ -76,7 +76,7 @@ fn last_words(members: &Map<String, Value>) -> Option<String> {
     }
 }
 
-/// What control says for the caller.
+/// The text that control has for the caller.
 async fn ask(call: &Call) -> Result<String, Error> {
     let shared = call.shared();
     let mut forward = Forward {

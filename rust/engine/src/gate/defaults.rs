@@ -1,4 +1,4 @@
-//! What a key says of requests in their place: `stream` where they do not say it (`streamDefaultMode`, and what the caller takes), and
+//! Defaults that a key sets for its requests: `stream` where they do not say it (`streamDefaultMode`, and what the caller takes), and
 //! the service tier (`toolServiceMode`).
 
 use crate::gate::preferences::Accepts;

@@ -1,4 +1,4 @@
--- What is kept back of a connection's quota windows, percent by the window's name, as JSON.
+-- Percent that are kept back of a connection's quota windows, by the window's name, as JSON.
 ALTER TABLE provider_connections ADD COLUMN quota_window_thresholds VARCHAR;
 
 -- Faults on purpose for the calls of a key: the share of calls, which faults, and how long those that take time take.
