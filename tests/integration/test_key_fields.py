@@ -186,9 +186,12 @@ def test_a_conversation_may_ask_what_is_left(
     key = gateway.create_key(
         allowUsageCommand=True, usageLimitEnabled=True, dailyUsageLimitUsd=5, unpricedModels="allow"
     )
-    body = {"model": lane.model, "max_tokens": 9}
+    body: dict[str, Any] = {"model": lane.model}
     words = {"role": "user", "content": "@@om-usage"}
-    body |= {"input": "@@om-usage"} if dialect == "responses" else {"messages": [words]}
+    if dialect == "responses":
+        body["input"] = words["content"]
+    else:
+        body |= {"messages": [words], "max_tokens": 9}
     whole = call(gateway, key, body, path)
     assert whole.status_code == 200, whole.text
     assert "daily: $0.00 of $5.00 spent" in whole.text

@@ -213,7 +213,8 @@ def _differences(one: Any, other: Any, path: str) -> Iterator[str]:
 
 def _readers(sources: Sources, place: str) -> list[str]:
     """The files that read a member of the snapshot, by its path."""
-    struct, files = "Document", []
+    struct = "Document"
+    files: list[str] = []
     for part in place.replace("[]", "").split("."):
         held = mapped_type(struct)
         if held is not None:

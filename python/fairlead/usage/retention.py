@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import structlog
 
@@ -42,7 +43,7 @@ async def run_retention(state: State, usage: Database) -> None:
         if deleted:
             log.info("old usage deleted", requests=deleted, days=settings.usage_retention_days)
         key_ids = await state.read(_key_ids)
-        await usage.write(lambda con, key_ids=key_ids: forget_other_uses(con, key_ids))
+        await usage.write(partial(forget_other_uses, key_ids=key_ids))
         days: dict[RollupLevel, int] = {
             "minute": settings.usage_minute_retention_days,
             "hour": settings.usage_hour_retention_days,

@@ -40,7 +40,8 @@ pub async fn run(call: &mut Call, body: &Bytes, request: &ChatRequest) -> Result
 
 async fn answer_command(call: &mut Call, body: &Bytes, request: &ChatRequest) -> Result<bool, Error> {
     let route = call.settlement.admission.route;
-    let Some(members) = translation::chat_members(route, body, request)? else { return Ok(false) };
+    // A request that is no chat completion in other words is not the command: whoever reads it next says what is wrong.
+    let Ok(Some(members)) = translation::chat_members(route, body, request) else { return Ok(false) };
     if last_words(&members).as_deref().map(str::trim) != Some(COMMAND) {
         return Ok(false);
     }
