@@ -1,4 +1,4 @@
-"""Effects of single fields of a key on its calls: faults on purpose, the service tier, narrow scopes, and its last use."""
+"""Effects of single fields of a key on its calls: faults, the service tier, narrow scopes, its last use."""
 
 from __future__ import annotations
 

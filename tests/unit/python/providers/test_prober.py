@@ -14,7 +14,7 @@ from tests.support.upstream import Upstream, reply
 
 pytestmark = pytest.mark.anyio
 
-LATER_MS = 10 * 365 * 86_400_000
+LATER_MS = 10**13
 
 
 async def _connections(management: Management, upstream: Upstream, count: int) -> list[str]:
