@@ -133,6 +133,8 @@ reference: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write the refere
 	$(BIN)/python -m fairlead.control.tools_reference docs/reference/tools.md
 	$(BIN)/python -m fairlead.cli.reference docs/reference/command-line.md
 	$(BIN)/python -m fairlead.coding_tools.reference docs/reference/tools-for-coding.md
+	$(BIN)/python -m fairlead.control.scopes_reference docs/reference/scopes.md
+	$(BIN)/python -m tests.support.field_readers docs/reference/fields.md
 	$(BIN)/python -m fairlead.tasks.envelope docs/reference/agent-envelope.schema.json
 
 .PHONY: lock

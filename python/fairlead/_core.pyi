@@ -172,6 +172,11 @@ def routes() -> list[dict[str, Any]]:
     ``summary`` of each.
     """
 
+def key_scopes() -> list[dict[str, Any]]:
+    """The narrow scopes of keys: ``scope``, ``summary``, ``is_own`` (rows of the key alone), and ``routes`` as pairs of
+    method and path.
+    """
+
 def error_kinds() -> list[dict[str, Any]]:
     """Every error kind: ``kind``, ``status``, ``type``, ``summary``."""
 

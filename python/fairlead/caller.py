@@ -74,6 +74,30 @@ def refuse_over_managing_keys(principal: Principal, *scopes: Iterable[str]) -> N
         )
 
 
+def confined_to(principal: Principal, wide_scope: str) -> str | None:
+    """The id of a key that a scope for its own rows let in, so that it is shown those alone; None for
+    callers who may see every row: whoever manages, and keys with `wide_scope`.
+    """
+    if principal.kind != "key" or MANAGING_SCOPES.union([wide_scope]) & principal.scopes:
+        return None
+    return principal.id or ""
+
+
+def own_key_id(principal: Principal, wide_scope: str, asked: str | None) -> str | None:
+    """The key whose rows are shown: the one that is asked for, None for all. `Forbidden` when the
+    caller is confined to its own and asks for another's.
+    """
+    own = confined_to(principal, wide_scope)
+    if own is None:
+        return asked
+    if asked not in (None, own):
+        raise Forbidden(
+            f"This key may see its own rows only: leave keyId out, or give it the scope `{wide_scope}`.",
+            param="keyId",
+        )
+    return own
+
+
 async def _caller(request: HTTPConnection) -> Caller:
     # Async, because FastAPI runs a plain function in a thread.
     return caller_of(request)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
 from fairlead import _core
+from fairlead.caller import SCOPE_KEY, Caller, Principal
 from fairlead.control import audit
 from fairlead.gateway.audit.retention import sweep
 from fairlead.moment import now_ms
@@ -214,3 +216,50 @@ def test_texts_that_may_be_secrets_are_masked(sent: object, shown: object) -> No
 def test_of_a_long_body_the_names_are_kept() -> None:
     shown = audit.shown_body(b'{"note": "' + b"x" * 20_000 + b'", "name": "a"}', "application/json")
     assert shown == '{"truncated":true,"bytes":20025,"names":["note","name"]}'
+
+
+async def test_every_write_leaves_an_entry(control: Control) -> None:
+    """Each audited route, answered by a stand-in for what is behind the trail: an entry names who, from where, what."""
+    answered: list[str] = []
+
+    async def inner(scope: Scope, receive: Receive, send: Send) -> None:
+        answered.append(scope["method"])
+        body = b'{"name": "before", "token": "sk-canary-there"}'
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send(
+            {"type": "http.response.body", "body": body if scope["method"] == "GET" else b"{}"}
+        )
+
+    async def receive() -> Message:
+        sent = b'{"name": "after", "password": "sk-canary-sent"}'
+        return {"type": "http.request", "body": sent, "more_body": False}
+
+    async def send(_: Message) -> None:
+        return None
+
+    trail = audit.AuditTrail(inner)
+    who = Caller(Principal("token", "t-1"), "192.0.2.7", "req-9", "https")
+    for route in audit.ROUTES:
+        scope: Scope = {
+            "type": "http",
+            "method": route.method,
+            "path": route.path.replace("{", "").replace("}", ""),
+            "headers": [(b"content-type", b"application/json")],
+            "app": control.app,
+            SCOPE_KEY: who,
+        }
+        await trail(scope, receive, send)
+    found = await control.client.get("/api/audit", params={"actor": "token", "limit": 500})
+    shown = {(each["method"], each["route"]): each for each in found.json()["entries"]}
+    assert set(shown) == {(route.method, route.path) for route in audit.ROUTES}
+    for route in audit.ROUTES:
+        entry = shown[route.method, route.path]
+        assert entry["actor"]["id"] == "t-1"
+        assert (entry["peer"], entry["requestId"]) == ("192.0.2.7", "req-9")
+        assert entry["sent"] == {"name": "after", "password": "***"}
+        assert (entry["before"] is not None) == route.is_read
+        if route.is_read:
+            assert entry["before"] == {"name": "before", "token": "***"}
+            assert {"field": "name", "before": "before", "after": "after"} in entry["changes"]
+    assert "sk-canary" not in found.text
+    assert answered.count("GET") == sum(route.is_read for route in audit.ROUTES)

@@ -14,6 +14,7 @@ from fairlead.coding_tools.reference import tools_reference
 from fairlead.control.api_reference import api_reference
 from fairlead.control.app import routed_app
 from fairlead.control.openapi import TIERS, openapi_document, shape
+from fairlead.control.scopes_reference import scopes_reference
 from fairlead.control.settings_reference import settings_reference
 from fairlead.errors import KINDS
 from fairlead.gateway.providers.reference import provider_reference
@@ -73,6 +74,8 @@ def test_the_committed_copies_are_fresh() -> None:
     assert providers == provider_reference()
     settings = (REFERENCE / "settings.md").read_text(encoding="utf-8")
     assert settings == settings_reference()
+    scopes = (REFERENCE / "scopes.md").read_text(encoding="utf-8")
+    assert scopes == scopes_reference()
     tools = (REFERENCE / "tools-for-coding.md").read_text(encoding="utf-8")
     assert tools == tools_reference()
 

@@ -6,6 +6,8 @@ from itertools import pairwise
 
 import pytest
 
+from fairlead.gateway.keys.fields import KEY_SCOPES
+
 pytestmark = pytest.mark.anyio
 
 UUID = "0b0e7a3e-6f4c-4d3a-9a64-0d9f7c1f2a10"
@@ -65,7 +67,8 @@ GOOD = [
     {"accessSchedule": SCHEDULE},
     {"accessSchedule": None},
     {"scopes": ["manage", "self:usage", "read:health"]},
-    {"scopes": [f"s{n}" for n in range(32)]},
+    {"scopes": ["admin", *KEY_SCOPES]},
+    {"chaosRate": 0.0, "chaosFaults": ["timeout"], "chaosLatencyMs": 120_000},
     {"allowedEndpoints": ENDPOINTS},
     {"allowedEndpoints": ["chat"] * 20},
     *({"streamDefaultMode": value} for value in ("legacy", "json")),
@@ -146,6 +149,12 @@ BAD = [
     ({"scopes": [f"s{n}" for n in range(33)]}, "scopes"),
     ({"scopes": ["Manage"]}, "scopes[0]"),
     ({"scopes": ["a b"]}, "scopes[0]"),
+    ({"scopes": ["mcp:connect"]}, "scopes"),
+    ({"chaosRate": 1.1}, "chaosRate"),
+    ({"chaosFaults": []}, "chaosFaults"),
+    ({"chaosFaults": ["error", "error"]}, "chaosFaults"),
+    ({"chaosFaults": ["crash"]}, "chaosFaults[0]"),
+    ({"chaosLatencyMs": 0}, "chaosLatencyMs"),
     ({"allowedEndpoints": ["chat"] * 21}, "allowedEndpoints"),
     *(
         ({"allowedEndpoints": ["chat", name]}, "allowedEndpoints")
@@ -332,7 +341,7 @@ async def test_a_key_neither_makes_nor_touches_one_that_may_manage(control, scop
     assert (await client.get(f"/api/keys/{managing}")).status_code == 200
     for answer in (
         await client.post(
-            "/api/keys", json={"name": "x", "scopes": ["mcp:connect"]}, headers=as_key
+            "/api/keys", json={"name": "x", "scopes": ["read:health"]}, headers=as_key
         ),
         await client.patch(f"/api/keys/{plain}", json={"isBanned": True}, headers=as_key),
         await client.patch(

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import httpx
 import pytest
 
+from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect
-from tests.support.upstream import Upstream, reply
+from tests.support.upstream import Gate, Upstream, reply
 
 
 @pytest.fixture(autouse=True)
@@ -116,3 +120,27 @@ def test_nothing_is_set(gateway: Gateway) -> None:
     assert "No search engine is set" in answer.json()["error"]["message"]
     with gateway.client() as nobody:
         assert nobody.post("/v1/search", json={"query": "x"}).status_code == 401
+
+
+def test_fifty_at_once_spend_no_more_than_is_left(gateway: Gateway, upstream: Upstream) -> None:
+    """A dollar is left, and a search costs forty cents: two are made, however many are asked for."""
+    gate = Gate()
+    upstream.script([gate, *reply(json.dumps({"results": [ROW]}).encode())])
+    added(gateway, "dear", "searxng", upstream.url, perQuery=0.4)
+    key = gateway.create_key(usageLimitEnabled=True, dailyUsageLimitUsd=1)
+    headers = {"Authorization": f"Bearer {key['key']}"}
+
+    def ask(number: int) -> int:
+        with httpx.Client(base_url=gateway.url, trust_env=False, timeout=30) as client:
+            body = {"query": f"number {number}"}
+            return client.post("/v1/search", json=body, headers=headers).status_code
+
+    with ThreadPoolExecutor(50) as pool:
+        asked = [pool.submit(ask, number) for number in range(50)]
+        assert gate.reached.wait(20)
+        eventually(lambda: sum(each.done() for each in asked) == 48, "the others", within_s=30)
+        gate.open()
+        statuses = Counter(each.result() for each in asked)
+    assert statuses == {200: 2, 429: 48}
+    spent = [one for one in gateway.records() if one["keyId"] == key["id"] and one["status"] == 200]
+    assert sum(one["costUsdMicros"] for one in spent) == 800_000

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import secrets
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -226,6 +228,30 @@ def test_a_conversation_pays_as_it_goes_and_ends_with_its_budget(
     assert record["errorKind"] == "budget_exceeded"
     # Two answers are not counted twice when the conversation ends.
     with opened(gateway, f"{prefix}/m", gateway.create_key()["key"]) as socket:
+        assert heard(socket) == {"type": "session.created"}
+
+
+def test_fifty_that_open_at_once_have_room_for_one(gateway: Gateway, provider: Provider) -> None:
+    """The rest of the budget is enough for one answer of 4,096 tokens, so one conversation begins."""
+    prefix = f"rt{secrets.token_hex(3)}"
+    node = gateway.add_node(prefix, f"http://127.0.0.1:{provider.port}/v1")
+    prices = {"m": {"input": 0, "output": 1000}}
+    gateway.add_connection(
+        node["id"], "sk-realtime-canary", providerSpecificData={"prices": prices}
+    )
+    key = gateway.create_key(usageLimitEnabled=True, dailyUsageLimitUsd=5)["key"]
+
+    def begin(_: int) -> ClientConnection | int:
+        try:
+            return opened(gateway, f"{prefix}/m", key)
+        except InvalidStatus as refused:
+            return refused.response.status_code
+
+    with ThreadPoolExecutor(50) as pool:
+        begun = list(pool.map(begin, range(50)))
+    [socket] = [each for each in begun if isinstance(each, ClientConnection)]
+    assert Counter(each for each in begun if isinstance(each, int)) == {429: 49}
+    with socket:
         assert heard(socket) == {"type": "session.created"}
 
 

@@ -30,6 +30,7 @@ COMBOS: Final = Collection(
         "strategy": "strategy",
         "active": "isActive",
         "steps": lambda combo: ", ".join(map(_step_name, combo["models"])),
+        "description": "description",
     },
     empty="There are no combos: make one with `fairlead combos create <name> <model> ...`.",
 )
@@ -65,9 +66,14 @@ def show(
         show_json(found)
         return
     say(f"{found['name']} ({found['id']}): {found['strategy']}")
+    if found["description"]:
+        say(found["description"])
     show_table(
-        ["step", "weight", "connection"],
-        [[_step_name(step), step["weight"], step.get("connectionId")] for step in found["models"]],
+        ["step", "label", "weight", "connection"],
+        [
+            [_step_name(step), step["label"], step["weight"], step.get("connectionId")]
+            for step in found["models"]
+        ],
         empty="It has no steps.",
     )
 

@@ -24,6 +24,7 @@ KEYS: Final = Collection(
         "key": "keyPreview",
         "active": "isActive",
         "expires": "expiresAt",
+        "last used": "lastUsedAt",
         "created": "createdAt",
     },
     change_by="patch",

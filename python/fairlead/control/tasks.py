@@ -40,6 +40,7 @@ TASKS: Final = (
     TaskEntry("oauth-sweep", "fairlead.identity.tasks"),
     TaskEntry("audit.retention", "fairlead.gateway.audit.retention"),
     TaskEntry("backups.schedule", "fairlead.gateway.backups.schedule"),
+    TaskEntry("providers.probes", "fairlead.gateway.providers.prober"),
     TaskEntry("usage.ingest", "fairlead.usage.tasks"),
     TaskEntry("usage.retention", "fairlead.usage.tasks"),
     TaskEntry("usage.merging", "fairlead.usage.tasks"),

@@ -82,6 +82,20 @@ class OperatorSettings(BaseModel):
         le=3650,
         description="Days after which backups are deleted, but for the newest; 0 keeps them at any age.",
     )
+    credential_probe_minutes: StrictInt = Field(
+        0,
+        ge=0,
+        le=10_080,
+        description="Minutes from one test of each active connection's credential to the next; 0 tests "
+        "none by the clock.",
+    )
+    credential_probe_jitter_percent: StrictInt = Field(
+        10,
+        ge=0,
+        le=50,
+        description="By how much of that time each such test comes sooner or later, so that they "
+        "do not come together.",
+    )
     audit_retention_days: StrictInt = Field(
         400,
         ge=1,

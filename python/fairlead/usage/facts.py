@@ -60,11 +60,14 @@ def sums_of(
     """
     where = _where(filters.conditions)
     told = ", ".join(_MEASURES)
+    by_requests = coarsest == "requests"
 
     def select(part: Part, at: int) -> str:
         if part.level == "requests":
+            # Columns of single records are there for groups that no rollup has.
+            columns = f"{_NAMES}, session_tag, session_id, status" if by_requests else _NAMES
             return (
-                f"SELECT ts_ms AS bucket_ms, {_NAMES}, {told} FROM request_facts "
+                f"SELECT ts_ms AS bucket_ms, {columns}, {told} FROM request_facts "
                 f"WHERE ts_ms >= $from_{at} AND ts_ms < $until_{at}{where}"
             )
         return (
@@ -143,7 +146,10 @@ def bins_of_page(
     names = [column for column in groups if column != "bucket_ms"]
     bucket = groups.get("bucket_ms")
     at_ms = ", o.bucket_ms AS at_ms" if bucket else ""
-    if names:
+    if coarsest == "requests":
+        # Only the records are read, whose groups are their own columns.
+        places = "SELECT o.row FROM wanted_groups o"
+    elif names:
         told = ", ".join(f"{groups[column]} AS {column}" for column in names)
         places = (
             f"SELECT d.id, o.row{at_ms} FROM (SELECT id, {told} FROM dimensions WHERE TRUE{where}) d "

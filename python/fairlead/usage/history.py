@@ -18,7 +18,18 @@ from fairlead.usage.rollup import Level
 from fairlead.usage.span import Span
 
 Dimension = Literal[
-    "minute", "hour", "day", "month", "provider", "model", "key", "endpoint", "connection", "combo"
+    "minute",
+    "hour",
+    "day",
+    "month",
+    "provider",
+    "model",
+    "key",
+    "endpoint",
+    "connection",
+    "combo",
+    "session",
+    "status",
 ]
 
 # The SQL of each dimension over a rollup's columns, and the name of its column.
@@ -33,7 +44,13 @@ _DIMENSIONS: dict[str, tuple[str, str]] = {
     "endpoint": ("endpoint", "endpoint"),
     "connection": ("connection_id", "connection_id"),
     "combo": ("combo", "combo"),
+    "session": ("session", "coalesce(session_tag, session_id)"),
+    "status": ("status", "status"),
 }
+# Dimensions and filters that no rollup has: they are read from the requests themselves, as long as
+# those are kept, and without those of keys that ask for no log.
+_OF_REQUESTS = frozenset({"session", "status"})
+_FILTERS_OF_REQUESTS = ("request_id", "session_tag", "session_id", "status", "outcome")
 BUCKETS = frozenset({"minute", "hour", "day", "month"})
 _SHARES = (50, 95, 99)
 
@@ -50,11 +67,22 @@ class HistoryFilter:
     connection_id: str | None = None
     combo: str | None = None
     endpoint: str | None = None
+    request_id: str | None = None
+    session_tag: str | None = None
+    session_id: str | None = None
+    status: int | None = None
+    outcome: str | None = None
 
-    def conditions(self) -> Filters:
+    def conditions(self, *, of_requests: bool = False) -> Filters:
         """The conditions on dimensions."""
         sent = {name: value for name, value in asdict(self).items() if value is not None}
-        return Filters([_CONDITIONS[name] for name in sent], sent)
+        conditions = [_CONDITIONS[name] for name in sent]
+        return Filters([*conditions, "NOT no_log"] if of_requests else conditions, sent)
+
+    @property
+    def is_of_requests(self) -> bool:
+        """Whether it filters by what only the requests themselves have."""
+        return any(getattr(self, name) is not None for name in _FILTERS_OF_REQUESTS)
 
 
 _CONDITIONS = {
@@ -64,6 +92,11 @@ _CONDITIONS = {
     "connection_id": "connection_id = $connection_id",
     "combo": "combo = $combo",
     "endpoint": "endpoint = $endpoint",
+    "request_id": "request_id = $request_id",
+    "session_tag": "session_tag = $session_tag",
+    "session_id": "session_id = $session_id",
+    "status": "status = $status",
+    "outcome": "outcome = $outcome",
 }
 
 
@@ -85,10 +118,13 @@ def read_history(con: Connection, query: HistoryQuery) -> tuple[list[dict[str, A
     count here. What was refused before a provider was chosen has no model.
     """
     span, group_by = query.span, query.group_by
-    filters = query.filters.conditions()
+    of_requests = query.filters.is_of_requests or not _OF_REQUESTS.isdisjoint(group_by)
+    filters = query.filters.conditions(of_requests=of_requests)
     groups = dict(_DIMENSIONS[name] for name in group_by)
     keys = list(groups)
     coarsest: Level = "minute" if "minute" in group_by else "hour" if "hour" in group_by else "day"
+    if of_requests:
+        coarsest = "requests"
     rows = sums_of(con, span, groups, filters, coarsest=coarsest).sort(
         [*(["bucket_ms"] if "bucket_ms" in keys else []), "requests", *keys],
         descending=[*([True] if "bucket_ms" in keys else []), True, *([False] * len(keys))],

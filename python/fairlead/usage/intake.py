@@ -51,6 +51,13 @@ _TABLES: Final = {
     for table, columns in _MEASURES.items()
 }
 
+# No later request is older than the one before, but segments of several workers come in any order.
+_NOTE_USES = """
+INSERT INTO key_uses
+SELECT key_id, max(last_ts_ms) FROM settled_rollup WHERE key_id IS NOT NULL GROUP BY key_id
+ON CONFLICT (key_id) DO UPDATE SET last_used_ms = greatest(last_used_ms, excluded.last_used_ms)
+"""
+
 _ADD_DIMENSIONS = f"""
 INSERT INTO dimensions
 SELECT (SELECT coalesce(max(id), 0) FROM dimensions) + row_number() OVER (), {_NAMES}
@@ -91,6 +98,7 @@ class Intake:
         _prepare(con, "take", "INSERT INTO requests BY NAME FROM settled")
         for table, rows in _TABLES.items():
             _prepare(con, table, f"INSERT INTO {table} {rows}")
+        _prepare(con, "note_uses", _NOTE_USES)
         _prepare(con, "add_dimensions", _ADD_DIMENSIONS)
         for table, columns in _MEASURES.items():
             for level in ROLLUPS:
@@ -112,6 +120,7 @@ class Intake:
             con.execute("EXECUTE settled_histogram")
         finally:
             self._source.rows = self._source.no_rows
+        con.execute("EXECUTE note_uses")
         # New dimensions are rare: they are groups for which no id was found.
         if _changed(con, "EXECUTE added_rollup") < groups:
             con.execute("TRUNCATE added_rollup")

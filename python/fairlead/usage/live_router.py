@@ -8,11 +8,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import Field
 
+from fairlead.caller import CallerDep, confined_to
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.money import usd_of
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
-from fairlead.usage.facts import Filters, sums_of
+from fairlead.usage.facts import EVERYTHING, Filters, sums_of
 from fairlead.usage.ranges import last_ms
 from fairlead.usage.reports import ConnectionReport, merge_reports
 from fairlead.usage.sessions import count_sessions, read_sessions
@@ -177,31 +178,24 @@ class RateLimits(View):
 
 
 @router.get("/rate-limits", summary="What limits each connection and key")
-async def rate_limits(services: ServicesDep) -> RateLimits:
+async def rate_limits(services: ServicesDep, caller: CallerDep) -> RateLimits:
     """Limits that are set for connections and what is left of them, rate limits that providers report,
-    recent requests per connection, and each key's use of its `rateLimits` windows.
+    recent requests per connection, and each key's use of its `rateLimits` windows. A key with the
+    scope `self:account-quota` sees itself, and the connections that it may use.
     """
     at_ms = now_ms()
+    own = confined_to(caller.principal, "read:quota")
+    mine = EVERYTHING if own is None else Filters(["key_id = $key_id"], {"key_id": own})
     said = merge_reports(services.workers())
 
-    def read_rows(con: Connection) -> tuple[list[Any], list[Any]]:
-        connections = con.execute(
-            f"SELECT id, name, provider, is_active, {_LIMITS} FROM provider_connections "
-            "ORDER BY provider, priority, id"
-        ).fetchall()
-        keys = con.execute(
-            "SELECT id, name, rate_limits FROM keys WHERE rate_limits IS NOT NULL ORDER BY name, id"
-        ).fetchall()
-        return connections, keys
-
-    connections, keys = await services.state.read(read_rows)
+    connections, keys = await services.state.read(lambda con: _limited_rows(con, own))
     rules = [(key_id, name, json.loads(told)) for key_id, name, told in keys]
 
     def read(con: Connection) -> tuple[Any, Any, Any, list[KeyLimits]]:
         by = {"connection_id": "connection_id"}
         minute = sums_of(con, last_ms(MINUTE_MS), by).rows_by_key("connection_id", named=True)
         hour = sums_of(con, last_ms(60 * MINUTE_MS), by).rows_by_key("connection_id", named=True)
-        whole = sums_of(con, last_ms(60 * MINUTE_MS), {})
+        whole = sums_of(con, last_ms(60 * MINUTE_MS), {}, mine)
         return minute, hour, whole, [_key_limits(con, *rule, at_ms) for rule in rules]
 
     minute, hour, whole, key_limits = await services.usage.read(read)
@@ -233,6 +227,36 @@ async def rate_limits(services: ServicesDep) -> RateLimits:
             hit_rate=hits / (hits + misses) if hits + misses else None,
         ),
     )
+
+
+def _limited_rows(con: Connection, own: str | None) -> tuple[list[Any], list[Any]]:
+    """Connections and keys with rate limits; of a key that is confined to its own rows, itself and the
+    connections that it may use.
+    """
+    connections = con.execute(
+        f"SELECT id, name, provider, is_active, {_LIMITS} FROM provider_connections "
+        "ORDER BY provider, priority, id"
+    ).fetchall()
+    keys = con.execute(
+        "SELECT id, name, rate_limits FROM keys WHERE rate_limits IS NOT NULL ORDER BY name, id"
+    ).fetchall()
+    if own is None:
+        return connections, keys
+    usable = _usable_connections(con, own)
+    return (
+        [row for row in connections if usable is None or row[0] in usable],
+        [row for row in keys if row[0] == own],
+    )
+
+
+def _usable_connections(con: Connection, key_id: str) -> set[str] | None:
+    """The connections that a key may use; None: all."""
+    row = con.execute(
+        "SELECT connection_access_mode, allowed_connections FROM keys WHERE id = ?", [key_id]
+    ).fetchone()
+    if row is None:
+        return set()
+    return set(row[1] or ()) if row[0] == "restricted" else None
 
 
 def _connection_limits(

@@ -52,7 +52,7 @@ async def om_usage(
     def read_rows(con: Connection) -> tuple[Any, list[Any]]:
         key = con.execute(f"SELECT {_KEY} FROM keys WHERE id = ?", [key_id]).fetchone()
         connections = con.execute(
-            "SELECT id, name, provider FROM provider_connections WHERE is_active "
+            "SELECT id, name, provider, quota_window_thresholds FROM provider_connections WHERE is_active "
             "ORDER BY priority, created_at_ms, id"
         ).fetchall()
         return key, connections
@@ -102,13 +102,16 @@ async def _personal(
 
 
 def _provider(row: Any, said: ConnectionReport, cutoff_percent: float) -> dict[str, Any]:
-    connection_id, name, provider = row
+    connection_id, name, provider, thresholds = row
+    own: dict[str, float] = orjson.loads(thresholds) if thresholds else {}
     return {
         "connectionId": connection_id,
         "name": name,
         "provider": provider,
         "quotas": {window.name: _quota(window) for window in said.windows.values()},
-        "quotaWindowThresholds": dict.fromkeys(said.windows, cutoff_percent),
+        "quotaWindowThresholds": {
+            window: own.get(window, cutoff_percent) for window in said.windows
+        },
     }
 
 

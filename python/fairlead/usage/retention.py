@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import structlog
 
 from fairlead.moment import now_ms
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
+from fairlead.store.key_uses import forget_other_uses
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.state import State
 from fairlead.usage.rollup import (
@@ -40,6 +42,8 @@ async def run_retention(state: State, usage: Database) -> None:
         deleted = await delete_before(usage, kept_from_ms)
         if deleted:
             log.info("old usage deleted", requests=deleted, days=settings.usage_retention_days)
+        key_ids = await state.read(_key_ids)
+        await usage.write(partial(forget_other_uses, key_ids=key_ids))
         days: dict[RollupLevel, int] = {
             "minute": settings.usage_minute_retention_days,
             "hour": settings.usage_hour_retention_days,
@@ -52,6 +56,10 @@ async def run_retention(state: State, usage: Database) -> None:
             await forget_dimensions(usage)
             log.info("old rollups deleted", rows=rows)
         await asyncio.sleep(EVERY_S)
+
+
+def _key_ids(con: Connection) -> list[str]:
+    return [str(row[0]) for row in con.execute("SELECT id FROM keys").fetchall()]
 
 
 async def run_merging(usage: Database) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from fastapi import APIRouter, Depends, Query
 
+from fairlead.caller import CallerDep, own_key_id
 from fairlead.errors import InvalidRequest
 from fairlead.moment import LATEST_MS, moment_of, ms_of, now_ms
 from fairlead.store.services import ServicesDep
@@ -54,6 +55,7 @@ After = Annotated[
 
 
 def _history_filter(
+    caller: CallerDep,
     *,
     key_id: KeyId = None,
     model: Text = None,
@@ -61,8 +63,26 @@ def _history_filter(
     connection_id: ConnectionId = None,
     combo: Text = None,
     endpoint: Text = None,
+    request_id: RequestId = None,
+    session_tag: SessionTag = None,
+    session_id: SessionId = None,
+    status: Annotated[int | None, Query(ge=100, le=999)] = None,
+    outcome: Outcome | None = None,
 ) -> HistoryFilter:
-    return HistoryFilter(key_id, model, provider, connection_id, combo, endpoint)
+    key_id = own_key_id(caller.principal, "read:usage", key_id)
+    return HistoryFilter(
+        key_id,
+        model,
+        provider,
+        connection_id,
+        combo,
+        endpoint,
+        request_id,
+        session_tag,
+        session_id,
+        status,
+        outcome,
+    )
 
 
 HistoryFilterDep = Annotated[HistoryFilter, Depends(_history_filter)]
@@ -80,7 +100,9 @@ async def history(
             alias="groupBy",
             max_length=200,
             description="One of minute, hour, day and month, and any of the rest, by commas; `total` "
-            "alone makes one group of all.",
+            "alone makes one group of all. `session` and `status`, as the filters by request, session, "
+            "status and outcome, are read from the requests themselves: as far back as "
+            "`usageRetentionDays`, and without keys that ask for no log.",
         ),
     ] = DEFAULT_GROUPS,
     filters: HistoryFilterDep,
@@ -109,22 +131,12 @@ async def history(
 def _log_filter(
     subject: HistoryFilterDep,
     *,
-    request_id: RequestId = None,
-    session_tag: SessionTag = None,
-    session_id: SessionId = None,
-    status: Annotated[int | None, Query(ge=100, le=999)] = None,
-    outcome: Outcome | None = None,
     error_kind: ErrorKind = None,
     from_: From = None,
     to: To = None,
 ) -> LogFilter:
     return LogFilter(
         **asdict(subject),
-        request_id=request_id,
-        session_tag=session_tag,
-        session_id=session_id,
-        status=status,
-        outcome=outcome,
         error_kind=error_kind,
         from_ms=_moment_ms(from_, "from") if from_ else None,
         until_ms=_moment_ms(to, "to") if to else None,

@@ -32,6 +32,8 @@ class HistoryRow(View):
     endpoint: str | None
     connection_id: str | None
     combo: str | None
+    session: str | None = Field(description="The session's tag, or else its id.")
+    status: int | None
     requests: int
     errors: int = Field(description="Requests with another outcome than `completed`.")
     tokens_input: int
@@ -120,6 +122,9 @@ class RequestLogRow(LogRow):
     tokens_cache_write_hour: int = Field(description="The part that is kept for an hour.")
     service_tier: str | None = Field(
         description="`batch`, `flex`, `priority` or `ultrafast`, as the provider said; null: as usual."
+    )
+    chaos: str | None = Field(
+        description="The fault that the call was given by its key's `chaosModeEnabled`."
     )
     price_tiers: list[str] = Field(
         description="Which of the model's prices the cost is by, beside those of input and output "

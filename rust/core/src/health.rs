@@ -120,6 +120,21 @@ pub struct Health {
 /// A probe that has not come back after this long is given up, so that another may go out.
 const PROBE_MS: u64 = 60_000;
 
+/// A quota window with what the operator keeps back of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QuotaReading {
+    pub window: QuotaWindow,
+    /// Percent.
+    pub threshold_percent: f32,
+}
+
+impl QuotaReading {
+    /// Whether what is left is what the operator keeps back.
+    fn is_kept_back(&self) -> bool {
+        self.window.remaining > 0.0 && self.window.remaining <= self.threshold_percent / 100.0
+    }
+}
+
 impl Health {
     pub fn state(&self, now_ms: u64) -> State {
         if self.is_deactivated {
@@ -227,16 +242,15 @@ impl Health {
     ///
     /// Empty is a connection whose every window is empty, or one of them when any of them alone stops it; most providers stop at
     /// the first, so the first counts.
-    pub fn observe_quota(&mut self, windows: &[QuotaWindow], quota: &QuotaThresholds, now_ms: u64) {
-        let threshold = quota.threshold_percent / 100.0;
-        let until = |is_out: &dyn Fn(&QuotaWindow) -> bool| {
-            let out = windows.iter().filter(|window| is_out(window));
+    pub fn observe_quota(&mut self, windows: &[QuotaReading], quota: &QuotaThresholds, now_ms: u64) {
+        let until = |is_out: &dyn Fn(&QuotaReading) -> bool| {
+            let out = windows.iter().filter(|reading| is_out(reading)).map(|reading| reading.window);
             out.map(|window| if window.resets_in_ms == 0 { quota.recheck_ms } else { window.resets_in_ms })
                 .max()
                 .map(|in_ms| now_ms.saturating_add(in_ms))
         };
-        self.quota_until_ms = until(&|window| window.remaining <= 0.0);
-        self.policy_until_ms = until(&|window| window.remaining > 0.0 && window.remaining <= threshold);
+        self.quota_until_ms = until(&|reading| reading.window.remaining <= 0.0);
+        self.policy_until_ms = until(&QuotaReading::is_kept_back);
     }
 
     /// Of no more use until [`Health::revive`].
@@ -286,8 +300,20 @@ mod tests {
     use crate::cooldown::MAX_HINT_MS;
     use proptest::prelude::*;
 
-    fn window(remaining: f32, resets_in_ms: u64) -> QuotaWindow {
-        QuotaWindow { remaining, resets_in_ms }
+    fn reading(remaining: f32, resets_in_ms: u64) -> QuotaReading {
+        QuotaReading { window: QuotaWindow { remaining, resets_in_ms }, threshold_percent: 2.0 }
+    }
+
+    #[test]
+    fn a_window_is_kept_back_from_its_own_threshold_on() {
+        let mut health = Health::default();
+        let at = |remaining, threshold_percent| QuotaReading { threshold_percent, ..reading(remaining, 9_000) };
+        for (remaining, percent, expected) in
+            [(0.2, 25.0, State::PolicyBlocked), (0.3, 25.0, State::Active), (0.001, 0.0, State::Active)]
+        {
+            health.observe_quota(&[at(remaining, percent), reading(0.9, 1_000)], &QuotaThresholds::default(), 0);
+            assert_eq!(health.state(0), expected, "{remaining} {percent}");
+        }
     }
 
     #[test]
@@ -330,13 +356,13 @@ mod tests {
     #[test]
     fn quota_is_over_at_its_reset_or_at_a_better_look() {
         let mut health = Health::default();
-        health.observe_quota(&[window(0.0, 9_000), window(0.5, 50_000)], &QuotaThresholds::default(), 0);
+        health.observe_quota(&[reading(0.0, 9_000), reading(0.5, 50_000)], &QuotaThresholds::default(), 0);
         assert_eq!((health.state(8_999), health.state(9_000)), (State::QuotaExhausted, State::Active));
-        health.observe_quota(&[window(0.01, 9_000)], &QuotaThresholds::default(), 0);
+        health.observe_quota(&[reading(0.01, 9_000)], &QuotaThresholds::default(), 0);
         assert_eq!((health.state(0), health.standing(0)), (State::PolicyBlocked, Standing::Closed));
-        health.observe_quota(&[window(0.9, 9_000)], &QuotaThresholds::default(), 1);
+        health.observe_quota(&[reading(0.9, 9_000)], &QuotaThresholds::default(), 1);
         assert_eq!(health.state(1), State::Active);
-        health.observe_quota(&[window(0.0, 0)], &QuotaThresholds::default(), 0);
+        health.observe_quota(&[reading(0.0, 0)], &QuotaThresholds::default(), 0);
         assert_eq!(
             health.remaining_ms(0),
             Some(QuotaThresholds::default().recheck_ms),
@@ -435,7 +461,7 @@ mod tests {
                     Event::Fail(hint_ms) => health.fail(&Rests::default(), Kind::UpstreamReset, hint_ms, now_ms),
                     Event::Succeed => health.succeed(now_ms + 1),
                     Event::Probe => { let _took = health.try_probe(now_ms); }
-                    Event::QuotaThresholds(remaining, reset_ms) => health.observe_quota(&[window(remaining, reset_ms)], &QuotaThresholds::default(), now_ms),
+                    Event::QuotaThresholds(remaining, reset_ms) => health.observe_quota(&[reading(remaining, reset_ms)], &QuotaThresholds::default(), now_ms),
                     Event::Pass(ms) => now_ms += ms,
                 }
                 let left_ms = health.remaining_ms(now_ms).expect("nothing here takes an operator");

@@ -153,6 +153,9 @@ mod tests {
             limits: Vec::new(),
             ip_allowlist: AddressSet::default(),
             proxy: None,
+            tool_service_mode: crate::snapshot::ServiceMode::Inherit,
+            allow_usage_command: false,
+            chaos: None,
         }
     }
 

@@ -213,7 +213,7 @@ impl Principal {
                 Err(forbidden("This account may not manage the gateway: ask its owner for the role `admin`."))
             }
             (Tier::Management | Tier::Admin, Self::Key(key)) if key.may_manage() => Ok(()),
-            (Tier::Management | Tier::Admin, Self::Key(_)) => Err(forbidden("This key lacks the scope `manage`.")),
+            (Tier::Management | Tier::Admin, Self::Key(_)) => Err(forbidden("This key lacks the scope `manage`, and has none that opens this route.")),
             (Tier::Management | Tier::Admin, Self::Token(token)) => {
                 let needed = match tier {
                     Tier::Admin => TokenScope::Admin,

@@ -134,6 +134,9 @@ pub struct Record<'a> {
     /// What the tokens that were left out would have cost as input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compression_saved_usd_micros: Option<u64>,
+    /// The fault that the call was given on purpose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chaos: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

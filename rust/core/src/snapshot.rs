@@ -1,6 +1,7 @@
 //! The snapshot: the whole routing configuration as one immutable document, compiled by control and swapped in whole.
 //! Its JSON form is written down in `docs/explanation/contracts.md`.
 
+use crate::chaos::Chaos;
 use crate::context::ContextSettings;
 use crate::dialect::Dialect;
 use crate::error::{Error, Kind};
@@ -96,6 +97,15 @@ pub struct Key {
     /// The outbound proxy of this key's calls, which goes before every other: an id, or [`DIRECT`].
     #[serde(default)]
     pub proxy: Option<String>,
+    /// The service tier that its conversations are asked for in, whatever they say.
+    #[serde(default)]
+    pub tool_service_mode: ServiceMode,
+    /// May ask what is left of its limits, by a chat command too.
+    #[serde(default)]
+    pub allow_usage_command: bool,
+    /// Faults that its calls are given in place of answers.
+    #[serde(default)]
+    pub chaos: Option<Chaos>,
 }
 
 impl Key {
@@ -175,6 +185,18 @@ pub enum CacheDefaultMode {
     Legacy,
     /// Always asks the provider.
     Bypass,
+}
+
+/// The service tier that a key's conversations are asked for in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServiceMode {
+    /// As the caller says.
+    #[default]
+    Inherit,
+    Default,
+    Priority,
+    Flex,
 }
 
 /// What becomes of calls to models without a price, where a limit in dollars holds.
@@ -285,6 +307,9 @@ pub struct Connection {
     /// The operator's caps on what models may answer, tokens, by the names that the provider knows.
     #[serde(default)]
     pub output_caps: HashMap<String, u64>,
+    /// Percent that are kept back of its quota windows, by their names; goes before what is kept back of every window.
+    #[serde(default)]
+    pub quota_thresholds: HashMap<String, f32>,
 }
 
 impl Connection {

@@ -7,6 +7,7 @@ use fairlead_core::guardrail::{self, Actions, Disabled, Guardrail};
 use fairlead_core::limit::{Period, Zone};
 use fairlead_core::model_name::{self, Case};
 use fairlead_core::multipart;
+use fairlead_core::routes::scopes::SCOPES;
 use fairlead_core::routes::{all, Surface, Tier};
 use fairlead_core::secret::{self, Sealer, Secret, SecretHash};
 use fairlead_core::service_account::ServiceAccount;
@@ -34,6 +35,22 @@ pub(crate) fn routes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
             entry.set_item("takes_form", route.takes_form())?;
             entry.set_item("body", route.body.kind())?;
             entry.set_item("summary", route.summary)?;
+            Ok(entry)
+        })
+        .collect()
+}
+
+/// The scopes of keys: `scope`, `summary`, `is_own`, and `routes` as pairs of method and path. Those that manage are not among them.
+#[pyfunction]
+pub(crate) fn key_scopes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    SCOPES
+        .iter()
+        .map(|scope| {
+            let entry = PyDict::new(py);
+            entry.set_item("scope", scope.name)?;
+            entry.set_item("summary", scope.summary)?;
+            entry.set_item("is_own", scope.is_own)?;
+            entry.set_item("routes", scope.routes.to_vec())?;
             Ok(entry)
         })
         .collect()

@@ -37,7 +37,8 @@ mod _core {
     use crate::exchange::PyExchange;
     #[pymodule_export]
     use crate::functions::{
-        address_allowed, error_kinds, hash_secret, limit_window, new_key, pattern_fault, routes, seal, unseal, version,
+        address_allowed, error_kinds, hash_secret, key_scopes, limit_window, new_key, pattern_fault, routes, seal,
+        unseal, version,
     };
     #[pymodule_export]
     use crate::functions::{canonical_model, model_address, model_is_named, model_without_folder, read_form};

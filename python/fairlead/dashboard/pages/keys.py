@@ -43,6 +43,13 @@ GUARDRAILS: Final = (
     ("prompt-injection", "Prompt injection"),
     ("credential-masker", "Credentials"),
 )
+FAULTS: Final = (
+    ("error", "An error of the provider's (502)"),
+    ("overload", "Overloaded (503)"),
+    ("rate-limit", "A rate limit (429)"),
+    ("timeout", "A timeout (504)"),
+    ("latency", "A late answer"),
+)
 PLACE: Final = "/keys"
 
 
@@ -128,6 +135,7 @@ def _groups(combos: list[Any], connections: list[Any]) -> tuple[Group, ...]:
         ),
         Group("How often, and when", _PACE),
         Group("What else it opens", _RIGHTS),
+        Group("Faults on purpose", _FAULTS),
     )
 
 
@@ -145,7 +153,12 @@ _PACE: Final = (
 )
 _RIGHTS: Final = (
     Field("allowedEndpoints", "Kinds of call", "choices", "None chosen: all.", options=ENDPOINTS),
-    Field("scopes", "Scopes", "lines", "`manage` opens the management API. One in a line."),
+    Field(
+        "scopes",
+        "Scopes",
+        "lines",
+        "`manage` opens the management API, `self:usage` what the key itself has used. One in a line.",
+    ),
     Field("disabledGuardrails", "Guardrails that are not run", "choices", options=GUARDRAILS),
     Field("compressionEnabled", "Its conversations are made shorter, where that is on", "switch"),
     Field("noLog", "Its requests are in no log", "switch", "They are still counted."),
@@ -156,6 +169,28 @@ _RIGHTS: Final = (
         "choice",
         options=(("legacy", "used"), ("bypass", "passed by")),
     ),
+    Field(
+        "toolServiceMode",
+        "Service tier of its conversations",
+        "choice",
+        options=(
+            ("inherit", "as callers say"),
+            ("default", "the usual one"),
+            ("priority", "priority"),
+            ("flex", "flex"),
+        ),
+    ),
+)
+_FAULTS: Final = (
+    Field(
+        "chaosModeEnabled",
+        "Some calls are given faults in place of answers",
+        "switch",
+        "For trying how a program fares when a provider fails.",
+    ),
+    Field("chaosRate", "Share of calls", "decimal", "0.1 is one in ten."),
+    Field("chaosFaults", "Which", "choices", options=FAULTS),
+    Field("chaosLatencyMs", "Those that take time take", "whole", unit="ms"),
 )
 
 
@@ -350,6 +385,11 @@ _DEFAULTS: Final[dict[str, Any]] = {
     "allowedEndpoints": [],
     "scopes": [],
     "disabledGuardrails": [],
+    "toolServiceMode": "inherit",
+    "chaosModeEnabled": False,
+    "chaosRate": 0.1,
+    "chaosFaults": [value for value, _ in FAULTS],
+    "chaosLatencyMs": 2_000,
 }
 
 PAGES = (

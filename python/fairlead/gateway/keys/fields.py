@@ -4,7 +4,7 @@ them.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -16,6 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from fairlead import _core
 from fairlead.caller import MANAGING_SCOPES
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.fields import ModelId, Name, Spelled, Text
@@ -123,7 +124,16 @@ class AccessSchedule(Wire):
     tz: Zone
 
 
-_UNREAD = "Kept, and without effect: see `notInForce`."
+# The narrow scopes, with what each opens.
+KEY_SCOPES: dict[str, dict[str, Any]] = {each["scope"]: each for each in _core.key_scopes()}
+ChaosFault = Literal["error", "overload", "rate-limit", "timeout", "latency"]
+CHAOS_FAULTS: tuple[ChaosFault, ...] = get_args(ChaosFault)
+
+
+def _once_each(faults: list[ChaosFault]) -> list[ChaosFault]:
+    if len(set(faults)) != len(faults):
+        raise PydanticCustomError("faults", "must name each fault once")
+    return faults
 
 
 class KeyFields(Wire):
@@ -150,8 +160,8 @@ class KeyFields(Wire):
     scopes: list[Scope] = Field(
         [],
         max_length=32,
-        description="`manage` and `admin` open management. Others are kept and open nothing: "
-        "`notInForce` names them.",
+        description="`manage` and `admin` open management; each other scope opens the routes that "
+        "docs/reference/scopes.md names. An unknown one is refused.",
     )
     allowed_endpoints: list[EndpointCategory] = Field(
         [],
@@ -167,12 +177,32 @@ class KeyFields(Wire):
         "`X-Gateway-Compression` goes before it.",
     )
     tool_service_mode: Literal["inherit", "default", "priority", "flex"] = Field(
-        "inherit", description=_UNREAD
+        "inherit",
+        description="The service tier that its conversations are asked for in, whatever they say; "
+        "`inherit` leaves it to them. For providers of OpenAI's and Anthropic's dialects.",
     )
     disable_non_public_models: StrictBool = False
     allow_usage_command: StrictBool = False
     usage_limit_enabled: StrictBool = False
-    chaos_mode_enabled: StrictBool = Field(False, description=_UNREAD)
+    chaos_mode_enabled: StrictBool = Field(
+        False,
+        description="Whether some of its calls are given faults in place of answers, by chance; "
+        "`X-Gateway-Chaos` and the usage record name each.",
+    )
+    chaos_rate: Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)] = Field(
+        0.1, description="The share of calls that are given a fault."
+    )
+    chaos_faults: Annotated[
+        list[ChaosFault], Field(min_length=1, max_length=5), AfterValidator(_once_each)
+    ] = Field(
+        list(CHAOS_FAULTS),
+        description="Which, each as likely: `error` (502), `overload` (503) and `rate-limit` (429) "
+        "with Retry-After, `timeout` (504, after the latency), `latency` (the answer, that much "
+        "later).",
+    )
+    chaos_latency_ms: Annotated[StrictInt, Field(ge=1, le=120_000)] = Field(
+        2_000, description="How long `timeout` and `latency` take."
+    )
     disabled_guardrails: list[GuardrailName] = Field(
         [], max_length=3, description="Guardrails that are not run for this key."
     )
@@ -224,17 +254,30 @@ class KeyChange(KeyFields, ChangeWire):
 def not_in_force(key: KeyFields) -> list[str]:
     """The fields of a key's record that have no effect; members of lists stand behind a colon."""
     return [
-        "toolServiceMode",
-        "chaosModeEnabled",
-        *(f"scopes:{scope}" for scope in key.scopes if scope not in MANAGING_SCOPES),
+        *(f"scopes:{scope}" for scope in key.scopes if not _is_known(scope)),
         *(f"allowedEndpoints:{each}" for each in key.allowed_endpoints if each in EMPTY_CATEGORIES),
     ]
+
+
+def _is_known(scope: str) -> bool:
+    return scope in MANAGING_SCOPES or scope in KEY_SCOPES
+
+
+def _check_scopes(scopes: list[str], before: list[str]) -> None:
+    unknown = [each for each in scopes if not _is_known(each) and each not in before]
+    if unknown:
+        raise InvalidRequest(
+            f"scopes: `{unknown[0]}` would open nothing. Known are manage, admin, "
+            f"{', '.join(KEY_SCOPES)}.",
+            param="scopes",
+        )
 
 
 def check_rules(key: KeyFields, before: KeyFields | None = None) -> None:
     """Checks the rules between fields on the whole record; `InvalidRequest` names the field to
     change. Values that `before` has already may stay.
     """
+    _check_scopes(key.scopes, [] if before is None else before.scopes)
     stored = [] if before is None else before.allowed_endpoints
     empty = [each for each in key.allowed_endpoints if each in EMPTY_CATEGORIES]
     if added := [each for each in empty if each not in stored]:

@@ -31,8 +31,9 @@ from fairlead.gateway.keys.table import (
 from fairlead.gateway.outbound.table import drop_proxy
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
+from fairlead.store.key_uses import read_last_uses
 from fairlead.store.outbox import Event, emit
-from fairlead.store.services import ServicesDep
+from fairlead.store.services import Services, ServicesDep
 from fairlead.store.webhook_endpoints import delete_owned_endpoints
 from fairlead.wire import Limit, Offset, Success, Wire, changed_names
 
@@ -52,6 +53,10 @@ class KeyView(KeyFields):
     not_in_force: list[str] = Field(
         description="What is kept and has no effect: fields, and values of lists as "
         "`scopes:<scope>` and `allowedEndpoints:<category>`."
+    )
+    last_used_at: Time | None = Field(
+        description="When its newest settled request was admitted; null: never, or that is not "
+        "known now."
     )
     created_at: Time
     updated_at: Time
@@ -82,8 +87,9 @@ async def list_all(
         return list_keys(con, limit, offset), count_keys(con)
 
     keys, total = await services.state.read(read_page)
+    uses = await read_last_uses(services.usage, [key.id for key in keys])
     return KeyList.model_construct(
-        keys=[_view(key) for key in keys], total=total, limit=limit, offset=offset
+        keys=[_view(key, uses.get(key.id)) for key in keys], total=total, limit=limit, offset=offset
     )
 
 
@@ -115,7 +121,7 @@ async def create(new: NewKey, services: ServicesDep, caller: CallerDep) -> Creat
 @router.get("/{key_id}", summary="One API key")
 async def read(key_id: str, services: ServicesDep) -> KeyView:
     """The key's record."""
-    return _view(await services.state.read(lambda con: _found(con, key_id)))
+    return await _shown(services, await services.state.read(lambda con: _found(con, key_id)))
 
 
 @router.patch("/{key_id}", summary="Change an API key; fields that are not sent stay")
@@ -138,7 +144,7 @@ async def change(
         )
         return _found(con, key_id)
 
-    return _view(await services.state.commit(update))
+    return await _shown(services, await services.state.commit(update))
 
 
 @router.post(
@@ -162,8 +168,8 @@ async def regenerate(key_id: str, services: ServicesDep, caller: CallerDep) -> C
         )
         return renewed
 
-    stored = await services.state.commit(replace_text)
-    return CreatedKey.model_construct(**dict(_view(stored)), key=text)
+    stored = await _shown(services, await services.state.commit(replace_text))
+    return CreatedKey.model_construct(**dict(stored), key=text)
 
 
 @router.delete("/{key_id}", summary="Revoke an API key for good")
@@ -193,11 +199,17 @@ def _preview_of(text: str) -> str:
     return f"{text[:PREVIEW_HEAD]}...{text[-PREVIEW_TAIL:]}"
 
 
-def _view(key: StoredKey) -> KeyView:
+async def _shown(services: Services, key: StoredKey) -> KeyView:
+    uses = await read_last_uses(services.usage, [key.id])
+    return _view(key, uses.get(key.id))
+
+
+def _view(key: StoredKey, last_used_ms: int | None = None) -> KeyView:
     return KeyView.model_construct(
         id=key.id,
         key_preview=key.preview,
         not_in_force=not_in_force(key.fields),
+        last_used_at=None if last_used_ms is None else moment_of(last_used_ms),
         created_at=moment_of(key.created_at_ms),
         updated_at=moment_of(key.updated_at_ms),
         **dict(key.fields),

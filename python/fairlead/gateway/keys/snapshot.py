@@ -38,6 +38,8 @@ _FIELDS = (
     "disabled_guardrails",
     "ip_allowlist",
     "unpriced_models",
+    "tool_service_mode",
+    "allow_usage_command",
 )
 # Fields whose form in the snapshot differs from the stored one.
 _RULES = (
@@ -45,6 +47,10 @@ _RULES = (
     "rate_limits",
     "usage_limit_enabled",
     "usage_limit_tz",
+    "chaos_mode_enabled",
+    "chaos_rate",
+    "chaos_faults",
+    "chaos_latency_ms",
     *budgets.COLUMNS,
 )
 _SELECT = f"SELECT {', '.join((*_FIELDS, *_RULES))} FROM keys ORDER BY created_at_ms, id"
@@ -60,7 +66,10 @@ def compile_keys(con: Connection) -> list[dict[str, Any]]:
 
 def _compiled(row: tuple[Any, ...]) -> dict[str, Any]:
     key = dict(zip(_FIELDS, row, strict=False))
-    schedule, rate_limits, counts_money, zone, *amounts = row[len(_FIELDS) :]
+    schedule, rate_limits, counts_money, zone, *rest = row[len(_FIELDS) :]
+    is_chaotic, rate, faults, latency_ms, *amounts = rest
+    if is_chaotic:
+        key["chaos"] = {"rate": rate, "faults": faults, "latency_ms": latency_ms}
     schedule = json.loads(schedule) if schedule else None
     key["access_schedule"] = schedule if schedule and schedule["enabled"] else None
     # Of two limits with the same window only the lower matters.

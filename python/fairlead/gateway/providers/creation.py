@@ -43,6 +43,7 @@ PLAIN = (
     "weight",
     "is_active",
     "default_model",
+    "quota_window_thresholds",
     *LIMITS,
 )
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, StrictBool, StrictInt, field_validat
 from pydantic_core import PydanticCustomError
 
 from fairlead import _core
-from fairlead.gateway.fields import ModelId, Name, Text
+from fairlead.gateway.fields import ModelId, Name, Spelled, Text
 from fairlead.gateway.nodes.address import normalise_base_url
 from fairlead.gateway.nodes.fields import BaseUrl
 from fairlead.gateway.nodes.timeouts import Timeouts
@@ -47,6 +47,12 @@ class AwsKeys(Wire):
     access_key_id: ApiKey
     secret_access_key: ApiKey
     session_token: ApiKey | None = None
+
+
+WindowName = Annotated[
+    Text, Spelled(r"[a-z0-9][a-z0-9._-]{0,63}", "must be a window's name, as `5h` or `tokens`")
+]
+Percent = Annotated[float, Field(strict=True, ge=0, lt=100, allow_inf_nan=False)]
 
 
 def _account(file: dict[str, Any]) -> dict[str, Any]:
@@ -128,6 +134,14 @@ class ConnectionFields(Wire):
     )
     queue_timeout_ms: Annotated[StrictInt, Field(ge=1, le=120_000)] | None = Field(
         None, description="Milliseconds that a request waits at most; null: 10000."
+    )
+    quota_window_thresholds: Annotated[dict[WindowName, Percent], Field(max_length=20)] | None = (
+        Field(
+            None,
+            description="Percent of the provider's quota windows that is kept back, by the window's name "
+            "as `/api/rate-limits` shows it; a window that is not named keeps back what "
+            "`quota.thresholdPercent` of `/api/resilience` says. In force from the next answer on.",
+        )
     )
     provider_specific_data: ProviderSpecific = Field(default_factory=ProviderSpecific)
 

@@ -7,8 +7,8 @@ from typing import Any, get_args
 
 from fastapi import APIRouter
 
-from fairlead.errors import NotFound
 from fairlead.gateway.providers.catalogue import Variable
+from fairlead.gateway.providers.connection_test import found_connection, test_connection
 from fairlead.gateway.providers.creation import (
     PLAIN,
     add_connection,
@@ -45,13 +45,12 @@ from fairlead.gateway.providers.fields import (
 )
 from fairlead.gateway.providers.limits import check_limits
 from fairlead.gateway.providers.models import catalogue_models
-from fairlead.gateway.providers.probe import TEST_STATUS, Finding, probe
+from fairlead.gateway.providers.probe import probe
 from fairlead.gateway.providers.specific_data import merge_specific
 from fairlead.gateway.providers.table import (
     Connection,
     count_connections,
     delete_connection,
-    find_connection,
     list_connections,
     update_connection,
 )
@@ -68,9 +67,7 @@ from fairlead.gateway.providers.views import (
 )
 from fairlead.gateway.resilience.states import ConnectionStates
 from fairlead.gateway.resilience.table import (
-    Clear,
     PersistedState,
-    add_clear,
     drop_persisted_state,
     read_persisted_states,
 )
@@ -138,7 +135,7 @@ async def validate(candidate: Candidate, services: ServicesDep) -> ValidationVie
 
 @router.get("/{connection_id}", summary="One provider connection")
 async def read(connection_id: str, services: ServicesDep) -> OneConnection:
-    found = await services.state.read(lambda con: _found(con, connection_id))
+    found = await services.state.read(lambda con: found_connection(con, connection_id))
     return await _shown(services, found)
 
 
@@ -147,7 +144,7 @@ async def change(
     connection_id: str, change: ConnectionChange, services: ServicesDep
 ) -> OneConnection:
     def update(con: Database) -> Connection:
-        before = _found(con, connection_id)
+        before = found_connection(con, connection_id)
         provider = provider_of(con, before)
         after = _changed(services.state.sealer, provider, before, change)
         update_connection(con, after)
@@ -166,7 +163,7 @@ async def change(
 @router.delete("/{connection_id}", summary="Delete a connection and its credential")
 async def delete(connection_id: str, services: ServicesDep) -> Message:
     def delete_row(con: Database) -> None:
-        connection = _found(con, connection_id)
+        connection = found_connection(con, connection_id)
         delete_connection(con, connection_id)
         drop_sign_in(con, connection_id)
         drop_persisted_state(con, connection_id)
@@ -180,37 +177,14 @@ async def delete(connection_id: str, services: ServicesDep) -> Message:
     "/{connection_id}/test", summary="Ask the provider for its models, and keep what it says"
 )
 async def test(connection_id: str, services: ServicesDep) -> TestView:
-    sealer = services.state.sealer
-
-    def find_endpoint(con: Database) -> tuple[Connection, Endpoint]:
-        connection = _found(con, connection_id)
-        provider = provider_of(con, connection)
-        specific = connection.provider_specific
-        there = reached_endpoint(con, sealer, provider, connection.auth_type, specific)
-        return connection, there
-
-    connection, endpoint = await services.state.read(find_endpoint)
-    finding = await probe(endpoint, open_credentials(sealer, connection))
-    tested_at_ms = now_ms()
-
-    def store_result(con: Database) -> None:
-        now, endpoint_now = find_endpoint(con)
-        # After a change of the connection meanwhile, the finding is not about the stored one.
-        if (now.credentials_sealed, endpoint_now) == (connection.credentials_sealed, endpoint):
-            update_connection(con, _tested(now, finding, tested_at_ms))
-            if finding.valid and connection_id in read_persisted_states(con):
-                # The operator tested it, and it works.
-                add_clear(con, Clear(connection=connection_id))
-            emit(con, Event("provider.tested", event_data(now) | _found_out(finding)))
-
-    await services.state.commit(store_result)
+    finding, tested_at_ms = await test_connection(services, connection_id, by_operator=True)
     return show_test(finding, tested_at_ms)
 
 
 @router.get("/{connection_id}/models", summary="The models of a connection")
 async def models(connection_id: str, services: ServicesDep) -> ModelsView:
     def find_provider_of(con: Database) -> tuple[Connection, Provider]:
-        connection = _found(con, connection_id)
+        connection = found_connection(con, connection_id)
         return connection, provider_of(con, connection)
 
     connection, provider = await services.state.read(find_provider_of)
@@ -222,15 +196,6 @@ async def models(connection_id: str, services: ServicesDep) -> ModelsView:
         models=[show_model(model) for model in known],
         source="local_catalog" if listed is None else "upstream",
     )
-
-
-def _found_out(finding: Finding) -> dict[str, Any]:
-    return {
-        "valid": finding.valid,
-        "diagnosis": finding.diagnosis,
-        "statusCode": finding.status_code,
-        "latencyMs": finding.latency_ms,
-    }
 
 
 def _changed(
@@ -271,27 +236,8 @@ def _changed(
     return after
 
 
-def _tested(connection: Connection, finding: Finding, tested_at_ms: int) -> Connection:
-    return replace(
-        connection,
-        test_status=TEST_STATUS[finding.diagnosis],
-        last_error=finding.error,
-        last_error_at_ms=connection.last_error_at_ms if finding.valid else tested_at_ms,
-        last_tested_at_ms=tested_at_ms,
-        # A failed test keeps the models of the one before.
-        models=connection.models if finding.models is None else finding.models,
-    )
-
-
 def _address(specific: dict[str, Any]) -> list[Any]:
     return [specific.get(name) for name in ("base_url", *get_args(Variable))]
-
-
-def _found(con: Database, connection_id: str) -> Connection:
-    connection = find_connection(con, connection_id)
-    if connection is None:
-        raise NotFound("There is no provider connection with this id.", param="id")
-    return connection
 
 
 def _show(connection: Connection, states: ConnectionStates) -> ConnectionView:

@@ -125,6 +125,7 @@ def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
         "weight": connection.weight,
         "timeouts": endpoint.timeouts,
         "limits": compile_limits(connection),
+        "quota_thresholds": connection.quota_window_thresholds or {},
         "replays_reasoning": _replays_reasoning(connection, endpoint),
         "revision": connection.updated_at_ms,
     }

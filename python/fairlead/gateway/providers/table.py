@@ -28,6 +28,7 @@ _COLUMNS = (
     "min_gap_ms",
     "queue_depth",
     "queue_timeout_ms",
+    "quota_window_thresholds",
     "provider_specific",
     "credentials_sealed",
     "api_key_tail",
@@ -39,6 +40,8 @@ _COLUMNS = (
     "created_at_ms",
     "updated_at_ms",
 )
+
+_JSON = ("provider_specific", "quota_window_thresholds", "models")
 
 # Built from the constants above: nothing that a caller sends becomes part of the statement.
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM provider_connections"
@@ -73,6 +76,7 @@ class Connection:
     min_gap_ms: int | None
     queue_depth: int | None
     queue_timeout_ms: int | None
+    quota_window_thresholds: dict[str, float] | None
     provider_specific: dict[str, Any]
     credentials_sealed: bytes | None
     api_key_tail: str | None
@@ -149,15 +153,15 @@ def count_connections(con: Database) -> int:
 
 def _written(connection: Connection) -> list[Any]:
     values = dict(zip(_COLUMNS, astuple(connection), strict=True))
-    values["provider_specific"] = orjson.dumps(values["provider_specific"]).decode()
-    if values["models"] is not None:
-        values["models"] = orjson.dumps(values["models"]).decode()
+    for name in _JSON:
+        if values[name] is not None:
+            values[name] = orjson.dumps(values[name]).decode()
     return list(values.values())
 
 
 def _read(row: tuple[Any, ...]) -> Connection:
     values = dict(zip(_COLUMNS, row, strict=True))
-    values["provider_specific"] = orjson.loads(values["provider_specific"])
-    if values["models"] is not None:
-        values["models"] = orjson.loads(values["models"])
+    for name in _JSON:
+        if values[name] is not None:
+            values[name] = orjson.loads(values[name])
     return Connection(**values)

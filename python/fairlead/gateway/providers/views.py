@@ -52,6 +52,7 @@ class ConnectionView(Wire):
     min_gap_ms: int | None
     queue_depth: int | None
     queue_timeout_ms: int | None
+    quota_window_thresholds: dict[str, float] | None
     provider_specific_data: ProviderSpecific
     test_status: str | None
     last_error: str | None
@@ -132,6 +133,7 @@ def show_connection(connection: Connection, condition: ConnectionState) -> Conne
         state_until=_moment(condition.until_ms),
         default_model=connection.default_model,
         **{name: getattr(connection, name) for name in LIMITS},
+        quota_window_thresholds=connection.quota_window_thresholds,
         provider_specific_data=show_specific(connection.provider_specific),
         test_status=connection.test_status,
         last_error=connection.last_error,

@@ -182,6 +182,7 @@ def _new(provider: Provider, name: str | None) -> Connection:
         min_gap_ms=None,
         queue_depth=None,
         queue_timeout_ms=None,
+        quota_window_thresholds=None,
         provider_specific={},
         credentials_sealed=None,
         api_key_tail="",

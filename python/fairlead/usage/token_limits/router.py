@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import Field, StrictBool, StrictInt
 
 from fairlead import _core
-from fairlead.caller import CallerDep, refuse_over_managing_keys
+from fairlead.caller import CallerDep, own_key_id, refuse_over_managing_keys
 from fairlead.errors import InvalidRequest, NotFound
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
@@ -77,9 +77,10 @@ class TokenLimits(Wire):
 
 @router.get("", summary="Token limits of a key, with what is used of them")
 async def show(
-    services: ServicesDep, api_key_id: Annotated[Id, Query(alias="apiKeyId")]
+    services: ServicesDep, caller: CallerDep, api_key_id: Annotated[Id, Query(alias="apiKeyId")]
 ) -> TokenLimits:
     """Every limit of the key, also those that are switched off."""
+    own_key_id(caller.principal, "read:usage", api_key_id)
 
     def read_limits(con: Connection) -> list[TokenLimit]:
         _check_key(con, api_key_id)

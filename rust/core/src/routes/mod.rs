@@ -7,7 +7,8 @@
 //!
 //! Every route under `/v1/` has a second path under `/api/v1/`: one route, two names.
 //!
-//! `table` lists the routes, `builders` makes its entries, `relayed` names the calls that pass with only their model changed.
+//! `table` lists the routes, `builders` makes its entries, `relayed` names the calls that pass with only their model changed, `scopes` what narrow
+//! scopes of keys open.
 
 use crate::principal::Credentials;
 pub use crate::tier::Tier;
@@ -17,6 +18,7 @@ use std::sync::LazyLock;
 
 mod builders;
 mod relayed;
+pub mod scopes;
 mod table;
 
 pub use relayed::Relayed;

@@ -134,7 +134,11 @@ impl Encoder {
         self.start(out);
         let code = error.code.unwrap_or(error.kind);
         let told = Some((code, error.message));
-        let whole = envelope(&self.told, &self.model, "failed", None, told, &self.output, None);
+        let mut whole = envelope(&self.told, &self.model, "failed", None, told, &self.output, None);
+        if let Some(diagnostics) = error.diagnostics {
+            whole.extend_from_slice(b",\"diagnostics\":");
+            whole.extend_from_slice(diagnostics.as_bytes());
+        }
         self.event("response.failed", b",\"response\":", &whole, out);
     }
 

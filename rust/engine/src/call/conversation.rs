@@ -4,6 +4,7 @@
 use crate::active_config::Live;
 use crate::cache::{self, Lookup, ShareableCall};
 use crate::call::attempt::{self, CallKind, Reply};
+use crate::call::chaos;
 use crate::call::choose::{admit_aliases, admit_model, note_choice};
 use crate::call::combo_body;
 use crate::call::compression;
@@ -22,6 +23,7 @@ use crate::call::shadow;
 use crate::call::stages::{self, Staged};
 use crate::call::stream;
 use crate::call::translation::{self, caller_of, Translation};
+use crate::call::usage_command;
 use crate::call::window;
 use crate::control::responses;
 use crate::gate::defaults;
@@ -73,6 +75,14 @@ pub async fn run(mut call: Call, body: &Bytes) {
         Ok(None) => return,
         Err(fault) => return call.refuse(&fault),
     };
+    if let Err(fault) = chaos::strike(&mut call.settlement).await {
+        return call.refuse(&fault);
+    }
+    match usage_command::run(&mut call, &body, &request).await {
+        Ok(false) => {}
+        Ok(true) => return,
+        Err(fault) => return call.refuse(&fault),
+    }
     let mut choice = model::choose(&shared, &live, &call.settlement.admission, &request.model, &recalled);
     if let Some(fault) = choice.as_ref().err().filter(|fault| fault.kind == Kind::UpstreamRateLimited).cloned() {
         let exchange = Arc::clone(&call.settlement.exchange);
@@ -251,9 +261,10 @@ fn translate(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) 
     let Call { settlement, choice, .. } = call;
     let shared = Arc::clone(&settlement.shared);
     let route = settlement.admission.route;
-    let mut translation = Translation::prepare(caller_of(route), body, request, choice, &live.snapshot)?;
+    let translation = Translation::prepare(caller_of(route), body, request, choice, &live.snapshot)?;
+    let mut translation = translation.towards(route).in_tier(settlement.admission.service_mode());
     reasoning::put_back(&shared, &settlement.admission, choice, &mut translation);
-    Ok(translation.towards(route))
+    Ok(translation)
 }
 
 /// Ends a call that failed before any of its targets was asked for the caller's answer.
@@ -288,7 +299,8 @@ impl Conversation {
             Staged::Next { wording, parsed, choice } => {
                 call.choice = *choice;
                 let (sent, body) = (self.sent.clone(), self.body.clone());
-                let next = Self { translation: *wording, request: parsed, sent, body };
+                let translation = wording.in_tier(call.settlement.admission.service_mode());
+                let next = Self { translation, request: parsed, sent, body };
                 Box::pin(next.attempt(call)).await;
             }
             Staged::Failed { choice, failures } => {

@@ -2,6 +2,7 @@
 //! estimated where it cannot.
 
 use crate::active_config::Live;
+use crate::call::chaos;
 use crate::call::choose::{admit_aliases, admit_model};
 use crate::call::context::Call;
 use crate::call::guardrails;
@@ -84,6 +85,9 @@ fn choose(call: &mut Call, live: &Live, body: &Bytes) -> Result<(Bytes, ChatRequ
 /// answers, so neither latency nor affinity nor a combo's memory learns from it.
 async fn try_targets(call: &mut Call, body: &Bytes, request: &ChatRequest) {
     limits::throttle(&call.settlement).await;
+    if let Err(fault) = chaos::strike(&mut call.settlement).await {
+        return call.refuse(&fault);
+    }
     for at in 0..call.choice.targets.len() {
         let target = Arc::clone(&call.choice.targets[at]);
         call.settlement.target = Some(Arc::clone(&target));

@@ -2,6 +2,7 @@
 //! and fails over in the same way; its answer is one JSON object, a stream of events, or bytes.
 
 use crate::call::attempt::{self, CallKind, Reply};
+use crate::call::chaos;
 use crate::call::choose::{admit_model, choose_for_endpoint, note_choice};
 use crate::call::context::Call;
 use crate::call::counting::{self, Expected};
@@ -262,6 +263,9 @@ async fn serve(
     };
     settlement.model = Some(request.model.clone());
     settlement.stream = request.stream;
+    if let Err(fault) = chaos::strike(settlement).await {
+        return call.refuse(&fault);
+    }
     let (text, bytes_request) = body.text();
     let choice = choose_for_endpoint(&live, settlement, &request, text);
     // Nothing came of it yet.

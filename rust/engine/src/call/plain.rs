@@ -1,5 +1,6 @@
 //! A plain answer: read whole within bounds, looked into for usage, passed on byte for byte with what it cost.
 
+use crate::call::chaos;
 use crate::call::compression;
 use crate::call::guardrails;
 use crate::call::reasoning;
@@ -147,6 +148,7 @@ pub fn headers(settlement: &Settlement, target: &Target, fallbacks: usize) -> He
     }
     guardrails::add_header(settlement, &mut headers);
     compression::add_header(settlement, &mut headers);
+    chaos::add_header(settlement, &mut headers);
     if fallbacks > 0 {
         headers.insert(headers::FALLBACK_ATTEMPTS, headers::number(fallbacks as u64));
     }

@@ -5,6 +5,7 @@
 //! when its caller leaves, until control's head is there, and the request is settled whether or not somebody listens. What
 //! bounds it: the requests that are in flight at once, control's deadline, and the gateway's shutdown, which waits for it.
 
+use crate::call::chaos;
 use crate::call::guardrails;
 use crate::call::settle::refuse;
 use crate::call::videos;
@@ -65,6 +66,9 @@ async fn begin(shared: &Arc<Shared>, whole: Whole) {
     };
     let task = runtime.spawn(async move {
         limits::throttle(&settlement).await;
+        if let Err(fault) = chaos::strike(&mut settlement).await {
+            return refuse(&mut settlement, Outcome::Refused, &fault);
+        }
         run(settlement, choice, forward, body).await;
         drop((in_flight, buffered));
     });
@@ -117,6 +121,7 @@ async fn run(mut settlement: Settlement, choice: Option<Choice>, mut forward: Fo
     let mut headers = answer::base_headers(shared, &settlement.admission.request_id);
     forward::pass_headers(&parts.headers, &mut headers);
     guardrails::add_header(&settlement, &mut headers);
+    chaos::add_header(&settlement, &mut headers);
     exchange.start(Head { status: parts.status, headers }, []);
     // Written before the caller has the last byte: who looks at once, finds it.
     let is_whole = forward::copy(exchange, &mut body).await;

@@ -1,5 +1,6 @@
 //! Settle: what ends a call. An answer, a refusal or the failure of every attempt goes to the caller, and the record is written.
 
+use crate::call::chaos;
 use crate::call::context::Call;
 use crate::call::failover;
 use crate::call::plain;
@@ -22,7 +23,8 @@ pub fn refuse(settlement: &mut Settlement, outcome: Outcome, fault: &Error) {
     }
     settlement.status = fault.kind.status();
     let surface = settlement.admission.route.surface;
-    let (head, body) = answer::error(&settlement.shared, surface, &settlement.admission.request_id, fault);
+    let (mut head, body) = answer::error(&settlement.shared, surface, &settlement.admission.request_id, fault);
+    chaos::add_header(settlement, &mut head.headers);
     settlement.bytes_response = body.len() as u64;
     settlement.settle(outcome, Some(fault));
     settlement.exchange.answer(head, body);

@@ -8,6 +8,7 @@ use crate::call::plain;
 use crate::call::relay;
 use crate::call::translation::{self, caller_of, Translation};
 use crate::clock;
+use crate::gate::defaults;
 use crate::observe::settle::Settlement;
 use crate::observe::trace;
 use crate::route::choice::Choice;
@@ -74,7 +75,10 @@ pub async fn prepare(call: &mut Call, body: &Bytes, parsed: &ChatRequest) -> Res
         let message = "A combo of the strategy `fusion` or `pipeline` is asked in conversations only.";
         return Err(Error::client(Kind::InvalidRequest, message).about("model"));
     }
-    let Some(fields) = translation::chat_members(route, body, parsed)? else { return Ok(Staged::AsIs) };
+    let Some(mut fields) = translation::chat_members(route, body, parsed)? else { return Ok(Staged::AsIs) };
+    if let Some(tier) = defaults::chat_tier(settlement.admission.service_mode()) {
+        fields.insert("service_tier".to_owned(), tier.into());
+    }
     let shared = Arc::clone(&settlement.shared);
     let beats = Beats::of(&shared, choice, parsed.stream);
     match strategy {

@@ -3,6 +3,7 @@
 
 use crate::call::endpoints;
 use crate::clock;
+use crate::gate::defaults;
 use crate::gate::request::Admission;
 use crate::route::choice::Choice;
 use crate::upstream::target::Target;
@@ -11,7 +12,7 @@ use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::routes::{Answer, Route, Surface};
 use fairlead_core::secret::random_name;
-use fairlead_core::snapshot::Snapshot;
+use fairlead_core::snapshot::{ServiceMode, Snapshot};
 use fairlead_core::strategy::Rules;
 use fairlead_dialect::fit::Fit;
 use fairlead_dialect::openai::named;
@@ -172,6 +173,20 @@ impl Translation {
     #[must_use]
     pub fn towards(mut self, route: &Route) -> Self {
         self.path = endpoints::completions_path(route);
+        self
+    }
+
+    /// Asks every provider for the tier of the caller's key.
+    #[must_use]
+    pub fn in_tier(mut self, mode: ServiceMode) -> Self {
+        // Text completions have no tiers.
+        if mode != ServiceMode::Inherit && self.path.is_none() {
+            for said in &mut self.bodies {
+                if let Some(body) = defaults::with_tier(mode, said.form, &said.pieces.concat().into()) {
+                    said.pieces = Pieces::from_iter([body]);
+                }
+            }
+        }
         self
     }
 

@@ -21,7 +21,7 @@ use fairlead_core::guardrail::Disabled;
 use fairlead_core::policy;
 use fairlead_core::principal::Principal;
 use fairlead_core::record::Outcome;
-use fairlead_core::routes::{self, Answer, Match, Route, Surface, Tier};
+use fairlead_core::routes::{self, scopes, Answer, Match, Route, Surface, Tier};
 use fairlead_core::secret::SecretHash;
 use fairlead_core::snapshot::Snapshot;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -242,7 +242,9 @@ fn admit_caller(
     let principal = resolve(shared, route, headers, &live.snapshot, ts_ms)?;
     let is_read = matches!(method, "GET" | "HEAD");
     let tier = route.tier_for(&headers.credentials);
-    principal.admit(tier, is_read, &live.snapshot, shared.config.require_api_key)?;
+    if !principal.key().is_some_and(|key| scopes::opens(&key.scopes, route)) {
+        principal.admit(tier, is_read, &live.snapshot, shared.config.require_api_key)?;
+    }
     principal.admit_page(tier, &headers.credentials)?;
     principal.admit_host(tier, headers.host, &shared.config.host_names)?;
     if let Some(key) = principal.key() {

@@ -1,13 +1,13 @@
-//! The default of `stream` for a request that does not say it: by what its caller takes, and its key's `streamDefaultMode`.
+//! Defaults that a key sets for its requests: `stream` where they do not say it (`streamDefaultMode`, and what the caller takes), and
+//! the service tier (`toolServiceMode`).
 
 use crate::gate::preferences::Accepts;
 use crate::gate::request::Admission;
 use bytes::{Bytes, BytesMut};
+use fairlead_core::dialect::Dialect;
 use fairlead_core::json;
 use fairlead_core::routes::Surface;
-use fairlead_core::snapshot::StreamDefaultMode;
-
-const STREAM: &[u8] = br#""stream":true"#;
+use fairlead_core::snapshot::{ServiceMode, StreamDefaultMode};
 
 /// The body with `stream` in it, where it says nothing of that and the caller wants a stream.
 pub fn with_stream(admission: &Admission, body: &Bytes) -> Option<Bytes> {
@@ -29,17 +29,50 @@ fn add_stream(body: &Bytes) -> Option<Bytes> {
     if scan.get("stream").is_some() {
         return None;
     }
+    insert_first(body, br#""stream":true"#)
+}
+
+/// The body for a provider of this dialect, asked for in the tier of the caller's key. `None` where nothing is changed: the key
+/// leaves the tier to the caller, or the dialect has no word for it that all of its servers take.
+pub fn with_tier(mode: ServiceMode, dialect: Dialect, body: &Bytes) -> Option<Bytes> {
+    let tier = match (dialect, mode) {
+        (Dialect::Openai | Dialect::OpenaiResponses, mode) => chat_tier(mode)?,
+        (Dialect::Anthropic, ServiceMode::Default) => "standard_only",
+        (Dialect::Anthropic, ServiceMode::Priority) => "auto",
+        // Anthropic's dialect has no cheaper tier.
+        (Dialect::Anthropic | Dialect::Gemini, _) => return None,
+    };
+    let scan = json::scan_object(body, &["service_tier"], json::MAX_DEPTH).ok()?;
+    let Some(said) = scan.get("service_tier") else {
+        return insert_first(body, format!(r#""service_tier":"{tier}""#).as_bytes());
+    };
+    let (before, after) = (body.get(..said.span().start)?, body.get(said.span().end..)?);
+    Some(Bytes::from([before, format!(r#""{tier}""#).as_bytes(), after].concat()))
+}
+
+/// The tier's name in OpenAI's dialects; `None` where the caller says it.
+pub fn chat_tier(mode: ServiceMode) -> Option<&'static str> {
+    match mode {
+        ServiceMode::Inherit => None,
+        ServiceMode::Default => Some("default"),
+        ServiceMode::Priority => Some("priority"),
+        ServiceMode::Flex => Some("flex"),
+    }
+}
+
+/// The object with a member before all others.
+fn insert_first(body: &Bytes, member: &[u8]) -> Option<Bytes> {
     let brace = body.iter().position(|&byte| byte == b'{')?;
     let rest = &body[brace + 1..];
     let is_empty = rest.trim_ascii_start().first() == Some(&b'}');
-    let mut streamed = BytesMut::with_capacity(body.len() + STREAM.len() + 1);
-    streamed.extend_from_slice(&body[..=brace]);
-    streamed.extend_from_slice(STREAM);
+    let mut grown = BytesMut::with_capacity(body.len() + member.len() + 1);
+    grown.extend_from_slice(&body[..=brace]);
+    grown.extend_from_slice(member);
     if !is_empty {
-        streamed.extend_from_slice(b",");
+        grown.extend_from_slice(b",");
     }
-    streamed.extend_from_slice(rest);
-    Some(streamed.freeze())
+    grown.extend_from_slice(rest);
+    Some(grown.freeze())
 }
 
 #[cfg(test)]
@@ -56,5 +89,25 @@ mod tests {
         for said in [r#"{"stream":false}"#, r#"{"stream":null}"#, r#"{"a":1,"stream":true}"#, "[]", "{"] {
             assert_eq!(added(said), None, "{said}");
         }
+    }
+
+    #[test]
+    fn the_tier_of_the_key_goes_before_the_callers() {
+        let told = |mode, dialect, body: &'static str| {
+            with_tier(mode, dialect, &Bytes::from_static(body.as_bytes()))
+                .map(|body| String::from_utf8(body.to_vec()).expect("text"))
+        };
+        let (flex, priority) = (ServiceMode::Flex, ServiceMode::Priority);
+        assert_eq!(told(ServiceMode::Inherit, Dialect::Openai, "{}"), None);
+        let added = told(flex, Dialect::Openai, r#"{"model":"m"}"#);
+        assert_eq!(added.as_deref(), Some(r#"{"service_tier":"flex","model":"m"}"#));
+        let replaced = told(priority, Dialect::OpenaiResponses, r#"{"a":1,"service_tier": null,"b":2}"#);
+        assert_eq!(replaced.as_deref(), Some(r#"{"a":1,"service_tier": "priority","b":2}"#));
+        assert_eq!(told(priority, Dialect::Anthropic, "{}").as_deref(), Some(r#"{"service_tier":"auto"}"#));
+        let standard = told(ServiceMode::Default, Dialect::Anthropic, r#"{"service_tier":"auto"}"#);
+        assert_eq!(standard.as_deref(), Some(r#"{"service_tier":"standard_only"}"#));
+        assert_eq!(told(flex, Dialect::Anthropic, "{}"), None);
+        assert_eq!(told(flex, Dialect::Gemini, "{}"), None);
+        assert_eq!(told(flex, Dialect::Openai, "[]"), None);
     }
 }

@@ -8,9 +8,9 @@ use crate::shared::Shared;
 use fairlead_core::error::Error;
 use fairlead_core::ledger::{Amounts, Subject};
 use fairlead_core::limit::Served;
-use fairlead_core::snapshot::{Key, Snapshot};
+use fairlead_core::snapshot::{Key, ServiceMode, Snapshot};
 use fairlead_core::strategy::Strategy;
-use fairlead_core::usage::Usage;
+use fairlead_core::usage::{ServiceTier, Usage};
 use fairlead_dialect::openai::request::ChatRequest;
 use smallvec::SmallVec;
 use std::time::Duration;
@@ -141,7 +141,13 @@ fn most(snapshot: &Snapshot, request: &ChatRequest, name: &str, settlement: &Set
     let input = model.and_then(|model| model.context_length).map_or(input, |most| input.min(most));
     let listed = model.and_then(|model| model.max_output_tokens);
     let output = request.max_output_tokens.or(listed).unwrap_or(ASSUMED_OUTPUT_TOKENS).saturating_mul(request.choices);
-    let usage = Usage { input, output, service: request.service, ..Usage::default() };
+    let service = match settlement.admission.service_mode() {
+        ServiceMode::Inherit => request.service,
+        ServiceMode::Priority => ServiceTier::Priority,
+        // Whoever has no cheaper tier serves it in the usual one.
+        ServiceMode::Default | ServiceMode::Flex => ServiceTier::Standard,
+    };
+    let usage = Usage { input, output, service, ..Usage::default() };
     let usd_micros = snapshot.price(name).map_or(0, |price| price.most_of(&usage, &settlement.units()).usd_micros());
     Amounts { tokens: input.saturating_add(output), usd_micros }
 }

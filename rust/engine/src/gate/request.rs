@@ -9,7 +9,7 @@ use bytes::Bytes;
 use fairlead_core::guardrail::Disabled;
 use fairlead_core::principal::Principal;
 use fairlead_core::routes::Route;
-use fairlead_core::snapshot::CacheDefaultMode;
+use fairlead_core::snapshot::{CacheDefaultMode, ServiceMode};
 use http::{HeaderMap, HeaderValue};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -59,6 +59,11 @@ impl Admission {
             Principal::Anonymous | Principal::Local => "",
         };
         HeaderValue::try_from(format!("{}:{of}/{session}", self.principal.kind())).ok()
+    }
+
+    /// The service tier that the key's conversations are asked for in.
+    pub fn service_mode(&self) -> ServiceMode {
+        self.principal.key().map_or(ServiceMode::Inherit, |key| key.tool_service_mode)
     }
 
     /// Whether the response cache must not be looked into, by the caller's header or the key's `cacheDefaultMode`.

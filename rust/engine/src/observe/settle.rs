@@ -7,6 +7,7 @@ use crate::gate::request::Admission;
 use crate::observe::metrics::Settled;
 use crate::shared::Shared;
 use crate::upstream::target::Target;
+use fairlead_core::chaos::Fault;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::guardrail::{self, Actions, Finding, Findings};
 use fairlead_core::ledger::{Amounts, Charge, Hold, Subject};
@@ -52,6 +53,8 @@ struct Extras {
     /// Who served it where that was no connection.
     served_by: Option<String>,
     compression: Option<CompressionFigures>,
+    /// The fault that it was given on purpose.
+    chaos: Option<Fault>,
     /// Which prices the calls beside the one that the caller gets were paid by.
     side_tiers: PricesInUse,
 }
@@ -260,6 +263,15 @@ impl Open {
         self.extras.as_ref()?.compression.as_ref()
     }
 
+    pub fn set_chaos(&mut self, fault: Fault) {
+        self.extras.get_or_insert_default().chaos = Some(fault);
+    }
+
+    /// The fault that the call was given on purpose.
+    pub fn chaos(&self) -> Option<Fault> {
+        self.extras.as_ref()?.chaos
+    }
+
     /// What the tokens that were left out would have cost as input, micro-dollars.
     fn compression_saved_usd_micros(&self) -> Option<u64> {
         let figures = self.compression()?;
@@ -410,6 +422,7 @@ impl Open {
                 .map(|figures| figures.rejected.as_str())
                 .filter(|text| !text.is_empty()),
             compression_saved_usd_micros: self.compression_saved_usd_micros(),
+            chaos: self.chaos().map(Fault::name),
             trace_id: trace.map(|trace| trace.trace_id.as_str()),
             span_id: trace.and_then(|trace| trace.span_id.as_deref()),
             parent_span_id: trace.and_then(|trace| trace.parent_span_id.as_deref()),

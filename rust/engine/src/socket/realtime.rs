@@ -3,6 +3,7 @@
 //! The caller's connection passes the gate once; until a provider has taken its side another connection may be tried. From then
 //! on the [`Session`] passes events. The whole conversation is one record.
 
+use crate::call::chaos;
 use crate::call::choose::{admit_model, choose_for_endpoint};
 use crate::call::failover;
 use crate::exchange::Wake;
@@ -149,6 +150,9 @@ impl Conversation {
     /// event and a close code rather than an answer, and nothing is learnt for later choices from how long a conversation lasts.
     async fn run(mut self, mut settlement: Settlement) {
         limits::throttle(&settlement).await;
+        if let Err(error) = chaos::strike(&mut settlement).await {
+            return self.end_unserved(settlement, Outcome::Refused, &error);
+        }
         let shared = Arc::clone(&self.caller.shared);
         let (mut last, mut queued) = (None, Duration::ZERO);
         for (at, target) in self.choice.targets.clone().iter().enumerate() {
@@ -197,14 +201,19 @@ impl Conversation {
             }
         }
         let error = last.unwrap_or_else(|| Error::gateway(Kind::NoRoute, "There is no connection to try."));
-        self.caller.send_error(&error);
+        self.end_unserved(settlement, failover::outcome(error.kind), &error);
+    }
+
+    /// Tells the caller why nobody takes the conversation.
+    fn end_unserved(self, mut settlement: Settlement, outcome: Outcome, error: &Error) {
+        self.caller.send_error(error);
         let code = match error.kind {
             Kind::Draining => 1001,
-            Kind::AccountsBusy => TRY_AGAIN_LATER,
+            Kind::AccountsBusy | Kind::UpstreamRateLimited | Kind::UpstreamOverloaded => TRY_AGAIN_LATER,
             _ => 1011,
         };
         settlement.status = error.kind.status();
-        settlement.settle(failover::outcome(error.kind), Some(&error));
+        settlement.settle(outcome, Some(error));
         self.caller.outbox.close(code);
     }
 }

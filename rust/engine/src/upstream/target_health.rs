@@ -11,9 +11,9 @@ use crate::upstream::health::{Condition, ObservedWindow};
 use crate::upstream::target::Target;
 use fairlead_core::breaker::{counts, Limits};
 use fairlead_core::error::{Error, Kind};
-use fairlead_core::health::{Begin, State, Terminal};
+use fairlead_core::health::{Begin, QuotaReading, State, Terminal};
 use fairlead_core::quota::{self, Span, WindowReading};
-use fairlead_core::strategy::{Facts, QuotaWindow, Standing};
+use fairlead_core::strategy::{Facts, Standing};
 use http::HeaderMap;
 use smallvec::SmallVec;
 use std::error::Error as _;
@@ -242,8 +242,14 @@ impl Target {
             return;
         }
         let now_ms = clock::monotonic_ms();
-        let quotas: SmallVec<[QuotaWindow; 4]> =
-            told.iter().filter(|one| one.is_quota).map(WindowReading::window).collect();
+        let own = &self.connection.quota_thresholds;
+        let every = self.resilience.quota.threshold_percent;
+        let kept_back = |one: &WindowReading| own.get(&one.name).copied().unwrap_or(every);
+        let quotas: SmallVec<[QuotaReading; 4]> = told
+            .iter()
+            .filter(|one| one.is_quota)
+            .map(|one| QuotaReading { window: one.window(), threshold_percent: kept_back(one) })
+            .collect();
         let mut condition = self.hot.condition.lock();
         if !quotas.is_empty() {
             condition.health.observe_quota(&quotas, &self.resilience.quota, now_ms);

@@ -67,8 +67,11 @@ async def test_a_key_says_what_of_it_is_not_in_force(management: Management) -> 
         "allowedEndpoints": ["chat", "scraping"],
     }
     key = await management.ask("POST", path, new, expect=201)
-    fields = ["toolServiceMode", "chaosModeEnabled"]
-    assert key["notInForce"] == [*fields, "scopes:self:usage"]
+    assert key["notInForce"] == []
+    message, param = await management.refused(
+        "POST", path, {"name": "k", "scopes": ["mcp:connect"]}
+    )
+    assert (param, "`mcp:connect` would open nothing" in message) == ("scopes", True)
     for name in ("music", "web-fetch", "agents"):
         message, param = await management.refused(
             "POST", path, {"name": "k", "allowedEndpoints": [name]}
@@ -76,11 +79,14 @@ async def test_a_key_says_what_of_it_is_not_in_force(management: Management) -> 
         assert param == "allowedEndpoints"
         assert name in message
     one = f"{path}/{key['id']}"
-    sql = "UPDATE keys SET allowed_endpoints = ['chat', 'music']"
+    sql = (
+        "UPDATE keys SET allowed_endpoints = ['chat', 'music'], scopes = ['manage', 'mcp:connect']"
+    )
     await management.services.state.commit(lambda con: con.execute(sql) and None)
     stored = await management.ask("GET", one)
-    assert stored["notInForce"][-1] == "allowedEndpoints:music"
-    back = {"allowedEndpoints": stored["allowedEndpoints"], "chaosModeEnabled": True}
+    assert stored["notInForce"] == ["scopes:mcp:connect", "allowedEndpoints:music"]
+    back = {name: stored[name] for name in ("allowedEndpoints", "scopes")}
+    back["chaosModeEnabled"] = True
     assert (await management.ask("PATCH", one, back))["chaosModeEnabled"] is True
     more = {"allowedEndpoints": ["chat", "music", "agents"]}
     assert (await management.refused("PATCH", one, more))[1] == "allowedEndpoints"

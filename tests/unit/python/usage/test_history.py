@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from fairlead.store.database import Database
-from fairlead.usage.history import HistoryQuery, read_history
+from fairlead.store.key_uses import forget_other_uses, read_last_uses
+from fairlead.usage.history import HistoryFilter, HistoryQuery, read_history
 from fairlead.usage.ingest import Ingest
 from fairlead.usage.span import Span
 
@@ -141,3 +142,46 @@ async def test_nothing_yet(usage: Database) -> None:
         [],
         0,
     )
+
+
+async def test_what_a_session_cost_is_told_for_as_long_as_its_requests_are_kept(
+    usage: Database, spool: Path, lines: Any
+) -> None:
+    await fill(
+        usage,
+        spool,
+        lines("a", ts_ms=START, session_tag="talk", cost_usd_micros=3)
+        + lines("b", ts_ms=START + 9 * DAY, session_tag="talk", cost_usd_micros=4, status=502)
+        + lines("c", ts_ms=START + DAY, session_id="sticky", cost_usd_micros=5)
+        + lines("d", ts_ms=START + DAY, session_tag="talk", no_log=True)
+        + lines("e", ts_ms=START),
+    )
+
+    async def rows(groups: list[Any], **filters: Any) -> list[dict[str, Any]]:
+        query = HistoryQuery(ALL, groups, HistoryFilter(**filters))
+        found, total = await usage.read(lambda con: read_history(con, query))
+        assert total == len(found)
+        return found
+
+    sessions = {row["session"]: row for row in await rows(["session"])}
+    costs = {name: row["cost_usd_micros"] for name, row in sessions.items()}
+    assert costs == {"talk": 7, "sticky": 5, None: 3}
+    assert sessions["talk"]["requests"] == 2, "a key that asks for no log has no sessions here"
+    assert sessions["talk"]["p50_latency_ms"] == pytest.approx(12.5, rel=0.01)
+    by_day = await rows(["day", "session"], session_tag="talk")
+    assert [row["cost_usd_micros"] for row in by_day] == [4, 3]
+    assert [row["cost_usd_micros"] for row in await rows(["key"], request_id="c")] == [5]
+    assert [row["requests"] for row in await rows([], status=502)] == [1]
+    assert {row["status"]: row["requests"] for row in await rows(["status"])} == {200: 3, 502: 1}
+
+
+async def test_the_last_use_of_a_key_outlives_its_requests(
+    usage: Database, spool: Path, lines: Any
+) -> None:
+    first = lines("a", ts_ms=START + 5) + lines("b", ts_ms=START, key_id="other")
+    await fill(usage, spool, first + lines("c", ts_ms=START + 9, key_id=None))
+    await fill(usage, spool, lines("d", ts_ms=START + 3, no_log=True))
+    await usage.write(lambda con: con.execute("DELETE FROM requests").fetchall())
+    assert await read_last_uses(usage, ["k", "other", "never"]) == {"k": START + 5, "other": START}
+    await usage.write(lambda con: forget_other_uses(con, ["other"]))
+    assert await read_last_uses(usage, ["k", "other"]) == {"other": START}

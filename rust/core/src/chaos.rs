@@ -1,0 +1,118 @@
+//! Faults that the calls of a key are given on purpose, so that whoever writes a program can see how it fares when a provider fails.
+
+use crate::error::{Error, Kind};
+use crate::strategy::random::Random;
+use serde::Deserialize;
+
+/// When a provider says to come back, seconds.
+const RETRY_AFTER_S: u64 = 1;
+
+/// One way to fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// 502, as a provider that answers with a failure of its own.
+    Error,
+    /// 503 with `Retry-After`, as one that is overloaded.
+    Overload,
+    /// 429 with `Retry-After`, as one that limits the account.
+    RateLimit,
+    /// 504 after the latency, as one that does not answer.
+    Timeout,
+    /// The answer comes, that much later.
+    Latency,
+}
+
+impl Fault {
+    pub const ALL: &'static [Fault] = &[Self::Error, Self::Overload, Self::RateLimit, Self::Timeout, Self::Latency];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Overload => "overload",
+            Self::RateLimit => "rate-limit",
+            Self::Timeout => "timeout",
+            Self::Latency => "latency",
+        }
+    }
+
+    /// Whether time passes before it.
+    pub fn waits(self) -> bool {
+        matches!(self, Self::Timeout | Self::Latency)
+    }
+
+    /// The error that the caller gets; `None` where the call goes on.
+    pub fn error(self) -> Option<Error> {
+        let kind = match self {
+            Self::Error => Kind::UpstreamStatus,
+            Self::Overload => Kind::UpstreamOverloaded,
+            Self::RateLimit => Kind::UpstreamRateLimited,
+            Self::Timeout => Kind::UpstreamTimeout,
+            Self::Latency => return None,
+        };
+        let message = format!(
+            "A fault of the kind `{}` that this key's `chaosModeEnabled` asks for; no provider was asked.",
+            self.name()
+        );
+        // The gateway's own: nothing is learnt of a provider from it.
+        let mut error = Error::gateway(kind, message);
+        if matches!(self, Self::Overload | Self::RateLimit) {
+            error.retry_after_s = Some(RETRY_AFTER_S);
+        }
+        Some(error)
+    }
+}
+
+/// The faults of one key.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Chaos {
+    /// The share of calls that are given one, 0 to 1.
+    pub rate: f64,
+    /// Each as likely.
+    pub faults: Vec<Fault>,
+    /// How long the faults that take time take.
+    pub latency_ms: u64,
+}
+
+impl Chaos {
+    /// The fault of one call, if it is given one.
+    pub fn draw(&self, random: &mut Random) -> Option<Fault> {
+        if self.faults.is_empty() || random.unit() >= self.rate {
+            return None;
+        }
+        self.faults.get(random.below(self.faults.len())).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chaos(rate: f64, faults: &[Fault]) -> Chaos {
+        Chaos { rate, faults: faults.to_vec(), latency_ms: 5 }
+    }
+
+    #[test]
+    fn faults_come_at_the_rate_and_each_as_often() {
+        let mut random = Random::seeded(11);
+        assert!((0..1_000).all(|_| chaos(0.0, Fault::ALL).draw(&mut random).is_none()));
+        assert!((0..1_000).all(|_| chaos(1.0, &[]).draw(&mut random).is_none()));
+        let one = chaos(1.0, &[Fault::Timeout]);
+        assert!((0..1_000).all(|_| one.draw(&mut random) == Some(Fault::Timeout)));
+        let drawn: Vec<Fault> = (0..20_000).filter_map(|_| chaos(0.25, Fault::ALL).draw(&mut random)).collect();
+        assert!((4_700..5_300).contains(&drawn.len()), "{}", drawn.len());
+        for fault in Fault::ALL {
+            let count = drawn.iter().filter(|each| *each == fault).count();
+            assert!((850..1_150).contains(&count), "{fault:?} {count}");
+        }
+    }
+
+    #[test]
+    fn faults_have_the_names_that_they_are_read_by() {
+        for fault in Fault::ALL {
+            let read: Fault = serde_json::from_value(fault.name().into()).expect("a fault");
+            assert_eq!(read, *fault);
+            assert_eq!(fault.error().is_none(), *fault == Fault::Latency);
+        }
+    }
+}
