@@ -79,6 +79,13 @@ async def make_webhook(control) -> str:
     return answer.json()["webhook"]["id"]
 
 
+async def make_combo(control) -> str:
+    body = {"name": "a combo", "description": MARKUP, "models": ["n/one"]}
+    answer = await control.client.post("/api/combos", json=body)
+    assert answer.status_code == 201, answer.text
+    return answer.json()["id"]
+
+
 async def fill_log(control, **changed) -> list[dict]:
     """Some requests in the log, with fields of a stranger's choice."""
     records = list(demo_records({}, datetime.now(UTC)))[-30:]
@@ -106,6 +113,7 @@ async def addresses(control) -> dict[str, str]:
         "{key_id}": key["id"],
         "{connection_id}": await make_connection(control),
         "{webhook_id}": await make_webhook(control),
+        "{combo_id}": await make_combo(control),
         "{request_id}": records[0]["request_id"],
         "{provider}": "openai",
     }
@@ -219,6 +227,8 @@ async def test_what_strangers_wrote_is_shown_as_text(control, admin) -> None:
         "/dashboard/providers",
         "/dashboard/webhooks",
         "/dashboard/health",
+        "/dashboard/combos",
+        f"/dashboard/combos/{await make_combo(control)}",
     )
     for path in paths:
         answer = await control.client.get(path, headers=admin)

@@ -69,7 +69,12 @@ def addresses(owner: httpx.Client) -> list[str]:
             "events": ["provider.error"],
         }
         hooks = [expect(owner.post("/api/webhooks", json=body), 201)["webhook"]]
+    combo = expect(owner.get("/api/combos", params={"limit": 1}), 200)["combos"]
+    if not combo:
+        body = {"name": "either", "models": ["demo/echo", "demo/slow"]}
+        combo = [expect(owner.post("/api/combos", json=body), 201)]
     ids = {
+        "{combo_id}": combo[0]["id"],
         "{key_id}": key,
         "{connection_id}": connection["id"],
         "{request_id}": request["requestId"],

@@ -28,7 +28,8 @@ from fairlead.style.page_style import THEME_COOKIE, THEMES, asset
 
 router = APIRouter(tags=["pages"])
 
-FIELDS_MAX = 200
+# A combo has 100 steps with five fields each.
+FIELDS_MAX = 700
 ADDRESS_MAX = 4000
 YEAR_S = 365 * 86_400
 
