@@ -27,6 +27,8 @@ BIDI = "\u202egnp.exe\u2066 \u0000\u0007".replace("\u0000", "").replace("\u0007"
 LONG = "w" * 280
 # Needs a relay worker, which these tests do without.
 WITHOUT_WORKER = {"cache"}
+# What the address of a page says behind its path, where it shows one thing of many.
+QUERIES = {"models/model": "?id=openai%2Fgpt-4o"}
 
 
 async def add_person(control, role: str) -> dict[str, str]:
@@ -86,6 +88,14 @@ async def make_combo(control) -> str:
     return answer.json()["id"]
 
 
+async def make_mapping(control) -> str:
+    combo = (await control.client.get("/api/combos")).json()["combos"][0]["id"]
+    body = {"pattern": "n/t*", "comboId": combo, "description": MARKUP}
+    answer = await control.client.post("/api/model-combo-mappings", json=body)
+    assert answer.status_code == 201, answer.text
+    return answer.json()["id"]
+
+
 async def fill_log(control, **changed) -> list[dict]:
     """Some requests in the log, with fields of a stranger's choice."""
     records = list(demo_records({}, datetime.now(UTC)))[-30:]
@@ -114,6 +124,7 @@ async def addresses(control) -> dict[str, str]:
         "{connection_id}": await make_connection(control),
         "{webhook_id}": await make_webhook(control),
         "{combo_id}": await make_combo(control),
+        "{mapping_id}": await make_mapping(control),
         "{request_id}": records[0]["request_id"],
         "{provider}": "openai",
     }
@@ -122,6 +133,7 @@ async def addresses(control) -> dict[str, str]:
         path = page.address
         for name, value in ids.items():
             path = path.replace(name, value)
+        path += QUERIES.get(page.path, "")
         assert "{" not in path, f"the tests know no address of {page.path}"
         found[page.path] = path
     return found

@@ -224,3 +224,115 @@ async def test_a_simulation_says_what_is_wrong_with_its_request(control, admin) 
     answer = await post(control, admin, place, act="simulate", comboName=" ")
     assert answer.status_code == 400
     assert 'id="f-comboName-error"' in answer.text
+
+
+WRONG_PRICES: tuple[tuple[dict[str, str], str, str], ...] = (
+    ({"price.input": ""}, "price-input", "at least one price"),
+    ({"price.input": "-1"}, "price-input", "greater than or equal to 0"),
+    ({"price.output": "dear"}, "price-output", "must be a number"),
+    ({"price.tiers": "flex input=x"}, "price-tiers", "no part of a tier"),
+    ({"price.tiers": "input=1"}, "price-tiers", "`service` or `above`"),
+    ({"price.tiers": "cheap input=1"}, "price-tiers", "service"),
+)
+
+
+async def test_a_model_is_priced_described_and_left_as_it_was(control, admin) -> None:
+    await make_connection(control)
+    place = "/dashboard/models/model?id=openai%2Fgpt-4o"
+    page = await shown(control, admin, place)
+    assert 'value="2.5"' in page
+    assert "batch input=1.25 output=5" in page
+    stamps = re.findall(r'name="seen" value="([^"]+)"', page)
+    price = {"act": "price", "seen": stamps[0], "price.input": "3", "price.output": "9.5"}
+    for wrong, field, words in WRONG_PRICES:
+        typed = price | {"price.output": ""} | wrong
+        await check_wrong(control, admin, place, typed, field, words)
+    tiers = "above=200000 input=6\r\nflex cachedInput=0.25"
+    answer = await post(control, admin, place, **price, **{"price.tiers": tiers})
+    assert answer.status_code == 303, html.unescape(answer.text)
+    assert answer.headers["location"].startswith(place)
+    set_ = (await control.client.get("/api/pricing")).json()["openai"]["gpt-4o"]
+    assert (set_["input"], set_["output"], set_["source"]) == (3, 9.5, "operator")
+    assert [(each["service"], each["above"]) for each in set_["tiers"]] == [
+        (None, 200_000),
+        ("flex", None),
+    ]
+    answer = await post(control, admin, place, **(price | {"price.input": "4"}))
+    assert answer.status_code == 409, "the other tab has set it"
+    assert 'value="4"' in answer.text
+    page = await shown(control, admin, place)
+    assert "above=200000 input=6" in page
+    assert 'value="$3"' not in page
+    said = {"act": "settings", "seen": re.findall(r'name="seen" value="([^"]+)"', page)[1]}
+    typed = said | {"modelName": MARKUP, "contextWindowOverride": "0"}
+    await check_wrong(control, admin, place, typed, "contextWindowOverride", "1")
+    answer = await post(control, admin, place, **(typed | {"contextWindowOverride": "64000"}))
+    assert answer.status_code == 303
+    rows = (await control.client.get("/api/provider-models")).json()["modelCompatOverrides"]
+    assert [each["contextWindowOverride"] for each in rows] == [64_000]
+    listed = await control.client.get("/dashboard/models?q=gpt-4o", headers=admin)
+    assert "<script>alert" not in listed.text
+    for act, where in (("unset", "/api/pricing"), ("forget", "/api/provider-models")):
+        assert "confirmed" in (await post(control, admin, place, act=act)).text
+        answer = await post(control, admin, place, act=act, confirmed="yes")
+        assert answer.status_code == 303, (act, where)
+    assert "openai" not in (await control.client.get("/api/pricing")).json()
+    for nowhere in ("openai%2Fno-such", "nowhere%2Fx", "x", ""):
+        answer = await control.client.get(f"/dashboard/models/model?id={nowhere}", headers=admin)
+        assert answer.status_code == 404, nowhere
+
+
+async def test_models_are_searched_and_walked_page_by_page(control, admin) -> None:
+    page = await shown(control, admin, "/dashboard/models")
+    rows = re.findall(r'href="/dashboard/models/model\?id=([^"]+)"', page)
+    assert len(rows) == 50
+    after = re.search(r'href="(\?after=[^"]+)">Next', page)
+    assert after is not None
+    second = await shown(control, admin, f"/dashboard/models{after[1]}")
+    assert not set(rows) & set(re.findall(r'model\?id=([^"]+)"', second))
+    assert "From the start" in second
+    found = await shown(control, admin, "/dashboard/models?q=GPT-4o-mini&capability=vision")
+    assert "openai/gpt-4o-mini" in found
+    nothing = await shown(control, admin, "/dashboard/models?q=%3Cscript%3Ealert")
+    assert "No model fits" in nothing
+    wrong = await shown(control, admin, "/dashboard/models?type=poems")
+    assert 'role="alert"' in wrong
+
+
+async def test_names_for_models_are_made_pointed_elsewhere_and_deleted(control, admin) -> None:
+    await make_connection(control)
+    made = await control.client.post("/api/combos", json={"name": "one", "models": [MODEL]})
+    combo = made.json()["id"]
+    place = "/dashboard/models/names"
+    alias = {"act": "alias", "alias": "smart", "model": "combo/one"}
+    for wrong, field, words in (
+        ({"alias": ""}, "alias", "needed"),
+        ({"alias": "a b"}, "alias", "without blanks"),
+        ({"model": "x*"}, "model", "without control characters"),
+    ):
+        await check_wrong(control, admin, place, alias | wrong, field, words)
+    assert (await post(control, admin, place, **alias)).status_code == 303
+    assert (await post(control, admin, place, **(alias | {"model": MODEL}))).status_code == 303
+    aliases = (await control.client.get("/api/models/alias")).json()["aliases"]
+    assert aliases == {"smart": MODEL}
+    mapping = {"act": "map", "pattern": "n/t*", "comboId": combo, "enabled": "on", "priority": "7"}
+    for wrong, field, words in (
+        ({"pattern": "*"}, "pattern", "pattern"),
+        ({"comboId": ""}, "comboId", "Choose the combo"),
+        ({"priority": "high"}, "priority", "whole number"),
+    ):
+        await check_wrong(control, admin, place, mapping | wrong, field, words)
+    assert (await post(control, admin, place, **mapping)).status_code == 303
+    (stored,) = (await control.client.get("/api/model-combo-mappings")).json()["mappings"]
+    assert (stored["priority"], stored["enabled"]) == (7, True)
+    own = f"/dashboard/models/mappings/{stored['id']}"
+    seen = seen_in(await shown(control, admin, own))
+    typed = mapping | {"act": "change", "seen": seen, "pattern": "n/tw*"}
+    assert (await post(control, admin, own, **typed)).status_code == 303
+    assert (await post(control, admin, own, **typed)).status_code == 409
+    answer = await post(control, admin, own, act="delete", confirmed="yes")
+    assert answer.status_code == 303
+    answer = await post(control, admin, place, act="drop_alias", alias="smart", confirmed="yes")
+    assert answer.status_code == 303
+    assert (await control.client.get("/api/models/alias")).json()["total"] == 0
+    assert (await control.client.get("/api/model-combo-mappings")).json()["total"] == 0

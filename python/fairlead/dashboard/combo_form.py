@@ -369,7 +369,12 @@ def _step_fields(
         ),
         Field(f"{at}weight", "Weight", "whole", "weighted: 0 to 100."),
         Field(f"{at}label", "Label", most=200),
-        Field(f"{at}prompt", "It is told", "prose", "pipeline: what this step is to do."),
+        Field(
+            f"{at}prompt",
+            "It is told",
+            "prose",
+            "For the strategy pipeline: what this step is to do.",
+        ),
     )
 
 
