@@ -96,6 +96,13 @@ async def make_mapping(control) -> str:
     return answer.json()["id"]
 
 
+async def make_pipeline(control) -> str:
+    body = {"name": "ours", "description": MARKUP, "stages": [{"engine": "lite"}]}
+    answer = await control.client.post("/api/context/combos", json=body)
+    assert answer.status_code == 201, answer.text
+    return answer.json()["id"]
+
+
 async def fill_log(control, **changed) -> list[dict]:
     """Some requests in the log, with fields of a stranger's choice."""
     records = list(demo_records({}, datetime.now(UTC)))[-30:]
@@ -125,6 +132,7 @@ async def addresses(control) -> dict[str, str]:
         "{webhook_id}": await make_webhook(control),
         "{combo_id}": await make_combo(control),
         "{mapping_id}": await make_mapping(control),
+        "{pipeline_id}": await make_pipeline(control),
         "{request_id}": records[0]["request_id"],
         "{provider}": "openai",
     }

@@ -336,3 +336,93 @@ async def test_names_for_models_are_made_pointed_elsewhere_and_deleted(control, 
     assert answer.status_code == 303
     assert (await control.client.get("/api/models/alias")).json()["total"] == 0
     assert (await control.client.get("/api/model-combo-mappings")).json()["total"] == 0
+
+
+async def test_guardrails_are_changed_over_what_was_shown_and_tried(control, admin) -> None:
+    place = "/dashboard/guardrails"
+    page = await shown(control, admin, place)
+    revision = re.search(r'name="settingsRevision" value="(\d+)"', page)
+    assert revision is not None
+    change = {"act": "change", "settingsRevision": revision[1], "guardrailPiiMasker": "redact"}
+    answer = await post(control, admin, place, **change)
+    assert answer.status_code == 303, html.unescape(answer.text)
+    answer = await post(control, admin, place, **(change | {"guardrailPiiMasker": "block"}))
+    assert answer.status_code == 409, "the second tab is told"
+    answer = await post(control, admin, place, **(change | {"guardrailPiiMasker": "explode"}))
+    assert answer.status_code == 400
+    settings = (await control.client.get("/api/settings")).json()
+    assert settings["guardrailPiiMasker"] == "redact"
+    await check_wrong(control, admin, place, {"act": "try", "input": " "}, "input", "Type a text")
+    text = f"Write to ada@example.org {MARKUP}"
+    answer = await post(control, admin, place, act="try", input=text)
+    assert answer.status_code == 200
+    assert "<script>alert" not in answer.text
+    found = html.unescape(answer.text)
+    assert "replaced by a mark" in found
+    assert f">{text}" not in found.partition('id="result"')[2].partition("</section>")[0]
+    without = {"disabledGuardrails:pii-masker": "on"}
+    answer = await post(control, admin, place, act="try", input=text, **without)
+    assert "not run" in answer.text
+    body = '{"messages": [{"role": "user", "content": "ada@example.org"}]}'
+    answer = await post(control, admin, place, act="try", input=body)
+    assert '"role": "user"' in html.unescape(answer.text)
+
+
+async def test_pipelines_are_made_assigned_previewed_and_deleted(control, admin) -> None:
+    made = await control.client.post("/api/combos", json={"name": "one", "models": [MODEL]})
+    combo = made.json()["id"]
+    new = "/dashboard/context/pipelines/new"
+    typed = {"act": "create", "name": "ours", "description": MARKUP, f"combos:{combo}": "on"}
+    for wrong, field, words in (
+        ({"stages": ""}, "stages", "at least one"),
+        ({"stages": "lite hardest"}, "stages", "no level"),
+        ({"stages": "nothing"}, "stages", "must be one of"),
+        ({"stages": "lite", "name": "lite"}, "name", "modes"),
+    ):
+        await check_wrong(control, admin, new, typed | wrong, field, words)
+    answer = await post(control, admin, new, **typed, stages="lite\r\nrtk aggressive")
+    assert answer.status_code == 303, html.unescape(answer.text)
+    (pipeline,) = (await control.client.get("/api/context/combos")).json()["combos"]
+    assert pipeline["stages"] == [
+        {"engine": "lite", "level": "standard"},
+        {"engine": "rtk", "level": "aggressive"},
+    ]
+    path = f"/api/context/combos/{pipeline['id']}/assignments"
+    assigned = (await control.client.get(path)).json()["assignments"]
+    assert [each["id"] for each in assigned] == [combo]
+    place = f"/dashboard/context/pipelines/{pipeline['id']}"
+    page = await shown(control, admin, place)
+    assert "rtk aggressive" in page
+    change = typed | {"act": "change", "seen": seen_in(page), "stages": "lite"}
+    del change[f"combos:{combo}"]
+    assert (await post(control, admin, place, **change)).status_code == 303
+    assert (await control.client.get(path)).json()["assignments"] == []
+    assert (await post(control, admin, place, **change)).status_code == 409
+    page = await shown(control, admin, "/dashboard/context")
+    seen = seen_in(page)
+    set_ = {"act": "change", "seen": seen, "mode": "ours", "automaticTokens": "0"}
+    set_ |= {"automaticMode": "standard"}
+    await check_wrong(
+        control,
+        admin,
+        "/dashboard/context",
+        set_ | {"automaticTokens": "few"},
+        "automaticTokens",
+        "whole",
+    )
+    assert (await post(control, admin, "/dashboard/context", **set_)).status_code == 303
+    assert (await post(control, admin, "/dashboard/context", **set_)).status_code == 409
+    answer = await post(control, admin, place, act="delete", confirmed="yes")
+    assert answer.status_code == 409, "a setting names it"
+    preview = "/dashboard/context/preview"
+    await check_wrong(
+        control, admin, preview, {"act": "preview", "text": ""}, "text", "Type a text"
+    )
+    text = f"so   many    blanks\n\n\n\n\nand {MARKUP}\n\n\n\nthe end   "
+    answer = await post(control, admin, preview, act="preview", mode="lite", text=text)
+    assert answer.status_code == 200, html.unescape(answer.text)
+    assert "<del>" in answer.text
+    assert "<script>alert" not in answer.text
+    answer = await post(control, admin, preview, act="preview", mode="no such", text=text)
+    assert answer.status_code == 400
+    assert "many    blanks" in answer.text

@@ -79,7 +79,12 @@ def addresses(owner: httpx.Client) -> list[str]:
     if not mappings:
         body = {"pattern": "demo/gpt-4*", "comboId": combo[0]["id"]}
         mappings = [expect(owner.post("/api/model-combo-mappings", json=body), 201)]
+    pipelines = expect(owner.get("/api/context/combos"), 200)["combos"]
+    if not pipelines:
+        body = {"name": "ours", "stages": [{"engine": "lite"}]}
+        pipelines = [expect(owner.post("/api/context/combos", json=body), 201)]
     ids = {
+        "{pipeline_id}": pipelines[0]["id"],
         "{mapping_id}": mappings[0]["id"],
         "{combo_id}": combo[0]["id"],
         "{key_id}": key,
