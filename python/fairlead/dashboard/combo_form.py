@@ -283,7 +283,7 @@ def step_rows(
 
 
 def edit_rows(typed: FormFields, edit: str) -> FormFields:
-    """What was typed, with a row added, moved or removed: `add`, or `up`, `down` or `drop` with the
+    """The typed fields with a row added, moved or removed: `add`, or `up`, `down` or `drop` with the
     row's place behind a colon. Anything else leaves the rows as they are.
     """
     rows = _typed_rows(typed)

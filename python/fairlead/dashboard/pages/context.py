@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 from typing import Any, Final
 
 import orjson
 
+from fairlead import _core
 from fairlead.dashboard.api import Refused
 from fairlead.dashboard.form import Field, Group, changed_values, make_form, read_values
 from fairlead.dashboard.names import Names, read_all, read_names
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.record import SEEN, check_unchanged, fingerprint
-from fairlead.gateway.context.catalogue import catalogue, modes
 
 PLACE: Final = "/context"
 RANGES: Final = ("1h", "24h", "7d", "30d")
@@ -25,6 +26,18 @@ DIALECTS: Final = (
     ("gemini", "Gemini"),
 )
 SHOWN_MAX: Final = 200
+
+
+@cache
+def _catalogue() -> dict[str, Any]:
+    """The engines and modes of this build."""
+    known: dict[str, Any] = orjson.loads(_core.context_catalogue())
+    return known
+
+
+def _modes() -> dict[str, list[dict[str, str]]]:
+    """The stages of each mode that is built in."""
+    return {mode["mode"]: mode["stages"] for mode in _catalogue()["modes"]}
 
 
 async def show(visit: Visit) -> View:
@@ -46,7 +59,7 @@ async def show(visit: Visit) -> View:
         "fields": form,
         "settings": settings,
         "pipelines": own["combos"],
-        "modes": modes(),
+        "modes": _modes(),
         "total": analytics["total"],
         "groups": [(_label(by, each["name"], names), each) for each in analytics["groups"]],
         "rejected": sorted(analytics["rejected"].items(), key=lambda each: -each[1]),
@@ -215,7 +228,7 @@ async def _send(visit: Visit, method: str, path: str, body: dict[str, Any]) -> A
 
 
 def _pipeline(combos: list[dict[str, Any]]) -> tuple[Group, ...]:
-    engines = ", ".join(catalogue()["engines"])
+    engines = ", ".join(_catalogue()["engines"])
     return (
         Group(
             "What it is",
@@ -289,7 +302,7 @@ def _settings(own: dict[str, Any]) -> tuple[Group, ...]:
 
 
 def _names(own: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    built_in = ("off", *(name for name in modes() if name != "off"))
+    built_in = ("off", *(name for name in _modes() if name != "off"))
     theirs = tuple((each["name"], f"{each['name']}, your own") for each in own["combos"])
     return (*((name, name) for name in built_in), *theirs)
 

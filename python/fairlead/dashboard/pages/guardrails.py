@@ -26,7 +26,7 @@ TITLES: Final = {
 }
 ACTIONS: Final = {
     "off": "off: not looked for",
-    "warn": "warn: passed on, and noted in the log",
+    "warn": "warn: noted in the log",
     "redact": "redact: replaced by a mark",
     "block": "block: refused",
 }

@@ -159,7 +159,7 @@ async def show_model(visit: Visit) -> View:
         visit.api.get("/api/provider-models", provider=provider),
     )
     price = (prices.get(provider) or {}).get(name)
-    said = _said(rows, name)
+    said = _settings_of(rows, name)
     in_force = price or entry["price"] or {}
     forms = (
         make_form(
@@ -225,7 +225,7 @@ async def set_settings(visit: Visit, typed: FormFields) -> str:
     """Sets what is said of the model."""
     provider, name = _named(visit)
     rows = await visit.api.get("/api/provider-models", provider=provider)
-    check_unchanged({SEEN: fingerprint(_said(rows, name))}, typed, SEEN)
+    check_unchanged({SEEN: fingerprint(_settings_of(rows, name))}, typed, SEEN)
     body = read_values([field for group in SETTINGS for field in group.fields], typed)
     await visit.api.send(
         "PUT", "/api/provider-models", {"provider": provider, "modelId": name, **body}
@@ -402,8 +402,8 @@ async def _find(
     raise not_there("model")
 
 
-def _said(rows: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """What an operator says of a model; empty where nothing is."""
+def _settings_of(rows: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The settings of a model; empty where an operator has set none."""
     both = [*rows["models"], *rows["modelCompatOverrides"]]
     return next((row for row in both if row["modelId"] == name), {})
 

@@ -92,14 +92,14 @@ class _Model:
 
     @property
     def kind(self) -> str:
-        """What it is for."""
+        """Its use: chat, embeddings and the like."""
         if self.built_in is not None:
             return self.built_in.mode
         return str(self.fields.get("mode") or "chat")
 
     @property
     def capabilities(self) -> list[str]:
-        """What it can do, as far as somebody says."""
+        """Its capabilities, as far as somebody lists them."""
         if self.built_in is not None:
             return list(self.built_in.capabilities)
         return list(self.fields.get("capabilities") or ())
@@ -202,7 +202,7 @@ def catalogue_page(con: Database, wanted: CatalogueFilter) -> CataloguePage:
 def _known(
     con: Database,
 ) -> tuple[dict[str, dict[str, dict[str, Any]]], set[str], dict[tuple[str, str], Any]]:
-    """What connections and operators say of models, by provider; who is connected; the operators' rows."""
+    """Models of connections and operators, by provider; the connected providers; the operators' rows."""
     nodes = all_nodes(con)
     known: dict[str, dict[str, dict[str, Any]]] = {}
     connected = set()

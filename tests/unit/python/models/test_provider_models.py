@@ -195,7 +195,7 @@ async def test_the_catalogue_is_searched_and_comes_in_pages(
     assert await ids(connected=True) == ["lab/x"]
     assert all("gpt-4o" in each for each in await ids(q="GPT-4o"))
     assert await ids(q="no such model") == []
-    kinds = await management.ask("GET", "/api/models/catalog", type="rerank", capability=None)
+    kinds = await management.ask("GET", "/api/models/catalog", type="rerank")
     assert {kind for each in kinds["providers"] for kind in each["models"]} == {"rerank"}
     able = await ids(provider="openai", capability="vision")
     assert "openai/gpt-4o" in able
