@@ -131,7 +131,8 @@ def fill(data_dir: Path, rows: int, days: int) -> float:
 
                 def add(con: Connection, sql: str = sql) -> None:
                     # With every column of a record, as ingestion has them.
-                    rows = pl.concat([empty, con.execute(sql).pl()], how="diagonal_relaxed")
+                    made = pl.DataFrame(con.sql(sql).to_arrow_table())
+                    rows = pl.concat([empty, made], how="diagonal_relaxed")
                     intake.add(con, rows.select(empty.columns).cast(dict(empty.schema)))
 
                 await usage.write(add, deadline_s=600)

@@ -31,6 +31,8 @@ BIDI = "\u202egnp.exe\u2066 \u0000\u0007".replace("\u0000", "").replace("\u0007"
 LONG = "w" * 280
 # The cache needs a relay worker, which these tests do without; the crawl has read no page.
 STATUSES = {"cache": 503, "scraping/crawls/{job_id}/pages.zip": 404}
+# What the address of a page says behind its path, where it shows one thing of many.
+QUERIES = {"models/model": "?id=openai%2Fgpt-4o"}
 
 
 async def add_person(control, role: str) -> dict[str, str]:
@@ -81,6 +83,28 @@ async def make_webhook(control) -> str:
     answer = await control.client.post("/api/webhooks", json=body)
     assert answer.status_code == 201, answer.text
     return answer.json()["webhook"]["id"]
+
+
+async def make_combo(control) -> str:
+    body = {"name": "a combo", "description": MARKUP, "models": ["n/one"]}
+    answer = await control.client.post("/api/combos", json=body)
+    assert answer.status_code == 201, answer.text
+    return answer.json()["id"]
+
+
+async def make_mapping(control) -> str:
+    combo = (await control.client.get("/api/combos")).json()["combos"][0]["id"]
+    body = {"pattern": "n/t*", "comboId": combo, "description": MARKUP}
+    answer = await control.client.post("/api/model-combo-mappings", json=body)
+    assert answer.status_code == 201, answer.text
+    return answer.json()["id"]
+
+
+async def make_pipeline(control) -> str:
+    body = {"name": "ours", "description": MARKUP, "stages": [{"engine": "lite"}]}
+    answer = await control.client.post("/api/context/combos", json=body)
+    assert answer.status_code == 201, answer.text
+    return answer.json()["id"]
 
 
 async def fill_log(control, **changed) -> list[dict]:
@@ -162,6 +186,9 @@ async def addresses(control) -> dict[str, str]:
         "{key_id}": key["id"],
         "{connection_id}": await make_connection(control),
         "{webhook_id}": webhook_id,
+        "{combo_id}": await make_combo(control),
+        "{mapping_id}": await make_mapping(control),
+        "{pipeline_id}": await make_pipeline(control),
         "{request_id}": records[0]["request_id"],
         "{provider}": "openai",
         "{file_id}": file_id,
@@ -179,6 +206,7 @@ async def addresses(control) -> dict[str, str]:
         path = page.address
         for name, value in ids.items():
             path = path.replace(name, value)
+        path += QUERIES.get(page.path, "")
         assert "{" not in path, f"the tests know no address of {page.path}"
         found[page.path] = path
     return found
@@ -292,6 +320,8 @@ async def test_what_strangers_wrote_is_shown_as_text(control, admin) -> None:
         "/dashboard/providers",
         "/dashboard/webhooks",
         "/dashboard/health",
+        "/dashboard/combos",
+        f"/dashboard/combos/{await make_combo(control)}",
     )
     for path in paths:
         answer = await control.client.get(path, headers=admin)

@@ -36,6 +36,8 @@ needs_axe = pytest.mark.skipif(
 NARROW = {"width": 360, "height": 740}
 VAST = {"width": 2560, "height": 1300}
 WAIT_MS = 15_000
+# What the address of a page says behind its path, where it shows one thing of many.
+QUERIES = {"models/model": "?id=openai%2Fgpt-4o", "combos/simulate": "?combo=either"}
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +99,22 @@ def addresses(owner: httpx.Client) -> list[str]:
             "events": ["provider.error"],
         }
         hooks = [expect(owner.post("/api/webhooks", json=body), 201)["webhook"]]
+    combo = expect(owner.get("/api/combos", params={"limit": 1}), 200)["combos"]
+    if not combo:
+        body = {"name": "either", "models": ["demo/echo", "demo/slow"]}
+        combo = [expect(owner.post("/api/combos", json=body), 201)]
+    mappings = expect(owner.get("/api/model-combo-mappings"), 200)["mappings"]
+    if not mappings:
+        body = {"pattern": "demo/gpt-4*", "comboId": combo[0]["id"]}
+        mappings = [expect(owner.post("/api/model-combo-mappings", json=body), 201)]
+    pipelines = expect(owner.get("/api/context/combos"), 200)["combos"]
+    if not pipelines:
+        body = {"name": "ours", "stages": [{"engine": "lite"}]}
+        pipelines = [expect(owner.post("/api/context/combos", json=body), 201)]
     ids = {
+        "{pipeline_id}": pipelines[0]["id"],
+        "{mapping_id}": mappings[0]["id"],
+        "{combo_id}": combo[0]["id"],
         "{key_id}": key,
         "{connection_id}": connection["id"],
         "{request_id}": request["requestId"],
@@ -111,6 +128,7 @@ def addresses(owner: httpx.Client) -> list[str]:
         path = path.replace("cli-agents/{tool_id}", "cli-agents/goose")
         for name, value in ids.items():
             path = path.replace(name, value)
+        path += QUERIES.get(page.path, "")
         if not path.endswith((".csv", ".parquet", ".zip")) and "/files/" not in path:
             found.append(path)
     return found

@@ -49,6 +49,7 @@ TASKS: Final = (
     TaskEntry("resilience.states", "fairlead.gateway.resilience.persistence"),
     TaskEntry("webhooks.deliver", "fairlead.webhooks.tasks"),
     TaskEntry("webhooks.retention", "fairlead.webhooks.tasks"),
+    TaskEntry("dashboard.live", "fairlead.dashboard.tasks", "fairlead.dashboard.live"),
     TaskEntry("scrape.jobs", "fairlead.scrape.tasks", "fairlead.scrape.jobs.runner", _SCRAPING),
     TaskEntry("scrape.sessions", "fairlead.scrape.tasks", "fairlead.scrape.browser.sessions"),
     TaskEntry("scrape.calls", "fairlead.scrape.tasks", "fairlead.scrape.limits.quota"),

@@ -92,7 +92,7 @@ def make_form(
     failed = failure if failure is not None and failure.action == action else None
     drawn = []
     for group in groups:
-        controls = tuple(_control(field, values, failed) for field in group.fields)
+        controls = tuple(make_control(field, values, failed) for field in group.fields)
         drawn.append((group, controls, group.is_open or any(each.error for each in controls)))
     return Form(action, tuple(drawn), hidden)
 
@@ -152,7 +152,8 @@ def _is_about(param: str, name: str) -> bool:
     return param == name or param.startswith((f"{name}.", f"{name}["))
 
 
-def _control(field: Field, values: Mapping[str, Any], failed: Failure | None) -> Control:
+def make_control(field: Field, values: Mapping[str, Any], failed: Failure | None) -> Control:
+    """A field with its value in a record, or with what was typed when a form was refused."""
     error = None
     if failed is not None and failed.param is not None and _is_about(failed.param, field.name):
         error = failed.message

@@ -1,11 +1,14 @@
 """Parts of an open page that are sent anew, over one stream of server-sent events for each tab.
 
-Tabs that show one page share what is read for it, so ten consoles ask as often as one.
+One task waits for what pages show to change: a write to the state (which webhooks wait for too), settled
+requests in the usage database, a worker's report of its connections. Tabs that show one page share what is
+read for it, so ten consoles ask as often as one, and nobody asks while nothing changes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
@@ -14,11 +17,16 @@ from typing import Final
 import orjson
 
 from fairlead.errors import Overloaded
+from fairlead.store.arrivals import Arrivals
+from fairlead.store.services import Services
 
 STREAMS_MAX: Final = 64
 # Afterwards the browser comes back, so that the relay asks again who it is.
 LASTS_S: Final = 60.0
-FRESH_S: Final = 1.5
+# Changes that come faster are shown together.
+SPACING_S: Final = 1.0
+# Figures of the last minute move with the clock, too.
+BEAT_S: Final = 15.0
 PAGES_KEPT: Final = 64
 DEADLINE_S: Final = 20.0
 
@@ -27,24 +35,29 @@ Parts = dict[str, str]
 
 @dataclass(slots=True)
 class LivePages:
-    """The parts of open pages, by address and visitor."""
+    """The parts of open pages, by address and rights. `version` counts the changes that were seen."""
 
     streams: int = 0
-    _parts: dict[tuple[str, ...], tuple[float, Parts]] = field(default_factory=dict)
+    version: int = 0
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_open: asyncio.Event = field(default_factory=asyncio.Event)
+    _parts: dict[tuple[str, ...], tuple[int, Parts]] = field(default_factory=dict)
     _locks: dict[tuple[str, ...], asyncio.Lock] = field(default_factory=dict)
 
     async def parts(self, key: tuple[str, ...], make: Callable[[], Awaitable[Parts]]) -> Parts:
-        """The parts of a page, made anew if they are older than `FRESH_S`."""
+        """The parts of a page, made anew if something has changed since."""
         if len(self._locks) > PAGES_KEPT:
             self._locks.clear()
             self._parts.clear()
         async with self._locks.setdefault(key, asyncio.Lock()):
-            made_s, parts = self._parts.get(key, (0.0, {}))
-            if time.monotonic() - made_s < FRESH_S:
+            # Of a time when nobody watched nothing is known.
+            made_at, parts = self._parts.get(key, (-1, {}))
+            if made_at == self.version:
                 return parts
+            version = self.version
             async with asyncio.timeout(DEADLINE_S):
                 parts = await make()
-            self._parts[key] = (time.monotonic(), parts)
+            self._parts[key] = (version, parts)
             return parts
 
     def open(self) -> None:
@@ -52,24 +65,78 @@ class LivePages:
         if self.streams >= STREAMS_MAX:
             raise Overloaded("Too many consoles are open: close one, or reload later.")
         self.streams += 1
+        if not self._is_open.is_set():
+            self.announce()
+            self._is_open.set()
+
+    def close(self) -> None:
+        """Counts a stream that ended."""
+        self.streams -= 1
+        if not self.streams:
+            self._is_open.clear()
+
+    def announce(self) -> None:
+        """Wakes every stream: what it shows may have changed."""
+        self.version += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def change(self, since: int, within_s: float) -> int:
+        """The version, once it is another than `since`, or after so many seconds."""
+        changed = self._changed
+        if self.version == since:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(within_s):
+                    await changed.wait()
+        return self.version
+
+    async def follow(self, services: Services) -> None:
+        """Announces changes for as long as somebody looks; runs until it is cancelled."""
+        arrivals = services.singleton(Arrivals, Arrivals)
+        stored, arrived = services.state.watch(), arrivals.watch()
+        try:
+            while True:
+                await self._is_open.wait()
+                stored.clear()
+                arrived.clear()
+                self.announce()
+                await asyncio.sleep(SPACING_S)
+                await _first(stored.wait(), arrived.wait(), services.connections_changed(BEAT_S))
+        finally:
+            services.state.unwatch(stored)
+            arrivals.unwatch(arrived)
 
 
-async def stream(
-    pages: LivePages, read: Callable[[], Awaitable[Parts]], every_s: float
-) -> AsyncIterator[bytes]:
-    """Events `part` with the id and the HTML of each part that has changed, and a comment otherwise."""
+async def _first(*waits: Awaitable[object]) -> None:
+    """Waits until one of them is done, and ends the others."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def stream(pages: LivePages, read: Callable[[], Awaitable[Parts]]) -> AsyncIterator[bytes]:
+    """Events `part` with the id and the HTML of each part that has changed; a comment where nothing
+    has for a while.
+    """
     shown: Parts = {}
     until_s = time.monotonic() + LASTS_S
     try:
         yield b"retry: 2000\n\n"
-        while time.monotonic() < until_s:
+        while (left_s := until_s - time.monotonic()) > 0:
+            version = pages.version
             parts = await read()
             changed = [(name, html) for name, html in parts.items() if shown.get(name) != html]
             for name, html in changed:
                 yield b"event: part\ndata: " + orjson.dumps({"id": name, "html": html}) + b"\n\n"
             if not changed:
                 yield b": still here\n\n"
-            shown = parts
-            await asyncio.sleep(every_s)
+            shown = {**shown, **parts}
+            await pages.change(version, min(left_s, BEAT_S))
     finally:
-        pages.streams -= 1
+        pages.close()

@@ -41,14 +41,13 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A template and its fields. `live_every_s`: how often its blocks `live_<name>` are sent anew to a
-    page that stays open; `live` names them.
+    """A template and its fields. `live` names its blocks `live_<name>` that are sent anew to a page that
+    stays open, when they have changed.
     """
 
     template: str
     fields: dict[str, Any]
     live: tuple[str, ...] = ()
-    live_every_s: float = 3.0
     status: int = 200
 
 

@@ -28,7 +28,8 @@ from fairlead.style.page_style import THEME_COOKIE, THEMES, asset
 
 router = APIRouter(tags=["pages"])
 
-FIELDS_MAX = 200
+# A combo has 100 steps with five fields each.
+FIELDS_MAX = 700
 ADDRESS_MAX = 4000
 # Paths that pages had before.
 MOVED = {"cli-tools": "cli-code", "agents": "acp-agents"}
@@ -166,7 +167,9 @@ async def _live(request: Request, services: Services, caller: Caller) -> Respons
     if isinstance(first, Response) or not first.live:
         return Response(status_code=204)
     names = first.live
-    key = (at.path, at.query, person.id, request.cookies.get(THEME_COOKIE, ""))
+    # Who has the same rights is shown the same.
+    rights = (caller.principal.kind, *sorted(caller.principal.scopes))
+    key = (at.path, at.query, *rights)
 
     async def read() -> Parts:
         async def make() -> Parts:
@@ -179,7 +182,7 @@ async def _live(request: Request, services: Services, caller: Caller) -> Respons
         return await pages.parts(key, make)
 
     pages.open()
-    frames = stream(pages, read, first.live_every_s)
+    frames = stream(pages, read)
     return StreamingResponse(
         frames, media_type="text/event-stream", headers={"cache-control": "no-store"}
     )

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
+from fairlead.store.arrivals import Arrivals
 from fairlead.store.services import BackgroundTask, Services
 from fairlead.usage.retention import run_merging, run_retention
 from fairlead.usage.spool_watch import SpoolWatch
@@ -34,9 +35,10 @@ async def _ingest(services: Services) -> None:
     with SpoolWatch(spool_dir) as watch:
         await watch.wait_for_segment()
     announce, ingest = await asyncio.to_thread(_intake)
-    traces = traces_of(services)
+    traces, arrivals = traces_of(services), services.singleton(Arrivals, Arrivals)
 
     async def notify_subscribers(batches: Sequence[pl.DataFrame]) -> None:
+        arrivals.announce()
         await announce(services.state, services.usage, batches)
         traces.offer(batches)
 

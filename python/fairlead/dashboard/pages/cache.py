@@ -68,6 +68,39 @@ async def ask_clear(visit: Visit, _typed: FormFields) -> Question:
     return Question("Forget every kept answer?", goes, "Forget them", f"/dashboard{PLACE}")
 
 
+async def ask_forget_chosen(visit: Visit, typed: FormFields) -> Question:
+    """Names what goes: all that fits the filter that was shown."""
+    chosen = _chosen(typed)
+    found, names = await asyncio.gather(
+        visit.api.get("/api/cache/entries", limit=1, **chosen), read_names(visit.api)
+    )
+    words = {
+        "model": f"of the model {chosen.get('model')}",
+        "provider": f"of the provider {chosen.get('provider')}",
+        "keyId": f"of the key {names.key(chosen.get('keyId'))}",
+    }
+    goes = [
+        f"{found['pagination']['total']:,} kept answers {', '.join(words[name] for name in chosen)}.",
+        "Equal requests are asked of providers again, and cost again.",
+    ]
+    back = f"/dashboard{PLACE}?{urlencode(chosen)}"
+    return Question("Forget the answers that fit?", goes, "Forget them", back)
+
+
+async def forget_chosen(visit: Visit, typed: FormFields) -> str:
+    """Forgets every answer that fits the filter."""
+    await visit.api.send("DELETE", "/api/cache/entries", query=_chosen(typed))
+    return PLACE
+
+
+def _chosen(typed: FormFields) -> dict[str, str]:
+    """The filter of a form; `Refused` without one, which would be everything."""
+    chosen = {name: typed[name].strip() for name in FILTERS if typed.get(name, "").strip()}
+    if not chosen:
+        raise Refused(400, "The form names no filter: filter first.")
+    return chosen
+
+
 async def clear(visit: Visit, _typed: FormFields) -> str:
     """Empties the cache."""
     await visit.api.send("DELETE", "/api/cache/entries")
@@ -84,6 +117,9 @@ PAGES = (
         icon="cache",
         actions={
             "forget": Action(forget, "The answer is forgotten."),
+            "forget_chosen": Action(
+                forget_chosen, "The answers that fit are forgotten.", ask_forget_chosen
+            ),
             "clear": Action(clear, "The cache is empty.", ask_clear),
         },
     ),

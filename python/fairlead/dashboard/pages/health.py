@@ -69,6 +69,22 @@ async def wake(visit: Visit, typed: FormFields) -> str:
     return PLACE
 
 
+async def wake_all(visit: Visit, _typed: FormFields) -> str:
+    """Ends the rest of every model."""
+    await visit.api.send("DELETE", "/api/resilience/model-cooldowns", {"all": True})
+    return PLACE
+
+
+async def ask_wake_all(visit: Visit, _typed: FormFields) -> Question:
+    """Names what is asked again."""
+    rests = await visit.api.get("/api/resilience/model-cooldowns")
+    goes = [
+        f"The rest of {rests['total']:,} models: each is asked again at once.",
+        "A model that its provider still does not have fails again, and rests again.",
+    ]
+    return Question("End the rest of every model?", goes, "End them", f"/dashboard{PLACE}")
+
+
 def _whose(typed: FormFields) -> dict[str, Any]:
     body = {name: typed[name] for name in ("provider", "connection") if typed.get(name)}
     if not body and "all" not in typed:
@@ -88,6 +104,7 @@ PAGES = (
             "reset": Action(reset, "Its failures are forgotten."),
             "reset_all": Action(reset, "All failures are forgotten.", ask_reset_all),
             "wake": Action(wake, "The model is asked again."),
+            "wake_all": Action(wake_all, "Every model is asked again.", ask_wake_all),
         },
     ),
 )

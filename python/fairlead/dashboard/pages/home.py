@@ -9,10 +9,13 @@ from typing import Any, Final
 from fairlead.caller import caller_of
 from fairlead.dashboard import chart, figures
 from fairlead.dashboard.api import Api, Refused
+from fairlead.dashboard.budgets import Budget, read_budgets
+from fairlead.dashboard.figures import parse_time
 from fairlead.dashboard.names import read_all
 from fairlead.dashboard.page import Page, View, Visit
 from fairlead.dashboard.window import (
     Row,
+    Window,
     by_bucket,
     day_and_month,
     read_groups,
@@ -20,8 +23,6 @@ from fairlead.dashboard.window import (
     window_of,
 )
 from fairlead.moment import iso, moment_of, now_ms
-from fairlead.store.budgets import KINDS
-from fairlead.store.budgets import window_of as budget_window
 
 NOW_MS: Final = 60_000
 BUDGETS_SHOWN: Final = 6
@@ -29,7 +30,6 @@ NEAR: Final = 0.8
 ERRORS_NOTED: Final = 0.05
 # Requests of a month up to which the page still leads through the first steps.
 FIRST_CALLS: Final = 5
-_PERIODS: Final = {"day": "today", "week": "this week", "month": "this month"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,44 +41,26 @@ class Hand:
     href: str
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """A key's limit of money and what is spent of it; micro-dollars."""
-
-    key_id: str
-    name: str
-    words: str
-    spent: int
-    limit: int
-
-    @property
-    def part(self) -> float:
-        """From 0 on; more than 1 where the last request went over."""
-        return self.spent / self.limit if self.limit else 1.0
-
-
 async def show(visit: Visit) -> View:
     """The page, whose figures are read at once."""
     api = visit.api
     window = window_of(visit.query)
-    day, month, whole = day_and_month()
+    _, _, whole = day_and_month()
     minute = iso(moment_of(now_ms() - NOW_MS))
-    health, now, rows, today, this_month, keys, sums = await asyncio.gather(
+    health, now, traffic, keys = await asyncio.gather(
         api.get("/api/monitoring/health"),
         read_total(api, **{"from": minute}),
-        read_groups(api, window.bucket, **window.query),
-        read_total(api, **{"from": day}),
-        read_total(api, **{"from": month}),
+        read_traffic(api, window),
         read_all(api, "/api/keys", "keys"),
-        read_total(api, **window.query),
     )
+    sums, this_month = traffic.sums, traffic.month
     budgets = await read_budgets(api, keys)
     hands = [*hands_of(health, now), *await _more_hands(api), *_hands_of_budgets(budgets)]
     fields = {
         "window": window,
         "origin": f"{caller_of(visit.request).scheme}://{caller_of(visit.request).host or 'localhost'}",
         "now": now,
-        "today": today,
+        "today": traffic.today,
         "month": this_month,
         "projected": round(this_month["costUsdMicros"] * whole),
         "sums": sums,
@@ -92,7 +74,7 @@ async def show(visit: Visit) -> View:
         else None,
         "has_provider": health["providerSummary"]["configuredCount"] > 0,
         "has_key": bool(keys),
-        **_charts(window, rows),
+        **_charts(window, traffic.rows),
     }
     return View("home.html", fields, ("begin", "now", "hands", "money", "charts"))
 
@@ -102,35 +84,43 @@ async def _newest_call(api: Api) -> dict[str, Any] | None:
     return logs[0] if logs else None
 
 
-async def read_budgets(api: Api, keys: list[Row]) -> list[Budget]:
-    """The keys' limits of money, with what is spent of each since its day, week or month began in its zone."""
-    at_ms = now_ms()
-    limits = [
-        (key, kind, budget_window(kind, key["usageLimitTz"], at_ms)[0])
-        for key in keys
-        if key["usageLimitEnabled"]
-        for kind in KINDS
-        if key[kind.field] is not None
-    ]
-    starts = sorted({start for _, _, start in limits})
-    rows = await asyncio.gather(
-        *(read_groups(api, "key", **{"from": iso(moment_of(start))}) for start in starts)
-    )
-    spent = {
-        (start, row["keyId"]): row["costUsdMicros"]
-        for start, each in zip(starts, rows, strict=True)
-        for row in each
-    }
-    return [
-        Budget(
-            key["id"],
-            key["name"],
-            f"{_PERIODS[kind.period]}, {key['usageLimitTz']}",
-            spent.get((start, key["id"]), 0),
-            round(key[kind.field] * 1_000_000),
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Usage as the page shows it: rows of the window's buckets, and sums of it, of today and this month."""
+
+    rows: list[Row]
+    sums: Row
+    today: Row
+    month: Row
+
+
+async def read_traffic(api: Api, window: Window) -> Traffic:
+    """Days of the month are read once; a window of days is read with them."""
+    day, month, _ = day_and_month()
+    day_ms, month_ms = (round(parse_time(each).timestamp() * 1000) for each in (day, month))
+    if window.bucket == "day":
+        from_ms = min(window.from_ms, month_ms)
+        days = await read_groups(api, "day", **{**window.query, "from": iso(moment_of(from_ms))})
+        rows = _since(days, window.from_ms)
+    else:
+        days, rows = await asyncio.gather(
+            read_groups(api, "day", **{"from": month}),
+            read_groups(api, window.bucket, **window.query),
         )
-        for key, kind, start in limits
-    ]
+    return Traffic(
+        rows,
+        _sums(rows),
+        _sums(_since(days, day_ms)),
+        _sums(_since(days, month_ms)),
+    )
+
+
+def _since(rows: list[Row], from_ms: int) -> list[Row]:
+    return [row for row in rows if parse_time(row["bucket"]).timestamp() * 1000 >= from_ms]
+
+
+def _sums(rows: list[Row]) -> Row:
+    return {name: sum(row[name] for row in rows) for name in ("requests", "costUsdMicros")}
 
 
 def hands_of(health: dict[str, Any], now: Row) -> list[Hand]:

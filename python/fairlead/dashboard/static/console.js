@@ -132,7 +132,7 @@ if (!form) {
   const fields = [...form.elements].filter((each) => each.name && each.type !== "hidden" && each.type !== "password");
   const kept = JSON.parse(sessionStorage.getItem(name) ?? "null");
   sessionStorage.removeItem(name);
-  const isBack = kept && Date.now() - kept.at < 30 * 60_000 && !document.querySelector("[data-toast], [data-arrived], .error");
+  const isBack = kept && Date.now() - kept.at < 30 * 60_000 && !document.querySelector("[data-toast], [data-arrived], [data-edited], .error");
   if (isBack) {
     for (const each of fields) {
       if (!(each.name in kept.values)) continue;
@@ -145,6 +145,55 @@ if (!form) {
     const values = Object.fromEntries(fields.map((each) => [each.name, each.type === "checkbox" ? each.checked : each.value]));
     sessionStorage.setItem(name, JSON.stringify({ at: Date.now(), values }));
   });
+}
+
+// ---- rows that are put in an order: dragged by their grip, or moved by their buttons
+
+for (const list of document.querySelectorAll("[data-order]")) {
+  const target = document.getElementById(`order-${list.dataset.order}`);
+  const ids = () => [...list.children].map((row) => row.dataset.id).join(",");
+  for (const grip of list.querySelectorAll(".grip")) {
+    grip.hidden = false;
+    grip.addEventListener("pointerdown", (event) => {
+      if (event.button) return;
+      event.preventDefault();
+      const row = grip.closest("[data-id]");
+      const before = ids();
+      row.classList.add("is-dragged");
+      grip.setPointerCapture(event.pointerId);
+      const move = ({ clientY }) => {
+        const others = [...list.children].filter((each) => each !== row);
+        const next = others.find((each) => {
+          const box = each.getBoundingClientRect();
+          return clientY < box.top + box.height / 2;
+        });
+        if (next) list.insertBefore(row, next);
+        else list.append(row);
+      };
+      const drop = () => {
+        grip.removeEventListener("pointermove", move);
+        row.classList.remove("is-dragged");
+        if (ids() === before) return;
+        target.elements.order.value = ids();
+        target.submit();
+      };
+      grip.addEventListener("pointermove", move);
+      grip.addEventListener("lostpointercapture", drop, { once: true });
+    });
+  }
+}
+
+// A button that was pressed has the focus again on the page that follows.
+document.addEventListener("submit", (event) => {
+  const again = event.target.dataset.again;
+  if (again) sessionStorage.setItem("again", again);
+});
+const again = sessionStorage.getItem("again");
+sessionStorage.removeItem("again");
+if (again) {
+  const button = document.querySelector(`[data-again="${CSS.escape(again)}"] button`);
+  if (button?.disabled) button.closest("div").querySelector("button:not([disabled])")?.focus();
+  else button?.focus();
 }
 
 // ---- the first field that is wrong is where one goes on

@@ -187,11 +187,16 @@ async def preview(wanted: PreviewRequest, services: ServicesDep) -> Preview:
         tool_tokens_after=report["tool_tokens_after"],
         engine_breakdown=breakdown,
         duration_ms=round(sum(stage["micros"] for stage in report["stages"]) / 1000, 3),
-        diff=[TextChange.model_construct(**change) for change in shown["texts"]],
+        diff=[_change(text) for text in shown["texts"]],
         preserved_blocks=shown["protected"],
         preserved_count=shown["protected_count"],
         unchanged_reason=shown["unchanged"],
     )
+
+
+def _change(text: dict[str, Any]) -> TextChange:
+    segments = [Segment.model_construct(**segment) for segment in text["segments"]]
+    return TextChange.model_construct(**{**text, "segments": segments})
 
 
 @router.get("/api/compression/language-packs", summary="Languages in which empty phrases are known")

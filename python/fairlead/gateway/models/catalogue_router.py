@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import date
-from typing import Annotated, Any
+from functools import cache
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query
 
+from fairlead.errors import InvalidRequest
 from fairlead.gateway.models.table import models_of
-from fairlead.gateway.nodes.table import all_nodes
-from fairlead.gateway.providers.catalogue import CatalogueModel, catalogue
+from fairlead.gateway.nodes.table import Node, all_nodes
+from fairlead.gateway.providers.catalogue import (
+    Capability,
+    CatalogueModel,
+    CatalogueProvider,
+    Mode,
+    catalogue,
+)
 from fairlead.gateway.providers.models import known_models, override_model
 from fairlead.gateway.providers.price import PriceTier, in_usd
 from fairlead.gateway.providers.table import active_connections
@@ -66,8 +75,67 @@ class ProviderEntry(Wire):
 
 
 class Catalogue(Wire):
+    """`total` counts the models that fit, on all pages; `next` is sent as `after` for those behind."""
+
     providers: list[ProviderEntry]
     total: int
+    next: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """A model by its provider's name for it: as the catalogue has it, and as its connections say."""
+
+    name: str
+    built_in: CatalogueModel | None
+    fields: dict[str, Any]
+
+    @property
+    def kind(self) -> str:
+        """Its use: chat, embeddings and the like."""
+        if self.built_in is not None:
+            return self.built_in.mode
+        return str(self.fields.get("mode") or "chat")
+
+    @property
+    def capabilities(self) -> list[str]:
+        """Its capabilities, as far as somebody lists them."""
+        if self.built_in is not None:
+            return list(self.built_in.capabilities)
+        return list(self.fields.get("capabilities") or ())
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueFilter:
+    """Which models are wanted; None and an empty text do not filter. `words` is in the id or the name of
+    a model, without regard to case; a page has at most `limit` models behind `after`, a provider and
+    the name of one of its models.
+    """
+
+    provider: str | None = None
+    connected: bool | None = None
+    words: str = ""
+    kind: str | None = None
+    capability: str | None = None
+    after: tuple[str, str] | None = None
+    limit: int | None = None
+
+    def takes_provider(self, provider: str, prefix: str, *, is_connected: bool) -> bool:
+        """Whether models of this provider are wanted."""
+        return self.provider in (None, provider, prefix) and self.connected in (None, is_connected)
+
+    def takes(self, model_id: str, name: str | None, model: _Model) -> bool:
+        """Whether this model of a wanted provider is."""
+        if self.kind not in (None, model.kind):
+            return False
+        if self.capability is not None and self.capability not in model.capabilities:
+            return False
+        return (
+            not self.words or self.words in model_id.lower() or self.words in (name or "").lower()
+        )
+
+
+EVERYTHING: Final = CatalogueFilter()
 
 
 @router.get("", summary="All models by provider and type")
@@ -75,21 +143,66 @@ async def read(
     services: ServicesDep,
     provider: Annotated[str | None, Query(max_length=200)] = None,
     connected: bool | None = None,
+    words: Annotated[str | None, Query(alias="q", max_length=200)] = None,
+    kind: Annotated[Mode | None, Query(alias="type")] = None,
+    capability: Capability | None = None,
+    after: Annotated[str | None, Query(max_length=500)] = None,
+    limit: Annotated[int | None, Query(ge=1, le=500)] = None,
 ) -> Catalogue:
-    """Built-in providers and nodes; `connected` keeps those with, or without, a connection."""
-    entries = await services.state.read(catalogue_entries)
-    kept = [
-        entry
-        for entry in entries
-        if (provider is None or provider in {entry.id, entry.prefix})
-        and (connected is None or entry.connected == connected)
-    ]
-    total = sum(len(models) for entry in kept for models in entry.models.values())
-    return Catalogue.model_construct(providers=kept, total=total)
+    """Built-in providers and nodes; `connected` keeps those with, or without, a connection, `q` the
+    models whose id or name has these letters. With `limit` it comes in pages, by provider and name.
+    """
+    behind: tuple[str, str] | None = None
+    if after is not None:
+        owner, slash, name = after.partition("/")
+        if not slash or not name:
+            raise InvalidRequest("after must be the `next` of a page.", param="after")
+        behind = (owner, name)
+    wanted = CatalogueFilter(
+        provider, connected, (words or "").strip().lower(), kind, capability, behind, limit
+    )
+    found = await services.state.read(lambda con: catalogue_page(con, wanted))
+    return Catalogue.model_construct(providers=found.entries, total=found.total, next=found.next)
 
 
 def catalogue_entries(con: Database) -> list[ProviderEntry]:
     """Built-in providers and nodes with their models, by id."""
+    return catalogue_page(con, EVERYTHING).entries
+
+
+@dataclass(slots=True)
+class CataloguePage:
+    """Providers with the models that fit, how many fit in all, and where the next page begins."""
+
+    entries: list[ProviderEntry]
+    total: int = 0
+    next: str | None = None
+    shown: int = 0
+
+
+def catalogue_page(con: Database, wanted: CatalogueFilter) -> CataloguePage:
+    """A page of the providers and models that are wanted."""
+    known, connected, said = _known(con)
+    owners: dict[str, CatalogueProvider | Node] = {**catalogue(), **all_nodes(con)}
+    page = CataloguePage([])
+    for owner_id in sorted(owners):
+        owner = owners[owner_id]
+        prefix = owner_id if isinstance(owner, CatalogueProvider) else owner.prefix
+        is_connected = owner_id in connected
+        if not wanted.takes_provider(owner_id, prefix, is_connected=is_connected):
+            continue
+        models = _chosen(owner, prefix, known.get(owner_id, {}), said, wanted)
+        shown = _shown(page, owner_id, models, wanted)
+        if not shown and wanted.limit is not None:
+            continue
+        page.entries.append(_provider_entry(owner, prefix, shown, said, is_connected=is_connected))
+    return page
+
+
+def _known(
+    con: Database,
+) -> tuple[dict[str, dict[str, dict[str, Any]]], set[str], dict[tuple[str, str], Any]]:
+    """Models of connections and operators, by provider; the connected providers; the operators' rows."""
     nodes = all_nodes(con)
     known: dict[str, dict[str, dict[str, Any]]] = {}
     connected = set()
@@ -104,57 +217,103 @@ def catalogue_entries(con: Database) -> list[ProviderEntry]:
     said = {(row.provider, row.model_id): row for row in models_of(con)}
     for provider, model_id in said:
         known.setdefault(provider, {}).setdefault(model_id, {"id": model_id})
-    entries = []
-    for built_in in catalogue().values():
-        listed = {model.id: model for model in built_in.models}
-        models = {name: {"id": name} for name in listed} | known.get(built_in.id, {})
-        entries.append(
-            ProviderEntry.model_construct(
-                id=built_in.id,
-                name=built_in.name,
-                prefix=built_in.id,
-                dialect=built_in.dialect,
-                connected=built_in.id in connected,
-                as_of=built_in.as_of,
-                source=built_in.source,
-                models=_by_type(built_in.id, built_in.id, models, listed, said),
-            )
-        )
-    entries += [
-        ProviderEntry.model_construct(
-            id=node.id,
-            name=node.name,
-            prefix=node.prefix,
-            dialect=node.type.removesuffix("-compatible"),
-            connected=node.id in connected,
-            as_of=None,
-            source=None,
-            models=_by_type(node.id, node.prefix, known.get(node.id, {}), {}, said),
-        )
-        for node in nodes.values()
-    ]
-    return sorted(entries, key=lambda entry: entry.id)
+    return known, connected, said
+
+
+def _chosen(
+    owner: CatalogueProvider | Node,
+    prefix: str,
+    known: dict[str, dict[str, Any]],
+    said: dict[tuple[str, str], Any],
+    wanted: CatalogueFilter,
+) -> list[_Model]:
+    """The models of a provider that are wanted, by name."""
+    listed = _listed(owner.id) if isinstance(owner, CatalogueProvider) else {}
+    found = []
+    for name in sorted(listed.keys() | known.keys()):
+        built_in, row = listed.get(name), said.get((owner.id, name))
+        shown = known.get(name, {}).get("name")
+        if row is not None and row.settings.get("model_name"):
+            shown = row.settings["model_name"]
+        model = _Model(name, built_in, known.get(name, {"id": name}))
+        if wanted.takes(f"{prefix}/{name}", shown, model):
+            found.append(model)
+    return found
+
+
+@cache
+def _listed(provider: str) -> dict[str, CatalogueModel]:
+    return {model.id: model for model in catalogue()[provider].models}
+
+
+def _shown(
+    page: CataloguePage, owner_id: str, models: list[_Model], wanted: CatalogueFilter
+) -> list[_Model]:
+    """Those of them that are on the page, which counts them and learns where it ends."""
+    page.total += len(models)
+    if wanted.after is not None:
+        models = [each for each in models if (owner_id, each.name) > wanted.after]
+    if wanted.limit is None:
+        return models
+    room = wanted.limit - page.shown
+    shown = models[: max(room, 0)]
+    if len(models) > len(shown) and page.next is None:
+        last = shown[-1].name if shown else None
+        if last is not None:
+            page.next = f"{owner_id}/{last}"
+        elif page.entries:
+            page.next = _last_of(page.entries[-1])
+    page.shown += len(shown)
+    return shown
+
+
+def _last_of(entry: ProviderEntry) -> str:
+    """The last model of a page that ended with its provider."""
+    names = [model.id for models in entry.models.values() for model in models]
+    return f"{entry.id}/{max(names).removeprefix(entry.prefix + '/')}"
+
+
+def _provider_entry(
+    owner: CatalogueProvider | Node,
+    prefix: str,
+    models: list[_Model],
+    said: dict[tuple[str, str], Any],
+    *,
+    is_connected: bool,
+) -> ProviderEntry:
+    grouped = _by_type(owner.id, prefix, models, said)
+    dialect: str
+    if isinstance(owner, CatalogueProvider):
+        dialect, as_of, source = owner.dialect, owner.as_of, owner.source
+    else:
+        dialect, as_of, source = owner.type.removesuffix("-compatible"), None, None
+    return ProviderEntry.model_construct(
+        id=owner.id,
+        name=owner.name,
+        prefix=prefix,
+        dialect=dialect,
+        connected=is_connected,
+        as_of=as_of,
+        source=source,
+        models=grouped,
+    )
 
 
 def _by_type(
-    provider: str,
-    prefix: str,
-    models: dict[str, dict[str, Any]],
-    listed: dict[str, CatalogueModel],
-    said: dict[tuple[str, str], Any],
+    provider: str, prefix: str, models: list[_Model], said: dict[tuple[str, str], Any]
 ) -> dict[str, list[ModelEntry]]:
     grouped: dict[str, list[ModelEntry]] = {}
-    for name in sorted(models):
-        built_in, row = listed.get(name), said.get((provider, name))
+    for each in models:
+        built_in, row = each.built_in, said.get((provider, each.name))
         base = {} if built_in is None else built_in.model_dump(include=_SIZES, exclude_none=True)
-        model = override_model(row, {**base, **models[name]})
-        grouped.setdefault("chat" if built_in is None else built_in.mode, []).append(
+        model = override_model(row, {**base, **each.fields})
+        grouped.setdefault(each.kind, []).append(
             ModelEntry.model_construct(
-                id=f"{prefix}/{name}",
+                id=f"{prefix}/{each.name}",
                 name=model.get("name"),
                 context_length=model.get("context_length"),
                 max_output_tokens=model.get("max_output_tokens"),
-                capabilities=[] if built_in is None else list(built_in.capabilities),
+                capabilities=each.capabilities,
                 price=_price(built_in, model),
                 retires_on=None if built_in is None else built_in.retires_on,
                 is_custom=row is not None and row.is_custom,

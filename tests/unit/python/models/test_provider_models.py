@@ -173,3 +173,50 @@ async def test_the_catalogue_has_all_that_is_built_in(management: Management) ->
     assert openai["models"]["embedding"]
     assert (openai["connected"], len(whole["providers"]) >= 40) == (False, True)
     assert (await management.ask("GET", "/api/models/catalog", connected=True))["total"] == 0
+
+
+async def test_the_catalogue_is_searched_and_comes_in_pages(
+    management: Management, up: Upstream
+) -> None:
+    async def ids(**query: Any) -> list[str]:
+        told = await management.ask("GET", "/api/models/catalog", **query)
+        return [
+            model["id"]
+            for provider in told["providers"]
+            for models in provider["models"].values()
+            for model in models
+        ]
+
+    await make(management, up)
+    await management.ask(
+        "POST", PATH, {"provider": "lab", "modelId": "x", "modelName": "Ünikum"}, expect=201
+    )
+    assert await ids(q="üNI") == ["lab/x"]
+    assert await ids(connected=True) == ["lab/x"]
+    assert all("gpt-4o" in each for each in await ids(q="GPT-4o"))
+    assert await ids(q="no such model") == []
+    kinds = await management.ask("GET", "/api/models/catalog", type="rerank")
+    assert {kind for each in kinds["providers"] for kind in each["models"]} == {"rerank"}
+    able = await ids(provider="openai", capability="vision")
+    assert "openai/gpt-4o" in able
+    assert "openai/gpt-3.5-turbo" not in able
+    whole = sorted(await ids(provider="openai"))
+    for limit in (1, 7, 500):
+        walked: list[str] = []
+        after = None
+        while True:
+            query = {"limit": limit, "provider": "openai"} | ({"after": after} if after else {})
+            page = await management.ask("GET", "/api/models/catalog", **query)
+            assert page["total"] == len(whole)
+            walked += sorted(
+                model["id"]
+                for provider in page["providers"]
+                for models in provider["models"].values()
+                for model in models
+            )
+            after = page["next"]
+            if after is None or len(walked) > 3 * limit > 20:
+                break
+        assert walked == whole[: len(walked)]
+    _, param = await management.refused("GET", "/api/models/catalog", after="nowhere")
+    assert param == "after"

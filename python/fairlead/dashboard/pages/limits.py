@@ -1,0 +1,55 @@
+"""Limits: which hold now for connections and keys, how much of each is left, and who waits."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from fairlead.dashboard.budgets import read_budgets
+from fairlead.dashboard.names import read_all
+from fairlead.dashboard.page import Page, View, Visit
+
+STATES: Final = {"active": "good", "cooling": "warn", "deactivated": ""}
+_SET: Final = (
+    ("maxConcurrent", "at once", "slots"),
+    ("requestsPerMinute", "requests a minute", "requests"),
+    ("tokensPerMinute", "tokens a minute", "tokens"),
+)
+
+
+async def show(visit: Visit) -> View:
+    """The page."""
+    limits, nodes, keys = await asyncio.gather(
+        visit.api.get("/api/rate-limits"),
+        read_all(visit.api, "/api/provider-nodes", "nodes"),
+        read_all(visit.api, "/api/keys", "keys"),
+    )
+    budgets = await read_budgets(visit.api, keys)
+    connections = limits["connections"]
+    fields = {
+        "connections": sorted(connections, key=_pressure, reverse=True),
+        "keys": limits["keys"],
+        "overview": limits["overview"],
+        "lockouts": limits["lockouts"],
+        "connection_names": {each["connectionId"]: each["name"] for each in connections},
+        "names": {each["id"]: each["name"] for each in nodes},
+        "states": STATES,
+        "set_limits": _SET,
+        "in_flight": sum(each["inFlight"] for each in connections),
+        "queued": sum(each["queued"] for each in connections),
+        "budgets": sorted(budgets, key=lambda each: -each.part),
+    }
+    return View("limits.html", fields, ("figures", "connections", "keys", "lockouts"))
+
+
+def _pressure(connection: dict[str, Any]) -> tuple[bool, int, int, int]:
+    """Connections that hold somebody up come first."""
+    return (
+        connection["state"] not in ("active", "deactivated"),
+        connection["queued"],
+        connection["inFlight"],
+        connection["requestsLastMinute"],
+    )
+
+
+PAGES = (Page("limits", "Limits", show, group="Run", rank=3, icon="limits"),)

@@ -1,0 +1,88 @@
+"""Live pages: read once for all tabs, when something has changed, and not otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from fairlead.dashboard.live import SPACING_S, LivePages, stream
+from fairlead.errors import Overloaded
+from fairlead.store.arrivals import Arrivals
+from tests.contract.test_console import fill_log, make_key
+
+pytestmark = pytest.mark.anyio
+
+WITHIN_S = 10.0
+
+
+async def settled(pages: LivePages) -> int:
+    """The version when nothing has changed for longer than changes are gathered."""
+    version = pages.version
+    while (later := await pages.change(version, 2 * SPACING_S)) != version:
+        version = later
+    return version
+
+
+async def test_a_change_of_state_usage_or_a_worker_wakes_open_pages(control) -> None:
+    services = control.app.state.services
+    pages = services.singleton(LivePages, LivePages)
+    pages.open()
+    try:
+        version = await settled(pages)
+        await make_key(control, "wakes")
+        assert await pages.change(version, WITHIN_S) > version
+        version = await settled(pages)
+        await fill_log(control)
+        assert await pages.change(version, WITHIN_S) > version
+        version = await settled(pages)
+        services.singleton(Arrivals, Arrivals).announce()
+        assert await pages.change(version, WITHIN_S) > version
+    finally:
+        pages.close()
+    running = {each.name: each.running for each in services.tasks()}
+    assert running["dashboard.live"] is True
+
+
+async def test_tabs_share_what_is_read_and_nothing_is_read_without_a_change() -> None:
+    pages, reads = LivePages(), 0
+
+    async def make() -> dict[str, str]:
+        nonlocal reads
+        reads += 1
+        return {"now": f"<p>{reads}</p>", "same": "<p>as ever</p>"}
+
+    async def read() -> dict[str, str]:
+        return await pages.parts(("home",), make)
+
+    tabs = []
+    for _ in range(10):
+        pages.open()
+        tabs.append(stream(pages, read))
+    for tab in tabs:
+        assert await anext(tab) == b"retry: 2000\n\n"
+        assert b'"id":"now","html":"<p>1</p>"' in await anext(tab)
+        assert b'"id":"same"' in await anext(tab)
+    assert reads == 1
+    waiting = [asyncio.ensure_future(anext(tab)) for tab in tabs]
+    done, _ = await asyncio.wait(waiting, timeout=0.1)
+    assert not done, "nothing changed, so nothing is said"
+    pages.announce()
+    for event in await asyncio.gather(*waiting):
+        assert event == b'event: part\ndata: {"id":"now","html":"<p>2</p>"}\n\n', (
+            "only the part that has changed"
+        )
+    assert reads == 2
+    for tab in tabs:
+        await tab.aclose()
+    assert pages.streams == 0
+
+
+async def test_there_is_a_bound_on_streams() -> None:
+    pages = LivePages()
+    for _ in range(64):
+        pages.open()
+    with pytest.raises(Overloaded):
+        pages.open()
+    pages.close()
+    pages.open()
