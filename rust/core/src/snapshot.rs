@@ -1,6 +1,7 @@
 //! The snapshot: the whole routing configuration as one immutable document, compiled by control and swapped in whole.
 //! Its JSON form is written down in `docs/explanation/contracts.md`.
 
+use crate::clock::rfc3339;
 use crate::context::ContextSettings;
 use crate::dialect::Dialect;
 use crate::error::{Error, Kind};
@@ -349,8 +350,7 @@ impl Model {
     /// `created` as RFC 3339 has it; the epoch where it is no time.
     #[must_use]
     pub fn created_at(&self) -> String {
-        let created = i64::try_from(self.created).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
-        created.unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
+        rfc3339(self.created.saturating_mul(1_000))
     }
 }
 

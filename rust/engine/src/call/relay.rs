@@ -36,6 +36,8 @@ pub struct FinishedStream {
     pub response: Option<Bytes>,
     /// The rest of the provider's body after its last event, which is read so that the connection can be kept.
     pub tail: Option<Incoming>,
+    /// It is made of events, so that a comment may stand behind them.
+    pub is_events: bool,
     /// The caller's connection must be broken: the answer stops short and has no way to say so.
     pub is_cut: bool,
 }
@@ -109,6 +111,18 @@ pub fn judged(
     });
     settlement.note_answer_findings(filter.findings());
     passed
+}
+
+/// The cost of a stream, as a comment behind its last event: what headers say of an answer that is given whole.
+pub fn cost_comment(settlement: &mut Settlement) -> Bytes {
+    let (usage, cost) = (settlement.total_usage(), settlement.cost());
+    let facts = [
+        (headers::TOKENS_IN, usage.input.to_string()),
+        (headers::TOKENS_OUT, usage.output.to_string()),
+        (headers::RESPONSE_COST, cost.usd_text()),
+    ];
+    let lines: String = facts.iter().map(|(name, value)| format!(": {name}={value}\n")).collect();
+    Bytes::from(lines + "\n")
 }
 
 /// Whether the caller is told of a fault inside its answer. Events that were read with the fault are told like those that were
