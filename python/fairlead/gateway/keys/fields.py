@@ -23,6 +23,9 @@ from fairlead.gateway.ip_filter.fields import NetworkText
 from fairlead.moment import Moment
 from fairlead.wire import ChangeWire, Wire
 
+# Scopes that open something: management, and what a key is told of itself.
+OPENING_SCOPES = MANAGING_SCOPES | {"self:usage"}
+
 EndpointCategory = Literal[
     "chat",
     "search",
@@ -43,7 +46,7 @@ EndpointCategory = Literal[
     "management",
 ]
 # Categories in which this gateway has no route: they would permit nothing.
-EMPTY_CATEGORIES = frozenset({"web-fetch", "music", "agents"})
+EMPTY_CATEGORIES = frozenset({"agents"})
 GuardrailName = Literal["pii-masker", "prompt-injection", "credential-masker"]
 ENDPOINT_CATEGORIES: tuple[str, ...] = get_args(EndpointCategory)
 
@@ -150,14 +153,14 @@ class KeyFields(Wire):
     scopes: list[Scope] = Field(
         [],
         max_length=32,
-        description="`manage` and `admin` open management. Others are kept and open nothing: "
-        "`notInForce` names them.",
+        description="`manage` and `admin` open management, `self:usage` `GET /v1/me/status`. "
+        "Others are kept and open nothing: `notInForce` names them.",
     )
     allowed_endpoints: list[EndpointCategory] = Field(
         [],
         max_length=20,
         description="Empty allows all. `scraping` is the scraping API, `management` what a scope "
-        "opens. `music`, `web-fetch` and `agents` have no routes and are refused.",
+        "opens. `agents` has no route and is refused.",
     )
     stream_default_mode: Literal["legacy", "json"] = "legacy"
     cache_default_mode: Literal["legacy", "bypass"] = "legacy"
@@ -226,7 +229,7 @@ def not_in_force(key: KeyFields) -> list[str]:
     return [
         "toolServiceMode",
         "chaosModeEnabled",
-        *(f"scopes:{scope}" for scope in key.scopes if scope not in MANAGING_SCOPES),
+        *(f"scopes:{scope}" for scope in key.scopes if scope not in OPENING_SCOPES),
         *(f"allowedEndpoints:{each}" for each in key.allowed_endpoints if each in EMPTY_CATEGORIES),
     ]
 
