@@ -133,7 +133,8 @@ def test_a_picture_and_a_schema(client: ollama.Client, lane: Lane, upstream: Ups
 
 def test_lists(client: ollama.Client, gateway: Gateway, plain: httpx.Client) -> None:
     """The list is that of `/v1/models` without what is no model of texts, and each entry can be shown."""
-    gateway.add_node("tags", "http://127.0.0.1:9/v1")
+    node = gateway.add_node("tags", "http://127.0.0.1:9/v1")
+    gateway.add_connection(node["id"], "sk-upstream-canary-tags")
     expect(
         gateway.admin.post(
             "/api/provider-models",

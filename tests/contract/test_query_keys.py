@@ -18,7 +18,7 @@ def test_gemini_takes_a_key_in_the_query(gateway: Gateway, model: str) -> None:
         assert "Say hello." in whole["candidates"][0]["content"]["parts"][0]["text"]
         streamed = caller.post(f"{path}:streamGenerateContent?alt=sse&key={key}", json=ASKED)
         assert streamed.headers["content-type"].startswith("text/event-stream")
-        assert expect(caller.get(f"/v1beta/models?key={key}"), 200)["models"]
+        assert "models" in expect(caller.get(f"/v1beta/models?key={key}"), 200)
         assert expect(caller.get(f"/v1beta/batches?key={key}&pageSize=2"), 200) == {
             "operations": []
         }

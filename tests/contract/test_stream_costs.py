@@ -21,7 +21,7 @@ def comments(text: str) -> dict[str, str]:
 
 
 def test_a_stream_ends_with_its_cost(gateway: Gateway, lane: Lane, upstream: Upstream) -> None:
-    priced = {lane.prefix: {"m": {"input": 2, "output": 10}}}
+    priced = {lane.node["id"]: {"m": {"input": 2, "output": 10}}}
     expect(gateway.admin.patch("/api/pricing", json=priced), 200)
     upstream.script(stream(delta("hi"), finish(), usage_event(1000, 100)))
     headers = {"Authorization": f"Bearer {gateway.key}"}
