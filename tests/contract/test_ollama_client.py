@@ -162,7 +162,7 @@ def test_lists(client: ollama.Client, gateway: Gateway, plain: httpx.Client) -> 
         assert "tags/talker" not in {entry.model for entry in blind.list().models}
     # Clients have a model loaded and unloaded by saying nothing to it.
     assert client.generate(model="tags/talker", prompt="").done_reason == "load"
-    assert client.chat(model="tags/talker", keep_alive=0).done_reason == "unload"
+    assert client.chat(model="tags/talker", keep_alive="0s").done_reason == "unload"
 
 
 @pytest.mark.parametrize(

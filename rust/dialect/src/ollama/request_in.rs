@@ -151,7 +151,7 @@ impl<'a> Body<'a> {
         match name {
             "prompt" => self.prompt = Some(typed(value, name)?),
             "system" => self.request.system.push(Part::text(typed(value, name)?)),
-            "images" => self.images = images(typed(value, name)?, name)?,
+            "images" => self.images = images(&typed::<Vec<Text<'a>>>(value, name)?, name)?,
             // A text to fill a gap before, a template of one's own, tokens of an earlier answer: a conversation has no such things.
             "suffix" | "template" if value.get() == "\"\"" => {}
             "raw" | "context" if is_neutral(value.get()) => {}
@@ -167,7 +167,7 @@ impl<'a> Body<'a> {
         if let Some(text) = message.content.filter(|text| !text.is_empty()) {
             parts.push(Part::text(text));
         }
-        parts.extend(images(message.images.unwrap_or_default(), &format!("messages[{at}].images"))?);
+        parts.extend(images(&message.images.unwrap_or_default(), &format!("messages[{at}].images"))?);
         match &*message.role {
             "system" => self.request.system.append(&mut parts),
             "user" => self.request.turns.push(Turn { role: Role::User, parts }),
@@ -277,7 +277,7 @@ struct FunctionIn<'a> {
     _description: Option<serde::de::IgnoredAny>,
 }
 
-fn images<'a>(list: Vec<Text<'a>>, path: &str) -> Result<Vec<Part<'a>>, Error> {
+fn images<'a>(list: &[Text<'a>], path: &str) -> Result<Vec<Part<'a>>, Error> {
     let each = list.iter().enumerate().map(|(at, text)| {
         let path = format!("{path}[{at}]");
         Ok(Part::new(path.clone(), Content::Image(image::source(text, &path)?)))
@@ -301,10 +301,9 @@ fn format(value: &RawValue) -> Result<Option<Format<'_>>, Error> {
 /// Whether to think, and how hard. Without a level the model's own is meant.
 fn think(value: &RawValue) -> Result<(bool, Option<Effort>), Error> {
     Ok(match value.get() {
-        "true" => (true, Some(Effort::Medium)),
+        "true" | "\"medium\"" => (true, Some(Effort::Medium)),
         "false" => (false, Some(Effort::Off)),
         "\"low\"" => (true, Some(Effort::Low)),
-        "\"medium\"" => (true, Some(Effort::Medium)),
         "\"high\"" => (true, Some(Effort::High)),
         _ => return Err(wrong("think", "must be true, false, low, medium or high")),
     })
@@ -314,7 +313,8 @@ fn think(value: &RawValue) -> Result<(bool, Option<Effort>), Error> {
 fn unloads(value: &RawValue) -> Result<bool, Error> {
     let raw = value.get();
     if raw.starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit()) {
-        return Ok(matches!(raw.trim_matches('"'), "0" | "0s" | "0m" | "0h"));
+        let number = raw.trim_matches('"').trim_end_matches(|unit: char| unit.is_ascii_alphabetic());
+        return Ok(number.parse::<f64>().is_ok_and(|length| length == 0.0));
     }
     Err(wrong("keep_alive", "must be a duration such as 5m, or a number of seconds"))
 }

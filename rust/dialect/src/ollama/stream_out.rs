@@ -94,7 +94,7 @@ impl Encoder {
     fn end_call(&mut self, at: AnswerTime, out: &mut Vec<u8>) -> Result<(), Malformed> {
         let Some((id, name, mut arguments)) = self.call.take() else { return Ok(()) };
         if arguments.trim().is_empty() {
-            arguments = "{}".to_owned();
+            "{}".clone_into(&mut arguments);
         }
         json::scan_object(arguments.as_bytes(), &[], json::MAX_DEPTH).map_err(|_| Malformed)?;
         let (call, index) = (Call { id, name, arguments: arguments.into() }, self.calls);
