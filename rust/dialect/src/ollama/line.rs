@@ -24,7 +24,7 @@ pub struct AnswerTime {
     pub unix_ms: u64,
     /// Nanoseconds since the request came, by a clock that nobody sets.
     pub since_start_ns: u64,
-    /// The same until the answer began, once it has.
+    /// Nanoseconds from the request until its answer began, once it has.
     pub until_first_ns: Option<u64>,
 }
 

@@ -85,7 +85,8 @@ async fn run(shared: Arc<Shared>, mut whole: Box<Whole>, call: OllamaCall) {
     // Its events would stand between lines that no client of Ollama's expects.
     whole.admission.wants_progress = false;
     whole.admission.wants_cost = false;
-    let work = admit::serve(&shared, whole);
+    // On the heap: moved as it is, all of its size would be copied again.
+    let work = Box::pin(admit::serve(&shared, whole));
     tokio::select! {
         biased;
         () = caller.gone() => telling.source.cancel(),

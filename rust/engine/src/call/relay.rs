@@ -116,13 +116,9 @@ pub fn judged(
 /// The cost of a stream, as a comment behind its last event: what headers say of an answer that is given whole.
 pub fn cost_comment(settlement: &mut Settlement) -> Bytes {
     let (usage, cost) = (settlement.total_usage(), settlement.cost());
-    let facts = [
-        (headers::TOKENS_IN, usage.input.to_string()),
-        (headers::TOKENS_OUT, usage.output.to_string()),
-        (headers::RESPONSE_COST, cost.usd_text()),
-    ];
-    let lines: String = facts.iter().map(|(name, value)| format!(": {name}={value}\n")).collect();
-    Bytes::from(lines + "\n")
+    let (tokens_in, tokens_out, price) = (headers::TOKENS_IN, headers::TOKENS_OUT, headers::RESPONSE_COST);
+    let (input, output, cost) = (usage.input, usage.output, cost.usd_text());
+    Bytes::from(format!(": {tokens_in}={input}\n: {tokens_out}={output}\n: {price}={cost}\n\n"))
 }
 
 /// Whether the caller is told of a fault inside its answer. Events that were read with the fault are told like those that were

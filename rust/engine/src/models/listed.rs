@@ -1,6 +1,6 @@
 //! One entry of the lists, ready in the words of every client that has a list of its own, and to whom it is shown.
 
-use crate::models::{entries, ollama};
+use crate::models::{entries, ollama_entry};
 use bytes::Bytes;
 use fairlead_core::dialect::Dialect;
 use fairlead_core::policy::{admit_combo, sees_model};
@@ -95,7 +95,7 @@ impl Listed {
             ListDialect::OpenAi => &self.json,
             ListDialect::Anthropic => &self.anthropic,
             ListDialect::Gemini => &self.gemini,
-            ListDialect::Ollama => self.ollama.get_or_init(|| ollama::entry(&self.json)),
+            ListDialect::Ollama => self.ollama.get_or_init(|| ollama_entry::entry(&self.json)),
         }
     }
 
