@@ -308,3 +308,37 @@ def test_it_ends_with_its_key(gateway: Gateway, lane: Lane, how: str) -> None:
             assert told["status"] == "failed"
             assert told["error"]["code"] == "invalid_api_key"
             assert "banned" in told["error"]["message"]
+
+
+def test_headers_of_the_gateway_hold(gateway: Gateway, upstream: Upstream) -> None:
+    """What a caller says in the head goes along with the call that is made later."""
+    lane = gateway.add_lane(upstream, dialect="openai-responses")
+    upstream.script(reply({"error": {"message": "x"}}, 400))
+    with gateway.client(headers={"Authorization": f"Bearer {gateway.key}"}) as caller:
+        body = {"model": lane.model, "input": "hi", "background": True}
+        wrong = {"X-Gateway-Compression": "no-such-pipeline"}
+        made = expect(caller.post("/v1/responses", json=body, headers=wrong), 200)
+
+        def find() -> dict[str, Any] | None:
+            told = expect(caller.get(f"/v1/responses/{made['id']}"), 200)
+            return told if told["status"] == "failed" else None
+
+        told = eventually(find, "the response fails", within_s=20, every_s=0.1)
+    assert "X-Gateway-Compression" in told["error"]["message"]
+    assert not upstream.requests
+
+
+def test_one_idempotency_key_begins_one_response(gateway: Gateway, model: str) -> None:
+    key = gateway.create_key()["key"]
+    headers = {"Authorization": f"Bearer {key}", "Idempotency-Key": "once"}
+    body = {"model": model, "input": "Say hello.", "background": True}
+    with gateway.client(headers=headers) as caller:
+        first = caller.post("/v1/responses", json=body)
+        again = caller.post("/v1/responses", json=body)
+        assert first.json()["id"] == again.json()["id"]
+        assert "x-gateway-idempotent" not in first.headers
+        assert again.headers["x-gateway-idempotent"] == "true"
+        other = caller.post("/v1/responses", json={**body, "input": "Something else."})
+        assert other.status_code in (400, 409, 422), other.text
+        fresh = caller.post("/v1/responses", json=body, headers={"Idempotency-Key": "twice"})
+        assert fresh.json()["id"] != first.json()["id"]

@@ -339,3 +339,26 @@ def test_a_killed_control_goes_on_where_it_was(gateways: Callable[..., Gateway])
 @pytest.mark.slow
 def test_a_control_that_is_killed_again_and_again(gateways: Callable[..., Gateway]) -> None:
     run_through_kill(gateways, 400, 4)
+
+
+def test_completed_batches_are_deleted_at_once(
+    client: openai.OpenAI, stranger: openai.OpenAI, model: str
+) -> None:
+    """The caller's own that are completed; their files stay, and so does everybody else's."""
+    done = started(client, lines(chat(model)))
+    failed = started(client, b"no line\n")
+    others = started(stranger, lines(chat(model)))
+    output = ended(client, done).output_file_id
+    ended(client, failed)
+    ended(stranger, others)
+    told: Any = client.post("/batches/delete-completed", cast_to=object)
+    assert told == {
+        "object": "list",
+        "data": [{"id": done, "object": "batch", "deleted": True}],
+        "has_more": False,
+    }
+    assert [batch.id for batch in client.batches.list().data] == [failed]
+    assert client.files.content(output).content
+    assert [batch.id for batch in stranger.batches.list().data] == [others]
+    with pytest.raises(openai.BadRequestError, match="all"):
+        client.post("/batches/delete-completed", body={"all": True}, cast_to=object)

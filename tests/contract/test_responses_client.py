@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from tests.support.dialects import DIALECTS
 from tests.support.processes import Gateway
+from tests.support.upstream import Upstream, reply
 
 WEATHER: Any = {
     "type": "function",
@@ -227,3 +228,51 @@ def test_the_second_name_of_a_door_is_the_same_door(
     assert chat.choices[0].message.content == answer.output_text
     assert [m.id for m in second.models.list()] == [m.id for m in client.models.list()]
     assert gateway.caller.get("/api/v1/keys").status_code == 404
+
+
+def test_tokens_are_counted(client: openai.OpenAI, standin: dict[str, str]) -> None:
+    """By the provider where its dialect has the call, else by an estimate; what came before counts as well."""
+    for dialect in DIALECTS:
+        model = f"{standin[dialect]}/standin"
+        counted = client.responses.input_tokens.count(model=model, input="Say hello.")
+        assert counted.object == "response.input_tokens"
+        assert counted.input_tokens > 0
+        first = client.responses.create(model=model, input="A long tale of a boat. " * 40)
+        more = client.responses.input_tokens.count(
+            model=model, input="Go on.", previous_response_id=first.id
+        )
+        assert more.input_tokens > 100, dialect
+    with pytest.raises(openai.NotFoundError):
+        client.responses.input_tokens.count(
+            model=model, input="Go on.", previous_response_id="resp_none"
+        )
+
+
+def test_tokens_are_estimated_where_the_provider_has_no_such_call(
+    client: openai.OpenAI, gateway: Gateway, upstream: Upstream
+) -> None:
+    lane = gateway.add_lane(upstream, dialect="openai-responses")
+    upstream.script(reply({"error": {"message": "Not found."}}, 404))
+    counted = client.responses.input_tokens.count(model=lane.model, input="Say hello.")
+    assert counted.input_tokens > 0
+    assert upstream.requests[-1].target == "/v1/responses/input_tokens"
+    upstream.script(reply({"object": "response.input_tokens", "input_tokens": 41}))
+    assert client.responses.input_tokens.count(model=lane.model, input="x").input_tokens == 41
+
+
+def test_a_conversation_is_compacted(client: openai.OpenAI, standin: dict[str, str]) -> None:
+    """What comes of it is the input of the next response; what is gone on from is part of it."""
+    model = f"{standin['openai-responses']}/standin"
+    first = client.responses.create(model=model, input="My boat is called Ida.")
+    raw = client.responses.with_raw_response.compact(
+        model=model, input="What is it called?", previous_response_id=first.id
+    )
+    compacted = raw.parse()
+    assert compacted.object == "response.compaction"
+    assert [item.type for item in compacted.output] == ["message", "message", "compaction"]
+    assert raw.headers["x-gateway-tokens-in"] == str(compacted.usage.input_tokens)
+    asked: Any = raw.http_response.json()["output"]
+    asked.append({"role": "user", "content": "Say hello."})
+    assert "Say hello." in client.responses.create(model=model, input=asked).output_text
+    with pytest.raises(openai.BadRequestError, match="dialect of OpenAI's responses"):
+        client.responses.compact(model=f"{standin['anthropic']}/standin", input="hi")

@@ -42,14 +42,14 @@ def cells(*axes: Iterable[str]) -> list[Any]:
     return found
 
 
-NO_MODEL: Final = {"POST /v1/search"}
+NO_MODEL: Final = {"POST /v1/search", "POST /v1/web/fetch", "POST /ollama/api/show"}
 WITH_MODEL: Final = [
     route
     for route in ROUTES
     if route in EXAMPLES and EXAMPLES[route].body and route not in NO_MODEL
 ]
 # Google's clients name a model for videos without a prefix, for every key.
-RESOLVING: Final = [route for route in WITH_MODEL if EXAMPLES[route].dialect == "openai"]
+RESOLVING: Final = [route for route in WITH_MODEL if EXAMPLES[route].dialect != "gemini"]
 PAID: Final = [route for route in WITH_MODEL if not EXAMPLES[route].is_free]
 
 
@@ -86,11 +86,15 @@ def stage(gateway: Gateway) -> Any:
     with Upstream() as upstream, Upstream() as studio:
         # Whatever is asked for is in it.
         everything = {"data": [], "results": [], "pages": [], "text": "hi", "input_tokens": 1}
+        everything["output"] = []
         upstream.script(reply({**completion(), **everything}))
         studio.script(reply({"name": "models/m/operations/x"}))
         lanes = {
             "openai": gateway.add_lane(upstream, connections=2),
             "gemini": gateway.add_lane(studio, connections=2, dialect="gemini"),
+            "openai-responses": gateway.add_lane(
+                upstream, connections=2, dialect="openai-responses"
+            ),
         }
         combos = {}
         for dialect, lane in lanes.items():

@@ -88,6 +88,8 @@ EXAMPLES: Final[dict[str, Example]] = {
     "POST /v1/chat/completions": Example(_chat, is_talk=True),
     "POST /v1/messages": Example(_messages, is_talk=True),
     "POST /v1/responses": Example(_with(input="hi", store=False), is_talk=True),
+    "POST /v1/responses/input_tokens": Example(_with(input="hi"), is_free=True),
+    "POST /v1/responses/compact": Example(_with(input="hi"), dialect="openai-responses"),
     "GET /v1/responses/{id}": Example(path="/v1/responses/none", is_free=True),
     "DELETE /v1/responses/{id}": Example(path="/v1/responses/none", is_free=True),
     "POST /v1/responses/{id}/cancel": Example(path="/v1/responses/none/cancel", is_free=True),
@@ -110,6 +112,20 @@ EXAMPLES: Final[dict[str, Example]] = {
     "POST /v1/audio/speech": Example(_with(input="hi", voice="alloy"), passes=(502, 404)),
     "POST /v1/audio/transcriptions": Example(_with(), file="file"),
     "POST /v1/audio/translations": Example(_with(), file="file"),
+    "POST /v1/classify": Example(_with(input=["hi"], labels=["a", "b"])),
+    "POST /v1/music/generations": Example(_with(prompt="a shanty")),
+    "POST /ollama/api/chat": Example(lambda model: {**_chat(model), "stream": False}),
+    "POST /ollama/api/generate": Example(_with(prompt="hi", stream=False)),
+    "GET /ollama/api/tags": Example(is_free=True),
+    "POST /ollama/api/show": Example(_with(), is_free=True),
+    "GET /ollama/api/version": Example(is_free=True),
+    "GET /v1/combos": Example(is_free=True),
+    "GET /v1/auto-combo/{name}/candidates": Example(
+        path="/v1/auto-combo/auto/candidates", is_free=True
+    ),
+    "POST /v1/web/fetch": Example(
+        lambda _: {"url": "http://127.0.0.1:9/"}, is_free=True, is_owned=True, passes=(400,)
+    ),
     "GET /v1/ws": Example(is_free=True, passes=(200, 426)),
     "GET /v1/realtime": Example(path="/v1/realtime?model=none/m", is_free=True, passes=(200, 426)),
     "GET /v1/search": Example(path="/v1/search?query=hi", is_free=True, passes=(200, 400, 503)),
@@ -121,12 +137,12 @@ EXAMPLES: Final[dict[str, Example]] = {
 
 
 def inference_routes() -> list[str]:
-    """`<method> <path>` of every route of the tier `inference`, and of those that begin a video for a
-    key, in the table's order.
+    """`<method> <path>` of every route of the tier `inference`, and of those that begin a video or fetch
+    a page for a key, in the table's order.
     """
     return [
         f"{route['method']} {route['path']}"
         for route in _core.routes()
         if route["tier"] == "inference"
-        or (route["endpoint"] == "video" and route["method"] == "POST")
+        or (route["endpoint"] in ("video", "web-fetch") and route["method"] == "POST")
     ]

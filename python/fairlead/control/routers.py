@@ -113,4 +113,6 @@ ROUTERS: Final = (
     _entry("gateway.videos.router", "/v1/models", "/v1beta/models"),
     _entry("gateway.interactions.router", "/v1/interactions", "/v1beta/interactions"),
     _entry("search.router", "/api/search-providers", "/v1/search"),
+    _entry("scrape.web_fetch_router", "/v1/web/fetch"),
+    _entry("usage.status_router", "/v1/me/status"),
 )

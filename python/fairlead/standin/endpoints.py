@@ -108,6 +108,17 @@ def _answer_response(call: Call) -> dict[str, Any] | Frames:
     return responses.response(answer, call.body)
 
 
+def _count_response(call: Call) -> Reply:
+    answer = answer_chat(responses.as_chat(call.body), call.model, call.knobs)
+    tokens = answer.usage["prompt_tokens"] if answer.usage else 0
+    return json_reply({"object": "response.input_tokens", "input_tokens": tokens})
+
+
+def _compact_response(call: Call) -> dict[str, Any]:
+    answer = answer_chat(responses.as_chat(call.body), call.model, call.knobs)
+    return responses.compaction(answer, call.body)
+
+
 def _generate_image(call: Call) -> dict[str, Any] | Frames:
     if _streams(call):
         return images.frames(call.body, call.knobs, "image_generation")
@@ -219,6 +230,8 @@ CALLS: Final[dict[str, Handler]] = {
         OPENAI, lambda call: embeddings.embed(call.body, call.model, call.knobs)
     ),
     "/v1/responses": endpoint(OPENAI, _answer_response),
+    "/v1/responses/input_tokens": endpoint(OPENAI, _count_response),
+    "/v1/responses/compact": endpoint(OPENAI, _compact_response),
     "/v1/images/generations": endpoint(OPENAI, _generate_image),
     "/v1/images/edits": endpoint(OPENAI_FORM, _edit_image),
     "/v1/moderations": endpoint(OPENAI, lambda call: moderations.moderate(call.body, call.model)),

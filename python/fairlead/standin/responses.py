@@ -52,6 +52,37 @@ def response(answer: Answer, body: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def compaction(answer: Answer, body: dict[str, Any]) -> dict[str, Any]:
+    """A conversation made shorter: what the user said, and one item for all that was answered."""
+    said = body.get("input") or []
+    items = [{"role": "user", "content": said}] if isinstance(said, str) else said
+    kept = [
+        {
+            "type": "message",
+            "id": f"msg_{at}",
+            "status": "completed",
+            "role": "user",
+            "content": [{"type": "input_text", "text": item["content"]}]
+            if isinstance(item["content"], str)
+            else item["content"],
+        }
+        for at, item in enumerate(items)
+        if item.get("role") == "user"
+    ]
+    sealed = {
+        "id": f"cmp_{answer.id}",
+        "type": "compaction",
+        "encrypted_content": identifier("gAAAA", answer.id.encode()),
+    }
+    return {
+        "id": f"resp_{answer.id}",
+        "object": "response.compaction",
+        "created_at": CREATED_S,
+        "output": [*kept, sealed],
+        "usage": _usage(answer),
+    }
+
+
 def events(answer: Answer, body: dict[str, Any]) -> Frames:
     """The streamed answer."""
     numbers = iter(range(1_000_000_000))
@@ -126,7 +157,7 @@ def _message(item: Any) -> dict[str, Any] | None:
             return {"role": item.get("role"), "content": item.get("content")}
         case "function_call_output":
             return {"role": "tool", "content": item.get("output")}
-        case "function_call" | "reasoning":
+        case "function_call" | "reasoning" | "compaction":
             return None
         case kind:
             raise InvalidRequest(f"Invalid value: '{kind}'.", "input")

@@ -10,6 +10,13 @@ pub struct Moment {
     pub monotonic_ms: u64,
 }
 
+/// A time in milliseconds since 1970 as RFC 3339 has it; the epoch where it is no time.
+#[must_use]
+pub fn rfc3339(unix_ms: u64) -> String {
+    let at = i64::try_from(unix_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    at.unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
+}
+
 /// Clocks are set by less than this all the time.
 const STEP_MS: u64 = 2_000;
 

@@ -2,6 +2,7 @@
 //! Its JSON form is written down in `docs/explanation/contracts.md`.
 
 use crate::chaos::Chaos;
+use crate::clock::rfc3339;
 use crate::context::ContextSettings;
 use crate::dialect::Dialect;
 use crate::error::{Error, Kind};
@@ -374,8 +375,7 @@ impl Model {
     /// `created` as RFC 3339 has it; the epoch where it is no time.
     #[must_use]
     pub fn created_at(&self) -> String {
-        let created = i64::try_from(self.created).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
-        created.unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
+        rfc3339(self.created.saturating_mul(1_000))
     }
 }
 

@@ -30,6 +30,7 @@ pub fn error_body(surface: Surface, text: &ErrorText<'_>, request_id: &str) -> B
             "error": { "type": anthropic_type(text.status), "message": text.message },
             "request_id": request_id,
         }),
+        Surface::Ollama => json!({ "error": text.message }),
         Surface::Scraping => json!({ "success": false, "error": text.message }),
         Surface::OAuth => json!({ "error": oauth_code(text.status), "error_description": oauth_text(text.message) }),
         Surface::Quota => json!({ "allowed": false, "error": { "message": text.message } }),
@@ -127,6 +128,7 @@ mod tests {
         assert_eq!(json!({ "error": inner }), body(Surface::OpenAi, &error));
         assert_eq!(json!({ "error": inner, "requestId": "req-1" }), body(Surface::Management, &error));
         assert_eq!(json!({ "success": false, "error": "say \"model\"" }), body(Surface::Scraping, &error));
+        assert_eq!(json!({ "error": "say \"model\"" }), body(Surface::Ollama, &error));
         assert_eq!(
             json!({ "error": "invalid_request", "error_description": "say 'model'" }),
             body(Surface::OAuth, &error)

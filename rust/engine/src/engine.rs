@@ -3,6 +3,7 @@
 use crate::cache;
 use crate::call::admit;
 use crate::call::count;
+use crate::call::ollama;
 use crate::call::passthrough;
 use crate::call::searches;
 use crate::config::{Config, ConfigError};
@@ -16,6 +17,7 @@ use crate::gate::answer;
 use crate::gate::body::{Fed, Pending};
 use crate::gate::inbound::Inbound;
 use crate::gate::request::Whole;
+use crate::models;
 use crate::observe::log;
 use crate::observe::spool::Spool;
 use crate::observe::threads::Beat;
@@ -28,8 +30,9 @@ use crate::upstream::connector::Connector;
 use crate::upstream::wire::Pool;
 use bytes::Bytes;
 use fairlead_cache::cache::{Cache, Opening};
-use fairlead_core::routes::Answer;
+use fairlead_core::routes::{Answer, Ollama};
 use fairlead_core::secret::{hex, random, NoRandomness};
+use fairlead_dialect::ollama::OllamaCall;
 use parking_lot::Mutex;
 use std::future::Future;
 use std::io;
@@ -228,7 +231,7 @@ impl Engine {
                     background::refuse(&shared, &whole, &fault);
                     return None;
                 }
-                start.start(forward::serve(shared, background::forwarded(whole)))
+                start.start(background::serve(shared, whole))
             }
             Answer::Relayed(kind) if kind.is_form() => {
                 start.start(trace::within(trace, passthrough::serve_form(shared, whole)))
@@ -236,6 +239,14 @@ impl Engine {
             Answer::Socket | Answer::Realtime => {
                 requests::describe(&shared, &whole);
                 return None;
+            }
+            Answer::Ollama(Ollama::Show) => {
+                models::ollama::show(&shared, &whole);
+                return None;
+            }
+            Answer::Ollama(kind) => {
+                let call = if kind == Ollama::Generate { OllamaCall::Generate } else { OllamaCall::Chat };
+                start.start(trace::within(trace, Box::pin(ollama::serve(shared, whole, call))))
             }
             Answer::CountTokens => start.start(trace::within(trace, count::serve(&shared, whole))),
             // On the heap first: wrapped as it is, all of its size would be copied again.

@@ -73,6 +73,7 @@ pub(crate) fn call(shared: &Arc<Shared>) -> Call {
         reads_list: false,
         anthropic_beta: None,
         wants_progress: false,
+        wants_cost: false,
         trace: None,
         compression: None,
         cache: CachePreference::default(),

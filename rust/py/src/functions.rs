@@ -74,6 +74,7 @@ fn surface(surface: Surface) -> &'static str {
         Surface::OpenAi => "openai",
         Surface::Anthropic => "anthropic",
         Surface::Gemini => "gemini",
+        Surface::Ollama => "ollama",
         Surface::Management => "management",
         Surface::Scraping => "scraping",
         Surface::OAuth => "oauth",

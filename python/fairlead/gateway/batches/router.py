@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, Literal
 
 import orjson
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Body, Header, Query
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, field_validator
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
@@ -21,6 +21,7 @@ from fairlead.gateway.batches.runner import BatchRunner
 from fairlead.gateway.batches.table import (
     batch_view,
     begin_cancel,
+    delete_completed,
     find_batch,
     insert_batch,
     list_batches,
@@ -39,6 +40,7 @@ from fairlead.store.signing_keys import ensure_signing_key
 router = APIRouter(prefix="/v1/batches", tags=["batches"])
 
 PAIRS_MAX: Final = 16
+DELETED_AT_ONCE: Final = 1_000
 
 Endpoint = Literal[
     "/v1/chat/completions",
@@ -48,6 +50,12 @@ Endpoint = Literal[
     "/v1/moderations",
     "/v1/images/generations",
 ]
+
+
+class Nothing(BaseModel):
+    """A body that says nothing."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 class ExpiresAfter(BaseModel):
@@ -145,6 +153,22 @@ async def batches(
         return await list_google(services, owner, page_size, page_token)
     found, has_more = await services.state.read(lambda con: list_batches(con, owner, after, limit))
     return page_of([batch_view(batch) for batch in found], has_more)
+
+
+@router.post("/delete-completed", summary="Delete the caller's batches that are completed")
+async def delete_done(
+    services: ServicesDep,
+    owner: OwnerDep,
+    _nothing: Annotated[Nothing | None, Body()] = None,
+) -> dict[str, Any]:
+    """Deletes 1,000 of them at most, oldest first; `has_more` says whether others are left. Files that they read
+    and wrote stay, and so do batches that failed, expired or were cancelled.
+    """
+    ids, has_more = await services.state.record(
+        lambda con: delete_completed(con, owner, DELETED_AT_ONCE)
+    )
+    data = [{"id": batch_id, "object": "batch", "deleted": True} for batch_id in ids]
+    return {"object": "list", "data": data, "has_more": has_more}
 
 
 @router.get("/{batch_id}", summary="One batch")

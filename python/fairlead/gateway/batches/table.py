@@ -186,6 +186,20 @@ def delete_batch(con: Connection, batch_id: str, owner: str) -> Batch:
     return batch
 
 
+def delete_completed(con: Connection, owner: str, limit: int) -> tuple[list[str], bool]:
+    """Deletes the owner's batches in OpenAI's dialect that are completed, oldest first, at most
+    `limit` of them: their ids, and whether there are more.
+    """
+    rows = con.execute(
+        "SELECT id FROM batches WHERE owner = ? AND dialect = 'openai' AND status = 'completed' "
+        "ORDER BY created_at_ms, id LIMIT ?",
+        [owner, limit + 1],
+    ).fetchall()
+    ids = [str(row[0]) for row in rows[:limit]]
+    con.execute("DELETE FROM batches WHERE id IN (SELECT unnest(?::VARCHAR[]))", [ids])
+    return ids, len(rows) > limit
+
+
 def _by_owner(batches: list[Batch]) -> dict[str, Iterator[Batch]]:
     found: dict[str, list[Batch]] = {}
     for batch in batches:

@@ -24,6 +24,8 @@ from fairlead.gateway.ip_filter.fields import NetworkText
 from fairlead.moment import Moment
 from fairlead.wire import ChangeWire, Wire
 
+# Scopes that open something: management, and what a key is told of itself.
+
 EndpointCategory = Literal[
     "chat",
     "search",
@@ -44,7 +46,7 @@ EndpointCategory = Literal[
     "management",
 ]
 # Categories in which this gateway has no route: they would permit nothing.
-EMPTY_CATEGORIES = frozenset({"web-fetch", "music", "agents"})
+EMPTY_CATEGORIES = frozenset({"agents"})
 GuardrailName = Literal["pii-masker", "prompt-injection", "credential-masker"]
 ENDPOINT_CATEGORIES: tuple[str, ...] = get_args(EndpointCategory)
 
@@ -167,7 +169,7 @@ class KeyFields(Wire):
         [],
         max_length=20,
         description="Empty allows all. `scraping` is the scraping API, `management` what a scope "
-        "opens. `music`, `web-fetch` and `agents` have no routes and are refused.",
+        "opens. `agents` has no route and is refused.",
     )
     stream_default_mode: Literal["legacy", "json"] = "legacy"
     cache_default_mode: Literal["legacy", "bypass"] = "legacy"

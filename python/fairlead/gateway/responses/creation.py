@@ -22,7 +22,18 @@ from fairlead.store.services import Services
 
 router = APIRouter()
 # Headers of the caller that are sent along with the call to the relay.
-_HEADERS: Final = ("x-gateway-connection", "x-gateway-session-id", "x-session-id", "x-route-model")
+_HEADERS: Final = (
+    "x-gateway-connection",
+    "x-gateway-session-id",
+    "x-session-id",
+    "x-route-model",
+    "x-gateway-disabled-guardrails",
+    "x-gateway-compression",
+    "x-gateway-no-cache",
+    "x-gateway-cache-mode",
+    "x-gateway-cache-threshold",
+    "x-gateway-no-memory",
+)
 
 
 @router.route(BEGIN_PATH, methods=["POST"], include_in_schema=False)

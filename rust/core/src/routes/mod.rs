@@ -50,6 +50,8 @@ pub enum Answer {
     Completions,
     /// A call that is passed on with only its model changed.
     Relayed(Relayed),
+    /// A call of Ollama's clients.
+    Ollama(Ollama),
     /// Frames over a WebSocket, or what they are when asked without one.
     Socket,
     /// A conversation over a WebSocket, passed through to a provider.
@@ -58,6 +60,10 @@ pub enum Answer {
     Control,
     /// The control plane, which gets the one file of a form.
     Upload,
+    /// The combos that a caller may call.
+    Combos,
+    /// What a channel of `auto` chooses from.
+    Candidates,
     /// A search, which control makes and tells the cost of.
     Search,
     /// A video, which control has made by the connections that the relay has chosen.
@@ -80,6 +86,7 @@ impl Answer {
                 | Self::CountTokens
                 | Self::Completions
                 | Self::Relayed(_)
+                | Self::Ollama(Ollama::Chat | Ollama::Generate)
                 | Self::Search
                 | Self::Video
         )
@@ -90,12 +97,27 @@ impl Answer {
     }
 }
 
+/// What Ollama's clients call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ollama {
+    Chat,
+    /// One prompt, without a conversation.
+    Generate,
+    /// The model list.
+    Tags,
+    /// One model.
+    Show,
+    Version,
+}
+
 /// Which error shape the caller reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Surface {
     OpenAi,
     Anthropic,
     Gemini,
+    /// `{"error": "..."}`.
+    Ollama,
     Management,
     /// `{"success": false, "error": "..."}`.
     Scraping,

@@ -8,6 +8,11 @@ pub enum Relayed {
     /// Google's words for them: one text, and many.
     EmbedContent,
     BatchEmbedContents,
+    /// A conversation made into fewer items, in the words of OpenAI's responses.
+    Compact,
+    /// Which of some labels a text has.
+    Classify,
+    Music,
     Images,
     ImageEdits,
     Moderations,

@@ -1,12 +1,12 @@
 //! The parts of a content, of a request or of an answer.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 
 use fairlead_core::error::Error;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::call_ids::CallIds;
 use crate::model::{typed_at, unsupported, wrong, Call, Content, Part, Source};
 use crate::signature::from_gemini;
 use crate::text::Text;
@@ -79,50 +79,11 @@ struct ResponseIn<'a> {
     parts: Vec<PartIn<'a>>,
 }
 
-/// Calls without an id get one, and the results that follow theirs: by the name, in order.
-#[derive(Debug, Default)]
-pub(super) struct Ids {
-    /// Before the number of a made id.
-    prefix: String,
-    made: usize,
-    /// Name and id of calls that have no result yet.
-    open: VecDeque<(String, Text<'static>)>,
-}
-
-impl Ids {
-    /// `of` is what tells this answer from others.
-    pub(super) fn of(of: &str) -> Self {
-        let plain: String = of.chars().filter(|char| char.is_ascii_alphanumeric() || *char == '_').take(40).collect();
-        let prefix = if plain.is_empty() { "call_".to_owned() } else { format!("call_{plain}_") };
-        Self { prefix, ..Self::default() }
-    }
-
-    pub(super) fn of_call<'a>(&mut self, id: Option<Text<'a>>, name: &Text<'a>) -> Text<'a> {
-        let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| {
-            self.made += 1;
-            let prefix = if self.prefix.is_empty() { "call_" } else { &self.prefix };
-            format!("{prefix}{}", self.made).into()
-        });
-        self.open.push_back((name.decode().into_owned(), id.clone().into_owned()));
-        id
-    }
-
-    fn of_result<'a>(&mut self, id: Option<Text<'a>>, name: &Text<'a>) -> Option<Text<'a>> {
-        let name = name.decode();
-        let is_it = |(called, known): &(String, Text<'static>)| match &id {
-            Some(id) => known.decode() == id.decode(),
-            None => *called == *name,
-        };
-        let known = self.open.iter().position(is_it).and_then(|at| self.open.remove(at)).map(|(_, id)| id);
-        id.or(known)
-    }
-}
-
 /// Reads a list of parts. Whether a text is a thought is told by the part, so the role does not matter.
 pub(super) fn read<'a>(
     list: Vec<&'a RawValue>,
     path: &str,
-    ids: &mut Ids,
+    ids: &mut CallIds,
     parts: &mut Vec<Part<'a>>,
 ) -> Result<(), Error> {
     for (at, raw) in list.into_iter().enumerate() {
@@ -136,7 +97,7 @@ pub(super) fn read<'a>(
 pub(super) fn take<'a>(
     list: Vec<PartIn<'a>>,
     path: &dyn Fn() -> String,
-    ids: &mut Ids,
+    ids: &mut CallIds,
     parts: &mut Vec<Part<'a>>,
 ) -> Result<(), Error> {
     for (at, part) in list.into_iter().enumerate() {
@@ -149,7 +110,7 @@ pub(super) fn take<'a>(
 fn one<'a>(
     mut part: PartIn<'a>,
     path: &dyn Fn() -> String,
-    ids: &mut Ids,
+    ids: &mut CallIds,
     parts: &mut Vec<Part<'a>>,
 ) -> Result<(), Error> {
     if let Some(signature) = part.thought_signature.take().filter(|text| !text.is_empty()) {
@@ -181,7 +142,7 @@ fn sign<'a>(parts: &mut Vec<Part<'a>>, part: &PartIn<'a>, path: &dyn Fn() -> Str
     }
 }
 
-fn content<'a>(part: PartIn<'a>, path: &dyn Fn() -> String, ids: &mut Ids) -> Result<Option<Content<'a>>, Error> {
+fn content<'a>(part: PartIn<'a>, path: &dyn Fn() -> String, ids: &mut CallIds) -> Result<Option<Content<'a>>, Error> {
     if let Some(call) = part.function_call {
         let id = ids.of_call(call.id, &call.name);
         let arguments = call.args.map_or("{}", RawValue::get);
@@ -226,7 +187,7 @@ fn media(blob: BlobIn<'_>) -> Content<'_> {
 }
 
 /// `output` alone is what a tool says, `error` alone that it failed; anything else is told as it was written.
-fn result<'a>(response: ResponseIn<'a>, path: &str, ids: &mut Ids) -> Result<Content<'a>, Error> {
+fn result<'a>(response: ResponseIn<'a>, path: &str, ids: &mut CallIds) -> Result<Content<'a>, Error> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct ToolResult<'a> {

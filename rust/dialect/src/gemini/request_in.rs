@@ -7,8 +7,9 @@ use fairlead_core::error::Error;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::part::{self, Ids, PartIn};
+use super::part::{self, PartIn};
 use super::schema::to_json_schema;
+use crate::call_ids::CallIds;
 use crate::model::{
     is_neutral, owned, typed, typed_at, unsupported, wrong, Choice, Effort, Format, Members, Request, Role, Tool, Turn,
 };
@@ -59,7 +60,7 @@ pub(crate) fn read(body: &[u8], stream: bool) -> Result<Request<'_>, Error> {
 }
 
 fn contents<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
-    let mut ids = Ids::default();
+    let mut ids = CallIds::default();
     if let Ok(list) = serde_json::from_str::<Vec<GoodContentIn<'a>>>(value.get()) {
         request.turns.reserve(list.len());
         for (at, content) in list.into_iter().enumerate() {
@@ -96,7 +97,7 @@ fn system<'a>(value: &'a RawValue, name: &str, request: &mut Request<'a>) -> Res
         return Ok(());
     }
     let content: ContentIn<'a> = typed(value, name)?;
-    part::read(content.parts, &format!("{name}.parts"), &mut Ids::default(), &mut request.system)
+    part::read(content.parts, &format!("{name}.parts"), &mut CallIds::default(), &mut request.system)
 }
 
 fn tools<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {

@@ -4,9 +4,10 @@
 use fairlead_core::usage::Usage;
 use serde_json::value::RawValue;
 
-use super::part::{Ids, PartIn};
+use super::part::PartIn;
 use super::usage;
 use super::whole::{stop, ResponseIn};
+use crate::call_ids::CallIds;
 use crate::model::{Event, Stop};
 use crate::openai::error::error_fields;
 use crate::signature::{from_gemini, redacted_in};
@@ -16,7 +17,7 @@ use crate::text::Text;
 /// What is known of a stream so far.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
-    ids: Option<Ids>,
+    ids: Option<CallIds>,
     usage: Option<Usage>,
     calls: usize,
     has_text: bool,
@@ -46,7 +47,7 @@ impl Reader {
         }
         if self.ids.is_none() {
             let id = chunk.response_id.as_ref().map(Text::decode).unwrap_or_default();
-            self.ids = Some(Ids::of(&id));
+            self.ids = Some(CallIds::of(&id));
             emit(Event::Start { id: chunk.response_id, model: chunk.model_version });
         }
         if chunk.prompt_feedback.is_some_and(|feedback| feedback.block_reason.is_some()) {
@@ -76,7 +77,7 @@ impl Reader {
         }
         if let Some(call) = part.function_call {
             self.calls += 1;
-            let id = self.ids.get_or_insert_with(Ids::default).of_call(call.id, &call.name);
+            let id = self.ids.get_or_insert_with(CallIds::default).of_call(call.id, &call.name);
             emit(Event::Call { id, name: call.name });
             if let Some(arguments) = call.args.map(RawValue::get).filter(|arguments| *arguments != "{}") {
                 if !arguments.starts_with('{') {

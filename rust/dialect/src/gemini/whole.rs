@@ -6,8 +6,9 @@ use fairlead_core::error::Error;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::part::{self, Ids};
+use super::part;
 use super::usage;
+use crate::call_ids::CallIds;
 use crate::model::{typed, wrong, Answer, Call, Content, Stop};
 use crate::signature::{for_gemini_caller, of_redacted};
 use crate::text::{Text, Writer};
@@ -60,7 +61,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
     let mut reason = None;
     if let Some(candidate) = response.candidates.into_iter().next() {
         let list = candidate.content.map(|content| content.parts).unwrap_or_default();
-        part::read(list, "candidates[0].content.parts", &mut Ids::of(&id.decode()), &mut parts)?;
+        part::read(list, "candidates[0].content.parts", &mut CallIds::of(&id.decode()), &mut parts)?;
         reason = candidate.finish_reason;
     }
     let is_blocked = response.prompt_feedback.is_some_and(|feedback| feedback.block_reason.is_some());

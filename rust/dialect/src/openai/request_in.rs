@@ -388,7 +388,8 @@ fn choice(value: &RawValue) -> Result<Choice<'_>, Error> {
     })
 }
 
-fn tools(value: &RawValue) -> Result<Vec<Tool<'_>>, Error> {
+/// The tools that a request declares; Ollama's form has them in the same shape.
+pub(crate) fn tools(value: &RawValue) -> Result<Vec<Tool<'_>>, Error> {
     let list: Vec<&RawValue> = typed(value, "tools")?;
     let each = list.into_iter().enumerate().map(|(at, raw)| {
         let path = format!("tools[{at}]");

@@ -7,7 +7,7 @@ use crate::call::context::Call;
 use crate::call::deadline::{too_slow, within};
 use crate::call::failover;
 use crate::call::plain;
-use crate::call::relay::FinishedStream;
+use crate::call::relay::{self, FinishedStream};
 use crate::call::rounds::Rounds;
 use crate::call::settle::observe;
 use crate::clock;
@@ -245,6 +245,11 @@ async fn finish_stream<K: CallKind>(
     if error.is_none() {
         let response = stream.take_response(&mut call.settlement);
         kind.store(call, response.as_ref()).await;
+    }
+    if stream.is_events && call.settlement.admission.wants_cost {
+        let comment = relay::cost_comment(&mut call.settlement);
+        call.settlement.bytes_response += comment.len() as u64;
+        stream.last.push(comment);
     }
     call.settlement.settle(stream.outcome, stream.error.as_ref());
     if stream.is_cut {

@@ -8,6 +8,7 @@ use crate::call::context::Call;
 use crate::call::guardrails;
 use crate::call::plain;
 use crate::call::translation::{self, caller_of};
+use crate::control::responses;
 use crate::exchange::Head;
 use crate::gate::answer::EndGuard;
 use crate::gate::headers;
@@ -50,10 +51,15 @@ pub fn serve(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()
 async fn run(mut call: Call, body: &Bytes) {
     let shared = call.shared();
     let live = shared.live.load_full();
-    let (body, request) = match choose(&mut call, &live, body) {
-        Ok(read) => read,
+    let (body, request) = match read(&mut call, &live, body).await {
+        Ok(Some(read)) => read,
+        // The caller has left; the settlement's drop says so.
+        Ok(None) => return,
         Err(fault) => return call.refuse(&fault),
     };
+    if let Err(fault) = choose(&mut call, &live, &body, &request) {
+        return call.refuse(&fault);
+    }
     drop(live);
     let exchange = Arc::clone(&call.settlement.exchange);
     tokio::select! {
@@ -63,20 +69,36 @@ async fn run(mut call: Call, body: &Bytes) {
     }
 }
 
-/// Reads the request and finds who may count it.
-fn choose(call: &mut Call, live: &Live, body: &Bytes) -> Result<(Bytes, ChatRequest), Error> {
-    let Call { settlement, choice, .. } = call;
+/// Reads the request, with what it goes on from in its place. `None`: the caller left.
+async fn read(call: &mut Call, live: &Live, body: &Bytes) -> Result<Option<(Bytes, ChatRequest)>, Error> {
+    let settlement = &mut call.settlement;
     let shared = Arc::clone(&settlement.shared);
     // What is counted is what a conversation would send.
     let body = guardrails::admit(live, settlement, body)?;
     let request = translation::read(&settlement.admission, &inner_request(settlement, &body))?;
     let request = admit_model(live, settlement, request)?;
     settlement.model = Some(request.model.clone());
-    *choice = model::choose(&shared, live, &settlement.admission, &request.model, &body)?;
+    let exchange = Arc::clone(&settlement.exchange);
+    let recalled = tokio::select! {
+        biased;
+        () = exchange.gone() => return Ok(None),
+        recalled = responses::recall(&shared, &settlement.admission, &body, &request) => recalled?,
+    };
+    let Some(recalled) = recalled else { return Ok(Some((body, request))) };
+    // What it goes on from may be of a day when less was redacted.
+    let whole = guardrails::admit(live, settlement, &recalled)?;
+    let read = translation::read(&settlement.admission, &whole)?;
+    Ok(Some((whole, read.going_on_from(request))))
+}
+
+/// Finds who may count it.
+fn choose(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> Result<(), Error> {
+    let Call { settlement, choice, .. } = call;
+    let shared = Arc::clone(&settlement.shared);
+    *choice = model::choose(&shared, live, &settlement.admission, &request.model, body)?;
     admit_aliases(settlement, choice)?;
     // It uses no tokens and costs nothing, and is a request like any other.
-    limits::reserve_free(&shared, settlement, &request.model, choice)?;
-    Ok((body, request))
+    limits::reserve_free(&shared, settlement, &request.model, choice)
 }
 
 /// Tries one target after another until one counts.
@@ -124,8 +146,7 @@ async fn count_at(
     let member = if caller == Dialect::Gemini { "totalTokens" } else { "input_tokens" };
     let uri = target.count_uri(choice.upstream_model(at))?;
     let Some(uri) = uri.filter(|_| target.connection.dialect == caller) else {
-        let tokens = count::estimate(caller, &inner_request(settlement, body))?;
-        return Ok(Ok(Bytes::from(format!(r#"{{"{member}":{tokens}}}"#))));
+        return estimate(caller, &inner_request(settlement, body), member).map(Ok);
     };
     let _slot = match slot::acquire(&settlement.shared, target, 0, &mut Duration::default()).await {
         Ok(slot) => slot,
@@ -135,7 +156,25 @@ async fn count_at(
     let pieces = renamed(caller, body, request, choice.upstream_model(at));
     let betas = settlement.admission.anthropic_beta.as_ref();
     let upstream = Upstream { uri: &uri, betas, session: None, body: Contents::Json(&pieces), is_stream: false };
-    Ok(ask(&settlement.shared, target, upstream, member).await)
+    match ask(&settlement.shared, target, upstream, member).await {
+        // Few servers that speak responses have this call.
+        Err(failed) if caller == Dialect::OpenaiResponses && is_unserved(&failed) => {
+            estimate(caller, body, member).map(Ok)
+        }
+        told => Ok(told),
+    }
+}
+
+/// Whether the provider has no such call.
+fn is_unserved(failed: &AttemptFailure) -> bool {
+    let status = failed.rejection.as_ref().map(|rejection| rejection.status);
+    matches!(status, Some(StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED))
+}
+
+fn estimate(caller: Dialect, body: &[u8], member: &str) -> Result<Bytes, Error> {
+    let tokens = count::estimate(caller, body)?;
+    let object = if caller == Dialect::OpenaiResponses { r#""object":"response.input_tokens","# } else { "" };
+    Ok(Bytes::from(format!(r#"{{{object}"{member}":{tokens}}}"#)))
 }
 
 /// The request whose tokens are counted; Gemini's clients may put it into a member of the body.

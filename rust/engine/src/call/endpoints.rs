@@ -1,5 +1,5 @@
 //! Every call that passes with only its model changed, in one table: where it goes, what it needs, how its answer is
-//! read. The provider must speak OpenAI's dialect, which is the one that has these calls.
+//! read. The provider must speak OpenAI's dialect, which is the one that has these calls, or for some another one beside or in place of it.
 
 use crate::route::choice::Choice;
 use fairlead_core::dialect::Dialect;
@@ -60,8 +60,12 @@ const fn with_default_model(model: &'static str, endpoint: Endpoint) -> Endpoint
     Endpoint { needs: Needs { usual_model: Some(model), ..endpoint.needs }, ..endpoint }
 }
 
+const fn made_of_tokens(endpoint: Endpoint) -> Endpoint {
+    Endpoint { needs: Needs { makes_tokens: true, ..endpoint.needs }, ..endpoint }
+}
+
 const fn streamed(endpoint: Endpoint) -> Endpoint {
-    Endpoint { may_stream: true, needs: Needs { makes_tokens: true, ..endpoint.needs }, ..endpoint }
+    Endpoint { may_stream: true, ..made_of_tokens(endpoint) }
 }
 
 static COMPLETIONS: Endpoint = Endpoint {
@@ -76,6 +80,8 @@ static EMBEDDINGS: Endpoint = plain("/embeddings", "input", ResponseKind::Json("
 /// Google's names for it stand in the address.
 static EMBED_CONTENT: Endpoint = plain("/embeddings", "content", ResponseKind::Json("data"), "embeddings");
 static BATCH_EMBED: Endpoint = plain("/embeddings", "requests", ResponseKind::Json("data"), "embeddings");
+static COMPACT: Endpoint =
+    made_of_tokens(plain("/responses/compact", "input", ResponseKind::Json("output"), "compaction of conversations"));
 static IMAGES: Endpoint = billed_by(
     BillingUnit::Images,
     streamed(plain("/images/generations", "prompt", ResponseKind::Json("data"), "images")),
@@ -86,6 +92,8 @@ static MODERATIONS: Endpoint = with_default_model(
     "openai/omni-moderation-latest",
     plain("/moderations", "input", ResponseKind::Json("results"), "moderations"),
 );
+static CLASSIFY: Endpoint = plain("/classify", "input", ResponseKind::Json("data"), "classification");
+static MUSIC: Endpoint = plain("/music/generations", "prompt", ResponseKind::Json("data"), "music");
 static RERANK: Endpoint =
     billed_by(BillingUnit::Searches, plain("/rerank", "query", ResponseKind::Json("results"), "reranking"));
 static OCR: Endpoint = billed_by(
@@ -111,6 +119,9 @@ pub fn of(kind: Relayed) -> &'static Endpoint {
         Relayed::Embeddings => &EMBEDDINGS,
         Relayed::EmbedContent => &EMBED_CONTENT,
         Relayed::BatchEmbedContents => &BATCH_EMBED,
+        Relayed::Compact => &COMPACT,
+        Relayed::Classify => &CLASSIFY,
+        Relayed::Music => &MUSIC,
         Relayed::Images => &IMAGES,
         Relayed::ImageEdits => &IMAGE_EDITS,
         Relayed::Moderations => &MODERATIONS,
@@ -155,7 +166,9 @@ pub fn completions_path(route: &Route) -> Option<&'static str> {
 pub fn narrow(route: &Route, choice: &mut Choice) -> Result<(), Error> {
     let Some(endpoint) = at(route) else { return Ok(()) };
     let is_embedding = embedding(route).is_some();
+    let is_compaction = route.answer == Answer::Relayed(Relayed::Compact);
     let has_it = |at: &usize| match choice.targets[*at].connection.dialect {
+        dialect if is_compaction => dialect == Dialect::OpenaiResponses,
         Dialect::Openai => true,
         // Beside responses a provider has OpenAI's other calls, of which embeddings go without them as well.
         Dialect::OpenaiResponses | Dialect::Gemini => is_embedding,
@@ -163,7 +176,11 @@ pub fn narrow(route: &Route, choice: &mut Choice) -> Result<(), Error> {
     };
     let places: Vec<usize> = (0..choice.targets.len()).filter(has_it).collect();
     if places.is_empty() {
-        let spoken = if is_embedding { "OpenAI's dialect and Google's" } else { "OpenAI's dialect" };
+        let spoken = match (is_embedding, is_compaction) {
+            (true, _) => "OpenAI's dialect and Google's",
+            (_, true) => "the dialect of OpenAI's responses",
+            _ => "OpenAI's dialect",
+        };
         let message = format!(
             "No connection of this model's provider has {}: they are asked for in {spoken} only.",
             endpoint.name

@@ -15,6 +15,7 @@ use crate::call::plain;
 use crate::call::relay::{is_event_stream, FinishedStream, EVENT_STREAM};
 use crate::call::settle;
 use crate::call::stream::{StreamKind, StreamRelay};
+use crate::control::responses;
 use crate::gate::answer::EndGuard;
 use crate::gate::limits;
 use crate::gate::request::Whole;
@@ -37,6 +38,7 @@ use fairlead_dialect::embeddings;
 use fairlead_dialect::openai::metered;
 use fairlead_dialect::openai::named;
 use fairlead_dialect::openai::request::{rewrite, ChatRequest};
+use fairlead_dialect::translate;
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderValue};
 use http::Response;
@@ -224,6 +226,16 @@ pub async fn run(mut call: Call, kind: Relayed, body: &Bytes) {
         Err(fault) => return call.refuse(&fault),
     };
     drop(live);
+    let body = if kind == Relayed::Compact {
+        match whole_conversation(&mut call, &body).await {
+            Ok(Some(whole)) => whole,
+            // The caller has left; the settlement's drop says so.
+            Ok(None) => return,
+            Err(fault) => return call.refuse(&fault),
+        }
+    } else {
+        body
+    };
     let form = endpoints::embedding(call.settlement.admission.route);
     let read = match form {
         Some(embeddings::EmbeddingCall::One | embeddings::EmbeddingCall::Many) => {
@@ -243,6 +255,22 @@ pub async fn run(mut call: Call, kind: Relayed, body: &Bytes) {
         }
         Err(fault) => call.refuse(&fault),
     }
+}
+
+/// The request with what it goes on from in its place: the gateway keeps it, not the provider. `None`: the caller left.
+async fn whole_conversation(call: &mut Call, body: &Bytes) -> Result<Option<Bytes>, Error> {
+    let settlement = &mut call.settlement;
+    let shared = Arc::clone(&settlement.shared);
+    let request = translate::read(Dialect::OpenaiResponses, body)?;
+    let exchange = Arc::clone(&settlement.exchange);
+    let recalled = tokio::select! {
+        biased;
+        () = exchange.gone() => return Ok(None),
+        recalled = responses::recall(&shared, &settlement.admission, body, &request) => recalled?,
+    };
+    let Some(recalled) = recalled else { return Ok(Some(body.clone())) };
+    // What it goes on from may be of a day when less was redacted.
+    guardrails::admit(&shared.live.load_full(), settlement, &recalled).map(Some)
 }
 
 /// From the targets that may serve the call to its record.

@@ -36,6 +36,8 @@ pub struct FinishedStream {
     pub response: Option<Bytes>,
     /// The rest of the provider's body after its last event, which is read so that the connection can be kept.
     pub tail: Option<Incoming>,
+    /// It is made of events, so that a comment may stand behind them.
+    pub is_events: bool,
     /// The caller's connection must be broken: the answer stops short and has no way to say so.
     pub is_cut: bool,
 }
@@ -109,6 +111,14 @@ pub fn judged(
     });
     settlement.note_answer_findings(filter.findings());
     passed
+}
+
+/// The cost of a stream, as a comment behind its last event: what headers say of an answer that is given whole.
+pub fn cost_comment(settlement: &mut Settlement) -> Bytes {
+    let (usage, cost) = (settlement.total_usage(), settlement.cost());
+    let (tokens_in, tokens_out, price) = (headers::TOKENS_IN, headers::TOKENS_OUT, headers::RESPONSE_COST);
+    let (input, output, cost) = (usage.input, usage.output, cost.usd_text());
+    Bytes::from(format!(": {tokens_in}={input}\n: {tokens_out}={output}\n: {price}={cost}\n\n"))
 }
 
 /// Whether the caller is told of a fault inside its answer. Events that were read with the fault are told like those that were

@@ -18,7 +18,7 @@ use crate::call::context::Call;
 use crate::call::failover;
 use crate::call::guardrails::StreamFilter;
 use crate::call::progress::Progress;
-use crate::call::relay::{self, is_begun, judged, size, FinishedStream};
+use crate::call::relay::{self, is_begun, is_event_stream, judged, size, FinishedStream};
 use crate::exchange::{Exchange, Room};
 use crate::observe::settle::Settlement;
 use crate::patience::SEND_PATIENCE;
@@ -382,7 +382,8 @@ impl<'a> StreamRelay<'a> {
         self.send([]);
         self.call.settlement.bytes_response += size(&last);
         let is_cut = closing.error.is_some() && self.error_form.is_none();
-        Ok(FinishedStream { outcome, error: closing.error, last, response: closing.response, tail, is_cut })
+        let is_events = is_event_stream(&self.content_type);
+        Ok(FinishedStream { outcome, error: closing.error, last, response: closing.response, tail, is_events, is_cut })
     }
 
     /// A stream that failed before anything of it was sent.

@@ -10,7 +10,7 @@ use crate::upstream::target::Target;
 use bytes::Bytes;
 use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind, Retry};
-use fairlead_core::routes::{Answer, Route, Surface};
+use fairlead_core::routes::{Answer, Relayed, Route, Surface};
 use fairlead_core::secret::random_name;
 use fairlead_core::snapshot::{ServiceMode, Snapshot};
 use fairlead_core::strategy::Rules;
@@ -63,7 +63,9 @@ struct TranslatedBody {
 /// The dialect of a route's callers.
 pub fn caller_of(route: &Route) -> Dialect {
     match (route.answer, route.surface) {
-        (Answer::Responses, _) => Dialect::OpenaiResponses,
+        (Answer::Responses, _) | (Answer::CountTokens | Answer::Relayed(Relayed::Compact), Surface::OpenAi) => {
+            Dialect::OpenaiResponses
+        }
         (_, Surface::Anthropic) => Dialect::Anthropic,
         (_, Surface::Gemini) => Dialect::Gemini,
         _ => Dialect::Openai,

@@ -1,13 +1,18 @@
 //! A responses request that is to be worked on in the background goes to control as it came: control keeps it, asks for it
 //! again as its owner, and tells what comes of it (`docs/explanation/contracts.md`).
 
+use crate::call::coalesce::{self, Followed, Recording};
+use crate::call::idempotency::Part;
 use crate::call::settle;
 use crate::clock;
+use crate::control::forward;
+use crate::gate::answer::{base_headers, EndGuard};
 use crate::gate::headers;
 use crate::gate::request::{Forward, Whole};
 use crate::observe::settle::Settlement;
 use crate::shared::Shared;
 use fairlead_core::error::Error;
+use fairlead_core::guardrail::Guardrail;
 use fairlead_core::json;
 use fairlead_core::ledger::Subject;
 use fairlead_core::limit::Served;
@@ -15,12 +20,14 @@ use fairlead_core::record::Outcome;
 use fairlead_core::routes::Answer;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::Method;
+use std::future::Future;
 use std::sync::Arc;
 
 const PATH: &str = "/internal/responses/background";
 const CONNECTION: HeaderName = HeaderName::from_static("x-gateway-connection");
 const SESSION_TAG: HeaderName = HeaderName::from_static("x-gateway-session-id");
 const SESSION: HeaderName = HeaderName::from_static("x-session-id");
+const GUARDRAILS: HeaderName = HeaderName::from_static("x-gateway-disabled-guardrails");
 const MODEL: HeaderName = HeaderName::from_static("x-route-model");
 
 /// Whether the request asks for it. Most bodies are told apart by one search.
@@ -51,14 +58,48 @@ pub(crate) fn refuse(shared: &Arc<Shared>, whole: &Whole, fault: &Error) {
     settle::refuse(&mut settlement, Outcome::Refused, fault);
 }
 
+/// Has control begin the work. A request that repeats another under its idempotency key gets that one's answer, and nothing is begun.
+pub(crate) fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
+    let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
+    let part = Part::of(&shared, &whole.exchange, &whole.admission, &whole.body);
+    async move {
+        match part {
+            Part::Alone => forward::serve(shared, forwarded(whole)).await,
+            Part::Refused(fault) => refuse(&shared, &whole, &fault),
+            Part::Follower(recording) => repeat(&shared, &whole, recording).await,
+            Part::Leader(leader) => {
+                let exchange = Arc::clone(&whole.exchange);
+                let mut whole = forwarded(whole);
+                whole.exchange = Arc::clone(&leader.source);
+                leader.lead(&exchange, forward::serve(shared, whole)).await;
+            }
+        }
+        drop(end);
+    }
+}
+
+/// Gives the answer of the request that this one repeats.
+async fn repeat(shared: &Arc<Shared>, whole: &Whole, recording: Arc<Recording>) {
+    let own = base_headers(shared, &whole.admission.request_id);
+    let followed = coalesce::follow(recording, &whole.exchange, |head| {
+        head.headers.extend(own);
+        head.headers.insert(headers::IDEMPOTENT, HeaderValue::from_static("true"));
+    })
+    .await;
+    if followed == Followed::TooLate {
+        refuse(shared, whole, &coalesce::too_late());
+    }
+}
+
 /// The request for control, with what its caller said in the head.
-pub(crate) fn forwarded(mut whole: Box<Whole>) -> Box<Whole> {
+fn forwarded(mut whole: Box<Whole>) -> Box<Whole> {
     let admission = &whole.admission;
     let said = [
         (CONNECTION, &admission.pin),
         (SESSION_TAG, &admission.session_tag),
         (SESSION, &admission.session_id),
         (MODEL, &admission.route_model),
+        (headers::COMPRESSION, &admission.compression),
     ];
     let mut headers = HeaderMap::with_capacity(12);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -67,6 +108,12 @@ pub(crate) fn forwarded(mut whole: Box<Whole>) -> Box<Whole> {
             headers.insert(name, headers::value(text.as_str()));
         }
     }
+    let disabled = Guardrail::ALL.into_iter().filter(|each| admission.disabled_guardrails.contains(*each));
+    let disabled = disabled.map(Guardrail::name).collect::<Vec<_>>().join(",");
+    if !disabled.is_empty() {
+        headers.insert(GUARDRAILS, headers::value(disabled));
+    }
+    admission.cache.write(&mut headers);
     whole.forward = Some(Forward {
         method: Method::POST,
         path_and_query: PATH.to_owned(),

@@ -12,7 +12,9 @@ use crate::gate::preferences::{Accepts, CachePreference};
 use crate::gate::request::{Admission, Forward, Whole};
 use crate::gate::upload::Upload;
 use crate::models::anthropic;
+use crate::models::combos;
 use crate::models::gemini;
+use crate::models::ollama;
 use crate::observe::trace::Trace;
 use crate::shared::{GaugePermit, Shared};
 use bytes::{Bytes, BytesMut};
@@ -21,7 +23,7 @@ use fairlead_core::guardrail::Disabled;
 use fairlead_core::policy;
 use fairlead_core::principal::Principal;
 use fairlead_core::record::Outcome;
-use fairlead_core::routes::{self, scopes, Answer, Match, Route, Surface, Tier};
+use fairlead_core::routes::{self, scopes, Answer, Match, Ollama, Route, Surface, Tier};
 use fairlead_core::secret::SecretHash;
 use fairlead_core::snapshot::Snapshot;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -120,6 +122,7 @@ impl<'a> Gate<'a> {
             disabled_guardrails: headers.disabled_guardrails.map(Disabled::parse).unwrap_or_default(),
             anthropic_beta: headers.anthropic_beta.and_then(|betas| HeaderValue::from_str(betas).ok()),
             wants_progress: headers.wants_progress,
+            wants_cost: headers.wants_cost,
             trace: trace_of(shared, route, &headers),
             compression: headers.compression.filter(|name| !name.is_empty()).map(str::to_owned),
             cache: CachePreference::read(&headers.cache)?,
@@ -136,7 +139,7 @@ impl<'a> Gate<'a> {
     /// The route of the request and its headers, held to the rules. `None`: it was answered, or refused with its connection.
     fn find_route(&mut self) -> Result<Option<RoutedHead<'a>>, Error> {
         let (shared, inbound) = (self.shared, self.inbound);
-        let headers = match inbound::read(inbound) {
+        let mut headers = match inbound::read(inbound) {
             Ok(headers) => headers,
             Err(fault) => {
                 refuse_head(shared, &self.exchange, self.surface, &self.request_id, &fault);
@@ -154,6 +157,9 @@ impl<'a> Gate<'a> {
                 let is_list = matches!(route.answer, Answer::Models | Answer::Model);
                 let is_anthropic = is_list && headers.has_anthropic_version;
                 self.surface = if is_anthropic { Surface::Anthropic } else { route.surface };
+                if route.surface == Surface::Gemini {
+                    inbound::show_query_keys(&mut headers.credentials, inbound.query);
+                }
                 Ok(Some(RoutedHead { route, tail, headers }))
             }
             Match::OtherMethod(methods) => {
@@ -275,10 +281,13 @@ fn trace_of(shared: &Shared, route: &Route, headers: &RequestHeaders<'_>) -> Opt
 /// For what is refused before it has a route.
 fn surface_of(path: &str) -> Surface {
     match routes::surface_at(path) {
-        Some(surface @ (Surface::Scraping | Surface::Anthropic | Surface::OAuth | Surface::Quota)) => surface,
+        Some(
+            surface @ (Surface::Scraping | Surface::Anthropic | Surface::OAuth | Surface::Quota | Surface::Ollama),
+        ) => surface,
         _ if path == "/v1/messages" || path.starts_with("/v1/messages/") => Surface::Anthropic,
         Some(Surface::Gemini) => Surface::Gemini,
         _ if path.starts_with("/v1beta/") => Surface::Gemini,
+        _ if path.starts_with("/ollama/") => Surface::Ollama,
         _ if path.starts_with("/v1/") || path.starts_with("/api/v1/") => Surface::OpenAi,
         _ => Surface::Management,
     }
@@ -318,6 +327,9 @@ fn lists(
         Answer::Models => answer::models(shared, exchange, admission, headers.if_none_match, query)?,
         Answer::Model => answer::model(shared, exchange, admission),
         Answer::GeminiModels | Answer::GeminiModel => gemini::answer(shared, exchange, admission, query)?,
+        Answer::Combos | Answer::Candidates => combos::answer(shared, exchange, admission),
+        Answer::Ollama(Ollama::Tags) => ollama::tags(shared, exchange, admission),
+        Answer::Ollama(Ollama::Version) => ollama::version(shared, exchange, admission),
         _ => return Ok(false),
     }
     Ok(true)
@@ -383,9 +395,13 @@ fn check_type(route: &Route, headers: &RequestHeaders<'_>) -> Result<(), Error> 
 fn forward(inbound: &Inbound<'_>, route: &Route, content_type: Option<&[u8]>) -> Forward {
     let is_delegated = route.tier == Tier::Delegated;
     let mut path_and_query = route.own_path(inbound.path).to_owned();
-    if !inbound.query.is_empty() {
+    let query = match route.surface {
+        Surface::Gemini => Cow::Owned(inbound::without_keys(inbound.query)),
+        _ => Cow::Borrowed(inbound.query),
+    };
+    if !query.is_empty() {
         path_and_query.push('?');
-        path_and_query.push_str(&String::from_utf8_lossy(inbound.query));
+        path_and_query.push_str(&String::from_utf8_lossy(&query));
     }
     let host = inbound.headers.iter().find(|(name, _)| *name == b"host");
     Forward {

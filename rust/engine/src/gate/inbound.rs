@@ -61,6 +61,8 @@ pub struct RequestHeaders<'a> {
     pub on_behalf: Option<&'a str>,
     /// `X-Gateway-Progress: true`.
     pub wants_progress: bool,
+    /// `X-Gateway-Cost-Comment: true`.
+    pub wants_cost: bool,
     pub traceparent: Option<&'a [u8]>,
     pub tracestate: Option<&'a [u8]>,
     /// The pipeline that makes the conversation shorter.
@@ -160,6 +162,7 @@ impl<'a> HeadReader<'a> {
             b"x-gateway-compression" => headers.compression = Some(tag(value, "X-Gateway-Compression")?),
             b"anthropic-version" => headers.has_anthropic_version = true,
             b"anthropic-beta" => headers.anthropic_beta = text(value),
+            b"x-gateway-cost-comment" => headers.wants_cost = value.eq_ignore_ascii_case(b"true"),
             b"x-gateway-progress" => headers.wants_progress = value.eq_ignore_ascii_case(b"true"),
             b"traceparent" => headers.traceparent = Some(value),
             b"tracestate" => headers.tracestate = Some(value),
@@ -327,6 +330,23 @@ fn is_same_origin(host: &str, origin: Option<&[u8]>, fetch_site: Option<&[u8]>, 
         .is_some_and(|rest| rest.eq_ignore_ascii_case(host))
 }
 
+/// Takes the keys of a query (`?key=`) as credentials, as Google's services do.
+pub fn show_query_keys<'a>(credentials: &mut Credentials<'a>, query: &'a [u8]) {
+    query.split(|&byte| byte == b'&').filter_map(key_in).for_each(|key| show(credentials, key));
+}
+
+/// The query without its keys, for whoever is told the address.
+pub fn without_keys(query: &[u8]) -> Vec<u8> {
+    let kept: Vec<&[u8]> = query.split(|&byte| byte == b'&').filter(|pair| !pair.starts_with(KEY)).collect();
+    kept.join(&b'&')
+}
+
+const KEY: &[u8] = b"key=";
+
+fn key_in(pair: &[u8]) -> Option<&str> {
+    pair.strip_prefix(KEY).and_then(text).filter(|key| !key.is_empty())
+}
+
 /// Whether the query of a Gemini call asks for events.
 pub fn asks_events(query: &[u8]) -> bool {
     query.split(|&byte| byte == b'&').any(|pair| pair == b"alt=sse")
@@ -399,6 +419,21 @@ mod tests {
         let no_host: &HeaderList<'_> = &[];
         let over_http2 = Inbound { authority: Some("evil.example:443"), is_http2: true, ..inbound(no_host) };
         assert_eq!(read(&over_http2).map(|sheet| sheet.host).ok(), Some("evil.example:443"));
+    }
+
+    #[test]
+    fn a_query_may_hold_a_key() {
+        let shown = |query: &'static [u8]| {
+            let mut credentials = Credentials::default();
+            show_query_keys(&mut credentials, query);
+            (credentials.bearer, credentials.ambiguous)
+        };
+        assert_eq!(shown(b"alt=sse&key=sk-1"), (Some("sk-1"), false));
+        assert_eq!(shown(b"key=sk-1&key=sk-1"), (Some("sk-1"), false));
+        assert!(shown(b"key=sk-1&key=sk-2").1);
+        assert_eq!(shown(b"key=&monkey=x"), (None, false));
+        assert_eq!(without_keys(b"alt=sse&key=sk-1&pageSize=2"), b"alt=sse&pageSize=2");
+        assert_eq!(without_keys(b"key=sk-1"), b"");
     }
 
     #[test]

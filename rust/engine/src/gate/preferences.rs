@@ -1,7 +1,9 @@
 //! A caller's preferences: about the response cache, and about the form of the answer.
 
+use crate::gate::headers::value;
 use crate::gate::inbound::CacheHeaders;
 use fairlead_core::error::{Error, Kind};
+use http::{HeaderMap, HeaderValue};
 
 /// `X-Gateway-Cache-Mode`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,6 +46,27 @@ impl CachePreference {
         };
         let shape = sheet.no_memory.map(<[u8]>::to_vec).into_iter().collect();
         Ok(Self { is_declined: sheet.no_cache, mode, threshold, shape })
+    }
+
+    /// Writes them as the headers that they were read from.
+    pub fn write(&self, headers: &mut HeaderMap) {
+        if self.is_declined {
+            headers.insert("x-gateway-no-cache", HeaderValue::from_static("true"));
+        }
+        let mode = match self.mode {
+            CacheMode::Unsaid => None,
+            CacheMode::Exact => Some("exact"),
+            CacheMode::Vector => Some("vector"),
+        };
+        if let Some(mode) = mode {
+            headers.insert("x-gateway-cache-mode", HeaderValue::from_static(mode));
+        }
+        if let Some(threshold) = self.threshold {
+            headers.insert("x-gateway-cache-threshold", value(threshold.to_string()));
+        }
+        for said in self.shape.iter().filter_map(|said| HeaderValue::from_bytes(said).ok()) {
+            headers.insert("x-gateway-no-memory", said);
+        }
     }
 }
 

@@ -39,6 +39,8 @@ pub struct Admission {
     /// `anthropic-beta` as sent.
     pub anthropic_beta: Option<HeaderValue>,
     pub wants_progress: bool,
+    /// `X-Gateway-Cost-Comment`: a stream of events ends with what it cost.
+    pub wants_cost: bool,
     pub trace: Option<Arc<Trace>>,
     /// `X-Gateway-Compression`: a pipeline by its name, or `default`.
     pub compression: Option<String>,

@@ -1,11 +1,12 @@
 //! One entry of the lists, ready in the words of every client that has a list of its own, and to whom it is shown.
 
-use crate::models::entries;
+use crate::models::{entries, ollama_entry};
 use bytes::Bytes;
 use fairlead_core::dialect::Dialect;
 use fairlead_core::policy::{admit_combo, sees_model};
 use fairlead_core::snapshot::{CatalogScope, Key, Model};
 use serde::Serialize;
+use std::sync::OnceLock;
 
 /// In whose words an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +14,7 @@ pub enum ListDialect {
     OpenAi,
     Anthropic,
     Gemini,
+    Ollama,
 }
 
 /// What a name stands for.
@@ -31,6 +33,8 @@ pub(super) struct Listed {
     json: Bytes,
     anthropic: Bytes,
     gemini: Bytes,
+    /// Made when the first of Ollama's clients asks for the list of this snapshot.
+    ollama: OnceLock<Bytes>,
 }
 
 #[derive(Serialize)]
@@ -82,6 +86,7 @@ impl Listed {
             json: Bytes::from(serde_json::to_vec(&entry).ok()?),
             anthropic: entries::anthropic(model)?,
             gemini: entries::gemini(model, dialect)?,
+            ollama: OnceLock::new(),
         })
     }
 
@@ -90,6 +95,7 @@ impl Listed {
             ListDialect::OpenAi => &self.json,
             ListDialect::Anthropic => &self.anthropic,
             ListDialect::Gemini => &self.gemini,
+            ListDialect::Ollama => self.ollama.get_or_init(|| ollama_entry::entry(&self.json)),
         }
     }
 

@@ -228,6 +228,7 @@ impl RequestSocket {
             cache: of.cache.clone(),
             reads_list: false,
             wants_progress: false,
+            wants_cost: false,
             trace: of.trace.clone(),
             anthropic_beta: None,
             started: Instant::now(),

@@ -114,8 +114,12 @@ impl Target {
         let origin = origin_of(&base)?;
         let is_own_machine = matches!(&origin, Origin::Tcp { host, .. } if is_own_machine(host));
         let chat_uri = chat_uri(&connection, &base)?;
-        let is_messages = connection.dialect == Dialect::Anthropic;
-        let count_uri = is_messages.then(|| format!("{}/count_tokens", chat_uri.path()).parse());
+        let count_path = match connection.dialect {
+            Dialect::Anthropic => Some("/count_tokens"),
+            Dialect::OpenaiResponses => Some("/input_tokens"),
+            Dialect::Openai | Dialect::Gemini => None,
+        };
+        let count_uri = count_path.map(|path| format!("{}{path}", chat_uri.path()).parse());
         let count_uri = count_uri.transpose().map_err(|_| Unusable::BaseUrl)?;
         let credentials = open(&connection, sealer)?;
         let headers = headers(&connection, &credentials, authority.as_str(), version)?;

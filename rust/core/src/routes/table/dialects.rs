@@ -5,6 +5,22 @@ use crate::routes::{Answer, Body, Relayed, Route, Surface};
 
 pub(super) static ROUTES: &[Route] = &[
     inference("POST", "/v1/responses", Answer::Responses, "chat", PROMPT, "Response, plain or streamed."),
+    inference(
+        "POST",
+        "/v1/responses/input_tokens",
+        Answer::CountTokens,
+        "chat",
+        PROMPT,
+        "How many tokens the input of a response has.",
+    ),
+    inference(
+        "POST",
+        "/v1/responses/compact",
+        Answer::Relayed(Relayed::Compact),
+        "chat",
+        PROMPT,
+        "A conversation made into fewer items, which the next response goes on from.",
+    ),
     kept("GET", "/v1/responses/{id}", NO_BODY, "One response that was kept."),
     kept("DELETE", "/v1/responses/{id}", NO_BODY, "Delete a response that was kept."),
     kept("POST", "/v1/responses/{id}/cancel", RECORD, "Cancel a response that works in the background."),

@@ -1,6 +1,6 @@
 //! The table, one file for each part of the gateway.
 //!
-//! `inference`, `dialects` and `surfaces` (calls to models), `gateway`, `resilience`, `health`, `usage`, `cache`, `context`, `backups` and `audit` (management),
+//! `inference`, `dialects`, `surfaces` and `ollama` (calls to models), `gateway`, `resilience`, `health`, `usage`, `cache`, `context`, `backups` and `audit` (management),
 //! `identity`, `oauth` and `service` (who is calling), `agents`, `tasks`, `board`, `dashboard`, `jobs`, `scraping`, `coding_tools` and `webhooks`.
 
 use super::Route;
@@ -20,6 +20,7 @@ mod identity;
 mod inference;
 mod jobs;
 mod oauth;
+mod ollama;
 mod resilience;
 mod scraping;
 mod service;
@@ -35,6 +36,7 @@ pub(super) static PARTS: &[&[Route]] = &[
     dialects::ROUTES,
     jobs::ROUTES,
     surfaces::ROUTES,
+    ollama::ROUTES,
     health::ROUTES,
     gateway::ROUTES,
     identity::ROUTES,

@@ -1,5 +1,6 @@
 //! Models beside chat: completions, embeddings, images, audio, moderations, rerank, OCR; files, batches and search.
 
+use crate::policy::OWN_USAGE;
 use crate::routes::builders::{inference, management, of_tier, NO_BODY, PROMPT, RECORD, UPLOAD};
 use crate::routes::{Answer, Body, Relayed, Route, Tier};
 
@@ -26,6 +27,8 @@ pub(super) static ROUTES: &[Route] = &[
     relayed("/v1/images/generations", Relayed::Images, "images", "Images from a prompt."),
     relayed("/v1/images/edits", Relayed::ImageEdits, "images", "Images from images and a prompt."),
     relayed("/v1/moderations", Relayed::Moderations, "moderations", "What a text or an image is held to be."),
+    relayed("/v1/classify", Relayed::Classify, "moderations", "Which of some labels texts or pictures have."),
+    relayed("/v1/music/generations", Relayed::Music, "music", "Music from a prompt."),
     relayed("/v1/rerank", Relayed::Rerank, "rerank", "Documents in the order in which they answer a query."),
     relayed("/v1/ocr", Relayed::Ocr, "ocr", "The text of a document, page by page."),
     relayed("/v1/audio/speech", Relayed::Speech, "audio", "Speech from a text, as it is made."),
@@ -35,6 +38,17 @@ pub(super) static ROUTES: &[Route] = &[
     inference("GET", "/v1/realtime", Answer::Realtime, "audio", NO_BODY, "A realtime conversation over a WebSocket."),
     inference("GET", "/v1/search", Answer::Control, "search", NO_BODY, "The search providers."),
     inference("POST", "/v1/search", Answer::Search, "search", RECORD, "Search the web."),
+    owned("POST", "/v1/web/fetch", Answer::Control, "web-fetch", RECORD, "Fetch a page of the web."),
+    owned("GET", "/v1/me/status", Answer::Control, OWN_USAGE, NO_BODY, "What the calling key may do, and has used."),
+    inference("GET", "/v1/combos", Answer::Combos, "models", NO_BODY, "The combos that the caller may use."),
+    inference(
+        "GET",
+        "/v1/auto-combo/{name}/candidates",
+        Answer::Candidates,
+        "models",
+        NO_BODY,
+        "The models that a channel of `auto` would choose from now.",
+    ),
     management("GET", "/api/search-providers", NO_BODY, "List search providers."),
     management("POST", "/api/search-providers", RECORD, "Add a search provider."),
     management("GET", "/api/search-providers/{id}", NO_BODY, "One search provider."),
@@ -47,6 +61,14 @@ pub(super) static ROUTES: &[Route] = &[
     owned("GET", "/v1/files/{id}/content", Answer::Control, "files", NO_BODY, "A file's content, whole or a range."),
     owned("GET", "/v1/batches", Answer::Control, "batches", NO_BODY, "The caller's batches, newest first."),
     owned("POST", "/v1/batches", Answer::Control, "batches", RECORD, "Run every line of a file."),
+    owned(
+        "POST",
+        "/v1/batches/delete-completed",
+        Answer::Control,
+        "batches",
+        RECORD,
+        "Delete the caller's batches that are completed.",
+    ),
     owned("GET", "/v1/batches/{id}", Answer::Control, "batches", NO_BODY, "One batch and its counts."),
     owned("POST", "/v1/batches/{id}/cancel", Answer::Control, "batches", RECORD, "Stop a batch."),
 ];

@@ -1,0 +1,124 @@
+"""`POST /v1/web/fetch`: a page of the web for whoever calls models, read as the scraping API reads pages."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
+
+from fairlead.errors import InvalidRequest
+from fairlead.scrape.address import check_url
+from fairlead.scrape.calls import answer_deadline, read_page
+from fairlead.scrape.fetch.fetcher import FetchFailed
+from fairlead.scrape.limits.owner import OwnerDep
+from fairlead.scrape.requests.fields import Selector, Url
+from fairlead.scrape.requests.page import Format as ScrapeFormat
+from fairlead.scrape.requests.page import ScrapeOptions
+from fairlead.scrape.scraper import Scraper, ScrapeResult, scraper_of
+from fairlead.store.services import ServicesDep
+
+router = APIRouter(tags=["web"])
+
+PAGES_MAX: Final = 10
+"""Pages of one answer, the first included."""
+
+Format = Literal["markdown", "html", "links", "screenshot"]
+
+
+class WebFetch(BaseModel):
+    """Which page is wanted, and as what."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    url: Url
+    format: Format = Field(
+        "markdown",
+        description="The main content as `markdown` or `html`, the `links` of the page, or a `screenshot` of it.",
+    )
+    depth: Annotated[StrictInt, Field(ge=0, le=2)] = Field(
+        0,
+        description="How many links away pages of the same host are read as well; ten pages at most.",
+    )
+    wait_for_selector: Selector | None = Field(
+        None, description="What has to stand on the page before it is read, by a browser."
+    )
+    include_metadata: StrictBool = Field(
+        True, description="Whether what the page says of itself is told."
+    )
+
+
+@router.post("/v1/web/fetch", summary="Fetch a page of the web")
+async def fetch(ask: WebFetch, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+    """The page as `content` (markdown, HTML), `links` or `screenshot` (a data URL). Pages that `depth` asks for
+    stand in `pages`; one that was not read has an `error`. Private addresses, robots.txt, the pause between
+    requests to a host and the limits of calls hold as for the scraping API.
+    """
+    scraper = scraper_of(services)
+    options = _options(ask)
+    first = await read_page(services, check_url(ask.url, scraper.egress), options, owner)
+    told = {"object": "web.page", **_page(first, ask)}
+    if ask.depth:
+        async with answer_deadline():
+            told["pages"] = await _linked(scraper, first, ask, owner)
+    return told
+
+
+def _options(ask: WebFetch) -> ScrapeOptions:
+    formats: list[ScrapeFormat] = ["screenshot"] if ask.format == "screenshot" else []
+    if ask.depth or ask.format == "links":
+        formats.append("links")
+    form: Literal["html", "markdown"] = "html" if ask.format == "html" else "markdown"
+    return ScrapeOptions(
+        extractorFormat=form, waitForSelector=ask.wait_for_selector, formats=formats
+    )
+
+
+async def _linked(
+    scraper: Scraper, first: ScrapeResult, ask: WebFetch, owner: str
+) -> list[dict[str, Any]]:
+    """The pages of the same host that are at most `depth` links away, nearest first."""
+    host = urlsplit(first.url).netloc
+    seen = {_bare(first.url)}
+    waiting = deque((link, 1) for link in _links(first))
+    pages: list[dict[str, Any]] = []
+    while waiting and len(pages) < PAGES_MAX - 1:
+        url, depth = waiting.popleft()
+        if _bare(url) in seen or urlsplit(url).netloc != host:
+            continue
+        seen.add(_bare(url))
+        try:
+            page = await scraper.scrape(check_url(url, scraper.egress), _options(ask), owner)
+        except (FetchFailed, InvalidRequest) as failure:
+            reason = failure.reason if isinstance(failure, FetchFailed) else failure.message
+            pages.append({"url": url, "error": reason})
+            continue
+        pages.append(_page(page, ask))
+        if depth < ask.depth:
+            waiting.extend((link, depth + 1) for link in _links(page))
+    return pages
+
+
+def _page(read: ScrapeResult, ask: WebFetch) -> dict[str, Any]:
+    document = read.document
+    told: dict[str, Any] = {"url": read.url, "title": document["title"], "format": ask.format}
+    match ask.format:
+        case "links":
+            told["links"] = document.get("formats", {}).get("links", [])
+        case "screenshot":
+            told["screenshot"] = document["formats"]["screenshot"]
+        case _:
+            told["content"] = document["content"]
+    if ask.include_metadata:
+        told["metadata"] = document["metadata"]
+    return told
+
+
+def _links(read: ScrapeResult) -> list[str]:
+    return [link["url"] for link in read.document.get("formats", {}).get("links", [])]
+
+
+def _bare(url: str) -> str:
+    return url.partition("#")[0]

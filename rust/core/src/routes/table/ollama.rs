@@ -1,0 +1,23 @@
+//! What Ollama's clients call, at the base URL `/ollama`.
+
+use crate::routes::builders::{inference, NO_BODY, PROMPT, SMALL};
+use crate::routes::{Answer, Body, Ollama, Route, Surface};
+
+const fn ollama(
+    method: &'static str,
+    path: &'static str,
+    call: Ollama,
+    endpoint: &'static str,
+    body: Body,
+    summary: &'static str,
+) -> Route {
+    Route { surface: Surface::Ollama, ..inference(method, path, Answer::Ollama(call), endpoint, body, summary) }
+}
+
+pub(super) static ROUTES: &[Route] = &[
+    ollama("POST", "/ollama/api/chat", Ollama::Chat, "chat", PROMPT, "Ollama's chat, whole or in lines of JSON."),
+    ollama("POST", "/ollama/api/generate", Ollama::Generate, "chat", PROMPT, "Ollama's answer to one prompt."),
+    ollama("GET", "/ollama/api/tags", Ollama::Tags, "models", NO_BODY, "The models that the caller may talk to."),
+    ollama("POST", "/ollama/api/show", Ollama::Show, "models", SMALL, "One model, as Ollama shows it."),
+    ollama("GET", "/ollama/api/version", Ollama::Version, "models", NO_BODY, "The gateway's version."),
+];

@@ -1,0 +1,83 @@
+//! What every line of an answer has: the model by the name that was asked for, the time, and at the end counts and durations.
+
+use fairlead_core::clock::rfc3339;
+use fairlead_core::usage::Usage;
+
+use super::OllamaCall;
+use crate::model::{Call, Stop};
+use crate::text::{Text, Writer};
+
+/// How an answer is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnswerForm {
+    pub call: OllamaCall,
+    /// The model as the caller named it.
+    pub model: String,
+    /// The caller did not switch thinking off.
+    pub tells_thinking: bool,
+}
+
+/// When something of an answer is told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AnswerTime {
+    /// UTC, milliseconds since 1970.
+    pub unix_ms: u64,
+    /// Nanoseconds since the request came, by a clock that nobody sets.
+    pub since_start_ns: u64,
+    /// Nanoseconds from the request until its answer began, once it has.
+    pub until_first_ns: Option<u64>,
+}
+
+impl AnswerForm {
+    /// The members that stand first.
+    pub(super) fn open(&self, out: &mut Writer, at: AnswerTime) {
+        out.open(b'{').key("model").str(&self.model).key("created_at").str(&rfc3339(at.unix_ms));
+    }
+
+    /// A line before the last, with some of the answer's text, and what `more` adds to the message.
+    pub(super) fn piece(&self, at: AnswerTime, text: &Text<'_>, more: impl FnOnce(&mut Writer)) -> Vec<u8> {
+        let mut out = Writer::default();
+        self.open(&mut out, at);
+        self.message(&mut out, text, more);
+        out.key("done").flag(false);
+        let mut line = out.close(b'}').take();
+        line.push(b'\n');
+        line
+    }
+
+    /// The answer's text, where the call has it.
+    pub(super) fn message(&self, out: &mut Writer, text: &Text<'_>, more: impl FnOnce(&mut Writer)) {
+        match self.call {
+            OllamaCall::Chat => {
+                out.key("message").open(b'{').key("role").raw(r#""assistant""#).member("content", text);
+                more(out);
+                out.close(b'}');
+            }
+            OllamaCall::Generate => {
+                out.member("response", text);
+                more(out);
+            }
+        }
+    }
+}
+
+/// The members that stand last in an answer that has ended.
+pub(super) fn close(out: &mut Writer, stop: Stop, usage: &Usage, at: AnswerTime) {
+    let reason = match stop {
+        Stop::End | Stop::Sequence | Stop::Tools => "stop",
+        Stop::Length => "length",
+        Stop::Refused => "content_filter",
+    };
+    let first_ns = at.until_first_ns.unwrap_or(at.since_start_ns);
+    out.key("done").flag(true).key("done_reason").str(reason);
+    out.key("total_duration").number(at.since_start_ns).key("load_duration").number(0);
+    out.key("prompt_eval_count").number(usage.input).key("prompt_eval_duration").number(first_ns);
+    out.key("eval_count").number(usage.output);
+    out.key("eval_duration").number(at.since_start_ns.saturating_sub(first_ns)).close(b'}');
+}
+
+/// One call of a tool; its arguments are an object.
+pub(super) fn write_call(out: &mut Writer, call: &Call<'_>, index: u64) {
+    out.open(b'{').member("id", &call.id).key("function").open(b'{').key("index").number(index);
+    out.member("name", &call.name).key("arguments").raw(&call.arguments).close(b'}').close(b'}');
+}

@@ -1,0 +1,109 @@
+//! The model's events, written as lines of JSON: one for each piece of text, one for each call of a tool, and one that ends the
+//! answer.
+
+use fairlead_core::json;
+use fairlead_core::usage::Usage;
+
+use super::line::{close, write_call, AnswerForm, AnswerTime};
+use crate::model::{Call, Event, Stop};
+use crate::step::Malformed;
+use crate::text::{Text, Writer};
+
+#[derive(Debug)]
+pub(super) struct Encoder {
+    form: AnswerForm,
+    /// Id, name and arguments of the call that is under way: it is told whole.
+    call: Option<(Text<'static>, Text<'static>, String)>,
+    calls: u64,
+    /// Of the text that comes next: a list, or nothing.
+    logprobs: String,
+}
+
+impl Encoder {
+    pub(super) fn new(form: AnswerForm) -> Self {
+        Self { form, call: None, calls: 0, logprobs: String::new() }
+    }
+
+    /// A fault: the arguments of a call that has ended are no object.
+    pub(super) fn write(&mut self, event: Event<'_>, at: AnswerTime, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        match event {
+            Event::Start { .. } | Event::Signature(_) | Event::Redacted(_) => {}
+            Event::Logprobs(list) => list.clone_into(&mut self.logprobs),
+            Event::Text(text) | Event::Refusal(text) => {
+                self.end_call(at, out)?;
+                self.text(&text, at, out);
+            }
+            Event::Thinking(text) => {
+                self.end_call(at, out)?;
+                if self.form.tells_thinking {
+                    out.extend_from_slice(&self.form.piece(at, &"".into(), |message| {
+                        message.member("thinking", &text);
+                    }));
+                }
+            }
+            Event::Call { id, name } => {
+                self.end_call(at, out)?;
+                self.call = Some((id.into_owned(), name.into_owned(), String::new()));
+            }
+            Event::Arguments(text) => {
+                if let Some((_, _, arguments)) = &mut self.call {
+                    arguments.push_str(&text.decode());
+                }
+            }
+            Event::BlockEnd => self.end_call(at, out)?,
+        }
+        Ok(())
+    }
+
+    /// A line that says nothing, for a caller that waits: lines have no comments.
+    pub(super) fn heartbeat(&self, at: AnswerTime) -> Vec<u8> {
+        self.form.piece(at, &"".into(), |_| {})
+    }
+
+    /// The regular end, whatever came before.
+    pub(super) fn finish(
+        &mut self,
+        stop: Stop,
+        usage: Option<Usage>,
+        at: AnswerTime,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Malformed> {
+        self.end_call(at, out)?;
+        let mut line = Writer::default();
+        self.form.open(&mut line, at);
+        self.form.message(&mut line, &"".into(), |_| {});
+        close(&mut line, stop, &usage.unwrap_or_default(), at);
+        out.extend_from_slice(&line.take());
+        out.push(b'\n');
+        Ok(())
+    }
+
+    fn text(&mut self, text: &Text<'_>, at: AnswerTime, out: &mut Vec<u8>) {
+        let logprobs = std::mem::take(&mut self.logprobs);
+        if logprobs.is_empty() {
+            return out.extend_from_slice(&self.form.piece(at, text, |_| {}));
+        }
+        let mut line = Writer::default();
+        self.form.open(&mut line, at);
+        self.form.message(&mut line, text, |_| {});
+        line.key("logprobs").raw(&logprobs).key("done").flag(false).close(b'}');
+        out.extend_from_slice(&line.take());
+        out.push(b'\n');
+    }
+
+    fn end_call(&mut self, at: AnswerTime, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        let Some((id, name, mut arguments)) = self.call.take() else { return Ok(()) };
+        if arguments.trim().is_empty() {
+            "{}".clone_into(&mut arguments);
+        }
+        json::scan_object(arguments.as_bytes(), &[], json::MAX_DEPTH).map_err(|_| Malformed)?;
+        let (call, index) = (Call { id, name, arguments: arguments.into() }, self.calls);
+        self.calls += 1;
+        out.extend_from_slice(&self.form.piece(at, &"".into(), |message| {
+            message.key("tool_calls").open(b'[');
+            write_call(message, &call, index);
+            message.close(b']');
+        }));
+        Ok(())
+    }
+}

@@ -1,0 +1,69 @@
+//! An answer in one piece.
+
+use std::borrow::Cow;
+
+use super::line::{close, write_call, AnswerForm, AnswerTime};
+use crate::model::{Answer, Content};
+use crate::text::{Text, Writer};
+
+pub(super) fn write(form: &AnswerForm, answer: &Answer<'_>, at: AnswerTime) -> Vec<u8> {
+    let mut out = Writer::with_capacity(1024);
+    form.open(&mut out, at);
+    let text = joined(answer, |content| match content {
+        Content::Text(text) | Content::Refusal(text) => Some(text),
+        _ => None,
+    });
+    let thinking = joined(answer, |content| match content {
+        Content::Thinking { text, .. } => Some(text),
+        _ => None,
+    });
+    form.message(&mut out, &text, |out| {
+        if form.tells_thinking && !thinking.is_empty() {
+            out.member("thinking", &thinking);
+        }
+        calls(out, answer);
+    });
+    if let Some(list) = answer.logprobs {
+        out.key("logprobs").raw(list);
+    }
+    close(&mut out, answer.stop, &answer.usage, at);
+    out.take()
+}
+
+/// The answer to a request that says nothing.
+pub(super) fn write_loaded(form: &AnswerForm, unloads: bool, at: AnswerTime) -> Vec<u8> {
+    let mut out = Writer::default();
+    form.open(&mut out, at);
+    form.message(&mut out, &"".into(), |_| {});
+    let reason = if unloads { "unload" } else { "load" };
+    out.key("done").flag(true).key("done_reason").str(reason).close(b'}').take()
+}
+
+fn calls(out: &mut Writer, answer: &Answer<'_>) {
+    let mut calls = answer.parts.iter().filter_map(|part| match &part.content {
+        Content::Call(call) => Some(call),
+        _ => None,
+    });
+    let Some(first) = calls.next() else { return };
+    out.key("tool_calls").open(b'[');
+    write_call(out, first, 0);
+    for (call, index) in calls.zip(1..) {
+        write_call(out, call, index);
+    }
+    out.close(b']');
+}
+
+/// All texts of one kind as one.
+fn joined<'a>(answer: &'a Answer<'a>, pick: impl Fn(&'a Content<'a>) -> Option<&'a Text<'a>>) -> Text<'a> {
+    let mut texts = answer.parts.iter().filter_map(|part| pick(&part.content));
+    match (texts.next(), texts.next()) {
+        (None, _) => "".into(),
+        (Some(one), None) => one.clone(),
+        (Some(first), Some(second)) => {
+            let mut whole = first.decode().into_owned();
+            whole.push_str(&second.decode());
+            texts.for_each(|text| whole.push_str(&text.decode()));
+            Text::Plain(Cow::Owned(whole))
+        }
+    }
+}

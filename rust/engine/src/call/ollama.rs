@@ -1,0 +1,184 @@
+//! A conversation in Ollama's words. What comes in is made a chat completion before it is a call, and lives as one: by the same
+//! rules, out of the same cache. What the call answers is told in Ollama's words on its way to the caller.
+//!
+//! ```text
+//! caller  --> request_in -->  the call of a chat completion
+//! caller  <--   lines    <--  its exchange
+//! ```
+
+use crate::call::admit;
+use crate::call::relay::is_event_stream;
+use crate::call::settle::refuse;
+use crate::clock;
+use crate::exchange::{Exchange, Head, Piece, Room, Wake};
+use crate::gate::answer::{self, base_headers, EndGuard};
+use crate::gate::request::Whole;
+use crate::models::listed::ListDialect;
+use crate::observe::settle::Settlement;
+use crate::shared::Shared;
+use bytes::{Bytes, BytesMut};
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::record::Outcome;
+use fairlead_core::routes::Surface;
+use fairlead_dialect::ollama::stream::Lines;
+use fairlead_dialect::ollama::{self, AnswerForm, AnswerTime, OllamaCall, OllamaRequest};
+use http::header::{self, HeaderValue};
+use http::StatusCode;
+use std::future::{poll_fn, Future};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Instant;
+
+const LINES: HeaderValue = HeaderValue::from_static("application/x-ndjson");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// Nobody has to be woken: the task that waits for the call's answer polls it.
+#[derive(Debug)]
+struct Deaf;
+
+impl Wake for Deaf {
+    fn wake(&self, _: u64) {}
+}
+
+/// The way of the call's answer to its caller.
+struct Telling {
+    shared: Arc<Shared>,
+    /// What the call answers to.
+    source: Arc<Exchange>,
+    caller: Arc<Exchange>,
+    form: AnswerForm,
+    request_id: String,
+    began: Instant,
+}
+
+/// Serves one request. As with a completion, dropping the future is cancelling it.
+pub fn serve(shared: Arc<Shared>, whole: Box<Whole>, call: OllamaCall) -> impl Future<Output = ()> {
+    let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
+    async move {
+        run(shared, whole, call).await;
+        drop(end);
+    }
+}
+
+async fn run(shared: Arc<Shared>, mut whole: Box<Whole>, call: OllamaCall) {
+    let key = whole.admission.principal.key().cloned();
+    let is_listed = |model: &str| shared.live.load().lists.one(model, key.as_deref(), ListDialect::OpenAi).is_some();
+    let request = match ollama::read(call, &whole.body, is_listed) {
+        Ok(request) => request,
+        Err(fault) => return refuse_body(&shared, *whole, &fault),
+    };
+    if let Some(load) = request.load {
+        return tell_loaded(&shared, &whole, &request, load.unloads, is_listed(&request.form.model));
+    }
+    let caller = Arc::clone(&whole.exchange);
+    let source = Exchange::new(shared.next_id(), Arc::new(Deaf));
+    let telling = Telling {
+        shared: Arc::clone(&shared),
+        source: Arc::clone(&source),
+        caller: Arc::clone(&caller),
+        form: request.form,
+        request_id: whole.admission.request_id.clone(),
+        began: whole.admission.started,
+    };
+    whole.exchange = source;
+    whole.body = request.chat;
+    // Its events would stand between lines that no client of Ollama's expects.
+    whole.admission.wants_progress = false;
+    whole.admission.wants_cost = false;
+    // On the heap: moved as it is, all of its size would be copied again.
+    let work = Box::pin(admit::serve(&shared, whole));
+    tokio::select! {
+        biased;
+        () = caller.gone() => telling.source.cancel(),
+        ((), ()) = async { tokio::join!(work, telling.run()) } => {}
+    }
+}
+
+fn refuse_body(shared: &Arc<Shared>, whole: Whole, fault: &Error) {
+    let Whole { exchange, admission, body, .. } = whole;
+    let mut settlement = Settlement::open(shared, &exchange, admission, body.len() as u64);
+    refuse(&mut settlement, Outcome::Refused, fault);
+}
+
+/// Answers who wants a model loaded: nothing has to be, but the model must be there.
+fn tell_loaded(shared: &Shared, whole: &Whole, request: &OllamaRequest, unloads: bool, is_listed: bool) {
+    let admission = &whole.admission;
+    if !is_listed {
+        let message = format!("The model `{}` is not known here.", request.form.model);
+        let fault = Error::client(Kind::ModelNotFound, message).about("model");
+        return answer::refuse(shared, &whole.exchange, Surface::Ollama, &admission.request_id, &fault);
+    }
+    let at = AnswerTime { unix_ms: clock::unix_ms(), ..AnswerTime::default() };
+    let mut body = ollama::loaded(&request.form, unloads, at).to_vec();
+    let mut headers = base_headers(shared, &admission.request_id);
+    headers.insert(header::CONTENT_TYPE, if request.stream { LINES } else { JSON });
+    if request.stream {
+        body.push(b'\n');
+    }
+    whole.exchange.answer(Head { status: StatusCode::OK, headers }, Bytes::from(body));
+}
+
+impl Telling {
+    fn now(&self) -> AnswerTime {
+        let since_start_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        AnswerTime { unix_ms: clock::unix_ms(), since_start_ns, until_first_ns: None }
+    }
+
+    async fn run(&self) {
+        let Some(head) = poll_fn(|cx| self.source.poll_head(cx)).await else { return self.caller.abort() };
+        if head.headers.get(header::CONTENT_TYPE).is_some_and(is_event_stream) {
+            return self.tell_stream(head).await;
+        }
+        let Some(body) = self.collect().await else { return self.caller.abort() };
+        self.tell_whole(head, body);
+    }
+
+    /// A whole answer; one that is an error is in Ollama's form already.
+    fn tell_whole(&self, mut head: Head, body: Bytes) {
+        if !head.status.is_success() {
+            return self.caller.answer(head, body);
+        }
+        match ollama::answer(&self.form, &body, self.now()) {
+            Ok(body) => {
+                head.headers.insert(header::CONTENT_TYPE, JSON);
+                head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+                self.caller.answer(head, body);
+            }
+            Err(fault) => answer::refuse(&self.shared, &self.caller, Surface::Ollama, &self.request_id, &fault),
+        }
+    }
+
+    async fn tell_stream(&self, mut head: Head) {
+        head.headers.insert(header::CONTENT_TYPE, LINES);
+        self.caller.start(head, []);
+        let mut lines = Lines::new(self.form.clone());
+        loop {
+            match self.next().await {
+                Piece::Bytes(bytes) => self.caller.push([lines.push(&bytes, self.now())]),
+                Piece::End | Piece::Abort => return self.caller.end([lines.finish(self.now())]),
+            }
+        }
+    }
+
+    /// The next piece of the call's answer, once the caller has taken what was told before.
+    async fn next(&self) -> Piece {
+        poll_fn(|cx| match self.caller.poll_room(cx) {
+            // Whoever watches for the caller's leaving ends this.
+            Poll::Pending | Poll::Ready(Room::ClientGone) => Poll::Pending,
+            Poll::Ready(Room::Free) => self.source.poll_piece(cx),
+        })
+        .await
+    }
+
+    /// The body of a whole answer; `None` where it stops short.
+    async fn collect(&self) -> Option<Bytes> {
+        let mut body = BytesMut::new();
+        loop {
+            match self.next().await {
+                Piece::Bytes(bytes) => body.extend_from_slice(&bytes),
+                Piece::End => return Some(body.freeze()),
+                Piece::Abort => return None,
+            }
+        }
+    }
+}

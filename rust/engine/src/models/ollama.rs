@@ -1,0 +1,114 @@
+//! `/ollama/api/tags`, `/ollama/api/show` and `/ollama/api/version`: the models that a caller may talk to, in Ollama's words. The list is that of
+//! `GET /v1/models` without what is no model of conversations or embeddings, so a key sees here what it sees there.
+
+use crate::exchange::{Exchange, Head};
+use crate::gate::answer::{self, base_headers};
+use crate::gate::request::{Admission, Whole};
+use crate::models::listed::ListDialect;
+use crate::models::ollama_entry::OllamaEntry;
+use crate::models::openai::{join, Cursor};
+use crate::shared::Shared;
+use bytes::Bytes;
+use fairlead_core::clock::rfc3339;
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::json;
+use http::header::{self, HeaderValue};
+use http::StatusCode;
+use serde_json::{json, Value};
+
+/// `GET /ollama/api/tags`.
+pub fn tags(shared: &Shared, exchange: &Exchange, admission: &Admission) {
+    let live = shared.live.load();
+    let key = admission.principal.key().map(AsRef::as_ref);
+    let page = live.lists.page(key, ListDialect::Ollama, &Cursor::Start, usize::MAX);
+    let mut body = br#"{"models":"#.to_vec();
+    join(&mut body, page.entries.iter().map(|(_, entry)| *entry).filter(|entry| !entry.is_empty()));
+    body.push(b'}');
+    give(shared, exchange, admission, Bytes::from(body));
+}
+
+/// `GET /ollama/api/version`.
+pub fn version(shared: &Shared, exchange: &Exchange, admission: &Admission) {
+    let version = shared.version.to_str().unwrap_or_default();
+    give(shared, exchange, admission, Bytes::from(json!({ "version": version }).to_string()));
+}
+
+/// `POST /ollama/api/show`.
+pub fn show(shared: &Shared, whole: &Whole) {
+    let admission = &whole.admission;
+    match shown(shared, admission, &whole.body) {
+        Ok(body) => give(shared, &whole.exchange, admission, body),
+        Err(fault) => {
+            shared.metrics.answered(admission.route.endpoint, fault.kind.status());
+            answer::refuse(shared, &whole.exchange, admission.route.surface, &admission.request_id, &fault);
+        }
+    }
+}
+
+fn shown(shared: &Shared, admission: &Admission, body: &[u8]) -> Result<Bytes, Error> {
+    let model = name(body)?;
+    let live = shared.live.load();
+    let key = admission.principal.key().map(AsRef::as_ref);
+    let find = |name: &str| live.lists.one(name, key, ListDialect::OpenAi);
+    let listed = find(&model).or_else(|| find(model.strip_suffix(":latest")?));
+    let entry = listed.as_deref().and_then(|listed| serde_json::from_slice::<OllamaEntry<'_>>(listed).ok());
+    let entry = entry.filter(OllamaEntry::is_told).ok_or_else(|| {
+        Error::client(Kind::ModelNotFound, format!("The model `{model}` is not known here.")).about("model")
+    })?;
+    let mut info = json!({ "general.architecture": entry.owned_by, "general.basename": entry.id });
+    if let Some(length) = entry.context_length {
+        info[format!("{}.context_length", entry.owned_by)] = length.into();
+    }
+    let told = json!({
+        "license": "", "modelfile": "", "parameters": "", "template": "", "details": entry.details(),
+        "model_info": info, "capabilities": entry.abilities(),
+        "modified_at": rfc3339(entry.created.saturating_mul(1_000)),
+    });
+    Ok(Bytes::from(told.to_string()))
+}
+
+/// The model that a body names; `name` is an older name of the member.
+fn name(body: &[u8]) -> Result<String, Error> {
+    let wrong = |field: &str, rule: &str| {
+        Error::client(Kind::InvalidRequest, format!("`{field}` {rule}.")).about(field.to_owned())
+    };
+    json::scan_object(body, &[], json::MAX_DEPTH).map_err(|_| wrong("body", "must be a JSON object"))?;
+    let members: serde_json::Map<String, Value> =
+        serde_json::from_slice(body).map_err(|_| wrong("body", "must be a JSON object"))?;
+    let mut model = None;
+    for (member, value) in &members {
+        match (member.as_str(), value) {
+            ("model" | "name", Value::String(text)) if !text.is_empty() => model = Some(text.clone()),
+            ("model" | "name", _) => return Err(wrong(member, "must be the name of a model")),
+            ("verbose", Value::Bool(_) | Value::Null) => {}
+            ("verbose", _) => return Err(wrong(member, "must be a boolean")),
+            _ => return Err(wrong(member, "is no member of this request")),
+        }
+    }
+    model.ok_or_else(|| wrong("model", "is required"))
+}
+
+fn give(shared: &Shared, exchange: &Exchange, admission: &Admission, body: Bytes) {
+    shared.metrics.answered(admission.route.endpoint, 200);
+    let mut headers = base_headers(shared, &admission.request_id);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    exchange.answer(Head { status: StatusCode::OK, headers }, body);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_names_a_model() {
+        assert_eq!(name(br#"{"model":"p/m","verbose":true}"#).ok().as_deref(), Some("p/m"));
+        assert_eq!(name(br#"{"name":"p/m"}"#).ok().as_deref(), Some("p/m"));
+        for (body, field) in
+            [("[]", "body"), ("{}", "model"), (r#"{"model":1}"#, "model"), (r#"{"model":"m","x":1}"#, "x")]
+        {
+            let fault = name(body.as_bytes()).expect_err(body);
+            assert_eq!(fault.param.as_deref(), Some(field), "{body}");
+        }
+    }
+}
