@@ -6,6 +6,7 @@ use super::lists::{
     QUESTION_WORDS, REQUESTS, SAME, SILENT, WHAT, WHAT_GENERAL,
 };
 use super::phrases::TOOLS;
+use super::sentence::{is_word_at, word};
 use super::split::Mark;
 use super::{Article, Piece};
 
@@ -50,10 +51,6 @@ fn in_full(word: &str) -> Option<&'static [&'static str]> {
     CONTRACTIONS.iter().find(|(short, _)| *short == word).map(|(_, full)| *full)
 }
 
-pub(super) fn word(text: &str) -> Mark {
-    Mark::Word { text: text.to_owned(), is_name: false }
-}
-
 /// Contractions in full, counting words as numbers, and a possessive as the word followed by `'s`.
 fn spell_out(marks: Vec<Mark>) -> Vec<Mark> {
     let mut out = Vec::with_capacity(marks.len() + 4);
@@ -87,31 +84,6 @@ fn begins_with(marks: &[Mark], phrase: &[&str]) -> bool {
 fn ends_with(marks: &[Mark], phrase: &[&str]) -> bool {
     marks.len() > phrase.len()
         && marks[marks.len() - phrase.len()..].iter().zip(phrase).all(|(mark, text)| mark.word() == Some(text))
-}
-
-pub(super) fn is_word_at(marks: &[Mark], at: usize, list: &[&str]) -> bool {
-    marks.get(at).and_then(Mark::word).is_some_and(|word| list.contains(&word))
-}
-
-/// Whether there is more after the phrase.
-pub(super) fn begins(marks: &[Mark], phrase: &str) -> bool {
-    let length = phrase.split(' ').count();
-    marks.len() > length && marks.iter().zip(phrase.split(' ')).all(|(mark, text)| mark.word() == Some(text))
-}
-
-pub(super) fn ends(marks: &[Mark], phrase: &str) -> bool {
-    let length = phrase.split(' ').count();
-    marks.len() > length
-        && marks[marks.len() - length..].iter().zip(phrase.split(' ')).all(|(mark, text)| mark.word() == Some(text))
-}
-
-pub(super) fn longest_of<'l>(marks: &[Mark], list: &[&'l str]) -> Option<&'l str> {
-    list.iter().filter(|phrase| begins(marks, phrase)).max_by_key(|phrase| phrase.split(' ').count()).copied()
-}
-
-/// Puts words in place of a phrase that the marks begin with.
-pub(super) fn replace_start(marks: &mut Vec<Mark>, phrase: &str, with: &[&str]) {
-    marks.splice(..phrase.split(' ').count(), with.iter().map(|text| word(text)));
 }
 
 fn longest<'l>(marks: &[Mark], list: &'l [&'l [&'l str]]) -> Option<&'l [&'l str]> {
@@ -196,31 +168,6 @@ fn make_single(marks: &mut [Mark]) {
             _ => {}
         }
     }
-}
-
-/// `the capital of France` and `France's capital` as `France capital`.
-pub(super) fn own_first(marks: &mut Vec<Mark>) {
-    let is_bound = |mark: &Mark| matches!(mark, Mark::Word { text, is_name: false } if BOUNDS.contains(&text.as_str()));
-    let is_of = |mark: &Mark| mark.word() == Some("of");
-    // From the last to the first, so that what belongs to an owner is gathered before the owner moves.
-    let mut from = marks.len();
-    while let Some(of) = marks[..from].iter().rposition(is_of) {
-        from = of;
-        let head = marks[..of].iter().rposition(is_bound).map_or(0, |at| at + 1);
-        let mut owner = of + 1;
-        while owner < marks.len() && matches!(marks[owner].word(), Some("the" | "a" | "an")) {
-            owner += 1;
-        }
-        let end = marks[owner..].iter().position(is_bound).map_or(marks.len(), |at| owner + at);
-        if head == of || owner == end {
-            continue;
-        }
-        // The articles go along: a house is not the house.
-        let mut turned: Vec<Mark> = marks[of + 1..end].to_vec();
-        turned.extend_from_slice(&marks[head..of]);
-        marks.splice(head..end, turned);
-    }
-    marks.retain(|mark| mark.word() != Some("'s"));
 }
 
 fn piece(mark: Mark) -> Option<Piece> {

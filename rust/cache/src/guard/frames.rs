@@ -1,11 +1,11 @@
 //! Frames of English questions, each brought into one form: who, what, how, how much.
 
-use super::english::{begins, ends, is_word_at, longest_of, own_first, replace_start, word};
-use super::lists::{DEFINITE, QUESTION_WORDS};
+use super::lists::{BOUNDS, DEFINITE, QUESTION_WORDS};
 use super::phrases::{
     ANYWHERE, DETAILS, DOERS, DONE_BY, HEADS_FOR, HEADS_OF, HOW_TO, HOW_TO_DOING, JUDGEMENTS, MEASURES, OF_YOU,
     PARTICIPLES, TASKS, TOOLS, WRITE, WRITINGS,
 };
+use super::sentence::{begins, ends, is_word_at, longest_of, replace_start, word};
 use super::split::Mark;
 
 /// Phrases that mean the same wherever they stand.
@@ -615,4 +615,29 @@ pub(super) fn nouns(marks: &mut Vec<Mark>) {
         }
     }
     own_first(marks);
+}
+
+/// `the capital of France` and `France's capital` as `France capital`.
+fn own_first(marks: &mut Vec<Mark>) {
+    let is_bound = |mark: &Mark| matches!(mark, Mark::Word { text, is_name: false } if BOUNDS.contains(&text.as_str()));
+    let is_of = |mark: &Mark| mark.word() == Some("of");
+    // From the last to the first, so that what belongs to an owner is gathered before the owner moves.
+    let mut from = marks.len();
+    while let Some(of) = marks[..from].iter().rposition(is_of) {
+        from = of;
+        let head = marks[..of].iter().rposition(is_bound).map_or(0, |at| at + 1);
+        let mut owner = of + 1;
+        while owner < marks.len() && matches!(marks[owner].word(), Some("the" | "a" | "an")) {
+            owner += 1;
+        }
+        let end = marks[owner..].iter().position(is_bound).map_or(marks.len(), |at| owner + at);
+        if head == of || owner == end {
+            continue;
+        }
+        // The articles go along: a house is not the house.
+        let mut turned: Vec<Mark> = marks[of + 1..end].to_vec();
+        turned.extend_from_slice(&marks[head..of]);
+        marks.splice(head..end, turned);
+    }
+    marks.retain(|mark| mark.word() != Some("'s"));
 }

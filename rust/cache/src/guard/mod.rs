@@ -10,12 +10,14 @@
 //! A text that is not plainly English is compared word by word.
 //!
 //! `split` cuts a text into pieces, `english` says whether it is plainly English and reads it, `frames` brings questions that are
-//! asked in several ways into one form; `lists` and `phrases` have the words. [`Reading::form`] is what equal readings are found by.
+//! asked in several ways into one form; `sentence` looks at words and phrases, `lists` and `phrases` have them.
+//! [`Reading::form`] is what equal readings are found by.
 
 mod english;
 mod frames;
 mod lists;
 mod phrases;
+mod sentence;
 mod split;
 
 use crate::key::{digest, Digest};
