@@ -3,15 +3,18 @@
     python benches/semantic.py [--lookup] [--keep]
 
 `benches/semantic/paraphrases.tsv` has pairs that ask the same, `near_misses.tsv` pairs that nearly do, by what
-makes the difference. Lines with an odd number are the half that the guard was made with, the others were held
-out. Asks for the extra `vectors`; the pairs are judged by the same Rust code that serves requests. `--lookup`
-measures a lookup among 10,000 entries too. `--keep` writes the figures and the picture to benches/results and
-docs/explanation. Ends with 1 when a bar is missed.
+makes the difference; lines with an odd number are the half that the guard was made with, the others were held
+out. `wider/` has a second collection, from more trades and in more phrasings; there a hash of the pair says
+which half it belongs to. Asks for the extra `vectors`; the pairs are judged by the same Rust code that serves
+requests. `--lookup` measures lookups among 10,000 to 500,000 entries too, in processor time, beside a scan of
+all. `--keep` writes the figures and the picture to benches/results and docs/explanation. Ends with 1 when a bar
+is missed.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import html
 import json
 import subprocess
@@ -28,8 +31,8 @@ FIGURES = ROOT / "benches" / "results" / "semantic-cache.json"
 PICTURE = ROOT / "docs" / "explanation" / "response-cache.svg"
 
 THRESHOLD = 0.8
-HIT_BAR, FALSE_BAR = 0.30, 0.005
-LOOKUP_BAR_US = 80.0
+HIT_BAR, FALSE_BAR = 0.55, 0.005
+LOOKUP_BAR_US, LOOKUP_ENTRIES, RECALL_BAR = 100.0, 200_000, 0.99
 THRESHOLDS = [round(0.50 + step / 50, 2) for step in range(26)]
 PARAPHRASE = "paraphrase"
 
@@ -93,12 +96,19 @@ def vectors() -> list[str]:
 
 
 def read_pairs() -> Iterable[tuple[str, str, str, bool]]:
-    for name in ("paraphrases.tsv", "near_misses.tsv"):
-        lines = (PAIRS / name).read_text("utf-8").splitlines()
-        for number, line in enumerate(lines, start=1):
-            fields = line.split("\t")
-            kind = PARAPHRASE if len(fields) == 2 else fields[0]
-            yield kind, fields[-2], fields[-1], number % 2 == 0
+    """Kind, both texts, and whether the pair was held out."""
+    for folder in (PAIRS, PAIRS / "wider"):
+        for name in ("paraphrases.tsv", "near_misses.tsv"):
+            lines = (folder / name).read_text("utf-8").splitlines()
+            for number, line in enumerate(lines, start=1):
+                fields = line.split("\t")
+                kind = PARAPHRASE if len(fields) == 2 else fields[0]
+                held_out = number % 2 == 0 if folder == PAIRS else is_held_out(fields[-2:])
+                yield kind, fields[-2], fields[-1], held_out
+
+
+def is_held_out(pair: Sequence[str]) -> bool:
+    return hashlib.sha256("\t".join(pair).encode()).digest()[0] % 2 == 0
 
 
 Run = Callable[[str, Iterable[str]], list[Any]]
@@ -195,10 +205,13 @@ def bars(figures: dict[str, Any]) -> list[tuple[str, bool]]:
             (f"{name}: false hits {false:.2%}, at most {FALSE_BAR:.1%}", false <= FALSE_BAR)
         )
     if "lookup" in figures:
-        took = figures["lookup"]["lookup_us"]
-        told.append(
-            (f"lookup: {took:.1f} us, at most {LOOKUP_BAR_US:.0f} us", took <= LOOKUP_BAR_US)
-        )
+        for size in figures["lookup"]["sizes"]:
+            took, recall = size["lookup_us"], size["recall_at_1"]
+            among = f"lookup among {size['entries']:,}"
+            told.append((f"{among}: recall@1 {recall:.2f}, a scan is 1", recall >= RECALL_BAR))
+            if size["entries"] == LOOKUP_ENTRIES:
+                text = f"{among}: {took:.1f} us, at most {LOOKUP_BAR_US:.0f} us"
+                told.append((text, took <= LOOKUP_BAR_US))
     return told
 
 
@@ -209,7 +222,8 @@ def page(figures: dict[str, Any], judged: Sequence[Judged]) -> str:
     lines += ["", "kind          pairs  hits  by the threshold alone"]
     for kind, one in sorted(figures["kinds"].items()):
         lines.append(f"{kind:12} {one['pairs']:6} {one['hits']:5} {one['plain_hits']:6}")
-    wrong = [p for p in judged if p.kind != PARAPHRASE and p.is_hit(THRESHOLD)]
+    # Those that were held out are counted and not shown, so that no rule is made for one of them.
+    wrong = [p for p in judged if p.kind != PARAPHRASE and not p.held_out and p.is_hit(THRESHOLD)]
     lines += ["", *(f"wrong: {pair.first} | {pair.second}" for pair in wrong)]
     if "lookup" in figures:
         lines.append(json.dumps(figures["lookup"]))

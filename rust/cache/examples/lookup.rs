@@ -1,62 +1,96 @@
-//! How long a question takes to be looked up among 10,000 of one partition, with its embedding. Tells one JSON line.
+//! What a look among the questions of one partition takes, with embedding and guard, and what a comparison with all of them takes.
+//! Tells one JSON line. Times are processor time of the thread, so that other work on the machine counts little.
 //!
 //! `cargo run --release -p fairlead-cache --example lookup -- WEIGHTS TOKENIZER < texts`, one text a line.
 
 use fairlead_cache::guard::Reading;
-use fairlead_cache::key::digest;
+use fairlead_cache::key::{digest, Digest};
 use fairlead_cache::near::{Near, Probe};
-use fairlead_cache::vectors::{VectorFiles, Vectors};
+use fairlead_cache::vectors::{similarity, VectorFiles, Vectors};
+use rustix::time::{clock_gettime, ClockId};
 use std::error::Error;
 use std::hint::black_box;
 use std::io::{BufRead as _, Write as _};
-use std::time::Instant;
 
-const ENTRIES: usize = 10_000;
+const SIZES: [usize; 4] = [10_000, 50_000, 200_000, 500_000];
 const ROUNDS: usize = 5;
 const LOOKUPS: usize = 2_000;
+/// Looks that are compared with a scan; a scan of half a million takes tens of milliseconds.
+const SCANS: usize = 40;
+const THRESHOLD: f32 = 0.8;
 
-fn main() -> Result<(), Box<dyn Error>> {
+type Fault = Box<dyn Error>;
+
+/// Processor time of this thread, in microseconds.
+fn now_us() -> f64 {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    now.tv_sec as f64 * 1e6 + now.tv_nsec as f64 / 1e3
+}
+
+/// The least mean of some rounds.
+fn least_us(mut once: impl FnMut(usize)) -> f64 {
+    let round = |once: &mut dyn FnMut(usize)| {
+        let began = now_us();
+        (0..LOOKUPS).for_each(&mut *once);
+        (now_us() - began) / LOOKUPS as f64
+    };
+    (0..ROUNDS).map(|_| round(&mut once)).fold(f64::INFINITY, f64::min)
+}
+
+fn probe(vectors: &Vectors, text: &str) -> Option<Probe> {
+    Some(Probe { vector: vectors.embed(text)?, form: Reading::of(text).form()? })
+}
+
+/// The nearest question that asks the same, by a comparison with all.
+fn scan(rows: &[(Digest, Probe)], wanted: &Probe) -> Option<f32> {
+    let near = rows.iter().map(|(_, row)| (row, similarity(&row.vector, &wanted.vector)));
+    let found = near.filter(|(row, near)| *near >= THRESHOLD && row.form.agrees(&wanted.form));
+    found.map(|(_, near)| near).max_by(f32::total_cmp)
+}
+
+fn main() -> Result<(), Fault> {
     let mut paths = std::env::args().skip(1).map(std::path::PathBuf::from);
     let (Some(weights), Some(tokenizer)) = (paths.next(), paths.next()) else {
         return Err("give the paths of the weights and of the tokenizer".into());
     };
-    let threshold: f32 = 0.8;
     let vectors = Vectors::load(&VectorFiles { weights, tokenizer })?;
     let texts: Vec<String> = std::io::stdin().lock().lines().collect::<Result<_, _>>()?;
-    let probe = |text: &str| Some(Probe { vector: vectors.embed(text)?, reading: Reading::of(text) });
-    let mut near = Near::default();
-    // Each text several times, each time about something else, so that all of them are different and many are near.
-    for at in 0..ENTRIES {
-        let text = format!("{} Part {}.", texts[at % texts.len()], at / texts.len());
-        near.add(digest(&[text.as_bytes()]), probe(&text).ok_or("a text without a direction")?);
-    }
-    let (mut embedding_us, mut reading_us, mut whole_us): (Vec<f64>, Vec<f64>, Vec<f64>) = Default::default();
-    for _ in 0..ROUNDS {
-        let (mut embedding, mut reading, mut whole) = (Vec::new(), Vec::new(), Vec::new());
-        for at in 0..LOOKUPS {
-            let text = &texts[(at * 7) % texts.len()];
-            let began = Instant::now();
-            black_box(vectors.embed(text));
-            embedding.push(began.elapsed());
-            let began = Instant::now();
-            black_box(Reading::of(text));
-            reading.push(began.elapsed());
-            let began = Instant::now();
-            black_box(near.find(&probe(text).ok_or("a text without a direction")?, threshold));
-            whole.push(began.elapsed());
+    let (mut near, mut rows) = (Near::default(), Vec::new());
+    let mut of_sizes = Vec::new();
+    for size in SIZES {
+        // Each text many times, each time about something else, so that all are different and many are near.
+        for at in rows.len()..size {
+            let text = format!("{} Part {}.", texts[at % texts.len()], at / texts.len());
+            let (key, probe) =
+                (digest(&[text.as_bytes()]), probe(&vectors, &text).ok_or("a text without a direction")?);
+            near.add(key, probe.clone());
+            rows.push((key, probe));
         }
-        for (times, medians) in
-            [(&mut embedding, &mut embedding_us), (&mut reading, &mut reading_us), (&mut whole, &mut whole_us)]
-        {
-            times.sort_unstable();
-            medians.push(times[times.len() / 2].as_secs_f64() * 1e6);
-        }
+        let asked = |at: usize| format!("{} Part {}.", texts[at * 7 % texts.len()], at % (size / texts.len()).max(1));
+        let questions: Vec<String> = (0..LOOKUPS).map(asked).collect();
+        let lookup_us = least_us(|at| {
+            black_box(probe(&vectors, &questions[at]).map(|probe| near.find(&probe, THRESHOLD)));
+        });
+        let probes: Vec<Probe> = questions.iter().take(SCANS).filter_map(|text| probe(&vectors, text)).collect();
+        let began = now_us();
+        let scanned: Vec<Option<f32>> = probes.iter().map(|wanted| scan(&rows, wanted)).collect();
+        let scan_us = (now_us() - began) / probes.len() as f64;
+        let first = |wanted: &Probe| near.find(wanted, THRESHOLD).first().map(|(_, near)| *near);
+        let equal = probes.iter().zip(&scanned).filter(|(wanted, best)| first(wanted) == **best).count();
+        of_sizes.push(serde_json::json!({
+            "entries": near.len(), "lookup_us": lookup_us, "scan_us": scan_us,
+            "recall_at_1": equal as f64 / probes.len() as f64, "found": scanned.iter().flatten().count(), "asked": probes.len(),
+        }));
     }
-    let least = |medians: &[f64]| medians.iter().copied().fold(f64::INFINITY, f64::min);
+    let embedding_us = least_us(|at| {
+        black_box(vectors.embed(&texts[at * 7 % texts.len()]));
+    });
+    let reading_us = least_us(|at| {
+        black_box(Reading::of(&texts[at * 7 % texts.len()]).form());
+    });
     let told = serde_json::json!({
-        "entries": near.len(), "threshold": threshold, "rounds": ROUNDS, "lookups": LOOKUPS,
-        "embedding_us": least(&embedding_us), "reading_us": least(&reading_us), "lookup_us": least(&whole_us),
-        "lookup_us_of_each_round": whole_us,
+        "threshold": THRESHOLD, "rounds": ROUNDS, "lookups": LOOKUPS, "clock": "processor time of the thread",
+        "embedding_us": embedding_us, "reading_us": reading_us, "sizes": of_sizes,
     });
     writeln!(std::io::stdout().lock(), "{told}")?;
     Ok(())

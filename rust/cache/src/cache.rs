@@ -486,7 +486,7 @@ impl Inner {
 
     fn tidy(&self, disk: &mut Disk) {
         self.shelf.lock().sweep((self.now_ms)());
-        if let Err(error) = disk.drop_unused(|segment| self.shelf.lock().uses(segment)) {
+        if let Err(error) = disk.drop_unused() {
             tracing::error!(%error, "an unused file of the cache cannot be deleted");
         }
     }

@@ -231,8 +231,9 @@ impl Disk {
 
     /// Deletes the oldest files as long as nothing in them is of use. What a file says of older ones needs it only while
     /// they are there, so it is always the oldest that goes.
-    pub(crate) fn drop_unused(&mut self, is_used: impl Fn(&Arc<Segment>) -> bool) -> io::Result<()> {
-        while self.segments.len() > 1 && !is_used(&self.segments[0].segment) {
+    pub(crate) fn drop_unused(&mut self) -> io::Result<()> {
+        // Whoever has a place in a file holds the file.
+        while self.segments.len() > 1 && Arc::strong_count(&self.segments[0].segment) == 1 {
             self.drop_first()?;
         }
         Ok(())

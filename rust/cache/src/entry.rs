@@ -75,8 +75,8 @@ impl Meta {
     pub(crate) fn bytes(&self) -> usize {
         let texts = [self.key_id.as_ref(), Some(&self.route), Some(&self.model), Some(&self.provider)];
         let texts = texts.into_iter().chain([self.upstream_model.as_ref(), Some(&self.strategy)]).flatten();
-        // Twice the question: its reading is as long.
-        let question = self.question.as_ref().map_or(0, |question| 2 * question.text.len() + 1024);
+        // Beside the text: its direction, its form, and its places among the questions.
+        let question = self.question.as_ref().map_or(0, |question| question.text.len() + 1024);
         size_of::<Self>() + texts.map(String::len).sum::<usize>() + question + 256
     }
 }

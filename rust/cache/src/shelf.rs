@@ -7,11 +7,11 @@ use crate::key::Digest;
 use crate::near::{Near, Probe};
 use crate::vectors::Vectors;
 use bytes::Bytes;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// Answers that are known at once, in either tier.
-pub const MAX_ENTRIES: usize = 100_000;
+pub const MAX_ENTRIES: usize = 500_000;
 
 #[derive(Debug)]
 struct Row {
@@ -56,11 +56,14 @@ pub(crate) struct Shelf {
     order: BTreeMap<u64, Digest>,
     /// Rows whose body is in memory, from the one that was of use longest ago.
     bodies: BTreeMap<u64, Digest>,
+    /// Every row by the moment at which it expires.
+    expiries: BTreeSet<(u64, Digest)>,
     partitions: HashMap<Digest, Near>,
     ticks: u64,
     memory_bytes: usize,
     max_memory_bytes: usize,
     disk_entries: usize,
+    disk_bytes: u64,
     pub(crate) evictions: u64,
 }
 
@@ -124,7 +127,7 @@ impl Shelf {
             return;
         }
         self.remove(&key);
-        self.disk_entries += 1;
+        self.count_place(None, Some(&place));
         self.insert(key, Row { meta, body: None, place: Some(place), is_awaited: false, tick: 0, hits: 0 });
         self.evict();
     }
@@ -133,13 +136,18 @@ impl Shelf {
     pub(crate) fn stored(&mut self, meta: &Arc<Meta>, place: Option<Place>) {
         let Some(row) = self.rows.get_mut(&meta.key).filter(|row| Arc::ptr_eq(&row.meta, meta)) else { return };
         row.is_awaited = false;
-        if row.place.is_none() && place.is_some() {
-            self.disk_entries += 1;
-        }
-        row.place = place;
-        if row.body.is_none() && row.place.is_none() {
+        let is_lost = row.body.is_none() && place.is_none();
+        let now = place.clone();
+        let before = std::mem::replace(&mut row.place, place);
+        self.count_place(before.as_ref(), now.as_ref());
+        if is_lost {
             self.remove(&meta.key);
         }
+    }
+
+    fn count_place(&mut self, before: Option<&Place>, now: Option<&Place>) {
+        self.disk_entries = self.disk_entries + usize::from(now.is_some()) - usize::from(before.is_some());
+        self.disk_bytes = self.disk_bytes + now.map_or(0, Place::bytes) - before.map_or(0, Place::bytes);
     }
 
     /// Takes a body back into memory after it was read from disk.
@@ -180,7 +188,8 @@ impl Shelf {
     pub(crate) fn remove(&mut self, key: &Digest) -> bool {
         let Some(row) = self.rows.remove(key) else { return false };
         self.memory_bytes -= row.memory_bytes();
-        self.disk_entries -= usize::from(row.place.is_some());
+        self.count_place(row.place.as_ref(), None);
+        self.expiries.remove(&(row.meta.expires_ms, *key));
         self.order.remove(&row.tick);
         self.bodies.remove(&row.tick);
         if let Some(question) = &row.meta.question {
@@ -201,24 +210,18 @@ impl Shelf {
             self.rows.iter().filter(|(_, row)| row.place.as_ref().is_some_and(is_gone)).map(|(key, _)| *key).collect();
         for key in lost {
             let Some(row) = self.rows.get_mut(&key) else { continue };
-            row.place = None;
-            self.disk_entries -= 1;
-            if row.body.is_none() {
+            let (before, is_lost) = (row.place.take(), row.body.is_none());
+            self.count_place(before.as_ref(), None);
+            if is_lost {
                 self.remove(&key);
             }
         }
     }
 
-    pub(crate) fn uses(&self, segment: &Arc<Segment>) -> bool {
-        self.rows.values().filter_map(|row| row.place.as_ref()).any(|place| Arc::ptr_eq(&place.segment, segment))
-    }
-
-    /// Forgets what has expired.
+    /// Forgets what has expired, without a look at the rest.
     pub(crate) fn sweep(&mut self, now_ms: u64) {
-        let old: Vec<Digest> =
-            self.rows.iter().filter(|(_, row)| !row.meta.is_fresh(now_ms)).map(|(key, _)| *key).collect();
-        for key in &old {
-            self.remove(key);
+        while let Some((_, key)) = self.expiries.first().copied().filter(|(expires_ms, _)| *expires_ms <= now_ms) {
+            self.remove(&key);
         }
     }
 
@@ -260,7 +263,7 @@ impl Shelf {
     }
 
     pub(crate) fn disk_bytes(&self) -> u64 {
-        self.rows.values().filter_map(|row| row.place.as_ref()).map(Place::bytes).sum()
+        self.disk_bytes
     }
 
     pub(crate) fn vectors(&self) -> usize {
@@ -271,6 +274,7 @@ impl Shelf {
         self.ticks += 1;
         row.tick = self.ticks;
         self.order.insert(row.tick, key);
+        self.expiries.insert((row.meta.expires_ms, key));
         if row.body.is_some() {
             self.bodies.insert(row.tick, key);
         }
@@ -311,7 +315,7 @@ impl Shelf {
     }
 }
 
-/// What a question is searched by.
+/// By which a question is searched.
 pub(crate) fn probe(vectors: &Vectors, text: &str) -> Option<Probe> {
-    Some(Probe { vector: vectors.embed(text)?, reading: Reading::of(text) })
+    Some(Probe { vector: vectors.embed(text)?, form: Reading::of(text).form()? })
 }

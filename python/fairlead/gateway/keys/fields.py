@@ -24,8 +24,6 @@ from fairlead.gateway.ip_filter.fields import NetworkText
 from fairlead.moment import Moment
 from fairlead.wire import ChangeWire, Wire
 
-# Scopes that open something: management, and what a key is told of itself.
-
 EndpointCategory = Literal[
     "chat",
     "search",

@@ -1,43 +1,65 @@
 //! English questions, read: contractions written out, frames taken away, a few turns of phrase brought into one form.
 
+use super::frames;
 use super::lists::{
-    ASKING, BOUNDS, CLOSINGS, CONTRACTIONS, DEFINITE, ENGLISH, FOREIGN, FOR_ME, HOW_TO, LEADING, NO_PLURAL, NUMBERS,
-    OPENINGS, QUESTION_WORDS, REQUESTS, SAME, SILENT, WHAT, WHAT_GENERAL,
+    ASKING, BOUNDS, CLOSINGS, CONTRACTIONS, DEFINITE, ENGLISH, FOREIGN, FOR_ME, LEADING, NO_PLURAL, NUMBERS, OPENINGS,
+    QUESTION_WORDS, REQUESTS, SAME, SILENT, WHAT, WHAT_GENERAL,
 };
+use super::phrases::TOOLS;
+use super::sentence::{is_word_at, word};
 use super::split::Mark;
-use super::Piece;
+use super::{Article, Piece};
 
 /// Whether the rules of English may be used.
 pub(super) fn is_english(marks: &[Mark]) -> bool {
     let words = || marks.iter().filter_map(Mark::word);
     let count = |list: &[&str]| words().filter(|word| list.contains(word) || in_full(word).is_some()).count();
     let foreign = words().filter(|word| FOREIGN.contains(word)).count();
-    words().all(str::is_ascii) && count(ENGLISH) > foreign
+    let english = count(ENGLISH);
+    // A few words without a frame ("machine learning definition") are of any language, and nothing in them says another.
+    words().all(str::is_ascii) && (english > foreign || english + foreign == 0 && words().count() > 1)
 }
 
-pub(super) fn read(marks: Vec<Mark>) -> Vec<Piece> {
+pub(super) fn read(marks: Vec<Mark>) -> (Vec<Piece>, Vec<Article>) {
     let mut marks = spell_out(marks);
     unframe(&mut marks);
     lead_last(&mut marks);
     marks.retain(|mark| *mark != Mark::Comma);
+    frames::plain_phrases(&mut marks);
     turn_phrase(&mut marks);
     make_single(&mut marks);
-    own_first(&mut marks);
-    marks.into_iter().filter_map(piece).collect()
+    frames::tool_first(&mut marks);
+    frames::nouns(&mut marks);
+    // How a thing is done with one is how it is done with the one at hand.
+    let is_how_to = marks.iter().take(2).any(|mark| mark.word() == Some("how-to"));
+    let (mut pieces, mut articles, mut article) = (Vec::new(), Vec::new(), Article::None);
+    for mark in marks {
+        match mark.word() {
+            Some("a" | "an") if !is_how_to => article = Article::Any,
+            Some("the") if !is_how_to => article = Article::Known,
+            _ => {}
+        }
+        if let Some(piece) = piece(mark) {
+            pieces.push(piece);
+            articles.push(std::mem::take(&mut article));
+        }
+    }
+    (pieces, articles)
 }
 
 fn in_full(word: &str) -> Option<&'static [&'static str]> {
     CONTRACTIONS.iter().find(|(short, _)| *short == word).map(|(_, full)| *full)
 }
 
-fn word(text: &str) -> Mark {
-    Mark::Word { text: text.to_owned(), is_name: false }
-}
-
 /// Contractions in full, counting words as numbers, and a possessive as the word followed by `'s`.
 fn spell_out(marks: Vec<Mark>) -> Vec<Mark> {
     let mut out = Vec::with_capacity(marks.len() + 4);
     for mark in marks {
+        // Names of tools are written as anybody likes.
+        let mark = match mark {
+            Mark::Code(text) if TOOLS.contains(&text.to_lowercase().as_str()) => word(&text.to_lowercase()),
+            other => other,
+        };
         let Some(text) = mark.word() else {
             out.push(mark);
             continue;
@@ -62,10 +84,6 @@ fn begins_with(marks: &[Mark], phrase: &[&str]) -> bool {
 fn ends_with(marks: &[Mark], phrase: &[&str]) -> bool {
     marks.len() > phrase.len()
         && marks[marks.len() - phrase.len()..].iter().zip(phrase).all(|(mark, text)| mark.word() == Some(text))
-}
-
-fn is_word_at(marks: &[Mark], at: usize, list: &[&str]) -> bool {
-    marks.get(at).and_then(Mark::word).is_some_and(|word| list.contains(&word))
 }
 
 fn longest<'l>(marks: &[Mark], list: &'l [&'l [&'l str]]) -> Option<&'l [&'l str]> {
@@ -107,8 +125,7 @@ fn lead_last(marks: &mut Vec<Mark>) {
 
 /// Ways to ask for the same, as one.
 fn turn_phrase(marks: &mut Vec<Mark>) {
-    if let Some(phrase) = longest(marks, HOW_TO) {
-        marks.splice(..phrase.len(), [word("how-to")]);
+    if frames::turn(marks) {
         return;
     }
     if is_word_at(marks, 0, &["explain"]) && is_word_at(marks, 1, QUESTION_WORDS) {
@@ -131,11 +148,15 @@ fn turn_phrase(marks: &mut Vec<Mark>) {
 
 /// Many of a kind as one of it: "black holes" as "a black hole". Things that both sides know stay as many as they are.
 fn make_single(marks: &mut [Mark]) {
+    // "The symptoms of the flu" are those of any flu.
+    let is_of_kind = is_word_at(marks, 0, &["what", "who"]);
     let mut is_definite = false;
     for mark in marks {
         match mark {
             Mark::Word { text, is_name: false } => {
-                if DEFINITE.contains(&text.as_str()) {
+                if is_of_kind && text == "the" {
+                    is_definite = false;
+                } else if DEFINITE.contains(&text.as_str()) {
                     is_definite = true;
                 } else if BOUNDS.contains(&text.as_str()) {
                     is_definite = false;
@@ -147,30 +168,6 @@ fn make_single(marks: &mut [Mark]) {
             _ => {}
         }
     }
-}
-
-/// `the capital of France` and `France's capital` as `France capital`.
-fn own_first(marks: &mut Vec<Mark>) {
-    let is_bound = |mark: &Mark| matches!(mark, Mark::Word { text, is_name: false } if BOUNDS.contains(&text.as_str()));
-    let is_of = |mark: &Mark| mark.word() == Some("of");
-    // From the last to the first, so that what belongs to an owner is gathered before the owner moves.
-    let mut from = marks.len();
-    while let Some(of) = marks[..from].iter().rposition(is_of) {
-        from = of;
-        let head = marks[..of].iter().rposition(is_bound).map_or(0, |at| at + 1);
-        let mut owner = of + 1;
-        while owner < marks.len() && matches!(marks[owner].word(), Some("the" | "a" | "an")) {
-            owner += 1;
-        }
-        let end = marks[owner..].iter().position(is_bound).map_or(marks.len(), |at| owner + at);
-        if head == of || owner == end {
-            continue;
-        }
-        let mut turned: Vec<Mark> = marks[owner..end].to_vec();
-        turned.extend_from_slice(&marks[head..of]);
-        marks.splice(head..end, turned);
-    }
-    marks.retain(|mark| mark.word() != Some("'s"));
 }
 
 fn piece(mark: Mark) -> Option<Piece> {

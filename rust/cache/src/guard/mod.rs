@@ -9,11 +9,18 @@
 //!
 //! A text that is not plainly English is compared word by word.
 //!
-//! `english` says whether a text is plainly English, `split` cuts it into pieces, `lists` has the words.
+//! `split` cuts a text into pieces, `english` says whether it is plainly English and reads it, `frames` brings questions that are
+//! asked in several ways into one form; `sentence` looks at words and phrases, `lists` and `phrases` have them.
+//! [`Reading::form`] is what equal readings are found by.
 
 mod english;
+mod frames;
 mod lists;
+mod phrases;
+mod sentence;
 mod split;
+
+use crate::key::{digest, Digest};
 
 /// Why two questions are not the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +33,7 @@ pub enum Cause {
     Negation,
     /// A word that the other does not have: a name, a unit, a tense, an antonym.
     Word,
+    /// The same pieces in another order, or `a` where the other says `the`.
     Order,
 }
 
@@ -39,11 +47,44 @@ pub(crate) enum Piece {
     Word(Box<str>),
 }
 
+/// What stands before a piece.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Article {
+    #[default]
+    None,
+    /// `a`
+    Any,
+    /// `the`
+    Known,
+}
+
 /// A question as the guard compares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
     is_english: bool,
     pieces: Vec<Piece>,
+    /// One for each piece, or none at all.
+    articles: Vec<Article>,
+}
+
+/// What two questions that agree have in common, in few bytes, and the articles, which must not contradict each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Form {
+    pub(crate) digest: Digest,
+    articles: Box<[Article]>,
+}
+
+impl Form {
+    /// Whether the questions of the two forms ask the same.
+    pub fn agrees(&self, other: &Self) -> bool {
+        self.digest == other.digest && fit(&self.articles, &other.articles)
+    }
+}
+
+/// "A house" is not "the house"; without an article it may be either.
+fn fit(ours: &[Article], theirs: &[Article]) -> bool {
+    let clash = |(a, b): (&Article, &Article)| a != b && *a != Article::None && *b != Article::None;
+    !ours.iter().zip(theirs).any(clash)
 }
 
 type Kind = fn(&Piece) -> bool;
@@ -52,15 +93,42 @@ impl Reading {
     pub fn of(text: &str) -> Self {
         let marks = split::split(text);
         if english::is_english(&marks) {
-            Self { is_english: true, pieces: english::read(marks) }
+            let (pieces, articles) = english::read(marks);
+            Self { is_english: true, pieces, articles }
         } else {
-            Self { is_english: false, pieces: marks.into_iter().filter_map(split::Mark::verbatim).collect() }
+            let pieces = marks.into_iter().filter_map(split::Mark::verbatim).collect();
+            Self { is_english: false, pieces, articles: Vec::new() }
         }
+    }
+
+    /// The form that two readings share exactly if they agree, but for articles. `None`: it says nothing.
+    pub fn form(&self) -> Option<Form> {
+        if self.pieces.is_empty() {
+            return None;
+        }
+        let mut text = Vec::with_capacity(16 * self.pieces.len());
+        text.push(u8::from(self.is_english));
+        for piece in &self.pieces {
+            let (kind, of_piece): (u8, &str) = match piece {
+                Piece::Number(text) => (1, text),
+                Piece::Quote(text) => (2, text),
+                Piece::Code(text) => (3, text),
+                Piece::Not => (4, ""),
+                Piece::Word(text) => (5, text),
+            };
+            text.push(kind);
+            text.extend_from_slice(&(of_piece.len() as u64).to_le_bytes());
+            text.extend_from_slice(of_piece.as_bytes());
+        }
+        Some(Form { digest: digest(&[&text]), articles: self.articles.as_slice().into() })
     }
 
     /// Whether they ask the same. What says nothing is like nothing else.
     pub fn agrees(&self, other: &Self) -> bool {
-        self.is_english == other.is_english && self.pieces == other.pieces && !self.pieces.is_empty()
+        self.is_english == other.is_english
+            && self.pieces == other.pieces
+            && !self.pieces.is_empty()
+            && fit(&self.articles, &other.articles)
     }
 
     /// Why they do not ask the same; `None`: they do.
@@ -91,19 +159,6 @@ impl Reading {
             pieces
         };
         Some(if sorted(self) == sorted(other) { Cause::Order } else { Cause::Word })
-    }
-
-    /// About what it takes in memory.
-    pub fn bytes(&self) -> usize {
-        let texts: usize = self
-            .pieces
-            .iter()
-            .map(|piece| match piece {
-                Piece::Number(text) | Piece::Quote(text) | Piece::Code(text) | Piece::Word(text) => text.len(),
-                Piece::Not => 0,
-            })
-            .sum();
-        texts + self.pieces.len() * size_of::<Piece>() + size_of::<Self>()
     }
 }
 
