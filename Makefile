@@ -29,7 +29,7 @@ release = rm -f $(VENV)/.stamp-core-*; \
 
 CORE_SOURCES := Cargo.toml Cargo.lock $(wildcard rust/*/Cargo.toml) $(shell find rust -name '*.rs')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-EXTRAS := --extra browser --extra telemetry --extra vectors
+EXTRAS := --extra browser --extra postgresql --extra telemetry --extra vectors
 LOCK_ONE := $(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes \
 	--exclude-newer "7 days" --custom-compile-command "make lock" --system-certs
 LOCK := $(LOCK_ONE) --universal

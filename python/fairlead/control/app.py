@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -46,10 +47,11 @@ from fairlead.moment import now_ms
 from fairlead.settings import ControlConfig
 from fairlead.store.database import Database
 from fairlead.store.key_check import check_key
-from fairlead.store.prepare import MIGRATIONS, make_data_dir, state_path, usage_path
+from fairlead.store.prepare import MIGRATIONS, make_data_dir, usage_path
 from fairlead.store.sealer import Sealer, load_key
 from fairlead.store.services import Services
 from fairlead.store.state import State
+from fairlead.store.state_database import open_state
 from fairlead.usage.metrics import counters_of
 from fairlead.usage.spent import SpentSums
 
@@ -210,9 +212,9 @@ async def _open(config: ControlConfig, stack: AsyncExitStack) -> Services:
     await asyncio.to_thread(make_data_dir, config.data_dir)
     given = config.secret_key.get_secret_value() if config.secret_key else None
     sealer = Sealer(await asyncio.to_thread(load_key, config.data_dir, given))
-    state = await asyncio.to_thread(
-        Database.open, state_path(config.data_dir), MIGRATIONS / "state"
-    )
+    process = secrets.token_hex(8)
+    url = config.database_url.get_secret_value() if config.database_url else None
+    state = await asyncio.to_thread(open_state, config.data_dir, url, process)
     stack.push_async_callback(state.close)
     usage = await asyncio.to_thread(
         Database.open, usage_path(config.data_dir), MIGRATIONS / "usage"
@@ -227,4 +229,5 @@ async def _open(config: ControlConfig, stack: AsyncExitStack) -> Services:
         state=State(state, sealer),
         usage=usage,
         egress=egress,
+        process=process,
     )

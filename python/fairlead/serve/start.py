@@ -15,8 +15,9 @@ from fairlead.vectors import vector_files
 
 def start(settings: ServeSettings) -> NoReturn:
     """Runs an instance in this process until it is told to stop. `Refusal` says what stands in the way."""
-    # Without a file there is no stored password; with one, it is known only when the file was read.
-    settings.check(password_stored=(settings.data_dir / "state.duckdb").exists())
+    # Without a database there is no stored password; with one, it is known only when it was read.
+    has_file = (settings.data_dir / "state.duckdb").exists()
+    settings.check(password_stored=has_file or settings.database_url is not None)
     check_certificate(settings)
     if settings.demo:
         # Before anything is started, and not as the failure of a child.

@@ -18,7 +18,7 @@ from pathlib import Path
 import duckdb
 
 from fairlead.errors import Conflict, Internal, Refusal
-from fairlead.store.file import Connection, open_file
+from fairlead.store.file import Connection, file_of, open_file
 from fairlead.store.key_check import KEY_CHECK
 from fairlead.store.meta import read_meta
 from fairlead.store.prepare import MIGRATIONS, read_to_the_end
@@ -40,6 +40,7 @@ _COPY = "fairlead_copy"
 
 def copy_to(con: Connection, target: Path) -> None:
     """Copies the whole database to a file that does not exist yet, in a read."""
+    con = file_of(con)
     row = con.execute("SELECT current_database()").fetchone()
     if row is None:
         raise Internal("The database has no name.")

@@ -102,7 +102,7 @@ def apply(con: Connection, change: Change) -> None:
     if change.approved:
         con.execute(
             "UPDATE oauth_clients SET approved_at_ms = n.at "
-            "FROM (SELECT unnest(?) AS id, unnest(?) AS at) n WHERE oauth_clients.id = n.id",
+            "FROM (SELECT unnest(?::VARCHAR[]) AS id, unnest(?::BIGINT[]) AS at) n WHERE oauth_clients.id = n.id",
             [
                 [each.id for each in change.approved],
                 [each.approved_at_ms for each in change.approved],
@@ -110,7 +110,10 @@ def apply(con: Connection, change: Change) -> None:
         )
     if change.spent:
         con.execute(
-            parsed(con, "UPDATE oauth_codes SET is_spent = true WHERE hash IN (SELECT unnest(?))"),
+            parsed(
+                con,
+                "UPDATE oauth_codes SET is_spent = true WHERE hash IN (SELECT unnest(?::VARCHAR[]))",
+            ),
             [change.spent],
         )
     if change.dropped:
@@ -141,10 +144,20 @@ def _insert_rows(
 ) -> None:
     if not rows:
         return
-    marks = ", ".join(["unnest(?)"] * len(columns))
+    marks = ", ".join(f"unnest(?::{_type_of(column)}[])" for column in columns)
     values = [list(column) for column in zip(*rows, strict=True)]
     con.execute(parsed(con, f"INSERT INTO {table} ({', '.join(columns)}) SELECT {marks}"), values)
 
 
+def _type_of(column: str) -> str:
+    # A list of nulls does not say what it is a list of.
+    if column.endswith("_at_ms"):
+        return "BIGINT"
+    return {"generation": "INTEGER", "is_spent": "BOOLEAN"}.get(column, "VARCHAR")
+
+
 def _delete(con: Connection, table: str, column: str, values: list[str]) -> None:
-    con.execute(parsed(con, f"DELETE FROM {table} WHERE {column} IN (SELECT unnest(?))"), [values])
+    con.execute(
+        parsed(con, f"DELETE FROM {table} WHERE {column} IN (SELECT unnest(?::VARCHAR[]))"),
+        [values],
+    )
