@@ -28,7 +28,8 @@ from fairlead.control.link import LINK_PATH, Link
 from fairlead.control.logs import configure_logs
 from fairlead.control.publisher import Publisher
 from fairlead.control.router_loader import LoadOnDemand, RouterLoader
-from fairlead.control.snapshot import compile_snapshot
+from fairlead.control.snapshot import NodePart, compile_for_all, compile_snapshot
+from fairlead.control.snapshot_lag import SnapshotLag
 from fairlead.control.start_memory import release_start_memory
 from fairlead.control.tasks import TASKS, TaskStarter
 from fairlead.control.workers import Workers
@@ -84,6 +85,7 @@ def build(config: ControlConfig, *, owns_process: bool = False) -> FastAPI:
     app.router.lifespan_context = partial(_lifespan, config, workers, loader, owns_process)
     app.add_middleware(LoadOnDemand, loader=loader)
     app.add_middleware(AuditTrail)
+    app.add_middleware(SnapshotLag)
     app.add_middleware(Gate, link_token=config.link_token.get_secret_value(), workers=workers)
     return app
 
@@ -139,9 +141,15 @@ async def _lifespan(
             raise
         token_hash = await asyncio.to_thread(local_token_hash, config.data_dir)
         acp = AcpProvider.of(config, services.state.sealer, now_ms())
-        compile_ = partial(compile_snapshot, token_hash, acp)
+        node = NodePart(token_hash, acp)
+        compile_ = partial(compile_for_all if config.database_url else compile_snapshot, node)
         publisher = Publisher(services.state.database, compile_, config.data_dir, workers)
         background = Background()
+        if config.database_url is not None:
+            from fairlead.control.cluster import Here, join  # noqa: PLC0415 - an extra
+
+            here = Here(services, publisher, workers, node)
+            join(config.database_url.get_secret_value(), services, publisher, here, background)
         services.state.on_commit(publisher.publish)
         for database in (services.state.database, services.usage):
             database.on_fatal = leave

@@ -12,11 +12,11 @@ from typing import Any
 
 from fairlead.identity.oauth.records import AccessToken, Client, Code, Grant, RefreshToken
 from fairlead.store.file import Connection
-from fairlead.store.statement import parsed
+from fairlead.store.statement import parsed, unnested
 
-_CLIENT = ("id", "name", "redirect_uri", "created_at_ms", "approved_at_ms")
-_GRANT = ("id", "client_id", "user_id", "resource", "created_at_ms")
-_CODE = (
+CLIENT = ("id", "name", "redirect_uri", "created_at_ms", "approved_at_ms")
+GRANT = ("id", "client_id", "user_id", "resource", "created_at_ms")
+CODE = (
     "hash",
     "grant_id",
     "client_id",
@@ -27,7 +27,7 @@ _CODE = (
     "expires_at_ms",
     "is_spent",
 )
-_TOKEN = ("hash", "grant_id", "generation", "created_at_ms", "expires_at_ms")
+TOKEN = ("hash", "grant_id", "generation", "created_at_ms", "expires_at_ms")
 
 
 @dataclass(slots=True)
@@ -74,12 +74,12 @@ def read_all(con: Connection, at_ms: int) -> StoredRecords:
         return con.execute(f"SELECT {', '.join(columns)} FROM {table} {rest}", [*values]).fetchall()
 
     tokens = rows(
-        _TOKEN, "oauth_tokens", "WHERE expires_at_ms > ? ORDER BY generation, created_at_ms", at_ms
+        TOKEN, "oauth_tokens", "WHERE expires_at_ms > ? ORDER BY generation, created_at_ms", at_ms
     )
     return StoredRecords(
-        clients=[Client(*row) for row in rows(_CLIENT, "oauth_clients", "ORDER BY created_at_ms")],
-        grants=[Grant(*row) for row in rows(_GRANT, "oauth_grants", "ORDER BY created_at_ms")],
-        codes=[Code(*row) for row in rows(_CODE, "oauth_codes", "")],
+        clients=[Client(*row) for row in rows(CLIENT, "oauth_clients", "ORDER BY created_at_ms")],
+        grants=[Grant(*row) for row in rows(GRANT, "oauth_grants", "ORDER BY created_at_ms")],
+        codes=[Code(*row) for row in rows(CODE, "oauth_codes", "")],
         access=[AccessToken(row[0], row[1], row[3], row[4]) for row in tokens if row[2] is None],
         refresh=[RefreshToken(*row) for row in tokens if row[2] is not None],
     )
@@ -87,9 +87,9 @@ def read_all(con: Connection, at_ms: int) -> StoredRecords:
 
 def apply(con: Connection, change: Change) -> None:
     """Writes a change, in the writer."""
-    _insert(con, "oauth_clients", _CLIENT, change.clients)
-    _insert(con, "oauth_grants", _GRANT, change.grants)
-    _insert(con, "oauth_codes", _CODE, change.codes)
+    _insert(con, "oauth_clients", CLIENT, change.clients)
+    _insert(con, "oauth_grants", GRANT, change.grants)
+    _insert(con, "oauth_codes", CODE, change.codes)
     tokens: list[tuple[Any, ...]] = [
         (each.hash, each.grant_id, None, each.created_at_ms, each.expires_at_ms)
         for each in change.access
@@ -98,7 +98,7 @@ def apply(con: Connection, change: Change) -> None:
         (each.hash, each.grant_id, each.generation, each.created_at_ms, each.expires_at_ms)
         for each in change.refresh
     ]
-    _insert_rows(con, "oauth_tokens", _TOKEN, tokens)
+    _insert_rows(con, "oauth_tokens", TOKEN, tokens)
     if change.approved:
         con.execute(
             "UPDATE oauth_clients SET approved_at_ms = n.at "
@@ -144,16 +144,9 @@ def _insert_rows(
 ) -> None:
     if not rows:
         return
-    marks = ", ".join(f"unnest(?::{_type_of(column)}[])" for column in columns)
     values = [list(column) for column in zip(*rows, strict=True)]
-    con.execute(parsed(con, f"INSERT INTO {table} ({', '.join(columns)}) SELECT {marks}"), values)
-
-
-def _type_of(column: str) -> str:
-    # A list of nulls does not say what it is a list of.
-    if column.endswith("_at_ms"):
-        return "BIGINT"
-    return {"generation": "INTEGER", "is_spent": "BOOLEAN"}.get(column, "VARCHAR")
+    text = f"INSERT INTO {table} ({', '.join(columns)}) SELECT {unnested(columns)}"
+    con.execute(parsed(con, text), values)
 
 
 def _delete(con: Connection, table: str, column: str, values: list[str]) -> None:

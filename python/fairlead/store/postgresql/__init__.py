@@ -5,7 +5,7 @@
 * `connection.py`: a transaction, as the tables' functions use it.
 * `schema.py`: the first connection, migrations.
 * `engine.py`: the pool behind a `Database`, and what is tried again.
-* `nodes.py`: the controls of one database: who lives, which snapshot each has applied.
-* `watch.py`: what they tell each other, by LISTEN and NOTIFY.
+* `channels.py`: what the controls of one database tell each other, by LISTEN and NOTIFY.
 * `locks.py`: work that one of them does for all.
+* `nodes.py`: which of them live, and which snapshot each has applied.
 """

@@ -23,6 +23,7 @@ from psycopg_pool import ConnectionPool
 
 from fairlead.store.connection import Transaction
 from fairlead.store.engine import Fault
+from fairlead.store.postgresql.channels import STATE
 from fairlead.store.postgresql.connection import (
     PostgresqlConnection,
     Raw,
@@ -38,7 +39,6 @@ BACKOFF_MAX_S: Final = 0.25
 # The writer, the readers of `Database`, and one to spare while a lost one is replaced.
 CONNECTIONS_MAX: Final = 5
 POOL_WITHIN_S: Final = 3.0
-STATE_CHANNEL: Final = "fairlead_state"
 
 _CONFLICTS: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 # The server that was written to has become a replica, or is one.
@@ -120,7 +120,7 @@ class PostgresqlEngine:
             try:
                 results = [transaction(con) for transaction in transactions]
                 # Sent with the COMMIT, and only if there is one.
-                con.execute("SELECT pg_notify(?, ?)", [STATE_CHANNEL, self._node])
+                con.execute("SELECT pg_notify(?, ?)", [STATE, self._node])
             except _NOT_PRIMARY:
                 # The pool connects anew, to whichever server is the primary now.
                 raw.close()

@@ -130,7 +130,7 @@ def test_functions_are_duckdbs(database_url: str) -> None:
     """What statements call by DuckDB's names gives what DuckDB gives."""
     import duckdb
 
-    texts = "SELECT lower('ÄÖÜ Straße ΑΒ'), strlen('aä€'), contains('abc', 'bc'), list_position(ARRAY['a', 'b'], 'b')"
+    texts = "SELECT lower('ÄÖÜ Straße ЖЩ'), strlen('aä€'), contains('abc', 'bc'), list_position(ARRAY['a', 'b'], 'b')"
     more = "SELECT list_contains(ARRAY['a', 'b'], 'b'), list_contains(ARRAY['a'], 'b'), starts_with('ab', 'a')"
     with connect(database_url, "test") as raw:
         for text in (texts, more):
