@@ -34,14 +34,14 @@ def shared_url(postgresql: PostgresqlServer) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def pair(shared_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Gateway, Gateway]]:
+def pair(
+    shared_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Gateway, Gateway]]:
     """Two gateways on one database, with one key for secrets."""
     folder = tmp_path_factory.mktemp("pair")
     settings = {"FAIRLEAD_DATABASE_URL": shared_url, "FAIRLEAD_SECRET_KEY": KEY}
     with contextlib.ExitStack() as stack:
-        first, second = (
-            stack.enter_context(start_gateway(folder, **settings)) for _ in range(2)
-        )
+        first, second = (stack.enter_context(start_gateway(folder, **settings)) for _ in range(2))
         yield first, second
 
 
@@ -97,16 +97,17 @@ def test_a_name_is_taken_once_whoever_asks_where(pair: tuple[Gateway, Gateway]) 
         with ThreadPoolExecutor(8) as pool:
             answers = list(
                 pool.map(
-                    lambda at, body=body: httpx.post(
-                        f"{pair[at % 2].url}/api/provider-nodes",
-                        json=body,
-                        headers=dict(pair[at % 2].admin.headers),
-                        timeout=30,
-                    ).status_code,
+                    lambda at, body=body: (
+                        httpx.post(
+                            f"{pair[at % 2].url}/api/provider-nodes",
+                            json=body,
+                            headers=dict(pair[at % 2].admin.headers),
+                            timeout=30,
+                        ).status_code
+                    ),
                     range(8),
                 )
             )
-        assert sorted(answers)[0] == 201, answers
         assert answers.count(201) == 1, answers
         assert set(answers) <= {201, 409, 400}, answers
 

@@ -31,9 +31,16 @@ def open_state(data_dir: Path, database_url: str | None, process: str) -> Databa
         return Database.open(state_path(data_dir), MIGRATIONS / "state")
     check_postgresql()
     from fairlead.store.postgresql.engine import PostgresqlEngine  # noqa: PLC0415 - an extra
-    from fairlead.store.postgresql.schema import migrate  # noqa: PLC0415 - an extra
+    from fairlead.store.postgresql.rows import is_unfinished  # noqa: PLC0415 - an extra
+    from fairlead.store.postgresql.schema import connect, migrate  # noqa: PLC0415 - an extra
 
     migrate(database_url, MIGRATIONS / "state")
+    with connect(database_url, "start") as raw:
+        if is_unfinished(raw):
+            raise Refusal(
+                "A copy into the database of FAIRLEAD_DATABASE_URL has not ended: run `fairlead migrate` "
+                "again, which goes on where it stood."
+            )
     return Database(PostgresqlEngine(database_url, process))
 
 
