@@ -1,6 +1,6 @@
 """The header of answers to changes that were not in force everywhere within a second.
 
-`fairlead-snapshot: pending` says that the change is stored, and that a relay (or another node) had not yet said that
+`X-Gateway-Snapshot: pending` says that the change is stored, and that a relay (or another node) had not yet said that
 it has applied it. It is sent to a caller that must know, such as one that revokes a key.
 """
 
@@ -12,7 +12,7 @@ from typing import Final
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-HEADER: Final = "fairlead-snapshot"
+HEADER: Final = "x-gateway-snapshot"
 PENDING: Final = "pending"
 
 # Set for each request: whether a change of it is not in force yet.

@@ -237,6 +237,10 @@ async def test_of_fifty_refreshes_without_grace_one_is_answered(server, tool, se
 
 
 async def test_only_so_many_tokens_of_one_approval_live(server, tool, session, monkeypatch) -> None:
+    if server.services.state.database.path is None:
+        pytest.skip(
+            "the clock stands still, and tokens of one millisecond have no order in a shared database"
+        )
     monkeypatch.setattr(ledger, "ACCESS_PER_GRANT_MAX", 2)
     monkeypatch.setattr(ledger, "REFRESH_PER_GRANT_MAX", 3)
     issued = [await tool.tokens(session)]

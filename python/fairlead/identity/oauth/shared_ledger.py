@@ -8,20 +8,21 @@ asked, and the rules are those of `Ledger`.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 from uuid import uuid4
+from weakref import WeakValueDictionary
 
 from fairlead import _core
 from fairlead.errors import StorageUnavailable
-from fairlead.identity.oauth.ledger import GRACE_S, IssuedTokens, Ledger
+from fairlead.identity.oauth.ledger import GRACE_S, IssuedTokens, Ledger, surplus_clients
 from fairlead.identity.oauth.people import People
 from fairlead.identity.oauth.records import (
     SPENT_CODE_KEPT_MS,
     UNAPPROVED_CLIENT_KEPT_MS,
-    UNAPPROVED_CLIENTS_MAX,
     AccessToken,
     Client,
     Grant,
@@ -79,7 +80,8 @@ class SharedLedger(Ledger):
         self, state: State, grace_s: float = GRACE_S, clock: Callable[[], int] = now_ms
     ) -> None:
         super().__init__(state, grace_s, clock)
-        self._grace_s = grace_s
+        # Requests of this process about one thing wait for each other, so that only other processes can be in the way.
+        self._deciding: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.people = People(state, is_shared=True)
 
     async def load(self) -> None:
@@ -97,10 +99,13 @@ class SharedLedger(Ledger):
         client = Client(str(uuid4()), name, redirect_uri, self._clock())
 
         def store(con: Connection) -> None:
+            waiting = con.execute(
+                "SELECT count(*) FROM oauth_clients WHERE approved_at_ms IS NULL"
+            ).fetchone()
             surplus = con.execute(
                 "SELECT id FROM oauth_clients WHERE approved_at_ms IS NULL "
-                "ORDER BY created_at_ms DESC, id OFFSET ?",
-                [UNAPPROVED_CLIENTS_MAX - 1],
+                "ORDER BY created_at_ms, id LIMIT ?",
+                [surplus_clients(int(waiting[0]) if waiting else 0)],
             ).fetchall()
             apply(con, Change(clients=[client], forgotten=[row[0] for row in surplus]))
 
@@ -121,14 +126,18 @@ class SharedLedger(Ledger):
     async def exchange(
         self, text: str, client_id: str, redirect_uri: str, verifier: str, resource: str
     ) -> IssuedTokens | None:
-        return await self._decide(
-            about_code(_core.hash_secret(text)),
+        digest = _core.hash_secret(text)
+        return await self._decide_in_turn(
+            digest,
+            about_code(digest),
             lambda one: one.exchange(text, client_id, redirect_uri, verifier, resource),
         )
 
     async def refresh(self, text: str, client_id: str, resource: str) -> IssuedTokens | None:
-        return await self._decide(
-            about_token(_core.hash_secret(text), self._clock()),
+        digest = _core.hash_secret(text)
+        return await self._decide_in_turn(
+            digest,
+            about_token(digest, self._clock()),
             lambda one: one.refresh(text, client_id, resource),
         )
 
@@ -149,6 +158,13 @@ class SharedLedger(Ledger):
     async def end(self, grant_id: str, user_id: str) -> bool:
         return await self._decide(about_grant(grant_id), lambda one: one.end(grant_id, user_id))
 
+    async def _decide_in_turn(
+        self, about: str, read: Read, decide: Callable[[Ledger], Awaitable[T]]
+    ) -> T:
+        turn = self._deciding.setdefault(about, asyncio.Lock())
+        async with turn:
+            return await self._decide(read, decide)
+
     async def _decide(self, read: Read, decide: Callable[[Ledger], Awaitable[T]]) -> T:
         for _ in range(ATTEMPTS_MAX):
             seen = await self._state.read(read)
@@ -163,7 +179,7 @@ class SharedLedger(Ledger):
 
     def _over(self, writes: _GuardedWrites) -> Ledger:
         """The rules over one slice of the records, for one decision."""
-        return _OneDecision(self._state, self._grace_s, self._clock, self.people, writes)
+        return _OneDecision(self._state, self._grace_ms / 1000, self._clock, self.people, writes)
 
 
 class _OneDecision(Ledger):

@@ -22,5 +22,9 @@ async def connect_async(url: str, purpose: str) -> AsyncRaw:
     raw = await psycopg.AsyncConnection.connect(
         connection_info(url, purpose), autocommit=True, cursor_factory=AsyncRawCursor
     )
-    await raw.execute(f"SET search_path = {SCHEMA}, pg_catalog; SET statement_timeout = 5000")
+    try:
+        await raw.execute(f"SET search_path = {SCHEMA}, pg_catalog; SET statement_timeout = 5000")
+    except BaseException:
+        await raw.close()
+        raise
     return raw

@@ -36,15 +36,14 @@ class Locks:
 
     async def run(self) -> None:
         """Connects, and looks that the connection lives, until it is cancelled or the connection is lost."""
-        raw = await connect_async(self._url, "locks")
-        self._set(raw)
-        try:
-            while True:
-                await asyncio.sleep(LOOK_EVERY_S)
-                await raw.execute("SELECT 1")
-        finally:
-            self._set(None)
-            await raw.close()
+        async with await connect_async(self._url, "locks") as raw:
+            self._set(raw)
+            try:
+                while True:
+                    await asyncio.sleep(LOOK_EVERY_S)
+                    await raw.execute("SELECT 1")
+            finally:
+                self._set(None)
 
     async def alone(self, name: str, run: Callable[[], Awaitable[T]]) -> T:
         """Runs `run` while this process has the lock of this name; waits for it as long as it takes."""

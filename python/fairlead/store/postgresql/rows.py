@@ -9,7 +9,8 @@ import psycopg
 from psycopg import RawServerCursor, sql
 
 from fairlead.errors import Refusal
-from fairlead.store.postgresql.connection import SCHEMA, Raw
+from fairlead.store.connection import Connection
+from fairlead.store.postgresql.connection import SCHEMA, PostgresqlConnection, Raw
 from fairlead.store.rows import BATCH_ROWS, OWN_TABLES, Batch, TableSum
 
 
@@ -45,6 +46,10 @@ class PostgresqlTables:
 
     def put(self, table: str, columns: Sequence[str], batches: Iterable[Batch]) -> None:
         self._raw.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
+        self.add(table, columns, batches)
+
+    def add(self, table: str, columns: Sequence[str], batches: Iterable[Batch]) -> None:
+        """Stores rows beside those of a table."""
         query = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table), _list(columns))
         try:
             with self._raw.cursor() as cursor, cursor.copy(query) as copy:
@@ -74,6 +79,14 @@ class PostgresqlTables:
 
     def finish(self) -> None:
         self._raw.execute("DROP TABLE copied_tables")
+
+
+def tables_of(con: Connection) -> PostgresqlTables:
+    """The tables of a transaction, in which a statement over a whole table may take long."""
+    if not isinstance(con, PostgresqlConnection):
+        raise TypeError("this belongs to a PostgreSQL database")
+    con.execute("SET LOCAL statement_timeout = 0")
+    return PostgresqlTables(con.raw)
 
 
 def is_unfinished(raw: Raw) -> bool:
