@@ -18,7 +18,7 @@ from typing import Any
 
 import duckdb
 
-from fairlead.errors import Conflict, Internal, Refusal
+from fairlead.errors import Conflict, Internal, InvalidRequest, Refusal
 from fairlead.store.file import Connection, FileConnection, open_file
 from fairlead.store.file_rows import FileTables
 from fairlead.store.key_check import KEY_CHECK
@@ -124,6 +124,8 @@ def _restore_tables_from(con: Connection, source: Path, sealer: Sealer) -> None:
         found = file.execute("SELECT value FROM meta WHERE name = ?", [KEY_CHECK]).fetchone()
         _check_key(found, sealer)
         copy, target = FileTables(file), tables_of(con)
+        if copy.columns() != target.columns():
+            raise _other_tables()
         version = read_meta(con, "snapshot_version")
         for table, columns in copy.columns().items():
             batches = copy.batches(table, columns)
@@ -136,8 +138,17 @@ def _restore_tables_from(con: Connection, source: Path, sealer: Sealer) -> None:
                 target.put(table, columns, batches)
         if version is not None:
             write_meta(con, "snapshot_version", version)
+    except Refusal:
+        # A row that this table cannot hold.
+        raise _other_tables() from None
     finally:
         file.close()
+
+
+def _other_tables() -> InvalidRequest:
+    return InvalidRequest(
+        "The backup cannot be restored: its tables are not those of this version. Nothing was changed."
+    )
 
 
 def _check_key(found: tuple[Any, ...] | None, sealer: Sealer) -> None:

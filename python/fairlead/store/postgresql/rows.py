@@ -11,6 +11,7 @@ from psycopg import RawServerCursor, sql
 from fairlead.errors import Refusal
 from fairlead.store.connection import Connection
 from fairlead.store.postgresql.connection import SCHEMA, PostgresqlConnection, Raw
+from fairlead.store.postgresql.schema import first_line
 from fairlead.store.rows import BATCH_ROWS, OWN_TABLES, Batch, TableSum
 
 
@@ -56,9 +57,9 @@ class PostgresqlTables:
                 for batch in batches:
                     for row in batch:
                         copy.write_row(row)
-        except psycopg.DataError as error:
+        except (psycopg.DataError, psycopg.IntegrityError) as error:
             raise Refusal(
-                f"The table {table} has a row that PostgreSQL cannot hold: {error}. Change it at the "
+                f"The table {table} has a row that PostgreSQL cannot hold: {first_line(error)}. Change it at the "
                 "embedded gateway and copy again; what was copied is kept."
             ) from None
 

@@ -49,7 +49,7 @@ def connect(url: str, purpose: str) -> Iterator[Raw]:
             connection_info(url, purpose), autocommit=True, cursor_factory=RawCursor
         )
     except psycopg.Error as error:
-        raise Refusal(f"{_place(url)} cannot be reached: {_reason(error)}.") from None
+        raise Refusal(f"{_place(url)} cannot be reached: {first_line(error)}.") from None
     with raw:
         adapt(raw)
         raw.execute(f"SET search_path = {SCHEMA}, pg_catalog; SET timezone = 'UTC'")
@@ -72,11 +72,11 @@ def migrate(url: str, migrations: Path) -> None:
             ) from None
         except psycopg.errors.InsufficientPrivilege as error:
             raise Refusal(
-                f"{_place(url)} refuses what a migration needs: {_reason(error)}. Make the user the "
+                f"{_place(url)} refuses what a migration needs: {first_line(error)}. Make the user the "
                 f"owner of the database or of the schema {SCHEMA}."
             ) from None
         except psycopg.Error as error:
-            raise Refusal(f"{_place(url)} could not be migrated: {_reason(error)}.") from None
+            raise Refusal(f"{_place(url)} could not be migrated: {first_line(error)}.") from None
 
 
 def schema_version(raw: Raw) -> int:
@@ -164,7 +164,7 @@ def _place(url: str) -> str:
     return f"PostgreSQL at {host}:{port} (database {parts.get('dbname') or 'of the same name as the user'})"
 
 
-def _reason(error: psycopg.Error) -> str:
+def first_line(error: psycopg.Error) -> str:
     """The server's words in one line."""
     text = error.diag.message_primary or str(error).strip().splitlines()[0:1] or [""]
     words = text if isinstance(text, str) else text[0]
