@@ -113,6 +113,7 @@ def test_a_name_is_taken_once_whoever_asks_where(pair: tuple[Gateway, Gateway]) 
         assert set(answers) <= {201, 409, 400}, answers
 
 
+@pytest.mark.slow
 def test_a_restart_finds_everything_and_a_dead_node_holds_nobody_up(
     shared_url: str, pair: tuple[Gateway, Gateway], upstream: Upstream, tmp_path: Path
 ) -> None:
@@ -131,6 +132,7 @@ def test_a_restart_finds_everything_and_a_dead_node_holds_nobody_up(
     assert (answer.status_code, answer.headers.get("x-gateway-snapshot")) == (200, None)
 
 
+@pytest.mark.slow
 def test_a_database_that_comes_back_is_used_again(
     postgresql: PostgresqlServer, tmp_path: Path, upstream: Upstream
 ) -> None:
