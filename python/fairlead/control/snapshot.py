@@ -33,7 +33,7 @@ VERSION = "snapshot_version"
 
 @dataclass(frozen=True, slots=True)
 class NodePart:
-    """What of a snapshot is in no database: the node's own token, and its coding tools as a connection."""
+    """The part of a snapshot that is in no database: the node's own token, and its coding tools as a connection."""
 
     local_token_hash: str
     acp: AcpProvider | None

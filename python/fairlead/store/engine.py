@@ -16,11 +16,11 @@ class Fault(Enum):
     """How a store failed, as opposed to a statement that it refused."""
 
     UNAVAILABLE = "unavailable"
-    """It may answer the next time."""
+    """The store may answer the next time."""
     DAMAGED = "damaged"
-    """It must not be written to any more."""
+    """The store must not be written to any more."""
     FATAL = "fatal"
-    """It answers nothing more in this process."""
+    """The store answers nothing more in this process."""
 
 
 class Engine(Protocol):
@@ -45,7 +45,7 @@ class Engine(Protocol):
         """
 
     def fault_of(self, error: BaseException) -> Fault | None:
-        """What failed, or None when the error is not the store's."""
+        """How the store failed, or None when the error is not the store's."""
 
     def advice(self) -> str:
         """A sentence for the operator of a store that is damaged."""

@@ -12,7 +12,7 @@ Row = tuple[Any, ...]
 Batch = list[Row]
 
 BATCH_ROWS: Final = 2000
-# What a store knows of itself, or of processes that use it; nothing of it is copied.
+# Tables about the store itself, or about processes that use it; these are not copied.
 OWN_TABLES: Final = frozenset(
     {"schema_version", "schema_files", "copied_tables", "published_snapshots", "control_nodes"}
 )
@@ -60,7 +60,7 @@ class Target(Source, Protocol):
     """A store that tables are written to."""
 
     def transaction(self) -> AbstractContextManager[None]:
-        """What is written inside is there whole or not at all."""
+        """Everything that is written inside is there, or nothing."""
 
     def put(self, table: str, columns: Sequence[str], batches: Iterable[Batch]) -> None:
         """Stores rows in place of those of a table."""

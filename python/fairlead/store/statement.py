@@ -34,7 +34,7 @@ def parsed(con: Connection, text: str) -> duckdb.Statement | str:
 
 
 def unnested(columns: Iterable[str]) -> str:
-    """What selects rows from a list of values for each column: `INSERT INTO t (a, b) SELECT <this>`.
+    """The expressions that select rows from a list of values for each column: `INSERT INTO t (a, b) SELECT <this>`.
 
     Each list has its type, since a list of nulls does not say what it is a list of.
     """

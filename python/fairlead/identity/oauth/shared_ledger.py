@@ -48,7 +48,7 @@ ATTEMPTS_MAX: Final = 8
 Read = Callable[[Connection], Slice]
 
 
-class _Stale(Exception):
+class _StaleRecords(Exception):
     """The records are not those that were decided about."""
 
 
@@ -69,7 +69,7 @@ class _GuardedWrites:
 
     def _store(self, change: Change, con: Connection) -> None:
         if self.read(con) != self.seen:
-            raise _Stale
+            raise _StaleRecords
         apply(con, change)
 
 
@@ -171,7 +171,7 @@ class SharedLedger(Ledger):
             writes = _GuardedWrites(self._state, read, seen)
             try:
                 return await decide(self._over(writes))
-            except _Stale:
+            except _StaleRecords:
                 continue
         raise StorageUnavailable(
             "Too many requests are about the same approval at once; try again.", retry_after_s=1

@@ -1,4 +1,4 @@
-"""What the controls of one database tell each other by NOTIFY. Each message only saves waiting for the next look."""
+"""Messages between the controls of one database, by NOTIFY. Each only saves waiting for the next look."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class PostgresqlEngine:
                 # Both sides of a conflict wait for another while, so that they do not meet again.
                 longest_s = min(BACKOFF_FIRST_S * 2**attempt, BACKOFF_MAX_S)
                 time.sleep(random.uniform(0, longest_s))  # noqa: S311 - no secret
-            except _Lost as lost:
+            except _ConnectionLoss as lost:
                 if attempt == ATTEMPTS_MAX:
                     raise lost.error from None
             self.retries += 1
@@ -130,7 +130,7 @@ class PostgresqlEngine:
                 raise
             except psycopg.OperationalError as error:
                 if raw.closed:
-                    raise _Lost(error) from error
+                    raise _ConnectionLoss(error) from error
                 raw.rollback()
                 raise
             except BaseException:
@@ -141,7 +141,7 @@ class PostgresqlEngine:
             return results
 
 
-class _Lost(Exception):
+class _ConnectionLoss(Exception):
     """The connection was lost before the COMMIT was sent, so nothing is stored."""
 
     def __init__(self, error: psycopg.OperationalError) -> None:

@@ -1,4 +1,4 @@
-"""What differs between DuckDB and PostgreSQL, each with its reason. Nothing else in the package knows.
+"""Differences between DuckDB and PostgreSQL, each with its reason. Nothing else in the package knows.
 
 * Parameters are `?` or `$name` in our statements, as DuckDB takes them, and `$1` on PostgreSQL's wire. DuckDB takes
   `$1` too, but a list of conditions that is put together cannot know its numbers; so PostgreSQL's are counted here,
