@@ -21,7 +21,6 @@ from typing import Any
 import duckdb
 
 from fairlead.errors import FairleadError, Refusal
-from fairlead.store.database import Database
 from fairlead.store.file import Connection, FileConnection, damaged, open_file
 from fairlead.store.key_check import check_key
 from fairlead.store.sealer import Sealer, load_key
@@ -75,7 +74,7 @@ def _status(connection: Connection, sealer: Sealer | None) -> StoreStatus:
 
 
 async def _check_server(data_dir: Path, database_url: str, sealer: Sealer | None) -> StoreStatus:
-    database: Database = await asyncio.to_thread(open_state, data_dir, database_url, "prepare")
+    database = await asyncio.to_thread(open_state, data_dir, database_url, "prepare")
     try:
         return await database.write(lambda con: _status(con, sealer))
     finally:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fairlead.errors import Refusal
 from fairlead.extra import install_command, is_installed
-from fairlead.store.database import Database
 from fairlead.store.file import FileConnection, open_file
+
+if TYPE_CHECKING:
+    from fairlead.store.database import Database
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 
@@ -27,6 +29,9 @@ def open_state(data_dir: Path, database_url: str | None, process: str) -> Databa
     """Opens the state database and migrates it; blocking, for the start of a process. `process` names this one to
     others of the same database. `Refusal` says what is wrong.
     """
+    # The check of an embedded store before a start does without the writer and its log.
+    from fairlead.store.database import Database  # noqa: PLC0415
+
     if database_url is None:
         return Database.open(state_path(data_dir), MIGRATIONS / "state")
     check_postgresql()

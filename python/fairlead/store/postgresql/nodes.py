@@ -145,10 +145,10 @@ class Nodes:
             await self._noticed.wait()
             self._noticed.clear()
             self._here.state_changed()
-            await self._look()
+            await self._read_version()
             await asyncio.sleep(QUIET_S)
 
-    async def _look(self) -> None:
+    async def _read_version(self) -> None:
         if self._raw is not None:
             found = await self._raw.execute(
                 "SELECT coalesce(max(version), 0) FROM published_snapshots"
