@@ -29,7 +29,11 @@ release = rm -f $(VENV)/.stamp-core-*; \
 
 CORE_SOURCES := Cargo.toml Cargo.lock $(wildcard rust/*/Cargo.toml) $(shell find rust -name '*.rs')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-EXTRAS := --extra browser --extra telemetry --extra vectors
+# Tests that run over either store; the others have files of their own, or nothing that is stored.
+ON_POSTGRESQL := $(addprefix tests/contract/,oauth tools test_access_tokens.py test_account.py test_audit.py test_auth.py test_board.py \
+	test_gate.py test_keys.py test_link.py test_second_factor.py test_set_up.py test_settings.py test_sign_on_settings.py test_token_limits.py) \
+	tests/unit/python/backups tests/unit/python/tasks tests/unit/python/webhooks tests/integration/test_first_owner.py tests/integration/test_races.py
+EXTRAS := --extra browser --extra postgresql --extra telemetry --extra vectors
 LOCK_ONE := $(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes \
 	--exclude-newer "7 days" --custom-compile-command "make lock" --system-certs
 LOCK := $(LOCK_ONE) --universal
@@ -73,6 +77,11 @@ test: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## 
 .PHONY: test-native
 test-native: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run the contract and integration tests over the native front.
 	$(SIDE_BY_SIDE) --front native tests/contract tests/integration || $(ALONE) --front native tests/contract tests/integration
+
+.PHONY: test-cluster
+test-cluster: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run the tests of management, keys, identity and OAuth over PostgreSQL.
+	$(SIDE_BY_SIDE) --store postgresql $(ON_POSTGRESQL) || $(ALONE) --store postgresql $(ON_POSTGRESQL)
+	$(BIN)/pytest -m 'slow or not slow' tests/integration/test_postgresql.py
 
 .PHONY: test-slow
 test-slow: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-coding-tools $(VENV)/.stamp-core-$(PROFILE) ## Run the slow tests alone: wheel and archive, crash runs, large streams.

@@ -6,14 +6,19 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.databases import CHOSEN_STORE, STORES
 from tests.support.gateway_pool import GatewayPool
 from tests.support.listener import Listener
 from tests.support.processes import DEFAULTS, FRONTS, Gateway, Lane, start_gateway
 from tests.support.standin import start_standin
 from tests.support.upstream import Upstream
+
+if TYPE_CHECKING:
+    from tests.support.postgresql import PostgresqlServer
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -24,8 +29,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="who has the socket of the gateways that tests start (also FAIRLEAD_TEST_FRONT)",
     )
 
+    parser.addoption(
+        "--store",
+        choices=STORES,
+        default=os.environ.get("FAIRLEAD_TEST_STORE") or "embedded",
+        help="where control keeps its state in the gateways that tests start (also FAIRLEAD_TEST_STORE)",
+    )
+
+
+def pytest_unconfigure() -> None:
+    CHOSEN_STORE.end()
+
 
 def pytest_configure(config: pytest.Config) -> None:
+    CHOSEN_STORE.name = config.getoption("--store")
     front = config.getoption("--front")
     if front not in FRONTS:
         raise pytest.UsageError(f"FAIRLEAD_TEST_FRONT is {front!r}: set it to granian or native")
@@ -103,3 +120,21 @@ def upstream() -> Iterator[Upstream]:
 def lane(gateway: Gateway, upstream: Upstream) -> Lane:
     """One connection to `upstream` on the shared gateway, under a prefix that no other test has."""
     return gateway.add_lane(upstream)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> PostgresqlServer:
+    """A PostgreSQL server with a migrated template; the tests that need one are skipped where it is not installed."""
+    from tests.support.postgresql import programs
+
+    if programs() is None:
+        pytest.skip("PostgreSQL is not installed")
+    return CHOSEN_STORE.server()
+
+
+@pytest.fixture
+def database_url(postgresql: PostgresqlServer) -> Iterator[str]:
+    """A database of the newest schema, for one test."""
+    url = postgresql.migrated()
+    yield url
+    postgresql.drop(url)

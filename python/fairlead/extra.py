@@ -9,6 +9,7 @@ EXTRAS: Final = {
     "standin": "robyn",
     "browser": "playwright",
     "vectors": "wordllama",
+    "postgresql": "psycopg_pool",
     "telemetry": "opentelemetry.exporter.otlp.proto.http",
 }
 """The module that comes with each."""

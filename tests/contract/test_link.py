@@ -93,8 +93,8 @@ async def test_changes_at_the_same_time_share_snapshots(control) -> None:
 
 
 async def test_a_poll_is_held_then_answered_without_a_snapshot(control, monkeypatch) -> None:
-    monkeypatch.setattr(link_module, "HOLD_S", 0.2)
     version = (await poll(control, "a1", 0))["version"]
+    monkeypatch.setattr(link_module, "HOLD_S", 0.2)
     started = time.monotonic()
     held = await poll(control, "a1", version)
     assert held == {"version": version, "control": held["control"], "commands": []}

@@ -2,20 +2,63 @@
 
 Running every migration costs a tenth of a second of a core, for each test that opens a file. That the migrations run is
 shown by `tests/unit/python/store`, by the tests of each migration, and by every gateway that is started.
+
+With `pytest --store postgresql` the state of every data directory is in a database of its own instead.
 """
 
 from __future__ import annotations
 
 import functools
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from fairlead.store.database import Database
 from fairlead.store.file import Connection, open_file
 from fairlead.store.prepare import MIGRATIONS, make_data_dir
 
+if TYPE_CHECKING:
+    from tests.support.postgresql import PostgresqlServer
+
 Kind = Literal["state", "usage"]
+STORES = ("embedded", "postgresql")
+"""Where the state of tests' gateways is: `pytest --store`."""
+
+
+class ChosenStore:
+    """The store of this run, and the PostgreSQL server behind it, which is started when it is first needed."""
+
+    def __init__(self) -> None:
+        self.name = "embedded"
+        self._ending = ExitStack()
+        self._server: PostgresqlServer | None = None
+        self._urls: dict[Path, str] = {}
+
+    def server(self) -> PostgresqlServer:
+        """The server of this run, with its template."""
+        if self._server is None:
+            from tests.support.postgresql import PostgresqlServer
+
+            self._server = self._ending.enter_context(PostgresqlServer.start())
+            self._server.make_template()
+        return self._server
+
+    def url_of(self, data_dir: Path) -> str | None:
+        """The database of a data directory, always the same; None for the embedded store."""
+        if self.name == "embedded":
+            return None
+        if data_dir not in self._urls:
+            self._urls[data_dir] = self.server().migrated()
+        return self._urls[data_dir]
+
+    def end(self) -> None:
+        """Stops the server."""
+        self._ending.close()
+        self._server = None
+
+
+CHOSEN_STORE = ChosenStore()
 
 
 def place_files(data_dir: Path) -> Path:
@@ -42,6 +85,11 @@ def open_fresh_file(folder: Path, kind: Kind) -> Connection:
 
 def open_fresh_database(folder: Path, kind: Kind) -> Database:
     """An empty state or usage database in a folder, with its writer and readers."""
+    url = CHOSEN_STORE.url_of(folder) if kind == "state" else None
+    if url is not None:
+        from fairlead.store.state_database import open_state
+
+        return open_state(folder, url, "test")
     return Database.open(place_file(folder, kind), MIGRATIONS / kind)
 
 

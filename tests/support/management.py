@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 from fastapi import FastAPI
+from pydantic import SecretStr
 
 from fairlead.control.app import build
 from fairlead.gateway.keys.fields import NewKey
@@ -21,7 +22,7 @@ from fairlead.gateway.keys.table import StoredKey, insert_key
 from fairlead.settings import ControlConfig
 from fairlead.store.file import Connection
 from fairlead.store.services import Services
-from tests.support.databases import place_files
+from tests.support.databases import CHOSEN_STORE, place_files
 
 LINK_TOKEN = "link-token-of-a-test-on-real-files"
 PASSWORD = "correct horse battery staple"
@@ -90,6 +91,9 @@ async def run_application(
     config: ControlConfig, principal: dict[str, Any], peer: str, **headers: str
 ) -> AsyncIterator[tuple[FastAPI, httpx.AsyncClient]]:
     """Starts the application and a client that speaks as the relay does for this principal at this address."""
+    url = CHOSEN_STORE.url_of(config.data_dir)
+    if url is not None and config.database_url is None:
+        config = config.model_copy(update={"database_url": SecretStr(url)})
     app = build(config)
     headers |= {
         "x-fairlead-link": config.link_token.get_secret_value(),

@@ -23,6 +23,7 @@ from typing import Any
 
 import httpx
 
+from tests.support.databases import CHOSEN_STORE
 from tests.support.polling import eventually
 from tests.support.process import Process, children_of, command_line, descendants_of, free_port
 from tests.support.records import spooled_records
@@ -398,7 +399,9 @@ def start_gateway(tmp_path: Path, *flags: str, **environment: str) -> Iterator[G
     """
     data_dir = tmp_path / f"data-{secrets.token_hex(3)}"
     data_dir.mkdir(mode=0o700)
-    gateway = Gateway(data_dir, free_port(), DEFAULTS | environment, *flags)
+    url = CHOSEN_STORE.url_of(data_dir)
+    store = {} if url is None else {"FAIRLEAD_DATABASE_URL": url}
+    gateway = Gateway(data_dir, free_port(), DEFAULTS | store | environment, *flags)
     try:
         gateway.start()
         yield gateway

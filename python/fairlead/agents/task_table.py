@@ -35,7 +35,7 @@ def insert_task(con: Connection, task: Task, message: Message) -> Task:
     if known is not None:
         return _read(known)
     counts = con.execute(
-        f"SELECT count(*), count(*) FILTER (owner = ?) FROM agent_tasks WHERE {_ACTIVE}",
+        f"SELECT count(*), count(*) FILTER (WHERE owner = ?) FROM agent_tasks WHERE {_ACTIVE}",
         [task.owner],
     ).fetchone() or (0, 0)
     if counts[0] >= ACTIVE_MAX or counts[1] >= ACTIVE_OF_OWNER_MAX:
@@ -174,7 +174,7 @@ def list_tasks(
     con: Connection, limit: int, offset: int, skill_id: str | None, states: tuple[State, ...]
 ) -> tuple[list[Task], int]:
     """A page of tasks, newest first, and their total number."""
-    where = "WHERE (? IS NULL OR skill_id = ?) AND (? = 0 OR list_contains(?::VARCHAR[], state))"
+    where = "WHERE (?::VARCHAR IS NULL OR skill_id = ?) AND (? = 0 OR list_contains(?::VARCHAR[], state))"
     filters: list[object] = [skill_id, skill_id, len(states), list(states)]
     rows = con.execute(
         f"SELECT {_TASK} FROM agent_tasks {where} ORDER BY created_at_ms DESC, id LIMIT ? OFFSET ?",

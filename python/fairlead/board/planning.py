@@ -37,7 +37,7 @@ def list_sprints(
     """Sprints of a project: active, then planned, then closed ones, each group by start."""
     require(con, person, project_id, "viewer")
     rows = con.execute(
-        f"{_SPRINT} WHERE s.project_id = ? ORDER BY list_position(['active', 'planned', 'closed'], "
+        f"{_SPRINT} WHERE s.project_id = ? ORDER BY list_position(ARRAY['active', 'planned', 'closed'], "
         "s.status), s.starts_on NULLS LAST, s.created_at_ms, s.id LIMIT ? OFFSET ?",
         [project_id, limit, offset],
     ).fetchall()

@@ -226,7 +226,7 @@ def _count_todos(con: Connection, project_ids: list[str]) -> dict[str, dict[Stat
     }
     for project_id, status, number in con.execute(
         "SELECT project_id, status, count(*) FROM board_todos "
-        "WHERE project_id IN (SELECT unnest(?::VARCHAR[])) GROUP BY ALL",
+        "WHERE project_id IN (SELECT unnest(?::VARCHAR[])) GROUP BY project_id, status",
         [project_ids],
     ).fetchall():
         counts[project_id][status] = number

@@ -34,6 +34,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "issuer": CommandEntry("issuer", "issuer", "Issue access tokens to agents' callers.", RUN),
     "standin": CommandEntry("standin", "standin", "Start a provider that needs no network.", RUN),
     "doctor": CommandEntry("doctor", "doctor", "Look for what is wrong, with its fix.", RUN),
+    "migrate": CommandEntry("migrate", "migrate", "Copy the state to PostgreSQL or back.", RUN),
     "version": CommandEntry("version", "version", "Print the version.", RUN),
     "chat": CommandEntry("chat", "chat", "Ask a model one thing.", CALL),
     "repl": CommandEntry("repl", "repl", "Talk with a model.", CALL),

@@ -81,8 +81,8 @@ def _reset_offline(folder: Path, password: str, *, remove_second_factor: bool) -
     from fairlead.identity.account_router import reset_owner
     from fairlead.identity.password import PasswordChecker
     from fairlead.serve.directory import DataDirectory
-    from fairlead.store.file import open_file
-    from fairlead.store.prepare import MIGRATIONS, state_path
+    from fairlead.settings.serve import ServeSettings
+    from fairlead.store.state_database import open_state
 
     if not folder.is_dir():
         raise CommandFailed(f"{folder} does not exist: name the data directory with --data-dir.")
@@ -92,14 +92,18 @@ def _reset_offline(folder: Path, password: str, *, remove_second_factor: bool) -
         digest = asyncio.run(checker.hash(password))
     finally:
         checker.close()
-    with DataDirectory(folder):
-        connection = open_file(state_path(folder), MIGRATIONS / "state")
+    url = ServeSettings.load(data_dir=folder).database_url
+
+    async def write() -> None:
+        database = open_state(folder, url.get_secret_value() if url else None, "owner")
         try:
-            connection.begin()
-            reset_owner(connection, digest, without_second_factor=remove_second_factor)
-            connection.commit()
-            connection.execute("CHECKPOINT")
+            await database.write(
+                lambda con: reset_owner(con, digest, without_second_factor=remove_second_factor)
+            )
         finally:
-            connection.close()
+            await database.close()
+
+    with DataDirectory(folder):
+        asyncio.run(write())
         # A relay starts from the last snapshot, in which the ended sessions are still valid.
         (folder / "snapshot.json").unlink(missing_ok=True)

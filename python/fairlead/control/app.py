@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -27,7 +28,8 @@ from fairlead.control.link import LINK_PATH, Link
 from fairlead.control.logs import configure_logs
 from fairlead.control.publisher import Publisher
 from fairlead.control.router_loader import LoadOnDemand, RouterLoader
-from fairlead.control.snapshot import compile_snapshot
+from fairlead.control.snapshot import NodePart, compile_for_all, compile_snapshot
+from fairlead.control.snapshot_lag import SnapshotLag
 from fairlead.control.start_memory import release_start_memory
 from fairlead.control.tasks import TASKS, TaskStarter
 from fairlead.control.workers import Workers
@@ -46,10 +48,11 @@ from fairlead.moment import now_ms
 from fairlead.settings import ControlConfig
 from fairlead.store.database import Database
 from fairlead.store.key_check import check_key
-from fairlead.store.prepare import MIGRATIONS, make_data_dir, state_path, usage_path
+from fairlead.store.prepare import MIGRATIONS, make_data_dir, usage_path
 from fairlead.store.sealer import Sealer, load_key
 from fairlead.store.services import Services
 from fairlead.store.state import State
+from fairlead.store.state_database import open_state
 from fairlead.usage.metrics import counters_of
 from fairlead.usage.spent import SpentSums
 
@@ -82,6 +85,7 @@ def build(config: ControlConfig, *, owns_process: bool = False) -> FastAPI:
     app.router.lifespan_context = partial(_lifespan, config, workers, loader, owns_process)
     app.add_middleware(LoadOnDemand, loader=loader)
     app.add_middleware(AuditTrail)
+    app.add_middleware(SnapshotLag)
     app.add_middleware(Gate, link_token=config.link_token.get_secret_value(), workers=workers)
     return app
 
@@ -137,9 +141,15 @@ async def _lifespan(
             raise
         token_hash = await asyncio.to_thread(local_token_hash, config.data_dir)
         acp = AcpProvider.of(config, services.state.sealer, now_ms())
-        compile_ = partial(compile_snapshot, token_hash, acp)
+        node = NodePart(token_hash, acp)
+        compile_ = partial(compile_for_all if config.database_url else compile_snapshot, node)
         publisher = Publisher(services.state.database, compile_, config.data_dir, workers)
         background = Background()
+        if config.database_url is not None:
+            from fairlead.control.cluster import Here, join  # noqa: PLC0415 - an extra
+
+            here = Here(services, publisher, workers, node)
+            join(config.database_url.get_secret_value(), services, publisher, here, background)
         services.state.on_commit(publisher.publish)
         for database in (services.state.database, services.usage):
             database.on_fatal = leave
@@ -210,9 +220,9 @@ async def _open(config: ControlConfig, stack: AsyncExitStack) -> Services:
     await asyncio.to_thread(make_data_dir, config.data_dir)
     given = config.secret_key.get_secret_value() if config.secret_key else None
     sealer = Sealer(await asyncio.to_thread(load_key, config.data_dir, given))
-    state = await asyncio.to_thread(
-        Database.open, state_path(config.data_dir), MIGRATIONS / "state"
-    )
+    process = secrets.token_hex(8)
+    url = config.database_url.get_secret_value() if config.database_url else None
+    state = await asyncio.to_thread(open_state, config.data_dir, url, process)
     stack.push_async_callback(state.close)
     usage = await asyncio.to_thread(
         Database.open, usage_path(config.data_dir), MIGRATIONS / "usage"
@@ -227,4 +237,5 @@ async def _open(config: ControlConfig, stack: AsyncExitStack) -> Services:
         state=State(state, sealer),
         usage=usage,
         egress=egress,
+        process=process,
     )

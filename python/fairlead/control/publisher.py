@@ -15,10 +15,12 @@ from pathlib import Path
 import orjson
 import structlog
 
+from fairlead.control.snapshot_lag import note_lag
 from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, StorageUnavailable
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
+from fairlead.store.peers import Peers
 
 APPLIED_DEADLINE_S = 1.0
 ROUND_DEADLINE_S = 15.0
@@ -52,10 +54,13 @@ class Publisher:
         self._path = data_dir / FILE
         self._workers = workers
         self._floor = 0
+        self._offering = asyncio.Lock()
         self._waiting: list[asyncio.Future[int]] = []
         self._wanted = asyncio.Event()
         self._wanted.set()
         self._changed = asyncio.Event()
+        self.peers: Peers | None = None
+        """The other controls, if there may be any."""
 
     async def publish(self) -> None:
         """Returns when everything committed so far is in force: applied by every live worker, or offered one
@@ -74,8 +79,14 @@ class Publisher:
             raise StorageUnavailable(
                 "The change is stored but not yet in force.", retry_after_s=5
             ) from None
-        if not await self._workers.applied(version, APPLIED_DEADLINE_S):
+        if not await self._applied(version):
             log.warning("a relay worker is slow to apply", version=version)
+            note_lag()
+
+    async def adopt(self, version: int, document: bytes) -> None:
+        """Publishes a snapshot that another control has compiled, unless there is a newer one."""
+        if version > self.current.version:
+            await self._offer(version, document)
 
     async def run(self) -> None:
         """Compiles on demand, until cancelled."""
@@ -130,13 +141,30 @@ class Publisher:
     async def _round(self) -> int:
         floor = self._floor
         version, document = await self._database.write(lambda con: self._compile(con, floor))
-        try:
-            await asyncio.to_thread(_keep, self._path, document)
-        finally:
-            # A full disk must not keep a revoked key alive, so the offer does not depend on the file.
-            self.current = PublishedSnapshot(version, document)
-            self._notify()
+        await self._offer(version, document)
         return version
+
+    async def _offer(self, version: int, document: bytes) -> None:
+        # One at a time, since a newer one of another control may come while this one is written to the file.
+        async with self._offering:
+            if version <= self.current.version:
+                return
+            try:
+                await asyncio.to_thread(_keep, self._path, document)
+            finally:
+                # A full disk must not keep a revoked key alive, so the offer does not depend on the file.
+                self.current = PublishedSnapshot(version, document)
+                self._notify()
+
+    async def _applied(self, version: int) -> bool:
+        """Whether every live relay has applied it within a second, here and at the other controls."""
+        if self.peers is None:
+            return await self._workers.applied(version, APPLIED_DEADLINE_S)
+        here, there = await asyncio.gather(
+            self._workers.applied(version, APPLIED_DEADLINE_S),
+            self.peers.applied(version, APPLIED_DEADLINE_S),
+        )
+        return here and there
 
     def _notify(self) -> None:
         self._changed.set()

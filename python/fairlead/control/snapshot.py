@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
@@ -24,17 +25,47 @@ from fairlead.search.table import dearest_search
 from fairlead.store.file import Connection
 from fairlead.store.meta import read_meta, write_meta
 from fairlead.store.operator_settings import read_operator_settings
+from fairlead.store.snapshots import store_snapshot
 from fairlead.usage.token_limits.table import compile_token_limits
 
 VERSION = "snapshot_version"
 
 
-def compile_snapshot(
-    local_token_hash: str, acp: AcpProvider | None, con: Connection, floor: int
-) -> tuple[int, bytes]:
-    """Compiles version and JSON, in the writer. The version is above every earlier one and above `floor`. `acp` is
-    the connection that no database holds.
-    """
+@dataclass(frozen=True, slots=True)
+class NodePart:
+    """The part of a snapshot that is in no database: the node's own token, and its coding tools as a connection."""
+
+    local_token_hash: str
+    acp: AcpProvider | None
+
+    def complete(self, document: dict[str, Any]) -> bytes:
+        """The JSON of a snapshot of the database, with this node's part."""
+        document["local_token_hash"] = self.local_token_hash
+        if self.acp is not None:
+            document["connections"].append(self.acp.connection())
+            models = [*document["models"], *self.acp.models()]
+            document["models"] = sorted(models, key=itemgetter("id"))
+        return orjson.dumps(document)
+
+    def adopt(self, document: bytes) -> bytes:
+        """The JSON of a snapshot that another control has compiled, with this node's part."""
+        return self.complete(orjson.loads(document))
+
+
+def compile_snapshot(node: NodePart, con: Connection, floor: int) -> tuple[int, bytes]:
+    """Compiles version and JSON, in the writer. The version is above every earlier one and above `floor`."""
+    version, document = _compile(con, floor)
+    return version, node.complete(document)
+
+
+def compile_for_all(node: NodePart, con: Connection, floor: int) -> tuple[int, bytes]:
+    """Compiles for this node, and stores the snapshot for the other controls of the database."""
+    version, document = _compile(con, floor)
+    store_snapshot(con, version, orjson.dumps(document))
+    return version, node.complete(document)
+
+
+def _compile(con: Connection, floor: int) -> tuple[int, dict[str, Any]]:
     version = max(int(read_meta(con, VERSION) or 0), floor) + 1
     write_meta(con, VERSION, str(version))
     settings = read_operator_settings(con)
@@ -54,7 +85,6 @@ def compile_snapshot(
         "guardrails": guardrail_actions(settings),
         "context": compile_context(con, settings),
         "ip_filter": compile_filter(con),
-        "local_token_hash": local_token_hash,
         "keys": _keys(con),
         "sessions": compile_sessions(con),
         "tokens": compile_tokens(con),
@@ -65,10 +95,7 @@ def compile_snapshot(
     }
     add_persisted_states(con, document["connections"])
     compile_proxies(con, document)
-    if acp is not None:
-        document["connections"].append(acp.connection())
-        document["models"] = sorted([*document["models"], *acp.models()], key=itemgetter("id"))
-    return version, orjson.dumps(document)
+    return version, document
 
 
 def _keys(con: Connection) -> list[dict[str, Any]]:

@@ -28,6 +28,8 @@ class TaskEntry:
     module: str
     begins_with: str | None = None
     tables: tuple[str, ...] = ()
+    once: bool = False
+    """Whether only one of several controls on one database may run it at a time."""
 
 
 _SCRAPING: Final = (
@@ -38,45 +40,61 @@ _SCRAPING: Final = (
 TASKS: Final = (
     TaskEntry("session-sweep", "fairlead.identity.tasks"),
     TaskEntry("oauth-sweep", "fairlead.identity.tasks"),
-    TaskEntry("audit.retention", "fairlead.gateway.audit.retention"),
-    TaskEntry("backups.schedule", "fairlead.gateway.backups.schedule"),
-    TaskEntry("providers.probes", "fairlead.gateway.providers.prober"),
+    TaskEntry("audit.retention", "fairlead.gateway.audit.retention", once=True),
+    TaskEntry("backups.schedule", "fairlead.gateway.backups.schedule", once=True),
+    TaskEntry("providers.probes", "fairlead.gateway.providers.prober", once=True),
     TaskEntry("usage.ingest", "fairlead.usage.tasks"),
     TaskEntry("usage.retention", "fairlead.usage.tasks"),
     TaskEntry("usage.merging", "fairlead.usage.tasks"),
     TaskEntry("usage.traces", "fairlead.usage.tasks"),
     TaskEntry("health.turns", "fairlead.gateway.health.transitions"),
     TaskEntry("resilience.states", "fairlead.gateway.resilience.persistence"),
-    TaskEntry("webhooks.deliver", "fairlead.webhooks.tasks"),
-    TaskEntry("webhooks.retention", "fairlead.webhooks.tasks"),
+    TaskEntry("webhooks.deliver", "fairlead.webhooks.tasks", once=True),
+    TaskEntry("webhooks.retention", "fairlead.webhooks.tasks", once=True),
     TaskEntry("dashboard.live", "fairlead.dashboard.tasks", "fairlead.dashboard.live"),
-    TaskEntry("scrape.jobs", "fairlead.scrape.tasks", "fairlead.scrape.jobs.runner", _SCRAPING),
+    TaskEntry(
+        "scrape.jobs",
+        "fairlead.scrape.tasks",
+        "fairlead.scrape.jobs.runner",
+        _SCRAPING,
+        once=True,
+    ),
     TaskEntry("scrape.sessions", "fairlead.scrape.tasks", "fairlead.scrape.browser.sessions"),
     TaskEntry("scrape.calls", "fairlead.scrape.tasks", "fairlead.scrape.limits.quota"),
-    TaskEntry("agents.tasks", "fairlead.agents.tasks", "fairlead.agents.runner", ("agent_tasks",)),
+    TaskEntry(
+        "agents.tasks",
+        "fairlead.agents.tasks",
+        "fairlead.agents.runner",
+        ("agent_tasks",),
+        once=True,
+    ),
     TaskEntry(
         "gateway.batches",
         "fairlead.gateway.batches.tasks",
         "fairlead.gateway.batches.runner",
         ("batches",),
+        once=True,
     ),
     TaskEntry(
         "gateway.responses",
         "fairlead.gateway.responses.background",
         "fairlead.gateway.responses.background",
         ("responses",),
+        once=True,
     ),
     TaskEntry(
         "gateway.sign-ins",
         "fairlead.gateway.sign_in.refresher",
         "fairlead.gateway.sign_in.refresher",
         ("provider_sign_ins",),
+        once=True,
     ),
     TaskEntry(
         "gateway.videos",
         "fairlead.gateway.videos.runner",
         "fairlead.gateway.videos.runner",
         ("video_operations",),
+        once=True,
     ),
 )
 
@@ -103,7 +121,12 @@ class TaskStarter:
             await self._imported[entry.begins_with].wait()
         module = await asyncio.to_thread(import_module, entry.module)
         tasks: tuple[BackgroundTask, ...] = module.TASKS
-        await next(task for task in tasks if task.name == entry.name).run(self._services)
+        task = next(task for task in tasks if task.name == entry.name)
+        peers = self._services.peers
+        if entry.once and peers is not None:
+            await peers.alone(entry.name, lambda: task.run(self._services))
+        else:
+            await task.run(self._services)
 
     async def _has_rows(self, tables: tuple[str, ...]) -> bool:
         if not tables:

@@ -85,6 +85,18 @@ class Workers:
             return False
         return True
 
+    def applied_version(self) -> int | None:
+        """The newest snapshot that every live worker has applied; None where none is live."""
+        live = [each.applied_version for each in self._workers.values() if self._is_live(each)]
+        return min(live, default=None)
+
+    async def heard(self, within_s: float) -> None:
+        """Waits until a worker polls, for at most `within_s` seconds."""
+        heard = self._heard
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await heard.wait()
+
     async def connections_changed(self, within_s: float) -> None:
         """Waits until a worker reports a change of its connections, for at most `within_s` seconds."""
         changed = self._connections_changed

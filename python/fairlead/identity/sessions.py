@@ -102,7 +102,7 @@ def end_sessions(con: Connection, user_id: str | None, *, but_token: str | None 
     """
     kept = _core.hash_secret(but_token) if but_token else ""
     ended = con.execute(
-        "DELETE FROM sessions WHERE hash <> ? AND (? IS NULL OR user_id = ?) RETURNING 1",
+        "DELETE FROM sessions WHERE hash <> ? AND (?::VARCHAR IS NULL OR user_id = ?) RETURNING 1",
         [kept, user_id, user_id],
     ).fetchall()
     return len(ended)
@@ -111,7 +111,7 @@ def end_sessions(con: Connection, user_id: str | None, *, but_token: str | None 
 def end_session_by_id(con: Connection, session_id: str, user_id: str | None) -> bool:
     """Deletes one session of a user (of anybody for None), in the writer; whether there was one."""
     ended = con.execute(
-        "DELETE FROM sessions WHERE id = ? AND (? IS NULL OR user_id = ?) RETURNING 1",
+        "DELETE FROM sessions WHERE id = ? AND (?::VARCHAR IS NULL OR user_id = ?) RETURNING 1",
         [session_id, user_id, user_id],
     ).fetchall()
     return bool(ended)
@@ -120,7 +120,7 @@ def end_session_by_id(con: Connection, session_id: str, user_id: str | None) -> 
 def list_sessions(con: Connection, user_id: str | None) -> list[StoredSession]:
     """A user's sessions, or everybody's for None, newest first."""
     rows = con.execute(
-        f"{_SELECT} WHERE expires_at_ms > ? AND (? IS NULL OR user_id = ?) "
+        f"{_SELECT} WHERE expires_at_ms > ? AND (?::VARCHAR IS NULL OR user_id = ?) "
         "ORDER BY created_at_ms DESC, id",
         [now_ms(), user_id, user_id],
     ).fetchall()

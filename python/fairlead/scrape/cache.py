@@ -59,7 +59,7 @@ def store_cached(con: Connection, cached: CachedPage, most_bytes: int) -> None:
         [*astuple(cached), size],
     )
     own, all_ = con.execute(
-        "SELECT coalesce(sum(size_bytes) FILTER (owner = ?), 0), coalesce(sum(size_bytes), 0) "
+        "SELECT coalesce(sum(size_bytes) FILTER (WHERE owner = ?), 0), coalesce(sum(size_bytes), 0) "
         "FROM scrape_cache",
         [cached.owner],
     ).fetchone() or (0, 0)
@@ -91,7 +91,7 @@ def _drop_oldest(con: Connection, most_bytes: int) -> None:
         "row_number() OVER newest AS place, sum(size_bytes) OVER newest AS bytes, "
         "sum(size_bytes) OVER own AS own_bytes FROM scrape_cache WINDOW "
         "newest AS (ORDER BY stored_at_ms DESC, key), "
-        "own AS (PARTITION BY owner ORDER BY stored_at_ms DESC, key)) "
+        "own AS (PARTITION BY owner ORDER BY stored_at_ms DESC, key)) AS placed "
         "WHERE place > ? OR bytes > ? OR own_bytes > ?)",
         [ROWS_MAX, most_bytes, most_bytes // OWNER_SHARE],
     )

@@ -14,6 +14,7 @@ from fairlead.control.logs import configure_logs
 from fairlead.identity.issuer.issuer import open_issuer
 from fairlead.identity.issuer.listen import ADMIN_HOST, listen
 from fairlead.serve.tls import check_certificate
+from fairlead.settings.secret_key import with_secret_key
 from fairlead.settings.serve import ServeSettings
 from fairlead.store.prepare import make_data_dir
 from fairlead.store.sealer import load_key
@@ -23,6 +24,7 @@ EXIT_STORAGE_LOST: Final = 74
 
 def serve_issuer(settings: ServeSettings, print_line: Callable[[str], None]) -> None:
     """Serves until SIGTERM, SIGINT or SIGHUP. `Refusal` says why it does not start."""
+    settings = with_secret_key(settings)
     check_certificate(settings)
     configure_logs()
     make_data_dir(settings.data_dir)

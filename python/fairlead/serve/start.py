@@ -8,6 +8,7 @@ from fairlead import __version__
 from fairlead.coding_tools.acp.config import acp_document
 from fairlead.serve.instance import Instance, become_supervisor
 from fairlead.serve.tls import check_certificate
+from fairlead.settings.secret_key import with_secret_key
 from fairlead.settings.serve import ServeSettings
 from fairlead.standin.installed import check_standin
 from fairlead.vectors import vector_files
@@ -15,8 +16,10 @@ from fairlead.vectors import vector_files
 
 def start(settings: ServeSettings) -> NoReturn:
     """Runs an instance in this process until it is told to stop. `Refusal` says what stands in the way."""
-    # Without a file there is no stored password; with one, it is known only when the file was read.
-    settings.check(password_stored=(settings.data_dir / "state.duckdb").exists())
+    # Without a database there is no stored password; with one, it is known only when it was read.
+    has_file = (settings.data_dir / "state.duckdb").exists()
+    settings.check(password_stored=has_file or settings.database_url is not None)
+    settings = with_secret_key(settings)
     check_certificate(settings)
     if settings.demo:
         # Before anything is started, and not as the failure of a child.

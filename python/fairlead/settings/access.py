@@ -7,7 +7,7 @@ import binascii
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator
 
-from fairlead.settings.group import OptionalSecret, SettingsGroup
+from fairlead.settings.group import AbsolutePath, OptionalSecret, SettingsGroup
 
 # The longest password that can be set or typed.
 PASSWORD_MAX_CHARS = 200
@@ -19,6 +19,16 @@ class AccessFields(SettingsGroup):
     secret_key: OptionalSecret = Field(
         None,
         description="Base64 of 32 bytes that seal stored secrets, instead of `secret.key`.",
+    )
+    secret_key_file: AbsolutePath | None = Field(
+        None, description="File that holds such a key, instead of `secret.key`: a mounted secret."
+    )
+    secret_key_command: str | None = Field(
+        None,
+        min_length=1,
+        max_length=4096,
+        description="Command that prints such a key, run once at each start without a shell: a client of a key "
+        "management service.",
     )
     require_api_key: bool = Field(
         False,

@@ -14,6 +14,7 @@ from fairlead.settings.listener import ListenerFields
 from fairlead.settings.oauth import OauthFields
 from fairlead.settings.public_address import PublicAddressFields
 from fairlead.settings.sign_on import SignOnFields
+from fairlead.settings.store import StoreFields
 from fairlead.settings.tls import TlsFields
 
 
@@ -30,6 +31,7 @@ class ServeFields(
     LimitFields,
     AccessFields,
     TlsFields,
+    StoreFields,
     InstanceFields,
     ListenerFields,
 ):

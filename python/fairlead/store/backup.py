@@ -14,13 +14,15 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
-from fairlead.errors import Conflict, Internal, Refusal
-from fairlead.store.file import Connection, open_file
+from fairlead.errors import Conflict, Internal, InvalidRequest, Refusal
+from fairlead.store.file import Connection, FileConnection, open_file
+from fairlead.store.file_rows import FileTables
 from fairlead.store.key_check import KEY_CHECK
-from fairlead.store.meta import read_meta
+from fairlead.store.meta import read_meta, write_meta
 from fairlead.store.prepare import MIGRATIONS, read_to_the_end
 from fairlead.store.sealer import Sealer
 
@@ -39,7 +41,12 @@ _COPY = "fairlead_copy"
 
 
 def copy_to(con: Connection, target: Path) -> None:
-    """Copies the whole database to a file that does not exist yet, in a read."""
+    """Copies the whole database to a file that does not exist yet, in a read. From PostgreSQL it becomes one of the
+    embedded store, so that a backup can be restored on either.
+    """
+    if not isinstance(con, FileConnection):
+        _copy_tables_to(con, target)
+        return
     row = con.execute("SELECT current_database()").fetchone()
     if row is None:
         raise Internal("The database has no name.")
@@ -60,16 +67,12 @@ def restore_from(con: Connection, source: Path, sealer: Sealer) -> None:
     Raises `Conflict` when the copy's secrets were sealed with another key. The file must have passed `verify_copy`;
     call `detach_copy` afterwards.
     """
+    if not isinstance(con, FileConnection):
+        _restore_tables_from(con, source, sealer)
+        return
     con.execute(f"ATTACH {_literal(source)} AS {_COPY} (READ_ONLY)")
     row = con.execute(f"SELECT value FROM {_COPY}.main.meta WHERE name = ?", [KEY_CHECK]).fetchone()
-    if row is not None:
-        try:
-            sealer.unseal(KEY_CHECK, bytes.fromhex(str(row[0])))
-        except Internal:
-            raise Conflict(
-                "The secrets in this backup were sealed with another key: start fairlead with the "
-                "secret.key or FAIRLEAD_SECRET_KEY that it was made with, then restore."
-            ) from None
+    _check_key(row, sealer)
     version = read_meta(con, "snapshot_version")
     for table in _tables(con):
         target, source_table = f"main.{_name(table)}", f"{_COPY}.main.{_name(table)}"
@@ -87,11 +90,77 @@ def restore_from(con: Connection, source: Path, sealer: Sealer) -> None:
 
 def detach_copy(con: Connection) -> None:
     """Detaches the copy's file, in the writer, whether `restore_from` succeeded or not."""
+    if not isinstance(con, FileConnection):
+        return
     attached = con.execute(
         "SELECT 1 FROM duckdb_databases() WHERE database_name = ?", [_COPY]
     ).fetchone()
     if attached is not None:
         con.execute(f"DETACH {_COPY}")
+
+
+def _copy_tables_to(con: Connection, target: Path) -> None:
+    from fairlead.store.postgresql.rows import tables_of  # noqa: PLC0415 - an extra
+
+    source = tables_of(con)
+    file = open_file(target, MIGRATIONS / "state")
+    try:
+        copy = FileTables(file)
+        copy.columns()
+        for table, columns in source.columns().items():
+            with copy.transaction():
+                copy.put(table, columns, source.batches(table, columns))
+        file.execute("CHECKPOINT")
+    finally:
+        file.close()
+    target.chmod(0o600)
+
+
+def _restore_tables_from(con: Connection, source: Path, sealer: Sealer) -> None:
+    from fairlead.store.postgresql.rows import tables_of  # noqa: PLC0415 - an extra
+
+    file = duckdb.connect(str(source), read_only=True)
+    try:
+        found = file.execute("SELECT value FROM meta WHERE name = ?", [KEY_CHECK]).fetchone()
+        _check_key(found, sealer)
+        copy, target = FileTables(file), tables_of(con)
+        if copy.columns() != target.columns():
+            raise _other_tables()
+        version = read_meta(con, "snapshot_version")
+        for table, columns in copy.columns().items():
+            batches = copy.batches(table, columns)
+            if table in _GROWS:
+                known = {row[0] for row in con.execute(f"SELECT id FROM {table}").fetchall()}
+                at = columns.index("id")
+                missing = ([row for row in batch if row[at] not in known] for batch in batches)
+                target.add(table, columns, missing)
+            else:
+                target.put(table, columns, batches)
+        if version is not None:
+            write_meta(con, "snapshot_version", version)
+    except Refusal:
+        # A row that this table cannot hold.
+        raise _other_tables() from None
+    finally:
+        file.close()
+
+
+def _other_tables() -> InvalidRequest:
+    return InvalidRequest(
+        "The backup cannot be restored: its tables are not those of this version. Nothing was changed."
+    )
+
+
+def _check_key(found: tuple[Any, ...] | None, sealer: Sealer) -> None:
+    if found is None:
+        return
+    try:
+        sealer.unseal(KEY_CHECK, bytes.fromhex(str(found[0])))
+    except Internal:
+        raise Conflict(
+            "The secrets in this backup were sealed with another key: start fairlead with the "
+            "secret.key or FAIRLEAD_SECRET_KEY that it was made with, then restore."
+        ) from None
 
 
 def verify_copy(path: Path) -> dict[str, int]:

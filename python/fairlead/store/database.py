@@ -1,6 +1,7 @@
-"""One DuckDB file with one writer thread and a few readers.
+"""A database with one writer thread and a few readers: a DuckDB file, or PostgreSQL (`engine.py`).
 
-Concurrent DuckDB transactions conflict instead of waiting, so every write goes through one thread. It takes all
+Concurrent DuckDB transactions conflict instead of waiting, so every write goes through one thread; over PostgreSQL
+this keeps the order of a process's writes, and only those of other processes can conflict. The writer takes all
 waiting jobs into one transaction, since a commit costs milliseconds however many share it. A write is answered
 after COMMIT. If one job of a group raises, the group is rolled back and each job runs again alone, so that only
 the failing one fails: a job may run twice and must have no effect outside the database.
@@ -17,15 +18,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-import duckdb
 import structlog
 
 from fairlead.errors import Overloaded, StorageUnavailable
-from fairlead.store.file import Connection, damaged, open_file
+from fairlead.store.connection import Transaction as Transaction  # noqa: PLC0414 - imported here
+from fairlead.store.engine import Engine, Fault
+from fairlead.store.file import open_file
+from fairlead.store.file_engine import FileEngine
 
 T = TypeVar("T")
-# A function over a connection, which runs in one transaction.
-Transaction = Callable[[Connection], T]
 
 GROUP_MAX = 256
 WRITES_WAITING_MAX = 1024
@@ -34,21 +35,6 @@ READS_WAITING_MAX = 256
 WRITE_DEADLINE_S = 10.0
 READ_DEADLINE_S = 10.0
 
-
-class CommitFailed(duckdb.OperationalError):
-    """The write-ahead log could not be written: the disk is full or gone."""
-
-
-# Errors of the engine itself, as opposed to a refused statement.
-ENGINE_ERRORS = (
-    CommitFailed,
-    duckdb.IOException,
-    duckdb.FatalException,
-    duckdb.InternalException,
-    duckdb.OutOfMemoryException,
-    duckdb.SerializationException,
-    duckdb.ConnectionException,
-)
 
 log = structlog.get_logger("fairlead.store")
 
@@ -60,27 +46,25 @@ class _Job:
 
 
 class Database:
-    """An open DuckDB file.
+    """An open database.
 
-    Create it with `Database.open`; `write`, `read` and `close` belong to one event loop. `fault` names the last
-    failure of the engine until a write succeeds. After a damaged block the file takes no more writes, so that
-    it is preserved as it is, and `fault` stays. After a fatal error the engine refuses everything until another
-    process reopens the file; `on_fatal` is called then.
+    Create it with `Database.open` or over an engine; `write`, `read` and `close` belong to one event loop. `fault`
+    names the last failure of the engine until a write succeeds. After a damaged block a file takes no more writes,
+    so that it is preserved as it is, and `fault` stays. After a fatal error the engine refuses everything until
+    another process reopens the file; `on_fatal` is called then.
     """
 
-    def __init__(self, path: Path, connection: Connection) -> None:
-        self.path = path
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self.fault: str | None = None
         self._is_damaged = False
         self.on_fatal: Callable[[], None] | None = None
-        self._connection = connection
         self._jobs: queue.Queue[_Job | None] = queue.Queue(maxsize=WRITES_WAITING_MAX)
         self._closing = False
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix=f"read-{path.stem}")
-        self._reader = threading.local()
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix=f"read-{self.stem}")
         self._reads_waiting = 0
         self._writer = threading.Thread(
-            target=self._write_loop, name=f"write-{path.stem}", daemon=True
+            target=self._write_loop, name=f"write-{self.stem}", daemon=True
         )
         self._writer.start()
 
@@ -90,7 +74,22 @@ class Database:
 
         Raises `DamagedFile`, `LockedFile` or another `Refusal`, each with one sentence for the operator.
         """
-        return cls(path, open_file(path, migrations))
+        return cls(FileEngine(path, open_file(path, migrations)))
+
+    @property
+    def name(self) -> str:
+        """The store's name, for logs and operators."""
+        return self._engine.name
+
+    @property
+    def stem(self) -> str:
+        """Which of the databases it is: `state`, `usage` or `issuer`."""
+        return self._engine.name.partition(".")[0]
+
+    @property
+    def path(self) -> Path | None:
+        """The store's file, if it is one."""
+        return self._engine.path
 
     async def write(
         self, transaction: Transaction[T], *, deadline_s: float = WRITE_DEADLINE_S
@@ -104,7 +103,7 @@ class Database:
         if self._closing:
             raise StorageUnavailable("The database is closed.")
         if self._is_damaged:
-            raise StorageUnavailable(f"{self.path.name} is damaged and takes no more changes.")
+            raise StorageUnavailable(f"{self.name} is damaged and takes no more changes.")
         job = _Job(transaction)
         try:
             self._jobs.put_nowait(job)
@@ -118,10 +117,11 @@ class Database:
             raise StorageUnavailable(
                 f"The write was not finished within {deadline_s:g} s.", retry_after_s=1
             ) from None
-        except duckdb.Error as error:
-            if not _is_of_engine(error):
+        except Exception as error:
+            fault = self._engine.fault_of(error)
+            if fault is None:
                 raise
-            raise self._unavailable(error) from error
+            raise self._unavailable(error, fault) from error
 
     async def read(self, transaction: Transaction[T], *, deadline_s: float = READ_DEADLINE_S) -> T:
         """Runs `transaction` on a reader's cursor in one transaction with a consistent view, which is rolled back at
@@ -134,23 +134,24 @@ class Database:
             raise StorageUnavailable("The database is closed.")
         if self._reads_waiting >= READS_WAITING_MAX:
             raise Overloaded("Too many reads are waiting; try again.", retry_after_s=1)
-        running: list[Connection] = []
+        interrupts: list[Callable[[], None]] = []
         self._reads_waiting += 1
-        task = self._readers.submit(self._read, transaction, running)
-        task.add_done_callback(lambda _: running.clear())
+        task = self._readers.submit(self._engine.read, transaction, interrupts)
+        task.add_done_callback(lambda _: interrupts.clear())
         try:
             async with asyncio.timeout(deadline_s):
                 return await asyncio.wrap_future(task)
         except TimeoutError:
-            for cursor in running:
-                cursor.interrupt()
+            for interrupt in interrupts:
+                interrupt()
             raise StorageUnavailable(
                 f"The read was not finished within {deadline_s:g} s.", retry_after_s=1
             ) from None
-        except duckdb.Error as error:
-            if not _is_of_engine(error):
+        except Exception as error:
+            fault = self._engine.fault_of(error)
+            if fault is None:
                 raise
-            raise self._unavailable(error) from error
+            raise self._unavailable(error, fault) from error
         finally:
             self._reads_waiting -= 1
 
@@ -161,31 +162,15 @@ class Database:
         self._closing = True
         await asyncio.to_thread(self._finish)
 
-    def _unavailable(self, error: duckdb.Error) -> StorageUnavailable:
-        self.fault = f"{self.path.name}: {type(error).__name__}"
-        log.error("storage failed", file=self.path.name, error=type(error).__name__)
-        if _is_damage(error) and not self._is_damaged:
+    def _unavailable(self, error: Exception, fault: Fault) -> StorageUnavailable:
+        self.fault = f"{self.name}: {type(error).__name__}"
+        log.error("storage failed", file=self.name, error=type(error).__name__)
+        if fault is Fault.DAMAGED and not self._is_damaged:
             self._is_damaged = True
-            log.error("storage is damaged", advice=damaged(self.path, "is damaged").sentence)
-        if isinstance(error, duckdb.FatalException) and self.on_fatal is not None:
+            log.error("storage is damaged", advice=self._engine.advice())
+        if fault is Fault.FATAL and self.on_fatal is not None:
             self.on_fatal()
         return StorageUnavailable("The database does not answer.", retry_after_s=5)
-
-    def _read(self, transaction: Transaction[T], running: list[Connection]) -> T:
-        cursor: Connection | None = getattr(self._reader, "cursor", None)
-        if cursor is None:
-            cursor = self._reader.cursor = self._connection.cursor()
-        running.append(cursor)
-        try:
-            cursor.begin()
-            try:
-                return transaction(cursor)
-            finally:
-                cursor.rollback()
-        except duckdb.Error:
-            # The cursor's state is unknown; the thread's next read opens a new one.
-            self._reader.cursor = None
-            raise
 
     def _write_loop(self) -> None:
         while (first := self._jobs.get()) is not None:
@@ -221,45 +206,10 @@ class Database:
             job.done.set_result(result)
 
     def _transact(self, group: list[_Job]) -> list[Any]:
-        if not group:
-            return []
-        con = self._connection
-        con.begin()
-        try:
-            results = [job.transaction(con) for job in group]
-            self._commit()
-        except BaseException:
-            try:
-                con.rollback()
-            except duckdb.Error as error:
-                # A failed COMMIT has already ended the transaction; the first error is reported.
-                log.debug("nothing left to roll back", error=type(error).__name__)
-            raise
-        return results
-
-    def _commit(self) -> None:
-        try:
-            self._connection.commit()
-        except duckdb.FatalException:
-            raise
-        except duckdb.Error as error:
-            raise CommitFailed(str(error)) from error
+        return self._engine.transact([job.transaction for job in group]) if group else []
 
     def _finish(self) -> None:
         self._readers.shutdown(wait=True, cancel_futures=True)
         self._jobs.put(None)
         self._writer.join()
-        try:
-            self._connection.execute("CHECKPOINT")
-        except duckdb.Error as error:
-            log.warning("not checkpointed", file=self.path.name, error=type(error).__name__)
-        self._connection.close()
-
-
-def _is_damage(error: duckdb.Error) -> bool:
-    # DuckDB has no exception class for a checksum mismatch.
-    return type(error) is duckdb.Error and str(error).startswith("Corrupt")
-
-
-def _is_of_engine(error: duckdb.Error) -> bool:
-    return isinstance(error, ENGINE_ERRORS) or _is_damage(error)
+        self._engine.close()

@@ -19,9 +19,10 @@ from typing import TypeVar
 import duckdb
 
 from fairlead.errors import Refusal
+from fairlead.store.connection import Connection as Connection  # noqa: PLC0414 - the tables' functions import it here
 from fairlead.threads import CONTROL_THREADS
 
-Connection = duckdb.DuckDBPyConnection
+FileConnection = duckdb.DuckDBPyConnection
 T = TypeVar("T")
 
 MEMORY_LIMIT = "512MB"
@@ -36,6 +37,13 @@ CREATE TABLE IF NOT EXISTS schema_version (
     applied_at TIMESTAMP NOT NULL DEFAULT current_timestamp::TIMESTAMP
 )
 """
+
+
+def file_of(con: Connection) -> FileConnection:
+    """The connection to a file, for statements that only DuckDB has."""
+    if not isinstance(con, FileConnection):
+        raise TypeError("this belongs to a database in a file")
+    return con
 
 
 class DamagedFile(Refusal):
@@ -70,7 +78,7 @@ def read_migrations(folder: Path) -> list[Migration]:
     return found
 
 
-def open_file(path: Path, migrations: Path) -> Connection:
+def open_file(path: Path, migrations: Path) -> FileConnection:
     """Opens `path` at the newest schema, creating the file if it is missing.
 
     Raises `DamagedFile`, `LockedFile` or `NewerSchema`, each with one sentence.
@@ -144,7 +152,7 @@ def _refuse_empty(path: Path) -> None:
         raise DamagedFile(f"{path} cannot be opened for writing: {error.strerror}.") from None
 
 
-def _connect(path: Path) -> Connection:
+def _connect(path: Path) -> FileConnection:
     connection = _guarded(path, lambda: duckdb.connect(str(path), config=_config(path)))
     try:
         path.chmod(0o600)
@@ -183,7 +191,7 @@ def _guarded(path: Path, work: Callable[[], T]) -> T:
         raise damaged(path, "is damaged") from error
 
 
-def _schema_version(connection: Connection) -> int:
+def _schema_version(connection: FileConnection) -> int:
     there = connection.execute(
         "SELECT count(*) FROM information_schema.tables WHERE table_name = 'schema_version'"
     ).fetchone()
@@ -215,7 +223,7 @@ def _make(path: Path, steps: list[Migration]) -> None:
     _sync(path.parent)
 
 
-def _migrate(connection: Connection, steps: list[Migration]) -> None:
+def _migrate(connection: FileConnection, steps: list[Migration]) -> None:
     connection.execute(_VERSION_TABLE)
     for step in steps:
         connection.begin()

@@ -20,6 +20,6 @@ def check_key(con: Connection, sealer: Sealer) -> None:
         sealer.unseal(KEY_CHECK, bytes.fromhex(kept))
     except Internal:
         raise Refusal(
-            "The secrets in state.duckdb were sealed with another key: put the old secret.key "
+            "The secrets in the state database were sealed with another key: put the old secret.key "
             "back, or set FAIRLEAD_SECRET_KEY to the old key."
         ) from None

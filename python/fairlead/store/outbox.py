@@ -24,6 +24,7 @@ from fairlead.events import CATALOGUE, EVERY, Surface
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.ordered_id import ordered_id
+from fairlead.store.statement import unnested
 
 DELIVERY_WINDOW_MS: Final = 24 * 3_600_000
 BODY_MAX_BYTES: Final = 256 * 1024
@@ -161,6 +162,6 @@ def _insert(con: Connection, table: str, columns: str, rows: Sequence[tuple[Any,
     if not rows:
         return
     # One statement for any number of rows.
-    lists = ", ".join("unnest(?)" for _ in rows[0])
     values = [list(column) for column in zip(*rows, strict=True)]
+    lists = unnested(columns.split(", "))
     con.execute(f"INSERT INTO {table} ({columns}) SELECT {lists}", values)

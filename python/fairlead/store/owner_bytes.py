@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import duckdb
 from pydantic.alias_generators import to_camel
 
 from fairlead.errors import OwnerStorageFull, StorageFull
@@ -101,7 +102,7 @@ def count_bytes(con: Connection) -> None:
     for place in PLACES:
         con.execute(
             "INSERT INTO owner_bytes SELECT ?, owner, sum(bytes)::BIGINT, ? "
-            f"FROM ({_rows(place)}) GROUP BY owner",
+            f"FROM ({_rows(place)}) AS kept GROUP BY owner",
             [place.name, now_ms()],
         )
         con.execute(
@@ -167,7 +168,7 @@ def _kept(
     where = "" if owner == _EVERYBODY else "WHERE owner = $owner"
     bound = {} if owner == _EVERYBODY else {"owner": owner}
     counted = con.execute(
-        f"SELECT coalesce(sum(bytes), 0) FROM ({_rows(place)}) {where}", bound
+        f"SELECT coalesce(sum(bytes), 0) FROM ({_rows(place)}) AS kept {where}", bound
     ).fetchone()
     kept = int(counted[0]) if counted else 0
     con.execute("DELETE FROM owner_bytes WHERE place = ? AND owner = ?", [place.name, owner])
@@ -181,6 +182,9 @@ def _rows(place: Place) -> str:
 
 
 def _folder_of(con: Connection) -> Path | None:
+    if not isinstance(con, duckdb.DuckDBPyConnection):
+        # PostgreSQL's disk is its operator's.
+        return None
     row = con.execute(
         "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
     ).fetchone()

@@ -3,12 +3,14 @@
 Runs before control, in a process of its own, because a damaged file can crash the process that opens it.
 Creates missing files, migrates older ones (after a copy), and reads every table of the state database to the
 end, so that a damaged block is found now and not in the middle of a request. Where `FAIRLEAD_CONTROL_CONFIG` is
-set, it also tries the key of the sealed secrets. Prints one JSON line `{"password_stored": false, "has_owner":
-false}` and exits 0, or prints one sentence to stderr and exits 2.
+set, it also tries the key of the sealed secrets, and with a `database_url` it migrates that database instead.
+Prints one JSON line `{"password_stored": false, "has_owner": false}` and exits 0, or prints one sentence to stderr
+and exits 2.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -18,19 +20,16 @@ from typing import Any
 
 import duckdb
 
-from fairlead.errors import Refusal
-from fairlead.store.file import Connection, damaged, open_file
+from fairlead.errors import FairleadError, Refusal
+from fairlead.store.file import Connection, FileConnection, damaged, open_file
 from fairlead.store.key_check import check_key
 from fairlead.store.sealer import Sealer, load_key
+from fairlead.store.state_database import MIGRATIONS as MIGRATIONS  # noqa: PLC0414 - imported here
+from fairlead.store.state_database import open_state, open_state_file
+from fairlead.store.state_database import state_path as state_path  # noqa: PLC0414 - imported here
 from fairlead.store.status import StoreStatus
 
-MIGRATIONS = Path(__file__).parent / "migrations"
 ROWS_AT_ONCE = 1000
-
-
-def state_path(data_dir: Path) -> Path:
-    """The path of the state database."""
-    return data_dir / "state.duckdb"
 
 
 def usage_path(data_dir: Path) -> Path:
@@ -51,20 +50,35 @@ def prepare(data_dir: Path) -> StoreStatus:
     config = _config()
     if config.get("issuer_enabled"):
         open_file(issuer_path(data_dir), MIGRATIONS / "issuer").close()
+    sealer = Sealer(load_key(data_dir, config.get("secret_key"))) if config else None
+    if (database_url := config.get("database_url")) is not None:
+        return asyncio.run(_check_server(data_dir, database_url, sealer))
     path = state_path(data_dir)
-    connection = open_file(path, MIGRATIONS / "state")
+    connection = open_state_file(data_dir)
     try:
         read_to_the_end(connection)
-        stored = connection.execute("SELECT 1 FROM users WHERE password_hash IS NOT NULL")
-        password_stored = stored.fetchone() is not None
-        owner = connection.execute("SELECT 1 FROM users WHERE role = 'owner'").fetchone()
-        if config:
-            check_key(connection, Sealer(load_key(data_dir, config.get("secret_key"))))
+        return _status(connection, sealer)
     except duckdb.Error as error:
         raise damaged(path, "is damaged") from error
     finally:
         connection.close()
+
+
+def _status(connection: Connection, sealer: Sealer | None) -> StoreStatus:
+    stored = connection.execute("SELECT 1 FROM users WHERE password_hash IS NOT NULL LIMIT 1")
+    password_stored = stored.fetchone() is not None
+    owner = connection.execute("SELECT 1 FROM users WHERE role = 'owner' LIMIT 1").fetchone()
+    if sealer is not None:
+        check_key(connection, sealer)
     return StoreStatus(password_stored, owner is not None)
+
+
+async def _check_server(data_dir: Path, database_url: str, sealer: Sealer | None) -> StoreStatus:
+    database = await asyncio.to_thread(open_state, data_dir, database_url, "prepare")
+    try:
+        return await database.write(lambda con: _status(con, sealer))
+    finally:
+        await database.close()
 
 
 def make_data_dir(data_dir: Path) -> None:
@@ -81,7 +95,7 @@ def make_data_dir(data_dir: Path) -> None:
         )
 
 
-def read_to_the_end(connection: Connection) -> None:
+def read_to_the_end(connection: FileConnection) -> None:
     """Reads every row of every table."""
     names = connection.execute(
         "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main' ORDER BY 1"
@@ -109,6 +123,9 @@ def main(arguments: list[str]) -> int:
         prepared = prepare(Path(arguments[0]).expanduser().absolute())
     except Refusal as refusal:
         sys.stderr.write(f"{refusal.sentence}\n")
+        return 2
+    except FairleadError as error:
+        sys.stderr.write(f"The state database: {error}\n")
         return 2
     except json.JSONDecodeError:
         sys.stderr.write("FAIRLEAD_CONTROL_CONFIG cannot be read.\n")

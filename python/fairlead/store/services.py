@@ -23,6 +23,7 @@ from fairlead.egress import Egress
 from fairlead.errors import StorageUnavailable
 from fairlead.settings import ControlConfig
 from fairlead.store.database import Database, Transaction
+from fairlead.store.peers import Peers
 from fairlead.store.state import State
 from fairlead.store.tool_access import ToolAccess
 
@@ -92,6 +93,8 @@ class Services:
     tasks: Callable[[], list[TaskReport]] = field(default=list)
     snapshot_version: Callable[[], int] = field(default=int)
     operator: Operator | None = None
+    peers: Peers | None = None
+    """The other controls of the database, if there may be any."""
     tool_access: ToolAccess | None = None
     bearers: Bearers | None = None
     """Who judges the callers of agents; control sets it."""
@@ -109,6 +112,10 @@ class Services:
         """The process's only instance of a class, or None when there is none yet."""
         found = self._singletons.get(kind)
         return found if isinstance(found, kind) else None
+
+    def instances(self, kind: type[T]) -> list[T]:
+        """The process's only instances of all classes below this one."""
+        return [each for each in self._singletons.values() if isinstance(each, kind)]
 
     def put(self, kind: type[T], value: T) -> T:
         """Stores the process's only instance of a class, replacing any other."""

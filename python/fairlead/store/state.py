@@ -73,9 +73,17 @@ class State:
         finally:
             # Counted after a failure too: past its deadline, the write may have been committed.
             self.changes += 1
+        self._wake_watchers()
+        return result
+
+    def note_change(self) -> None:
+        """Another process has changed the same database: caches are stale, and watchers are woken."""
+        self.changes += 1
+        self._wake_watchers()
+
+    def _wake_watchers(self) -> None:
         for watcher in self._watchers:
             watcher.set()
-        return result
 
     def watch(self) -> asyncio.Event:
         """An event that is set after each change; the waiter clears it."""

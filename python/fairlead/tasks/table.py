@@ -48,8 +48,8 @@ def list_tasks(
     """
     where = (
         "owner = $owner AND ($archived OR archived_at_ms IS NULL) "
-        "AND ($tag IS NULL OR list_contains(tags, $tag)) "
-        "AND ($query IS NULL OR contains(lower(concat_ws(' ', id, slug, target_url, goal, summary)), "
+        "AND ($tag::VARCHAR IS NULL OR list_contains(tags, $tag)) "
+        "AND ($query::VARCHAR IS NULL OR contains(lower(concat_ws(' ', id, slug, target_url, goal, summary)), "
         "lower($query)))"
     )
     values = {"owner": owner, "archived": archived, "tag": tag, "query": query}
@@ -142,7 +142,7 @@ def evidence(
     rows = con.execute(
         "SELECT number, at_ms, kind, summary, data FROM reverse_task_evidence "
         "WHERE owner = $owner AND task_id = $task "
-        "AND ($kinds IS NULL OR list_contains($kinds::VARCHAR[], kind)) "
+        "AND ($kinds::VARCHAR[] IS NULL OR list_contains($kinds::VARCHAR[], kind)) "
         "ORDER BY number DESC LIMIT $limit",
         {
             "owner": task.owner,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
+from fairlead.store.connection import Result
 from fairlead.store.file import Connection
 from fairlead.usage.span import Span
 
@@ -57,6 +58,6 @@ def read_rejections(con: Connection, span: Span) -> dict[str, int]:
     return {str(name): int(count) for name, count in rows}
 
 
-def _rows(found: Connection) -> list[dict[str, Any]]:
+def _rows(found: Result) -> list[dict[str, Any]]:
     names = [column[0] for column in found.description or ()]
     return [dict(zip(names, row, strict=True)) for row in found.fetchall()]

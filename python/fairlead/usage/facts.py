@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from fairlead.store.file import Connection
+from fairlead.store.file import Connection, file_of
 from fairlead.usage.rollup import (
     DIMENSIONS,
     HISTOGRAM_MEASURES,
@@ -80,7 +80,7 @@ def sums_of(
     columns = "".join(f"{sql} AS {column}, " for column, sql in groups.items())
     # Without groups, an aggregate over nothing would have one row of nulls.
     having = "" if groups else "HAVING count(*) > 0"
-    found = con.sql(
+    found = file_of(con).sql(
         f"SELECT {columns}{measures()} FROM ({source}) GROUP BY ALL {having}", params=bound
     )
     return _frame(found)
@@ -122,7 +122,7 @@ def bins_of(
     source, bound = _source(con, span, coarsest, select, filters.bound)
     columns = "".join(f"{sql} AS {column}, " for column, sql in groups.items())
     sql = f"SELECT {columns}{HISTOGRAM_MEASURES} FROM ({source}) GROUP BY ALL"
-    return _frame(con.sql(sql, params=bound))
+    return _frame(file_of(con).sql(sql, params=bound))
 
 
 def bins_of_page(
@@ -189,11 +189,13 @@ def bins_of_page(
         f"WITH places AS MATERIALIZED ({places}) SELECT row, bin, "
         f"{HISTOGRAM_SUMS} FROM ({source}) GROUP BY ALL"
     )
-    con.register("wanted_groups", page.select(list(groups)).with_row_index("row").to_arrow())
+    file_of(con).register(
+        "wanted_groups", page.select(list(groups)).with_row_index("row").to_arrow()
+    )
     try:
-        return _frame(con.sql(sql, params=bound))
+        return _frame(file_of(con).sql(sql, params=bound))
     finally:
-        con.unregister("wanted_groups")
+        file_of(con).unregister("wanted_groups")
 
 
 def _frame(found: duckdb.DuckDBPyRelation) -> pl.DataFrame:

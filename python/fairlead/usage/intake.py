@@ -13,7 +13,7 @@ from typing import Final
 
 import polars as pl
 
-from fairlead.store.file import Connection
+from fairlead.store.file import Connection, file_of
 from fairlead.usage.record import parse_lines
 from fairlead.usage.rollup import (
     BUCKET_MS,
@@ -86,7 +86,7 @@ class Intake:
         """Makes the tables and the source of the statements, once for a connection."""
         # DuckDB refuses a new source while the result of an earlier write is open.
         con.execute("DROP VIEW IF EXISTS settled_facts").fetchall()
-        con.register("settled", self._source)
+        file_of(con).register("settled", self._source)
         con.execute("CREATE TEMP VIEW settled_facts AS FROM usage_facts('settled')")
         for table, rows in _TABLES.items():
             con.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {rows} LIMIT 0")

@@ -130,7 +130,7 @@ def _state(services: Services) -> Iterator[tuple[Key, float]]:
     yield ("spool_rejected", ()), _rejected(services.data_dir / "spool" / "rejected")
     for database in (services.state.database, services.usage):
         fault = float(database.fault is not None)
-        yield ("storage_fault", (("database", database.path.stem),)), fault
+        yield ("storage_fault", (("database", database.stem),)), fault
     for task in services.tasks():
         yield ("task_running", (("task", task.name),)), float(task.running)
         yield ("task_restarts_total", (("task", task.name),)), task.restarts

@@ -63,7 +63,7 @@ def list_deliveries(
     con: Connection, endpoint_id: str, state: str | None, limit: int, offset: int
 ) -> tuple[list[Delivery], int]:
     """Deliveries of an endpoint, the newest first, and how many there are."""
-    condition = "endpoint_id = $endpoint AND ($state IS NULL OR state = $state)"
+    condition = "endpoint_id = $endpoint AND ($state::VARCHAR IS NULL OR state = $state)"
     values = {"endpoint": endpoint_id, "state": state}
     rows = con.execute(
         f"SELECT {', '.join(_COLUMNS)} FROM webhook_deliveries WHERE {condition} "

@@ -33,7 +33,7 @@ FROM (
     SELECT unnest(?::VARCHAR[]) AS id, unnest(?::VARCHAR[]) AS state,
         unnest(?::BIGINT[]) AS next_attempt_at_ms, unnest(?::BIGINT[]) AS finished_at_ms,
         unnest(?::INTEGER[]) AS status, unnest(?::VARCHAR[]) AS error,
-        unnest(?::DOUBLE[]) AS latency_ms
+        unnest(?::FLOAT8[]) AS latency_ms
 ) AS r
 WHERE d.id = r.id
 """

@@ -13,6 +13,7 @@ import pytest
 from fairlead import egress
 from fairlead.identity.oauth.document_fetch import FetchedDocument
 from fairlead.identity.oauth.documents import NoClient, check_document, fault_of_id, fresh_s
+from fairlead.identity.oauth.people import user_ids
 from tests.contract.oauth.conftest import ORIGIN
 from tests.support.documents import DocumentHost
 from tests.support.tool_client import ToolClient
@@ -73,9 +74,8 @@ async def test_an_approved_client_is_known_after_a_restart(server, session, host
     tokens = await tool.tokens(session)
     server.room.ledger._is_loaded = False
     assert (await tool.refresh(tokens["refresh_token"])).status_code == 200
-    [(_, kept)] = await server.room.ledger.grants_of(
-        next(iter(server.room.ledger._grants.values())).user_id
-    )
+    [user_id] = await server.services.state.read(user_ids)
+    [(_, kept)] = await server.room.ledger.grants_of(user_id)
     assert kept is not None
     assert kept.id == tool.client_id
     assert kept.approved_at_ms is not None

@@ -260,6 +260,10 @@ def test_only_the_port_of_this_machine_may_differ(registered: str, asked: str, s
 async def test_clients_that_nobody_approves_make_room_and_expire(
     server, session, clock, monkeypatch
 ) -> None:
+    if server.services.state.database.path is None:
+        pytest.skip(
+            "the clock stands still, and rows of one millisecond have no order in a shared database"
+        )
     monkeypatch.setattr(ledger, "UNAPPROVED_CLIENTS_MAX", 3)
     approved = ToolClient(server.http, ORIGIN)
     await approved.register()

@@ -237,6 +237,10 @@ async def test_of_fifty_refreshes_without_grace_one_is_answered(server, tool, se
 
 
 async def test_only_so_many_tokens_of_one_approval_live(server, tool, session, monkeypatch) -> None:
+    if server.services.state.database.path is None:
+        pytest.skip(
+            "the clock stands still, and tokens of one millisecond have no order in a shared database"
+        )
     monkeypatch.setattr(ledger, "ACCESS_PER_GRANT_MAX", 2)
     monkeypatch.setattr(ledger, "REFRESH_PER_GRANT_MAX", 3)
     issued = [await tool.tokens(session)]
@@ -309,12 +313,22 @@ async def test_revoking(server, tool, session) -> None:
     assert await server.counts(other["access_token"])
 
 
+def every_oauth_row(con: Connection) -> bytes:
+    tables = ("clients", "grants", "codes", "tokens")
+    rows = [con.execute(f"SELECT * FROM oauth_{table}").fetchall() for table in tables]
+    assert all(rows)
+    return repr(rows).encode()
+
+
 async def test_what_is_stored_opens_nothing(server, tool, session) -> None:
     code = await tool.code(session)
     issued = await tool.tokens(session)
     database = server.services.state.database
-    await database.write(lambda con: con.execute("CHECKPOINT") and None)
-    stored = database.path.read_bytes()
+    if database.path is None:
+        stored = await database.read(every_oauth_row)
+    else:
+        await database.write(lambda con: con.execute("CHECKPOINT") and None)
+        stored = database.path.read_bytes()
     for secret in (code, issued["access_token"], issued["refresh_token"], tool.verifier):
         assert secret.encode() not in stored
 

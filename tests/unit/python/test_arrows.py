@@ -78,7 +78,7 @@ ENVIRONMENT_READERS = {
 GRAB_BAGS = re.compile(r"(^|_)(utils?|helpers?|common|managers?|misc)$")
 
 # Distributions whose modules come with another one that is declared.
-COME_WITH = {"starlette": "fastapi", "pydantic_core": "pydantic"}
+COME_WITH = {"psycopg_pool": "psycopg", "starlette": "fastapi", "pydantic_core": "pydantic"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class Keeper:
             try:
                 for database in (self.services.state.database, self.services.usage):
                     part = await self._copy(database)
-                    parts.append((database.path.name, part))
+                    parts.append((f"{database.stem}.duckdb", part))
                 target = await asyncio.to_thread(self.folder.new_file)
                 await asyncio.to_thread(_pack, parts, target)
                 return target
@@ -147,7 +147,7 @@ class Keeper:
 
     async def _copy(self, database: Database) -> Path:
         # A copy is hardly larger than the file, which may have free blocks.
-        await self._check_disk(database.path.stat().st_size)
+        await self._check_disk(database.path.stat().st_size if database.path else 0)
         part = await asyncio.to_thread(self.folder.new_file)
         try:
             await database.read(lambda con: copy_to(con, part), deadline_s=COPY_DEADLINE_S)

@@ -140,7 +140,7 @@ async def import_file(
         return Imported.model_construct(
             imported=not is_dry,
             dry_run=is_dry,
-            filename=services.state.database.path.name,
+            filename=services.state.database.name,
             replaced_backup_id=before.id if before else None,
             **_snake(counts),
         )

@@ -107,7 +107,7 @@ def new_batch(created_at_ms: int, **requested: Any) -> Batch:
 def insert_batch(con: Connection, batch: Batch) -> None:
     """Adds a batch. `RateLimited` when the owner, or the gateway, has as many under way as allowed."""
     own, all_ = con.execute(
-        "SELECT count(*) FILTER (owner = ?), count(*) FROM batches WHERE ended_at_ms IS NULL",
+        "SELECT count(*) FILTER (WHERE owner = ?), count(*) FROM batches WHERE ended_at_ms IS NULL",
         [batch.owner],
     ).fetchone() or (0, 0)
     if own >= ACTIVE_OF_OWNER_MAX or all_ >= ACTIVE_MAX:
@@ -127,7 +127,7 @@ def find_batch(con: Connection, batch_id: str, owner: str | None = None) -> Batc
     another owner's.
     """
     row = con.execute(
-        f"SELECT {_BATCH} FROM batches WHERE id = ? AND (? IS NULL OR owner = ?)",
+        f"SELECT {_BATCH} FROM batches WHERE id = ? AND (?::VARCHAR IS NULL OR owner = ?)",
         [batch_id, owner, owner],
     ).fetchone()
     if row is None:

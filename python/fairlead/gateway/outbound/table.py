@@ -63,7 +63,7 @@ def all_proxies(con: Connection) -> list[StoredProxy]:
     """Every row, the least specific first."""
     rows = con.execute(
         f"SELECT {_COLUMNS} FROM outbound_proxies "
-        "ORDER BY list_position(['global', 'provider', 'combo', 'key'], level), target"
+        "ORDER BY list_position(ARRAY['global', 'provider', 'combo', 'key'], level), target"
     ).fetchall()
     return [StoredProxy(*row) for row in rows]
 

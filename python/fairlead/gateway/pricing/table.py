@@ -62,8 +62,8 @@ def delete_overrides(con: Connection, provider: str | None, model: str | None) -
     there were.
     """
     row = con.execute(
-        "DELETE FROM price_overrides WHERE ($provider IS NULL OR provider = $provider) "
-        "AND ($model IS NULL OR model = $model)",
+        "DELETE FROM price_overrides WHERE ($provider::VARCHAR IS NULL OR provider = $provider) "
+        "AND ($model::VARCHAR IS NULL OR model = $model)",
         {"provider": provider, "model": model},
     ).fetchone()
     return int(row[0]) if row else 0

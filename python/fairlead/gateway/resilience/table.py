@@ -87,8 +87,8 @@ def add_clear(con: Connection, clear: Clear) -> int:
     """
     if clear.model is None:
         con.execute(
-            "DELETE FROM connection_states WHERE (? IS NULL OR connection_id = ?) AND "
-            "(? IS NULL OR connection_id IN "
+            "DELETE FROM connection_states WHERE (?::VARCHAR IS NULL OR connection_id = ?) AND "
+            "(?::VARCHAR IS NULL OR connection_id IN "
             "(SELECT id FROM provider_connections WHERE provider = ?))",
             [clear.connection, clear.connection, clear.provider, clear.provider],
         )

@@ -52,7 +52,7 @@ _FILE: Final = ", ".join(field.name for field in fields(VideoFile))
 def check_room(con: Connection, owner: str) -> None:
     """`RateLimited` when the owner, or the gateway, has as many under way as allowed."""
     own, all_ = con.execute(
-        "SELECT count(*) FILTER (owner = ?), count(*) FROM video_operations "
+        "SELECT count(*) FILTER (WHERE owner = ?), count(*) FROM video_operations "
         "WHERE ended_at_ms IS NULL",
         [owner],
     ).fetchone() or (0, 0)

@@ -170,7 +170,9 @@ def check_document(client_id: str, body: bytes) -> Document:
     name = said.get("client_name", "")
     if not isinstance(name, str) or len(name.strip()) > NAME_MAX_CODE_POINTS:
         raise NoClient(f"its client_name must be text of at most {NAME_MAX_CODE_POINTS} characters")
-    return Document(client_id, name.strip(), _redirect_uris(said.get("redirect_uris")))
+    return Document(
+        client_id, name.replace("\0", "").strip(), _redirect_uris(said.get("redirect_uris"))
+    )
 
 
 def _redirect_uris(said: Any) -> tuple[str, ...]:

@@ -148,7 +148,7 @@ class Ledger:
         self._batches.make_room()
         change = Change()
         waiting = [each for each in self._clients.values() if each.approved_at_ms is None]
-        for old in waiting[: max(0, len(waiting) - UNAPPROVED_CLIENTS_MAX + 1)]:
+        for old in waiting[: surplus_clients(len(waiting))]:
             self._forget(old, change)
         client = Client(str(uuid4()), name, redirect_uri, self._clock())
         self._clients[client.id] = client
@@ -375,6 +375,11 @@ class Ledger:
     def _forget(self, client: Client, change: Change) -> None:
         self._clients.pop(client.id, None)
         change.forgotten.append(client.id)
+
+
+def surplus_clients(waiting: int) -> int:
+    """How many of so many clients that nobody has approved make room for another."""
+    return max(0, waiting - UNAPPROVED_CLIENTS_MAX + 1)
 
 
 def challenge_of(verifier: str) -> str:

@@ -13,11 +13,13 @@ KEPT_MAX = 10_000
 
 class People:
     """Users by id. A user is read again after any change, so that one who was switched off is
-    refused from then on.
+    refused from then on. Where others change the database too (`is_shared`), a user is read each time: of their
+    changes this process hears a moment later.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, *, is_shared: bool = False) -> None:
         self._state = state
+        self._is_shared = is_shared
         self._kept: OrderedDict[str, tuple[int, User | None]] = OrderedDict()
 
     async def find(self, user_id: str) -> User | None:
@@ -25,7 +27,7 @@ class People:
         changes, user = self._kept.get(user_id, (-1, None))
         # The number of changes is taken before the read, so a change in between causes another read.
         now = self._state.changes
-        if changes != now:
+        if changes != now or self._is_shared:
             user = await self._state.read(lambda con: find_user(con, user_id))
             self._kept[user_id] = (now, user)
             self._kept.move_to_end(user_id)

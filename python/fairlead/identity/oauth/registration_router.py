@@ -47,7 +47,8 @@ async def _read(request: Request, room: OAuthService) -> tuple[str, str]:
     name = said.get("client_name", "")
     if not isinstance(name, str):
         raise _bad_metadata("client_name must be text")
-    name = name.strip()
+    # PostgreSQL has no NUL in texts, and no page shows one.
+    name = name.replace("\0", "").strip()
     if len(name) > NAME_MAX_CODE_POINTS:
         raise _bad_metadata(f"client_name is longer than {NAME_MAX_CODE_POINTS} characters")
     return name, _redirect_uri(said.get("redirect_uris"))

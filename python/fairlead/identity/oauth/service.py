@@ -15,6 +15,7 @@ from fairlead.identity.oauth.device_codes import PollPace
 from fairlead.identity.oauth.documents import Documents
 from fairlead.identity.oauth.issuer import Issuer
 from fairlead.identity.oauth.ledger import Ledger
+from fairlead.identity.oauth.shared_ledger import SharedLedger
 from fairlead.identity.oauth.tool_gate import ToolGate
 from fairlead.identity.rate_window import RateWindow
 from fairlead.origin import address_of
@@ -54,7 +55,8 @@ class OAuthService:
 async def open_oauth(services: Services) -> ToolAccess:
     """Reads the stored records and keeps the service for the process."""
     config = services.config
-    ledger = Ledger(services.state, config.oauth_refresh_grace_s)
+    kind = SharedLedger if config.database_url is not None else Ledger
+    ledger = kind(services.state, config.oauth_refresh_grace_s)
     await ledger.load()
     gate = ToolGate(config, services.state, ledger)
     documents = Documents(services.egress, is_on=config.oauth_client_documents)

@@ -12,11 +12,11 @@ from typing import Any
 
 from fairlead.identity.oauth.records import AccessToken, Client, Code, Grant, RefreshToken
 from fairlead.store.file import Connection
-from fairlead.store.statement import parsed
+from fairlead.store.statement import parsed, unnested
 
-_CLIENT = ("id", "name", "redirect_uri", "created_at_ms", "approved_at_ms")
-_GRANT = ("id", "client_id", "user_id", "resource", "created_at_ms")
-_CODE = (
+CLIENT = ("id", "name", "redirect_uri", "created_at_ms", "approved_at_ms")
+GRANT = ("id", "client_id", "user_id", "resource", "created_at_ms")
+CODE = (
     "hash",
     "grant_id",
     "client_id",
@@ -27,7 +27,7 @@ _CODE = (
     "expires_at_ms",
     "is_spent",
 )
-_TOKEN = ("hash", "grant_id", "generation", "created_at_ms", "expires_at_ms")
+TOKEN = ("hash", "grant_id", "generation", "created_at_ms", "expires_at_ms")
 
 
 @dataclass(slots=True)
@@ -74,12 +74,12 @@ def read_all(con: Connection, at_ms: int) -> StoredRecords:
         return con.execute(f"SELECT {', '.join(columns)} FROM {table} {rest}", [*values]).fetchall()
 
     tokens = rows(
-        _TOKEN, "oauth_tokens", "WHERE expires_at_ms > ? ORDER BY generation, created_at_ms", at_ms
+        TOKEN, "oauth_tokens", "WHERE expires_at_ms > ? ORDER BY generation, created_at_ms", at_ms
     )
     return StoredRecords(
-        clients=[Client(*row) for row in rows(_CLIENT, "oauth_clients", "ORDER BY created_at_ms")],
-        grants=[Grant(*row) for row in rows(_GRANT, "oauth_grants", "ORDER BY created_at_ms")],
-        codes=[Code(*row) for row in rows(_CODE, "oauth_codes", "")],
+        clients=[Client(*row) for row in rows(CLIENT, "oauth_clients", "ORDER BY created_at_ms")],
+        grants=[Grant(*row) for row in rows(GRANT, "oauth_grants", "ORDER BY created_at_ms")],
+        codes=[Code(*row) for row in rows(CODE, "oauth_codes", "")],
         access=[AccessToken(row[0], row[1], row[3], row[4]) for row in tokens if row[2] is None],
         refresh=[RefreshToken(*row) for row in tokens if row[2] is not None],
     )
@@ -87,9 +87,9 @@ def read_all(con: Connection, at_ms: int) -> StoredRecords:
 
 def apply(con: Connection, change: Change) -> None:
     """Writes a change, in the writer."""
-    _insert(con, "oauth_clients", _CLIENT, change.clients)
-    _insert(con, "oauth_grants", _GRANT, change.grants)
-    _insert(con, "oauth_codes", _CODE, change.codes)
+    _insert(con, "oauth_clients", CLIENT, change.clients)
+    _insert(con, "oauth_grants", GRANT, change.grants)
+    _insert(con, "oauth_codes", CODE, change.codes)
     tokens: list[tuple[Any, ...]] = [
         (each.hash, each.grant_id, None, each.created_at_ms, each.expires_at_ms)
         for each in change.access
@@ -98,11 +98,11 @@ def apply(con: Connection, change: Change) -> None:
         (each.hash, each.grant_id, each.generation, each.created_at_ms, each.expires_at_ms)
         for each in change.refresh
     ]
-    _insert_rows(con, "oauth_tokens", _TOKEN, tokens)
+    _insert_rows(con, "oauth_tokens", TOKEN, tokens)
     if change.approved:
         con.execute(
             "UPDATE oauth_clients SET approved_at_ms = n.at "
-            "FROM (SELECT unnest(?) AS id, unnest(?) AS at) n WHERE oauth_clients.id = n.id",
+            "FROM (SELECT unnest(?::VARCHAR[]) AS id, unnest(?::BIGINT[]) AS at) n WHERE oauth_clients.id = n.id",
             [
                 [each.id for each in change.approved],
                 [each.approved_at_ms for each in change.approved],
@@ -110,7 +110,10 @@ def apply(con: Connection, change: Change) -> None:
         )
     if change.spent:
         con.execute(
-            parsed(con, "UPDATE oauth_codes SET is_spent = true WHERE hash IN (SELECT unnest(?))"),
+            parsed(
+                con,
+                "UPDATE oauth_codes SET is_spent = true WHERE hash IN (SELECT unnest(?::VARCHAR[]))",
+            ),
             [change.spent],
         )
     if change.dropped:
@@ -141,10 +144,13 @@ def _insert_rows(
 ) -> None:
     if not rows:
         return
-    marks = ", ".join(["unnest(?)"] * len(columns))
     values = [list(column) for column in zip(*rows, strict=True)]
-    con.execute(parsed(con, f"INSERT INTO {table} ({', '.join(columns)}) SELECT {marks}"), values)
+    text = f"INSERT INTO {table} ({', '.join(columns)}) SELECT {unnested(columns)}"
+    con.execute(parsed(con, text), values)
 
 
 def _delete(con: Connection, table: str, column: str, values: list[str]) -> None:
-    con.execute(parsed(con, f"DELETE FROM {table} WHERE {column} IN (SELECT unnest(?))"), [values])
+    con.execute(
+        parsed(con, f"DELETE FROM {table} WHERE {column} IN (SELECT unnest(?::VARCHAR[]))"),
+        [values],
+    )

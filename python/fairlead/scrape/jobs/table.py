@@ -110,7 +110,7 @@ def insert_job(con: Connection, job: Job, places: list[Place]) -> None:
     where too much is kept.
     """
     active, own = con.execute(
-        f"SELECT count(*), count(*) FILTER (owner = ?) FROM scrape_jobs WHERE {_ACTIVE}",
+        f"SELECT count(*), count(*) FILTER (WHERE owner = ?) FROM scrape_jobs WHERE {_ACTIVE}",
         [job.owner],
     ).fetchone() or (0, 0)
     if active >= ACTIVE_MAX or own >= ACTIVE_OF_OWNER_MAX:
@@ -229,7 +229,7 @@ def whole_job(con: Connection, job: Job) -> Job:
 def progress_of(con: Connection, job: Job) -> Progress:
     """How far a job is. Addresses beyond the job's limit of pages do not count as pending."""
     row = con.execute(
-        "SELECT count(*) FILTER (status = 'completed'), count(*) FILTER (status = 'failed') "
+        "SELECT count(*) FILTER (WHERE status = 'completed'), count(*) FILTER (WHERE status = 'failed') "
         "FROM scrape_pages WHERE job_id = ?",
         [job.id],
     ).fetchone()
@@ -259,7 +259,7 @@ def list_pages(
         "SELECT max(position) FROM (SELECT position, row_number() OVER so_far AS nth, "
         f"sum(size_bytes) OVER so_far AS bytes FROM (SELECT {order} AS position, size_bytes FROM scrape_pages "
         f"WHERE job_id = ? AND {order} > ? AND (?::VARCHAR IS NULL OR status = ?) "
-        f"ORDER BY {order} LIMIT ?) WINDOW so_far AS (ORDER BY position ROWS UNBOUNDED PRECEDING)) "
+        f"ORDER BY {order} LIMIT ?) AS chosen WINDOW so_far AS (ORDER BY position ROWS UNBOUNDED PRECEDING)) AS summed "
         "WHERE nth = 1 OR bytes <= ?",
         [job_id, after, status, status, limit, most_bytes],
     ).fetchone()

@@ -92,7 +92,7 @@ def sweep_maps(con: Connection, at_ms: int) -> None:
         "row_number() OVER newest AS place, sum(size_bytes) OVER newest AS bytes, "
         "sum(size_bytes) OVER own AS own_bytes FROM scrape_maps WINDOW "
         "newest AS (ORDER BY stored_at_ms DESC, key), "
-        "own AS (PARTITION BY owner ORDER BY stored_at_ms DESC, key)) "
+        "own AS (PARTITION BY owner ORDER BY stored_at_ms DESC, key)) AS placed "
         "WHERE place > ? OR bytes > ? OR own_bytes > ?)",
         [ROWS_MAX, BYTES_MAX, OWNER_BYTES_MAX],
     )

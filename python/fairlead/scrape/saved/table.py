@@ -43,7 +43,7 @@ def insert_saved(con: Connection, saved: SavedCall, *, named: str) -> None:
     there are too many.
     """
     count, taken = con.execute(
-        "SELECT count(*), count(*) FILTER (slug = ?) FROM scrape_endpoints WHERE owner = ? AND kind = ?",
+        "SELECT count(*), count(*) FILTER (WHERE slug = ?) FROM scrape_endpoints WHERE owner = ? AND kind = ?",
         [saved.slug, saved.owner, saved.kind],
     ).fetchone() or (0, 0)
     if taken:

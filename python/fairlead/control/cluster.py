@@ -1,0 +1,65 @@
+"""This control among those of one database: what it hears of the others, and what it says of itself."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fairlead.control.background import Background
+from fairlead.control.publisher import Publisher
+from fairlead.control.snapshot import NodePart
+from fairlead.control.workers import Workers
+from fairlead.store.postgresql.nodes import Nodes
+from fairlead.store.runner import Runner
+from fairlead.store.services import Services
+from fairlead.store.snapshots import newer_snapshot
+
+
+class Here:
+    """`fairlead.store.postgresql.nodes.Here`: this control, as the others are told of it."""
+
+    def __init__(
+        self, services: Services, publisher: Publisher, workers: Workers, node: NodePart
+    ) -> None:
+        self._services = services
+        self._publisher = publisher
+        self._workers = workers
+        self._node = node
+
+    def applied_version(self) -> int:
+        """Without a live relay, nobody here is served by an older snapshot than the newest."""
+        applied = self._workers.applied_version()
+        return self._publisher.current.version if applied is None else applied
+
+    async def heard(self, within_s: float) -> None:
+        await self._workers.heard(within_s)
+
+    def state_changed(self) -> None:
+        """Caches are stale, and there may be work."""
+        self._services.state.note_change()
+        for runner in self._services.instances(Runner):  # type: ignore[type-abstract]
+            runner.wake()
+
+    async def published(self, version: int) -> None:
+        """Takes the newest snapshot over, if another control has compiled it."""
+        known = self._publisher.current.version
+        if version <= known:
+            return
+        found = await self._services.state.read(partial(newer_snapshot, version=known))
+        if found is not None:
+            newest, document = found
+            await self._publisher.adopt(newest, self._node.adopt(document))
+
+
+def join(
+    url: str,
+    services: Services,
+    publisher: Publisher,
+    here: Here,
+    background: Background,
+) -> Nodes:
+    """Makes this control one of several; its tasks are stopped with `background`."""
+    nodes = Nodes(url, services.process, here)
+    publisher.peers = services.peers = nodes
+    background.start("control.nodes", nodes.run)
+    background.start("control.locks", nodes.locks.run)
+    return nodes

@@ -1,0 +1,194 @@
+"""The controls of one database: which of them live, and which snapshot the relays of each have applied.
+
+Each has a row in `control_nodes` that it renews; the times are the server's, since clocks differ. A change of state
+is told by NOTIFY. A message may be lost (with its connection, or while a process stands still), so each renewal
+also reads the version of the newest snapshot, and a new connection counts as a change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+import psycopg
+
+from fairlead import __version__
+from fairlead.store.postgresql.channels import APPLIED, STATE, AsyncRaw, connect_async
+from fairlead.store.postgresql.locks import Locks
+
+T = TypeVar("T")
+
+BEAT_EVERY_S: Final = 1.0
+LIVE_FOR_MS: Final = 6_000
+FORGET_AFTER_MS: Final = 24 * 3_600_000
+# Changes of others that come within this are noticed once.
+QUIET_S: Final = 0.05
+LEAVE_WITHIN_S: Final = 1.0
+
+_NOW: Final = "epoch_ms(clock_timestamp())"
+_BEAT: Final = f"""
+WITH beat AS (
+    INSERT INTO control_nodes (id, host, fairlead_version, started_at_ms, seen_at_ms, applied_version)
+    VALUES ($1, $2, $3, {_NOW}, {_NOW}, $4)
+    ON CONFLICT (id) DO UPDATE SET seen_at_ms = excluded.seen_at_ms, applied_version = excluded.applied_version
+)
+SELECT coalesce(max(version), 0) FROM published_snapshots
+"""
+_BEHIND: Final = f"""
+SELECT count(*) FROM control_nodes
+WHERE id <> $1 AND applied_version < $2 AND seen_at_ms > {_NOW} - {LIVE_FOR_MS}
+"""
+
+
+class Here(Protocol):
+    """This process, as the others are told of it."""
+
+    def applied_version(self) -> int:
+        """The snapshot that all of its live relays have applied."""
+
+    async def heard(self, within_s: float) -> None:
+        """Waits until a relay reports, for at most so many seconds."""
+
+    def state_changed(self) -> None:
+        """Another process has written."""
+
+    async def published(self, version: int) -> None:
+        """This version is the newest that anybody has compiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveNode:
+    """A row of a live control."""
+
+    id: str
+    host: str
+    fairlead_version: str
+    applied_version: int
+
+
+class Nodes:
+    """`fairlead.store.peers.Peers` over PostgreSQL. `run` and `locks.run` belong to background tasks."""
+
+    def __init__(self, url: str, process: str, here: Here) -> None:
+        self.locks = Locks(url)
+        self._url = url
+        self._process = process
+        self._here = here
+        self._raw: AsyncRaw | None = None
+        self._others_applied = asyncio.Event()
+        self._noticed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Listens and renews this process's row, until cancelled or a connection is lost."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._listen())
+            group.create_task(self._renew())
+            group.create_task(self._notice())
+
+    async def applied(self, version: int, deadline_s: float) -> bool:
+        """Waits until every other live control has applied a snapshot; False at the deadline."""
+        try:
+            async with asyncio.timeout(deadline_s):
+                while True:
+                    told = self._others_applied
+                    if self._raw is None or not await self._behind(self._raw, version):
+                        return self._raw is not None
+                    await told.wait()
+        except (TimeoutError, psycopg.OperationalError):
+            return False
+
+    async def alone(self, name: str, run: Callable[[], Awaitable[T]]) -> T:
+        """Runs what only one of the controls may do at a time."""
+        return await self.locks.alone(name, run)
+
+    async def live(self) -> list[LiveNode]:
+        """The live controls, this one included."""
+        if self._raw is None:
+            return []
+        found = await self._raw.execute(
+            "SELECT id, host, fairlead_version, applied_version FROM control_nodes "
+            f"WHERE seen_at_ms > {_NOW} - {LIVE_FOR_MS} ORDER BY started_at_ms, id"
+        )
+        return [LiveNode(*row) for row in await found.fetchall()]
+
+    async def _behind(self, raw: AsyncRaw, version: int) -> bool:
+        found = await raw.execute(_BEHIND, [self._process, version])
+        row = await found.fetchone()
+        return bool(row and row[0])
+
+    # --- listening
+
+    async def _listen(self) -> None:
+        async with await connect_async(self._url, "listener") as raw:
+            for channel in (STATE, APPLIED):
+                await raw.execute(f"LISTEN {channel}")
+            # Whatever was said before this is lost.
+            self._noticed.set()
+            while True:
+                async for message in raw.notifies(timeout=BEAT_EVERY_S):
+                    if message.payload == self._process:
+                        continue
+                    if message.channel == STATE:
+                        self._noticed.set()
+                    else:
+                        self._others_applied.set()
+                        self._others_applied = asyncio.Event()
+                # Finds a connection that is dead without having said so.
+                await raw.execute("SELECT 1")
+
+    async def _notice(self) -> None:
+        while True:
+            await self._noticed.wait()
+            self._noticed.clear()
+            self._here.state_changed()
+            await self._read_version()
+            await asyncio.sleep(QUIET_S)
+
+    async def _read_version(self) -> None:
+        if self._raw is not None:
+            found = await self._raw.execute(
+                "SELECT coalesce(max(version), 0) FROM published_snapshots"
+            )
+            row = await found.fetchone()
+            await self._here.published(int(row[0]) if row else 0)
+
+    # --- being seen
+
+    async def _renew(self) -> None:
+        async with await connect_async(self._url, "heartbeat") as raw:
+            await raw.execute(
+                f"DELETE FROM control_nodes WHERE seen_at_ms < {_NOW} - {FORGET_AFTER_MS}"
+            )
+            self._raw = raw
+            try:
+                await self._beat_on(raw)
+            finally:
+                self._raw = None
+                await self._leave(raw)
+
+    async def _beat_on(self, raw: AsyncRaw) -> None:
+        loop = asyncio.get_running_loop()
+        said, said_s = -1, loop.time()
+        while True:
+            applied = self._here.applied_version()
+            if applied != said or loop.time() - said_s >= BEAT_EVERY_S:
+                found = await raw.execute(
+                    _BEAT, [self._process, socket.gethostname(), __version__, applied]
+                )
+                row = await found.fetchone()
+                if applied != said:
+                    await raw.execute("SELECT pg_notify($1, $2)", [APPLIED, self._process])
+                said, said_s = applied, loop.time()
+                await self._here.published(int(row[0]) if row else 0)
+            else:
+                await self._here.heard(BEAT_EVERY_S)
+
+    async def _leave(self, raw: AsyncRaw) -> None:
+        """Says that this process ends, so that no write of another waits for it."""
+        with contextlib.suppress(psycopg.Error, TimeoutError):
+            async with asyncio.timeout(LEAVE_WITHIN_S):
+                await raw.execute("DELETE FROM control_nodes WHERE id = $1", [self._process])

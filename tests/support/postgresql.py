@@ -1,0 +1,142 @@
+"""A PostgreSQL server of Debian's package, in a folder of its own, on a free port of this machine alone.
+
+    with PostgresqlServer.start(folder) as server:
+        url = server.database("template")
+        with server.copy_of("template") as url: ...
+
+The server refuses to run as root: its processes then belong to the user `postgres`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+
+from fairlead.store.postgresql.schema import migrate
+from fairlead.store.prepare import MIGRATIONS
+from tests.support.process import free_port
+
+STARTS_WITHIN_S = 30
+TEMPLATE = "fairlead_template"
+
+
+def programs() -> Path | None:
+    """Where `initdb` and `pg_ctl` are; None where PostgreSQL is not installed."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=_version)
+    if found:
+        return found[-1].parent
+    elsewhere = shutil.which("initdb")
+    return Path(elsewhere).parent if elsewhere else None
+
+
+def _version(program: Path) -> int:
+    text = program.parts[-3]
+    return int(text) if text.isdigit() else 0
+
+
+@dataclass
+class PostgresqlServer:
+    """A running server. A context manager; its end stops it and deletes its folder."""
+
+    folder: Path
+    port: int
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    @classmethod
+    @contextlib.contextmanager
+    def start(cls) -> Iterator[PostgresqlServer]:
+        """Makes a server's folder and runs it until the end of the `with`."""
+        # Not below pytest's folders, which other users may not enter.
+        folder = Path(tempfile.mkdtemp(prefix="fairlead-pg-"))
+        server = cls(folder, free_port())
+        try:
+            if os.getuid() == 0:
+                shutil.chown(folder, "postgres", "postgres")
+            server._run("initdb", "-D", str(server.data), "-U", "postgres", "-A", "trust", "-N")
+            server.launch()
+            try:
+                yield server
+            finally:
+                server.stop("immediate")
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    def launch(self) -> None:
+        """Starts the server and waits until it answers."""
+        settings = {
+            "port": self.port,
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": self.folder,
+            "fsync": "off",
+            "synchronous_commit": "off",
+            "full_page_writes": "off",
+            "max_connections": 200,
+            "shared_buffers": "32MB",
+        }
+        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+        log = str(self.folder / "log")
+        self._run(
+            "pg_ctl", "-D", str(self.data), "-l", log, "-o", options, "-w",
+            "-t", str(STARTS_WITHIN_S), "start",
+        )  # fmt: skip
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stops the server: `fast` ends its sessions, `immediate` is like a crash."""
+        self._run("pg_ctl", "-D", str(self.data), "-w", "-m", mode, "stop")
+
+    def url(self, database: str) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    def run(self, *statements: str) -> None:
+        """Runs statements of the server's administrator."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as admin:
+            for statement in statements:
+                admin.execute(statement.encode())
+
+    def make_template(self) -> None:
+        """Migrates the database that others are copied from."""
+        self.run(
+            f"CREATE DATABASE {TEMPLATE} TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'"
+        )
+        migrate(self.url(TEMPLATE), MIGRATIONS / "state")
+
+    def empty(self) -> str:
+        """The address of a new database without tables."""
+        name = f"empty_{next(self._numbers)}"
+        self.run(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'")
+        return self.url(name)
+
+    def migrated(self) -> str:
+        """The address of a new database of the newest schema."""
+        name = f"state_{next(self._numbers)}"
+        self.run(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+        return self.url(name)
+
+    def drop(self, url: str) -> None:
+        """Drops a database, whoever is connected."""
+        self.run(f"DROP DATABASE IF EXISTS {url.rpartition('/')[2]} WITH (FORCE)")
+
+    def _run(self, program: str, *arguments: str) -> None:
+        place = programs()
+        assert place is not None, "PostgreSQL is not installed"
+        as_server = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+        command = [*(as_server if os.getuid() == 0 else []), str(place / program), *arguments]
+        done = subprocess.run(
+            command, cwd=self.folder, capture_output=True, timeout=60, check=False, text=True
+        )
+        log = self.folder / "log"
+        told = log.read_text(errors="replace")[-2000:] if log.exists() else ""
+        assert done.returncode == 0, f"{program}: {done.stdout}{done.stderr}{told}"
