@@ -17,6 +17,7 @@ fn limit(unit: Unit, amount: u64, period: Period) -> Limit {
         period,
         scope: Scope::All,
         zone: Zone::default(),
+        group: None,
     }
 }
 

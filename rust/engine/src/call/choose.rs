@@ -39,7 +39,7 @@ pub fn admit_model(live: &Live, settlement: &Settlement, mut request: ChatReques
 /// targets out by itself.
 pub fn admit_aliases(settlement: &Settlement, choice: &Choice) -> Result<(), Error> {
     let Some(key) =
-        settlement.admission.principal.key().filter(|key| !key.blocked_models.is_empty() && choice.combo.is_none())
+        settlement.admission.principal.key().filter(|key| key.has_blocks() && choice.combo.is_none())
     else {
         return Ok(());
     };
