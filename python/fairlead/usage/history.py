@@ -18,7 +18,17 @@ from fairlead.usage.rollup import Level
 from fairlead.usage.span import Span
 
 Dimension = Literal[
-    "minute", "hour", "day", "month", "provider", "model", "key", "endpoint", "connection", "combo"
+    "minute",
+    "hour",
+    "day",
+    "month",
+    "provider",
+    "model",
+    "key",
+    "endpoint",
+    "connection",
+    "combo",
+    "group",
 ]
 
 # The SQL of each dimension over a rollup's columns, and the name of its column.
@@ -33,6 +43,8 @@ _DIMENSIONS: dict[str, tuple[str, str]] = {
     "endpoint": ("endpoint", "endpoint"),
     "connection": ("connection_id", "connection_id"),
     "combo": ("combo", "combo"),
+    # The group that the key was in itself: the last of the path.
+    "group": ("group_id", "string_split(group_path, '/')[-1]"),
 }
 BUCKETS = frozenset({"minute", "hour", "day", "month"})
 _SHARES = (50, 95, 99)
@@ -50,6 +62,8 @@ class HistoryFilter:
     connection_id: str | None = None
     combo: str | None = None
     endpoint: str | None = None
+    group_id: str | None = None
+    tag: str | None = None
 
     def conditions(self) -> Filters:
         """The conditions on dimensions."""
@@ -64,6 +78,9 @@ _CONDITIONS = {
     "connection_id": "connection_id = $connection_id",
     "combo": "combo = $combo",
     "endpoint": "endpoint = $endpoint",
+    # The groups below it count as well.
+    "group_id": "list_contains(string_split(group_path, '/'), $group_id)",
+    "tag": "contains(tags, ',' || $tag || ',')",
 }
 
 

@@ -40,6 +40,16 @@ To = Annotated[
 ]
 Text = Annotated[str | None, Query(max_length=300)]
 KeyId = Annotated[str | None, Query(alias="keyId", max_length=300)]
+GroupId = Annotated[
+    str | None,
+    Query(
+        alias="groupId", max_length=300, description="Calls of this group and those below it."
+    ),
+]
+Tag = Annotated[
+    str | None,
+    Query(max_length=64, description="Calls of keys with this tag, their own or a group's."),
+]
 ConnectionId = Annotated[str | None, Query(alias="connectionId", max_length=300)]
 RequestId = Annotated[str | None, Query(alias="requestId", max_length=300)]
 SessionTag = Annotated[str | None, Query(alias="sessionTag", max_length=300)]
@@ -61,8 +71,10 @@ def _history_filter(
     connection_id: ConnectionId = None,
     combo: Text = None,
     endpoint: Text = None,
+    group_id: GroupId = None,
+    tag: Tag = None,
 ) -> HistoryFilter:
-    return HistoryFilter(key_id, model, provider, connection_id, combo, endpoint)
+    return HistoryFilter(key_id, model, provider, connection_id, combo, endpoint, group_id, tag)
 
 
 HistoryFilterDep = Annotated[HistoryFilter, Depends(_history_filter)]

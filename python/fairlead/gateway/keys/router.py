@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 from uuid import uuid4
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from pydantic import Field
 
 from fairlead import _core
@@ -31,6 +32,7 @@ from fairlead.gateway.keys.table import (
 from fairlead.gateway.outbound.table import drop_proxy
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
+from fairlead.store.group_tree import check_group
 from fairlead.store.outbox import Event, emit
 from fairlead.store.services import ServicesDep
 from fairlead.store.webhook_endpoints import delete_owned_endpoints
@@ -53,6 +55,9 @@ class KeyView(KeyFields):
         description="What is kept and has no effect: fields, and values of lists as "
         "`scopes:<scope>` and `allowedEndpoints:<category>`."
     )
+    made_by: str | None = Field(
+        description="The user who made it as a member of its group; null: an operator did."
+    )
     created_at: Time
     updated_at: Time
 
@@ -70,20 +75,27 @@ class KeyList(Wire):
     offset: int
 
 
+GroupFilter = Annotated[
+    str | None, Query(alias="groupId", max_length=64, description="Keys of this group alone.")
+]
+
+
 @router.get("", summary="List API keys")
 async def list_all(
     services: ServicesDep,
     limit: Limit = 50,
     offset: Offset = 0,
+    group_id: GroupFilter = None,
 ) -> KeyList:
     """A page of keys, oldest first."""
+    group_ids = None if group_id is None else [group_id]
 
     def read_page(con: Connection) -> tuple[list[StoredKey], int]:
-        return list_keys(con, limit, offset), count_keys(con)
+        return list_keys(con, limit, offset, group_ids), count_keys(con, group_ids)
 
     keys, total = await services.state.read(read_page)
     return KeyList.model_construct(
-        keys=[_view(key) for key in keys], total=total, limit=limit, offset=offset
+        keys=[view_key(key) for key in keys], total=total, limit=limit, offset=offset
     )
 
 
@@ -97,25 +109,26 @@ async def create(new: NewKey, services: ServicesDep, caller: CallerDep) -> Creat
     key = StoredKey(
         id=str(uuid4()),
         hash=digest,
-        preview=_preview_of(text),
+        preview=preview_of(text),
         created_at_ms=made_at_ms,
         updated_at_ms=made_at_ms,
         fields=new,
     )
 
     def insert(con: Connection) -> StoredKey:
+        check_group(con, new.group_id)
         insert_key(con, key)
         emit(con, Event("key.created", {"id": key.id, "name": new.name}))
         return _found(con, key.id)
 
     stored = await services.state.commit(insert)
-    return CreatedKey.model_construct(**dict(_view(stored)), key=text)
+    return CreatedKey.model_construct(**dict(view_key(stored)), key=text)
 
 
 @router.get("/{key_id}", summary="One API key")
 async def read(key_id: str, services: ServicesDep) -> KeyView:
     """The key's record."""
-    return _view(await services.state.read(lambda con: _found(con, key_id)))
+    return view_key(await services.state.read(lambda con: _found(con, key_id)))
 
 
 @router.patch("/{key_id}", summary="Change an API key; fields that are not sent stay")
@@ -128,6 +141,7 @@ async def change(
         key = _found(con, key_id)
         fields = key.fields.changed(change)
         check_rules(fields, key.fields)
+        check_group(con, fields.group_id)
         refuse_over_managing_keys(caller.principal, fields.scopes, key.fields.scopes)
         at_ms = max(now_ms(), key.updated_at_ms)
         update_key(con, replace(key, updated_at_ms=at_ms, fields=fields))
@@ -138,7 +152,7 @@ async def change(
         )
         return _found(con, key_id)
 
-    return _view(await services.state.commit(update))
+    return view_key(await services.state.commit(update))
 
 
 @router.post(
@@ -154,7 +168,7 @@ async def regenerate(key_id: str, services: ServicesDep, caller: CallerDep) -> C
         key = _found(con, key_id)
         refuse_over_managing_keys(caller.principal, key.fields.scopes)
         at_ms = max(now_ms(), key.updated_at_ms)
-        renewed = replace(key, hash=digest, preview=_preview_of(text), updated_at_ms=at_ms)
+        renewed = replace(key, hash=digest, preview=preview_of(text), updated_at_ms=at_ms)
         replace_key_text(con, renewed)
         emit(
             con,
@@ -163,7 +177,7 @@ async def regenerate(key_id: str, services: ServicesDep, caller: CallerDep) -> C
         return renewed
 
     stored = await services.state.commit(replace_text)
-    return CreatedKey.model_construct(**dict(_view(stored)), key=text)
+    return CreatedKey.model_construct(**dict(view_key(stored)), key=text)
 
 
 @router.delete("/{key_id}", summary="Revoke an API key for good")
@@ -189,15 +203,18 @@ def _found(con: Connection, key_id: str) -> StoredKey:
     return key
 
 
-def _preview_of(text: str) -> str:
+def preview_of(text: str) -> str:
+    """The part of a key's text that may be shown."""
     return f"{text[:PREVIEW_HEAD]}...{text[-PREVIEW_TAIL:]}"
 
 
-def _view(key: StoredKey) -> KeyView:
+def view_key(key: StoredKey) -> KeyView:
+    """A key as it is shown."""
     return KeyView.model_construct(
         id=key.id,
         key_preview=key.preview,
         not_in_force=not_in_force(key.fields),
+        made_by=key.made_by,
         created_at=moment_of(key.created_at_ms),
         updated_at=moment_of(key.updated_at_ms),
         **dict(key.fields),
