@@ -48,6 +48,9 @@ TASKS: Final = (
     TaskEntry("resilience.states", "fairlead.gateway.resilience.persistence"),
     TaskEntry("webhooks.deliver", "fairlead.webhooks.tasks"),
     TaskEntry("webhooks.retention", "fairlead.webhooks.tasks"),
+    TaskEntry(
+        "mail.deliver", "fairlead.gateway.mail.tasks", "fairlead.gateway.mail.router", ("mail_server",)
+    ),
     TaskEntry("scrape.jobs", "fairlead.scrape.tasks", "fairlead.scrape.jobs.runner", _SCRAPING),
     TaskEntry("scrape.sessions", "fairlead.scrape.tasks", "fairlead.scrape.browser.sessions"),
     TaskEntry("scrape.calls", "fairlead.scrape.tasks", "fairlead.scrape.limits.quota"),

@@ -38,11 +38,12 @@ def _compiled(group: StoredGroup) -> dict[str, Any]:
         "parent": fields.parent_id,
         **{name: getattr(fields, name) for name in _PLAIN},
         "guardrails": fields.guardrails.model_dump(by_alias=False),
-        "limits": _limits(fields),
+        "limits": compile_limits(fields),
     }
 
 
-def _limits(fields: NewGroup) -> list[dict[str, Any]]:
+def compile_limits(fields: NewGroup) -> list[dict[str, Any]]:
+    """The limits of a group in the snapshot's form."""
     zone = {"zone": fields.usage_limit_tz}
     rules = [{"limit": each.limit, "window": each.window} for each in fields.rate_limits or ()]
     money = {

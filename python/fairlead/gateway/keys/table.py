@@ -94,6 +94,15 @@ def list_keys(
     return [_read(row) for row in rows]
 
 
+def list_keys_made_by(con: Connection, user_id: str, group_id: str) -> list[StoredKey]:
+    """The keys that a user made as a member of this group."""
+    rows = con.execute(
+        f"{_SELECT} WHERE made_by = ? AND group_id = ? ORDER BY created_at_ms, id",
+        [user_id, group_id],
+    ).fetchall()
+    return [_read(row) for row in rows]
+
+
 def count_keys(con: Connection, group_ids: Collection[str] | None = None) -> int:
     """How many keys there are, or in these groups."""
     row = con.execute(
