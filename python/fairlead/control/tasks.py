@@ -49,7 +49,10 @@ TASKS: Final = (
     TaskEntry("webhooks.deliver", "fairlead.webhooks.tasks"),
     TaskEntry("webhooks.retention", "fairlead.webhooks.tasks"),
     TaskEntry(
-        "mail.deliver", "fairlead.gateway.mail.tasks", "fairlead.gateway.mail.router", ("mail_server",)
+        "mail.deliver",
+        "fairlead.gateway.mail.tasks",
+        "fairlead.gateway.mail.router",
+        ("mail_server",),
     ),
     TaskEntry("scrape.jobs", "fairlead.scrape.tasks", "fairlead.scrape.jobs.runner", _SCRAPING),
     TaskEntry("scrape.sessions", "fairlead.scrape.tasks", "fairlead.scrape.browser.sessions"),

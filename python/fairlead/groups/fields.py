@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, StrictBool, StrictInt
+from pydantic import Field, StrictBool
 
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.fields import ModelId, Name

@@ -203,9 +203,7 @@ async def change_key(
     return view_key(await services.state.commit(update))
 
 
-@router.post(
-    "/{group_id}/keys/{key_id}/regenerate", summary="Give a key of one's group a new text"
-)
+@router.post("/{group_id}/keys/{key_id}/regenerate", summary="Give a key of one's group a new text")
 async def regenerate_key(
     group_id: str, key_id: str, services: ServicesDep, caller: CallerDep
 ) -> CreatedKey:
@@ -291,7 +289,9 @@ def _own_key(con: Connection, caller: Caller, group_id: str, key_id: str) -> Sto
     if standing.role != "admin" and key.made_by != standing.user_id:
         raise Forbidden("Members change the keys that they made; ask an admin of the group.")
     if MANAGING_SCOPES.intersection(key.fields.scopes) or key.fields.is_banned:
-        raise Forbidden("This key is changed by operators alone: it manages the gateway, or is banned.")
+        raise Forbidden(
+            "This key is changed by operators alone: it manages the gateway, or is banned."
+        )
     return key
 
 
@@ -300,5 +300,3 @@ def _refuse_operators_fields(body: KeyFields) -> None:
     if sent:
         name = KeyFields.model_fields[sent[0]].alias or sent[0]
         raise Forbidden(f"{name} is set by operators alone; leave it out.", param=name)
-
-

@@ -109,9 +109,7 @@ async def change(group_id: str, change: GroupChange, services: ServicesDep) -> G
 
 
 @router.delete("/{group_id}", summary="Delete a group that holds no other")
-async def delete(
-    group_id: str, services: ServicesDep, move_keys_to: MoveKeysTo = None
-) -> Success:
+async def delete(group_id: str, services: ServicesDep, move_keys_to: MoveKeysTo = None) -> Success:
     """Refused while groups are below it, and while keys are in it unless `moveKeysTo` says where they go."""
 
     def delete_row(con: Connection) -> None:

@@ -8,17 +8,18 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from fairlead import _core
-from fairlead.groups.table import StoredGroup, find_group
 from fairlead.groups.snapshot import compile_limits
-from fairlead.money import usd_of
+from fairlead.groups.table import StoredGroup, find_group
 from fairlead.moment import Time, moment_of, now_ms
+from fairlead.money import usd_of
 from fairlead.store.file import Connection
 from fairlead.store.group_tree import read_tree
 from fairlead.store.services import Services
 from fairlead.usage.spent import Question, spent_of
 from fairlead.wire import Wire
 
-_UNITS: Final = {"usd_micros": "usd", "tokens": "tokens", "requests": "requests"}
+Unit = Literal["usd", "tokens", "requests"]
+_UNITS: Final[dict[str, Unit]] = {"usd_micros": "usd", "tokens": "tokens", "requests": "requests"}
 
 
 class LimitUse(Wire):
@@ -27,7 +28,7 @@ class LimitUse(Wire):
     """
 
     field: str = Field(description="The field that sets it.")
-    unit: Literal["usd", "tokens", "requests"]
+    unit: Unit
     limit: float
     used: float
     left: float

@@ -137,7 +137,9 @@ def _read(row: tuple[Any, ...]) -> StoredGroup:
         else:
             fields[name] = value
     # Stored fields were checked when they were sent; a rule that has changed since is no reason not to show them.
-    return StoredGroup(*own, NewGroup.model_construct(**fields))
+    group_id, created_at_ms, updated_at_ms = own
+    shown = NewGroup.model_construct(**fields)
+    return StoredGroup(group_id, created_at_ms, updated_at_ms, shown)
 
 
 def _guardrails(stored: dict[str, Any]) -> GroupGuardrails:

@@ -54,9 +54,7 @@ class MemberList(Wire):
     total: int
 
 
-def view_group(
-    group: StoredGroup, tree: GroupTree, content: dict[str, GroupContent]
-) -> GroupView:
+def view_group(group: StoredGroup, tree: GroupTree, content: dict[str, GroupContent]) -> GroupView:
     """A group in its place."""
     above = tree.path(group.id)[1:]
     held = content.get(group.id, _EMPTY)

@@ -73,7 +73,9 @@ def read_budgets(
 
 
 def _read(con: Connection, scope: BudgetScope, ids: Collection[str]) -> list[Budget]:
-    rows: list[tuple[Any, ...]] = con.execute(_SELECT[scope], [sorted(ids)]).fetchall() if ids else []
+    rows: list[tuple[Any, ...]] = (
+        con.execute(_SELECT[scope], [sorted(ids)]).fetchall() if ids else []
+    )
     return [
         Budget(scope, owner_id, name, kind, limit, tz, tuple(percents))
         for owner_id, name, tz, percents, *limits in rows

@@ -14,12 +14,12 @@ def alert_mail(spending: Spending, alert: int | None, at_ms: int) -> Mail:
     whose = f"{budget.scope} {budget.owner_name}"
     limit = f"{usd_of(budget.limit_usd_micros):.2f} USD"
     spent = f"{usd_of(spending.usd_micros):.2f} USD"
+    from_at, to_at = iso(moment_of(spending.starts_ms)), iso(moment_of(spending.ends_ms))
     lines = [
         f"{budget.scope.capitalize()}: {budget.owner_name} ({budget.owner_id})",
         f"Limit: {limit} ({budget.kind.field})",
         f"Spent: {spent}",
-        f"Window: {iso(moment_of(spending.starts_ms))} to {iso(moment_of(spending.ends_ms))}, "
-        f"days of {budget.tz}",
+        f"Window: {from_at} to {to_at}, days of {budget.tz}",
     ]
     if alert is None:
         projected = f"{usd_of(spending.projected_usd_micros(at_ms)):.2f} USD"

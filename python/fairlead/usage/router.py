@@ -42,9 +42,7 @@ Text = Annotated[str | None, Query(max_length=300)]
 KeyId = Annotated[str | None, Query(alias="keyId", max_length=300)]
 GroupId = Annotated[
     str | None,
-    Query(
-        alias="groupId", max_length=300, description="Calls of this group and those below it."
-    ),
+    Query(alias="groupId", max_length=300, description="Calls of this group and those below it."),
 ]
 Tag = Annotated[
     str | None,

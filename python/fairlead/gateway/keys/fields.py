@@ -96,9 +96,7 @@ GroupId = Annotated[Text, AfterValidator(_canonical_uuid)]
 Tag = Annotated[
     Text,
     Field(min_length=1, max_length=64),
-    Spelled(
-        r"[A-Za-z0-9][A-Za-z0-9._:/@-]*", "must be letters, digits and ._:/@- after the first"
-    ),
+    Spelled(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*", "must be letters, digits and ._:/@- after the first"),
 ]
 Scope = Annotated[
     Text,
