@@ -1,4 +1,4 @@
-"""`/api/groups` and `/api/me/groups`: fields and rules, the tree, what is in the snapshot, members, and who may what."""
+"""`/api/groups` and `/api/me/groups`: fields and rules, the tree, the snapshot, members, and who may what."""
 
 from __future__ import annotations
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
 from fairlead.errors import InvalidRequest, NotFound
 from fairlead.gateway.keys.table import delete_key, list_keys_made_by
@@ -26,15 +25,11 @@ class NewMember(Wire):
     email: Annotated[str, Field(min_length=1, max_length=320)] | None = None
     role: MemberRole = "member"
 
-    @model_validator(mode="after")
-    def _names_one(self) -> Self:
-        if (self.user_id is None) == (self.email is None):
-            raise PydanticCustomError("member", "must have either userId or email")
-        return self
-
 
 def add_member(con: Connection, group_id: str, new: NewMember) -> list[Member]:
     """Adds or changes a member, in the writer; returns the members."""
+    if (new.user_id is None) == (new.email is None):
+        raise InvalidRequest("userId or email must be sent, and not both.", param="userId")
     user = _user(con, new)
     if user is None or not user.is_active:
         param = "userId" if new.user_id is not None else "email"

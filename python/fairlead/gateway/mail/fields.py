@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, PlainSerializer, SecretStr, StrictInt, model_validator
+from pydantic import AfterValidator, Field, PlainSerializer, SecretStr, StrictInt
 from pydantic_core import PydanticCustomError
 
+from fairlead.errors import InvalidRequest
 from fairlead.gateway.fields import Spelled, Text
 from fairlead.gateway.outbound.fields import Host
 from fairlead.host import is_loopback
@@ -64,15 +65,18 @@ class MailServer(Wire):
         list[MailEvent], Field(min_length=1, max_length=2), AfterValidator(_distinct)
     ] = Field(["budget.reached", "budget.forecast"], description="What is told of by mail.")
 
-    @model_validator(mode="after")
-    def _has_a_whole_login(self) -> Self:
-        if (self.username is None) != (self.password is None):
-            raise PydanticCustomError("login", "must have username and password, or neither")
-        if self.username is not None and self.tls == "none" and not is_loopback(self.host):
-            raise PydanticCustomError(
-                "login", "must not send a password without TLS: set tls to `starttls` or `tls`"
-            )
-        return self
+
+def check_login(server: MailServer) -> None:
+    """`InvalidRequest` for half a login, and for one that would go over the network without TLS."""
+    if (server.username is None) != (server.password is None):
+        raise InvalidRequest(
+            "username and password must both be sent, or neither.", param="password"
+        )
+    if server.username is not None and server.tls == "none" and not is_loopback(server.host):
+        raise InvalidRequest(
+            "tls must be `starttls` or `tls` where there is a password: it would be sent without TLS.",
+            param="tls",
+        )
 
 
 class MailQueue(Wire):

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from pydantic import SecretStr
 
 from fairlead.errors import InvalidRequest, NotFound
-from fairlead.gateway.mail.fields import MASK, MailServer, MailTested, MailView
+from fairlead.gateway.mail.fields import MASK, MailServer, MailTested, MailView, check_login
 from fairlead.gateway.mail.smtp import Letter, MailFailed, send_mail
 from fairlead.gateway.mail.table import (
     drop_server,
@@ -37,6 +37,7 @@ async def show(services: ServicesDep) -> MailView:
 @router.put("", summary="Set the mail server")
 async def change(body: MailServer, services: ServicesDep) -> MailView:
     """Mails that wait are tried again at once."""
+    check_login(body)
     sealer = services.state.sealer
 
     def update(con: Connection) -> MailView:
