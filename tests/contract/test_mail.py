@@ -93,7 +93,12 @@ def settings(port: int, **fields: Any) -> dict[str, Any]:
 
 
 def mail(number: int = 0) -> Mail:
-    return Mail("budget.reached", f"The key k{number} has spent", "Spent: 1.00 USD\n", now_ms() - 1000 + number)
+    return Mail(
+        "budget.reached",
+        f"The key k{number} has spent",
+        "Spent: 1.00 USD\n",
+        now_ms() - 1000 + number,
+    )
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ def alert_mail(spending: Spending, alert: int | None, at_ms: int) -> Mail:
     """Tells of a percent that is reached, or with None of a month that is projected to pass its limit."""
     budget = spending.budget
     whose = f"{budget.scope} {budget.owner_name}"
-    limit = f"{usd_of(budget.limit_usd_micros):.2f} USD"
-    spent = f"{usd_of(spending.usd_micros):.2f} USD"
+    limit = _usd(budget.limit_usd_micros)
+    spent = _usd(spending.usd_micros)
     from_at, to_at = iso(moment_of(spending.starts_ms)), iso(moment_of(spending.ends_ms))
     lines = [
         f"{budget.scope.capitalize()}: {budget.owner_name} ({budget.owner_id})",
@@ -22,7 +22,7 @@ def alert_mail(spending: Spending, alert: int | None, at_ms: int) -> Mail:
         f"Window: {from_at} to {to_at}, days of {budget.tz}",
     ]
     if alert is None:
-        projected = f"{usd_of(spending.projected_usd_micros(at_ms)):.2f} USD"
+        projected = _usd(spending.projected_usd_micros(at_ms))
         lines.append(f"Projected: {projected}, if spending goes on as it did")
         subject = f"The {whose} will pass its {budget.kind.word} limit of {limit}"
         event = "budget.forecast"
@@ -30,3 +30,9 @@ def alert_mail(spending: Spending, alert: int | None, at_ms: int) -> Mail:
         subject = f"The {whose} has spent {alert} % of its {budget.kind.word} limit of {limit}"
         event = "budget.reached"
     return Mail(event, subject, "\n".join(lines) + "\n", at_ms)
+
+
+def _usd(micros: int) -> str:
+    """Dollars and cents, and as many decimals more as it takes."""
+    dollars, rest = f"{usd_of(micros):.6f}".split(".")
+    return f"{dollars}.{rest.rstrip('0').ljust(2, '0')} USD"
