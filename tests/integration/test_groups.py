@@ -242,9 +242,7 @@ def test_alerts_of_groups_are_events(
         assert refusal(refused)[2] == f"groups.{ids['area']}.dailyUsageLimitUsd"
         eventually(lambda: told(listener, ids["area"]) == [50, 80, 100], "the rest", within_s=20)
         eventually(lambda: len(inbox.subjects) == 3, "three mails", within_s=20)
-    assert min(inbox.subjects) == (
-        "The group area has spent 100 % of its daily limit of 0.009 USD"
-    )
+    assert min(inbox.subjects) == ("The group area has spent 100 % of its daily limit of 0.009 USD")
 
 
 def told(listener: Listener, owner_id: str) -> list[int]:

@@ -51,7 +51,8 @@ fn a_refusal_names_its_level_and_holds_nothing_at_the_others() {
         assert!(refused.message.contains("of the group `area` (`limit`)"), "{}", refused.message);
         assert_eq!(refused.param.as_deref(), Some("groups.area.limit"));
     }
-    let hold = ledger.reserve(&one, subject(), tokens(50), NOW).expect("refusals held nothing in the team and the firm");
+    let hold =
+        ledger.reserve(&one, subject(), tokens(50), NOW).expect("refusals held nothing in the team and the firm");
     assert!(ledger.reserve(&two, subject(), tokens(1), NOW).is_err(), "the area is one account for all of its keys");
     ledger.settle(one.as_ref(), subject(), charge(hold, tokens(20)), NOW);
     let rest = ledger.reserve(&two, subject(), tokens(30), NOW).expect("what came back");
@@ -61,7 +62,8 @@ fn a_refusal_names_its_level_and_holds_nothing_at_the_others() {
 
 #[test]
 fn calls_at_once_never_take_more_than_a_level_has() {
-    let (one, two) = keys(&limit("usd_micros", 9_000_000), &limit("usd_micros", 1_000_000), &limit("usd_micros", 9_000_000));
+    let (one, two) =
+        keys(&limit("usd_micros", 9_000_000), &limit("usd_micros", 1_000_000), &limit("usd_micros", 9_000_000));
     let ledger = Ledger::default();
     ledger.open([&one, &two].into_iter(), |_| true, NOW);
     let start = Barrier::new(50);
@@ -118,6 +120,7 @@ fn a_conversation_that_goes_on_is_held_to_every_level() {
     ledger.open([&one].into_iter(), |_| true, NOW);
     let mut hold = ledger.reserve(&one, subject(), tokens(40), NOW).expect("room").unwrap_or_default();
     ledger.renew(&one, subject(), &mut hold, tokens(40), NOW).expect("40 used, 40 held");
-    let refused = ledger.renew(&one, subject(), &mut hold, tokens(80), NOW).expect_err("80 used and 40 more are too many");
+    let refused =
+        ledger.renew(&one, subject(), &mut hold, tokens(80), NOW).expect_err("80 used and 40 more are too many");
     assert!(refused.message.contains("of the group `firm`"), "{}", refused.message);
 }

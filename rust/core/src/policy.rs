@@ -48,9 +48,8 @@ pub fn admit_address(key: &Key, address: Option<IpAddr>) -> Result<(), Error> {
 
 /// Whether the key may use this connection, and every group that it is in.
 pub fn sees_connection(key: &Key, connection_id: &str) -> bool {
-    let admits = |mode: AccessMode, allowed: &[String]| {
-        mode == AccessMode::All || allowed.iter().any(|id| id == connection_id)
-    };
+    let admits =
+        |mode: AccessMode, allowed: &[String]| mode == AccessMode::All || allowed.iter().any(|id| id == connection_id);
     admits(key.connection_access_mode, &key.allowed_connections)
         && key.groups.iter().all(|group| admits(group.connection_access_mode, &group.allowed_connections))
 }
@@ -290,7 +289,8 @@ mod tests {
 
     #[test]
     fn every_level_must_let_a_model_and_a_connection_through() {
-        let restricted = json!({"id": "t", "name": "team", "model_access_mode": "restricted", "allowed_models": ["a/*", "b/m"]});
+        let restricted =
+            json!({"id": "t", "name": "team", "model_access_mode": "restricted", "allowed_models": ["a/*", "b/m"]});
         let blocking = json!({"id": "f", "name": "firm", "blocked_models": ["a/dear"]});
         let member = in_groups(&[restricted.clone(), blocking.clone()]);
         for (model, told) in [
@@ -305,7 +305,8 @@ mod tests {
         assert!(admit_unblocked(&member, "a/DEAR").is_err() && member.has_blocks());
         let own = Key { model_access_mode: AccessMode::Restricted, allowed_models: vec!["*".into()], ..member };
         assert!(admit_model(&own, "b/n").is_err(), "a key is no way around its group");
-        let connected = |ids: &[&str]| json!({"id": "g", "connection_access_mode": "restricted", "allowed_connections": ids});
+        let connected =
+            |ids: &[&str]| json!({"id": "g", "connection_access_mode": "restricted", "allowed_connections": ids});
         let narrow = in_groups(&[connected(&["x", "y"]), connected(&["y", "z"])]);
         assert_eq!(["x", "y", "z"].map(|id| sees_connection(&narrow, id)), [false, true, false]);
     }

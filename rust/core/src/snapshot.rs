@@ -4,8 +4,8 @@
 use crate::context::ContextSettings;
 use crate::dialect::Dialect;
 use crate::error::{Error, Kind};
-use crate::group::{path_text, Group, GroupTree};
 pub use crate::group::AccessMode;
+use crate::group::{path_text, Group, GroupTree};
 use crate::guardrail::Guardrails;
 use crate::ip_filter::{AddressSet, IpFilter};
 use crate::limit::{Limit, Scope};

@@ -11,7 +11,8 @@ use crate::shared::Shared;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::guardrail::{
-    self, blocking, judge_body, judge_text, Action, Actions, Disabled, Finding, Findings, GuardedEvent, Guardrails, StreamGuard,
+    self, blocking, judge_body, judge_text, Action, Actions, Disabled, Finding, Findings, GuardedEvent, Guardrails,
+    StreamGuard,
 };
 use fairlead_dialect::Pieces;
 use http::HeaderMap;
