@@ -15,7 +15,7 @@ PLACE: Final = "/groups"
 NO_GROUP: Final = "none"
 INTERVALS: Final = {"day": "daily", "week": "weekly", "month": "monthly"}
 ROLES: Final = (("member", "member: makes keys"), ("admin", "admin: changes every key"))
-_ACTIONS: Final = (
+_ACTIONS: Final[tuple[tuple[str, str], ...]] = (
     ("off", "as the settings say"),
     ("warn", "at least warn"),
     ("redact", "at least redact"),
