@@ -47,7 +47,7 @@ class AnswerGuardrails(Wire):
 
 
 class GroupGuardrails(Wire):
-    """What guardrails do at least, on requests and on answers: of the settings, the group and the groups above it the
+    """The least that guardrails do, on requests and on answers: of the settings, the group and the groups above it the
     strictest word holds. No key and no call opts out of what a group asks for.
     """
 

@@ -1,4 +1,4 @@
-"""What is used and left of every limit of a group, and of the groups above it."""
+"""The amounts used and left of every limit of a group, and of the groups above it."""
 
 from __future__ import annotations
 

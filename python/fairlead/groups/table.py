@@ -46,7 +46,7 @@ class StoredGroup:
 
 @dataclass(frozen=True, slots=True)
 class GroupContent:
-    """What a group holds: its own keys, groups right below it, and members."""
+    """The content of a group: its own keys, groups right below it, and members."""
 
     keys: int
     groups: int
@@ -84,7 +84,7 @@ def list_groups(con: Connection) -> list[StoredGroup]:
 
 
 def content_of_groups(con: Connection) -> dict[str, GroupContent]:
-    """What each group holds, by the group's id."""
+    """The content of each group, by the group's id."""
     rows = con.execute(
         "SELECT g.id, "
         "(SELECT count(*) FROM keys k WHERE k.group_id = g.id), "

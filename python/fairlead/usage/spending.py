@@ -1,4 +1,4 @@
-"""What is spent of a budget in the window that it is in."""
+"""Money spent of a budget in the window that it is in."""
 
 from __future__ import annotations
 

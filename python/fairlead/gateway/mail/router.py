@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from fairlead.errors import InvalidRequest, NotFound
 from fairlead.gateway.mail.fields import MASK, MailServer, MailTested, MailView, check_login
-from fairlead.gateway.mail.smtp import Letter, MailFailed, send_mail
+from fairlead.gateway.mail.smtp import MailFailed, MailMessage, send_mail
 from fairlead.gateway.mail.table import (
     drop_server,
     end_pending,
@@ -42,7 +42,7 @@ async def change(body: MailServer, services: ServicesDep) -> MailView:
 
     def update(con: Connection) -> MailView:
         put_server(con, sealer, _with_password(con, sealer, body), now_ms())
-        _tell(con)
+        _emit_update(con)
         return _view(con, sealer)
 
     return await services.state.record(update)
@@ -55,7 +55,7 @@ async def delete(services: ServicesDep) -> MailView:
     def drop(con: Connection) -> MailView:
         drop_server(con)
         end_pending(con, "the mail server was taken back", now_ms())
-        _tell(con)
+        _emit_update(con)
         return _view(con, services.state.sealer)
 
     return await services.state.record(drop)
@@ -68,11 +68,11 @@ async def test(services: ServicesDep) -> MailTested:
     if server is None:
         raise NotFound("There is no mail server: set one at PUT /api/settings/mail.")
     body = "This is a test of the mail server that fairlead hands its alerts to.\n"
-    letter = Letter(str(uuid4()), "A test mail of fairlead", body, now_ms())
+    message = MailMessage(str(uuid4()), "A test mail of fairlead", body, now_ms())
     started = time.monotonic()
     error_kind = error = None
     try:
-        await send_mail(server, letter)
+        await send_mail(server, message)
     except MailFailed as failure:
         error_kind, error = failure.kind, str(failure)
     return MailTested.model_construct(
@@ -98,7 +98,7 @@ def _with_password(con: Connection, sealer: Sealer, body: MailServer) -> MailSer
     return body.model_copy(update={"password": stored})
 
 
-def _tell(con: Connection) -> None:
+def _emit_update(con: Connection) -> None:
     revision = int(read_meta(con, REVISION) or 0)
     emit(con, Event("settings.updated", {"settingsRevision": revision, "changed": ["mail"]}))
 

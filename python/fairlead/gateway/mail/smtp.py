@@ -28,8 +28,8 @@ SAID_MAX_CHARS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
-    """What is written: `id` names it for ever, so that a receiver knows one that comes twice."""
+class MailMessage:
+    """A mail in plain text. Its `id` names it for ever, so that a receiver knows one that comes twice."""
 
     id: str
     subject: str
@@ -69,14 +69,14 @@ class _Dialler(smtplib.SMTP):
 
 
 class _TlsDialler(smtplib.SMTP_SSL, _Dialler):
-    """The same under TLS from the first byte."""
+    """A client that begins with TLS, and dials a checked address only."""
 
 
-async def send_mail(server: MailServer, letter: Letter) -> None:
+async def send_mail(server: MailServer, message: MailMessage) -> None:
     """Hands the mail over; `MailFailed` where the server did not take it in for anybody."""
     loop = asyncio.get_running_loop()
     client = _client(server)
-    sending = loop.run_in_executor(None, _send, client, server, letter)
+    sending = loop.run_in_executor(None, _send, client, server, message)
     try:
         async with asyncio.timeout(DEADLINE_S):
             await asyncio.shield(sending)
@@ -105,7 +105,7 @@ def _cut(client: smtplib.SMTP) -> None:
             client.sock.shutdown(socket.SHUT_RDWR)
 
 
-def _send(client: smtplib.SMTP, server: MailServer, letter: Letter) -> None:
+def _send(client: smtplib.SMTP, server: MailServer, message: MailMessage) -> None:
     try:
         # TLS checks the certificate against this name.
         client._host = server.host  # type: ignore[attr-defined]  # noqa: SLF001
@@ -114,7 +114,7 @@ def _send(client: smtplib.SMTP, server: MailServer, letter: Letter) -> None:
             client.starttls(context=ssl.create_default_context())
         if server.username is not None and server.password is not None:
             client.login(server.username, server.password.get_secret_value())
-        client.send_message(_message(server, letter), server.sender, server.recipients)
+        client.send_message(_spell(server, message), server.sender, server.recipients)
     except smtplib.SMTPException as error:
         raise _failure(error) from None
     except ssl.SSLError as error:
@@ -132,37 +132,41 @@ def _send(client: smtplib.SMTP, server: MailServer, letter: Letter) -> None:
         client.close()
 
 
-def _message(server: MailServer, letter: Letter) -> EmailMessage:
-    message = EmailMessage()
-    message["From"] = server.sender
-    message["To"] = ", ".join(server.recipients)
-    message["Subject"] = " ".join(letter.subject.split())
-    message["Date"] = format_datetime(moment_of(letter.at_ms))
-    message["Message-ID"] = f"<{letter.id}@{server.sender.rpartition('@')[2]}>"
-    message["Auto-Submitted"] = "auto-generated"
-    message.set_content(letter.body)
-    return message
+def _spell(server: MailServer, message: MailMessage) -> EmailMessage:
+    spelled = EmailMessage()
+    spelled["From"] = server.sender
+    spelled["To"] = ", ".join(server.recipients)
+    spelled["Subject"] = " ".join(message.subject.split())
+    spelled["Date"] = format_datetime(moment_of(message.at_ms))
+    spelled["Message-ID"] = f"<{message.id}@{server.sender.rpartition('@')[2]}>"
+    spelled["Auto-Submitted"] = "auto-generated"
+    spelled.set_content(message.body)
+    return spelled
 
 
 def _failure(error: smtplib.SMTPException) -> MailFailed:
-    """What the server said. A login that it refuses is put right by an operator, so it is tried again."""
+    """The server's answer as a failure. A login that it refuses is put right by an operator, so it is tried again."""
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         codes = [code for code, _ in error.recipients.values()]
         code, said = next(iter(error.recipients.values()))
-        return MailFailed("recipients_refused", _said(code, said), is_final=min(codes) >= 500)
+        return MailFailed(
+            "recipients_refused", _answer_text(code, said), is_final=min(codes) >= 500
+        )
     if isinstance(error, smtplib.SMTPAuthenticationError):
-        return MailFailed("login_refused", _said(error.smtp_code, error.smtp_error))
+        return MailFailed("login_refused", _answer_text(error.smtp_code, error.smtp_error))
     if isinstance(error, smtplib.SMTPNotSupportedError):
         return MailFailed("not_supported", "The server does not offer what the settings ask for.")
     if isinstance(error, smtplib.SMTPServerDisconnected):
         return MailFailed("disconnected", "The server closed the connection.")
     if isinstance(error, smtplib.SMTPResponseException):
         is_final = error.smtp_code >= 500 and not isinstance(error, smtplib.SMTPConnectError)
-        return MailFailed("refused", _said(error.smtp_code, error.smtp_error), is_final=is_final)
+        return MailFailed(
+            "refused", _answer_text(error.smtp_code, error.smtp_error), is_final=is_final
+        )
     return MailFailed("refused", "The server does not speak SMTP as it should.")
 
 
-def _said(code: int, said: bytes | str) -> str:
+def _answer_text(code: int, said: bytes | str) -> str:
     text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
     shown = " ".join("".join(each if each.isprintable() else " " for each in text).split())
     return f"The server said {code}: {shown[:SAID_MAX_CHARS]}"

@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 
 from fairlead.gateway.mail.fields import MailServer
-from fairlead.gateway.mail.smtp import Letter, MailFailed, send_mail
+from fairlead.gateway.mail.smtp import MailFailed, MailMessage, send_mail
 from fairlead.gateway.mail.table import (
     DueMail,
     FinishedTry,
@@ -81,7 +81,7 @@ async def send_due(state: State) -> float:
 
 async def _try(server: MailServer, mail: DueMail) -> FinishedTry:
     try:
-        await send_mail(server, Letter(mail.id, mail.subject, mail.body, mail.created_at_ms))
+        await send_mail(server, MailMessage(mail.id, mail.subject, mail.body, mail.created_at_ms))
     except MailFailed as error:
         log.warning("a mail was not sent", id=mail.id, kind=error.kind, tries=mail.tries + 1)
         return FinishedTry(mail, now_ms(), f"{error.kind}: {error}", error.is_final)
