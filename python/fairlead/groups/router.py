@@ -89,7 +89,7 @@ async def read(group_id: str, services: ServicesDep) -> GroupView:
 
 @router.patch("/{group_id}", summary="Change a group; fields that are not sent stay")
 async def change(group_id: str, change: GroupChange, services: ServicesDep) -> GroupView:
-    """The change is in force when this returns. Money that its keys spent before a group got another parent stays with the
+    """The change is in force when this returns. Money that its keys spent before it got another parent stays with the
     parent that they spent it under.
     """
 
