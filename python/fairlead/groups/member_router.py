@@ -39,6 +39,7 @@ from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.group_tree import GroupTree, read_tree
 from fairlead.store.outbox import Event, emit
+from fairlead.store.people import find_owner_person
 from fairlead.store.services import ServicesDep
 from fairlead.store.webhook_endpoints import delete_owned_endpoints
 from fairlead.wire import Limit, Offset, Success, Wire, changed_names
@@ -82,7 +83,13 @@ class _Standing:
             raise Forbidden("Only an admin of the group says who its members are.")
 
 
-def _user_id(caller: Caller) -> str:
+def _user_id(con: Connection, caller: Caller) -> str:
+    """The person who asks; the local command line acts for the owner."""
+    if caller.principal.kind == "local":
+        owner = find_owner_person(con)
+        if owner is None:
+            raise NotFound("There is no owner yet, who could be in a group.")
+        return owner.id
     if caller.principal.kind != "session" or caller.principal.id is None:
         raise Forbidden(
             "These are the groups of a person: sign in, or use /api/groups as an operator."
@@ -102,7 +109,7 @@ def _roles(con: Connection, user_id: str, tree: GroupTree) -> dict[str, MemberRo
 
 
 def _standing(con: Connection, caller: Caller, group_id: str) -> _Standing:
-    user_id = _user_id(caller)
+    user_id = _user_id(con, caller)
     role = _roles(con, user_id, read_tree(con)).get(group_id)
     if role is None:
         raise NotFound("You are in no group with this id.", param="id")
@@ -111,9 +118,8 @@ def _standing(con: Connection, caller: Caller, group_id: str) -> _Standing:
 
 @router.get("", summary="The groups that one is in")
 async def list_mine(services: ServicesDep, caller: CallerDep) -> MyGroups:
-    user_id = _user_id(caller)
-
     def read_mine(con: Connection) -> list[MyGroup]:
+        user_id = _user_id(con, caller)
         tree = read_tree(con)
         roles = _roles(con, user_id, tree)
         return [
