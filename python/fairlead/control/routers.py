@@ -39,7 +39,7 @@ ROUTERS: Final = (
     ),
     _entry("gateway.keys.router", "/api/keys"),
     _entry("groups.router", "/api/groups"),
-    _entry("groups.member_router", "/api/me/groups"),
+    _entry("groups.member_router", "/api/me"),
     _entry("gateway.nodes.router", "/api/provider-nodes"),
     _entry("gateway.providers.router", "/api/providers"),
     _entry("gateway.providers.bulk_router", "/api/providers"),
