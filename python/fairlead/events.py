@@ -33,6 +33,7 @@ class EventType:
 
 _CHANGED = "names of the fields that were sent"
 _KEY = {"id": "the key's id", "name": "its name"}
+_GROUP = {"id": "the group's id", "name": "its name"}
 _CONNECTION = {
     "id": "the connection's id",
     "name": "its name",
@@ -79,10 +80,10 @@ _BATCH = {"id": "the batch's id"}
 _INTERACTION = {"id": "the interaction's id"}
 _FAULT = {"error_code": "what went wrong, as a code", "error_message": "in words"}
 _BUDGET = {
-    "scope": "`key`",
-    "id": "the key's id",
+    "scope": "`key` or `group`",
+    "id": "the key's or the group's id",
     "name": "its name",
-    "field": "the limit, by its field in the key's record",
+    "field": "the limit, by its field in the record",
     "spentUsdMicros": "spent in this window",
     "limitUsdMicros": "the limit",
     "startsAt": "when the window began",
@@ -125,6 +126,9 @@ CATALOGUE: Final[Mapping[Surface, Mapping[str, EventType]]] = {
         EventType("key.created", "An API key was made.", _KEY),
         EventType("key.updated", "An API key was changed.", {**_KEY, "changed": _CHANGED}),
         EventType("key.deleted", "An API key was revoked.", _KEY),
+        EventType("group.created", "A group of keys was made.", _GROUP),
+        EventType("group.updated", "A group of keys was changed.", {**_GROUP, "changed": _CHANGED}),
+        EventType("group.deleted", "A group of keys was deleted.", _GROUP),
         EventType("provider.created", "A provider connection was made.", _CONNECTION),
         EventType(
             "provider.updated",
@@ -168,12 +172,12 @@ CATALOGUE: Final[Mapping[Surface, Mapping[str, EventType]]] = {
         ),
         EventType(
             "budget.reached",
-            "A key has spent so many percent of a limit in USD (once in each window of the limit).",
-            {**_BUDGET, "percent": "which of the key's `usageAlertPercents`"},
+            "A key or a group has spent so many percent of a limit in USD (once in each window of the limit).",
+            {**_BUDGET, "percent": "which of its `usageAlertPercents`"},
         ),
         EventType(
             "budget.forecast",
-            "A key that goes on as it did passes its limit in USD before the month ends (once a month).",
+            "A key or a group that goes on as it did passes its limit in USD before the month ends (once a month).",
             {**_BUDGET, "projectedUsdMicros": "what the month would come to"},
         ),
         EventType(

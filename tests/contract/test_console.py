@@ -157,6 +157,12 @@ async def make_agent(control) -> str:
     return answer.json()["id"]
 
 
+async def make_group(control) -> str:
+    answer = await control.client.post("/api/groups", json={"name": MARKUP})
+    assert answer.status_code == 201, answer.text
+    return answer.json()["id"]
+
+
 async def make_delivery(control, webhook_id: str) -> str:
     """A message of a stranger's making in the history of a webhook."""
     body = orjson.dumps({"type": "batch.failed", "data": {"error": MARKUP}}).decode()
@@ -189,6 +195,7 @@ async def addresses(control) -> dict[str, str]:
         "{combo_id}": await make_combo(control),
         "{mapping_id}": await make_mapping(control),
         "{pipeline_id}": await make_pipeline(control),
+        "{group_id}": await make_group(control),
         "{request_id}": records[0]["request_id"],
         "{provider}": "openai",
         "{file_id}": file_id,
@@ -589,3 +596,40 @@ async def test_an_address_finds_one_page(control) -> None:
         assert page.path == expected
     for path in ("keys/a/b", "keys/../settings", "keys/ ", "nothing", "keys/%2e"):
         assert find_page(path) is None, path
+
+
+async def test_a_group_is_made_changed_peopled_and_deleted(control, admin) -> None:
+    made = {"act": "create", "name": "research", "isActive": "on", "monthlyUsageLimitUsd": "25"}
+    made |= {"tokenLimits": "500000 / week", "rateLimits": "100 / 60", "usageAlertPercents": "80"}
+    answer = await post(control, admin, "/dashboard/groups/new", **made)
+    assert answer.status_code == 303, answer.text
+    (group,) = (await control.client.get("/api/groups")).json()["groups"]
+    assert (group["name"], group["monthlyUsageLimitUsd"], group["usageAlertPercents"]) == (
+        *("research", 25, [80]),
+    )
+    assert group["tokenLimits"] == [{"limit": 500_000, "interval": "weekly"}]
+    assert group["rateLimits"] == [{"limit": 100, "window": 60}]
+
+    place = f"/dashboard/groups/{group['id']}"
+    page = (await control.client.get(place, headers=admin)).text
+    assert "monthlyUsageLimitUsd" in page
+    assert "$25" in page
+    change = {"act": "change", "name": "research", "tokenLimits": "5 / year"}
+    refused = await post(control, admin, place, **change, seen=group["updatedAt"])
+    assert "is no limit: write 500000 / day" in refused.text
+    change = {"act": "change", "name": "renamed", "guardrails.request.piiMasker": "block"}
+    answer = await post(control, admin, place, **change, seen=group["updatedAt"])
+    assert answer.status_code == 303, answer.text
+    shown = (await control.client.get(f"/api/groups/{group['id']}")).json()
+    assert (shown["name"], shown["guardrails"]["request"]["piiMasker"]) == ("renamed", "block")
+    assert not shown["isActive"], "a switch that is not sent is off"
+
+    key = await make_key(control, "its key", groupId=group["id"])
+    page = (await control.client.get(f"/dashboard/keys/{key['id']}", headers=admin)).text
+    assert f'value="{group["id"]}" selected' in page
+    asked = await post(control, admin, place, act="delete", moveKeysTo="none")
+    assert "Delete the group renamed?" in asked.text
+    answer = await post(control, admin, place, act="delete", moveKeysTo="none", confirmed="yes")
+    assert answer.status_code == 303, answer.text
+    assert (await control.client.get("/api/groups")).json()["total"] == 0
+    assert (await control.client.get(f"/api/keys/{key['id']}")).json()["groupId"] is None

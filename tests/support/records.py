@@ -89,6 +89,8 @@ def usage_record(request_id: str, **fields: Any) -> dict[str, Any]:
         "tokens_cache_write_hour": None,
         "service_tier": None,
         "price_tiers": None,
+        "group_path": None,
+        "tags": None,
         "chaos": None,
     }
     assert fields.keys() <= known.keys()

@@ -52,6 +52,11 @@ def complete_key(ctx: typer.Context, incomplete: str) -> list[str]:
     return _complete(ctx, incomplete, lambda instance: _records(instance, "/api/keys", "keys"))
 
 
+def complete_group(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Ids and names of groups."""
+    return _complete(ctx, incomplete, lambda instance: _records(instance, "/api/groups", "groups"))
+
+
 def complete_connection(ctx: typer.Context, incomplete: str) -> list[str]:
     """Ids and names of connections."""
     return _complete(

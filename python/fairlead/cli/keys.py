@@ -47,6 +47,9 @@ def create(
     scope: Annotated[
         list[str] | None, typer.Option(help="A scope beyond calling models, such as `manage`.")
     ] = None,
+    group: Annotated[
+        str | None, typer.Option(help="The group that the key belongs to, by id.")
+    ] = None,
     no_log: Annotated[
         bool, typer.Option("--no-log", help="Keep its requests out of logs.")
     ] = False,
@@ -62,6 +65,8 @@ def create(
         body["expiresAt"] = expires_at
     if scope:
         body["scopes"] = scope
+    if group:
+        body["groupId"] = group
     created = KEYS.create(url, data_dir, body)
     _print_text(created, as_json=as_json)
 

@@ -18,6 +18,7 @@ from fairlead.gateway.keys.snapshot import compile_keys
 from fairlead.gateway.outbound.table import compile_proxies
 from fairlead.gateway.providers.snapshot import compile_connections
 from fairlead.gateway.resilience.table import add_persisted_states, compile_resilience
+from fairlead.groups.snapshot import compile_groups
 from fairlead.identity.sessions import compile_sessions
 from fairlead.identity.tokens import compile_tokens
 from fairlead.moment import now_ms
@@ -86,6 +87,7 @@ def _compile(con: Connection, floor: int) -> tuple[int, dict[str, Any]]:
         "context": compile_context(con, settings),
         "ip_filter": compile_filter(con),
         "keys": _keys(con),
+        "groups": compile_groups(con),
         "sessions": compile_sessions(con),
         "tokens": compile_tokens(con),
         "resilience": compile_resilience(con),

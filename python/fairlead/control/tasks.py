@@ -51,6 +51,13 @@ TASKS: Final = (
     TaskEntry("resilience.states", "fairlead.gateway.resilience.persistence"),
     TaskEntry("webhooks.deliver", "fairlead.webhooks.tasks", once=True),
     TaskEntry("webhooks.retention", "fairlead.webhooks.tasks", once=True),
+    TaskEntry(
+        "mail.deliver",
+        "fairlead.gateway.mail.tasks",
+        "fairlead.gateway.mail.router",
+        ("mail_server",),
+        once=True,
+    ),
     TaskEntry("dashboard.live", "fairlead.dashboard.tasks", "fairlead.dashboard.live"),
     TaskEntry(
         "scrape.jobs",

@@ -182,6 +182,7 @@ def delete_user(con: Connection, user_id: str) -> None:
         "login_challenges",
         "static_tokens",
         "board_members",
+        "key_group_members",
     ):
         con.execute(f"DELETE FROM {table} WHERE user_id = ?", [user_id])
     con.execute("DELETE FROM management_tokens WHERE created_by = ?", [user_id])

@@ -18,10 +18,11 @@ from fairlead import _core
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
+from fairlead.store.mail_queue import wants_mail
 from fairlead.store.outbox import Event, emit, has_listener
 from fairlead.store.state import State
 from fairlead.usage.budget_alerts import EVENTS as ALERTS
-from fairlead.usage.budget_alerts import raise_alerts
+from fairlead.usage.budget_alerts import Payers, raise_alerts
 from fairlead.usage.usage_events import EVENTS as TURNS
 from fairlead.usage.usage_events import read_combos, read_names, usage_events
 
@@ -36,21 +37,33 @@ async def announce(state: State, usage: Database, batches: Sequence[pl.DataFrame
     """Emits an event for each model call, except calls whose key asked for no log, and the alerts of the callers'
     budgets.
     """
-    listens = await state.read(
-        lambda con: [has_listener(con, *names) for names in (EVENTS, TURNS, ALERTS)]
-    )
+    listens = await state.read(_listens)
     if not any(listens):
         return
     rows = pl.concat(batches)
     if listens[2]:
-        payers = rows.filter(pl.col("cost_usd_micros") > 0)["key_id"].drop_nulls().unique()
-        await raise_alerts(state, usage, payers.to_list(), now_ms())
+        await raise_alerts(state, usage, _payers(rows), now_ms())
     events = _events(rows) if listens[0] else iter(())
     if listens[1]:
         combos, names = await state.read(lambda con: (read_combos(con), read_names(con)))
         events = chain(events, usage_events(rows, combos, names))
     while chunk := list(islice(events, AT_ONCE)):
         await state.record(partial(_emit, chunk))
+
+
+def _listens(con: Connection) -> list[bool]:
+    """Whether somebody is told of calls, of turns, and of alerts."""
+    by_webhook = [has_listener(con, *names) for names in (EVENTS, TURNS, ALERTS)]
+    return [*by_webhook[:2], by_webhook[2] or wants_mail(con, *ALERTS)]
+
+
+def _payers(rows: pl.DataFrame) -> Payers:
+    paid = rows.filter(pl.col("cost_usd_micros") > 0)
+    paths = paid["group_path"].drop_nulls().unique().to_list()
+    return Payers(
+        paid["key_id"].drop_nulls().unique().to_list(),
+        {group_id for path in paths for group_id in path.split("/")},
+    )
 
 
 def _emit(events: Sequence[Event], con: Connection) -> None:

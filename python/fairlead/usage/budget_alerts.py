@@ -1,4 +1,4 @@
-"""Alerts of budgets: a key has spent so many percent of one, or is about to pass it before its month ends.
+"""Alerts of budgets: a key or a group has spent so many percent of one, or is about to pass it before its month ends.
 
 Each is raised once in each window of a budget, also across restarts: the state database holds what was told, in the
 transaction that queues its event.
@@ -15,8 +15,11 @@ from fairlead.moment import iso, moment_of
 from fairlead.store.budgets import Budget, read_budgets
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
+from fairlead.store.mail_queue import queue_mails
 from fairlead.store.outbox import Event, emit
 from fairlead.store.state import State
+from fairlead.usage.budget_mail import alert_mail
+from fairlead.usage.spending import Spending
 from fairlead.usage.spent import Question, spent_of
 
 EVENTS: Final = ("budget.reached", "budget.forecast")
@@ -25,28 +28,23 @@ _FORECAST_FROM: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
-    """A budget, the window that it is in, and what is spent in that."""
+class Payers:
+    """Who has just spent money."""
 
-    budget: Budget
-    starts_ms: int
-    ends_ms: int
-    usd_micros: int
-
-    def projected_usd_micros(self, at_ms: int) -> int:
-        """The sum at the end of the window if spending goes on as it did."""
-        elapsed_ms = max(at_ms - self.starts_ms, 1)
-        return self.usd_micros * (self.ends_ms - self.starts_ms) // elapsed_ms
+    key_ids: Collection[str] = ()
+    group_ids: Collection[str] = ()
 
 
-async def raise_alerts(state: State, usage: Database, key_ids: Collection[str], at_ms: int) -> None:
-    """Emits an event for each alert of these keys' budgets that is due and was not raised yet."""
-    budgets = await state.read(lambda con: read_budgets(con, key_ids))
+async def raise_alerts(state: State, usage: Database, payers: Payers, at_ms: int) -> None:
+    """Emits an event for each alert of these budgets that is due and was not raised yet, and queues a mail about
+    it where mails are wanted.
+    """
+    budgets = await state.read(lambda con: read_budgets(con, payers.key_ids, payers.group_ids))
     if not budgets:
         return
     windows = [budget.window(at_ms) for budget in budgets]
     questions = [
-        Question(key_id=budget.key_id, unit="usd_micros", from_ms=starts_ms)
+        _question(budget, starts_ms)
         for budget, (starts_ms, _) in zip(budgets, windows, strict=True)
     ]
     sums = await spent_of(state, usage, questions)
@@ -58,6 +56,12 @@ async def raise_alerts(state: State, usage: Database, key_ids: Collection[str], 
     ]
     if due and await state.read(lambda con: _untold(con, due)):
         await state.record(partial(_raise, due, at_ms))
+
+
+def _question(budget: Budget, starts_ms: int) -> Question:
+    if budget.scope == "group":
+        return Question(group_id=budget.owner_id, unit="usd_micros", from_ms=starts_ms)
+    return Question(key_id=budget.owner_id, unit="usd_micros", from_ms=starts_ms)
 
 
 def due_alerts(spending: Spending, at_ms: int) -> Iterator[int | None]:
@@ -80,11 +84,11 @@ def due_alerts(spending: Spending, at_ms: int) -> Iterator[int | None]:
 def _untold(
     con: Connection, due: list[tuple[Spending, int | None]]
 ) -> list[tuple[Spending, int | None]]:
-    key_ids = sorted({spending.budget.key_id for spending, _ in due})
+    owner_ids = sorted({spending.budget.owner_id for spending, _ in due})
     rows = con.execute(
-        "SELECT key_id, field, limit_usd_micros, starts_ms, alert FROM budget_alerts "
-        "WHERE key_id IN (SELECT unnest(?::VARCHAR[]))",
-        [key_ids],
+        "SELECT owner_id, field, limit_usd_micros, starts_ms, alert FROM budget_alerts "
+        "WHERE owner_id IN (SELECT unnest(?::VARCHAR[]))",
+        [owner_ids],
     ).fetchall()
     told = set(rows)
     return [(each, alert) for each, alert in due if _place(each, alert) not in told]
@@ -93,26 +97,27 @@ def _untold(
 def _place(spending: Spending, alert: int | None) -> tuple[str, str, int, int, str]:
     budget = spending.budget
     name = "forecast" if alert is None else str(alert)
-    return (budget.key_id, budget.kind.field, budget.limit_usd_micros, spending.starts_ms, name)
+    return (budget.owner_id, budget.kind.field, budget.limit_usd_micros, spending.starts_ms, name)
 
 
 def _raise(due: list[tuple[Spending, int | None]], at_ms: int, con: Connection) -> None:
     con.execute("DELETE FROM budget_alerts WHERE ends_ms <= ?", [at_ms])
     for spending, alert in _untold(con, due):
-        key_id, field, limit_usd_micros, starts_ms, name = _place(spending, alert)
+        owner_id, field, limit_usd_micros, starts_ms, name = _place(spending, alert)
         con.execute(
             "INSERT INTO budget_alerts VALUES (?, ?, ?, ?, ?, ?)",
-            [key_id, field, limit_usd_micros, starts_ms, spending.ends_ms, name],
+            [owner_id, field, limit_usd_micros, starts_ms, spending.ends_ms, name],
         )
         emit(con, _event(spending, alert, at_ms))
+        queue_mails(con, [alert_mail(spending, alert, at_ms)])
 
 
 def _event(spending: Spending, alert: int | None, at_ms: int) -> Event:
     budget = spending.budget
     data = {
-        "scope": "key",
-        "id": budget.key_id,
-        "name": budget.key_name,
+        "scope": budget.scope,
+        "id": budget.owner_id,
+        "name": budget.owner_name,
         "field": budget.kind.field,
         "spentUsdMicros": spending.usd_micros,
         "limitUsdMicros": budget.limit_usd_micros,

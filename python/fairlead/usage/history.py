@@ -30,6 +30,7 @@ Dimension = Literal[
     "combo",
     "session",
     "status",
+    "group",
 ]
 
 # The SQL of each dimension over a rollup's columns, and the name of its column.
@@ -46,6 +47,8 @@ _DIMENSIONS: dict[str, tuple[str, str]] = {
     "combo": ("combo", "combo"),
     "session": ("session", "coalesce(session_tag, session_id)"),
     "status": ("status", "status"),
+    # The group that the key was in itself: the last of the path.
+    "group": ("group_id", "string_split(group_path, '/')[-1]"),
 }
 # Dimensions and filters that no rollup has: they are read from the requests themselves, as long as
 # those are kept, and without those of keys that ask for no log.
@@ -72,6 +75,8 @@ class HistoryFilter:
     session_id: str | None = None
     status: int | None = None
     outcome: str | None = None
+    group_id: str | None = None
+    tag: str | None = None
 
     def conditions(self, *, of_requests: bool = False) -> Filters:
         """The conditions on dimensions."""
@@ -97,6 +102,9 @@ _CONDITIONS = {
     "session_id": "session_id = $session_id",
     "status": "status = $status",
     "outcome": "outcome = $outcome",
+    # The groups below it count as well.
+    "group_id": "list_contains(string_split(group_path, '/'), $group_id)",
+    "tag": "contains(tags, ',' || $tag || ',')",
 }
 
 

@@ -17,6 +17,8 @@ _CONDITIONS = {
     "connection_id": "connection_id = ?",
     "combo": "combo = ?",
     "endpoint": "endpoint = ?",
+    "group_id": "list_contains(string_split(group_path, '/'), ?)",
+    "tag": "contains(tags, ',' || ? || ',')",
     "request_id": "request_id = ?",
     "session_tag": "session_tag = ?",
     "session_id": "session_id = ?",
@@ -40,6 +42,8 @@ class LogFilter:
     connection_id: str | None = None
     combo: str | None = None
     endpoint: str | None = None
+    group_id: str | None = None
+    tag: str | None = None
     request_id: str | None = None
     session_tag: str | None = None
     session_id: str | None = None

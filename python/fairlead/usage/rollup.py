@@ -37,6 +37,8 @@ DIMENSIONS: Final = (
     "upstream_model",
     "combo",
     "strategy",
+    "group_path",
+    "tags",
 )
 SUMS: Final = (
     "requests",

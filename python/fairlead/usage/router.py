@@ -41,6 +41,14 @@ To = Annotated[
 ]
 Text = Annotated[str | None, Query(max_length=300)]
 KeyId = Annotated[str | None, Query(alias="keyId", max_length=300)]
+GroupId = Annotated[
+    str | None,
+    Query(alias="groupId", max_length=300, description="Calls of this group and those below it."),
+]
+Tag = Annotated[
+    str | None,
+    Query(max_length=64, description="Calls of keys with this tag, their own or a group's."),
+]
 ConnectionId = Annotated[str | None, Query(alias="connectionId", max_length=300)]
 RequestId = Annotated[str | None, Query(alias="requestId", max_length=300)]
 SessionTag = Annotated[str | None, Query(alias="sessionTag", max_length=300)]
@@ -68,6 +76,8 @@ def _history_filter(
     session_id: SessionId = None,
     status: Annotated[int | None, Query(ge=100, le=999)] = None,
     outcome: Outcome | None = None,
+    group_id: GroupId = None,
+    tag: Tag = None,
 ) -> HistoryFilter:
     key_id = own_key_id(caller.principal, "read:usage", key_id)
     return HistoryFilter(
@@ -82,6 +92,8 @@ def _history_filter(
         session_id,
         status,
         outcome,
+        group_id,
+        tag,
     )
 
 

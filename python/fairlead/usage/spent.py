@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from fairlead import _core
 from fairlead.moment import LATEST_MS
@@ -44,16 +45,25 @@ _LONGEST_MS: Final = 3 * 3_600_000
 
 
 class Question(BaseModel):
-    """The sum for one key since `from_ms`, of one model or provider if it names one.
+    """The sum for one key since `from_ms`, or for all keys of a group and the groups below it, of one model or
+    provider if it names one.
 
-    A model counts under the name that its callers used and under every name of what served them.
+    A model counts under the name that its callers used and under every name of what served them. Of a group counts
+    what its keys spent while they were in it.
     """
 
-    key_id: str
+    key_id: str | None = None
+    group_id: str | None = None
     unit: Unit
     from_ms: int = Field(ge=0, le=2**53)
     model: str | None = None
     provider: str | None = None
+
+    @model_validator(mode="after")
+    def _has_one_owner(self) -> Self:
+        if (self.key_id is None) == (self.group_id is None):
+            raise ValueError("a question is about a key or about a group")
+        return self
 
 
 class SpentQuery(BaseModel):
@@ -100,73 +110,102 @@ def _places(con: Connection) -> Places:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The questions that one statement answers: those that share beginning, model, provider and sort of owner."""
+
+    from_ms: int
+    model: str | None
+    provider: str | None
+    is_group: bool
+
+
+# The amounts of an owner by their unit.
+_Found = dict[tuple[_Place, str, Unit], int]
+
+
 def sum_spent(con: Connection, questions: list[Question], places: Places) -> list[int]:
-    """The sums, with one statement for all questions that share beginning, model and provider."""
-    groups: dict[tuple[int, str | None, str | None], set[str]] = defaultdict(set)
-    for question in questions:
-        groups[question.from_ms, question.model, question.provider].add(question.key_id)
-    found: dict[tuple[int, str | None, str | None, str, Unit], int] = {}
-    for (from_ms, model, provider), key_ids in groups.items():
-        conditions = ["key_id IN (SELECT unnest($key_ids))"]
-        bound: dict[str, Any] = {"key_ids": sorted(key_ids)}
-        if provider is not None:
-            conditions.append("provider = $provider")
-            bound["provider"] = provider
-        if model is not None:
-            # Records have one name for each model; a provider may add a folder to it.
-            prefix, _, name = model.partition("/")
-            name = _core.model_without_folder(name)
-            own = f"{prefix}/{name}" if name else model
-            # The prefix is a built-in provider's id, or a node's prefix.
-            conditions.append(
-                "(lower(model) IN ($model, $own) OR lower(upstream_model) = $model "
-                "OR (lower(upstream_model) IN ($name, 'models/' || $name) "
-                "AND provider IN (SELECT unnest($providers))))"
-            )
-            bound |= {
-                "model": model.lower(),
-                "own": own.lower(),
-                "name": name.lower(),
-                "providers": [prefix, *places.get(prefix, ())],
-            }
-        rows = sums_of(
-            con, Span(from_ms, _EVER_MS), {"key_id": "key_id"}, Filters(conditions, bound)
+    """The sums, in the order of the questions."""
+    owners: dict[_Place, set[str]] = defaultdict(set)
+    asked = [
+        (
+            _Place(each.from_ms, each.model, each.provider, each.group_id is not None),
+            each.group_id or each.key_id or "",
+            each.unit,
         )
-        for row in rows.iter_rows(named=True):
-            for unit, columns in _SUMS.items():
-                total = sum(row[column] for column in columns)
-                found[from_ms, model, provider, row["key_id"], unit] = total
-        for key_id, tokens, usd_micros in _over_the_edge(con, from_ms, conditions, bound):
-            used: dict[Unit, int] = {"tokens": tokens, "usd_micros": usd_micros}
-            for unit, amount in used.items():
-                place = (from_ms, model, provider, key_id, unit)
-                found[place] = found.get(place, 0) + amount
-    return [
-        found.get(
-            (
-                question.from_ms,
-                question.model,
-                question.provider,
-                question.key_id,
-                question.unit,
-            ),
-            0,
-        )
-        for question in questions
+        for each in questions
     ]
+    for place, owner_id, _ in asked:
+        owners[place].add(owner_id)
+    found: _Found = defaultdict(int)
+    for place, owner_ids in owners.items():
+        _add_place(con, place, owner_ids, places, found)
+    return [found.get(one, 0) for one in asked]
+
+
+def _add_place(
+    con: Connection, place: _Place, owner_ids: set[str], places: Places, found: _Found
+) -> None:
+    column = "group_path" if place.is_group else "key_id"
+    filters = _filters(place, owner_ids, places)
+
+    def add(owner: str, unit: Unit, amount: int) -> None:
+        # A path names a group and every group above it.
+        for owner_id in owner.split("/") if place.is_group else (owner,):
+            if owner_id in owner_ids:
+                found[place, owner_id, unit] += amount
+
+    rows = sums_of(con, Span(place.from_ms, _EVER_MS), {"owner_id": column}, filters)
+    for row in rows.iter_rows(named=True):
+        for unit, columns in _SUMS.items():
+            add(row["owner_id"], unit, sum(row[name] for name in columns))
+    for owner, tokens, usd_micros in _over_the_edge(con, column, place.from_ms, filters):
+        add(owner, "tokens", tokens)
+        add(owner, "usd_micros", usd_micros)
+
+
+def _filters(place: _Place, owner_ids: set[str], places: Places) -> Filters:
+    conditions = [
+        "list_has_any(string_split(group_path, '/'), $owner_ids)"
+        if place.is_group
+        else "key_id IN (SELECT unnest($owner_ids))"
+    ]
+    bound: dict[str, Any] = {"owner_ids": sorted(owner_ids)}
+    if place.provider is not None:
+        conditions.append("provider = $provider")
+        bound["provider"] = place.provider
+    if (model := place.model) is not None:
+        # Records have one name for each model; a provider may add a folder to it.
+        prefix, _, name = model.partition("/")
+        name = _core.model_without_folder(name)
+        own = f"{prefix}/{name}" if name else model
+        # The prefix is a built-in provider's id, or a node's prefix.
+        conditions.append(
+            "(lower(model) IN ($model, $own) OR lower(upstream_model) = $model "
+            "OR (lower(upstream_model) IN ($name, 'models/' || $name) "
+            "AND provider IN (SELECT unnest($providers))))"
+        )
+        bound |= {
+            "model": model.lower(),
+            "own": own.lower(),
+            "name": name.lower(),
+            "providers": [prefix, *places.get(prefix, ())],
+        }
+    return Filters(conditions, bound)
 
 
 def _over_the_edge(
-    con: Connection, from_ms: int, conditions: list[str], bound: dict[str, Any]
+    con: Connection, column: str, from_ms: int, filters: Filters
 ) -> list[tuple[str, int, int]]:
     """Tokens and cost of calls that began before and ended since: relays count a call in the window
     in which it ends, and records are stored under its beginning.
     """
-    where = " AND ".join(conditions)
+    where = " AND ".join(filters.conditions)
     rows = con.execute(
-        "SELECT key_id, sum(tokens_input + tokens_output)::BIGINT, sum(cost_usd_micros)::BIGINT "
+        f"SELECT {column}, sum(tokens_input + tokens_output)::BIGINT, "
+        "sum(cost_usd_micros)::BIGINT "
         "FROM request_facts WHERE ts_ms >= $earliest_ms AND ts_ms < $edge_ms "
-        f"AND ts_ms + latency_us // 1000 >= $edge_ms AND {where} GROUP BY key_id",
-        {**bound, "earliest_ms": from_ms - _LONGEST_MS, "edge_ms": from_ms},
+        f"AND ts_ms + latency_us // 1000 >= $edge_ms AND {where} GROUP BY {column}",
+        {**filters.bound, "earliest_ms": from_ms - _LONGEST_MS, "edge_ms": from_ms},
     ).fetchall()
-    return [(str(key_id), int(tokens), int(usd_micros)) for key_id, tokens, usd_micros in rows]
+    return [(str(owner), int(tokens), int(usd_micros)) for owner, tokens, usd_micros in rows]

@@ -34,6 +34,7 @@ class HistoryRow(View):
     combo: str | None
     session: str | None = Field(description="The session's tag, or else its id.")
     status: int | None
+    group_id: str | None = Field(description="The group that the key was in then.")
     requests: int
     errors: int = Field(description="Requests with another outcome than `completed`.")
     tokens_input: int
@@ -96,6 +97,10 @@ class RequestLogRow(LogRow):
 
     worker_id: str
     principal_kind: str
+    group_path: str | None = Field(
+        description="The groups that the key was in, from the topmost down, separated by `/`."
+    )
+    tags: list[str] = Field(description="The tags of the key and its groups.")
     session_tag: str | None
     session_id: str | None
     combo: str | None
@@ -182,6 +187,8 @@ def _shown(row: dict[str, Any], view: type[LogRow]) -> dict[str, Any]:
     shown["timestamp"] = moment_of(row["ts_ms"])
     shown["cost_usd"] = usd_of(row["cost_usd_micros"])
     shown["guardrails"] = _findings(row["guardrails"])
+    if "tags" in shown:
+        shown["tags"] = shown["tags"].strip(",").split(",") if shown["tags"] else []
     if "price_tiers" in shown:
         shown["price_tiers"] = shown["price_tiers"].split(",") if shown["price_tiers"] else []
         shown["tokens_cache_write_hour"] = shown["tokens_cache_write_hour"] or 0

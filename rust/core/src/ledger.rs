@@ -14,6 +14,7 @@
 
 use crate::clock::{Moment, Present};
 use crate::error::{Error, Kind};
+use crate::group::{Group, LEVELS_MAX};
 use crate::limit::{Limit, Scope, Served, Unit, Window};
 use crate::snapshot::Key;
 use parking_lot::Mutex;
@@ -111,10 +112,11 @@ impl Reservation {
     }
 }
 
-/// One limit whose past control is asked for: the sum over the records of the key since `from_ms`.
+/// One limit whose past control is asked for: the sum over the records of the key, or of all keys in the group, since `from_ms`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    pub key_id: String,
+    /// The key's id, or that of the limit's group.
+    pub owner_id: String,
     pub limit: Limit,
     pub from_ms: u64,
 }
@@ -156,12 +158,41 @@ pub struct Ledger {
     books: Mutex<Books>,
 }
 
+/// Whose accounts a call is counted in: its key's, and those of the groups that the key was in when the call was let in.
+#[derive(Debug, Clone, Copy)]
+pub struct Owners<'k> {
+    key_id: &'k str,
+    groups: &'k [Arc<Group>],
+}
+
+impl<'k> From<&'k Key> for Owners<'k> {
+    fn from(key: &'k Key) -> Self {
+        Self { key_id: &key.id, groups: &key.groups }
+    }
+}
+
+#[cfg(test)]
+impl<'k> From<&'k str> for Owners<'k> {
+    fn from(key_id: &'k str) -> Self {
+        Self { key_id, groups: &[] }
+    }
+}
+
+/// Who has the account of a limit: its group, or the key.
+fn owner_of<'k>(limit: &'k Limit, key: &'k Key) -> &'k str {
+    limit.group.as_ref().map_or(key.id.as_str(), |group| group.id.as_str())
+}
+
 #[derive(Debug, Default)]
 struct Books {
-    of_keys: HashMap<String, Vec<Account>>,
+    /// By the id of a key or a group.
+    of_owners: HashMap<String, Vec<Account>>,
     present: Present,
     opened: u64,
 }
+
+/// Accounts that one call is counted in.
+type Accounts<'b> = SmallVec<[&'b mut Account; 8]>;
 
 impl Books {
     /// The present, Unix milliseconds. Where the clock was put back, every window that lies in the future is left for the one
@@ -169,15 +200,26 @@ impl Books {
     fn at(&mut self, now: Moment) -> u64 {
         let (now_ms, is_put_back) = self.present.read(now);
         if is_put_back {
-            self.of_keys.values_mut().flatten().for_each(|account| account.put_back(now_ms));
+            self.of_owners.values_mut().flatten().for_each(|account| account.put_back(now_ms));
         }
         now_ms
     }
 
-    /// The accounts of a key, each in the window that it is now.
-    fn accounts(&mut self, key_id: &str, now_ms: u64) -> &mut [Account] {
-        let accounts = self.of_keys.get_mut(key_id).map_or(&mut [][..], Vec::as_mut_slice);
-        for account in accounts.iter_mut() {
+    /// The accounts of a key and its groups, each in the window that it is now.
+    fn accounts(&mut self, owners: Owners<'_>, now_ms: u64) -> Accounts<'_> {
+        let mut accounts = Accounts::new();
+        if owners.groups.is_empty() {
+            accounts.extend(self.of_owners.get_mut(owners.key_id).into_iter().flatten());
+        } else {
+            // No owner has the empty id: it stands for the levels that are not there.
+            let mut ids = [""; LEVELS_MAX + 1];
+            let levels = owners.groups.iter().map(|group| group.id.as_str());
+            for (id, owner) in ids.iter_mut().zip(std::iter::once(owners.key_id).chain(levels)) {
+                *id = owner;
+            }
+            accounts.extend(self.of_owners.get_disjoint_mut(ids).into_iter().flatten().flatten());
+        }
+        for account in &mut accounts {
             account.roll(now_ms);
         }
         accounts
@@ -298,16 +340,16 @@ impl Ledger {
         most: Option<Amounts>,
         now: Moment,
     ) -> Result<Reservation, Error> {
-        if key.limits.is_empty() {
+        if !key.has_limits() {
             return Ok(Reservation::default());
         }
         let mut books = self.books.lock();
         let now_ms = books.at(now);
-        let accounts = books.accounts(&key.id, now_ms);
+        let mut accounts = books.accounts(key.as_ref().into(), now_ms);
         let mut reservation = Reservation::default();
-        let mut taken: SmallVec<[(usize, u64); 4]> = SmallVec::new();
+        let mut taken: SmallVec<[(&Limit, u64); 4]> = SmallVec::new();
         let mut fault = None;
-        for (index, limit) in key.limits.iter().enumerate() {
+        for limit in key.all_limits() {
             let amount = match most {
                 Some(most) => most.of(limit.unit),
                 None if limit.unit == Unit::Requests => 1,
@@ -331,17 +373,16 @@ impl Ledger {
                     }
                 }
             }
-            taken.push((index, amount));
+            taken.push((limit, amount));
         }
         if let Some(fault) =
             fault.filter(|_| targets.iter().all(|served| reservation.leaves_out(subject.model, served)))
         {
             return Err(fault);
         }
-        taken.retain(|(index, _)| reservation.is_under(&key.limits[*index], subject.model, targets));
+        taken.retain(|(limit, _)| reservation.is_under(limit, subject.model, targets));
         let mut hold = Hold { most: most.unwrap_or_default(), ..Hold::default() };
-        for (index, amount) in taken {
-            let limit = &key.limits[index];
+        for (limit, amount) in taken {
             if let Some(account) = accounts.iter_mut().find(|account| account.is(limit)) {
                 hold.parts.push(account.take(amount));
             }
@@ -355,8 +396,8 @@ impl Ledger {
     pub fn has_room(&self, key: &Key, subject: Subject<'_>, now: Moment) -> Result<(), Error> {
         let mut books = self.books.lock();
         let now_ms = books.at(now);
-        let accounts = books.accounts(&key.id, now_ms);
-        for limit in &key.limits {
+        let accounts = books.accounts(key.into(), now_ms);
+        for limit in key.all_limits() {
             let is_asked = match &limit.scope {
                 Scope::All => true,
                 Scope::Model(name) => name == subject.model,
@@ -386,7 +427,7 @@ impl Ledger {
         hold.most = hold.most.max(more);
         let mut books = self.books.lock();
         let now_ms = books.at(now);
-        let accounts = books.accounts(&key.id, now_ms);
+        let accounts = books.accounts(key.into(), now_ms);
         // A request is counted once, whatever window it is in now: its part stays.
         hold.parts.retain(|part| {
             accounts.iter().any(|account| {
@@ -408,7 +449,7 @@ impl Ledger {
             part.counted = part.counted.saturating_add(used);
             account.used = account.used.saturating_add(used);
             account.unrecorded = account.unrecorded.saturating_add(used);
-            let Some(limit) = key.limits.iter().find(|limit| account.is(limit)) else { continue };
+            let Some(limit) = key.all_limits().find(|limit| account.is(limit)) else { continue };
             account.held = account.held.saturating_sub(part.held);
             let most = hold.most.of(unit);
             // What is not known yet is asked for; a conversation goes on meanwhile.
@@ -428,13 +469,13 @@ impl Ledger {
 
     #[allow(clippy::needless_pass_by_value, reason = "a hold is given back whole, so that it cannot be settled twice")]
     /// Gives the reserved room back in the window in which it was reserved, and counts what was spent in the present one.
-    pub fn settle(&self, key_id: &str, subject: Subject<'_>, charge: Charge, now: Moment) {
+    pub fn settle<'k>(&self, owners: impl Into<Owners<'k>>, subject: Subject<'_>, charge: Charge, now: Moment) {
         let Charge { hold, spent, segment } = charge;
         let mut books = self.books.lock();
         let now_ms = books.at(now);
         let hold = hold.unwrap_or_default();
         let rest = spent.minus(hold.counted);
-        for account in books.accounts(key_id, now_ms) {
+        for account in books.accounts(owners.into(), now_ms) {
             let is_counted = match account.known {
                 Coverage::All => true,
                 Coverage::Since(first) => segment >= first,
@@ -457,8 +498,8 @@ impl Ledger {
         }
     }
 
-    /// Opens accounts for limits that have none. `is_new` says of a key's id that it was made just now, so that it has no
-    /// past. Whether there is a new account whose past must be asked for.
+    /// Opens accounts for limits that have none. `is_new` says of the id of a key or a group that it was made just now, so that it
+    /// has no past. Whether there is a new account whose past must be asked for.
     pub fn open<'k>(
         &self,
         keys: impl Iterator<Item = &'k Arc<Key>>,
@@ -468,15 +509,19 @@ impl Ledger {
         let mut must_ask = false;
         let mut books = self.books.lock();
         let now_ms = books.at(now);
-        let Books { of_keys, opened, .. } = &mut *books;
-        for key in keys.filter(|key| !key.limits.is_empty()) {
-            let own = of_keys.entry(key.id.clone()).or_default();
-            for limit in &key.limits {
+        let Books { of_owners, opened, .. } = &mut *books;
+        for key in keys {
+            for limit in key.all_limits() {
+                let owner = owner_of(limit, key);
+                if !of_owners.contains_key(owner) {
+                    of_owners.insert(owner.to_owned(), Vec::new());
+                }
+                let Some(own) = of_owners.get_mut(owner) else { continue };
                 if own.iter().any(|account| account.is(limit)) {
                     continue;
                 }
                 let is_short = needs_no_past(limit, limit.window(now_ms));
-                let known = if is_short || is_new(&key.id) { Coverage::All } else { NEVER };
+                let known = if is_short || is_new(owner) { Coverage::All } else { NEVER };
                 must_ask |= known != Coverage::All;
                 *opened += 1;
                 own.push(Account::new(*opened, limit, now_ms, known));
@@ -487,9 +532,13 @@ impl Ledger {
 
     /// Closes the accounts of limits that are no more.
     pub fn close_others<'k>(&self, keys: impl Iterator<Item = &'k Arc<Key>>) {
-        let keys: HashMap<&str, &Arc<Key>> = keys.map(|key| (key.id.as_str(), key)).collect();
-        self.books.lock().of_keys.retain(|id, own| {
-            let limits = keys.get(id.as_str()).map_or(&[][..], |key| &key.limits);
+        let mut in_force: HashMap<&str, &[Limit]> = HashMap::new();
+        for key in keys {
+            in_force.insert(&key.id, &key.limits);
+            in_force.extend(key.groups.iter().map(|group| (group.id.as_str(), group.limits.as_slice())));
+        }
+        self.books.lock().of_owners.retain(|id, own| {
+            let limits = in_force.get(id.as_str()).copied().unwrap_or_default();
             own.retain(|account| limits.iter().any(|limit| account.is(limit)));
             !own.is_empty()
         });
@@ -502,11 +551,11 @@ impl Ledger {
         let mut books = self.books.lock();
         let now_ms = books.at(now);
         let mut open: Vec<(&String, &mut Account)> = Vec::new();
-        for (key_id, own) in &mut books.of_keys {
+        for (owner_id, own) in &mut books.of_owners {
             for account in own {
                 account.roll(now_ms);
                 if account.known != Coverage::All {
-                    open.push((key_id, account));
+                    open.push((owner_id, account));
                 }
             }
         }
@@ -516,11 +565,11 @@ impl Ledger {
         let segment = seal();
         let questions = open
             .into_iter()
-            .map(|(key_id, account)| {
+            .map(|(owner_id, account)| {
                 account.used = account.unrecorded;
                 account.known = Coverage::Since(segment);
                 let (limit, from_ms) = (account.limit.clone(), account.window.starts_ms);
-                Question { key_id: key_id.clone(), limit, from_ms }
+                Question { owner_id: owner_id.clone(), limit, from_ms }
             })
             .collect();
         (questions, segment)
@@ -530,7 +579,7 @@ impl Ledger {
     pub fn seed(&self, questions: &[Question], sums: &[u64]) {
         let mut books = self.books.lock();
         for (question, &sum) in questions.iter().zip(sums) {
-            let own = books.of_keys.get_mut(&question.key_id).map_or(&mut [][..], Vec::as_mut_slice);
+            let own = books.of_owners.get_mut(&question.owner_id).map_or(&mut [][..], Vec::as_mut_slice);
             for account in own.iter_mut().filter(|account| account.is(&question.limit)) {
                 if account.known != Coverage::All && account.window.starts_ms == question.from_ms {
                     account.used = account.used.saturating_add(sum);
@@ -580,16 +629,25 @@ fn exceeded(limit: &Limit, account: &Account, amount: u64, now_ms: u64) -> Error
     } else {
         (format!("{} taken by requests under way", show(taken)), 1)
     };
-    let message =
-        format!("The limit of {} in each {period}{scope} (`{}`) is reached: {left}.", show(limit.amount), limit.name);
+    let level = limit.group.as_ref().map_or_else(String::new, |group| format!(" of the group `{}`", group.name));
+    let message = format!(
+        "The limit of {} in each {period}{scope}{level} (`{}`) is reached: {left}.",
+        show(limit.amount),
+        limit.name
+    );
     let kind = match limit.unit {
         Unit::Requests => Kind::RateLimited,
         Unit::Tokens => Kind::TokenLimitExceeded,
         Unit::UsdMicros => Kind::BudgetExceeded,
     };
-    Error::client(kind, message).about(limit.name.clone()).after_s(retry_after_s)
+    let place = limit.group.as_ref().map_or_else(String::new, |group| format!("groups.{}.", group.id));
+    Error::client(kind, message).about(format!("{place}{}", limit.name)).after_s(retry_after_s)
 }
 
 #[cfg(test)]
 #[path = "ledger_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "ledger_group_tests.rs"]
+mod group_tests;

@@ -17,6 +17,7 @@ fn limit(unit: Unit, amount: u64, period: Period) -> Limit {
         period,
         scope: Scope::All,
         zone: Zone::default(),
+        group: None,
     }
 }
 
@@ -424,7 +425,7 @@ proptest! {
                 requests: calls.iter().filter(|&&window| window == now_ms / 30_000).count() as u64,
             };
             let books = ledger.books.lock();
-            let of = |unit| books.of_keys["k"].iter().find(|account| account.limit.unit == unit).expect("an account");
+            let of = |unit| books.of_owners["k"].iter().find(|account| account.limit.unit == unit).expect("an account");
             prop_assert_eq!(of(Unit::Tokens).used, truth.used);
             prop_assert_eq!(of(Unit::Requests).used, truth.requests);
             prop_assert!(truth.requests <= 10);
@@ -433,7 +434,7 @@ proptest! {
             ledger.settle("k", subject(), charge(Some(hold), tokens(before), 0), at(now_ms));
         }
         let books = ledger.books.lock();
-        for account in &books.of_keys["k"] {
+        for account in &books.of_owners["k"] {
             prop_assert_eq!((account.held, account.unrecorded), (0, 0));
         }
     }

@@ -1,7 +1,7 @@
 //! What fairlead decides and counts: no I/O, no runtime, no Python.
 //!
 //! Read in this order: [`error`] (what can go wrong and whose fault it is), [`routes`] with [`tier`] (every route and who may pass),
-//! [`snapshot`] (the configuration a decision is made from), [`dialect`] (what callers and providers speak), [`model_name`] (the one
+//! [`snapshot`] with [`group`] (the configuration a decision is made from), [`dialect`] (what callers and providers speak), [`model_name`] (the one
 //! name of a model), [`ip_filter`] (from where), [`principal`], [`sessions`] and [`policy`] (who
 //! is calling, and may they), [`usage`], [`price`] and [`record`]
 //! (what a request came to), [`limit`], [`schedule`] and [`ledger`] (what keys may use, and have), [`chaos`] (faults on purpose), [`strategy`] (which targets a combo
@@ -24,6 +24,7 @@ pub mod egress;
 pub mod error;
 #[cfg(test)]
 mod fuzz;
+pub mod group;
 pub mod guardrail;
 pub mod health;
 pub mod host;

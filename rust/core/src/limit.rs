@@ -5,6 +5,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
@@ -40,10 +41,17 @@ pub enum Scope {
     Provider(String),
 }
 
-/// One limit of one key.
+/// The group that sets a limit.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Holder {
+    pub id: String,
+    pub name: String,
+}
+
+/// One limit of one key, or of one group of keys together.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Limit {
-    /// Its own among the limits of its key.
+    /// Its own among the limits of its key and the groups of that.
     pub id: String,
     /// The field that it was set with, for the caller to know it by.
     pub name: String,
@@ -54,6 +62,9 @@ pub struct Limit {
     pub scope: Scope,
     #[serde(default)]
     pub zone: Zone,
+    /// Absent for a limit of the key itself.
+    #[serde(skip)]
+    pub group: Option<Arc<Holder>>,
 }
 
 /// Whose days, weeks and months a limit counts by.

@@ -2,6 +2,7 @@
 //! `*`, matched in linear time.
 
 use crate::error::{Error, Kind};
+use crate::group::Group;
 use crate::ip_filter::HERE;
 use crate::model_name::{self, Case};
 use crate::snapshot::{AccessMode, Key, Snapshot};
@@ -45,37 +46,98 @@ pub fn admit_address(key: &Key, address: Option<IpAddr>) -> Result<(), Error> {
     Err(Error::client(Kind::Forbidden, message).about("ipAllowlist"))
 }
 
-/// Whether the key may use this connection.
+/// Whether the key may use this connection, and every group that it is in.
 pub fn sees_connection(key: &Key, connection_id: &str) -> bool {
-    key.connection_access_mode == AccessMode::All || key.allowed_connections.iter().any(|id| id == connection_id)
+    let admits =
+        |mode: AccessMode, allowed: &[String]| mode == AccessMode::All || allowed.iter().any(|id| id == connection_id);
+    admits(key.connection_access_mode, &key.allowed_connections)
+        && key.groups.iter().all(|group| admits(group.connection_access_mode, &group.allowed_connections))
 }
 
-/// Whether the key may call this model. A block wins over an allowance.
+/// What one level, a key or a group, says of models.
+#[derive(Clone, Copy)]
+struct ModelRules<'k> {
+    mode: AccessMode,
+    allowed: &'k [String],
+    blocked: &'k [String],
+    combos: &'k [String],
+    /// Nothing: the key itself.
+    group: Option<&'k str>,
+}
+
+impl<'k> ModelRules<'k> {
+    fn of_key(key: &'k Key) -> Self {
+        Self {
+            mode: key.model_access_mode,
+            allowed: &key.allowed_models,
+            blocked: &key.blocked_models,
+            combos: &key.allowed_combos,
+            group: None,
+        }
+    }
+
+    fn of_group(group: &'k Group) -> Self {
+        Self {
+            mode: group.model_access_mode,
+            allowed: &group.allowed_models,
+            blocked: &group.blocked_models,
+            combos: &group.allowed_combos,
+            group: Some(&group.name),
+        }
+    }
+
+    fn blocks(&self, model: &str) -> bool {
+        self.blocked.iter().any(|pattern| model_name::is_named(pattern, model, Case::Ignored))
+    }
+
+    fn admits(&self, model: &str) -> bool {
+        !self.blocks(model)
+            && (self.mode == AccessMode::All
+                || self.allowed.iter().any(|pattern| model_name::is_named(pattern, model, Case::Told)))
+    }
+
+    fn admits_combo(&self, name: &str, is_auto: bool) -> bool {
+        let is_it = |listed: &String| listed == name || listed.strip_prefix("combo/") == Some(name);
+        let spelled = format!("combo/{name}");
+        let names_it = |pattern: &String| matches_pattern(pattern, name) || matches_pattern(pattern, &spelled);
+        let is_listed = if self.combos.is_empty() {
+            is_auto || self.mode == AccessMode::All || self.allowed.iter().any(names_it)
+        } else {
+            self.combos.iter().any(is_it)
+        };
+        is_listed && !self.blocks(name) && !self.blocks(&spelled)
+    }
+
+    fn refusal(&self, what: &str) -> Error {
+        let message = match self.group {
+            None => format!("This API key may not use {what}."),
+            Some(group) => format!("The group `{group}` of this API key may not use {what}."),
+        };
+        Error::client(Kind::Forbidden, message).about("model")
+    }
+}
+
+/// The first level that says no, the key before its groups.
+fn refusing<'k>(key: &'k Key, admits: impl Fn(&ModelRules<'k>) -> bool) -> Option<ModelRules<'k>> {
+    let levels = std::iter::once(ModelRules::of_key(key));
+    let mut levels = levels.chain(key.groups.iter().map(|group| ModelRules::of_group(group)));
+    levels.find(|level| !admits(level))
+}
+
+/// Whether the key may call this model, and every group that it is in. A block wins over an allowance.
 pub fn admit_model(key: &Key, model: &str) -> Result<(), Error> {
-    if sees_model(key, model) {
-        return Ok(());
-    }
-    Err(Error::client(Kind::Forbidden, format!("This API key may not use the model `{model}`.")).about("model"))
+    refusing(key, |level| level.admits(model))
+        .map_or(Ok(()), |level| Err(level.refusal(&format!("the model `{model}`"))))
 }
 
-/// Whether the key may call this combo. A block wins; then the key's list of combos; without one, a key that is restricted to
-/// models may call a combo that its models name, and `auto`, which then chooses among those models only.
+/// Whether the key may call this combo, and every group that it is in. A block wins; then the list of combos; without one, a level
+/// that is restricted to models may call a combo that its models name, and `auto`, which then chooses among those models only.
 pub fn admit_combo(key: &Key, name: &str, is_auto: bool) -> Result<(), Error> {
-    let is_it = |listed: &String| listed == name || listed.strip_prefix("combo/") == Some(name);
-    let spelled = format!("combo/{name}");
-    let names_it = |pattern: &String| matches_pattern(pattern, name) || matches_pattern(pattern, &spelled);
-    let is_blocked =
-        |pattern: &String| [name, &spelled].iter().any(|name| model_name::is_named(pattern, name, Case::Ignored));
-    let is_allowed = !is_auto || key.allow_auto_combos;
-    let is_listed = if key.allowed_combos.is_empty() {
-        is_auto || key.model_access_mode == AccessMode::All || key.allowed_models.iter().any(names_it)
-    } else {
-        key.allowed_combos.iter().any(is_it)
-    };
-    if is_allowed && is_listed && !key.blocked_models.iter().any(is_blocked) {
-        return Ok(());
+    if is_auto && !key.allow_auto_combos {
+        return Err(ModelRules::of_key(key).refusal(&format!("the combo `{name}`")));
     }
-    Err(Error::client(Kind::Forbidden, format!("This API key may not use the combo `{name}`.")).about("model"))
+    refusing(key, |level| level.admits_combo(name, is_auto))
+        .map_or(Ok(()), |level| Err(level.refusal(&format!("the combo `{name}`"))))
 }
 
 /// Whether the model list shows the model, for a key that may call no other.
@@ -87,25 +149,14 @@ pub fn admit_listed(key: &Key, snapshot: &Snapshot, model: &str) -> Result<(), E
     Ok(())
 }
 
-/// Whether no block of the key speaks of this name.
+/// Whether no block of the key, or of a group that it is in, speaks of this name.
 pub fn admit_unblocked(key: &Key, model: &str) -> Result<(), Error> {
-    if is_blocked(key, model) {
-        return Err(Error::client(Kind::Forbidden, "This API key may not use this model.").about("model"));
-    }
-    Ok(())
-}
-
-fn is_blocked(key: &Key, model: &str) -> bool {
-    key.blocked_models.iter().any(|pattern| model_name::is_named(pattern, model, Case::Ignored))
+    refusing(key, |level| !level.blocks(model)).map_or(Ok(()), |level| Err(level.refusal("this model")))
 }
 
 /// Whether the model exists for this key.
 pub fn sees_model(key: &Key, model: &str) -> bool {
-    if is_blocked(key, model) {
-        return false;
-    }
-    key.model_access_mode == AccessMode::All
-        || key.allowed_models.iter().any(|pattern| model_name::is_named(pattern, model, Case::Told))
+    refusing(key, |level| level.admits(model)).is_none()
 }
 
 /// `*` stands for any run of characters.
@@ -119,6 +170,8 @@ mod tests {
     use crate::ip_filter::AddressSet;
     use crate::secret::SecretHash;
     use crate::snapshot::CatalogScope;
+    use serde_json::json;
+    use std::sync::Arc;
 
     fn key() -> Key {
         Key {
@@ -156,6 +209,10 @@ mod tests {
             tool_service_mode: crate::snapshot::ServiceMode::Inherit,
             allow_usage_command: false,
             chaos: None,
+            group: None,
+            groups: Vec::new(),
+            group_path: None,
+            tags: None,
         }
     }
 
@@ -226,6 +283,46 @@ mod tests {
         assert!(!may(&blocked, "fast"));
         let no_auto = Key { allow_auto_combos: false, allowed_combos: vec!["auto".into(), "fast".into()], ..key() };
         assert!(!may(&no_auto, "auto") && may(&no_auto, "fast"));
+    }
+
+    fn in_groups(groups: &[serde_json::Value]) -> Key {
+        let group = |fields: &serde_json::Value| serde_json::from_value::<Group>(fields.clone()).expect("a group");
+        Key { groups: groups.iter().map(|fields| Arc::new(group(fields))).collect(), ..key() }
+    }
+
+    #[test]
+    fn every_level_must_let_a_model_and_a_connection_through() {
+        let restricted =
+            json!({"id": "t", "name": "team", "model_access_mode": "restricted", "allowed_models": ["a/*", "b/m"]});
+        let blocking = json!({"id": "f", "name": "firm", "blocked_models": ["a/dear"]});
+        let member = in_groups(&[restricted.clone(), blocking.clone()]);
+        for (model, told) in [
+            ("a/m", None),
+            ("b/m", None),
+            ("b/n", Some("The group `team` of this API key may not use the model `b/n`.")),
+            ("a/dear", Some("The group `firm` of this API key may not use the model `a/dear`.")),
+        ] {
+            assert_eq!(admit_model(&member, model).err().map(|error| error.message.into_owned()).as_deref(), told);
+            assert_eq!(sees_model(&member, model), told.is_none());
+        }
+        assert!(admit_unblocked(&member, "a/DEAR").is_err() && member.has_blocks());
+        let own = Key { model_access_mode: AccessMode::Restricted, allowed_models: vec!["*".into()], ..member };
+        assert!(admit_model(&own, "b/n").is_err(), "a key is no way around its group");
+        let connected =
+            |ids: &[&str]| json!({"id": "g", "connection_access_mode": "restricted", "allowed_connections": ids});
+        let narrow = in_groups(&[connected(&["x", "y"]), connected(&["y", "z"])]);
+        assert_eq!(["x", "y", "z"].map(|id| sees_connection(&narrow, id)), [false, true, false]);
+    }
+
+    #[test]
+    fn every_level_must_let_a_combo_through() {
+        let may = |key: &Key, name: &str| admit_combo(key, name, name.starts_with("auto")).is_ok();
+        let listing = in_groups(&[json!({"id": "t", "allowed_combos": ["fast"]})]);
+        assert!(may(&listing, "fast") && !may(&listing, "slow") && !may(&listing, "auto"));
+        let restricted = in_groups(&[json!({"id": "t", "model_access_mode": "restricted", "allowed_models": ["a/m"]})]);
+        assert!(!may(&restricted, "fast") && may(&restricted, "auto"));
+        let blocked = in_groups(&[json!({"id": "t"}), json!({"id": "f", "blocked_models": ["combo/fast"]})]);
+        assert!(!may(&blocked, "fast") && may(&blocked, "slow"));
     }
 
     #[test]

@@ -277,6 +277,9 @@ fn standing(key: &Arc<Key>, now_ms: u64) -> Result<Principal, Error> {
         Some("The API key is switched off.")
     } else if key.expires_at_ms.is_some_and(|at| at <= now_ms) {
         Some("The API key has expired.")
+    } else if let Some(group) = key.groups.iter().find(|group| !group.is_active) {
+        let message = format!("The group `{}` of the API key is switched off.", group.name);
+        return Err(Error::client(Kind::Forbidden, message).about("Authorization"));
     } else {
         None
     };

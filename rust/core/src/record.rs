@@ -64,6 +64,12 @@ pub struct Record<'a> {
     pub principal_kind: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_id: Option<&'a str>,
+    /// The groups that the key was in, by their ids from the topmost down, separated by `/`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group_path: Option<&'a str>,
+    /// The tags of the key and its groups, between commas.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_tag: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,8 @@ use crate::clock::rfc3339;
 use crate::context::ContextSettings;
 use crate::dialect::Dialect;
 use crate::error::{Error, Kind};
+pub use crate::group::AccessMode;
+use crate::group::{path_text, Group, GroupTree};
 use crate::guardrail::Guardrails;
 use crate::ip_filter::{AddressSet, IpFilter};
 use crate::limit::{Limit, Scope};
@@ -107,20 +109,38 @@ pub struct Key {
     /// Faults that its calls are given in place of answers.
     #[serde(default)]
     pub chaos: Option<Chaos>,
+    /// The group that it belongs to.
+    #[serde(default)]
+    pub group: Option<String>,
+    /// That group and those above it, nearest first.
+    #[serde(skip)]
+    pub groups: Vec<Arc<Group>>,
+    /// Their ids from the topmost down, separated by `/`; absent for a key in no group.
+    #[serde(skip)]
+    pub group_path: Option<String>,
+    /// What its usage is found by, its groups' included: texts between commas.
+    #[serde(default)]
+    pub tags: Option<String>,
 }
 
 impl Key {
+    /// Its own limits, then those of its groups, nearest first.
+    pub fn all_limits(&self) -> impl Iterator<Item = &Limit> {
+        self.limits.iter().chain(self.groups.iter().flat_map(|group| &group.limits))
+    }
+
+    pub fn has_limits(&self) -> bool {
+        self.all_limits().next().is_some()
+    }
+
+    /// Whether it, or one of its groups, may not call some model.
+    pub fn has_blocks(&self) -> bool {
+        !self.blocked_models.is_empty() || self.groups.iter().any(|group| !group.blocked_models.is_empty())
+    }
+
     pub fn may_manage(&self) -> bool {
         self.scopes.iter().any(|scope| scope == "manage" || scope == "admin")
     }
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AccessMode {
-    #[default]
-    All,
-    Restricted,
 }
 
 /// Stands for a proxy's id where a level says that calls go through none.
@@ -486,6 +506,8 @@ struct Document {
     #[serde(default)]
     keys: Vec<Key>,
     #[serde(default)]
+    groups: Vec<Group>,
+    #[serde(default)]
     sessions: Vec<Session>,
     #[serde(default)]
     tokens: Vec<ManagementToken>,
@@ -541,6 +563,7 @@ pub struct Snapshot {
     /// The one that holds first.
     mappings: Vec<Mapping>,
     keys: HashMap<SecretHash, Arc<Key>>,
+    groups: GroupTree,
     sessions: HashMap<SecretHash, (Arc<str>, bool, u64)>,
     tokens: HashMap<SecretHash, Arc<ManagementToken>>,
     by_prefix: HashMap<String, Vec<usize>>,
@@ -591,7 +614,13 @@ impl Snapshot {
             }
             prices.insert(entry.model, entry.price);
         }
+        let groups = GroupTree::new(document.groups);
+        for key in &mut document.keys {
+            key.groups = groups.path(key.group.as_deref());
+            key.group_path = path_text(&key.groups);
+        }
         Ok(Self {
+            groups,
             spellings,
             prices,
             prices_any_case,
@@ -627,6 +656,10 @@ impl Snapshot {
     /// Looked up by the hash of a 256-bit random secret: what time a miss takes tells nothing of any other key.
     pub fn key(&self, hash: &SecretHash) -> Option<&Arc<Key>> {
         self.keys.get(hash)
+    }
+
+    pub fn has_group(&self, id: &str) -> bool {
+        self.groups.contains(id)
     }
 
     /// Whose session it is, and whether that person may manage the gateway.

@@ -42,7 +42,7 @@ FLOORS: tuple[frozenset[str], ...] = (
             "agents",
         }
     ),
-    frozenset({"coding_tools"}),
+    frozenset({"coding_tools", "groups"}),
     frozenset({"control", "relay"}),
     frozenset({"serve"}),
     frozenset({"cli"}),

@@ -53,7 +53,7 @@ FAULTS: Final = (
 PLACE: Final = "/keys"
 
 
-def _groups(combos: list[Any], connections: list[Any]) -> tuple[Group, ...]:
+def _groups(combos: list[Any], connections: list[Any], teams: list[Any]) -> tuple[Group, ...]:
     """The whole record in groups."""
     return (
         Group(
@@ -63,6 +63,14 @@ def _groups(combos: list[Any], connections: list[Any]) -> tuple[Group, ...]:
                 Field("isActive", "Active", "switch", "A key that is not is refused."),
                 Field("isBanned", "Banned", "switch", "Refused whatever else it may do."),
                 Field("expiresAt", "Expires", "moment", "Empty: never.", "UTC"),
+                Field(
+                    "groupId",
+                    "Group",
+                    "choice",
+                    "Its limits and rules hold, too.",
+                    options=(("", "none"), *_places(teams)),
+                ),
+                Field("tags", "Tags", "lines", "Usage is found by them. One in a line."),
             ),
             is_open=True,
         ),
@@ -299,11 +307,20 @@ def _text_view(visit: Visit, made: dict[str, Any], status: int = 200) -> View:
 
 
 async def _all_groups(visit: Visit) -> tuple[Group, ...]:
-    combos, connections = await asyncio.gather(
+    combos, connections, teams = await asyncio.gather(
         read_all(visit.api, "/api/combos", "combos"),
         read_all(visit.api, "/api/providers", "connections"),
+        read_all(visit.api, "/api/groups", "groups"),
     )
-    return _groups(combos, connections)
+    return _groups(combos, connections, teams)
+
+
+def _places(teams: list[Any]) -> tuple[tuple[str, str], ...]:
+    """Groups by their ids, with the names of those above them."""
+    return tuple(
+        (team["id"], " / ".join([*(each["name"] for each in team["path"]), team["name"]]))
+        for team in teams
+    )
 
 
 def _fields(groups: tuple[Group, ...]) -> list[Field]:
@@ -390,6 +407,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
     "chaosRate": 0.1,
     "chaosFaults": [value for value, _ in FAULTS],
     "chaosLatencyMs": 2_000,
+    "tags": [],
 }
 
 PAGES = (

@@ -17,6 +17,8 @@ from fairlead.dashboard.window import window_of
 SHOWN: Final = 50
 FILTERS: Final = (
     "keyId",
+    "groupId",
+    "tag",
     "model",
     "provider",
     "outcome",

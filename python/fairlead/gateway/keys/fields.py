@@ -77,6 +77,12 @@ def _distinct(days: list[int]) -> list[int]:
     return days
 
 
+def _distinct_tags(tags: list[str]) -> list[str]:
+    if len(set(tags)) != len(tags):
+        raise PydanticCustomError("tags", "must name each tag once")
+    return tags
+
+
 def _distinct_percents(percents: list[int]) -> list[int]:
     if len(set(percents)) != len(percents):
         raise PydanticCustomError("percents", "must name each percent once")
@@ -87,6 +93,12 @@ _NO_CONTROLS = Spelled(r"[^\x00-\x1f\x7f]+", "must be without control characters
 ComboName = Annotated[Text, Field(min_length=1, max_length=200), _NO_CONTROLS]
 ModelOrCombo = Annotated[Text, Field(min_length=1, max_length=300), _NO_CONTROLS]
 ConnectionId = Annotated[Text, AfterValidator(_canonical_uuid)]
+GroupId = Annotated[Text, AfterValidator(_canonical_uuid)]
+Tag = Annotated[
+    Text,
+    Field(min_length=1, max_length=64),
+    Spelled(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*", "must be letters, digits and ._:/@- after the first"),
+]
 Scope = Annotated[
     Text,
     Field(min_length=1, max_length=64),
@@ -99,6 +111,12 @@ Zone = Annotated[Text, Field(min_length=1, max_length=64), AfterValidator(_known
 PositiveInt = Annotated[StrictInt, Field(ge=1, le=2**53 - 1)]
 # Stored as integer micro-dollars, so six decimals count.
 Usd = Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]
+
+
+Tags = Annotated[list[Tag], AfterValidator(_distinct_tags)]
+AlertPercents = Annotated[
+    list[Annotated[StrictInt, Field(ge=1, le=100)]], AfterValidator(_distinct_percents)
+]
 
 
 class RateLimit(Wire):
@@ -218,13 +236,19 @@ class KeyFields(Wire):
         "UTC",
         description="The time zone (IANA name) whose days, weeks and months the limits in USD count.",
     )
-    usage_alert_percents: Annotated[
-        list[Annotated[StrictInt, Field(ge=1, le=100)]], AfterValidator(_distinct_percents)
-    ] = Field(
+    usage_alert_percents: AlertPercents = Field(
         [50, 80, 100],
         max_length=10,
         description="At so many percent of each limit in USD the event `budget.reached` is raised, "
         "once in each window; empty: no alerts.",
+    )
+    group_id: GroupId | None = Field(
+        None,
+        description="The group that it belongs to: what that one and the groups above it set holds "
+        "beside what the key sets.",
+    )
+    tags: Tags = Field(
+        [], max_length=20, description="What its usage is found by, beside the tags of its groups."
     )
     unpriced_models: Literal["allow", "refuse"] | None = Field(
         None,

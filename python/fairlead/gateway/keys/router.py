@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 from uuid import uuid4
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from pydantic import Field
 
 from fairlead import _core
@@ -31,6 +32,7 @@ from fairlead.gateway.keys.table import (
 from fairlead.gateway.outbound.table import drop_proxy
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
+from fairlead.store.group_tree import check_group
 from fairlead.store.key_uses import read_last_uses
 from fairlead.store.outbox import Event, emit
 from fairlead.store.services import Services, ServicesDep
@@ -58,6 +60,9 @@ class KeyView(KeyFields):
         description="When its newest settled request was admitted; null: never, or that is not "
         "known now."
     )
+    made_by: str | None = Field(
+        description="The user who made it as a member of its group; null: an operator did."
+    )
     created_at: Time
     updated_at: Time
 
@@ -75,21 +80,28 @@ class KeyList(Wire):
     offset: int
 
 
+GroupFilter = Annotated[
+    str | None, Query(alias="groupId", max_length=64, description="Keys of this group alone.")
+]
+
+
 @router.get("", summary="List API keys")
 async def list_all(
     services: ServicesDep,
     limit: Limit = 50,
     offset: Offset = 0,
+    group_id: GroupFilter = None,
 ) -> KeyList:
     """A page of keys, oldest first."""
+    group_ids = None if group_id is None else [group_id]
 
     def read_page(con: Connection) -> tuple[list[StoredKey], int]:
-        return list_keys(con, limit, offset), count_keys(con)
+        return list_keys(con, limit, offset, group_ids), count_keys(con, group_ids)
 
     keys, total = await services.state.read(read_page)
     uses = await read_last_uses(services.usage, [key.id for key in keys])
     return KeyList.model_construct(
-        keys=[_view(key, uses.get(key.id)) for key in keys], total=total, limit=limit, offset=offset
+        keys=[view_key(key, uses.get(key.id)) for key in keys], total=total, limit=limit, offset=offset
     )
 
 
@@ -103,19 +115,20 @@ async def create(new: NewKey, services: ServicesDep, caller: CallerDep) -> Creat
     key = StoredKey(
         id=str(uuid4()),
         hash=digest,
-        preview=_preview_of(text),
+        preview=preview_of(text),
         created_at_ms=made_at_ms,
         updated_at_ms=made_at_ms,
         fields=new,
     )
 
     def insert(con: Connection) -> StoredKey:
+        check_group(con, new.group_id)
         insert_key(con, key)
         emit(con, Event("key.created", {"id": key.id, "name": new.name}))
         return _found(con, key.id)
 
     stored = await services.state.commit(insert)
-    return CreatedKey.model_construct(**dict(_view(stored)), key=text)
+    return CreatedKey.model_construct(**dict(view_key(stored)), key=text)
 
 
 @router.get("/{key_id}", summary="One API key")
@@ -134,6 +147,7 @@ async def change(
         key = _found(con, key_id)
         fields = key.fields.changed(change)
         check_rules(fields, key.fields)
+        check_group(con, fields.group_id)
         refuse_over_managing_keys(caller.principal, fields.scopes, key.fields.scopes)
         at_ms = max(now_ms(), key.updated_at_ms)
         update_key(con, replace(key, updated_at_ms=at_ms, fields=fields))
@@ -160,7 +174,7 @@ async def regenerate(key_id: str, services: ServicesDep, caller: CallerDep) -> C
         key = _found(con, key_id)
         refuse_over_managing_keys(caller.principal, key.fields.scopes)
         at_ms = max(now_ms(), key.updated_at_ms)
-        renewed = replace(key, hash=digest, preview=_preview_of(text), updated_at_ms=at_ms)
+        renewed = replace(key, hash=digest, preview=preview_of(text), updated_at_ms=at_ms)
         replace_key_text(con, renewed)
         emit(
             con,
@@ -195,21 +209,24 @@ def _found(con: Connection, key_id: str) -> StoredKey:
     return key
 
 
-def _preview_of(text: str) -> str:
+def preview_of(text: str) -> str:
+    """The part of a key's text that may be shown."""
     return f"{text[:PREVIEW_HEAD]}...{text[-PREVIEW_TAIL:]}"
 
 
 async def _shown(services: Services, key: StoredKey) -> KeyView:
     uses = await read_last_uses(services.usage, [key.id])
-    return _view(key, uses.get(key.id))
+    return view_key(key, uses.get(key.id))
 
 
-def _view(key: StoredKey, last_used_ms: int | None = None) -> KeyView:
+def view_key(key: StoredKey, last_used_ms: int | None = None) -> KeyView:
+    """A key as it is shown."""
     return KeyView.model_construct(
         id=key.id,
         key_preview=key.preview,
         not_in_force=not_in_force(key.fields),
         last_used_at=None if last_used_ms is None else moment_of(last_used_ms),
+        made_by=key.made_by,
         created_at=moment_of(key.created_at_ms),
         updated_at=moment_of(key.updated_at_ms),
         **dict(key.fields),

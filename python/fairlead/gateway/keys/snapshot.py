@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fairlead.store import budgets
 from fairlead.store.file import Connection
+from fairlead.store.group_tree import GroupTree, read_tree
 
 _FIELDS = (
     "id",
@@ -47,6 +48,8 @@ _RULES = (
     "rate_limits",
     "usage_limit_enabled",
     "usage_limit_tz",
+    "group_id",
+    "tags",
     "chaos_mode_enabled",
     "chaos_rate",
     "chaos_faults",
@@ -61,27 +64,25 @@ def compile_keys(con: Connection) -> list[dict[str, Any]]:
     callers are told why they are refused.
     """
     rows = con.execute(_SELECT).fetchall()
-    return [_compiled(row) for row in rows]
+    tree = read_tree(con)
+    return [_compiled(row, tree) for row in rows]
 
 
-def _compiled(row: tuple[Any, ...]) -> dict[str, Any]:
+def _compiled(row: tuple[Any, ...], tree: GroupTree) -> dict[str, Any]:
     key = dict(zip(_FIELDS, row, strict=False))
-    schedule, rate_limits, counts_money, zone, *rest = row[len(_FIELDS) :]
+    schedule, rate_limits, counts_money, zone, group_id, tags, *rest = row[len(_FIELDS) :]
     is_chaotic, rate, faults, latency_ms, *amounts = rest
+    if group_id is not None:
+        key["group"] = group_id
+    if all_tags := sorted({*tags, *tree.tags(group_id)}):
+        key["tags"] = f",{','.join(all_tags)},"
     if is_chaotic:
         key["chaos"] = {"rate": rate, "faults": faults, "latency_ms": latency_ms}
     schedule = json.loads(schedule) if schedule else None
     key["access_schedule"] = schedule if schedule and schedule["enabled"] else None
-    # Of two limits with the same window only the lower matters.
-    rates: dict[int, int] = {}
-    for rule in json.loads(rate_limits) if rate_limits else []:
-        rates[rule["window"]] = min(rule["limit"], rates.get(rule["window"], rule["limit"]))
-    limits = [
-        _limit(f"rate:{window_s}", "rateLimits", "requests", amount, {"seconds": window_s})
-        for window_s, amount in rates.items()
-    ]
+    limits = compile_rate_limits(json.loads(rate_limits) if rate_limits else [])
     limits += [
-        _limit(f"usd:{kind.period}", kind.field, "usd_micros", amount, {kind.period: 0})
+        compile_limit(f"usd:{kind.period}", kind.field, "usd_micros", amount, {kind.period: 0})
         | {"zone": zone}
         for kind, amount in zip(budgets.KINDS, amounts, strict=True)
         if counts_money and amount is not None
@@ -90,7 +91,19 @@ def _compiled(row: tuple[Any, ...]) -> dict[str, Any]:
     return key
 
 
-def _limit(
+def compile_rate_limits(rules: Iterable[Mapping[str, int]]) -> list[dict[str, Any]]:
+    """Limits of requests; of two with the same window only the lower matters."""
+    rates: dict[int, int] = {}
+    for rule in rules:
+        rates[rule["window"]] = min(rule["limit"], rates.get(rule["window"], rule["limit"]))
+    return [
+        compile_limit(f"rate:{window_s}", "rateLimits", "requests", amount, {"seconds": window_s})
+        for window_s, amount in rates.items()
+    ]
+
+
+def compile_limit(
     limit_id: str, name: str, unit: str, amount: int, period: Mapping[str, int]
 ) -> dict[str, Any]:
+    """A limit in the snapshot's form."""
     return {"id": limit_id, "name": name, "unit": unit, "amount": amount, "period": period}

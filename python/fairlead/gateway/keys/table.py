@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +23,12 @@ _JSON = frozenset({"rate_limits", "access_schedule"})
 
 _FIELDS = tuple(NewKey.model_fields)
 _COLUMNS = tuple(_MOMENTS.get(name) or _MONEY.get(name) or name for name in _FIELDS)
-_OWN = ("id", "hash", "preview", "created_at_ms", "updated_at_ms")
+_OWN = ("id", "hash", "preview", "created_at_ms", "updated_at_ms", "made_by")
 
 # Built from the constants above: nothing that a caller sends becomes part of the statement.
 _ALL = ", ".join((*_OWN, *_COLUMNS))
 _SELECT = f"SELECT {_ALL} FROM keys"
+_IN_GROUPS = "(?::BOOLEAN OR group_id IN (SELECT unnest(?::VARCHAR[])))"
 _MARKS = ", ".join("?" * (len(_OWN) + len(_COLUMNS)))
 _SETS = ", ".join(f"{column} = ?" for column in _COLUMNS)
 _INSERT = f"INSERT INTO keys ({_ALL}) VALUES ({_MARKS})"
@@ -45,11 +47,13 @@ class StoredKey:
     created_at_ms: int
     updated_at_ms: int
     fields: NewKey
+    made_by: str | None = None
+    """The user who made it as a member of its group."""
 
 
 def insert_key(con: Connection, key: StoredKey) -> None:
     """Adds a key, in the writer."""
-    own = [key.id, key.hash, key.preview, key.created_at_ms, key.updated_at_ms]
+    own = [key.id, key.hash, key.preview, key.created_at_ms, key.updated_at_ms, key.made_by]
     con.execute(_INSERT, [*own, *_written(key.fields)])
 
 
@@ -69,7 +73,7 @@ def replace_key_text(con: Connection, key: StoredKey) -> None:
 def delete_key(con: Connection, key_id: str) -> bool:
     """Deletes a key and the rows that belong to it, in the writer; False when there is none."""
     con.execute("DELETE FROM token_limits WHERE key_id = ?", [key_id])
-    con.execute("DELETE FROM budget_alerts WHERE key_id = ?", [key_id])
+    con.execute("DELETE FROM budget_alerts WHERE owner_id = ?", [key_id])
     return con.execute("DELETE FROM keys WHERE id = ? RETURNING 1", [key_id]).fetchone() is not None
 
 
@@ -79,18 +83,36 @@ def find_key(con: Connection, key_id: str) -> StoredKey | None:
     return None if row is None else _read(row)
 
 
-def list_keys(con: Connection, limit: int, offset: int) -> list[StoredKey]:
-    """Keys in the order of their making."""
+def list_keys(
+    con: Connection, limit: int, offset: int, group_ids: Collection[str] | None = None
+) -> list[StoredKey]:
+    """Keys in the order of their making; with `group_ids` those of these groups."""
     rows = con.execute(
-        f"{_SELECT} ORDER BY created_at_ms, id LIMIT ? OFFSET ?", [limit, offset]
+        f"{_SELECT} WHERE {_IN_GROUPS} ORDER BY created_at_ms, id LIMIT ? OFFSET ?",
+        [*_groups_bound(group_ids), limit, offset],
     ).fetchall()
     return [_read(row) for row in rows]
 
 
-def count_keys(con: Connection) -> int:
-    """How many keys there are."""
-    row = con.execute("SELECT count(*) FROM keys").fetchone()
+def list_keys_made_by(con: Connection, user_id: str, group_id: str) -> list[StoredKey]:
+    """The keys that a user made as a member of this group."""
+    rows = con.execute(
+        f"{_SELECT} WHERE made_by = ? AND group_id = ? ORDER BY created_at_ms, id",
+        [user_id, group_id],
+    ).fetchall()
+    return [_read(row) for row in rows]
+
+
+def count_keys(con: Connection, group_ids: Collection[str] | None = None) -> int:
+    """How many keys there are, or in these groups."""
+    row = con.execute(
+        f"SELECT count(*) FROM keys WHERE {_IN_GROUPS}", _groups_bound(group_ids)
+    ).fetchone()
     return int(row[0]) if row else 0
+
+
+def _groups_bound(group_ids: Collection[str] | None) -> list[Any]:
+    return [group_ids is None, sorted(group_ids or ())]
 
 
 def _written(fields: NewKey) -> list[Any]:
@@ -130,9 +152,9 @@ def _read(row: tuple[Any, ...]) -> StoredKey:
     # Stored fields were checked when they were sent. A rule that has changed since, or a time zone
     # that
     # this machine does not know, is no reason not to show the key.
-    record_id, digest, preview, created_at_ms, updated_at_ms = own
+    record_id, digest, preview, created_at_ms, updated_at_ms, made_by = own
     shown = NewKey.model_construct(**fields)
-    return StoredKey(record_id, digest, preview, created_at_ms, updated_at_ms, shown)
+    return StoredKey(record_id, digest, preview, created_at_ms, updated_at_ms, shown, made_by)
 
 
 def _alias(name: str) -> str:

@@ -69,8 +69,8 @@ impl Guardrail {
     }
 }
 
-/// What is done about a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+/// What is done about a finding, the strictest last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     #[default]
@@ -164,6 +164,16 @@ impl Actions {
             Guardrail::PiiMasker => self.pii_masker,
             Guardrail::PromptInjection => self.prompt_injection,
             Guardrail::CredentialMasker => self.credential_masker,
+        }
+    }
+
+    /// The stricter action of each guardrail.
+    #[must_use]
+    pub fn strictest(self, other: Self) -> Self {
+        Self {
+            pii_masker: self.pii_masker.max(other.pii_masker),
+            prompt_injection: self.prompt_injection.max(other.prompt_injection),
+            credential_masker: self.credential_masker.max(other.credential_masker),
         }
     }
 

@@ -27,7 +27,7 @@ pub struct Column {
 pub const LATEST_MS: i64 = 253_402_300_799_999;
 
 /// In the order of the table.
-pub const COLUMNS: [Column; 49] = [
+pub const COLUMNS: [Column; 51] = [
     required("request_id", ColumnKind::Text),
     required("ts_ms", ColumnKind::Moment),
     required("worker_id", ColumnKind::Text),
@@ -76,6 +76,8 @@ pub const COLUMNS: [Column; 49] = [
     optional("tokens_cache_write_hour", ColumnKind::Whole),
     optional("service_tier", ColumnKind::Text),
     optional("price_tiers", ColumnKind::Text),
+    optional("group_path", ColumnKind::Text),
+    optional("tags", ColumnKind::Text),
     optional("chaos", ColumnKind::Text),
 ];
 

@@ -69,6 +69,8 @@ fn every_field_that_is_written_is_a_column() {
     let text = Some("x");
     let whole = Record {
         key_id: text,
+        group_path: text,
+        tags: text,
         session_tag: text,
         session_id: text,
         model: text,

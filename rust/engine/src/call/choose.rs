@@ -38,8 +38,7 @@ pub fn admit_model(live: &Live, settlement: &Settlement, mut request: ChatReques
 /// A connection answers to several prefixes: what is blocked under one of them is blocked under all. A combo has left such
 /// targets out by itself.
 pub fn admit_aliases(settlement: &Settlement, choice: &Choice) -> Result<(), Error> {
-    let Some(key) =
-        settlement.admission.principal.key().filter(|key| !key.blocked_models.is_empty() && choice.combo.is_none())
+    let Some(key) = settlement.admission.principal.key().filter(|key| key.has_blocks() && choice.combo.is_none())
     else {
         return Ok(());
     };

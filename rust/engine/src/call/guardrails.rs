@@ -11,7 +11,8 @@ use crate::shared::Shared;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::guardrail::{
-    self, blocking, judge_body, judge_text, Action, Actions, Disabled, Finding, Findings, GuardedEvent, StreamGuard,
+    self, blocking, judge_body, judge_text, Action, Actions, Disabled, Finding, Findings, GuardedEvent, Guardrails,
+    StreamGuard,
 };
 use fairlead_dialect::Pieces;
 use http::HeaderMap;
@@ -23,12 +24,19 @@ const MAX_HELD_BYTES: usize = 32 * 1024 * 1024;
 
 /// The actions of guardrails on this call's request.
 pub fn of_request(live: &Live, admission: &Admission) -> Actions {
-    live.snapshot.guardrails.request.without(disabled(admission))
+    let asked = live.snapshot.guardrails.request.without(disabled(admission));
+    of_groups(admission).fold(asked, |actions, group| actions.strictest(group.request))
 }
 
 /// The actions of guardrails on this call's answer.
 pub fn of_answer(live: &Live, admission: &Admission) -> Actions {
-    live.snapshot.guardrails.answer.without(disabled(admission))
+    let asked = live.snapshot.guardrails.answer.without(disabled(admission));
+    of_groups(admission).fold(asked, |actions, group| actions.strictest(group.answer))
+}
+
+/// The guardrails that the groups of the caller's key ask for: nobody below opts out of them.
+fn of_groups(admission: &Admission) -> impl Iterator<Item = Guardrails> + '_ {
+    admission.principal.key().into_iter().flat_map(|key| key.groups.iter().map(|group| group.guardrails))
 }
 
 fn disabled(admission: &Admission) -> Disabled {

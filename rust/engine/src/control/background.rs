@@ -43,7 +43,7 @@ pub(crate) fn is_asked(answer: Answer, body: &[u8]) -> bool {
 /// Whether its key has room for one request more. Nothing is kept of one whose key has none; one that is kept counts when it
 /// is worked on, by the call that control makes for it.
 pub(crate) fn check_room(shared: &Shared, whole: &Whole) -> Result<(), Error> {
-    let Some(key) = whole.admission.principal.key().filter(|key| !key.limits.is_empty()) else { return Ok(()) };
+    let Some(key) = whole.admission.principal.key().filter(|key| key.has_limits()) else { return Ok(()) };
     let wanted = ["model"];
     let scan = json::scan_object(&whole.body, &wanted, json::MAX_DEPTH);
     let model = scan.ok().and_then(|scan| json::as_str(&whole.body, scan.get("model")?)).unwrap_or_default();

@@ -49,7 +49,10 @@ struct Spent<'a> {
 
 #[derive(Serialize)]
 struct SpentQuestion<'a> {
-    key_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group_id: Option<&'a str>,
     unit: Unit,
     from_ms: u64,
     model: Option<&'a str>,
@@ -64,7 +67,9 @@ impl<'a> From<&'a Question> for SpentQuestion<'a> {
             Scope::Provider(name) => (None, Some(name.as_str())),
         };
         let (unit, from_ms) = (question.limit.unit, question.from_ms);
-        Self { key_id: &question.key_id, unit, from_ms, model, provider }
+        let id = Some(question.owner_id.as_str());
+        let (key_id, group_id) = if question.limit.group.is_some() { (None, id) } else { (id, None) };
+        Self { key_id, group_id, unit, from_ms, model, provider }
     }
 }
 
@@ -217,8 +222,9 @@ fn newer(shared: &Shared, json: &[u8]) -> Result<Option<Snapshot>, Fault> {
 /// Opens accounts for the limits of a snapshot. Whether there is one whose past must be asked for.
 fn open_accounts(shared: &Shared, snapshot: &Snapshot) -> bool {
     let live = shared.live.load();
-    // Without a configuration before this one, every key may have been used by a worker before this one.
-    let is_new = |id: &str| live.snapshot.version > 0 && !live.snapshot.keys().any(|key| key.id == id);
+    // Without a configuration before this one, every key and group may have been used by a worker before this one.
+    let before = &live.snapshot;
+    let is_new = |id: &str| before.version > 0 && !before.has_group(id) && !before.keys().any(|key| key.id == id);
     shared.ledger.open(snapshot.keys(), is_new, clock::moment())
 }
 

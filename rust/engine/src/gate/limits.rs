@@ -77,7 +77,7 @@ fn hold(
     if let Some(session_id) = admission.session_id.as_deref().filter(|_| key.max_sessions > 0) {
         shared.sessions.enter(&key.id, session_id, key.max_sessions, clock::monotonic_ms())?;
     }
-    if key.limits.is_empty() {
+    if !key.has_limits() {
         return Ok(());
     }
     let ask = {
@@ -123,7 +123,7 @@ fn reserve_known(
 
 /// Counts what a conversation has used so far under the limits that its key has now, and holds room for its next answer.
 pub fn renew(shared: &Shared, settlement: &mut Settlement, key: &Key) -> Result<(), Error> {
-    if key.limits.is_empty() {
+    if !key.has_limits() {
         return Ok(());
     }
     unpriced::admit_next(&shared.live.load().snapshot, settlement, key)?;

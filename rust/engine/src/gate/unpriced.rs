@@ -73,7 +73,7 @@ fn is_priced(snapshot: &Snapshot, model: &str) -> bool {
 }
 
 fn limit_on<'k>(key: &'k Key, asked: &str, served: &Served<'_>) -> Option<&'k Limit> {
-    key.limits.iter().find(|limit| limit.unit == Unit::UsdMicros && limit.applies_to(asked, served))
+    key.all_limits().find(|limit| limit.unit == Unit::UsdMicros && limit.applies_to(asked, served))
 }
 
 fn refusal(key: &Key, model: &str, limit: &Limit) -> Error {

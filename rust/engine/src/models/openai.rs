@@ -11,6 +11,7 @@ use fairlead_core::snapshot::{AccessMode, CatalogScope, Key, Model, Snapshot};
 use parking_lot::Mutex;
 use serde::Serialize;
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 /// Documents for rules of keys that are kept; a large list is some megabytes.
 const MAX_KEPT: usize = 128;
@@ -175,14 +176,19 @@ fn is_narrowed(key: &Key) -> bool {
         || !key.allowed_combos.is_empty()
         || !key.allow_auto_combos
         || key.catalog_scope != CatalogScope::All
+        || !key.groups.is_empty()
 }
 
 /// Tells keys apart that do not see the same list.
 fn rules(key: &Key) -> SecretHash {
     let flags = (key.model_access_mode == AccessMode::Restricted, key.allow_auto_combos, key.catalog_scope);
-    SecretHash::of(
-        format!("{flags:?} {:?} {:?} {:?}", key.allowed_models, key.blocked_models, key.allowed_combos).as_bytes(),
-    )
+    let mut said = format!("{flags:?} {:?} {:?} {:?}", key.allowed_models, key.blocked_models, key.allowed_combos);
+    for group in &key.groups {
+        let lists = (&group.allowed_models, &group.blocked_models, &group.allowed_combos);
+        // Writing to a string does not fail.
+        let _ = write!(said, " {:?} {lists:?}", group.model_access_mode);
+    }
+    SecretHash::of(said.as_bytes())
 }
 
 /// `limit` and `after` of a query, as OpenAI's lists have them. `None`: the whole list is asked for.

@@ -379,6 +379,8 @@ impl Open {
             worker_id: &self.shared.worker_id,
             principal_kind: admission.principal.kind(),
             key_id: key.map(|key| key.id.as_str()),
+            group_path: key.and_then(|key| key.group_path.as_deref()),
+            tags: key.and_then(|key| key.tags.as_deref()),
             session_tag: admission.session_tag.as_deref(),
             session_id: admission.session_id.as_deref(),
             endpoint: admission.route.endpoint,
@@ -444,7 +446,7 @@ impl Open {
         let subject = self.subject();
         let total = self.total_usage();
         let spent = Amounts { tokens: total.input.saturating_add(total.output), usd_micros };
-        self.shared.ledger.settle(&key.id, subject, Charge { hold, spent, segment }, clock::moment());
+        self.shared.ledger.settle(key.as_ref(), subject, Charge { hold, spent, segment }, clock::moment());
     }
 }
 

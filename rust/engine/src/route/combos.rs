@@ -170,7 +170,7 @@ fn fresh() -> Remembered {
 /// blocked under every name that its connection has, whoever names it.
 fn may_use(key: &Key, ready: &Ready, target: &Target, leg: &Leg) -> bool {
     let is_blocked = || {
-        !key.blocked_models.is_empty()
+        key.has_blocks()
             && target
                 .connection
                 .prefixes

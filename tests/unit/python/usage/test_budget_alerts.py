@@ -18,15 +18,16 @@ from fairlead.store.budgets import KINDS, Budget
 from fairlead.store.database import Database
 from fairlead.store.state import State
 from fairlead.store.webhook_endpoints import insert_endpoint, new_endpoint
-from fairlead.usage.budget_alerts import Spending, due_alerts, raise_alerts
+from fairlead.usage.budget_alerts import Payers, due_alerts, raise_alerts
 from fairlead.usage.ingest import Ingest
+from fairlead.usage.spending import Spending
 
 DAY_MS = 86_400_000
 MONTH = KINDS[2]
 
 
 def spending(spent: int, limit: int, *percents: int) -> Spending:
-    budget = Budget("k", "laptop", MONTH, limit, "UTC", percents)
+    budget = Budget("key", "k", "laptop", MONTH, limit, "UTC", percents)
     return Spending(budget, 0, 30 * DAY_MS, spent)
 
 
@@ -98,7 +99,7 @@ async def test_each_alert_is_raised_once_in_a_window_and_again_for_another_limit
     )
     await spend(usage, spool, lines("1", key_id="k", cost_usd_micros=850, ts_ms=at_ms))
     for _ in range(2):
-        await raise_alerts(state, usage, ["k"], at_ms)
+        await raise_alerts(state, usage, Payers(["k"]), at_ms)
     found = await raised(state)
     assert [(data["field"], data["percent"]) for _, data in found] == [
         ("dailyUsageLimitUsd", 50),
@@ -108,12 +109,12 @@ async def test_each_alert_is_raised_once_in_a_window_and_again_for_another_limit
 
     # What was delivered is deleted after a while; what was told of stays told.
     await state.database.write(lambda con: con.execute("DELETE FROM webhook_messages"))
-    await raise_alerts(state, usage, ["k"], at_ms)
+    await raise_alerts(state, usage, Payers(["k"]), at_ms)
     assert await raised(state) == []
     await state.database.write(
         lambda con: con.execute("UPDATE keys SET daily_usage_limit_usd_micros = 1600")
     )
-    await raise_alerts(state, usage, ["k"], at_ms)
+    await raise_alerts(state, usage, Payers(["k"]), at_ms)
     assert [data["limitUsdMicros"] for _, data in await raised(state)] == [1600]
 
 
@@ -122,17 +123,17 @@ async def test_a_budget_counts_from_midnight_of_its_zone(
     state: State, usage: Database, spool: Path, lines: Any
 ) -> None:
     await listen(state, "budget.reached")
-    budget = Budget("k", "laptop", KINDS[0], 1000, "Pacific/Kiritimati", (50,))
+    budget = Budget("key", "k", "laptop", KINDS[0], 1000, "Pacific/Kiritimati", (50,))
     at_ms = now_ms()
     starts_ms, ends_ms = budget.window(at_ms)
     assert starts_ms % DAY_MS == 10 * 3_600_000, "14 hours before Greenwich"
     await prepare(state, usageLimitEnabled=True, dailyUsageLimitUsd=0.001, usageLimitTz=budget.tz)
     before = lines("1", key_id="k", cost_usd_micros=900, ts_ms=starts_ms - 10_000_000)
     await spend(usage, spool, before)
-    await raise_alerts(state, usage, ["k"], at_ms)
+    await raise_alerts(state, usage, Payers(["k"]), at_ms)
     assert await raised(state) == []
     await spend(usage, spool, lines("2", key_id="k", cost_usd_micros=500, ts_ms=at_ms))
-    await raise_alerts(state, usage, ["k"], at_ms)
+    await raise_alerts(state, usage, Payers(["k"]), at_ms)
     ((_, data),) = await raised(state)
     assert (data["percent"], data["spentUsdMicros"]) == (50, 500)
     assert data["resetsAt"] == iso(moment_of(ends_ms))

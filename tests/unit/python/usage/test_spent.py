@@ -136,3 +136,27 @@ async def test_a_call_over_an_edge_is_in_the_sum_of_the_window_in_which_it_ended
         "w", SpentQuery(before_segment=1, questions=questions)
     )
     assert sums == [22, 1003, 1, 0]
+
+
+async def test_a_group_spent_what_its_keys_spent_while_they_were_in_it(
+    usage: Database, spool: Path, state: State, lines: Any
+) -> None:
+    (spool / "w-00000000.ndjson").write_bytes(
+        lines("1", group_path="firm/area/team", cost_usd_micros=1)
+        + lines("2", group_path="firm/area", cost_usd_micros=10)
+        + lines("3", group_path="firm", key_id="gone", cost_usd_micros=100)
+        + lines("4", group_path=None, cost_usd_micros=1000)
+        + lines("5", group_path="firm2/team2", cost_usd_micros=10_000)
+    )
+    await Ingest(usage, spool).ingest()
+    questions = [
+        *(
+            Question(group_id=name, unit="usd_micros", from_ms=0)
+            for name in ("firm", "area", "team", "firm2", "other")
+        ),
+        Question(group_id="area", unit="requests", from_ms=0),
+        Question(key_id="k", unit="usd_micros", from_ms=0),
+    ]
+    spending = SpentSums(usage, spool, state)
+    sums = await spending.sums("w", SpentQuery(before_segment=1, questions=questions))
+    assert sums == [111, 11, 1, 10_000, 0, 2, 11_011]

@@ -26,7 +26,7 @@ WITH told AS (
 SELECT
     ts_ms, key_id, endpoint, provider, connection_id,
     CASE WHEN NOT is_stray THEN model END AS model,
-    upstream_model, combo, strategy,
+    upstream_model, combo, strategy, group_path, tags,
     request_id, session_tag, session_id, status, outcome, no_log,
     is_ok, is_call, tokens_cache_write AS written,
     1::BIGINT AS requests,
@@ -50,3 +50,6 @@ SELECT
     CASE WHEN is_call THEN tokens_cache_write ELSE 0 END AS cache_write_max,
     ts_ms AS last_ts_ms
 FROM told;
+
+CREATE OR REPLACE VIEW request_facts AS FROM usage_facts('requests');
+CREATE OR REPLACE VIEW request_values AS FROM usage_values('request_facts');

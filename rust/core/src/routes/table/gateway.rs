@@ -1,6 +1,6 @@
 //! Management of the gateway: keys, providers, models, settings, usage.
 
-use crate::routes::builders::{admin, management, session, NO_BODY, PROMPT, RECORD};
+use crate::routes::builders::{account, admin, management, session, NO_BODY, PROMPT, RECORD, SMALL};
 use crate::routes::Route;
 
 pub(super) static ROUTES: &[Route] = &[
@@ -11,6 +11,31 @@ pub(super) static ROUTES: &[Route] = &[
     management("PATCH", "/api/keys/{id}", RECORD, "Change an API key."),
     management("DELETE", "/api/keys/{id}", NO_BODY, "Revoke an API key."),
     management("POST", "/api/keys/{id}/regenerate", NO_BODY, "Give an API key a new text; the old one is refused."),
+    management("GET", "/api/groups", NO_BODY, "List groups of keys."),
+    management("POST", "/api/groups", RECORD, "Make a group of keys."),
+    management("GET", "/api/groups/{id}", NO_BODY, "One group of keys."),
+    management("PATCH", "/api/groups/{id}", RECORD, "Change a group of keys."),
+    management("DELETE", "/api/groups/{id}", NO_BODY, "Delete a group of keys, and move its keys."),
+    management("GET", "/api/groups/{id}/keys", NO_BODY, "The keys in a group."),
+    management("GET", "/api/groups/{id}/spending", NO_BODY, "What is spent and left at a group's levels."),
+    management("GET", "/api/groups/{id}/members", NO_BODY, "The members of a group."),
+    management("POST", "/api/groups/{id}/members", SMALL, "Make a user a member of a group."),
+    management("DELETE", "/api/groups/{id}/members/{user_id}", NO_BODY, "End a membership."),
+    account("GET", "/api/me/groups", NO_BODY, "The groups that one is in."),
+    account("GET", "/api/me/groups/{id}/spending", NO_BODY, "What is spent and left at one's group's levels."),
+    account("GET", "/api/me/groups/{id}/keys", NO_BODY, "The keys in one's group."),
+    account("POST", "/api/me/groups/{id}/keys", RECORD, "Make a key in one's group; its text is shown once."),
+    account("PATCH", "/api/me/groups/{id}/keys/{key_id}", RECORD, "Change a key of one's group."),
+    account("DELETE", "/api/me/groups/{id}/keys/{key_id}", NO_BODY, "Revoke a key of one's group."),
+    account(
+        "POST",
+        "/api/me/groups/{id}/keys/{key_id}/regenerate",
+        NO_BODY,
+        "Give a key of one's group a new text; the old one is refused.",
+    ),
+    account("GET", "/api/me/groups/{id}/members", NO_BODY, "The members of one's group."),
+    account("POST", "/api/me/groups/{id}/members", SMALL, "Make a user a member of a group one administers."),
+    account("DELETE", "/api/me/groups/{id}/members/{user_id}", NO_BODY, "End a membership."),
     management("GET", "/api/combos", NO_BODY, "List combos."),
     management("POST", "/api/combos", RECORD, "Create a combo."),
     management("POST", "/api/combos/reorder", RECORD, "Put combos in an order."),
@@ -65,6 +90,10 @@ pub(super) static ROUTES: &[Route] = &[
     management("GET", "/api/settings", NO_BODY, "Settings and their values."),
     admin("PUT", "/api/settings", RECORD, "Replace settings."),
     admin("PATCH", "/api/settings", RECORD, "Change settings."),
+    management("GET", "/api/settings/mail", NO_BODY, "The mail server, and mails that wait."),
+    admin("PUT", "/api/settings/mail", RECORD, "Set the mail server."),
+    admin("DELETE", "/api/settings/mail", NO_BODY, "Take the mail server back; no more mails are sent."),
+    admin("POST", "/api/settings/mail/test", NO_BODY, "Send a test mail now."),
     management("GET", "/api/settings/proxy", NO_BODY, "Through which proxies calls of providers go."),
     admin("PUT", "/api/settings/proxy", RECORD, "Set the proxy of all, a provider, a combo or a key, or take it back."),
     management("POST", "/api/settings/proxy/test", RECORD, "Try a proxy, stored or not."),

@@ -1,0 +1,1 @@
+"""Mails about events: the mail server, its routes, and the task that sends."""

@@ -1,0 +1,172 @@
+"""Hands a mail to the server, by SMTP.
+
+The standard library's client runs in a thread. Its address is looked up once and checked, as that of every host that
+an operator chose; the whole conversation has a deadline, after which its socket is closed and the thread ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import smtplib
+import socket
+import ssl
+from dataclasses import dataclass
+from email.message import EmailMessage
+from email.utils import format_datetime
+from typing import Final
+
+from fairlead import _core
+from fairlead.gateway.mail.fields import MailServer
+from fairlead.moment import moment_of
+from fairlead.operator_egress import POLICY
+
+DEADLINE_S: Final = 30.0
+STEP_S: Final = 10.0
+# What a server says is shown to operators, so it is cut.
+SAID_MAX_CHARS: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class MailMessage:
+    """A mail in plain text. Its `id` names it for ever, so that a receiver knows one that comes twice."""
+
+    id: str
+    subject: str
+    body: str
+    at_ms: int
+
+
+class MailFailed(Exception):
+    """The server did not take the mail in. `kind` is a word for it; `is_final`: trying again cannot help."""
+
+    def __init__(self, kind: str, message: str, *, is_final: bool = False) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.is_final = is_final
+
+
+class _Dialler(smtplib.SMTP):
+    """A client that dials a checked address only."""
+
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            raise MailFailed("unknown_host", "The host has no address.") from None
+        addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
+        if not all(_core.address_allowed(address, POLICY) for address in addresses):
+            raise MailFailed(
+                "address_forbidden", "The host leads to an address that is never dialled."
+            )
+        errors: list[OSError] = []
+        for address in addresses:
+            try:
+                return socket.create_connection((address, port), timeout)
+            except OSError as error:
+                errors.append(error)
+        raise errors[0] if errors else OSError("the host has no address")
+
+
+class _TlsDialler(smtplib.SMTP_SSL, _Dialler):
+    """A client that begins with TLS, and dials a checked address only."""
+
+
+async def send_mail(server: MailServer, message: MailMessage) -> None:
+    """Hands the mail over; `MailFailed` where the server did not take it in for anybody."""
+    loop = asyncio.get_running_loop()
+    client = _client(server)
+    sending = loop.run_in_executor(None, _send, client, server, message)
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            await asyncio.shield(sending)
+    except TimeoutError:
+        _cut(client)
+        with contextlib.suppress(Exception):
+            await sending
+        raise MailFailed("timeout", f"The server took longer than {DEADLINE_S:g} s.") from None
+    except asyncio.CancelledError:
+        _cut(client)
+        with contextlib.suppress(Exception):
+            await sending
+        raise
+
+
+def _client(server: MailServer) -> smtplib.SMTP:
+    if server.tls == "tls":
+        return _TlsDialler(timeout=STEP_S, context=ssl.create_default_context())
+    return _Dialler(timeout=STEP_S)
+
+
+def _cut(client: smtplib.SMTP) -> None:
+    """Ends what the thread waits for."""
+    if client.sock is not None:
+        with contextlib.suppress(OSError):
+            client.sock.shutdown(socket.SHUT_RDWR)
+
+
+def _send(client: smtplib.SMTP, server: MailServer, message: MailMessage) -> None:
+    try:
+        # TLS checks the certificate against this name.
+        client._host = server.host  # type: ignore[attr-defined]  # noqa: SLF001
+        client.connect(server.host, server.port)
+        if server.tls == "starttls":
+            client.starttls(context=ssl.create_default_context())
+        if server.username is not None and server.password is not None:
+            client.login(server.username, server.password.get_secret_value())
+        client.send_message(_spell(server, message), server.sender, server.recipients)
+    except smtplib.SMTPException as error:
+        raise _failure(error) from None
+    except ssl.SSLError as error:
+        reason = getattr(error, "verify_message", "") or error.reason or "the handshake failed"
+        raise MailFailed("tls", f"TLS: {reason}.") from None
+    except TimeoutError:
+        raise MailFailed("timeout", "The server did not answer in time.") from None
+    except OSError as error:
+        raise MailFailed(
+            "unreachable", f"The server cannot be reached: {error.strerror or 'no connection'}."
+        ) from None
+    finally:
+        with contextlib.suppress(smtplib.SMTPException, OSError):
+            client.quit()
+        client.close()
+
+
+def _spell(server: MailServer, message: MailMessage) -> EmailMessage:
+    spelled = EmailMessage()
+    spelled["From"] = server.sender
+    spelled["To"] = ", ".join(server.recipients)
+    spelled["Subject"] = " ".join(message.subject.split())
+    spelled["Date"] = format_datetime(moment_of(message.at_ms))
+    spelled["Message-ID"] = f"<{message.id}@{server.sender.rpartition('@')[2]}>"
+    spelled["Auto-Submitted"] = "auto-generated"
+    spelled.set_content(message.body)
+    return spelled
+
+
+def _failure(error: smtplib.SMTPException) -> MailFailed:
+    """The server's answer as a failure. A login that it refuses is put right by an operator, so it is tried again."""
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        codes = [code for code, _ in error.recipients.values()]
+        code, said = next(iter(error.recipients.values()))
+        return MailFailed(
+            "recipients_refused", _answer_text(code, said), is_final=min(codes) >= 500
+        )
+    if isinstance(error, smtplib.SMTPAuthenticationError):
+        return MailFailed("login_refused", _answer_text(error.smtp_code, error.smtp_error))
+    if isinstance(error, smtplib.SMTPNotSupportedError):
+        return MailFailed("not_supported", "The server does not offer what the settings ask for.")
+    if isinstance(error, smtplib.SMTPServerDisconnected):
+        return MailFailed("disconnected", "The server closed the connection.")
+    if isinstance(error, smtplib.SMTPResponseException):
+        is_final = error.smtp_code >= 500 and not isinstance(error, smtplib.SMTPConnectError)
+        return MailFailed(
+            "refused", _answer_text(error.smtp_code, error.smtp_error), is_final=is_final
+        )
+    return MailFailed("refused", "The server does not speak SMTP as it should.")
+
+
+def _answer_text(code: int, said: bytes | str) -> str:
+    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+    shown = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    return f"The server said {code}: {shown[:SAID_MAX_CHARS]}"
