@@ -410,7 +410,9 @@ fn matches<'p>(pattern: &str, path: &'p str) -> Option<Cow<'p, str>> {
         return Some(name).filter(|name| name.split('/').all(is_plain_segment));
     }
     let end = rest.find('/').unwrap_or(rest.len());
-    (is_plain_segment(&rest[..end]) && &rest[end..] == after).then_some(Cow::Borrowed(&rest[..end]))
+    // A path may name a thing of a thing; the tail is the first of them.
+    let is_rest = if after.contains('{') { matches(after, &rest[end..]).is_some() } else { &rest[end..] == after };
+    (is_plain_segment(&rest[..end]) && is_rest).then_some(Cow::Borrowed(&rest[..end]))
 }
 
 /// Percent-decodes, once; `None` for what is no encoding of a text.
@@ -464,7 +466,8 @@ mod tests {
             let example =
                 route.path.replace("{*id}", "openai/gpt-4o").replace("{id}", "abc-1").replace("{slug}", "abc");
             let example = example.replace("{operation}", "abc2").replace("{name}", "abc").replace("{*tool}", "abc");
-            let example = example.replace("{provider}", "openai");
+            let example =
+                example.replace("{provider}", "openai").replace("{key_id}", "k-1").replace("{user_id}", "u-1");
             assert_eq!(path_of(route.method, &example), Some(route.path));
         }
     }
@@ -473,6 +476,25 @@ mod tests {
     fn a_literal_wins_over_a_pattern() {
         assert_eq!(path_of("POST", "/api/providers/validate"), Some("/api/providers/validate"));
         assert_eq!(path_of("GET", "/api/providers/validate"), Some("/api/providers/{id}"));
+    }
+
+    #[test]
+    fn a_path_may_name_a_thing_of_a_thing() {
+        let pattern = "/api/me/groups/{id}/keys/{key_id}/regenerate";
+        let Match::Found { route, tail } = find("POST", "/api/me/groups/g/keys/k/regenerate") else {
+            panic!("not found")
+        };
+        assert_eq!((route.path, &*tail), (pattern, "g"));
+        assert_eq!(path_of("PATCH", "/api/me/groups/g/keys/k"), Some("/api/me/groups/{id}/keys/{key_id}"));
+        assert_eq!(path_of("DELETE", "/api/groups/g/members/u"), Some("/api/groups/{id}/members/{user_id}"));
+        for path in [
+            "/api/me/groups//keys/k",
+            "/api/me/groups/g/keys/",
+            "/api/me/groups/g/keys/..",
+            "/api/groups/g/members/u/x",
+        ] {
+            assert!(!matches!(find("DELETE", path), Match::Found { .. }), "{path}");
+        }
     }
 
     #[test]
