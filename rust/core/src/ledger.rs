@@ -14,6 +14,7 @@
 
 use crate::clock::{Moment, Present};
 use crate::error::{Error, Kind};
+use crate::lease::{Lease, LeaseTerms, NodeUse, Room};
 use crate::limit::{Limit, Scope, Served, Unit, Window};
 use crate::snapshot::Key;
 use parking_lot::Mutex;
@@ -143,6 +144,8 @@ struct Account {
     /// How much of `used` has no record yet, so that no sum of control can have it.
     unrecorded: u64,
     known: Coverage,
+    /// This node's part, where several nodes hold the limit together. `used` and `held` are then those of this node alone.
+    lease: Option<Box<Lease>>,
 }
 
 /// Nothing was asked yet, so nothing is counted.
@@ -154,6 +157,8 @@ const SHORT_WINDOW_MS: u64 = 60_000;
 #[derive(Debug, Default)]
 pub struct Ledger {
     books: Mutex<Books>,
+    /// Where limits are held together with other nodes.
+    terms: Option<Arc<LeaseTerms>>,
 }
 
 #[derive(Debug, Default)]
@@ -197,6 +202,7 @@ impl Account {
             held: 0,
             unrecorded: 0,
             known,
+            lease: None,
         }
     }
 
@@ -221,15 +227,41 @@ impl Account {
         let is_new = self.window.starts_ms > self.reached_ms;
         self.reached_ms = self.reached_ms.max(self.window.starts_ms);
         self.known = if is_new || needs_no_past(&self.limit, self.window) { Coverage::All } else { NEVER };
+        if let Some(lease) = &mut self.lease {
+            lease.renew();
+            // Whether it has a past is the shared store's to say.
+            self.known = Coverage::All;
+        }
     }
 
     /// Whether so much more fits.
-    fn room(&self, limit: &Limit, amount: u64, now_ms: u64) -> Result<(), Error> {
+    fn room(&self, limit: &Limit, amount: u64, now_ms: u64, terms: Option<&LeaseTerms>) -> Result<(), Error> {
         if self.known != Coverage::All {
             return Err(unknown());
         }
+        if let (Some(lease), Some(terms)) = (&self.lease, terms) {
+            let is_exact = limit.unit == Unit::UsdMicros;
+            return match lease.room(terms, limit.amount, self.own_use(), amount, is_exact) {
+                Room::Enough => Ok(()),
+                Room::Ask => Err(unknown()),
+                Room::Full => Err(exceeded(limit, self, amount, now_ms)),
+                Room::Lost => Err(lost()),
+            };
+        }
         let taken = self.used.saturating_add(self.held);
         if taken >= limit.amount || taken.saturating_add(amount) > limit.amount {
+            return Err(exceeded(limit, self, amount, now_ms));
+        }
+        Ok(())
+    }
+
+    /// The same for work that begins later: what the shared store alone can say is asked then.
+    fn room_later(&self, limit: &Limit, amount: u64, now_ms: u64, terms: Option<&LeaseTerms>) -> Result<(), Error> {
+        if self.lease.is_none() || self.known != Coverage::All {
+            return self.room(limit, amount, now_ms, terms);
+        }
+        let (used, taken) = self.known_use();
+        if used >= limit.amount || taken.saturating_add(amount) > limit.amount {
             return Err(exceeded(limit, self, amount, now_ms));
         }
         Ok(())
@@ -247,6 +279,17 @@ impl Account {
             part.held = amount;
         }
         part
+    }
+
+    fn own_use(&self) -> NodeUse {
+        NodeUse { used: self.used, held: self.held }
+    }
+
+    /// What is used, and what is used or held, as far as this node knows.
+    fn known_use(&self) -> (u64, u64) {
+        let (others_used, others) = self.lease.as_ref().map_or((0, 0), |lease| lease.others());
+        let used = self.used.saturating_add(others_used);
+        (used, self.used.saturating_add(self.held).saturating_add(others))
     }
 
     fn is(&self, limit: &Limit) -> bool {
@@ -301,6 +344,7 @@ impl Ledger {
         if key.limits.is_empty() {
             return Ok(Reservation::default());
         }
+        let terms = self.terms_at(now);
         let mut books = self.books.lock();
         let now_ms = books.at(now);
         let accounts = books.accounts(&key.id, now_ms);
@@ -315,7 +359,7 @@ impl Ledger {
             };
             let room = || {
                 let account = accounts.iter().find(|account| account.is(limit)).ok_or_else(unknown)?;
-                account.room(limit, amount, now_ms)
+                account.room(limit, amount, now_ms, terms)
             };
             match &limit.scope {
                 Scope::All => room()?,
@@ -353,6 +397,7 @@ impl Ledger {
     /// Whether a request of this model would be let in now, by the limits that do not depend on who serves it. It counts
     /// nothing: for what is kept first, and counted when it is worked on.
     pub fn has_room(&self, key: &Key, subject: Subject<'_>, now: Moment) -> Result<(), Error> {
+        let terms = self.terms_at(now);
         let mut books = self.books.lock();
         let now_ms = books.at(now);
         let accounts = books.accounts(&key.id, now_ms);
@@ -364,7 +409,7 @@ impl Ledger {
             };
             if is_asked {
                 let account = accounts.iter().find(|account| account.is(limit)).ok_or_else(unknown)?;
-                account.room(limit, Amounts::default().of(limit.unit), now_ms)?;
+                account.room_later(limit, Amounts::default().of(limit.unit), now_ms, terms)?;
             }
         }
         Ok(())
@@ -384,6 +429,7 @@ impl Ledger {
         let more = total.minus(hold.counted);
         hold.counted = hold.counted.plus(more);
         hold.most = hold.most.max(more);
+        let terms = self.terms_at(now);
         let mut books = self.books.lock();
         let now_ms = books.at(now);
         let accounts = books.accounts(&key.id, now_ms);
@@ -412,7 +458,7 @@ impl Ledger {
             account.held = account.held.saturating_sub(part.held);
             let most = hold.most.of(unit);
             // What is not known yet is asked for; a conversation goes on meanwhile.
-            match account.room(limit, most, now_ms) {
+            match account.room(limit, most, now_ms, terms) {
                 Err(error) if account.known == Coverage::All => {
                     part.held = 0;
                     fault.get_or_insert(error);
@@ -469,6 +515,7 @@ impl Ledger {
         let mut books = self.books.lock();
         let now_ms = books.at(now);
         let Books { of_keys, opened, .. } = &mut *books;
+        let is_shared = self.terms.is_some();
         for key in keys.filter(|key| !key.limits.is_empty()) {
             let own = of_keys.entry(key.id.clone()).or_default();
             for limit in &key.limits {
@@ -479,7 +526,15 @@ impl Ledger {
                 let known = if is_short || is_new(&key.id) { Coverage::All } else { NEVER };
                 must_ask |= known != Coverage::All;
                 *opened += 1;
-                own.push(Account::new(*opened, limit, now_ms, known));
+                let mut account = Account::new(*opened, limit, now_ms, known);
+                // A past that is known to be none is what the shared store is to be told.
+                account.lease = is_shared.then(|| {
+                    Box::new(Lease::with_past((known == Coverage::All).then(Vec::new)))
+                });
+                if is_shared && known != Coverage::All {
+                    account.known = leases::UNASKED;
+                }
+                own.push(account);
             }
         }
         must_ask
@@ -505,7 +560,7 @@ impl Ledger {
         for (key_id, own) in &mut books.of_keys {
             for account in own {
                 account.roll(now_ms);
-                if account.known != Coverage::All {
+                if account.known != Coverage::All || account.asks_for_orphans(now) {
                     open.push((key_id, account));
                 }
             }
@@ -517,8 +572,13 @@ impl Ledger {
         let questions = open
             .into_iter()
             .map(|(key_id, account)| {
-                account.used = account.unrecorded;
-                account.known = Coverage::Since(segment);
+                if account.lease.is_none() {
+                    account.used = account.unrecorded;
+                    account.known = Coverage::Since(segment);
+                } else if account.known != Coverage::All {
+                    // All that this node uses is in `used` from its start.
+                    account.known = leases::UNASKED;
+                }
                 let (limit, from_ms) = (account.limit.clone(), account.window.starts_ms);
                 Question { key_id: key_id.clone(), limit, from_ms }
             })
@@ -532,7 +592,8 @@ impl Ledger {
         for (question, &sum) in questions.iter().zip(sums) {
             let own = books.of_keys.get_mut(&question.key_id).map_or(&mut [][..], Vec::as_mut_slice);
             for account in own.iter_mut().filter(|account| account.is(&question.limit)) {
-                if account.known != Coverage::All && account.window.starts_ms == question.from_ms {
+                let is_own = account.lease.is_none() && account.known != Coverage::All;
+                if is_own && account.window.starts_ms == question.from_ms {
                     account.used = account.used.saturating_add(sum);
                     account.known = Coverage::All;
                 }
@@ -544,6 +605,11 @@ impl Ledger {
 fn unknown() -> Error {
     Error::gateway(Kind::LimitsUnknown, "What this key has used of its limits is being looked up; try again shortly.")
         .after_s(1)
+}
+
+fn lost() -> Error {
+    let message = "The store that this gateway shares its limits in (FAIRLEAD_SHARED_URL) does not answer, and this limit is held only with it; try again shortly.";
+    Error::gateway(Kind::LimitsUnknown, message).after_s(1)
 }
 
 fn exceeded(limit: &Limit, account: &Account, amount: u64, now_ms: u64) -> Error {
@@ -563,16 +629,16 @@ fn exceeded(limit: &Limit, account: &Account, amount: u64, now_ms: u64) -> Error
         crate::limit::Period::Week(_) => "week".to_owned(),
         crate::limit::Period::Month(_) => "month".to_owned(),
     };
-    let taken = account.used.saturating_add(account.held);
+    let (used, taken) = account.known_use();
     let wait_s = account.window.ends_ms.saturating_sub(now_ms).div_ceil(1_000).max(1);
-    let (left, retry_after_s) = if account.used >= limit.amount {
-        (format!("{} used", show(account.used)), wait_s)
-    } else if limit.unit != Unit::Requests && amount > limit.amount - account.used {
+    let (left, retry_after_s) = if used >= limit.amount {
+        (format!("{} used", show(used)), wait_s)
+    } else if limit.unit != Unit::Requests && amount > limit.amount - used {
         // Waiting for others does not help: this request alone may need more than is left.
         (
             format!(
                 "{} left, and this request may need {}; ask for less output",
-                show(limit.amount - account.used),
+                show(limit.amount - used),
                 show(amount)
             ),
             wait_s,
@@ -589,6 +655,9 @@ fn exceeded(limit: &Limit, account: &Account, amount: u64, now_ms: u64) -> Error
     };
     Error::client(kind, message).about(limit.name.clone()).after_s(retry_after_s)
 }
+
+#[path = "ledger_leases.rs"]
+pub mod leases;
 
 #[cfg(test)]
 #[path = "ledger_tests.rs"]

@@ -49,7 +49,15 @@ pub fn serve(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()
 async fn run(mut call: Call, body: &Bytes) {
     let shared = call.shared();
     let live = shared.live.load_full();
-    let (body, request) = match choose(&mut call, &live, body) {
+    let mut chosen = choose(&mut call, &live, body);
+    let mut tries = 0;
+    while let Err(fault) = &chosen {
+        if !Box::pin(limits::is_worth_another(&shared, fault, &mut tries)).await {
+            break;
+        }
+        chosen = choose(&mut call, &live, body);
+    }
+    let (body, request) = match chosen {
         Ok(read) => read,
         Err(fault) => return call.refuse(&fault),
     };
