@@ -68,6 +68,11 @@ def has_unread(spool_dir: Path, worker: str, before_segment: int) -> bool:
     return False
 
 
+def writers(spool_dir: Path) -> set[str]:
+    """The workers that segments in the spool are of."""
+    return {path.stem.rpartition("-")[0] for path in _listed(spool_dir)}
+
+
 def _is_locked(path: Path) -> bool:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, Field
 
@@ -20,7 +22,7 @@ from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.state import State
 from fairlead.usage.facts import Filters, sums_of
-from fairlead.usage.segment import has_unread
+from fairlead.usage.segment import has_unread, writers
 from fairlead.usage.span import Span
 
 WAIT_S = 1.5
@@ -61,6 +63,19 @@ class SpentQuery(BaseModel):
 
     before_segment: int = Field(ge=0)
     questions: list[Question]
+    nodes: list[Annotated[str, Field(pattern="^[0-9a-f]{1,64}$")]] = Field([], max_length=4096)
+    """Workers whose own sums are asked for, too, by those that share their limits with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSums:
+    """What one worker has recorded, in the order of the questions. `has_ended`: its process is gone, and all
+    that it recorded is in.
+    """
+
+    node: str
+    has_ended: bool
+    sums: list[int]
 
 
 class SpentSums:
@@ -83,6 +98,29 @@ class SpentSums:
         except TimeoutError:
             return None
         return await spent_of(self._state, self._usage, asked.questions)
+
+    async def of_nodes(self, asked: SpentQuery, pids: Mapping[str, int]) -> list[NodeSums]:
+        """The sums of each of `asked.nodes`; `pids` has the workers that were heard of."""
+        if not asked.nodes:
+            return []
+        places = await self._places(asked.questions)
+        # Before the sums: what a worker wrote last is in them then.
+        ended = await asyncio.to_thread(_ended, asked.nodes, pids, self._spool_dir)
+        found = await self._usage.read(
+            lambda con: sum_of_nodes(con, asked.questions, asked.nodes, places)
+        )
+        return [NodeSums(node, node in ended, found[node]) for node in asked.nodes]
+
+    async def _places(self, questions: list[Question]) -> Places:
+        return await self._state.read(_places) if any(each.model for each in questions) else {}
+
+
+def _ended(nodes: list[str], pids: Mapping[str, int], spool_dir: Path) -> set[str]:
+    """Nodes that are known to have ended: their processes are gone from this machine, and no record is
+    left to read.
+    """
+    gone = {node for node in nodes if node in pids and not Path(f"/proc/{pids[node]}").exists()}
+    return gone - writers(spool_dir)
 
 
 async def spent_of(state: State, usage: Database, questions: list[Question]) -> list[int]:
@@ -107,28 +145,7 @@ def sum_spent(con: Connection, questions: list[Question], places: Places) -> lis
         groups[question.from_ms, question.model, question.provider].add(question.key_id)
     found: dict[tuple[int, str | None, str | None, str, Unit], int] = {}
     for (from_ms, model, provider), key_ids in groups.items():
-        conditions = ["key_id IN (SELECT unnest($key_ids))"]
-        bound: dict[str, Any] = {"key_ids": sorted(key_ids)}
-        if provider is not None:
-            conditions.append("provider = $provider")
-            bound["provider"] = provider
-        if model is not None:
-            # Records have one name for each model; a provider may add a folder to it.
-            prefix, _, name = model.partition("/")
-            name = _core.model_without_folder(name)
-            own = f"{prefix}/{name}" if name else model
-            # The prefix is a built-in provider's id, or a node's prefix.
-            conditions.append(
-                "(lower(model) IN ($model, $own) OR lower(upstream_model) = $model "
-                "OR (lower(upstream_model) IN ($name, 'models/' || $name) "
-                "AND provider IN (SELECT unnest($providers))))"
-            )
-            bound |= {
-                "model": model.lower(),
-                "own": own.lower(),
-                "name": name.lower(),
-                "providers": [prefix, *places.get(prefix, ())],
-            }
+        conditions, bound = _conditions(key_ids, model, provider, places)
         rows = sums_of(
             con, Span(from_ms, _EVER_MS), {"key_id": "key_id"}, Filters(conditions, bound)
         )
@@ -154,6 +171,70 @@ def sum_spent(con: Connection, questions: list[Question], places: Places) -> lis
         )
         for question in questions
     ]
+
+
+def _conditions(
+    key_ids: set[str], model: str | None, provider: str | None, places: Places
+) -> tuple[list[str], dict[str, Any]]:
+    """Which records are meant, and what is bound."""
+    conditions = ["key_id IN (SELECT unnest($key_ids))"]
+    bound: dict[str, Any] = {"key_ids": sorted(key_ids)}
+    if provider is not None:
+        conditions.append("provider = $provider")
+        bound["provider"] = provider
+    if model is not None:
+        # Records have one name for each model; a provider may add a folder to it.
+        prefix, _, name = model.partition("/")
+        name = _core.model_without_folder(name)
+        own = f"{prefix}/{name}" if name else model
+        # The prefix is a built-in provider's id, or a node's prefix.
+        conditions.append(
+            "(lower(model) IN ($model, $own) OR lower(upstream_model) = $model "
+            "OR (lower(upstream_model) IN ($name, 'models/' || $name) "
+            "AND provider IN (SELECT unnest($providers))))"
+        )
+        bound |= {
+            "model": model.lower(),
+            "own": own.lower(),
+            "name": name.lower(),
+            "providers": [prefix, *places.get(prefix, ())],
+        }
+    return conditions, bound
+
+
+def sum_of_nodes(
+    con: Connection, questions: list[Question], nodes: list[str], places: Places
+) -> dict[str, list[int]]:
+    """The sums of each worker, from single records: rollups do not know who wrote them. What is deleted
+    by then counts among those of workers that are not known, so nothing is forgotten.
+    """
+    found = {node: [0] * len(questions) for node in nodes}
+    for at, question in enumerate(questions):
+        conditions, bound = _conditions(
+            {question.key_id}, question.model, question.provider, places
+        )
+        where = " AND ".join(conditions)
+        rows = con.execute(
+            "SELECT worker_id, "
+            "count(*) FILTER (ts_ms >= $edge_ms AND outcome NOT IN ('refused', 'shed')), "
+            "sum(tokens_input + tokens_output)::BIGINT, sum(cost_usd_micros)::BIGINT "
+            "FROM requests WHERE ts_ms >= $earliest_ms AND ts_ms + latency_ms >= $edge_ms "
+            f"AND worker_id IN (SELECT unnest($nodes)) AND {where} GROUP BY worker_id",
+            {
+                **bound,
+                "nodes": nodes,
+                "earliest_ms": question.from_ms - _LONGEST_MS,
+                "edge_ms": question.from_ms,
+            },
+        ).fetchall()
+        for node, requests, tokens, usd_micros in rows:
+            sums: dict[Unit, int] = {
+                "requests": requests,
+                "tokens": tokens,
+                "usd_micros": usd_micros,
+            }
+            found[str(node)][at] = int(sums[question.unit])
+    return found
 
 
 def _over_the_edge(

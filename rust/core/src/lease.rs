@@ -237,7 +237,10 @@ impl Lease {
                 let pool = limit.saturating_sub(grant.others).saturating_sub(self.ceiling);
                 self.ceiling.saturating_add(pool / (2 * nodes))
             }
-            None => limit / nodes,
+            None => {
+                let past = self.past.iter().flatten().map(|(_, used, _)| *used).fold(0, u64::saturating_add);
+                limit.saturating_sub(past) / nodes
+            }
         };
         if fits(ceiling.min(limit)) {
             Room::Enough

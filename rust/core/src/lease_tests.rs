@@ -171,6 +171,12 @@ fn without_the_store_money_stops_at_its_lease_and_the_rest_at_a_fair_part() {
         }
         assert_eq!(through, new_window, "of a window in which nobody has asked yet");
     }
+    let past = vec![("before".to_owned(), 400, true)];
+    let lost = LeaseTerms::new(TTL_MS, StoreLoss::FairShare);
+    lost.set_nodes(2);
+    let lease = Lease::with_past(Some(past));
+    assert_eq!(lease.room(&lost, 1_000, NodeUse { used: 0, held: 299 }, 1, false), Room::Enough);
+    assert_eq!(lease.room(&lost, 1_000, NodeUse { used: 0, held: 300 }, 1, false), Room::Full);
     let mut world = World::new(1, 1_000, false);
     world.nodes[0].terms = LeaseTerms { on_loss: StoreLoss::Refuse, ..LeaseTerms::new(TTL_MS, StoreLoss::Refuse) };
     let (node, limit) = (&world.nodes[0], world.limit);

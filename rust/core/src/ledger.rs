@@ -369,6 +369,10 @@ impl Ledger {
                         continue;
                     }
                     if let Err(reason) = room() {
+                        // Whether there is room is the shared store's to say, which the caller waits for.
+                        if reason.kind == Kind::LimitsUnknown && terms.is_some_and(|terms| !terms.is_lost()) {
+                            return Err(reason);
+                        }
                         reservation.without.push(limit.clone());
                         fault.get_or_insert(reason);
                         continue;

@@ -155,7 +155,7 @@ impl Engine {
                 // Either a request to stop or the engine's own end.
                 drop(stopped.await);
                 if let Some(leasing) = leasing {
-                    drop(leasing);
+                    leasing.abort();
                     keeper::leave(&own).await;
                 }
             });

@@ -205,7 +205,9 @@ async fn ask(shared: &Shared) -> Result<Bytes, Fault> {
     // Until the answer is there no further segment is sealed, so that the sums are of what was sealed before.
     let _held = HeldSpool(shared);
     let done = shared.commands.unsent();
-    let news = shared.heard.news(shared.metrics.samples());
+    let mut samples = shared.metrics.samples();
+    samples.extend(shared.leases.iter().flat_map(Leases::samples));
+    let news = shared.heard.news(samples);
     let json = exchange(shared, poll_request(shared, &questions, before_segment, &done, &news)?).await?;
     shared.commands.forget(&done);
     let answer = parse(&json)?;

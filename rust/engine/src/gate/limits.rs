@@ -161,9 +161,10 @@ fn most(snapshot: &Snapshot, request: &ChatRequest, name: &str, settlement: &Set
 /// Whether a refusal may be another one now: the limit is held together with other nodes, and what was missing has been asked for.
 /// A request waits for the shared store only here, where its node's lease has no room for it.
 pub async fn is_worth_another(shared: &Shared, fault: &Error, tries: &mut u8) -> bool {
-    let Some(leases) = shared.leases.as_ref().filter(|_| fault.kind == Kind::LimitsUnknown && *tries < MAX_TRIES) else {
+    let Some(leases) = &shared.leases else { return false };
+    if fault.kind != Kind::LimitsUnknown || *tries == MAX_TRIES || leases.terms.is_lost() {
         return false;
-    };
+    }
     *tries += 1;
     leases.answered().await;
     true

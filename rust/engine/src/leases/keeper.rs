@@ -14,8 +14,8 @@ use std::time::Duration;
 const TICK: Duration = Duration::from_millis(250);
 /// Limits in one round trip.
 const MAX_QUESTIONS: usize = 256;
-/// How often a node says that it is there.
-const GREETING_MS: u64 = 2_000;
+/// How often a node says that it is there, in the time that a lease lasts.
+const GREETINGS: u64 = 3;
 
 /// Keeps the leases until the runtime ends.
 pub async fn run(shared: Arc<Shared>) {
@@ -77,7 +77,8 @@ impl<'a> Keeper<'a> {
 
     async fn ask_all(&mut self) -> Result<(), StoreFault> {
         let now_ms = clock::monotonic_ms();
-        let is_greeting_due = self.greeted_ms.is_none_or(|at_ms| now_ms.saturating_sub(at_ms) >= GREETING_MS);
+        let every_ms = self.leases.config.lease_ms / GREETINGS;
+        let is_greeting_due = self.greeted_ms.is_none_or(|at_ms| now_ms.saturating_sub(at_ms) >= every_ms);
         if self.store.is_none() || self.epoch.name.is_empty() || is_greeting_due {
             self.greet().await?;
         }
@@ -118,7 +119,7 @@ impl<'a> Keeper<'a> {
             self.epoch = epoch;
         }
         self.greeted_ms = Some(clock::monotonic_ms());
-        self.leases.terms.set_nodes(answers.nodes.len() as u64);
+        self.leases.terms.set_nodes(self.leases.config.workers.max(answers.nodes.len() as u64));
         self.leases.nodes.lock().heard = answers.nodes;
         Ok(())
     }

@@ -79,7 +79,8 @@ if is_whole and now >= since + tonumber(ARGV[12]) then
   ceiling = floor + math.max(math.min(want, math.floor(pool / (2 * nodes))), math.min(need, pool))
 end
 write(me, used, ceiling, now + ttl)
-redis.call('PEXPIREAT', KEYS[1], ARGV[10])
+-- A node whose clock is far behind must not make this store forget.
+redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', math.max(tonumber(ARGV[10]), now + 600000)))
 local answer = {is_whole and 2 or 1, ceiling, claimed, others_used, orphaned}
 for _, node in ipairs(orphans) do
   answer[#answer + 1] = node

@@ -4,6 +4,7 @@
 pub mod keeper;
 pub mod store;
 
+use crate::observe::metrics::Sample;
 use fairlead_core::ledger::leases::LeaseSummary;
 use fairlead_core::lease::{LeaseTerms, StoreLoss};
 use fairlead_core::secret::Secret;
@@ -28,6 +29,13 @@ pub struct StoreConfig {
     pub lease_ms: u64,
     #[serde(default)]
     pub on_loss: OnLoss,
+    /// Nodes that there are at least, whether the store has heard of them or not.
+    #[serde(default = "one")]
+    pub workers: u64,
+}
+
+fn one() -> u64 {
+    1
 }
 
 fn default_timeout_ms() -> u64 {
@@ -97,6 +105,7 @@ impl Leases {
     #[must_use]
     pub fn new(config: StoreConfig) -> Self {
         let terms = Arc::new(LeaseTerms::new(config.lease_ms, config.on_loss.into()));
+        terms.set_nodes(config.workers);
         let over = watch::Sender::new(0);
         Self {
             terms,
@@ -149,6 +158,15 @@ impl Leases {
 
     pub fn round_trips(&self) -> u64 {
         self.trips.load(Ordering::Relaxed)
+    }
+
+    /// Counters for `GET /metrics`.
+    pub fn samples(&self) -> [Sample; 2] {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
+        [
+            ("fairlead_shared_store_round_trips_total", Vec::new(), count(&self.trips)),
+            ("fairlead_shared_store_losses_total", Vec::new(), count(&self.losses)),
+        ]
     }
 
     pub fn stats(&self, summary: LeaseSummary) -> LeaseStats {

@@ -187,3 +187,7 @@ fn read(values: Vec<Value>, has_greeting: bool) -> Result<StoreAnswers, StoreFau
     }
     Ok(answers)
 }
+
+#[cfg(test)]
+#[path = "store_tests.rs"]
+mod tests;
