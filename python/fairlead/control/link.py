@@ -81,9 +81,9 @@ class Link:
                 answered = await self._hold(poll, request.receive)
             else:
                 # The worker admits no paid call before it has these.
-                sums = await self._spending.sums(poll.worker, poll.spent)
-                if sums is not None:
-                    by_node = await self._spending.of_nodes(poll.spent, self._workers.pids())
+                sums, by_node = await self._spending.shared_sums(
+                    poll.worker, poll.spent, self._workers.pids()
+                )
                 answered = True
         except FairleadError as error:
             return error_response(error, None)

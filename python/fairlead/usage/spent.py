@@ -88,21 +88,42 @@ class SpentSums:
 
     async def sums(self, worker: str, asked: SpentQuery) -> list[int] | None:
         """Sums in the order of the questions; None when the records were not all in after 1.5 s."""
+        if not await self._all_read(worker, asked):
+            return None
+        return await spent_of(self._state, self._usage, asked.questions)
+
+    async def _all_read(self, worker: str, asked: SpentQuery) -> bool:
+        """Waits for the records before the question. Those of nodes that are asked for need not be in: each tells
+        the others itself what it used.
+        """
         try:
             async with asyncio.timeout(WAIT_S):
                 # Other processes write the files: there is no event to wait for.
                 while await asyncio.to_thread(  # noqa: ASYNC110
-                    has_unread, self._spool_dir, worker, asked.before_segment
+                    has_unread,
+                    self._spool_dir,
+                    worker,
+                    asked.before_segment,
+                    frozenset(asked.nodes),
                 ):
                     await asyncio.sleep(LOOK_EVERY_S)
         except TimeoutError:
-            return None
-        return await spent_of(self._state, self._usage, asked.questions)
+            return False
+        return True
 
-    async def of_nodes(self, asked: SpentQuery, pids: Mapping[str, int]) -> list[NodeSums]:
-        """The sums of each of `asked.nodes`; `pids` has the workers that were heard of."""
+    async def shared_sums(
+        self, worker: str, asked: SpentQuery, pids: Mapping[str, int]
+    ) -> tuple[list[int] | None, list[NodeSums]]:
+        """The sums, and of them those of each of `asked.nodes`; `pids` has the workers that were heard of."""
         if not asked.nodes:
-            return []
+            return await self.sums(worker, asked), []
+        if not await self._all_read(worker, asked):
+            return None, []
+        # First, so that what is taken in meanwhile counts as of somebody else rather than of nobody.
+        by_node = await self._of_nodes(asked, pids)
+        return await spent_of(self._state, self._usage, asked.questions), by_node
+
+    async def _of_nodes(self, asked: SpentQuery, pids: Mapping[str, int]) -> list[NodeSums]:
         places = await self._places(asked.questions)
         # Before the sums: what a worker wrote last is in them then.
         ended = await asyncio.to_thread(_ended, asked.nodes, pids, self._spool_dir)

@@ -21,8 +21,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const HORIZON_MS: u64 = 20_000;
 /// And for so many requests as the last one.
 const REQUESTS_AHEAD: u64 = 128;
-/// Room that was not used for this long is given back.
+/// Room that was not used for this long is given back, where others may soon want it.
 pub const IDLE_MS: u64 = 1_000;
+/// They may where less than this part of a limit is nobody's. Else it is kept for some time, so that who calls seldom does
+/// not ask the store for each call.
+const SCARCE_PARTS: u64 = 2;
 /// A top-up comes no sooner after the last answer, where nobody waits for it.
 const REST_MS: u64 = 50;
 /// For so long an answer of the store is taken for the present.
@@ -76,7 +79,7 @@ impl LeaseTerms {
     }
 
     /// The latest look at the monotonic clock.
-    pub fn look(&self, now_ms: u64) {
+    pub fn note_time(&self, now_ms: u64) {
         self.now_ms.fetch_max(now_ms, Ordering::Relaxed);
     }
 
@@ -273,7 +276,7 @@ impl Lease {
     }
 
     /// What to ask the store now; `None` where nothing is due. `is_all`: everything is told, to a store that has come back.
-    pub fn claim(&mut self, terms: &LeaseTerms, now: NodeUse, is_all: bool) -> Option<LeaseClaim> {
+    pub fn claim(&mut self, terms: &LeaseTerms, limit: u64, now: NodeUse, is_all: bool) -> Option<LeaseClaim> {
         let now_ms = terms.now_ms();
         let need = self.wanted.get();
         let ceiling = self.ceiling_at(now_ms);
@@ -281,9 +284,11 @@ impl Lease {
         let since_ms = now_ms.saturating_sub(self.asked_ms);
         let is_touched = now.taken() > 0 || self.ceiling > 0;
         let is_leaving = terms.is_leaving.load(Ordering::Acquire);
-        let is_idle = unused > 0 && (is_leaving || now_ms.saturating_sub(self.used_at_ms.get()) >= IDLE_MS);
+        let idle_ms = if self.is_scarce(limit) { IDLE_MS } else { terms.ttl_ms / 3 };
+        let is_idle = unused > 0 && (is_leaving || now_ms.saturating_sub(self.used_at_ms.get()) >= idle_ms);
         let is_low = !is_idle && self.granted > 0 && unused < self.granted / LOW_PARTS && since_ms >= REST_MS;
-        let is_due = is_touched && since_ms >= terms.ttl_ms / 3;
+        // What is used needs no lease any more.
+        let is_due = (unused > 0 || now.held > 0) && since_ms >= terms.ttl_ms / 3;
         // Use that ended after the room was given back is told soon, too.
         let is_unsaid = now.used != self.used_when_asked && self.ceiling <= now.taken() && since_ms >= IDLE_MS;
         let is_new = self.past.is_some() && is_touched;
@@ -309,6 +314,11 @@ impl Lease {
         }
         let floor = self.ceiling_at(now_ms).max(now.taken());
         Some(LeaseClaim { used: now.used, floor, need, want })
+    }
+
+    fn is_scarce(&self, limit: u64) -> bool {
+        let free = |grant: LeaseGrant| limit.saturating_sub(grant.others).saturating_sub(self.ceiling);
+        self.grant.is_none_or(|grant| free(grant) < limit / SCARCE_PARTS)
     }
 
     /// Takes the store's answer to a question that was asked at `asked_ms`.

@@ -44,7 +44,7 @@ impl World {
 
     fn pass(&mut self, ms: u64) {
         self.now_ms += ms;
-        self.nodes.iter().for_each(|node| node.terms.look(self.now_ms));
+        self.nodes.iter().for_each(|node| node.terms.note_time(self.now_ms));
     }
 
     fn used(&self) -> u64 {
@@ -55,7 +55,7 @@ impl World {
     fn sync(&mut self, at: usize) -> bool {
         let asked_ms = self.now_ms;
         let node = &mut self.nodes[at];
-        let Some(claim) = node.lease.claim(&node.terms, node.now, false) else { return false };
+        let Some(claim) = node.lease.claim(&node.terms, self.limit, node.now, false) else { return false };
         let others: Vec<_> = self
             .store
             .told

@@ -255,7 +255,7 @@ impl Account {
         Ok(())
     }
 
-    /// The same for work that begins later: what the shared store alone can say is asked then.
+    /// Whether so much more fits for work that begins later: what the shared store alone can say is asked then.
     fn room_later(&self, limit: &Limit, amount: u64, now_ms: u64, terms: Option<&LeaseTerms>) -> Result<(), Error> {
         if self.lease.is_none() || self.known != Coverage::All {
             return self.room(limit, amount, now_ms, terms);
@@ -523,7 +523,9 @@ impl Ledger {
         for key in keys.filter(|key| !key.limits.is_empty()) {
             let own = of_keys.entry(key.id.clone()).or_default();
             for limit in &key.limits {
-                if own.iter().any(|account| account.is(limit)) {
+                if let Some(account) = own.iter_mut().find(|account| account.is(limit)) {
+                    // Other nodes are told of the amount that is configured now.
+                    account.limit.amount = limit.amount;
                     continue;
                 }
                 let is_short = needs_no_past(limit, limit.window(now_ms));
@@ -532,9 +534,7 @@ impl Ledger {
                 *opened += 1;
                 let mut account = Account::new(*opened, limit, now_ms, known);
                 // A past that is known to be none is what the shared store is to be told.
-                account.lease = is_shared.then(|| {
-                    Box::new(Lease::with_past((known == Coverage::All).then(Vec::new)))
-                });
+                account.lease = is_shared.then(|| Box::new(Lease::with_past((known == Coverage::All).then(Vec::new))));
                 if is_shared && known != Coverage::All {
                     account.known = leases::UNASKED;
                 }

@@ -91,7 +91,7 @@ impl Ledger {
 
     pub(super) fn terms_at(&self, now: Moment) -> Option<&LeaseTerms> {
         let terms = self.terms.as_deref()?;
-        terms.look(now.monotonic_ms);
+        terms.note_time(now.monotonic_ms);
         Some(terms)
     }
 
@@ -113,10 +113,11 @@ impl Ledger {
                 if is_all {
                     lease.retell();
                 }
-                let Some(claim) = lease.claim(terms, own_use, is_all) else { continue };
+                let Some(claim) = lease.claim(terms, account.limit.amount, own_use, is_all) else { continue };
                 let past = lease.past.clone();
-                let is_whole =
-                    past.is_some() || account.window.starts_ms >= since_ms || super::needs_no_past(&account.limit, account.window);
+                let is_whole = past.is_some()
+                    || account.window.starts_ms >= since_ms
+                    || super::needs_no_past(&account.limit, account.window);
                 questions.push(LeaseQuestion {
                     account: account.number,
                     epoch: account.epoch,
@@ -152,6 +153,8 @@ impl Ledger {
                         lease.past = None;
                     }
                     lease.take(terms, *grant, own_use, question.asked_ms);
+                    // The store has it from whichever node was told first.
+                    account.known = Coverage::All;
                 }
                 LeaseAnswer::PastUnknown => account.known = UNASKED,
             }
@@ -163,9 +166,8 @@ impl Ledger {
         let mut books = self.books.lock();
         for (question, past) in questions.iter().zip(pasts) {
             let own = books.of_keys.get_mut(&question.key_id).map_or(&mut [][..], Vec::as_mut_slice);
-            let is_it = |account: &&mut Account| {
-                account.is(&question.limit) && account.window.starts_ms == question.from_ms
-            };
+            let is_it =
+                |account: &&mut Account| account.is(&question.limit) && account.window.starts_ms == question.from_ms;
             let Some(account) = own.iter_mut().find(is_it) else { continue };
             if let Some(lease) = &mut account.lease {
                 lease.past = Some(past);
@@ -178,6 +180,9 @@ impl Ledger {
     pub fn lease_summary(&self) -> LeaseSummary {
         let books = self.books.lock();
         let shared = || books.of_keys.values().flatten().filter(|account| account.lease.is_some());
-        LeaseSummary { leases: shared().count(), in_use: shared().filter(|account| account.own_use().taken() > 0).count() }
+        LeaseSummary {
+            leases: shared().count(),
+            in_use: shared().filter(|account| account.own_use().taken() > 0).count(),
+        }
     }
 }

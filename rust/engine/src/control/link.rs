@@ -110,7 +110,7 @@ struct Answer<'a> {
     /// Sums in the order of the questions; absent while control does not have all records yet.
     #[serde(default)]
     spent: Option<Vec<u64>>,
-    /// The same of each node that was asked for.
+    /// Sums of each node that was asked for.
     #[serde(default)]
     spent_by_node: Vec<NodeSums>,
     #[serde(borrow, default)]
@@ -341,12 +341,11 @@ fn poll_request(
             connections,
             providers,
         },
-        spent: (!questions.is_empty())
-            .then(|| Spent {
-                before_segment,
-                questions: questions.iter().map(SpentQuestion::from).collect(),
-                nodes: shared.leases.as_ref().map(Leases::known_nodes).unwrap_or_default(),
-            }),
+        spent: (!questions.is_empty()).then(|| Spent {
+            before_segment,
+            questions: questions.iter().map(SpentQuestion::from).collect(),
+            nodes: shared.leases.as_ref().map(Leases::known_nodes).unwrap_or_default(),
+        }),
     };
     serde_json::to_vec(&poll).map_err(|error| Fault::Unreadable(error.to_string()))
 }

@@ -57,7 +57,15 @@ struct Keeper<'a> {
 
 impl<'a> Keeper<'a> {
     fn new(shared: &'a Arc<Shared>, leases: &'a Leases) -> Self {
-        Self { shared, leases, store: None, epoch: Epoch::default(), greeted_ms: None, is_back: true, is_leaving: false }
+        Self {
+            shared,
+            leases,
+            store: None,
+            epoch: Epoch::default(),
+            greeted_ms: None,
+            is_back: true,
+            is_leaving: false,
+        }
     }
 
     /// Asks the store what is to be asked, and tells those that wait.

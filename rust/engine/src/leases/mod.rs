@@ -5,8 +5,8 @@ pub mod keeper;
 pub mod store;
 
 use crate::observe::metrics::Sample;
-use fairlead_core::ledger::leases::LeaseSummary;
 use fairlead_core::lease::{LeaseTerms, StoreLoss};
+use fairlead_core::ledger::leases::LeaseSummary;
 use fairlead_core::secret::Secret;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -145,7 +145,9 @@ impl Leases {
     /// The nodes of which control may have records that the store does not.
     pub fn known_nodes(&self) -> Vec<String> {
         let nodes = self.nodes.lock();
-        nodes.heard.union(&nodes.orphans).cloned().collect()
+        // Control knows workers by their ids. A node in a window that its clock came back to has another name, and no records.
+        let is_worker = |name: &&String| name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        nodes.heard.union(&nodes.orphans).filter(is_worker).cloned().collect()
     }
 
     /// Control has told all that these used.

@@ -3,8 +3,8 @@
 use super::*;
 use crate::leases::OnLoss;
 use fairlead_core::clock::Moment;
-use fairlead_core::ledger::{Amounts, Hold, Ledger, Subject};
 use fairlead_core::lease::{grant, LeaseTerms, StoreLoss};
+use fairlead_core::ledger::{Amounts, Hold, Ledger, Subject};
 use fairlead_core::limit::Served;
 use fairlead_core::snapshot::{Key, Snapshot};
 use std::net::{Ipv4Addr, TcpListener};
@@ -33,7 +33,13 @@ impl Server {
 
     async fn connect(&self) -> Store {
         let url = format!("redis://127.0.0.1:{}/0", self.port);
-        let config = StoreConfig { url: url.into(), timeout_ms: 5_000, lease_ms: TTL_MS, on_loss: OnLoss::default(), workers: 3 };
+        let config = StoreConfig {
+            url: url.into(),
+            timeout_ms: 5_000,
+            lease_ms: TTL_MS,
+            on_loss: OnLoss::default(),
+            workers: 3,
+        };
         for _ in 0..200 {
             match Store::connect(&config, DEADLINE).await {
                 Ok(store) => return store,
@@ -63,9 +69,7 @@ struct Node {
 fn key(unit: &str, amount: u64) -> Arc<Key> {
     let hash = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
     let limit = format!(r#"{{"id":"l","name":"test","unit":"{unit}","amount":{amount},"period":{{"month":0}}}}"#);
-    let json = format!(
-        r#"{{"version":1,"keys":[{{"id":"k","hash":"{hash}","is_active":true,"limits":[{limit}]}}]}}"#
-    );
+    let json = format!(r#"{{"version":1,"keys":[{{"id":"k","hash":"{hash}","is_active":true,"limits":[{limit}]}}]}}"#);
     let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
     let key = snapshot.keys().next().expect("a key");
     Arc::clone(key)

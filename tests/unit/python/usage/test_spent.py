@@ -163,9 +163,10 @@ async def test_each_worker_has_its_own_sum_and_is_over_when_its_process_is_gone(
         nodes=["a", "b", "c", "d"],
     )
     gone = 2**22 + 1  # no process has a number above the kernel's limit
-    told = await SpentSums(usage, spool, state).of_nodes(
-        asked, {"a": os.getpid(), "b": gone, "c": gone}
+    sums, told = await SpentSums(usage, spool, state).shared_sums(
+        "a", asked, {"a": os.getpid(), "b": gone, "c": gone}
     )
+    assert sums == [6, 2], "although one worker left what is not read: it is asked for"
     assert [(each.node, each.has_ended, each.sums) for each in told] == [
         ("a", False, [3, 1]),
         ("b", True, [3, 1]),
