@@ -19,7 +19,7 @@ from fairlead.control.publisher import PublishedSnapshot, Publisher
 from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, InvalidRequest
 from fairlead.usage.metrics import RelayCounters
-from fairlead.usage.spent import SpentQuery, SpentSums
+from fairlead.usage.spent import NodeSums, SpentQuery, SpentSums
 
 LINK_PATH = "/internal/link"
 HOLD_S = 2.0
@@ -72,6 +72,7 @@ class Link:
             return error_response(InvalidRequest("The poll cannot be read."), None)
         answered = False
         sums: list[int] | None = None
+        by_node: list[NodeSums] = []
         self._commands.report(poll.done)
         self._workers.poll_begins(poll.worker, poll.pid, poll.applied_version, poll.stats)
         self._counters.observe(poll.worker, poll.stats)
@@ -80,7 +81,9 @@ class Link:
                 answered = await self._hold(poll, request.receive)
             else:
                 # The worker admits no paid call before it has these.
-                sums = await self._spending.sums(poll.worker, poll.spent)
+                sums, by_node = await self._spending.shared_sums(
+                    poll.worker, poll.spent, self._workers.pids()
+                )
                 answered = True
         except FairleadError as error:
             return error_response(error, None)
@@ -90,7 +93,7 @@ class Link:
             _answer(
                 self._publisher.current,
                 poll.applied_version,
-                sums,
+                (sums, by_node),
                 self._commands.take(poll.worker) if answered else [],
             ),
             media_type="application/json",
@@ -118,12 +121,15 @@ async def _until_gone(receive: Receive) -> None:
 def _answer(
     published: PublishedSnapshot,
     applied_version: int,
-    sums: list[int] | None,
+    spent: tuple[list[int] | None, list[NodeSums]],
     commands: list[dict[str, Any]],
 ) -> bytes:
     head = b'{"version":%d,"control":"%s",' % (published.version, _CONTROL)
+    sums, by_node = spent
     if sums is not None:
         head += b'"spent":' + orjson.dumps(sums) + b","
+    if by_node:
+        head += b'"spent_by_node":' + orjson.dumps(by_node) + b","
     if published.version > applied_version:
         head += b'"snapshot":' + published.document + b","
     return head + b'"commands":' + orjson.dumps(commands) + b"}"

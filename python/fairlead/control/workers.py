@@ -119,6 +119,10 @@ class Workers:
             for worker_id, worker in self._workers.items()
         ]
 
+    def pids(self) -> dict[str, int]:
+        """The process of each worker that said which it is."""
+        return {worker_id: w.pid for worker_id, w in self._workers.items() if w.pid}
+
     def _is_live(self, worker: _Worker) -> bool:
         return worker.open_polls > 0 or self._now() - worker.answered_at < LIVE_AFTER_ANSWER_S
 

@@ -32,8 +32,10 @@ class Child:
         log: LogSink,
         *,
         keep_open: Sequence[int] = (),
+        plane: str | None = None,
     ) -> None:
         self.name = name
+        self._plane = plane or name
         self.exited = asyncio.Event()
         self.starts = 0
         self._arguments = arguments
@@ -83,7 +85,7 @@ class Child:
             "-P",
             "-m",
             "fairlead.serve",
-            self.name,
+            self._plane,
             "--parent",
             str(os.getpid()),
             *self._arguments,

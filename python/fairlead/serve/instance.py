@@ -28,6 +28,7 @@ class Instance:
     host: str
     port: int
     front: str
+    workers: int
     max_open_streams: int
     drain_ms: int
     control_silence_ms: int

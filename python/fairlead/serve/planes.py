@@ -71,7 +71,16 @@ class Planes:
         environment = child_environment(FAIRLEAD_ACP_CONFIG=json.dumps(config))
         return self._child("acp", ["--port", str(self._acp_port)], environment)
 
-    def relay(self, address: Address, secret_key: bytes) -> Child:
+    def relays(self, address: Address, secret_key: bytes) -> list[Child]:
+        """The relay workers. All listen on the one address, and the kernel spreads connections over them."""
+        if self._instance.workers == 1:
+            return [self._relay("relay", address, secret_key)]
+        return [
+            self._relay(f"relay-{number}", address, secret_key)
+            for number in range(1, self._instance.workers + 1)
+        ]
+
+    def _relay(self, name: str, address: Address, secret_key: bytes) -> Child:
         config = self._instance.relay | {
             "link_token": self._link_token,
             "control_socket": str(self._socket),
@@ -83,14 +92,22 @@ class Planes:
                 FAIRLEAD_RELAY_CONFIG=json.dumps(config),
                 FAIRLEAD_LISTENER_CONFIG=json.dumps(listener),
             )
-            return self._child("relay", ["--front", "native"], environment)
+            return self._child(name, ["--front", "native"], environment, plane="relay")
         arguments = ["--host", address.host, "--port", str(address.port)]
         arguments += ["--max-open-streams", str(self._instance.max_open_streams)]
         if self._instance.tls_certificate is not None and self._instance.tls_key is not None:
             arguments += ["--tls-certificate", self._instance.tls_certificate]
             arguments += ["--tls-key", self._instance.tls_key]
         environment = child_environment(FAIRLEAD_RELAY_CONFIG=json.dumps(config))
-        return self._child("relay", arguments, environment)
+        return self._child(name, arguments, environment, plane="relay")
 
-    def _child(self, name: str, arguments: list[str], environment: dict[str, str]) -> Child:
-        return Child(name, arguments, environment, self._log, keep_open=[self._directory.lock_fd])
+    def _child(
+        self,
+        name: str,
+        arguments: list[str],
+        environment: dict[str, str],
+        *,
+        plane: str | None = None,
+    ) -> Child:
+        kept = [self._directory.lock_fd]
+        return Child(name, arguments, environment, self._log, keep_open=kept, plane=plane)

@@ -13,14 +13,14 @@ from fairlead.serve.port import Address
 _ASK_TIMEOUT_S: Final = 1.0
 
 
-async def is_ready(address: Address, *, tls: bool) -> bool:
-    """Asks `/readyz` once. The link matters, because a relay alone answers 200 from the snapshot of an earlier
-    start.
+async def ready_worker(address: Address, *, tls: bool) -> str | None:
+    """Asks `/readyz` once; the id of the worker that answered, None where it was not ready. The link matters,
+    because a relay alone answers 200 from the snapshot of an earlier start.
     """
     return await asyncio.to_thread(_ask, address, tls)
 
 
-def _ask(address: Address, tls: bool) -> bool:
+def _ask(address: Address, tls: bool) -> str | None:
     connection: http.client.HTTPConnection
     if tls:
         # Our own worker over loopback: there is no name to verify.
@@ -36,8 +36,9 @@ def _ask(address: Address, tls: bool) -> bool:
         connection.request("GET", "/readyz")
         answer = connection.getresponse()
         state = json.loads(answer.read())
-        return answer.status == 200 and state["control"]["state"] == "connected"
+        is_ready = answer.status == 200 and state["control"]["state"] == "connected"
+        return str(state["worker"]) if is_ready else None
     except (OSError, http.client.HTTPException, ValueError):
-        return False
+        return None
     finally:
         connection.close()

@@ -35,6 +35,7 @@ def instance_of(settings: ServeSettings) -> Instance:
         host=settings.host,
         port=settings.port,
         front=settings.front,
+        workers=settings.workers,
         max_open_streams=settings.max_open_streams,
         drain_ms=settings.drain_ms,
         control_silence_ms=settings.control_silence_ms,

@@ -28,7 +28,7 @@ from fairlead.serve.instance import Instance, take_instance
 from fairlead.serve.log import LogSink
 from fairlead.serve.planes import CONTROL_STOPS_S, Planes
 from fairlead.serve.port import ClaimedPort
-from fairlead.serve.readiness import is_ready
+from fairlead.serve.readiness import ready_worker
 from fairlead.start_check import check_public
 from fairlead.store.sealer import load_key
 from fairlead.store.status import StoreStatus
@@ -127,7 +127,8 @@ class _Supervisor:
         if (acp := self._planes.acp()) is not None:
             await self._run_child(acp)
         await self._run_child(self._planes.control())
-        await self._run_child(self._planes.relay(self._address, secret_key))
+        for relay in self._planes.relays(self._address, secret_key):
+            await self._run_child(relay)
         await self._until_ready()
         scheme = "https" if self._tls else "http"
         url = f"{scheme}://{self._shown_host()}"
@@ -197,7 +198,13 @@ class _Supervisor:
 
     async def _until_ready(self) -> None:
         deadline_s = asyncio.get_running_loop().time() + _READY_WITHIN_S
-        while not await is_ready(self._address, tls=self._tls):
+        ready: set[str] = set()
+        # Each connection is one worker's, and which one the kernel says.
+        while len(ready) < self._instance.workers:
+            worker = await ready_worker(self._address, tls=self._tls)
+            if worker is not None and worker not in ready:
+                ready.add(worker)
+                continue
             for child in self._children.values():
                 if child.exited.is_set():
                     raise StartFailed(f"the {child.name} plane ended while starting.")
@@ -208,13 +215,14 @@ class _Supervisor:
     # --- stopping
 
     async def _stop_children(self) -> None:
-        """Stops the relay, then control, then the coding tools and the stand-in: each before those that it calls."""
+        """Stops the relays, then control, then the coding tools and the stand-in: each before those that it calls."""
         grace_s = {
-            "relay": self._planes.relay_stops_s,
             "control": float(CONTROL_STOPS_S),
             "acp": _ACP_STOPS_S,
             "standin": _STANDIN_STOPS_S,
         }
+        relays = [child for name, child in self._children.items() if name.startswith("relay")]
+        await asyncio.gather(*(relay.stop(self._planes.relay_stops_s) for relay in relays))
         for name, seconds in grace_s.items():
             if (child := self._children.get(name)) is not None:
                 await child.stop(seconds)

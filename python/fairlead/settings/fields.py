@@ -13,6 +13,7 @@ from fairlead.settings.limits import LimitFields
 from fairlead.settings.listener import ListenerFields
 from fairlead.settings.oauth import OauthFields
 from fairlead.settings.public_address import PublicAddressFields
+from fairlead.settings.shared_store import SharedStoreFields
 from fairlead.settings.sign_on import SignOnFields
 from fairlead.settings.store import StoreFields
 from fairlead.settings.tls import TlsFields
@@ -32,6 +33,7 @@ class ServeFields(
     AccessFields,
     TlsFields,
     StoreFields,
+    SharedStoreFields,
     InstanceFields,
     ListenerFields,
 ):

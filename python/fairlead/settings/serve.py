@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from fairlead.errors import Refusal
 from fairlead.names_in import names_in
-from fairlead.setting_names import flag_and_variable
+from fairlead.setting_names import flag_and_variable, variable_of
 from fairlead.settings.fields import ServeFields
 from fairlead.settings.public_address import HOST_NAME
 from fairlead.start_check import (
@@ -55,11 +55,11 @@ class ServeSettings(ServeFields, BaseSettings):
 
     def check(self, *, password_stored: bool = False) -> None:
         """Raises `Refusal` for a combination that must not start."""
-        if self.workers > 1:
+        if self.workers > 1 and self.shared_url is None:
             raise Refusal(
-                f"{flag_and_variable('workers')} is {self.workers}, and more than one worker needs "
-                "shared state (FAIRLEAD_SHARED_URL), which this version does not have yet: "
-                "leave it at 1."
+                f"{flag_and_variable('workers')} is {self.workers}, and more than one worker holds its "
+                f"limits in a store that all share: name a Redis 7 or Valkey with {variable_of('shared_url')}, "
+                "or leave it at 1."
             )
         if self.threads > 1 and self.front != "native":
             raise Refusal(
@@ -99,6 +99,7 @@ class ServeSettings(ServeFields, BaseSettings):
         `vectors` is what `vector_files` found.
         """
         sampling = read_sampling(os.environ)
+        store = self.shared_store_document()
         return {
             "data_dir": str(self.data_dir),
             "require_api_key": self.require_api_key,
@@ -113,6 +114,7 @@ class ServeSettings(ServeFields, BaseSettings):
             "version": version,
             "tracing": sampling.document() if sampling else None,
             **({"vectors": vectors} if vectors else {}),
+            **({"shared_store": store | {"workers": self.workers}} if store else {}),
         }
 
     def listener_config(self) -> dict[str, Any]:
@@ -141,6 +143,8 @@ class ServeSettings(ServeFields, BaseSettings):
         ):
             secret: SecretStr | None = getattr(self, name)
             document[name] = secret.get_secret_value() if secret else None
+        # Relay workers alone talk to that store.
+        document["shared_url"] = None
         batching = read_batching(os.environ)
         document["tracing"] = asdict(batching) if batching else None
         return document

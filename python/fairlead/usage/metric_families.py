@@ -96,6 +96,16 @@ COUNTED: Final = (
         "Cost of the calls that the response cache saved, in micro-dollars.",
     ),
     _family(
+        "shared_store_round_trips_total",
+        "counter",
+        "Questions to the store in which relay workers hold limits together.",
+    ),
+    _family(
+        "shared_store_losses_total",
+        "counter",
+        "How often that store did not answer, after it had.",
+    ),
+    _family(
         "guardrail_findings_total",
         "counter",
         "What guardrails found in requests and answers, each kind once a call, by what was done.",

@@ -54,18 +54,28 @@ def read_segments(spool_dir: Path) -> list[Segment]:
     return segments
 
 
-def has_unread(spool_dir: Path, worker: str, before_segment: int) -> bool:
+def has_unread(
+    spool_dir: Path, worker: str, before_segment: int, known: frozenset[str] = frozenset()
+) -> bool:
     """Whether the spool still has earlier records: segments of this worker before that one, or any
-    of workers that are gone. Segments that another living worker is writing do not count.
+    of workers that are gone. Segments that another living worker is writing do not count, nor any of
+    `known` workers.
     """
     for path in _listed(spool_dir):
         writer, _, number = path.stem.rpartition("-")
+        if writer in known:
+            continue
         if writer == worker and number.isdigit():
             if int(number) < before_segment:
                 return True
         elif path.suffix == SEALED or not _is_locked(path):
             return True
     return False
+
+
+def writers(spool_dir: Path) -> set[str]:
+    """The workers that segments in the spool are of."""
+    return {path.stem.rpartition("-")[0] for path in _listed(spool_dir)}
 
 
 def _is_locked(path: Path) -> bool:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -21,7 +22,7 @@ from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.state import State
 from fairlead.usage.facts import Filters, sums_of
-from fairlead.usage.segment import has_unread
+from fairlead.usage.segment import has_unread, writers
 from fairlead.usage.span import Span
 
 WAIT_S = 1.5
@@ -71,6 +72,19 @@ class SpentQuery(BaseModel):
 
     before_segment: int = Field(ge=0)
     questions: list[Question]
+    nodes: list[Annotated[str, Field(pattern="^[0-9a-f]{1,64}$")]] = Field([], max_length=4096)
+    """Workers whose own sums are asked for, too, by those that share their limits with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSums:
+    """What one worker has recorded, in the order of the questions. `has_ended`: its process is gone, and all
+    that it recorded is in.
+    """
+
+    node: str
+    has_ended: bool
+    sums: list[int]
 
 
 class SpentSums:
@@ -83,16 +97,60 @@ class SpentSums:
 
     async def sums(self, worker: str, asked: SpentQuery) -> list[int] | None:
         """Sums in the order of the questions; None when the records were not all in after 1.5 s."""
+        if not await self._all_read(worker, asked):
+            return None
+        return await spent_of(self._state, self._usage, asked.questions)
+
+    async def _all_read(self, worker: str, asked: SpentQuery) -> bool:
+        """Waits for the records before the question. Those of nodes that are asked for need not be in: each tells
+        the others itself what it used.
+        """
         try:
             async with asyncio.timeout(WAIT_S):
                 # Other processes write the files: there is no event to wait for.
                 while await asyncio.to_thread(  # noqa: ASYNC110
-                    has_unread, self._spool_dir, worker, asked.before_segment
+                    has_unread,
+                    self._spool_dir,
+                    worker,
+                    asked.before_segment,
+                    frozenset(asked.nodes),
                 ):
                     await asyncio.sleep(LOOK_EVERY_S)
         except TimeoutError:
-            return None
-        return await spent_of(self._state, self._usage, asked.questions)
+            return False
+        return True
+
+    async def shared_sums(
+        self, worker: str, asked: SpentQuery, pids: Mapping[str, int]
+    ) -> tuple[list[int] | None, list[NodeSums]]:
+        """The sums, and of them those of each of `asked.nodes`; `pids` has the workers that were heard of."""
+        if not asked.nodes:
+            return await self.sums(worker, asked), []
+        if not await self._all_read(worker, asked):
+            return None, []
+        # First, so that what is taken in meanwhile counts as of somebody else rather than of nobody.
+        by_node = await self._of_nodes(asked, pids)
+        return await spent_of(self._state, self._usage, asked.questions), by_node
+
+    async def _of_nodes(self, asked: SpentQuery, pids: Mapping[str, int]) -> list[NodeSums]:
+        places = await self._places(asked.questions)
+        # Before the sums: what a worker wrote last is in them then.
+        ended = await asyncio.to_thread(_ended, asked.nodes, pids, self._spool_dir)
+        found = await self._usage.read(
+            lambda con: sum_of_nodes(con, asked.questions, asked.nodes, places)
+        )
+        return [NodeSums(node, node in ended, found[node]) for node in asked.nodes]
+
+    async def _places(self, questions: list[Question]) -> Places:
+        return await self._state.read(_places) if any(each.model for each in questions) else {}
+
+
+def _ended(nodes: list[str], pids: Mapping[str, int], spool_dir: Path) -> set[str]:
+    """Nodes that are known to have ended: their processes are gone from this machine, and no record is
+    left to read.
+    """
+    gone = {node for node in nodes if node in pids and not Path(f"/proc/{pids[node]}").exists()}
+    return gone - writers(spool_dir)
 
 
 async def spent_of(state: State, usage: Database, questions: list[Question]) -> list[int]:
@@ -120,6 +178,16 @@ class _Place:
     is_group: bool
 
 
+def _place_of(question: Question) -> _Place:
+    return _Place(
+        question.from_ms, question.model, question.provider, question.group_id is not None
+    )
+
+
+def _owner_of(question: Question) -> str:
+    return question.group_id or question.key_id or ""
+
+
 # The amounts of an owner by their unit.
 _Found = dict[tuple[_Place, str, Unit], int]
 
@@ -127,14 +195,7 @@ _Found = dict[tuple[_Place, str, Unit], int]
 def sum_spent(con: Connection, questions: list[Question], places: Places) -> list[int]:
     """The sums, in the order of the questions."""
     owners: dict[_Place, set[str]] = defaultdict(set)
-    asked = [
-        (
-            _Place(each.from_ms, each.model, each.provider, each.group_id is not None),
-            each.group_id or each.key_id or "",
-            each.unit,
-        )
-        for each in questions
-    ]
+    asked = [(_place_of(each), _owner_of(each), each.unit) for each in questions]
     for place, owner_id, _ in asked:
         owners[place].add(owner_id)
     found: _Found = defaultdict(int)
@@ -192,6 +253,39 @@ def _filters(place: _Place, owner_ids: set[str], places: Places) -> Filters:
             "providers": [prefix, *places.get(prefix, ())],
         }
     return Filters(conditions, bound)
+
+
+def sum_of_nodes(
+    con: Connection, questions: list[Question], nodes: list[str], places: Places
+) -> dict[str, list[int]]:
+    """The sums of each worker, from single records: rollups do not know who wrote them. What is deleted
+    by then counts among those of workers that are not known, so nothing is forgotten.
+    """
+    found = {node: [0] * len(questions) for node in nodes}
+    for at, question in enumerate(questions):
+        filters = _filters(_place_of(question), {_owner_of(question)}, places)
+        where = " AND ".join(filters.conditions)
+        rows = con.execute(
+            "SELECT worker_id, "
+            "count(*) FILTER (ts_ms >= $edge_ms AND outcome NOT IN ('refused', 'shed')), "
+            "sum(tokens_input + tokens_output)::BIGINT, sum(cost_usd_micros)::BIGINT "
+            "FROM requests WHERE ts_ms >= $earliest_ms AND ts_ms + latency_ms >= $edge_ms "
+            f"AND worker_id IN (SELECT unnest($nodes)) AND {where} GROUP BY worker_id",
+            {
+                **filters.bound,
+                "nodes": nodes,
+                "earliest_ms": question.from_ms - _LONGEST_MS,
+                "edge_ms": question.from_ms,
+            },
+        ).fetchall()
+        for node, requests, tokens, usd_micros in rows:
+            sums: dict[Unit, int] = {
+                "requests": requests,
+                "tokens": tokens,
+                "usd_micros": usd_micros,
+            }
+            found[str(node)][at] = int(sums[question.unit])
+    return found
 
 
 def _over_the_edge(

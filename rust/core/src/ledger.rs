@@ -15,6 +15,7 @@
 use crate::clock::{Moment, Present};
 use crate::error::{Error, Kind};
 use crate::group::{Group, LEVELS_MAX};
+use crate::lease::{Lease, LeaseTerms, NodeUse, Room};
 use crate::limit::{Limit, Scope, Served, Unit, Window};
 use crate::snapshot::Key;
 use parking_lot::Mutex;
@@ -145,6 +146,8 @@ struct Account {
     /// How much of `used` has no record yet, so that no sum of control can have it.
     unrecorded: u64,
     known: Coverage,
+    /// This node's part, where several nodes hold the limit together. `used` and `held` are then those of this node alone.
+    lease: Option<Box<Lease>>,
 }
 
 /// Nothing was asked yet, so nothing is counted.
@@ -156,6 +159,8 @@ const SHORT_WINDOW_MS: u64 = 60_000;
 #[derive(Debug, Default)]
 pub struct Ledger {
     books: Mutex<Books>,
+    /// Where limits are held together with other nodes.
+    terms: Option<Arc<LeaseTerms>>,
 }
 
 /// Whose accounts a call is counted in: its key's, and those of the groups that the key was in when the call was let in.
@@ -239,6 +244,7 @@ impl Account {
             held: 0,
             unrecorded: 0,
             known,
+            lease: None,
         }
     }
 
@@ -263,15 +269,41 @@ impl Account {
         let is_new = self.window.starts_ms > self.reached_ms;
         self.reached_ms = self.reached_ms.max(self.window.starts_ms);
         self.known = if is_new || needs_no_past(&self.limit, self.window) { Coverage::All } else { NEVER };
+        if let Some(lease) = &mut self.lease {
+            lease.renew();
+            // Whether it has a past is the shared store's to say.
+            self.known = Coverage::All;
+        }
     }
 
     /// Whether so much more fits.
-    fn room(&self, limit: &Limit, amount: u64, now_ms: u64) -> Result<(), Error> {
+    fn room(&self, limit: &Limit, amount: u64, now_ms: u64, terms: Option<&LeaseTerms>) -> Result<(), Error> {
         if self.known != Coverage::All {
             return Err(unknown());
         }
+        if let (Some(lease), Some(terms)) = (&self.lease, terms) {
+            let is_exact = limit.unit == Unit::UsdMicros;
+            return match lease.room(terms, limit.amount, self.own_use(), amount, is_exact) {
+                Room::Enough => Ok(()),
+                Room::Ask => Err(unknown()),
+                Room::Full => Err(exceeded(limit, self, amount, now_ms)),
+                Room::Lost => Err(lost()),
+            };
+        }
         let taken = self.used.saturating_add(self.held);
         if taken >= limit.amount || taken.saturating_add(amount) > limit.amount {
+            return Err(exceeded(limit, self, amount, now_ms));
+        }
+        Ok(())
+    }
+
+    /// Whether so much more fits for work that begins later: what the shared store alone can say is asked then.
+    fn room_later(&self, limit: &Limit, amount: u64, now_ms: u64, terms: Option<&LeaseTerms>) -> Result<(), Error> {
+        if self.lease.is_none() || self.known != Coverage::All {
+            return self.room(limit, amount, now_ms, terms);
+        }
+        let (used, taken) = self.known_use();
+        if used >= limit.amount || taken.saturating_add(amount) > limit.amount {
             return Err(exceeded(limit, self, amount, now_ms));
         }
         Ok(())
@@ -289,6 +321,17 @@ impl Account {
             part.held = amount;
         }
         part
+    }
+
+    fn own_use(&self) -> NodeUse {
+        NodeUse { used: self.used, held: self.held }
+    }
+
+    /// What is used, and what is used or held, as far as this node knows.
+    fn known_use(&self) -> (u64, u64) {
+        let (others_used, others) = self.lease.as_ref().map_or((0, 0), |lease| lease.others());
+        let used = self.used.saturating_add(others_used);
+        (used, self.used.saturating_add(self.held).saturating_add(others))
     }
 
     fn is(&self, limit: &Limit) -> bool {
@@ -343,6 +386,7 @@ impl Ledger {
         if !key.has_limits() {
             return Ok(Reservation::default());
         }
+        let terms = self.terms_at(now);
         let mut books = self.books.lock();
         let now_ms = books.at(now);
         let mut accounts = books.accounts(key.as_ref().into(), now_ms);
@@ -357,7 +401,7 @@ impl Ledger {
             };
             let room = || {
                 let account = accounts.iter().find(|account| account.is(limit)).ok_or_else(unknown)?;
-                account.room(limit, amount, now_ms)
+                account.room(limit, amount, now_ms, terms)
             };
             match &limit.scope {
                 Scope::All => room()?,
@@ -367,6 +411,10 @@ impl Ledger {
                         continue;
                     }
                     if let Err(reason) = room() {
+                        // Whether there is room is the shared store's to say, which the caller waits for.
+                        if reason.kind == Kind::LimitsUnknown && terms.is_some_and(|terms| !terms.is_lost()) {
+                            return Err(reason);
+                        }
                         reservation.without.push(limit.clone());
                         fault.get_or_insert(reason);
                         continue;
@@ -394,6 +442,7 @@ impl Ledger {
     /// Whether a request of this model would be let in now, by the limits that do not depend on who serves it. It counts
     /// nothing: for what is kept first, and counted when it is worked on.
     pub fn has_room(&self, key: &Key, subject: Subject<'_>, now: Moment) -> Result<(), Error> {
+        let terms = self.terms_at(now);
         let mut books = self.books.lock();
         let now_ms = books.at(now);
         let accounts = books.accounts(key.into(), now_ms);
@@ -405,7 +454,7 @@ impl Ledger {
             };
             if is_asked {
                 let account = accounts.iter().find(|account| account.is(limit)).ok_or_else(unknown)?;
-                account.room(limit, Amounts::default().of(limit.unit), now_ms)?;
+                account.room_later(limit, Amounts::default().of(limit.unit), now_ms, terms)?;
             }
         }
         Ok(())
@@ -425,6 +474,7 @@ impl Ledger {
         let more = total.minus(hold.counted);
         hold.counted = hold.counted.plus(more);
         hold.most = hold.most.max(more);
+        let terms = self.terms_at(now);
         let mut books = self.books.lock();
         let now_ms = books.at(now);
         let accounts = books.accounts(key.into(), now_ms);
@@ -453,7 +503,7 @@ impl Ledger {
             account.held = account.held.saturating_sub(part.held);
             let most = hold.most.of(unit);
             // What is not known yet is asked for; a conversation goes on meanwhile.
-            match account.room(limit, most, now_ms) {
+            match account.room(limit, most, now_ms, terms) {
                 Err(error) if account.known == Coverage::All => {
                     part.held = 0;
                     fault.get_or_insert(error);
@@ -510,6 +560,7 @@ impl Ledger {
         let mut books = self.books.lock();
         let now_ms = books.at(now);
         let Books { of_owners, opened, .. } = &mut *books;
+        let is_shared = self.terms.is_some();
         for key in keys {
             for limit in key.all_limits() {
                 let owner = owner_of(limit, key);
@@ -517,14 +568,22 @@ impl Ledger {
                     of_owners.insert(owner.to_owned(), Vec::new());
                 }
                 let Some(own) = of_owners.get_mut(owner) else { continue };
-                if own.iter().any(|account| account.is(limit)) {
+                if let Some(account) = own.iter_mut().find(|account| account.is(limit)) {
+                    // Other nodes are told of the amount that is configured now.
+                    account.limit.amount = limit.amount;
                     continue;
                 }
                 let is_short = needs_no_past(limit, limit.window(now_ms));
                 let known = if is_short || is_new(owner) { Coverage::All } else { NEVER };
                 must_ask |= known != Coverage::All;
                 *opened += 1;
-                own.push(Account::new(*opened, limit, now_ms, known));
+                let mut account = Account::new(*opened, limit, now_ms, known);
+                // A past that is known to be none is what the shared store is to be told.
+                account.lease = is_shared.then(|| Box::new(Lease::with_past((known == Coverage::All).then(Vec::new))));
+                if is_shared && known != Coverage::All {
+                    account.known = leases::UNASKED;
+                }
+                own.push(account);
             }
         }
         must_ask
@@ -554,7 +613,7 @@ impl Ledger {
         for (owner_id, own) in &mut books.of_owners {
             for account in own {
                 account.roll(now_ms);
-                if account.known != Coverage::All {
+                if account.known != Coverage::All || account.asks_for_orphans(now) {
                     open.push((owner_id, account));
                 }
             }
@@ -566,8 +625,13 @@ impl Ledger {
         let questions = open
             .into_iter()
             .map(|(owner_id, account)| {
-                account.used = account.unrecorded;
-                account.known = Coverage::Since(segment);
+                if account.lease.is_none() {
+                    account.used = account.unrecorded;
+                    account.known = Coverage::Since(segment);
+                } else if account.known != Coverage::All {
+                    // All that this node uses is in `used` from its start.
+                    account.known = leases::UNASKED;
+                }
                 let (limit, from_ms) = (account.limit.clone(), account.window.starts_ms);
                 Question { owner_id: owner_id.clone(), limit, from_ms }
             })
@@ -581,7 +645,8 @@ impl Ledger {
         for (question, &sum) in questions.iter().zip(sums) {
             let own = books.of_owners.get_mut(&question.owner_id).map_or(&mut [][..], Vec::as_mut_slice);
             for account in own.iter_mut().filter(|account| account.is(&question.limit)) {
-                if account.known != Coverage::All && account.window.starts_ms == question.from_ms {
+                let is_own = account.lease.is_none() && account.known != Coverage::All;
+                if is_own && account.window.starts_ms == question.from_ms {
                     account.used = account.used.saturating_add(sum);
                     account.known = Coverage::All;
                 }
@@ -593,6 +658,11 @@ impl Ledger {
 fn unknown() -> Error {
     Error::gateway(Kind::LimitsUnknown, "What this key has used of its limits is being looked up; try again shortly.")
         .after_s(1)
+}
+
+fn lost() -> Error {
+    let message = "The store that this gateway shares its limits in (FAIRLEAD_SHARED_URL) does not answer, and this limit is held only with it; try again shortly.";
+    Error::gateway(Kind::LimitsUnknown, message).after_s(1)
 }
 
 fn exceeded(limit: &Limit, account: &Account, amount: u64, now_ms: u64) -> Error {
@@ -612,16 +682,16 @@ fn exceeded(limit: &Limit, account: &Account, amount: u64, now_ms: u64) -> Error
         crate::limit::Period::Week(_) => "week".to_owned(),
         crate::limit::Period::Month(_) => "month".to_owned(),
     };
-    let taken = account.used.saturating_add(account.held);
+    let (used, taken) = account.known_use();
     let wait_s = account.window.ends_ms.saturating_sub(now_ms).div_ceil(1_000).max(1);
-    let (left, retry_after_s) = if account.used >= limit.amount {
-        (format!("{} used", show(account.used)), wait_s)
-    } else if limit.unit != Unit::Requests && amount > limit.amount - account.used {
+    let (left, retry_after_s) = if used >= limit.amount {
+        (format!("{} used", show(used)), wait_s)
+    } else if limit.unit != Unit::Requests && amount > limit.amount - used {
         // Waiting for others does not help: this request alone may need more than is left.
         (
             format!(
                 "{} left, and this request may need {}; ask for less output",
-                show(limit.amount - account.used),
+                show(limit.amount - used),
                 show(amount)
             ),
             wait_s,
@@ -643,6 +713,9 @@ fn exceeded(limit: &Limit, account: &Account, amount: u64, now_ms: u64) -> Error
     let place = limit.group.as_ref().map_or_else(String::new, |group| format!("groups.{}.", group.id));
     Error::client(kind, message).about(format!("{place}{}", limit.name)).after_s(retry_after_s)
 }
+
+#[path = "ledger_leases.rs"]
+pub mod leases;
 
 #[cfg(test)]
 #[path = "ledger_tests.rs"]

@@ -4,7 +4,7 @@
 //! [`snapshot`] with [`group`] (the configuration a decision is made from), [`dialect`] (what callers and providers speak), [`model_name`] (the one
 //! name of a model), [`ip_filter`] (from where), [`principal`], [`sessions`] and [`policy`] (who
 //! is calling, and may they), [`usage`], [`price`] and [`record`]
-//! (what a request came to), [`limit`], [`schedule`] and [`ledger`] (what keys may use, and have), [`chaos`] (faults on purpose), [`strategy`] (which targets a combo
+//! (what a request came to), [`limit`], [`schedule`], [`ledger`] and [`lease`] (what keys may use, and have, on one node and on several), [`chaos`] (faults on purpose), [`strategy`] (which targets a combo
 //! tries, in which order), [`health`] with [`breaker`], [`cooldown`], [`quota`] and [`resilience`] (what is learnt of providers that
 //! fail), [`guardrail`] (what must not be said, either way), [`context`] (what of a conversation is sent), [`pace`] (what an operator
 //! lets one connection take), [`multipart`] and [`json`] (readers of bodies that rebuild nothing),
@@ -31,6 +31,7 @@ pub mod host;
 pub mod ip_filter;
 pub mod json;
 pub mod jwt;
+pub mod lease;
 pub mod ledger;
 pub mod limit;
 pub mod model_name;

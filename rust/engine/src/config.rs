@@ -1,5 +1,6 @@
 //! Settings from the supervisor, as JSON in `FAIRLEAD_RELAY_CONFIG` (`docs/explanation/contracts.md`).
 
+use crate::leases::StoreConfig;
 use crate::observe::trace::Sampling;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
@@ -36,6 +37,7 @@ struct Document {
     #[serde(default)]
     tracing: Option<Sampling>,
     vectors: Option<VectorFiles>,
+    shared_store: Option<StoreConfig>,
 }
 
 fn default_streams() -> usize {
@@ -73,6 +75,8 @@ pub struct Config {
     pub tracing: Option<Sampling>,
     /// Where the word vectors are, if they are installed.
     pub vectors: Option<VectorFiles>,
+    /// Absent: this worker holds limits alone.
+    pub shared_store: Option<StoreConfig>,
 }
 
 /// The configuration cannot be used. The supervisor made it, so this is a defect rather than a user's mistake.
@@ -104,6 +108,7 @@ impl Config {
             version: document.version,
             tracing: document.tracing,
             vectors: document.vectors,
+            shared_store: document.shared_store,
         })
     }
 }

@@ -17,6 +17,7 @@ use crate::gate::answer;
 use crate::gate::body::{Fed, Pending};
 use crate::gate::inbound::Inbound;
 use crate::gate::request::Whole;
+use crate::leases::keeper;
 use crate::models;
 use crate::observe::log;
 use crate::observe::spool::Spool;
@@ -153,8 +154,13 @@ impl Engine {
                 let _beating = task::spawn(beat(own.threads.enlist("engine")));
                 let _link = task::spawn(link::run(Arc::clone(&own)));
                 let _keeping = task::spawn(keep_house(Arc::clone(&own)));
+                let leasing = own.leases.is_some().then(|| task::spawn(keeper::run(Arc::clone(&own))));
                 // Either a request to stop or the engine's own end.
                 drop(stopped.await);
+                if let Some(leasing) = leasing {
+                    leasing.abort();
+                    keeper::leave(&own).await;
+                }
             });
             // What is still open is dropped here, and settles as it goes; the last segment is sealed after it.
             runtime.shutdown_timeout(Duration::from_secs(1));

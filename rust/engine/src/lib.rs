@@ -3,7 +3,7 @@
 //! Read in this order: [`engine`] (what a front calls), [`exchange`] (one request's answer between a front and the task that makes
 //! it), [`gate`] (head, caller, limits, body), [`call`] (admit, choose, attempt, relay, settle), [`route`] (models to targets),
 //! [`upstream`] (providers), [`context`] (pipelines that make conversations shorter), [`cache`] (answers that are given again), [`socket`] (connections of frames), [`control`] (the other
-//! plane), [`models`] (lists of them), [`observe`] (records, metrics, traces).
+//! plane), [`models`] (lists of them), [`leases`] (limits that several nodes hold together), [`observe`] (records, metrics, traces).
 //!
 //! They stand on [`shared`] (what requests share), [`active_config`] (the snapshot in force), [`config`] (settings of the worker),
 //! [`front`] (work begun where a request came in), [`task`] and [`blocking`] (where work runs), [`clock`], [`patience`] (how long
@@ -30,6 +30,7 @@ mod front;
 #[path = "../../core/src/fuzz.rs"]
 mod fuzz;
 mod gate;
+mod leases;
 mod models;
 mod observe;
 pub mod patience;

@@ -4,6 +4,7 @@ use crate::active_config::Live;
 use crate::call::coalesce::Recordings;
 use crate::clock;
 use crate::config::Config;
+use crate::leases::Leases;
 use crate::observe::spool::Spool;
 use crate::upstream::wire::Pool;
 use arc_swap::ArcSwap;
@@ -39,6 +40,8 @@ pub struct Shared {
     pub heard: crate::control::counters::CounterReports,
     /// The amounts that keys have used of their limits.
     pub ledger: Ledger,
+    /// Where other nodes hold the same limits.
+    pub leases: Option<Leases>,
     pub sessions: Sessions,
     pub idempotency: Recordings,
     pub cache: crate::cache::answers::Answers,
@@ -113,6 +116,7 @@ impl Drain {
 impl Shared {
     pub fn new(config: Config, worker_id: String, pool: Pool, spool: Spool, cache: Cache) -> Self {
         let control = Arc::new(crate::upstream::connector::Origin::Unix(config.control_socket.clone()));
+        let leases = config.shared_store.clone().map(Leases::new);
         let version = crate::gate::headers::value(config.version.as_str());
         Self {
             config,
@@ -125,7 +129,8 @@ impl Shared {
             counts: Counts::default(),
             metrics: crate::observe::metrics::Metrics::default(),
             heard: crate::control::counters::CounterReports::default(),
-            ledger: Ledger::default(),
+            ledger: leases.as_ref().map_or_else(Ledger::default, |leases| Ledger::shared(Arc::clone(&leases.terms))),
+            leases,
             sessions: Sessions::default(),
             idempotency: Recordings::default(),
             cache: crate::cache::answers::Answers::new(cache),

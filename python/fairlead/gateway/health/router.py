@@ -23,6 +23,7 @@ from fairlead.gateway.health.views import (
     CredentialHealthView,
     FailedConnection,
     HealthView,
+    LeasesView,
     ProviderSummary,
     SpoolView,
     TaskView,
@@ -141,6 +142,7 @@ def _worker(report: WorkerReport) -> WorkerView:
         requests_total=stats.get("requests_total", 0),
         shed_total=stats.get("shed_total", 0),
         draining=stats.get("draining", False),
+        leases=LeasesView.model_construct(**leases) if (leases := stats.get("leases")) else None,
     )
 
 

@@ -39,6 +39,19 @@ class CredentialHealthView(Wire):
     stale_db_non_ok_count: int
 
 
+class LeasesView(Wire):
+    """What a worker has under limits that it holds together with others: whether the store answers
+    (`connected`), the workers that it hears of, limits, questions to the store and how often it was lost.
+    """
+
+    connected: bool
+    nodes: list[str]
+    limits: int
+    limits_in_use: int
+    round_trips: int
+    losses: int
+
+
 class WorkerView(Wire):
     id: str
     pid: int
@@ -50,6 +63,7 @@ class WorkerView(Wire):
     requests_total: int
     shed_total: int
     draining: bool
+    leases: LeasesView | None = None
 
 
 class TaskView(Wire):

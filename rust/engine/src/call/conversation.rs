@@ -119,7 +119,15 @@ pub async fn run(mut call: Call, body: &Bytes) {
         Ok(shortened) => shortened,
         Err(fault) => return call.refuse(&fault),
     };
-    let translation = choose(&mut call, &live, &sent, &request);
+    let mut translation = choose(&mut call, &live, &sent, &request);
+    let mut tries = 0;
+    while let Err(fault) = &translation {
+        // On the heap, so that calls with room do not carry its size.
+        if !Box::pin(limits::is_worth_another(&shared, fault, &mut tries)).await {
+            break;
+        }
+        translation = choose(&mut call, &live, &sent, &request);
+    }
     drop(live);
     let translation = match translation {
         Ok(translation) => translation.of(&body),

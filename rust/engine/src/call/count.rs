@@ -57,7 +57,15 @@ async fn run(mut call: Call, body: &Bytes) {
         Ok(None) => return,
         Err(fault) => return call.refuse(&fault),
     };
-    if let Err(fault) = choose(&mut call, &live, &body, &request) {
+    let mut chosen = choose(&mut call, &live, &body, &request);
+    let mut tries = 0;
+    while let Err(fault) = &chosen {
+        if !Box::pin(limits::is_worth_another(&shared, fault, &mut tries)).await {
+            break;
+        }
+        chosen = choose(&mut call, &live, &body, &request);
+    }
+    if let Err(fault) = chosen {
         return call.refuse(&fault);
     }
     drop(live);

@@ -295,7 +295,14 @@ async fn serve(
         return call.refuse(&fault);
     }
     let (text, bytes_request) = body.text();
-    let choice = choose_for_endpoint(&live, settlement, &request, text);
+    let mut choice = choose_for_endpoint(&live, settlement, &request, text);
+    let mut tries = 0;
+    while let Err(fault) = &choice {
+        if !Box::pin(limits::is_worth_another(&shared, fault, &mut tries)).await {
+            break;
+        }
+        choice = choose_for_endpoint(&live, settlement, &request, text);
+    }
     // Nothing came of it yet.
     settlement.set_units(Units::default());
     settlement.bytes_request = bytes_request;

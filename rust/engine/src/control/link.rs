@@ -5,10 +5,12 @@ use crate::active_config::Live;
 use crate::clock;
 use crate::control::forward::LINK;
 use crate::control::stats::{self, ConnectionStats, ProviderStats};
+use crate::leases::{LeaseStats, Leases};
 use crate::observe::metrics::Sample;
 use crate::shared::Shared;
 use crate::upstream::wire::Sliced;
 use bytes::Bytes;
+use fairlead_core::lease::UseByNode;
 use fairlead_core::ledger::Question;
 use fairlead_core::limit::{Scope, Unit};
 use fairlead_core::snapshot::Snapshot;
@@ -26,6 +28,8 @@ const POLL_DEADLINE: Duration = Duration::from_secs(7);
 const CONNECT_DEADLINE: Duration = Duration::from_secs(2);
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LAST: Duration = Duration::from_millis(250);
+/// Stands in the shared store for all nodes that it does not know.
+const BEFORE: &str = "before";
 const MAX_ANSWER_BYTES: usize = 256 * 1024 * 1024;
 
 #[derive(Serialize)]
@@ -45,6 +49,9 @@ struct Poll<'a> {
 struct Spent<'a> {
     before_segment: u64,
     questions: Vec<SpentQuestion<'a>>,
+    /// Nodes whose own sums are wanted, too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nodes: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -89,6 +96,9 @@ struct Stats<'a> {
     spool_lost_records: u64,
     /// The newest clear that this worker has carried out.
     cleared: u64,
+    /// Where limits are held together with other nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leases: Option<LeaseStats>,
     connections: Vec<ConnectionStats<'a>>,
     providers: Vec<ProviderStats<'a>>,
     /// Those that have changed.
@@ -105,8 +115,21 @@ struct Answer<'a> {
     /// Sums in the order of the questions; absent while control does not have all records yet.
     #[serde(default)]
     spent: Option<Vec<u64>>,
+    /// Sums of each node that was asked for.
+    #[serde(default)]
+    spent_by_node: Vec<NodeSums>,
     #[serde(borrow, default)]
     commands: Vec<crate::control::commands::Command<'a>>,
+}
+
+/// What one node has recorded.
+#[derive(Deserialize)]
+struct NodeSums {
+    node: String,
+    /// Its process is gone, and all its records are in.
+    has_ended: bool,
+    /// In the order of the questions.
+    sums: Vec<u64>,
 }
 
 /// Why a poll came to nothing.
@@ -187,16 +210,40 @@ async fn ask(shared: &Shared) -> Result<Bytes, Fault> {
     // Until the answer is there no further segment is sealed, so that the sums are of what was sealed before.
     let _held = HeldSpool(shared);
     let done = shared.commands.unsent();
-    let news = shared.heard.news(shared.metrics.samples());
+    let mut samples = shared.metrics.samples();
+    samples.extend(shared.leases.iter().flat_map(Leases::samples));
+    let news = shared.heard.news(samples);
     let json = exchange(shared, poll_request(shared, &questions, before_segment, &done, &news)?).await?;
     shared.commands.forget(&done);
     let answer = parse(&json)?;
     shared.heard.note(answer.control, news);
     if let Some(sums) = answer.spent {
-        shared.ledger.seed(&questions, &sums);
+        match &shared.leases {
+            None => shared.ledger.seed(&questions, &sums),
+            Some(leases) => {
+                shared.ledger.seed_leases(&questions, pasts(&sums, &answer.spent_by_node));
+                leases.forget_ended(answer.spent_by_node.iter().filter(|of| of.has_ended).map(|of| of.node.as_str()));
+            }
+        }
     }
     crate::control::commands::carry_out(shared, answer.commands).await;
     Ok(json)
+}
+
+/// What each node has used, for each question, and what is left of the sum: the use of all that are not known.
+fn pasts(sums: &[u64], nodes: &[NodeSums]) -> Vec<UseByNode> {
+    let past = |(at, &sum): (usize, &u64)| {
+        let mut rest = sum;
+        let mut past: UseByNode = Vec::with_capacity(nodes.len() + 1);
+        for of in nodes {
+            let own = of.sums.get(at).copied().unwrap_or_default();
+            rest = rest.saturating_sub(own);
+            past.push((of.node.clone(), own, of.has_ended));
+        }
+        past.push((BEFORE.to_owned(), rest, true));
+        past
+    };
+    sums.iter().enumerate().map(past).collect()
 }
 
 struct HeldSpool<'a>(&'a Shared);
@@ -296,11 +343,15 @@ fn poll_request(
             spool_lost_records,
             metrics: news,
             cleared: live.snapshot.resilience.newest_clear(),
+            leases: shared.leases.as_ref().map(|leases| leases.stats(shared.ledger.lease_summary())),
             connections,
             providers,
         },
-        spent: (!questions.is_empty())
-            .then(|| Spent { before_segment, questions: questions.iter().map(SpentQuestion::from).collect() }),
+        spent: (!questions.is_empty()).then(|| Spent {
+            before_segment,
+            questions: questions.iter().map(SpentQuestion::from).collect(),
+            nodes: shared.leases.as_ref().map(Leases::known_nodes).unwrap_or_default(),
+        }),
     };
     serde_json::to_vec(&poll).map_err(|error| Fault::Unreadable(error.to_string()))
 }

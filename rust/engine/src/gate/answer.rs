@@ -123,7 +123,8 @@ pub fn ready(shared: &Shared, exchange: &Exchange) {
     // Names are ours: letters, digits and hyphens.
     let stuck = stuck.iter().map(|name| format!(r#""{name}""#)).collect::<Vec<_>>().join(",");
     let body = format!(
-        r#"{{"status":"{word}","snapshot":{{"version":{version}}},"control":{{"state":"{control}"}},"threads":{{"stuck":[{stuck}]}}}}"#
+        r#"{{"status":"{word}","worker":"{}","snapshot":{{"version":{version}}},"control":{{"state":"{control}"}},"threads":{{"stuck":[{stuck}]}}}}"#,
+        shared.worker_id
     );
     json(shared, exchange, status, "", body);
 }

@@ -5,20 +5,23 @@ use crate::gate::unpriced;
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::shared::Shared;
-use fairlead_core::error::Error;
-use fairlead_core::ledger::{Amounts, Subject};
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::ledger::{Amounts, Reservation, Subject};
 use fairlead_core::limit::Served;
 use fairlead_core::snapshot::{Key, ServiceMode, Snapshot};
 use fairlead_core::strategy::Strategy;
 use fairlead_core::usage::{ServiceTier, Usage};
 use fairlead_dialect::openai::request::ChatRequest;
 use smallvec::SmallVec;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The assumed size of an answer that neither the caller nor the catalogue bounds.
 const ASSUMED_OUTPUT_TOKENS: u64 = 4_096;
 /// No tokenizer in use makes more tokens of ordinary text than one for three bytes.
 const BYTES_PER_TOKEN: u64 = 3;
+/// Others may take what was leased for a request before it does.
+const MAX_TRIES: u8 = 4;
 
 /// Takes a session and reserves room; the settlement gives the room back. A request goes on to another provider when one fails: the limits of each that may serve it hold, and those
 /// under whose own limits there is no room leave the choice.
@@ -83,7 +86,7 @@ fn hold(
     let ask = {
         let targets: SmallVec<[Served<'_>; 4]> = (0..choice.targets.len()).map(|at| choice.served(at)).collect();
         let subject = Subject { model, served: Served::default() };
-        shared.ledger.reserve_any(key, subject, &targets, most, clock::moment())?
+        reserve_any(shared, key, subject, &targets, most)?
     };
     if !ask.without.is_empty() {
         let is_in = |at: &usize| !ask.leaves_out(model, &choice.served(*at));
@@ -117,8 +120,22 @@ fn reserve_known(
         shared.sessions.enter(&key.id, session_id, key.max_sessions, clock::monotonic_ms())?;
     }
     let subject = Subject { model, served: Served::default() };
-    settlement.hold = shared.ledger.reserve_any(key, subject, &[], most, clock::moment())?.hold;
+    settlement.hold = reserve_any(shared, key, subject, &[], most)?.hold;
     Ok(())
+}
+
+fn reserve_any(
+    shared: &Shared,
+    key: &Arc<Key>,
+    subject: Subject<'_>,
+    targets: &[Served<'_>],
+    most: Option<Amounts>,
+) -> Result<Reservation, Error> {
+    let reservation = shared.ledger.reserve_any(key, subject, targets, most, clock::moment());
+    if let Some(leases) = &shared.leases {
+        leases.nudge();
+    }
+    reservation
 }
 
 /// Counts what a conversation has used so far under the limits that its key has now, and holds room for its next answer.
@@ -150,6 +167,18 @@ fn most(snapshot: &Snapshot, request: &ChatRequest, name: &str, settlement: &Set
     let usage = Usage { input, output, service, ..Usage::default() };
     let usd_micros = snapshot.price(name).map_or(0, |price| price.most_of(&usage, &settlement.units()).usd_micros());
     Amounts { tokens: input.saturating_add(output), usd_micros }
+}
+
+/// Whether a refusal may be another one now: the limit is held together with other nodes, and what was missing has been asked for.
+/// A request waits for the shared store only here, where its node's lease has no room for it.
+pub async fn is_worth_another(shared: &Shared, fault: &Error, tries: &mut u8) -> bool {
+    let Some(leases) = &shared.leases else { return false };
+    if fault.kind != Kind::LimitsUnknown || *tries == MAX_TRIES || leases.terms.is_lost() {
+        return false;
+    }
+    *tries += 1;
+    leases.answered().await;
+    true
 }
 
 /// Holds a request back as its key's `throttleDelayMs` says, or until the gateway goes down.

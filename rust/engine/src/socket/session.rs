@@ -202,7 +202,15 @@ impl<'a> Session<'a> {
             }
         }
         if used.is_some() {
-            if let Err(fault) = self.review() {
+            let mut tries = 0;
+            let mut reviewed = self.review();
+            while let Err(fault) = &reviewed {
+                if !limits::is_worth_another(&self.caller.shared, fault, &mut tries).await {
+                    break;
+                }
+                reviewed = self.review();
+            }
+            if let Err(fault) = reviewed {
                 let rest = self.guard.rest(self.settlement);
                 self.caller.push_all(rest);
                 return Some(self.end(fault).await);

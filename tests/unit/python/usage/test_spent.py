@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +161,37 @@ async def test_a_group_spent_what_its_keys_spent_while_they_were_in_it(
     spending = SpentSums(usage, spool, state)
     sums = await spending.sums("w", SpentQuery(before_segment=1, questions=questions))
     assert sums == [111, 11, 1, 10_000, 0, 2, 11_011]
+async def test_each_worker_has_its_own_sum_and_is_over_when_its_process_is_gone(
+    usage: Database, spool: Path, state: State, lines: Any
+) -> None:
+    """For those who share limits: by who wrote a record, whatever the rollups have."""
+    call = {"model": "p/m", "provider": "p", "tokens_input": 10, "tokens_output": 1}
+    edge_ms = 10_000_000
+    for node in ("a", "b"):
+        (spool / f"{node}-00000000.ndjson").write_bytes(
+            lines(f"{node}1", **call, ts_ms=edge_ms + 5, cost_usd_micros=3, worker_id=node)
+            + lines(f"{node}2", **call, ts_ms=edge_ms - 5_000, cost_usd_micros=100, worker_id=node)
+            + lines(
+                f"{node}3", **call, ts_ms=edge_ms + 5, worker_id=node, outcome="refused", key_id="o"
+            )
+        )
+    await Ingest(usage, spool).ingest()
+    (spool / "c-00000000.open").touch()
+    asked = SpentQuery(
+        before_segment=1,
+        questions=[
+            Question(key_id="k", unit=unit, from_ms=edge_ms) for unit in ("usd_micros", "requests")
+        ],
+        nodes=["a", "b", "c", "d"],
+    )
+    gone = 2**22 + 1  # no process has a number above the kernel's limit
+    sums, told = await SpentSums(usage, spool, state).shared_sums(
+        "a", asked, {"a": os.getpid(), "b": gone, "c": gone}
+    )
+    assert sums == [6, 2], "although one worker left what is not read: it is asked for"
+    assert [(each.node, each.has_ended, each.sums) for each in told] == [
+        ("a", False, [3, 1]),
+        ("b", True, [3, 1]),
+        ("c", False, [0, 0]),
+        ("d", False, [0, 0]),
+    ]

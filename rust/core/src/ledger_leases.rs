@@ -1,0 +1,188 @@
+//! The ledger of a node that holds limits together with others: what it tells the shared store, and what it hears.
+
+use super::{Account, Coverage, Ledger, Question};
+use crate::clock::Moment;
+use crate::lease::{LeaseClaim, LeaseGrant, LeaseTerms, UseByNode};
+use crate::limit::{Limit, Scope, Unit, Window};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// What was used before is asked for again after this long, where nodes that have ended left room.
+const ORPHANS_AGAIN_MS: u64 = 5_000;
+
+/// Control was not asked yet. What this node uses counts all the same.
+pub(super) const UNASKED: Coverage = Coverage::Since(0);
+
+/// One limit as this node tells the store of it.
+#[derive(Debug)]
+pub struct LeaseQuestion {
+    account: u64,
+    epoch: u64,
+    owner_id: String,
+    /// Names the limit, what it counts and its window, for every node alike.
+    pub place: String,
+    pub window: Window,
+    pub limit: u64,
+    /// Money: nothing of a lease that is over is anybody's before it is known what was used.
+    pub is_exact: bool,
+    pub claim: LeaseClaim,
+    /// Whether the store may take it that it knows all that was used in this window.
+    pub is_whole: bool,
+    /// The use before the store counted, by node.
+    pub past: Option<UseByNode>,
+    /// The clock was put back into this window, so that what is counted now adds to what was told before: which time it is.
+    pub returned: Option<u64>,
+    asked_ms: u64,
+}
+
+/// The store's answer to one question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseAnswer {
+    Grant(LeaseGrant),
+    /// The store does not know what was used before, so it grants nothing.
+    PastUnknown,
+}
+
+/// What a node has under limits that it shares.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct LeaseSummary {
+    pub leases: usize,
+    /// Of these, limits under which somebody has used something or holds room.
+    pub in_use: usize,
+}
+
+impl Account {
+    pub(super) fn asks_for_orphans(&mut self, now: Moment) -> bool {
+        let Some(lease) = &mut self.lease else { return false };
+        let is_due = lease.has_orphans() && lease.asked_orphans_ms + ORPHANS_AGAIN_MS <= now.monotonic_ms;
+        if is_due {
+            lease.asked_orphans_ms = now.monotonic_ms;
+        }
+        is_due
+    }
+
+    fn place(&self, owner_id: &str) -> String {
+        let Limit { id, unit, scope, period, .. } = &self.limit;
+        let unit = match unit {
+            Unit::Requests => "requests",
+            Unit::Tokens => "tokens",
+            Unit::UsdMicros => "usd_micros",
+        };
+        let mut place = format!("{owner_id}/{id}/{unit}/");
+        // Writing to a string does not fail.
+        let _ = match scope {
+            Scope::All => write!(place, "all"),
+            Scope::Model(name) => write!(place, "model={name}"),
+            Scope::Provider(name) => write!(place, "provider={name}"),
+        };
+        let seconds = if let crate::limit::Period::Seconds(seconds) = period { *seconds } else { 0 };
+        let Window { starts_ms, ends_ms } = self.window;
+        let _ = write!(place, "/{seconds}/{starts_ms}-{ends_ms}");
+        place
+    }
+}
+
+impl Ledger {
+    /// A ledger whose limits are held together with other nodes.
+    #[must_use]
+    pub fn shared(terms: Arc<LeaseTerms>) -> Self {
+        Self { terms: Some(terms), ..Self::default() }
+    }
+
+    pub(super) fn terms_at(&self, now: Moment) -> Option<&LeaseTerms> {
+        let terms = self.terms.as_deref()?;
+        terms.note_time(now.monotonic_ms);
+        Some(terms)
+    }
+
+    /// What is to be told and asked of the store now, at most `max` limits. `since_ms` (UTC): the store knows all that was used
+    /// from then on. `is_all`: the store has come back, and is told everything.
+    pub fn lease_questions(&self, now: Moment, since_ms: u64, max: usize, is_all: bool) -> Vec<LeaseQuestion> {
+        let Some(terms) = self.terms_at(now) else { return Vec::new() };
+        let mut books = self.books.lock();
+        let now_ms = books.at(now);
+        let mut questions = Vec::new();
+        for (owner_id, own) in &mut books.of_owners {
+            for account in own {
+                if questions.len() == max {
+                    return questions;
+                }
+                account.roll(now_ms);
+                let own_use = account.own_use();
+                let Some(lease) = &mut account.lease else { continue };
+                if is_all {
+                    lease.retell();
+                }
+                let Some(claim) = lease.claim(terms, account.limit.amount, own_use, is_all) else { continue };
+                let past = lease.past.clone();
+                let is_whole = past.is_some()
+                    || account.window.starts_ms >= since_ms
+                    || super::needs_no_past(&account.limit, account.window);
+                questions.push(LeaseQuestion {
+                    account: account.number,
+                    epoch: account.epoch,
+                    owner_id: owner_id.clone(),
+                    place: account.place(owner_id),
+                    window: account.window,
+                    limit: account.limit.amount,
+                    is_exact: account.limit.unit == Unit::UsdMicros,
+                    claim,
+                    is_whole,
+                    past,
+                    returned: (account.window.starts_ms < account.reached_ms).then_some(account.epoch),
+                    asked_ms: now.monotonic_ms,
+                });
+            }
+        }
+        questions
+    }
+
+    /// Takes the store's answers, in the order of the questions.
+    pub fn take_leases(&self, questions: &[LeaseQuestion], answers: &[LeaseAnswer], now: Moment) {
+        let Some(terms) = self.terms_at(now) else { return };
+        let mut books = self.books.lock();
+        for (question, answer) in questions.iter().zip(answers) {
+            let own = books.of_owners.get_mut(&question.owner_id).map_or(&mut [][..], Vec::as_mut_slice);
+            let is_it = |account: &&mut Account| (account.number, account.epoch) == (question.account, question.epoch);
+            let Some(account) = own.iter_mut().find(is_it) else { continue };
+            let own_use = account.own_use();
+            let Some(lease) = &mut account.lease else { continue };
+            match answer {
+                LeaseAnswer::Grant(grant) => {
+                    if question.past.is_some() {
+                        lease.past = None;
+                    }
+                    lease.take(terms, *grant, own_use, question.asked_ms);
+                    // The store has it from whichever node was told first.
+                    account.known = Coverage::All;
+                }
+                LeaseAnswer::PastUnknown => account.known = UNASKED,
+            }
+        }
+    }
+
+    /// Control's answers about the past, in the order of the questions.
+    pub fn seed_leases(&self, questions: &[Question], pasts: Vec<UseByNode>) {
+        let mut books = self.books.lock();
+        for (question, past) in questions.iter().zip(pasts) {
+            let own = books.of_owners.get_mut(&question.owner_id).map_or(&mut [][..], Vec::as_mut_slice);
+            let is_it =
+                |account: &&mut Account| account.is(&question.limit) && account.window.starts_ms == question.from_ms;
+            let Some(account) = own.iter_mut().find(is_it) else { continue };
+            if let Some(lease) = &mut account.lease {
+                lease.past = Some(past);
+                account.known = Coverage::All;
+            }
+        }
+    }
+
+    /// The shared limits of this node.
+    pub fn lease_summary(&self) -> LeaseSummary {
+        let books = self.books.lock();
+        let shared = || books.of_owners.values().flatten().filter(|account| account.lease.is_some());
+        LeaseSummary {
+            leases: shared().count(),
+            in_use: shared().filter(|account| account.own_use().taken() > 0).count(),
+        }
+    }
+}

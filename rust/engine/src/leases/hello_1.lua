@@ -1,0 +1,26 @@
+-- A node says that it is there, and learns since when this store counts and who else is there.
+--
+-- KEYS: the epoch, the nodes by when they were last heard of.
+-- ARGV: the node, an epoch of its own for a store that has none, whether the node knew another epoch before (0 or 1), the epoch
+-- that it knows, after how many milliseconds a node that is not heard of is gone, 1 for a node that leaves.
+-- Returns the epoch and the nodes. An epoch is `id:since:careful`, `since` in milliseconds of this store's clock; a careful one
+-- follows a store that was emptied, so nodes may have leases that are not here yet.
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local epoch = redis.call('GET', KEYS[1])
+if not epoch then
+  epoch = string.format('%s:%.0f:%s', ARGV[2], now, ARGV[3])
+  redis.call('SET', KEYS[1], epoch)
+elseif ARGV[3] == '1' and epoch ~= ARGV[4] and string.sub(epoch, -1) == '0' then
+  epoch = string.sub(epoch, 1, -2) .. '1'
+  redis.call('SET', KEYS[1], epoch)
+end
+if ARGV[6] == '1' then
+  redis.call('ZREM', KEYS[2], ARGV[1])
+else
+  redis.call('ZADD', KEYS[2], now, ARGV[1])
+end
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - tonumber(ARGV[5]))
+local answer = redis.call('ZRANGE', KEYS[2], 0, -1)
+table.insert(answer, 1, epoch)
+return answer

@@ -1,0 +1,192 @@
+//! The one task that talks to the shared store: it asks what the ledger wants to know, as soon as somebody waits for it and else
+//! about four times a second where anything is due.
+
+use super::store::{Epoch, Greeting, Store, StoreAnswers, StoreFault};
+use super::Leases;
+use crate::clock;
+use crate::shared::Shared;
+use fairlead_core::ledger::leases::{LeaseAnswer, LeaseQuestion};
+use fairlead_core::secret::{hex, random};
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::Duration;
+
+const TICK: Duration = Duration::from_millis(250);
+/// Limits in one round trip.
+const MAX_QUESTIONS: usize = 256;
+/// How often a node says that it is there, in the time that a lease lasts.
+const GREETINGS: u64 = 3;
+
+/// Keeps the leases until the runtime ends.
+pub async fn run(shared: Arc<Shared>) {
+    let Some(leases) = shared.leases.as_ref() else { return };
+    let mut keeper = Keeper::new(&shared, leases);
+    loop {
+        // A late wake-up is as good as a tick.
+        let _woken = tokio::time::timeout(TICK, leases.wake.notified()).await;
+        keeper.round().await;
+    }
+}
+
+/// Gives back what is leased and not used; within the store's deadline.
+pub async fn leave(shared: &Arc<Shared>) {
+    let Some(leases) = shared.leases.as_ref() else { return };
+    if leases.terms.is_lost() {
+        return;
+    }
+    leases.terms.leave();
+    let mut keeper = Keeper::new(shared, leases);
+    keeper.is_leaving = true;
+    keeper.is_back = false;
+    let leaving = keeper.round();
+    if tokio::time::timeout(leases.deadline(), leaving).await.is_err() {
+        tracing::warn!("the shared store was not told that this node ends; its leases end by themselves");
+    }
+}
+
+struct Keeper<'a> {
+    shared: &'a Arc<Shared>,
+    leases: &'a Leases,
+    store: Option<Store>,
+    epoch: Epoch,
+    greeted_ms: Option<u64>,
+    /// The store was lost or emptied, and is to be told everything.
+    is_back: bool,
+    is_leaving: bool,
+}
+
+impl<'a> Keeper<'a> {
+    fn new(shared: &'a Arc<Shared>, leases: &'a Leases) -> Self {
+        Self {
+            shared,
+            leases,
+            store: None,
+            epoch: Epoch::default(),
+            greeted_ms: None,
+            is_back: true,
+            is_leaving: false,
+        }
+    }
+
+    /// Asks the store what is to be asked, and tells those that wait.
+    async fn round(&mut self) {
+        let number = self.leases.begun.fetch_add(1, Ordering::AcqRel) + 1;
+        if let Err(fault) = self.ask_all().await {
+            self.store = None;
+            self.is_back = true;
+            if !self.leases.terms.is_lost() {
+                self.leases.losses.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(%fault, "limits are held without the other nodes");
+            }
+            self.leases.terms.set_lost(true);
+        }
+        self.leases.over.send_replace(number);
+    }
+
+    async fn ask_all(&mut self) -> Result<(), StoreFault> {
+        let now_ms = clock::monotonic_ms();
+        let every_ms = self.leases.config.lease_ms / GREETINGS;
+        let is_greeting_due = self.greeted_ms.is_none_or(|at_ms| now_ms.saturating_sub(at_ms) >= every_ms);
+        if self.store.is_none() || self.epoch.name.is_empty() || is_greeting_due {
+            self.greet().await?;
+        }
+        let mut is_all = std::mem::take(&mut self.is_back);
+        loop {
+            let max = if is_all { usize::MAX } else { MAX_QUESTIONS };
+            let questions = self.shared.ledger.lease_questions(clock::moment(), self.epoch.since_ms, max, is_all);
+            let is_last = is_all || questions.len() < MAX_QUESTIONS;
+            for some in questions.chunks(MAX_QUESTIONS) {
+                if !self.ask_some(some).await? {
+                    // It was emptied since the greeting.
+                    self.is_back = true;
+                    self.greet().await?;
+                }
+            }
+            is_all = false;
+            if is_last {
+                break;
+            }
+        }
+        self.found();
+        Ok(())
+    }
+
+    fn found(&self) {
+        if self.leases.terms.is_lost() {
+            tracing::info!("limits are held together with the other nodes");
+            self.leases.terms.set_lost(false);
+        }
+    }
+
+    /// Says that the node is there; where the store counts anew, it is to be told everything.
+    async fn greet(&mut self) -> Result<(), StoreFault> {
+        let answers = self.exchange(&[], true).await?;
+        let Some(epoch) = answers.epoch else { return Err(StoreFault::Unreadable) };
+        if epoch != self.epoch {
+            self.is_back |= !self.epoch.name.is_empty();
+            self.epoch = epoch;
+        }
+        self.greeted_ms = Some(clock::monotonic_ms());
+        self.leases.terms.set_nodes(self.leases.config.workers.max(answers.nodes.len() as u64));
+        self.leases.nodes.lock().heard = answers.nodes;
+        Ok(())
+    }
+
+    /// Asks for some limits. Whether the store counts by the epoch that is known here.
+    async fn ask_some(&mut self, questions: &[LeaseQuestion]) -> Result<bool, StoreFault> {
+        let answers = self.exchange(questions, false).await?;
+        if answers.leases.len() != questions.len() {
+            return Err(StoreFault::Unreadable);
+        }
+        {
+            let mut nodes = self.leases.nodes.lock();
+            let gone: Vec<String> = answers.orphans.difference(&nodes.heard).cloned().collect();
+            nodes.orphans.extend(gone);
+        }
+        let known: Option<Vec<LeaseAnswer>> = answers.leases.into_iter().collect();
+        let is_known = known.is_some();
+        if let Some(known) = known {
+            self.shared.ledger.take_leases(questions, &known, clock::moment());
+        }
+        Ok(is_known)
+    }
+
+    /// One round trip; a second one where the connection was closed since the last.
+    async fn exchange(&mut self, questions: &[LeaseQuestion], is_greeting: bool) -> Result<StoreAnswers, StoreFault> {
+        let is_old = self.store.is_some();
+        match self.exchange_once(questions, is_greeting).await {
+            Err(StoreFault::Redis(_)) if is_old => {
+                self.store = None;
+                self.exchange_once(questions, is_greeting).await
+            }
+            done => done,
+        }
+    }
+
+    async fn exchange_once(
+        &mut self,
+        questions: &[LeaseQuestion],
+        is_greeting: bool,
+    ) -> Result<StoreAnswers, StoreFault> {
+        let (leases, node) = (self.leases, self.shared.worker_id.as_str());
+        let ttl_ms = leases.config.lease_ms;
+        let new_epoch = if is_greeting { self.new_epoch() } else { String::new() };
+        if self.store.is_none() {
+            self.store = Some(Store::connect(&leases.config, leases.deadline()).await?);
+        }
+        let Some(store) = self.store.as_mut() else { return Err(StoreFault::Unreadable) };
+        let greeting = is_greeting.then_some(Greeting {
+            node,
+            epoch: &self.epoch,
+            new_epoch: &new_epoch,
+            ttl_ms,
+            is_leaving: self.is_leaving,
+        });
+        leases.trips.fetch_add(1, Ordering::Relaxed);
+        store.ask(greeting, node, &self.epoch, ttl_ms, questions).await
+    }
+
+    fn new_epoch(&self) -> String {
+        random::<8>().map_or_else(|_| self.shared.worker_id.clone(), |bytes| hex(&bytes))
+    }
+}

@@ -1,0 +1,191 @@
+//! Tests of the scripts on a real server, which decide as `fairlead_core::lease::grant` does.
+
+use super::*;
+use crate::leases::OnLoss;
+use fairlead_core::clock::Moment;
+use fairlead_core::lease::{grant, LeaseTerms, StoreLoss};
+use fairlead_core::ledger::{Amounts, Hold, Ledger, Subject};
+use fairlead_core::limit::Served;
+use fairlead_core::snapshot::{Key, Snapshot};
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+const DEADLINE: Duration = Duration::from_secs(5);
+const TTL_MS: u64 = 60_000;
+
+/// A `redis-server` of the test's own, empty, ended with it.
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    fn start() -> Self {
+        let probe = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let port = probe.local_addr().expect("an address").port();
+        drop(probe);
+        let mut command = Command::new("redis-server");
+        command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port"]).arg(port.to_string());
+        let child = command.current_dir(std::env::temp_dir()).stdout(Stdio::null()).spawn();
+        Self { child: child.expect("redis-server is installed"), port }
+    }
+
+    async fn connect(&self) -> Store {
+        let url = format!("redis://127.0.0.1:{}/0", self.port);
+        let config = StoreConfig {
+            url: url.into(),
+            timeout_ms: 5_000,
+            lease_ms: TTL_MS,
+            on_loss: OnLoss::default(),
+            workers: 3,
+        };
+        for _ in 0..200 {
+            match Store::connect(&config, DEADLINE).await {
+                Ok(store) => return store,
+                // It is starting: there is no event to wait for.
+                Err(_) => tokio::time::sleep(Duration::from_millis(25)).await,
+            }
+        }
+        panic!("redis-server does not answer");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // One that has ended already is as good.
+        let _ended = self.child.kill();
+        let _waited = self.child.wait();
+    }
+}
+
+struct Node {
+    name: &'static str,
+    ledger: Ledger,
+    terms: Arc<LeaseTerms>,
+    holds: Vec<Hold>,
+}
+
+fn key(unit: &str, amount: u64) -> Arc<Key> {
+    let hash = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
+    let limit = format!(r#"{{"id":"l","name":"test","unit":"{unit}","amount":{amount},"period":{{"month":0}}}}"#);
+    let json = format!(r#"{{"version":1,"keys":[{{"id":"k","hash":"{hash}","is_active":true,"limits":[{limit}]}}]}}"#);
+    let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
+    let key = snapshot.keys().next().expect("a key");
+    Arc::clone(key)
+}
+
+fn at(ms: u64) -> Moment {
+    Moment { unix_ms: crate::clock::unix_ms() + ms, monotonic_ms: 1_000 + ms }
+}
+
+fn node(name: &'static str, key: &Arc<Key>) -> Node {
+    let terms = Arc::new(LeaseTerms::new(TTL_MS, StoreLoss::FairShare));
+    terms.set_lost(false);
+    let ledger = Ledger::shared(Arc::clone(&terms));
+    ledger.open([key].into_iter(), |_| true, at(0));
+    Node { name, ledger, terms, holds: Vec::new() }
+}
+
+fn subject() -> Subject<'static> {
+    Subject { model: "p/m", served: Served::default() }
+}
+
+async fn greet(store: &mut Store, node: &Node, known: &Epoch, new: &str) -> Epoch {
+    let greeting = Greeting { node: node.name, epoch: known, new_epoch: new, ttl_ms: TTL_MS, is_leaving: false };
+    let answers = store.ask(Some(greeting), node.name, known, TTL_MS, &[]).await.expect("an answer");
+    answers.epoch.expect("an epoch")
+}
+
+#[tokio::test]
+async fn the_script_grants_as_the_core_does() {
+    let server = Server::start();
+    let mut store = server.connect().await;
+    for (unit, is_exact) in [("tokens", false), ("usd_micros", true)] {
+        let limit = 2_003;
+        let key = key(unit, limit);
+        let mut nodes = [node("a1", &key), node("b2", &key), node("c3", &key)];
+        let epoch = greet(&mut store, &nodes[0], &Epoch::default(), "e").await;
+        let mut told: Vec<Option<(u64, u64)>> = vec![None; 3];
+        let (mut asked, mut let_through) = (0, 0);
+        for step in 0_u64..400 {
+            let which = (step * 7 % 5 % 3) as usize;
+            let amount = step * 31 % 17 + 1;
+            let node = &mut nodes[which];
+            let most = Amounts { tokens: amount, usd_micros: amount };
+            if let Ok(Some(hold)) = node.ledger.reserve(&key, subject(), most, at(step * 40)) {
+                node.holds.push(hold);
+                let_through += amount;
+            }
+            let questions = node.ledger.lease_questions(at(step * 40), 0, 10, false);
+            if questions.is_empty() {
+                continue;
+            }
+            asked += 1;
+            let others: Vec<_> = (0..3)
+                .filter(|other| *other != which)
+                .filter_map(|other| told[other].map(|(used, ceiling)| (used, ceiling, true)))
+                .collect();
+            let wanted = grant(limit, questions[0].claim, &others, is_exact);
+            let answers = store.ask(None, node.name, &epoch, TTL_MS, &questions).await.expect("an answer");
+            assert_eq!(answers.leases, [Some(LeaseAnswer::Grant(wanted))], "{:?} {others:?}", questions[0].claim);
+            told[which] = Some((questions[0].claim.used, wanted.ceiling));
+            let answers: Vec<_> = answers.leases.into_iter().flatten().collect();
+            node.ledger.take_leases(&questions, &answers, at(step * 40));
+        }
+        assert!(asked > 20 && let_through > limit / 2 && let_through <= limit, "{asked} {let_through}");
+        assert!(!nodes[0].terms.is_lost());
+    }
+}
+
+#[tokio::test]
+async fn a_store_without_the_past_grants_nothing_until_it_is_told() {
+    let server = Server::start();
+    let mut store = server.connect().await;
+    let key = key("usd_micros", 1_000);
+    let one = node("a1", &key);
+    let epoch = greet(&mut store, &one, &Epoch::default(), "e").await;
+    assert!(!epoch.is_careful, "nobody can have a lease of a first store");
+    let most = Amounts { tokens: 0, usd_micros: 10 };
+    assert!(one.ledger.reserve(&key, subject(), most, at(0)).is_err());
+    let mut questions = one.ledger.lease_questions(at(0), u64::MAX, 10, false);
+    let past = std::mem::take(&mut questions[0].past);
+    questions[0].is_whole = false;
+    let answers = store.ask(None, "a1", &epoch, TTL_MS, &questions).await.expect("an answer");
+    assert_eq!(answers.leases, [Some(LeaseAnswer::PastUnknown)]);
+    assert_eq!(past, Some(Vec::new()));
+    questions[0].past = Some(vec![("d4".into(), 300, false), ("before".into(), 600, true)]);
+    questions[0].is_whole = true;
+    let answers = store.ask(None, "a1", &epoch, TTL_MS, &questions).await.expect("an answer");
+    let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
+    assert_eq!((granted.others_used, granted.others), (900, 900));
+    assert!(granted.ceiling >= 10 && granted.ceiling <= 100);
+    // Another node that knows less, or more, of the past: what is known stays, and counts once.
+    questions[0].past = Some(vec![("d4".into(), 200, false), ("before".into(), 900, true)]);
+    let answers = store.ask(None, "b2", &epoch, TTL_MS, &questions).await.expect("an answer");
+    let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
+    assert_eq!(granted.others_used, 900);
+}
+
+#[tokio::test]
+async fn a_store_that_was_emptied_is_another_one_and_is_careful_with_money() {
+    let server = Server::start();
+    let mut store = server.connect().await;
+    let key = key("usd_micros", 1_000);
+    let one = node("a1", &key);
+    let first = greet(&mut store, &one, &Epoch::default(), "e").await;
+    let _emptied: String = redis::cmd("FLUSHALL").query_async(&mut store.connection).await.expect("emptied");
+    let most = Amounts { tokens: 0, usd_micros: 10 };
+    assert!(one.ledger.reserve(&key, subject(), most, at(0)).is_err());
+    let questions = one.ledger.lease_questions(at(0), 0, 10, false);
+    let answers = store.ask(None, "a1", &first, TTL_MS, &questions).await.expect("an answer");
+    assert_eq!(answers.leases, [None], "it counts anew");
+    // A node that has just started begins a new one, and one that had leases makes it careful.
+    let fresh = greet(&mut store, &one, &Epoch::default(), "f").await;
+    assert!(!fresh.is_careful);
+    let second = greet(&mut store, &one, &first, "g").await;
+    assert!(second.is_careful && second != first && second.since_ms == fresh.since_ms);
+    let answers = store.ask(None, "a1", &second, TTL_MS, &questions).await.expect("an answer");
+    let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
+    assert_eq!(granted.ceiling, 0, "somebody may have a lease of this day that is not told yet");
+}
