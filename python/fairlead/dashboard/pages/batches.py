@@ -20,7 +20,6 @@ from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Vi
 PLACE: Final = "/batches"
 SHOWN: Final = 20
 FILES_SHOWN: Final = 50
-LIVE_S: Final = 3.0
 MOODS: Final = {
     "completed": "good",
     "failed": "bad",
@@ -94,7 +93,7 @@ async def show(visit: Visit) -> View:
         "moods": MOODS,
         "is_active": any(each["status"] not in ENDED for each in batches["data"]),
     }
-    return View("batches.html", fields, ("batches",) if fields["is_first"] else (), LIVE_S)
+    return View("batches.html", fields, ("batches",) if fields["is_first"] else ())
 
 
 async def show_new_file(visit: Visit) -> View:
@@ -162,7 +161,7 @@ async def show_batch(visit: Visit) -> View:
         "is_ended": batch["status"] in ENDED,
         "title": f"Batch {batch['id']}",
     }
-    return View("batch.html", fields, () if fields["is_ended"] else ("state",), LIVE_S)
+    return View("batch.html", fields, () if fields["is_ended"] else ("state",))
 
 
 async def ask_cancel(visit: Visit, typed: FormFields) -> Question:

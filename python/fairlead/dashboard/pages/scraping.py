@@ -20,7 +20,6 @@ ENDPOINT: Final = "scraping"
 CRAWLS_SHOWN: Final = 20
 PAGES_SHOWN: Final = 50
 CONTENT_MAX: Final = 200_000
-LIVE_S: Final = 2.0
 ACTIVE: Final = frozenset({"pending", "processing"})
 MOODS: Final = {
     "completed": "good",
@@ -82,7 +81,7 @@ async def show_crawls(visit: Visit) -> View:
         crawls = (await choice.api.get("/api/crawl", limit=CRAWLS_SHOWN))["crawls"]
     is_active = any(each["status"] in ACTIVE for each in crawls)
     fields = {**_chosen(choice), "crawls": crawls, "moods": MOODS, "title": "Crawls"}
-    return View("crawls.html", fields, ("crawls",) if is_active else (), LIVE_S)
+    return View("crawls.html", fields, ("crawls",) if is_active else ())
 
 
 async def show_new_crawl(visit: Visit) -> View:
@@ -129,7 +128,7 @@ async def show_crawl(visit: Visit) -> View:
         "is_active": is_active,
         "title": f"Crawl of {job['url']}",
     }
-    return View("crawl.html", fields, ("state",) if is_active and not skipped else (), LIVE_S)
+    return View("crawl.html", fields, ("state",) if is_active and not skipped else ())
 
 
 async def ask_cancel(visit: Visit, typed: FormFields) -> Question:

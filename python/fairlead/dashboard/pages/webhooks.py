@@ -17,7 +17,6 @@ from fairlead.dashboard.record import SEEN, check_unchanged
 PLACE: Final = "/webhooks"
 EVERY: Final = "*"
 DELIVERIES_SHOWN: Final = 50
-LIVE_S: Final = 3.0
 BODY_MAX: Final = 100_000
 DELIVERY_STATES: Final = (
     ("", "any"),
@@ -107,7 +106,7 @@ async def show_webhook(visit: Visit) -> View:
         "states": STATES,
         "title": hook["name"] or hook["url"],
     }
-    return View("webhook.html", fields, () if skipped else ("deliveries",), LIVE_S)
+    return View("webhook.html", fields, () if skipped else ("deliveries",))
 
 
 async def show_delivery(visit: Visit) -> View:

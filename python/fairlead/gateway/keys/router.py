@@ -101,7 +101,10 @@ async def list_all(
     keys, total = await services.state.read(read_page)
     uses = await read_last_uses(services.usage, [key.id for key in keys])
     return KeyList.model_construct(
-        keys=[view_key(key, uses.get(key.id)) for key in keys], total=total, limit=limit, offset=offset
+        keys=[view_key(key, uses.get(key.id)) for key in keys],
+        total=total,
+        limit=limit,
+        offset=offset,
     )
 
 

@@ -161,6 +161,8 @@ async def test_a_group_spent_what_its_keys_spent_while_they_were_in_it(
     spending = SpentSums(usage, spool, state)
     sums = await spending.sums("w", SpentQuery(before_segment=1, questions=questions))
     assert sums == [111, 11, 1, 10_000, 0, 2, 11_011]
+
+
 async def test_each_worker_has_its_own_sum_and_is_over_when_its_process_is_gone(
     usage: Database, spool: Path, state: State, lines: Any
 ) -> None:
