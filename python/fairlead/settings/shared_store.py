@@ -45,7 +45,7 @@ class SharedStoreFields(SettingsGroup):
     )
 
     def shared_store_document(self) -> dict[str, Any] | None:
-        """What a relay worker is told of the store; secrets are in clear. None where there is none."""
+        """The part of a relay worker's configuration about the store, with its secrets; None without one."""
         if self.shared_url is None:
             return None
         return {

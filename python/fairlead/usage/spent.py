@@ -78,8 +78,8 @@ class SpentQuery(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class NodeSums:
-    """What one worker has recorded, in the order of the questions. `has_ended`: its process is gone, and all
-    that it recorded is in.
+    """Sums of the records of one worker, in the order of the questions. `has_ended`: its process is gone, and
+    all that it recorded is in.
     """
 
     node: str
@@ -128,21 +128,17 @@ class SpentSums:
             return await self.sums(worker, asked), []
         if not await self._all_read(worker, asked):
             return None, []
-        # First, so that what is taken in meanwhile counts as of somebody else rather than of nobody.
-        by_node = await self._of_nodes(asked, pids)
-        return await spent_of(self._state, self._usage, asked.questions), by_node
-
-    async def _of_nodes(self, asked: SpentQuery, pids: Mapping[str, int]) -> list[NodeSums]:
-        places = await self._places(asked.questions)
+        places = await _places_of(self._state, asked.questions)
         # Before the sums: what a worker wrote last is in them then.
         ended = await asyncio.to_thread(_ended, asked.nodes, pids, self._spool_dir)
-        found = await self._usage.read(
-            lambda con: sum_of_nodes(con, asked.questions, asked.nodes, places)
-        )
-        return [NodeSums(node, node in ended, found[node]) for node in asked.nodes]
 
-    async def _places(self, questions: list[Question]) -> Places:
-        return await self._state.read(_places) if any(each.model for each in questions) else {}
+        def both(con: Connection) -> tuple[list[int], dict[str, list[int]]]:
+            """In one view of the records, so that every one is of a node in both or in none."""
+            by_node = sum_of_nodes(con, asked.questions, asked.nodes, places)
+            return sum_spent(con, asked.questions, places), by_node
+
+        sums, by_node = await self._usage.read(both)
+        return sums, [NodeSums(node, node in ended, by_node[node]) for node in asked.nodes]
 
 
 def _ended(nodes: list[str], pids: Mapping[str, int], spool_dir: Path) -> set[str]:
@@ -155,10 +151,12 @@ def _ended(nodes: list[str], pids: Mapping[str, int], spool_dir: Path) -> set[st
 
 async def spent_of(state: State, usage: Database, questions: list[Question]) -> list[int]:
     """Sums in the order of the questions."""
-    places: Places = {}
-    if any(question.model for question in questions):
-        places = await state.read(_places)
+    places = await _places_of(state, questions)
     return await usage.read(lambda con: sum_spent(con, questions, places))
+
+
+async def _places_of(state: State, questions: list[Question]) -> Places:
+    return await state.read(_places) if any(each.model for each in questions) else {}
 
 
 def _places(con: Connection) -> Places:

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A lease is to last this long at the present rate.
 const HORIZON_MS: u64 = 20_000;
-/// And for so many requests as the last one.
+/// A lease is to last for this many requests like the last one, at least.
 const REQUESTS_AHEAD: u64 = 128;
 /// Room that was not used for this long is given back, where others may soon want it.
 pub const IDLE_MS: u64 = 1_000;
@@ -28,8 +28,8 @@ pub const IDLE_MS: u64 = 1_000;
 const SCARCE_PARTS: u64 = 2;
 /// A top-up comes no sooner after the last answer, where nobody waits for it.
 const REST_MS: u64 = 50;
-/// For so long an answer of the store is taken for the present.
-const FRESH_MS: u64 = 20;
+/// For so long an answer of the store is taken for the present where it says that there is no room.
+const FRESH_MS: u64 = 200;
 /// A lease with less than this part of its last grant is topped up before it ends.
 const LOW_PARTS: u64 = 4;
 

@@ -47,7 +47,7 @@ pub enum LeaseAnswer {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseSummary {
     pub leases: usize,
-    /// Of these, limits under which somebody has used something or holds room.
+    /// Limits under which somebody has used something or holds room.
     pub in_use: usize,
 }
 

@@ -40,7 +40,7 @@ class CredentialHealthView(Wire):
 
 
 class LeasesView(Wire):
-    """What a worker has under limits that it holds together with others: whether the store answers
+    """Leases of a worker under limits that it holds together with others: whether the store answers
     (`connected`), the workers that it hears of, limits, questions to the store and how often it was lost.
     """
 

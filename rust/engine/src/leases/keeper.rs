@@ -127,8 +127,7 @@ impl<'a> Keeper<'a> {
             self.epoch = epoch;
         }
         self.greeted_ms = Some(clock::monotonic_ms());
-        self.leases.terms.set_nodes(self.leases.config.workers.max(answers.nodes.len() as u64));
-        self.leases.nodes.lock().heard = answers.nodes;
+        self.leases.note_nodes(answers.nodes, clock::monotonic_ms());
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use fairlead_core::ledger::leases::LeaseSummary;
 use fairlead_core::secret::Secret;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,6 +82,8 @@ pub struct Leases {
 struct Nodes {
     /// Heard of by the store of late.
     heard: BTreeSet<String>,
+    /// When this node learnt of each last, monotonic milliseconds: a store that was emptied hears of them one after the other.
+    seen_ms: BTreeMap<String, u64>,
     /// Not heard of any more, with leases that are not accounted for.
     orphans: BTreeSet<String>,
 }
@@ -147,7 +149,8 @@ impl Leases {
         let nodes = self.nodes.lock();
         // Control knows workers by their ids. A node in a window that its clock came back to has another name, and no records.
         let is_worker = |name: &&String| name.bytes().all(|byte| byte.is_ascii_hexdigit());
-        nodes.heard.union(&nodes.orphans).filter(is_worker).cloned().collect()
+        let all: BTreeSet<&String> = nodes.seen_ms.keys().chain(&nodes.orphans).filter(is_worker).collect();
+        all.into_iter().cloned().collect()
     }
 
     /// Control has told all that these used.
@@ -156,6 +159,16 @@ impl Leases {
         for node in ended {
             nodes.orphans.remove(node);
         }
+    }
+
+    /// The store has told which nodes it hears of.
+    fn note_nodes(&self, heard: BTreeSet<String>, now_ms: u64) {
+        self.terms.set_nodes(self.config.workers.max(heard.len() as u64));
+        let mut nodes = self.nodes.lock();
+        let ttl_ms = self.config.lease_ms;
+        nodes.seen_ms.retain(|_, seen_ms| now_ms.saturating_sub(*seen_ms) < ttl_ms);
+        nodes.seen_ms.extend(heard.iter().map(|node| (node.clone(), now_ms)));
+        nodes.heard = heard;
     }
 
     pub fn round_trips(&self) -> u64 {
