@@ -234,16 +234,13 @@ impl Lease {
             return if fits(self.ceiling_at(terms.now_ms()).min(limit)) { Room::Enough } else { Room::Lost };
         }
         let nodes = terms.nodes();
-        let ceiling = match self.grant {
+        let ceiling = if let Some(grant) = self.grant {
             // Half, because others may have taken of it since.
-            Some(grant) => {
-                let pool = limit.saturating_sub(grant.others).saturating_sub(self.ceiling);
-                self.ceiling.saturating_add(pool / (2 * nodes))
-            }
-            None => {
-                let past = self.past.iter().flatten().map(|(_, used, _)| *used).fold(0, u64::saturating_add);
-                limit.saturating_sub(past) / nodes
-            }
+            let pool = limit.saturating_sub(grant.others).saturating_sub(self.ceiling);
+            self.ceiling.saturating_add(pool / (2 * nodes))
+        } else {
+            let past = self.past.iter().flatten().map(|(_, used, _)| *used).fold(0, u64::saturating_add);
+            limit.saturating_sub(past) / nodes
         };
         if fits(ceiling.min(limit)) {
             Room::Enough
@@ -298,7 +295,7 @@ impl Lease {
         let used = now.used.saturating_sub(self.used_when_asked);
         if since_ms > 0 {
             let rate = used as f64 * 1e3 / since_ms as f64;
-            self.rate = if self.rate > 0.0 { (self.rate + rate) / 2.0 } else { rate };
+            self.rate = if self.rate > 0.0 { f64::midpoint(self.rate, rate) } else { rate };
         }
         let ahead = (self.rate * HORIZON_MS as f64 / 1e3) as u64;
         let want = if is_idle || (need == 0 && !is_low) {

@@ -66,7 +66,7 @@ def test_both_planes_get_what_is_made_for_a_start(settings: ServeSettings) -> No
     with DataDirectory(settings.data_dir) as directory:
         log = LogSink(io.BytesIO())
         planes = Planes(instance_of(settings), directory, log)
-        for child in (planes.control(), planes.relay(Address("127.0.0.1", 1001), b"k" * 32)):
+        for child in (planes.control(), *planes.relays(Address("127.0.0.1", 1001), b"k" * 32)):
             for name, text in child.environment.items():
                 if name.startswith("FAIRLEAD_"):
                     documents[name] = json.loads(text)
@@ -80,3 +80,20 @@ def test_both_planes_get_what_is_made_for_a_start(settings: ServeSettings) -> No
     assert relay["secret_key"] == KEY
     assert PASSWORD not in str(relay)
     assert documents["FAIRLEAD_LISTENER_CONFIG"]["host"] == "127.0.0.1"
+
+
+def test_every_relay_worker_gets_the_store_and_control_does_not(tmp_path: Path) -> None:
+    url = "redis://:store-canary@127.0.0.1:6379/0"
+    settings = ServeSettings.load(data_dir=tmp_path / "data", workers=3, shared_url=url)
+    assert "store-canary" not in repr(settings)
+    with DataDirectory(settings.data_dir) as directory:
+        log = LogSink(io.BytesIO())
+        planes = Planes(instance_of(settings), directory, log)
+        relays = planes.relays(Address("127.0.0.1", 1001), b"k" * 32)
+        control = planes.control()
+        log.close()
+    assert [each.name for each in relays] == ["relay-1", "relay-2", "relay-3"]
+    for each in relays:
+        store = json.loads(each.environment["FAIRLEAD_RELAY_CONFIG"])["shared_store"]
+        assert (store["url"], store["workers"], store["on_loss"]) == (url, 3, "fair-share")
+    assert "store-canary" not in control.environment["FAIRLEAD_CONTROL_CONFIG"]
