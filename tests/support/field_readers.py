@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from pydantic.alias_generators import to_snake
 
-from tests.support.field_samples import CONNECTION_ID, RECORDS, RecordSamples, Sample
+from tests.support.field_samples import CONNECTION_ID, GROUP_ID, RECORDS, RecordSamples, Sample
 from tests.support.management import Management, run_management
 from tests.support.rust_structs import ROOT, Sources, core_type, mapped_type
 
@@ -80,7 +80,7 @@ class Trial:
 
     management: Management
     at: dict[str, tuple[str, str]]
-    connection_id: str
+    ids: dict[str, str]
     provider: str
 
     @classmethod
@@ -111,7 +111,9 @@ class Trial:
             "models": ("PUT", "/api/provider-models"),
             "combos": ("PUT", f"/api/combos/{combo.get('combo', combo)['id']}"),
         }
-        return cls(management, at, own, made["id"])
+        group = await ask("POST", "/api/groups", {"name": "team"}, expect=201)
+        ids = {CONNECTION_ID: own, GROUP_ID: group["id"]}
+        return cls(management, at, ids, made["id"])
 
     async def try_field(
         self, sources: Sources, record: RecordSamples, path: str, sample: Sample
@@ -146,9 +148,7 @@ class Trial:
         body = sample.others | (_defaults(record, path) if change is None else change)
         if record.name == "models":
             body |= {"provider": self.provider, "modelId": "m"}
-        answer = await self.management.client.request(
-            method, at, json=_with_ids(body, self.connection_id)
-        )
+        answer = await self.management.client.request(method, at, json=_with_ids(body, self.ids))
         if answer.status_code == 400 and change is sample.after:
             return None, answer.json()["error"]["message"]
         assert answer.status_code == 200, f"{record.name} {path}: {answer.text}"
@@ -166,12 +166,12 @@ def _defaults(record: RecordSamples, path: str) -> dict[str, Any]:
     return {alias: info.get_default(call_default_factory=True)}
 
 
-def _with_ids(value: Any, connection_id: str) -> Any:
+def _with_ids(value: Any, ids: dict[str, str]) -> Any:
     if isinstance(value, dict):
-        return {name: _with_ids(each, connection_id) for name, each in value.items()}
+        return {name: _with_ids(each, ids) for name, each in value.items()}
     if isinstance(value, list):
-        return [_with_ids(each, connection_id) for each in value]
-    return connection_id if value == CONNECTION_ID else value
+        return [_with_ids(each, ids) for each in value]
+    return ids.get(value, value) if isinstance(value, str) else value
 
 
 def _outside(record: RecordSamples, path: str, sample: Sample) -> FieldReaders:

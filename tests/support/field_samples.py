@@ -25,6 +25,8 @@ from fairlead.gateway.providers.fields import AwsKeys, NewConnection, ProviderSp
 
 CONNECTION_ID: Final = "{connection}"
 """Stands in a sample for the id of the connection that there is."""
+GROUP_ID: Final = "{group}"
+"""Stands in a sample for the id of the group that there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,8 @@ KEYS: Final = RecordSamples(
         "isActive": Sample({"isActive": False}),
         "isBanned": Sample({"isBanned": True}),
         "expiresAt": Sample({"expiresAt": "2100-01-01T00:00:00Z"}),
+        "groupId": Sample({"groupId": GROUP_ID}),
+        "tags": Sample({"tags": ["x"]}),
         "modelAccessMode": Sample({"modelAccessMode": "restricted"}),
         "allowedModels": Sample(
             {"allowedModels": ["lab/m"]},
@@ -343,6 +347,10 @@ COMBOS: Final = RecordSamples(
         "config.windows": _config("windows", ["session"], "reset-window"),
         "config.handoffThreshold": _config("handoffThreshold", 0.5, "context-relay"),
         "config.pack": _config("pack", "ship-fast", "auto"),
+        "config.handoffModel": _config("handoffModel", "lab/m", "context-relay"),
+        "config.maxMessagesForSummary": _config("maxMessagesForSummary", 7, "context-relay"),
+        "config.maxRetries": _config("maxRetries", 7),
+        "config.retryDelayMs": _config("retryDelayMs", 7),
         "config.judgeModel": _config("judgeModel", "lab/m", "fusion"),
         "config.minPanel": _config("minPanel", 7, "fusion"),
         "config.stragglerGraceMs": _config("stragglerGraceMs", 7, "fusion"),

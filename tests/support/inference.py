@@ -113,7 +113,7 @@ EXAMPLES: Final[dict[str, Example]] = {
     "POST /v1/audio/transcriptions": Example(_with(), file="file"),
     "POST /v1/audio/translations": Example(_with(), file="file"),
     "POST /v1/classify": Example(_with(input=["hi"], labels=["a", "b"])),
-    "POST /v1/music/generations": Example(_with(prompt="a shanty")),
+    "POST /v1/music/generations": Example(_with(prompt="a boat")),
     "POST /ollama/api/chat": Example(lambda model: {**_chat(model), "stream": False}),
     "POST /ollama/api/generate": Example(_with(prompt="hi", stream=False)),
     "GET /ollama/api/tags": Example(is_free=True),

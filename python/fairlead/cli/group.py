@@ -52,7 +52,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "nodes": CommandEntry("nodes", "app", "Provider endpoints of your own.", MANAGE),
     "combos": CommandEntry("combos", "app", "Names that stand for several models.", MANAGE),
     "keys": CommandEntry("keys", "app", "API keys that callers hold.", MANAGE),
-    "groups": CommandEntry("groups", "app", "Teams of keys, with shared limits.", MANAGE),
+    "groups": CommandEntry("groups", "app", "Groups of keys, with limits of their own.", MANAGE),
     "tokens": CommandEntry("tokens", "app", "Access tokens for management.", MANAGE),
     "webhooks": CommandEntry("webhooks", "app", "Listeners that are told of events.", MANAGE),
     "webhook": CommandEntry("webhooks", "app", "Listeners that are told of events."),

@@ -42,7 +42,7 @@ TASKS: Final = (
     TaskEntry("oauth-sweep", "fairlead.identity.tasks"),
     TaskEntry("audit.retention", "fairlead.gateway.audit.retention", once=True),
     TaskEntry("backups.schedule", "fairlead.gateway.backups.schedule", once=True),
-    TaskEntry("providers.probes", "fairlead.gateway.providers.prober", once=True),
+    TaskEntry("providers.probes", "fairlead.gateway.providers.probe_task", once=True),
     TaskEntry("usage.ingest", "fairlead.usage.tasks"),
     TaskEntry("usage.retention", "fairlead.usage.tasks"),
     TaskEntry("usage.merging", "fairlead.usage.tasks"),

@@ -50,7 +50,7 @@ pub struct Shared {
     pub commands: crate::control::reports::UnsentReports,
     pub drain: Drain,
     pub affinity: crate::route::affinity::SessionAffinity,
-    pub handover_notes: crate::call::handover::HandoverNotes,
+    pub handover_notes: crate::route::handover_notes::HandoverNotes,
     pub frozen_sessions: crate::context::sessions::FrozenSessions,
     pub threads: crate::observe::threads::Threads,
     /// Monotonic milliseconds of the last answered poll of the link, 0 for never.
@@ -138,7 +138,7 @@ impl Shared {
             commands: crate::control::reports::UnsentReports::default(),
             drain: Drain::default(),
             affinity: crate::route::affinity::SessionAffinity::default(),
-            handover_notes: crate::call::handover::HandoverNotes::default(),
+            handover_notes: crate::route::handover_notes::HandoverNotes::default(),
             frozen_sessions: crate::context::sessions::FrozenSessions::default(),
             threads: crate::observe::threads::Threads::default(),
             link_seen_ms: AtomicU64::new(0),

@@ -351,6 +351,9 @@ def _body(changed: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
         schedule["days"] = [int(day) for day in schedule["days"]]
         is_set = schedule["enabled"] or schedule.get("from") or schedule.get("until")
         body["accessSchedule"] = schedule if is_set else None
+    if not values.get("chaosModeEnabled") and not body.get("chaosFaults", True):
+        # None is chosen while none is given: what stands stays.
+        del body["chaosFaults"]
     if "usageAlertPercents" in body:
         body["usageAlertPercents"] = [_percent(line) for line in body["usageAlertPercents"]]
     if "rateLimits" in body:

@@ -16,24 +16,15 @@ import structlog
 from fairlead.errors import FairleadError, NotFound
 from fairlead.gateway.providers.connection_test import test_connection
 from fairlead.gateway.providers.table import Connection, active_connections
-from fairlead.moment import now_ms
 from fairlead.store.operator_settings import OperatorSettings, read_operator_settings
-from fairlead.store.services import BackgroundTask, Services
+from fairlead.store.services import Services
 
 MINUTE_MS: Final = 60_000
-LOOK_EVERY_S: Final = 30.0
 AT_ONCE: Final = 2
 # In one look; the others are due at the next.
 AT_MOST: Final = 50
 
 log = structlog.get_logger("fairlead.gateway")
-
-
-async def run_probes(services: Services) -> None:
-    """Tests what is due; runs until it is cancelled."""
-    while True:
-        await asyncio.sleep(LOOK_EVERY_S)
-        await probe_due(services, now_ms())
 
 
 async def probe_due(services: Services, at_ms: int) -> list[str]:
@@ -73,6 +64,3 @@ def due_ms(connection: Connection, settings: OperatorSettings) -> int:
     digest = hashlib.sha256(f"{connection.id}:{last_ms}".encode()).digest()
     share = int.from_bytes(digest[:8], "big") / 2**64
     return last_ms + every_ms - spread_ms + int(2 * spread_ms * share)
-
-
-TASKS = (BackgroundTask("providers.probes", run_probes),)

@@ -33,7 +33,7 @@ pub enum Cause {
     Negation,
     /// A word that the other does not have: a name, a unit, a tense, an antonym.
     Word,
-    /// The same pieces in another order, or `a` where the other says `the`.
+    /// Whether pieces stand in another order, or `a` where the other says `the`.
     Order,
 }
 

@@ -120,7 +120,7 @@ pub(super) const HOW_TO: &[&str] = &[
     "i would like to know how to",
 ];
 
-/// The same, followed by what is done as a noun: `the process of filing a claim`.
+/// Beginnings that are followed by what is done as a noun: `the process of filing a claim`.
 pub(super) const HOW_TO_DOING: &[&str] = &[
     "what are the steps for",
     "what are the steps of",

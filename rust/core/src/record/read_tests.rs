@@ -71,6 +71,7 @@ fn every_field_that_is_written_is_a_column() {
         key_id: text,
         group_path: text,
         tags: text,
+        chaos: text,
         session_tag: text,
         session_id: text,
         model: text,

@@ -119,15 +119,11 @@ pub async fn run(mut call: Call, body: &Bytes) {
         Ok(shortened) => shortened,
         Err(fault) => return call.refuse(&fault),
     };
-    let mut translation = choose(&mut call, &live, &sent, &request);
-    let mut tries = 0;
-    while let Err(fault) = &translation {
+    let translation = match choose(&mut call, &live, &sent, &request) {
         // On the heap, so that calls with room do not carry its size.
-        if !Box::pin(limits::is_worth_another(&shared, fault, &mut tries)).await {
-            break;
-        }
-        translation = choose(&mut call, &live, &sent, &request);
-    }
+        Err(fault) => Box::pin(choose_again(&mut call, &live, &sent, &request, fault)).await,
+        chosen => chosen,
+    };
     drop(live);
     let translation = match translation {
         Ok(translation) => translation.of(&body),
@@ -262,6 +258,25 @@ fn choose(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> 
     note_choice(settlement, choice);
     endpoints::narrow(settlement.admission.route, choice)?;
     translate(call, live, body, request)
+}
+
+/// Chooses once more for as long as a limit that is held together with other nodes may have room by now.
+async fn choose_again(
+    call: &mut Call,
+    live: &Live,
+    body: &Bytes,
+    request: &ChatRequest,
+    mut fault: Error,
+) -> Result<Translation, Error> {
+    let shared = call.shared();
+    let mut tries = 0;
+    while limits::is_worth_another(&shared, &fault, &mut tries).await {
+        match choose(call, live, body, request) {
+            Ok(translation) => return Ok(translation),
+            Err(again) => fault = again,
+        }
+    }
+    Err(fault)
 }
 
 /// The request in the dialect of each target.

@@ -69,6 +69,7 @@ async def test_a_connection_of_a_built_in_provider(management: Management) -> No
         "priority": 7,
         "weight": 1,
         "limits": {},
+        "quota_thresholds": {},
         "timeouts": {
             "connect_ms": 5000,
             "header_ms": 120_000,
