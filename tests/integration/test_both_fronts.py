@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.fronts import Observation, RawRequest, difference, observe, requests_of
-from tests.support.processes import FRONTS, Gateway, start_gateway
+from tests.support.polling import eventually
+from tests.support.processes import FRONTS, Gateway, expect, start_gateway
 from tests.support.upstream import (
     CLOSE,
     DONE,
@@ -61,6 +62,9 @@ def observed(
             for own in failing[what]:
                 upstream.script(script, key=own.secrets[0])
         requests = requests_of(gateway, lane, streams, failing)
+        # When the key was last used is told in its record, which has another length without.
+        expect(gateway.caller.get("/v1/models"), 200)
+        eventually(lambda: last_use(gateway), "its use is known", within_s=20)
         found = {FRONTS[0]: observe_all(gateway, requests)}
         gateway.stop()
         gateway.front = FRONTS[1]
@@ -68,6 +72,12 @@ def observed(
         found[FRONTS[1]] = observe_all(gateway, requests)
         gateway.assert_keeps_secrets()
         yield found
+
+
+def last_use(gateway: Gateway) -> str | None:
+    (key,) = expect(gateway.admin.get("/api/keys"), 200)["keys"]
+    found: str | None = key["lastUsedAt"]
+    return found
 
 
 def observe_all(gateway: Gateway, requests: dict[str, RawRequest]) -> dict[str, Observation]:

@@ -31,7 +31,7 @@ _NEW_IN_BODIES: Final = re.compile(
     rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
     rb"|\b(?:req|gen|chatcmpl|msg|resp)_[0-9A-Za-z]{16,}"
     rb"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)"
-    rb'|(?<="created":)\d{10}|(?<="created": )\d{10}|(?<="lastUsedAt":)null'
+    rb'|(?<="created":)\d{10}|(?<="created": )\d{10}'
 )
 PING: Final = request_bytes("GET", "/healthz")
 

@@ -161,7 +161,7 @@ async def show_batch(visit: Visit) -> View:
         "is_ended": batch["status"] in ENDED,
         "title": f"Batch {batch['id']}",
     }
-    return View("batch.html", fields, () if fields["is_ended"] else ("state",))
+    return View("batch.html", fields, ("state",))
 
 
 async def ask_cancel(visit: Visit, typed: FormFields) -> Question:

@@ -81,7 +81,7 @@ async def show_crawls(visit: Visit) -> View:
         crawls = (await choice.api.get("/api/crawl", limit=CRAWLS_SHOWN))["crawls"]
     is_active = any(each["status"] in ACTIVE for each in crawls)
     fields = {**_chosen(choice), "crawls": crawls, "moods": MOODS, "title": "Crawls"}
-    return View("crawls.html", fields, ("crawls",) if is_active else ())
+    return View("crawls.html", fields, ("crawls",))
 
 
 async def show_new_crawl(visit: Visit) -> View:
@@ -128,7 +128,7 @@ async def show_crawl(visit: Visit) -> View:
         "is_active": is_active,
         "title": f"Crawl of {job['url']}",
     }
-    return View("crawl.html", fields, ("state",) if is_active and not skipped else ())
+    return View("crawl.html", fields, () if skipped else ("state",))
 
 
 async def ask_cancel(visit: Visit, typed: FormFields) -> Question:

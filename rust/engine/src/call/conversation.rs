@@ -137,7 +137,8 @@ pub async fn run(mut call: Call, body: &Bytes) {
     let delivery = cache::delivery(&request);
     let conversation = Conversation { translation, request, sent, body };
     match question {
-        None => conversation.serve(call).await,
+        // In place: a moved call would be carried twice.
+        None => conversation.serve_in_place(&mut call).await,
         // On the heap, so that requests that are never kept do not carry its size.
         Some(question) => Box::pin(cache::share(call, question, delivery, conversation)).await,
     }
@@ -149,12 +150,7 @@ impl ShareableCall for Conversation {
     }
 
     async fn serve(self, mut call: Call) {
-        let exchange = Arc::clone(&call.settlement.exchange);
-        tokio::select! {
-            biased;
-            () = exchange.gone() => {} // the settlement's drop says who left
-            () = self.run_stages(&mut call) => {}
-        }
+        self.serve_in_place(&mut call).await;
     }
 }
 
@@ -301,6 +297,16 @@ fn refuse_before_attempts(call: &mut Call, fault: &Error) {
 }
 
 impl Conversation {
+    /// Serves the call, or ends with its caller.
+    async fn serve_in_place(&self, call: &mut Call) {
+        let exchange = Arc::clone(&call.settlement.exchange);
+        tokio::select! {
+            biased;
+            () = exchange.gone() => {} // the settlement's drop says who left
+            () = self.run_stages(call) => {}
+        }
+    }
+
     /// From the calls that come first to the answer.
     async fn run_stages(&self, call: &mut Call) {
         limits::throttle(&call.settlement).await;
