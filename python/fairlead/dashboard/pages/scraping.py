@@ -79,7 +79,6 @@ async def show_crawls(visit: Visit) -> View:
     crawls: list[dict[str, Any]] = []
     if choice.api is not None:
         crawls = (await choice.api.get("/api/crawl", limit=CRAWLS_SHOWN))["crawls"]
-    is_active = any(each["status"] in ACTIVE for each in crawls)
     fields = {**_chosen(choice), "crawls": crawls, "moods": MOODS, "title": "Crawls"}
     return View("crawls.html", fields, ("crawls",))
 
