@@ -112,7 +112,7 @@ def test_a_scope_opens_exactly_what_it_names(gateway: Gateway) -> None:
     for number, (scope, known) in enumerate(SCOPES.items()):
         named = [tuple(route) for route in known["routes"]]
         others = [route for route in routes if route not in named]
-        tried += [(scope, route) for route in (*named, *others[number % 7 :: 7])]
+        tried += [(scope, route) for route in (*named, *others[number % 29 :: 29])]
     for scope, (method, path) in tried:
         named = [] if not scope else [tuple(route) for route in SCOPES[scope]["routes"]]
         # Names of nothing: what is opened answers 404 or says what is missing, and changes nothing.
