@@ -63,7 +63,7 @@ def observed(
                 upstream.script(script, key=own.secrets[0])
         requests = requests_of(gateway, lane, streams, failing)
         # When the key was last used is told in its record, which has another length without.
-        expect(gateway.caller.get("/v1/models"), 200)
+        expect(gateway.caller.post("/v1/chat/completions", json=lane.body()), 200)
         eventually(lambda: last_use(gateway), "its use is known", within_s=20)
         found = {FRONTS[0]: observe_all(gateway, requests)}
         gateway.stop()

@@ -518,20 +518,20 @@ fn example(marks: &mut Vec<Mark>) {
 fn code(marks: &mut Vec<Mark>) {
     let is_code = |at: usize| matches!(marks.get(at), Some(Mark::Code(_)));
     let length = marks.len();
-    let found = if begins(marks, "what does") && length == 4 && is_code(2) && (ends(marks, "do") || ends(marks, "mean"))
-    {
+    let is_what_does = begins(marks, "what does") && (ends(marks, "do") || ends(marks, "mean"));
+    let is_explain_what = begins(marks, "explain what") && ends(marks, "does");
+    let is_what = length == 3 && begins(marks, "what") && ends(marks, "does");
+    let is_explain = length == 2 && begins(marks, "explain");
+    let found = if length == 4 && (is_what_does || is_explain_what) {
         Some(2)
-    } else if begins(marks, "explain what") && length == 4 && is_code(2) && ends(marks, "does") {
-        Some(2)
-    } else if begins(marks, "what") && length == 3 && is_code(1) && ends(marks, "does") {
+    } else if is_what || is_explain {
         Some(1)
-    } else if begins(marks, "explain") && length == 2 && is_code(1) {
-        Some(1)
-    } else if begins(marks, "what is the meaning of") && length == 6 && is_code(5) {
+    } else if begins(marks, "what is the meaning of") && length == 6 {
         Some(5)
     } else {
         None
     };
+    let found = found.filter(|at| is_code(*at));
     if let Some(at) = found {
         let code = marks[at].clone();
         *marks = vec![word("what"), code];
@@ -589,7 +589,7 @@ pub(super) fn tool_first(marks: &mut Vec<Mark>) {
     }
     // A tool that does something, or to which something is done, is not where it is done.
     let is_object = joint.is_none() && at + 1 == marks.len();
-    if is_object && !marks.get(at + 1).is_some_and(|mark| mark.word() == Some("'s")) {
+    if is_object && marks.get(at + 1).is_none_or(|mark| mark.word() != Some("'s")) {
         return;
     }
     let mut tool = marks.remove(at);
@@ -608,9 +608,9 @@ pub(super) fn tool_first(marks: &mut Vec<Mark>) {
 /// `the planets in the solar system` as `the planets of the solar system`, `a recipe for lasagna` as `a lasagna recipe`.
 pub(super) fn nouns(marks: &mut Vec<Mark>) {
     for at in 1..marks.len() {
-        if is_word_at(marks, at, &["in"]) && is_word_at(marks, at - 1, HEADS_OF) {
-            marks[at] = word("of");
-        } else if is_word_at(marks, at, &["for", "about"]) && is_word_at(marks, at - 1, HEADS_FOR) {
+        let is_in = is_word_at(marks, at, &["in"]) && is_word_at(marks, at - 1, HEADS_OF);
+        let is_about = is_word_at(marks, at, &["for", "about"]) && is_word_at(marks, at - 1, HEADS_FOR);
+        if is_in || is_about {
             marks[at] = word("of");
         }
     }
