@@ -148,8 +148,13 @@ fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }
-    let begin = text.floor_char_boundary(most / 2);
-    let end = text.ceil_char_boundary(text.len() - most / 2);
+    let (mut begin, mut end) = (most / 2, text.len() - most / 2);
+    while !text.is_char_boundary(begin) {
+        begin -= 1;
+    }
+    while !text.is_char_boundary(end) {
+        end += 1;
+    }
     format!("{} [...] {}", &text[..begin], &text[end..])
 }
 
