@@ -19,6 +19,7 @@ __all__ = [
     "guardrails",
     "hash_secret",
     "judge_guardrails",
+    "key_scopes",
     "limit_window",
     "model_address",
     "model_is_named",

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect
 from tests.support.site import Site
 
@@ -76,5 +77,7 @@ def test_guards_and_quotas(
     reader = gateway.client(headers={"X-API-Key": reads["key"]}, timeout=60)
     expect(reader.post(FETCH, json={"url": site.url("/article")}), 200)
     change_settings(scrapeRequestsPerDay=1)
-    assert reader.post(FETCH, json={"url": site.url("/article")}).status_code == 429
+    # Settings are read anew within some seconds.
+    full = {"url": site.url("/article")}
+    eventually(lambda: reader.post(FETCH, json=full).status_code == 429, "the day is used up")
     assert gateway.client().post(FETCH, json={"url": site.url("/")}).status_code == 401
