@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,15 +17,15 @@ from tests.support.standin import start_standin
 
 pytestmark = pytest.mark.both_fronts
 
-PREFIX = "sockets"
-
 
 @pytest.fixture(scope="module")
 def model(gateway: Gateway) -> Iterator[str]:
     with start_standin() as url:
-        node = gateway.add_node(PREFIX, f"{url}/v1")
+        # A fresh one: processes that share tests may begin a file twice on one gateway.
+        prefix = f"t{secrets.token_hex(4)}"
+        node = gateway.add_node(prefix, f"{url}/v1")
         gateway.add_connection(node["id"], "sk-standin-canary")
-        yield f"{PREFIX}/standin"
+        yield f"{prefix}/standin"
 
 
 def opened(gateway: Gateway, key: str | None, **headers: str) -> ClientConnection:
@@ -148,7 +149,7 @@ def test_the_gate_holds_for_each_request(gateway: Gateway, model: str) -> None:
         ask(socket, "blocked", "other/m")
         refused = until(socket, "response.error")[-1]
         assert (refused["status"], refused["error"]["code"]) == (403, "forbidden")
-        ask(socket, "missing", f"{PREFIX}x/m")
+        ask(socket, "missing", "nobody-has-this/m")
         assert until(socket, "response.error")[-1]["status"] == 404
         assert gateway.admin.delete(f"/api/keys/{made['id']}").is_success
         ask(socket, "revoked", model)
