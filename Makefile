@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 # Cargo profile of everything that is built here: optimised, without link-time optimisation, so that
 # the extension, the Rust tests and clippy share what they compile. A release is made otherwise, below.
 PROFILE ?= fast
+# The extension of daily work has what the tests bring along, so that both are made of the same compiled crates.
+AS_TESTED := same-as-tests
 # Where a benchmark finds the start scripts of other gateways; without the folder they are left out.
 PEERS_DIR ?= ../shared/peers
 BENCH_FLAGS ?=
@@ -41,7 +43,7 @@ LOCK := $(LOCK_ONE) --universal
 # Three processes share the tests (they wait as often as they compute), each keeps its gateways from file to file (tests/support/gateway_pool.py), and who is done
 # first takes tests from the other. What fails in the crowd is judged once more alone: on a full machine a process that waits
 # for its turn looks like one that hangs.
-SIDE_BY_SIDE := PYTHONHASHSEED=0 $(BIN)/pytest -n 3 --dist worksteal
+SIDE_BY_SIDE := PYTHONHASHSEED=0 $(BIN)/pytest -n 3 --dist worksteal --durations 30 --durations-min 3
 ALONE := $(BIN)/pytest --last-failed --last-failed-no-failures none
 QUICK_FOLDERS := tests/unit tests/contract tests/integration
 # What a front does itself is tested over the native one too; `make test-native` runs everything there.
@@ -69,7 +71,7 @@ develop: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE) ## Build the extensio
 
 .PHONY: test
 test: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run every test but the slow ones, Rust and Python.
-	cargo test --workspace --lib --tests --profile $(PROFILE) --locked
+	cargo test --workspace --lib --tests --features fairlead-py/$(AS_TESTED) --profile $(PROFILE) --locked
 	FAIRLEAD_FUZZ_SECONDS=$(QUICK_FUZZ_SECONDS) $(BIN)/pytest -n 4 --dist load tests/fuzz
 	$(SIDE_BY_SIDE) $(QUICK_FOLDERS) || $(ALONE) $(QUICK_FOLDERS)
 	$(SIDE_BY_SIDE) --front native $(NATIVE_ALWAYS) || $(ALONE) --front native $(NATIVE_ALWAYS)
@@ -210,5 +212,5 @@ else
 endif
 
 $(VENV)/.stamp-core-$(PROFILE): $(CORE_SOURCES) pyproject.toml requirements/run.txt | $(VENV)/.stamp-run
-	PIP_QUIET=1 $(BIN)/maturin develop --quiet --profile $(PROFILE)
+	PIP_QUIET=1 $(BIN)/maturin develop --quiet --features $(AS_TESTED) --profile $(PROFILE)
 	rm -f $(VENV)/.stamp-core-* && touch $@
