@@ -97,7 +97,9 @@ async def test_rules_are_kept_and_reach_the_relay(management: Management) -> Non
         ({"systemMessage": ""}, "systemMessage", "1"),
         ({"config": {"maxSetRetries": 11}}, None, "10"),
         ({"config": {"cooldownWaitMs": 300_001}}, None, "300000"),
-        ({"config": {"queueDepth": 3}}, None, ""),
+        ({"config": {"queueDepth": 10_001}}, None, "10000"),
+        ({"config": {"queueTimeoutMs": 0}}, None, "1"),
+        ({"config": {"responseValidation": {"streams": "drop"}}}, None, "hold"),
         ({"config": {"maxRetries": 11}}, None, "10"),
         ({"config": {"handoffModel": "a/m"}}, "config.handoffModel", "context-relay"),
         (
