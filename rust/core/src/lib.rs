@@ -2,7 +2,7 @@
 //!
 //! Read in this order: [`error`] (what can go wrong and whose fault it is), [`routes`] with [`tier`] (every route and who may pass),
 //! [`snapshot`] with [`group`] (the configuration a decision is made from), [`dialect`] (what callers and providers speak), [`model_name`] (the one
-//! name of a model), [`ip_filter`] (from where), [`principal`], [`sessions`] and [`policy`] (who
+//! name of a model), [`ip_filter`] (from where), [`principal`], [`sessions`], [`session_lease`] and [`policy`] (who
 //! is calling, and may they), [`usage`], [`price`] and [`record`]
 //! (what a request came to), [`limit`], [`schedule`], [`ledger`] and [`lease`] (what keys may use, and have, on one node and on several), [`chaos`] (faults on purpose), [`strategy`] (which targets a combo
 //! tries, in which order), [`health`] with [`breaker`], [`cooldown`], [`quota`] and [`resilience`] (what is learnt of providers that
@@ -48,6 +48,7 @@ pub mod routes;
 pub mod schedule;
 pub mod secret;
 pub mod service_account;
+pub mod session_lease;
 pub mod sessions;
 pub mod signature;
 pub mod snapshot;

@@ -138,6 +138,8 @@ pub enum Obstacle {
     Family,
     /// Its window, if it is known, and the tokens that are needed.
     Window(Option<u64>, u64),
+    /// `auto` sends no picture to a model that reads none.
+    Picture,
 }
 
 /// Which tools are sent, by name.
@@ -196,6 +198,7 @@ impl std::fmt::Display for Obstacle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Provider => f.write_str("its provider is not among `allowedProviders`"),
+            Self::Picture => f.write_str("the request has a picture, and its model reads none"),
             Self::Family => f.write_str("its model is of none of `allowedModelFamilies`"),
             Self::Window(Some(window), needed) => {
                 write!(f, "its context window of {window} tokens is smaller than the {needed} that are needed")
