@@ -236,10 +236,11 @@ def test_who_may_wait_for_a_learnt_rate_waits_and_others_are_told_when(
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "accounts_busy")
     assert 20 <= int(refused.headers["retry-after"]) <= 30
     before = len(upstream.requests)
-    change(lane, providerSpecificData={"learnLimits": False})
+    idle = {"queueDepth": None, "queueTimeoutMs": None}
+    change(lane, providerSpecificData={"learnLimits": False}, **idle)
     assert ask(lane).status_code == 200, "what was learnt is no limit any more"
     assert len(upstream.requests) == before + 1
-    assert limits_of(lane)["learnedLimits"] == []
+    eventually(lambda: not limits_of(lane)["learnedLimits"], "the worker tells of it")
 
 
 def test_tokens_that_the_provider_tells_are_held_to_and_the_setting_lifts_them(

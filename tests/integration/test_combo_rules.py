@@ -199,7 +199,7 @@ def test_an_answer_that_breaks_the_rules_goes_to_the_next(
 SURFACES: Final = {
     CHAT: {"messages": [USER]},
     "/v1/messages": {"messages": [USER], "max_tokens": 9},
-    "/v1/responses": {"input": PROMPT},
+    "/v1/responses": {"input": PROMPT, "store": False},
 }
 
 

@@ -37,7 +37,9 @@ IN_CONFIG: Final[Mapping[str, str]] = {
 
 def refuse_foreign(body: Any, foreign: Mapping[str, str], place: str = "") -> Any:
     """The body; `InvalidRequest` for the first field that another gateway would read."""
-    found = next((name for name in body if name in foreign), None) if isinstance(body, dict) else None
+    found = (
+        next((name for name in body if name in foreign), None) if isinstance(body, dict) else None
+    )
     if found is not None:
         raise InvalidRequest(
             f"{place}{found} is not a field of combos here: {foreign[found]}. Leave it out.",

@@ -51,7 +51,7 @@ async def lease(
     if body.action == "status":
         at_ms = now_ms()
         found = await services.state.read(lambda con: table.find_lease(con, owner, at_ms))
-        return LeaseView(state="NONE") if found is None else _active(found)
+        return LeaseView.model_construct(state="NONE") if found is None else _active(found)
     if body.action == "acquire":
         return _active(await _acquire(services, owner, body))
     return await _renew_or_release(services, owner, body)
@@ -99,11 +99,11 @@ async def _renew_or_release(services: Services, owner: Owner, body: LeaseRequest
         return _active(found)
     found = await services.state.commit(lambda con: table.release(con, owner, generation, at_ms))
     _log("session lease released", found, body.reason)
-    return LeaseView(state="RELEASED", generation=generation, model=found.model)
+    return LeaseView.model_construct(state="RELEASED", generation=generation, model=found.model)
 
 
 def _active(lease: StoredLease) -> LeaseView:
-    return LeaseView(
+    return LeaseView.model_construct(
         state="ACTIVE",
         generation=lease.generation,
         model=lease.model,
