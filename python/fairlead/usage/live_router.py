@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from pydantic import Field
@@ -15,7 +15,7 @@ from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 from fairlead.usage.facts import EVERYTHING, Filters, sums_of
 from fairlead.usage.ranges import last_ms
-from fairlead.usage.reports import ConnectionReport, merge_reports
+from fairlead.usage.reports import ConnectionReport, RateName, merge_reports
 from fairlead.usage.sessions import count_sessions, read_sessions
 from fairlead.usage.span import Span
 from fairlead.usage.views import View
@@ -114,7 +114,7 @@ class LearnedLimit(View):
     """A rate of one model that the provider told in its headers, and that is held to until then."""
 
     model: str = Field(description="As the provider knows it.")
-    name: Literal["requests", "tokens", "input-tokens"]
+    name: RateName
     limit: int
     remaining: int = Field(description="By now: it grows evenly until it is full.")
     per_minute: int | None = Field(description="What comes back in a minute.")

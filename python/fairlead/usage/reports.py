@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from fairlead.store.services import WorkerReport
 
@@ -23,6 +23,9 @@ class Window:
     is_quota: bool
 
 
+RateName = Literal["requests", "tokens", "input-tokens"]
+
+
 @dataclass(frozen=True, slots=True)
 class LearnedRate:
     """A rate of one model's that the provider told: of `limit` so many are left, and in so long all of
@@ -30,7 +33,7 @@ class LearnedRate:
     """
 
     model: str
-    name: str
+    name: RateName
     limit: int
     remaining: int
     per_minute: int | None

@@ -80,7 +80,7 @@ impl ProviderRate {
         (self.left + back).saturating_sub(self.begun)
     }
 
-    /// So many come back in a minute; `None` where nothing was missing.
+    /// The amount that comes back in a minute; `None` where nothing was missing.
     pub fn per_minute(&self) -> Option<u64> {
         (self.missing() > 0).then(|| share(self.missing(), 60_000, self.span_ms()))
     }

@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-fn told(name: &str, limit: u64, left: u64, resets_in_ms: u64) -> WindowReading {
+fn reading(name: &str, limit: u64, left: u64, resets_in_ms: u64) -> WindowReading {
     let amounts = Some((limit, left));
     WindowReading { name: name.into(), remaining: 0.0, resets_in_ms, is_quota: false, amounts }
 }
@@ -9,7 +9,7 @@ fn told(name: &str, limit: u64, left: u64, resets_in_ms: u64) -> WindowReading {
 #[test]
 fn what_is_left_grows_until_it_is_full_and_is_then_forgotten() {
     let mut rates = ProviderRates::default();
-    rates.learn("m", &[told("requests", 60, 0, 60_000)], 1_000);
+    rates.learn("m", &[reading("requests", 60, 0, 60_000)], 1_000);
     assert_eq!(rates.wait_ms("m", 9, 1_000), 1_000, "one comes back each second");
     assert_eq!((rates.wait_ms("m", 9, 2_000), rates.wait_ms("other", 9, 1_000)), (0, 0));
     rates.begin("m", 9);
@@ -22,23 +22,23 @@ fn what_is_left_grows_until_it_is_full_and_is_then_forgotten() {
 #[test]
 fn tokens_are_counted_by_size_and_a_larger_one_than_the_limit_waits_for_all() {
     let mut rates = ProviderRates::default();
-    let both = [told("tokens", 1_000, 500, 30_000), told("input-tokens", 1_000, 1_000, 1)];
+    let both = [reading("tokens", 1_000, 500, 30_000), reading("input-tokens", 1_000, 1_000, 1)];
     rates.learn("m", &both, 0);
     assert_eq!((rates.wait_ms("m", 500, 0), rates.wait_ms("m", 501, 0)), (0, 60));
     assert_eq!(rates.wait_ms("m", 50_000, 0), 30_000);
     assert_eq!(rates.left("m", 0), Some(0.5));
     rates.begin("m", 400);
     assert_eq!(rates.left("m", 0), Some(0.1));
-    rates.learn("m", &[told("tokens", 1_000, 900, 6_000)], 10);
+    rates.learn("m", &[reading("tokens", 1_000, 900, 6_000)], 10);
     assert_eq!(rates.wait_ms("m", 900, 10), 0, "the newest word counts");
 }
 
 #[test]
 fn quotas_and_half_told_rates_teach_nothing() {
     let mut rates = ProviderRates::default();
-    let quota = WindowReading { is_quota: true, ..told("requests", 10, 0, 60_000) };
-    let unmeasured = WindowReading { amounts: None, ..told("requests", 10, 0, 60_000) };
-    rates.learn("m", &[quota, unmeasured, told("requests", 10, 0, 0), told("output-tokens", 10, 0, 1_000)], 0);
+    let quota = WindowReading { is_quota: true, ..reading("requests", 10, 0, 60_000) };
+    let unmeasured = WindowReading { amounts: None, ..reading("requests", 10, 0, 60_000) };
+    rates.learn("m", &[quota, unmeasured, reading("requests", 10, 0, 0), reading("output-tokens", 10, 0, 1_000)], 0);
     assert!(rates.is_empty());
 }
 
@@ -46,11 +46,11 @@ fn quotas_and_half_told_rates_teach_nothing() {
 fn models_are_bounded_and_those_that_say_nothing_make_room() {
     let mut rates = ProviderRates::default();
     for model in 0..MAX_MODELS {
-        rates.learn(&model.to_string(), &[told("requests", 10, 0, 1_000)], 0);
+        rates.learn(&model.to_string(), &[reading("requests", 10, 0, 1_000)], 0);
     }
-    rates.learn("late", &[told("requests", 10, 0, 1_000)], 500);
+    rates.learn("late", &[reading("requests", 10, 0, 1_000)], 500);
     assert_eq!((rates.0.len(), rates.wait_ms("late", 1, 500)), (MAX_MODELS, 0));
-    rates.learn("later", &[told("requests", 10, 0, 1_000)], 1_000);
+    rates.learn("later", &[reading("requests", 10, 0, 1_000)], 1_000);
     assert_eq!(rates.0.len(), 1);
 }
 
@@ -60,7 +60,7 @@ proptest! {
         limit in 1u64..u64::MAX, left in any::<u64>(), span_ms in 1u64..600_000, begun in any::<u64>(), amount in any::<u64>(), at in 0u64..700_000,
     ) {
         let mut rates = ProviderRates::default();
-        rates.learn("m", &[told("tokens", limit, left.min(limit), span_ms)], 0);
+        rates.learn("m", &[reading("tokens", limit, left.min(limit), span_ms)], 0);
         rates.begin("m", begun);
         let wait_ms = rates.wait_ms("m", amount, at);
         prop_assert!(wait_ms <= span_ms);

@@ -17,12 +17,12 @@ pub struct SessionLease {
 
 /// What a caller shows for its lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeaseClaim {
+pub struct SessionClaim {
     pub owner_hash: String,
     pub generation: Option<u64>,
 }
 
-impl LeaseClaim {
+impl SessionClaim {
     /// By the owner's secret name.
     pub fn new(owner: &str, generation: Option<u64>) -> Self {
         Self { owner_hash: SecretHash::of(owner.as_bytes()).to_hex(), generation }
@@ -34,7 +34,7 @@ impl SessionLease {
         now_unix_ms < self.until_ms
     }
 
-    pub fn is_held_by(&self, key_id: &str, claim: &LeaseClaim, now_unix_ms: u64) -> bool {
+    pub fn is_held_by(&self, key_id: &str, claim: &SessionClaim, now_unix_ms: u64) -> bool {
         self.is_live(now_unix_ms)
             && self.key_id == key_id
             && self.owner_hash == claim.owner_hash
@@ -48,14 +48,14 @@ mod tests {
 
     #[test]
     fn only_the_owner_with_its_key_and_the_latest_generation_holds_it() {
-        let claim = LeaseClaim::new("vlo_x", Some(7));
+        let claim = SessionClaim::new("vlo_x", Some(7));
         let lease =
             SessionLease { key_id: "k".into(), owner_hash: claim.owner_hash.clone(), generation: 7, until_ms: 100 };
         assert!(lease.is_held_by("k", &claim, 99));
         assert!(!lease.is_held_by("k", &claim, 100), "it is over");
         assert!(!lease.is_held_by("other", &claim, 0));
         for other in
-            [LeaseClaim::new("vlo_x", Some(6)), LeaseClaim::new("vlo_x", None), LeaseClaim::new("vlo_y", Some(7))]
+            [SessionClaim::new("vlo_x", Some(6)), SessionClaim::new("vlo_x", None), SessionClaim::new("vlo_y", Some(7))]
         {
             assert!(!lease.is_held_by("k", &other, 0), "{other:?}");
         }

@@ -17,7 +17,7 @@ RENEW_AFTER_S: Final = 30
 
 
 class LeaseRequest(Wire):
-    """What the session that `X-Gateway-Lease-Owner` names wants."""
+    """A request for a lease, of the session that `X-Gateway-Lease-Owner` names."""
 
     action: Literal["acquire", "renew", "release", "status"]
     model: Annotated[Text, Field(min_length=1, max_length=300)] | None = Field(

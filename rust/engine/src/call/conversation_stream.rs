@@ -153,6 +153,11 @@ pub struct ConversationStream<'a> {
     is_done: bool,
 }
 
+/// How an error is said inside a stream of this caller.
+fn error_form(translation: &Translation) -> ErrorForm {
+    ErrorForm { dialect: translation.caller, is_list: !translation.is_events() }
+}
+
 impl StreamKind for ConversationStream<'_> {
     const NAME: &'static str = "stream";
     const NO_BEGINNING: &'static str = "no first event";
@@ -162,7 +167,7 @@ impl StreamKind for ConversationStream<'_> {
     }
 
     fn error_form(&self) -> Option<ErrorForm> {
-        Some(self.translation.error_form())
+        Some(error_form(self.translation))
     }
 
     fn push(&mut self, settlement: &mut Settlement, chunk: &Bytes) -> StreamPiece {
@@ -197,7 +202,7 @@ impl StreamKind for ConversationStream<'_> {
         if self.is_done && end == End::Clean && rejection.is_none() {
             reasoning::keep(settlement, &self.target, self.listener.and_then(Listener::finish));
         }
-        let form = self.translation.error_form();
+        let form = error_form(self.translation);
         let closing = self.follow.finish(end);
         match rejection.filter(|_| is_too_long || closing.error.is_none()) {
             None => closing,

@@ -2,7 +2,6 @@
 //! provider's dialect is the caller's to know, not a failure of an attempt.
 
 use crate::call::endpoints;
-use crate::call::stream::ErrorForm;
 use crate::call::stream_judge::{rejected, rules_for_streams, StreamJudge};
 use crate::clock;
 use crate::gate::defaults;
@@ -281,11 +280,6 @@ impl Translation {
     /// A comment that keeps the caller's stream alive while nothing comes.
     pub fn heartbeat(&self) -> Bytes {
         stream::heartbeat(self.caller, self.told.is_list)
-    }
-
-    /// How an error is said inside a stream.
-    pub fn error_form(&self) -> ErrorForm {
-        ErrorForm { dialect: self.caller, is_list: !self.is_events() }
     }
 
     /// A stream of events, rather than a list that grows.

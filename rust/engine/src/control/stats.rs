@@ -60,7 +60,7 @@ pub struct LearnedStats {
     name: &'static str,
     limit: u64,
     remaining: u64,
-    /// So many come back in a minute.
+    /// The amount that comes back in a minute.
     per_minute: Option<u64>,
     /// Until it is full again, and forgotten.
     full_in_ms: u64,

@@ -1,7 +1,7 @@
 //! The headers by which a caller shows that a connection is leased to its session.
 
 use fairlead_core::error::{Error, Kind};
-use fairlead_core::session_lease::LeaseClaim;
+use fairlead_core::session_lease::SessionClaim;
 
 const OWNER: &str = "X-Gateway-Lease-Owner";
 const GENERATION: &str = "X-Gateway-Lease-Generation";
@@ -26,7 +26,7 @@ impl<'a> LeaseHeaders<'a> {
     }
 
     /// `None` where neither was sent.
-    pub fn claim(&self) -> Result<Option<Box<LeaseClaim>>, Error> {
+    pub fn claim(&self) -> Result<Option<Box<SessionClaim>>, Error> {
         let owner = match (self.owner, self.generation) {
             (Some(owner), _) => owner,
             (None, Some(_)) => return Err(wrong(OWNER, "is missing beside X-Gateway-Lease-Generation")),
@@ -38,7 +38,7 @@ impl<'a> LeaseHeaders<'a> {
         let generation = self.generation.map(str::parse::<u64>).transpose();
         let generation =
             generation.map_err(|_| wrong(GENERATION, "must be the number that the lease was given with"))?;
-        Ok(Some(Box::new(LeaseClaim::new(owner, generation))))
+        Ok(Some(Box::new(SessionClaim::new(owner, generation))))
     }
 }
 
@@ -55,7 +55,7 @@ fn wrong(header: &'static str, rule: &str) -> Error {
 mod tests {
     use super::*;
 
-    fn claim(owner: Option<&str>, generation: Option<&str>) -> Result<Option<Box<LeaseClaim>>, Option<String>> {
+    fn claim(owner: Option<&str>, generation: Option<&str>) -> Result<Option<Box<SessionClaim>>, Option<String>> {
         LeaseHeaders { owner, generation }.claim().map_err(|fault| fault.param.map(Into::into))
     }
 

@@ -22,13 +22,11 @@ pub fn held<'a>(live: &'a Live, admission: &Admission) -> Result<Option<&'a str>
     let found = key.and_then(|key| {
         connections.find(|one| one.lease.as_ref().is_some_and(|lease| lease.is_held_by(&key.id, claim, now_ms)))
     });
-    match found {
-        Some(connection) => Ok(Some(&connection.id)),
-        None => {
-            let message = "The lease is over, or another one took its place: acquire one at /v1/session-leases.";
-            Err(Error::client(Kind::LeaseStale, message).about("x-gateway-lease-generation"))
-        }
+    if let Some(connection) = found {
+        return Ok(Some(&connection.id));
     }
+    let message = "The lease is over, or another one took its place: acquire one at /v1/session-leases.";
+    Err(Error::client(Kind::LeaseStale, message).about("x-gateway-lease-generation"))
 }
 
 /// Whether requests may go over this connection, of a caller to whom this one is leased.
