@@ -24,6 +24,8 @@ start.
         +-- BudgetExceeded          429   what the key may spend
         +-- TokenLimitExceeded      429   the tokens that the key may use
         +-- AccountsBusy            429   the limits of every connection that may serve it
+        +-- LeaseUnavailable        429   every connection that may serve it is leased
+        +-- LeaseStale              409   the lease is over, or another took its place
         +-- UnpricedModel           403   a model without a price, for a key with a limit in dollars
         +-- HeadersTooLarge         431
         +-- ClientGone              499   nobody is left to answer; seen in records only
@@ -156,6 +158,14 @@ class TokenLimitExceeded(FairleadError):
 
 class AccountsBusy(FairleadError):
     kind, status, type = "accounts_busy", 429, "rate_limit_error"
+
+
+class LeaseUnavailable(FairleadError):
+    kind, status, type = "LEASE_CAPACITY_UNAVAILABLE", 429, "lease_error"
+
+
+class LeaseStale(FairleadError):
+    kind, status, type = "LEASE_FENCE_STALE", 409, "lease_error"
 
 
 class UnpricedModel(FairleadError):

@@ -190,3 +190,69 @@ def test_requests_and_tokens_of_a_minute_are_counted(gateway: Gateway, upstream:
     refused = ask(lane)
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "accounts_busy")
     assert 30 <= int(refused.headers["retry-after"]) <= 61
+
+
+def told(limit: int, left: int, reset: str, what: str = "requests") -> Any:
+    """An answer that tells of such a rate."""
+    headers = [
+        (f"x-ratelimit-limit-{what}", str(limit)),
+        (f"x-ratelimit-remaining-{what}", str(left)),
+        (f"x-ratelimit-reset-{what}", reset),
+    ]
+    return reply(completion(), headers=headers)
+
+
+def test_a_rate_that_the_provider_tells_is_held_to_until_it_is_full(
+    gateway: Gateway, upstream: Upstream
+) -> None:
+    lane = gateway.add_lane(upstream, connections=2)
+    change(lane, 1, priority=90)
+    upstream.script(told(60, 1, "59s"), OK, key=lane.secrets[0])
+    assert [ask(lane).status_code for _ in range(3)] == [200, 200, 200]
+    assert asked(lane) == [0, 0, 1], "one was left, and one a second comes back"
+    eventually(lambda: limits_of(lane)["learnedLimits"], "the worker tells of it")
+    shown = limits_of(lane)
+    [learned] = shown["learnedLimits"]
+    assert (learned["model"], learned["name"], learned["limit"]) == ("m", "requests", 60)
+    assert (learned["perMinute"], learned["remaining"] <= 3) == (60, True)
+    assert (shown["limits"], shown["remaining"]) == (None, None), "nobody has set one"
+    # Another model has a rate of its own.
+    assert ask(lane, model=f"{lane.prefix}/other").status_code == 200
+    assert asked(lane)[-1] == 0
+
+
+def test_who_may_wait_for_a_learnt_rate_waits_and_others_are_told_when(
+    gateway: Gateway, upstream: Upstream
+) -> None:
+    lane = gateway.add_lane(upstream)
+    upstream.script(told(600, 0, "60s"), OK, OK)
+    assert ask(lane).status_code == 200
+    change(lane, queueDepth=5)
+    assert ask(lane).status_code == 200, "ten come back each second"
+    upstream.script(told(2, 0, "59s"), OK)
+    assert ask(lane).status_code == 200
+    change(lane, queueTimeoutMs=100)
+    refused = ask(lane)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "accounts_busy")
+    assert 20 <= int(refused.headers["retry-after"]) <= 30
+    before = len(upstream.requests)
+    idle = {"queueDepth": None, "queueTimeoutMs": None}
+    change(lane, providerSpecificData={"learnLimits": False}, **idle)
+    assert ask(lane).status_code == 200, "what was learnt is no limit any more"
+    assert len(upstream.requests) == before + 1
+    eventually(lambda: not limits_of(lane)["learnedLimits"], "the worker tells of it")
+
+
+def test_tokens_that_the_provider_tells_are_held_to_and_the_setting_lifts_them(
+    gateway: Gateway, upstream: Upstream
+) -> None:
+    lane = gateway.add_lane(upstream)
+    upstream.script(told(1_000, 100, "300s", "tokens"), OK)
+    assert ask(lane).status_code == 200
+    assert ask(lane).status_code == 429, "it is estimated at more than 500"
+    path = "/api/resilience"
+    expect(gateway.admin.patch(path, json={"quota": {"learnLimits": False}}), 200)
+    try:
+        assert ask(lane).status_code == 200
+    finally:
+        expect(gateway.admin.patch(path, json={"quota": {"learnLimits": True}}), 200)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
 
 import pytest
 
@@ -12,10 +13,12 @@ from tests.support.polling import eventually
 from tests.support.processes import PROMPT, Gateway, Lane, expect
 from tests.support.upstream import (
     DONE,
+    Gate,
     Upstream,
     Wait,
     completion,
     delta,
+    event,
     finish,
     reply,
     stream,
@@ -191,6 +194,108 @@ def test_an_answer_that_breaks_the_rules_goes_to_the_next(
     assert answer.json()["choices"][0]["message"]["content"] == "fine"
     refused = call(gateway, name)
     assert (refused.status_code, refused.json()["error"]["code"]) == (502, "answer_rejected")
+
+
+SURFACES: Final = {
+    CHAT: {"messages": [USER]},
+    "/v1/messages": {"messages": [USER], "max_tokens": 9},
+    "/v1/responses": {"input": PROMPT, "store": False},
+}
+
+
+@pytest.mark.parametrize("path", SURFACES)
+def test_a_stream_that_breaks_the_rules_is_held_back_and_goes_to_the_next(
+    gateway: Gateway, models: list[str], upstream: Upstream, path: str
+) -> None:
+    validation = {"forbiddenSubstrings": ["sorry"]}
+    name = make_combo(gateway, *models, config={"responseValidation": validation})
+    bad = stream(delta("so "), delta("sorry"), finish(), DONE)
+    upstream.script(bad, model="m0")
+    upstream.script(stream(delta("fi"), delta("ne"), finish(), DONE), bad, model="m1")
+    body = {"model": name, "stream": True, **SURFACES[path]}
+    answer = gateway.caller.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    assert "so " not in answer.text
+    assert "ne" in answer.text
+    assert answer.headers["x-gateway-fallback-attempts"] == "1"
+    refused = gateway.caller.post(path, json=body)
+    assert refused.status_code == 502, refused.text
+    diagnostics = refused.json()["diagnostics"]
+    assert [one["reason"] for one in diagnostics["failures"]] == ["answer_rejected"] * 2
+    record = gateway.record(refused.headers["x-gateway-request-id"])
+    assert (record["outcome"], record["tokensOutput"]) == ("upstream_failed", 0)
+
+
+def test_a_stream_passes_as_soon_as_its_beginning_decides(
+    gateway: Gateway, models: list[str], upstream: Upstream
+) -> None:
+    rules = {"minContentLength": 3, "requiredSubstrings": ["ok"]}
+    name = make_combo(gateway, models[0], config={"responseValidation": rules})
+    gate = Gate()
+    rest = stream(delta(" then"), finish(), DONE)[1:]
+    said = [*stream(delta("well"), delta(" ok"), ended=False), gate, *rest]
+    upstream.script(said, model="m0")
+    body = {"model": name, "messages": [USER], "stream": True}
+    with gateway.caller.stream("POST", CHAT, json=body) as answer:
+        lines = answer.iter_lines()
+        heard = ""
+        while " ok" not in heard:
+            heard += next(lines)
+        assert "well" in heard
+        gate.open()
+        assert "then" in "".join(lines)
+
+
+def test_streams_pass_unjudged_where_the_combo_says_so_and_calls_of_tools_always(
+    gateway: Gateway, models: list[str], upstream: Upstream
+) -> None:
+    validation = {"forbiddenSubstrings": ["sorry"], "streams": "pass"}
+    name = make_combo(gateway, models[0], config={"responseValidation": validation})
+    upstream.script(stream(delta("sorry"), finish(), DONE), model="m0")
+    assert "sorry" in call(gateway, name, stream=True).text
+    held = make_combo(gateway, models[0], config={"responseValidation": {"minContentLength": 9}})
+    function = {"name": "get", "arguments": "{}"}
+    calls = [{"index": 0, "id": "call_1", "type": "function", "function": function}]
+    chunk = event({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]})
+    upstream.script(stream(chunk, finish("tool_calls"), DONE), model="m0")
+    assert "call_1" in call(gateway, held, stream=True).text
+
+
+def test_a_combo_says_how_many_wait_for_a_full_connection_and_how_long(
+    gateway: Gateway, lanes: list[Lane], models: list[str], upstream: Upstream
+) -> None:
+    for lane in lanes:
+        path = f"/api/providers/{lane.connections[0]['id']}"
+        limits = {"maxConcurrent": 1, "queueDepth": 5, "queueTimeoutMs": 20_000}
+        expect(gateway.admin.put(path, json=limits), 200)
+    name = make_combo(gateway, models[0], config={"queueDepth": 0})
+    gate = Gate()
+    upstream.script([gate, *OK], OK, model="m0")
+    with ThreadPoolExecutor(2) as pool:
+        held = pool.submit(call, gateway, name)
+        assert gate.reached.wait(10)
+        refused = call(gateway, name)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "accounts_busy")
+        short = make_combo(gateway, models[0], config={"queueTimeoutMs": 50})
+        assert call(gateway, short).status_code == 429
+        expect(
+            gateway.admin.put(
+                f"/api/providers/{lanes[0].connections[0]['id']}",
+                json={"queueDepth": None, "queueTimeoutMs": None},
+            ),
+            200,
+        )
+        patient = make_combo(gateway, models[0], config={"queueDepth": 1})
+        waiting = pool.submit(call, gateway, patient)
+        eventually(lambda: _queued(gateway, lanes[0]) == 1, "one waits")
+        gate.open()
+        assert (held.result(20).status_code, waiting.result(20).status_code) == (200, 200)
+
+
+def _queued(gateway: Gateway, lane: Lane) -> int:
+    shown = expect(gateway.admin.get("/api/rate-limits"), 200)["connections"]
+    wanted = lane.connections[0]["id"]
+    return int(next(each for each in shown if each["connectionId"] == wanted)["queued"])
 
 
 def test_a_mapped_model_is_its_combo(

@@ -231,6 +231,28 @@ def test_a_conversation_pays_as_it_goes_and_ends_with_its_budget(
         assert heard(socket) == {"type": "session.created"}
 
 
+def test_tokens_of_a_conversation_count_in_its_connections_minute(
+    gateway: Gateway, provider: Provider
+) -> None:
+    prefix = f"rt{secrets.token_hex(3)}"
+    node = gateway.add_node(prefix, f"http://127.0.0.1:{provider.port}/v1")
+    connection = gateway.add_connection(node["id"], "sk-realtime-canary", tokensPerMinute=100_000)
+
+    def left() -> int | None:
+        shown = expect(gateway.admin.get("/api/rate-limits"), 200)["connections"]
+        said = next(each for each in shown if each["connectionId"] == connection["id"])
+        return said["remaining"] and said["remaining"]["tokens"]
+
+    with opened(gateway, f"{prefix}/m", gateway.create_key()["key"]) as socket:
+        assert heard(socket) == {"type": "session.created"}
+        converse(socket)
+        eventually(lambda: left() not in (None, 100_000), "the first answer is counted")
+        after_one = left()
+        assert after_one is not None
+        converse(socket)
+        eventually(lambda: left() == 2 * after_one - 100_000, "the second counts as much")
+
+
 def test_fifty_that_open_at_once_have_room_for_one(gateway: Gateway, provider: Provider) -> None:
     """The rest of the budget is enough for one answer of 4,096 tokens, so one conversation begins."""
     prefix = f"rt{secrets.token_hex(3)}"

@@ -156,6 +156,26 @@ def test_what_no_provider_took_is_not_paid(studio: Studio) -> None:
     assert (record["outcome"], record["costUsdMicros"]) == ("refused", 0)
 
 
+def test_videos_keep_to_the_limits_of_their_connections(studio: Studio) -> None:
+    """A full connection leaves the video to the next one; where there is none the caller is told when."""
+    path = f"/api/providers/{studio.connection['id']}"
+    expect(studio.gateway.admin.put(path, json={"requestsPerMinute": 1}), 200)
+    assert ask(studio, studio.gateway.key).status_code == 200
+    refused = ask(studio, studio.gateway.key)
+    assert (refused.status_code, studio.begun()) == (429, 1), refused.text
+    assert 30 <= int(refused.headers["retry-after"]) <= 61
+    record = studio.gateway.record(refused.headers["x-gateway-request-id"])
+    assert (record["errorKind"], record["costUsdMicros"]) == ("accounts_busy", 0)
+    prices = {"prices": {"veo": {"perSecond": PER_SECOND_USD}}}
+    other = studio.gateway.add_connection(
+        studio.node["id"], "video-money-second", providerSpecificData=prices
+    )
+    answer = ask(studio, studio.gateway.key)
+    assert (answer.status_code, studio.begun()) == (200, 2), answer.text
+    record = studio.gateway.record(answer.headers["x-gateway-request-id"])
+    assert (record["connectionId"], record["costUsdMicros"]) == (other["id"], COST_USD_MICROS)
+
+
 @contextmanager
 def killed_while_beginning(tmp_path: Any) -> Iterator[tuple[Gateway, Studio]]:
     """A gateway whose control was killed while a provider was asked, and its studio."""

@@ -230,6 +230,7 @@ CONNECTIONS: Final = RecordSamples(
         "quotaWindowThresholds": Sample({"quotaWindowThresholds": {"5h": 25.0}}),
         "providerSpecificData.baseUrl": _specific("baseUrl", "http://127.0.0.1:8001/v1"),
         "providerSpecificData.reasoningControl": _specific("reasoningControl", "chat-template"),
+        "providerSpecificData.learnLimits": _specific("learnLimits", after=False),
         "providerSpecificData.reasoningReplay": _specific("reasoningReplay", after=True),
         **{
             f"providerSpecificData.{name}": Sample(
@@ -362,6 +363,8 @@ COMBOS: Final = RecordSamples(
         "config.maxSetRetries": _config("maxSetRetries", 7),
         "config.setRetryDelayMs": _config("setRetryDelayMs", 7),
         "config.cooldownWaitMs": _config("cooldownWaitMs", 7),
+        "config.queueDepth": _config("queueDepth", 7),
+        "config.queueTimeoutMs": _config("queueTimeoutMs", 7),
         "config.contextRequirements.minContextWindow": _inside(
             "contextRequirements", _CONTEXT, "minContextWindow", 6_000
         ),
@@ -379,6 +382,9 @@ COMBOS: Final = RecordSamples(
         ),
         "config.responseValidation.minContentLength": _inside(
             "responseValidation", _VALIDATION, "minContentLength", 2
+        ),
+        "config.responseValidation.streams": _inside(
+            "responseValidation", _VALIDATION, "streams", "pass"
         ),
         "config.responseValidation.jsonPathPredicates.path": _predicate("path", "b"),
         "config.responseValidation.jsonPathPredicates.condition": _predicate(

@@ -126,6 +126,9 @@ EXAMPLES: Final[dict[str, Example]] = {
     "POST /v1/web/fetch": Example(
         lambda _: {"url": "http://127.0.0.1:9/"}, is_free=True, is_owned=True, passes=(400,)
     ),
+    "POST /v1/session-leases": Example(
+        lambda _: {"action": "status"}, is_free=True, is_owned=True, passes=(403,)
+    ),
     "GET /v1/ws": Example(is_free=True, passes=(200, 426)),
     "GET /v1/realtime": Example(path="/v1/realtime?model=none/m", is_free=True, passes=(200, 426)),
     "GET /v1/search": Example(path="/v1/search?query=hi", is_free=True, passes=(200, 400, 503)),

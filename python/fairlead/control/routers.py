@@ -103,6 +103,7 @@ ROUTERS: Final = (
     _entry("control.tools", "/mcp"),
     _entry("tasks.router", "/api/tasks", "/mcp/tasks"),
     _entry("agents.routers", "/api/agent-skills", "/api/v1/agents", "/agents"),
+    _entry("gateway.session_leases.router", "/v1/session-leases"),
     _entry("gateway.responses.router", "/v1/responses"),
     _entry("gateway.responses.creation", "/internal/responses/background"),
     # Before files: `/v1/files/x:download` is not a file's id.

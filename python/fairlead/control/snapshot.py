@@ -18,6 +18,7 @@ from fairlead.gateway.keys.snapshot import compile_keys
 from fairlead.gateway.outbound.table import compile_proxies
 from fairlead.gateway.providers.snapshot import compile_connections
 from fairlead.gateway.resilience.table import add_persisted_states, compile_resilience
+from fairlead.gateway.session_leases.table import add_leases
 from fairlead.groups.snapshot import compile_groups
 from fairlead.identity.sessions import compile_sessions
 from fairlead.identity.tokens import compile_tokens
@@ -96,6 +97,7 @@ def _compile(con: Connection, floor: int) -> tuple[int, dict[str, Any]]:
         "search_usd_micros": dearest_search(con),
     }
     add_persisted_states(con, document["connections"])
+    add_leases(con, document["connections"], document["compiled_at_ms"])
     compile_proxies(con, document)
     return version, document
 

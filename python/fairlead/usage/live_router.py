@@ -15,7 +15,7 @@ from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 from fairlead.usage.facts import EVERYTHING, Filters, sums_of
 from fairlead.usage.ranges import last_ms
-from fairlead.usage.reports import ConnectionReport, merge_reports
+from fairlead.usage.reports import ConnectionReport, RateName, merge_reports
 from fairlead.usage.sessions import count_sessions, read_sessions
 from fairlead.usage.span import Span
 from fairlead.usage.views import View
@@ -110,6 +110,17 @@ class Remaining(View):
     tokens: int | None = Field(description="In this minute.")
 
 
+class LearnedLimit(View):
+    """A rate of one model that the provider told in its headers, and that is held to until then."""
+
+    model: str = Field(description="As the provider knows it.")
+    name: RateName
+    limit: int
+    remaining: int = Field(description="By now: it grows evenly until it is full.")
+    per_minute: int | None = Field(description="What comes back in a minute.")
+    full_at: Time = Field(description="When it is full again, and forgotten.")
+
+
 class ConnectionLimits(View):
     """A connection: what limits it, what it has left, and what it did in the last minute and hour."""
 
@@ -128,6 +139,7 @@ class ConnectionLimits(View):
     remaining: Remaining | None = Field(
         description="Null: none is set, or no relay worker has told of it yet."
     )
+    learned_limits: list[LearnedLimit]
     requests_last_minute: int
     tokens_last_minute: int
     requests_last_hour: int
@@ -275,7 +287,18 @@ def _connection_limits(
         in_flight=said.in_flight,
         queued=said.queued,
         limits=_set_limits(limits) if is_active else None,
-        remaining=None if said.remaining is None else Remaining.model_construct(**said.remaining),
+        remaining=_remaining(said, limits),
+        learned_limits=[
+            LearnedLimit.model_construct(
+                model=rate.model,
+                name=rate.name,
+                limit=rate.limit,
+                remaining=rate.remaining,
+                per_minute=rate.per_minute,
+                full_at=moment_of(now_ms() + rate.full_in_ms),
+            )
+            for rate in said.learned.values()
+        ],
         requests_last_minute=minute.get("requests", 0),
         tokens_last_minute=minute.get("tokens_input", 0) + minute.get("tokens_output", 0),
         requests_last_hour=hour.get("requests", 0),
@@ -289,6 +312,12 @@ def _connection_limits(
             for window in said.windows.values()
         ],
     )
+
+
+def _remaining(said: ConnectionReport, limits: list[Any]) -> Remaining | None:
+    if said.remaining is None or all(value is None for value in limits):
+        return None
+    return Remaining.model_construct(**said.remaining)
 
 
 def _set_limits(values: list[Any]) -> SetLimits | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from fairlead.store.services import WorkerReport
 
@@ -23,6 +23,23 @@ class Window:
     is_quota: bool
 
 
+RateName = Literal["requests", "tokens", "input-tokens"]
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedRate:
+    """A rate of one model's that the provider told: of `limit` so many are left, and in so long all of
+    them are there again.
+    """
+
+    model: str
+    name: RateName
+    limit: int
+    remaining: int
+    per_minute: int | None
+    full_in_ms: int
+
+
 @dataclass(slots=True)
 class ConnectionReport:
     """A connection's state, merged from all workers."""
@@ -36,8 +53,10 @@ class ConnectionReport:
     queued: int = 0
     remaining: dict[str, Any] | None = None
     """What is left of the limits that the operator set (slots, requests, tokens): None where none
-    is set.
+    is set and the provider told no rate.
     """
+    learned: dict[tuple[str, str], LearnedRate] = field(default_factory=dict)
+    """By model and name."""
     windows: dict[str, Window] = field(default_factory=dict)
     lockouts: dict[str, int] = field(default_factory=dict)
     """The end of each locked model's lockout, UTC milliseconds."""
@@ -66,6 +85,11 @@ def _add(said: ConnectionReport, told: dict[str, Any]) -> None:
     if limits := told.get("limits"):
         said.queued += limits["queued"]
         said.remaining = _least(said.remaining or {}, limits)
+        for rate in limits.get("learned", ()):
+            learned = LearnedRate(**rate)
+            known_rate = said.learned.get((learned.model, learned.name))
+            if known_rate is None or learned.remaining < known_rate.remaining:
+                said.learned[learned.model, learned.name] = learned
     for quota in told.get("quota", ()):
         window = Window(
             quota["name"],

@@ -48,6 +48,8 @@ kinds! {
     BudgetExceeded "budget_exceeded" 429 "rate_limit_error" "What this key may spend is spent, or reserved by requests under way.";
     TokenLimitExceeded "token_limit_exceeded" 429 "rate_limit_error" "The tokens that this key may use are used, or reserved by requests under way.";
     AccountsBusy "accounts_busy" 429 "rate_limit_error" "Every connection that may serve the request has reached the limits set for it.";
+    LeaseUnavailable "LEASE_CAPACITY_UNAVAILABLE" 429 "lease_error" "Every connection that may serve the request is leased to a session.";
+    LeaseStale "LEASE_FENCE_STALE" 409 "lease_error" "The lease that the request shows is over, or another one took its place.";
     UnpricedModel "unpriced_model" 403 "permission_error" "The model has no price, and this key may spend only so many dollars.";
     HeadersTooLarge "headers_too_large" 431 "invalid_request_error" "The header block is larger than 32 KiB or has over 100 lines.";
     ClientGone "client_gone" 499 "invalid_request_error" "The caller left before the answer was complete.";

@@ -11,7 +11,7 @@ const SECONDS: usize = MINUTE_S as usize + 1;
 const MOST_PER_SECOND: u64 = u64::MAX / SECONDS as u64;
 
 /// The limits of one connection. Each is off unless set.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct AccountLimits {
     /// Requests at once.
@@ -26,6 +26,22 @@ pub struct AccountLimits {
     pub queue_depth: u32,
     /// How long a request waits at most, milliseconds.
     pub queue_timeout_ms: u64,
+    /// Whether the rates that its provider tells are limits too.
+    pub learns: bool,
+}
+
+impl Default for AccountLimits {
+    fn default() -> Self {
+        Self {
+            max_concurrent: None,
+            requests_per_minute: None,
+            tokens_per_minute: None,
+            min_gap_ms: None,
+            queue_depth: 0,
+            queue_timeout_ms: 0,
+            learns: true,
+        }
+    }
 }
 
 impl AccountLimits {
@@ -86,6 +102,11 @@ impl Pace {
         self.requests.add(1, now_ms);
         self.tokens.add(tokens, now_ms);
         self.last_ms = Some(now_ms);
+    }
+
+    /// Tokens of a request that began without any come to light.
+    pub fn spend(&mut self, tokens: u64, now_ms: u64) {
+        self.tokens.add(tokens, now_ms);
     }
 
     /// A request that began then, with so many tokens as estimated, came to others.

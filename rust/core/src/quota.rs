@@ -29,11 +29,13 @@ pub struct QuotaThresholds {
     pub threshold_percent: f32,
     /// An empty quota whose reset nobody told is looked at again after this.
     pub recheck_ms: u64,
+    /// Whether rates that providers tell are held to as limits.
+    pub learn_limits: bool,
 }
 
 impl Default for QuotaThresholds {
     fn default() -> Self {
-        Self { threshold_percent: 2.0, recheck_ms: 5 * 60_000 }
+        Self { threshold_percent: 2.0, recheck_ms: 5 * 60_000, learn_limits: true }
     }
 }
 
@@ -48,6 +50,8 @@ pub struct WindowReading {
     pub resets_in_ms: u64,
     /// A quota rather than a rate: when it is empty, nothing is served until its reset.
     pub is_quota: bool,
+    /// How many there are, and how many of them are left, where both were told.
+    pub amounts: Option<(u64, u64)>,
 }
 
 /// How long a window is, as strategies tell windows apart.
@@ -163,6 +167,10 @@ impl Partial<'_> {
             remaining: remaining.clamp(0.0, 1.0) as f32,
             resets_in_ms,
             is_quota: self.family == Family::Quotas || resets_in_ms >= QUOTA_FROM_MS,
+            amounts: self
+                .limit
+                .zip(self.remaining)
+                .map(|(limit, left)| (limit as u64, (left as u64).min(limit as u64))),
         })
     }
 }
@@ -279,7 +287,8 @@ mod tests {
     #[test]
     fn spans_tell_windows_apart() {
         let span = |name: &str, resets_in_ms| {
-            WindowReading { name: name.into(), remaining: 0.5, resets_in_ms, is_quota: true }.span()
+            let (name, amounts) = (name.into(), None);
+            WindowReading { name, remaining: 0.5, resets_in_ms, is_quota: true, amounts }.span()
         };
         assert_eq!(span("5h", 0), Span::Session);
         assert_eq!(span("7d_sonnet", 1), Span::Weekly);

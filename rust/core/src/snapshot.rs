@@ -17,6 +17,7 @@ use crate::price::Price;
 use crate::resilience::Resilience;
 use crate::schedule::Schedule;
 use crate::secret::SecretHash;
+use crate::session_lease::SessionLease;
 use crate::strategy::auto::is_auto;
 use crate::strategy::combo::What;
 use crate::strategy::{AccountStrategies, Combo};
@@ -316,6 +317,9 @@ pub struct Connection {
     /// What was seen of it that outlives a worker.
     #[serde(default)]
     pub held: Option<PersistedState>,
+    /// One session has it to itself.
+    #[serde(default)]
+    pub lease: Option<SessionLease>,
     /// The outbound proxy of its provider, or of all: an id, or [`DIRECT`].
     #[serde(default)]
     pub proxy: Option<String>,

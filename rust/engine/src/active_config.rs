@@ -8,6 +8,7 @@ use crate::route::combos::Combos;
 use crate::route::outbound::Outbound;
 use crate::upstream::health::Provider;
 use crate::upstream::target::{Hot, Target};
+use fairlead_core::pace::AccountLimits;
 use fairlead_core::secret::Sealer;
 use fairlead_core::snapshot::{Connection, Snapshot};
 use std::collections::HashMap;
@@ -55,7 +56,8 @@ impl Live {
                     None if was_held => hot.condition.lock().release(&snapshot.resilience.quota, now_ms),
                     None => {}
                 }
-                hot.limiter.set(&connection.limits);
+                let learns = connection.limits.learns && snapshot.resilience.quota.learn_limits;
+                hot.limiter.set(&AccountLimits { learns, ..connection.limits });
                 match Target::build(Arc::clone(connection), sealer, hot, version) {
                     Ok(mut target) => {
                         target.provider = Arc::clone(providers.entry(&connection.provider).or_default());
@@ -92,6 +94,9 @@ fn forget(snapshot: &Snapshot, before: &Live) {
         for target in before.targets.iter().flatten() {
             if clear.is_about(&target.connection.provider, &target.connection.id) {
                 target.hot.condition.lock().forget(clear);
+                if clear.model.is_none() {
+                    target.hot.limiter.forget();
+                }
                 if clear.model.is_none() && clear.connection.is_none() {
                     target.provider.breaker.lock().succeed();
                 }

@@ -66,6 +66,7 @@ pub(crate) fn call(shared: &Arc<Shared>) -> Call {
         session_tag: None,
         session_id: None,
         pin: None,
+        lease: None,
         route_model: None,
         idempotency_key: None,
         accepts_events: Accepts::No,

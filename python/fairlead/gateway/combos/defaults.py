@@ -1,4 +1,4 @@
-"""Deadlines and repetitions of every combo that does not set its own."""
+"""Deadlines, repetitions and queues of every combo that does not set its own."""
 
 from __future__ import annotations
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, StrictBool, StrictInt
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt, model_validator
 
 from fairlead.errors import InvalidRequest
+from fairlead.gateway.combos.foreign_fields import IN_COMBOS, IN_CONFIG, refuse_foreign
 from fairlead.gateway.combos.rules import (
     ContextRequirements,
     Family,
@@ -121,6 +122,11 @@ class Config(TimeLimits):
     defaults.
     """
 
+    @model_validator(mode="before")
+    @classmethod
+    def _is_ours(cls, body: Any) -> Any:
+        return refuse_foreign(body, IN_CONFIG, "config.")
+
     sticky_limit: Annotated[StrictInt, Field(ge=1, le=1000)] | None = Field(
         None, description="weighted, round-robin: a winner stays for this many requests."
     )
@@ -204,6 +210,11 @@ PARAMETERS = frozenset(Config.model_fields) - _RULES
 
 class ComboFields(Wire):
     """Everything but the name."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_ours(cls, body: Any) -> Any:
+        return refuse_foreign(body, IN_COMBOS)
 
     description: Annotated[Text, Field(max_length=2000)] | None = None
     strategy: Spelling = "priority"

@@ -60,8 +60,8 @@ class JsonPathPredicate(Wire):
 
 
 class ResponseValidation(Wire):
-    """Rules for the text of an answer in one piece; one that breaks them goes to the next target.
-    Answers with calls of tools are not judged, and streams are not.
+    """Rules for the text of an answer; one that breaks them goes to the next target. Answers with
+    calls of tools are not judged.
     """
 
     forbidden_substrings: list[Words] = Field(default=[], max_length=50)
@@ -70,6 +70,12 @@ class ResponseValidation(Wire):
         0, description="Characters."
     )
     json_path_predicates: list[JsonPathPredicate] = Field(default=[], max_length=50)
+    streams: Literal["hold", "pass"] = Field(
+        "hold",
+        description="`hold`: a stream is held back, without a sign of life, until its text is known "
+        "to be so: its beginning where `minContentLength` and `requiredSubstrings` are all that is "
+        "asked, else the whole of it, up to 8 MiB. `pass`: streams are not judged.",
+    )
 
 
 class ShadowRouting(Wire):
@@ -118,6 +124,16 @@ class TimeLimits(Wire):
         description="When every target was told to wait, the first is waited for as long as the "
         "request is younger than this; 0 or not set: no wait.",
     )
+    queue_depth: Annotated[StrictInt, Field(ge=0, le=10_000)] | None = Field(
+        None,
+        description="How many requests may wait for a target's connection that is at its limits; 0: "
+        "the next target is asked at once. Not set: as the connection says.",
+    )
+    queue_timeout_ms: TimeoutMs | None = Field(
+        None,
+        description="How long a request waits so at most, in all. Not set: as the connection says, "
+        "or else 10000.",
+    )
 
 
 def check_tool_filter(pattern: str | None) -> None:
@@ -148,6 +164,7 @@ def check_targets(targets: list[str], param: str) -> None:
 def compile_validation(validation: ResponseValidation) -> dict[str, Any]:
     """As the snapshot holds it."""
     return {
+        "holds_streams": validation.streams == "hold",
         "forbidden_substrings": validation.forbidden_substrings,
         "required_substrings": validation.required_substrings,
         "min_content_length": validation.min_content_length,

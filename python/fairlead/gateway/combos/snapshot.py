@@ -64,7 +64,8 @@ def _rules(fields: NewCombo, defaults: ComboDefaults) -> dict[str, Any]:
         rules["validation"] = compile_validation(config.response_validation)
     if config.shadow_routing is not None and config.shadow_routing.enabled:
         rules["shadow"] = config.shadow_routing.model_dump(exclude={"enabled"})
-    return {name: value for name, value in rules.items() if value != 0}
+    # A zero says as much as nothing, but for a queue that nobody waits in.
+    return {name: value for name, value in rules.items() if value != 0 or name == "queue_depth"}
 
 
 def _step(step: ModelStep | ComboStep) -> dict[str, Any]:

@@ -75,6 +75,11 @@ class ProviderSpecific(Wire):
     reasoning_control: Literal["chat-template", "openai"] | None = Field(
         None, description="How reasoning effort is asked for; null detects it."
     )
+    learn_limits: bool | None = Field(
+        None,
+        description="`false`: rates that the provider tells in its headers are no limits of this "
+        "connection.",
+    )
     reasoning_replay: bool | None = Field(
         None,
         description="Whether it is sent again what it thought before it called tools, where the "

@@ -74,6 +74,11 @@ class Quota(Wire):
         300_000,
         description="Milliseconds after which an empty quota without a known reset is tried again.",
     )
+    learn_limits: StrictBool = Field(
+        True,
+        description="Whether rates of requests and tokens that providers tell in their headers are "
+        "held to as limits, until they are full again.",
+    )
 
 
 class ResilienceSettings(Wire):

@@ -129,8 +129,16 @@ pub fn is_auto(name: &str) -> bool {
 }
 
 impl Task {
+    /// Whether a model is for the task: as the catalogue tells, or else as its name does.
+    pub fn fits(self, model: &str, takes_pictures: Option<bool>) -> bool {
+        match takes_pictures.filter(|_| self == Self::Vision) {
+            Some(takes_pictures) => takes_pictures,
+            None => self.is_named_in(model),
+        }
+    }
+
     /// What of a model's name speaks for the task. Names are all that every provider tells.
-    pub fn is_named_in(self, model: &str) -> bool {
+    fn is_named_in(self, model: &str) -> bool {
         let words: &[&str] = match self {
             Self::Coding => &["code", "coder", "codestral", "devstral", "claude", "gpt-5", "gpt-4.1"],
             Self::Reasoning => &["reason", "think", "-r1", "o1", "o3", "o4", "qwq", "opus", "gpt-5"],

@@ -157,16 +157,20 @@ impl Spread<'_> {
         let Some((prefix, model)) = name.split_once('/') else { return };
         let model: Arc<str> = Arc::from(self.snapshot.spelling(name).unwrap_or(model));
         let price = self.snapshot.price(name);
+        let listed = self.snapshot.model(name);
+        let capabilities = listed.and_then(|model| model.capabilities.as_ref());
+        let takes_pictures = capabilities.map(|known| known.iter().any(|one| one == "vision"));
         for &index in self.snapshot.candidates(prefix) {
             let Some(connection) = self.snapshot.connections.get(index) else { continue };
             if only.is_some_and(|only| only != connection.id) || !(self.is_usable)(index, connection) {
                 continue;
             }
             let known = Facts {
+                takes_pictures,
                 id: identity(&[&connection.id, &model]),
                 price_input: price.map(|price| price.input),
                 price_output: price.map(|price| price.output),
-                context_window: self.snapshot.model(name).and_then(|model| model.context_length),
+                context_window: listed.and_then(|model| model.context_length),
                 ..Facts::default()
             };
             let to = To::Connection { index, model: Arc::clone(&model) };
@@ -225,7 +229,8 @@ fn rate(candidates: &mut [Candidate], pack: Pack, channel: Option<&Channel>, sna
     for one in candidates {
         // From nothing to the dearest of the pool.
         let dearness = price(one).map(|price| if dearest > 0.0 { log(price) / dearest } else { 0.0 });
-        let is_fit = channel.and_then(|channel| channel.task).is_none_or(|task| task.is_named_in(&one.name));
+        let task = channel.and_then(|channel| channel.task);
+        let is_fit = task.is_none_or(|task| task.fits(&one.name, one.known.takes_pictures));
         let tier = match &one.to {
             To::Connection { index, .. } => snapshot.connections.get(*index).map_or(0.0, |connection| {
                 let preferred = 1.0 / (1.0 + connection.priority as f32 / 10.0);

@@ -1,4 +1,4 @@
-use super::super::{expand, Candidate, Demand, Facts, Look, Memory, Random, Strategy, Targets};
+use super::super::{expand, Candidate, Demand, Facts, Look, Memory, Obstacle, Random, Strategy, Targets};
 use super::*;
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
@@ -183,4 +183,30 @@ fn the_rules_of_every_combo_on_the_way_hold() {
     assert!(large.picks.is_empty() && large.closed.is_empty());
     assert_eq!(large.barred.len(), 3);
     assert_eq!(large.barred[0].1, crate::strategy::Obstacle::Window(Some(9), 10));
+}
+
+#[test]
+fn auto_sends_no_picture_to_a_model_that_reads_none() {
+    let json = r#"{"version":1,
+        "connections":[{"id":"a1","provider":"a","prefixes":["a"],"dialect":"openai","base_url":"https://h","auth":"none"}],
+        "models":[{"id":"a/blind","provider":"a","capabilities":["tools"]},{"id":"a/seeing","provider":"a","capabilities":["tools","vision"]},
+            {"id":"a/unknown","provider":"a"}],
+        "combos":[{"id":"1","name":"own","strategy":"auto","steps":[{"kind":"model","model":"a/*"}]},
+            {"id":"2","name":"listed","steps":[{"kind":"model","model":"a/blind"}]}]}"#;
+    let book = Book::compile(&Snapshot::parse(json.as_bytes()).expect("a snapshot"), &|_, _| true);
+    let names = |name: &str, has_picture| {
+        let ask = Demand { has_picture, ..Demand::default() };
+        let found = expand(&book, book.find(name).expect("a combo"), &ask, &mut Desk::of(&book));
+        let mut names: Vec<String> =
+            found.picks.iter().filter_map(|pick| Some(pick.of(&book)?.name.to_string())).collect();
+        names.sort_unstable();
+        (names.join(" "), found.barred.iter().map(|(_, why)| *why).collect::<Vec<_>>())
+    };
+    for name in ["auto", "own"] {
+        assert_eq!(names(name, false), ("a/blind a/seeing a/unknown".into(), vec![]));
+        assert_eq!(names(name, true), ("a/seeing a/unknown".into(), vec![Obstacle::Picture]));
+    }
+    assert_eq!(names("listed", true).0, "a/blind", "what the operator lists is the operator's word");
+    let vision = book.all().iter().find(|ready| ready.name == "auto/vision").expect("the channel");
+    assert_eq!(&*vision.candidates[0].name, "a/seeing", "by the catalogue rather than by its name");
 }

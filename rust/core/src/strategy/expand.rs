@@ -107,7 +107,8 @@ impl<L: Look> Walk<'_, L> {
             .filter_map(|&at| Some(&*self.book.get(at)?.rules))
             .filter(|rules| rules.bar_any())
             .collect();
-        if rules.is_empty() {
+        let is_choosy = self.ask.has_picture && (ready.is_auto || ready.strategy == Strategy::Auto);
+        if rules.is_empty() && !is_choosy {
             return;
         }
         for (place, (candidate, one)) in ready.candidates.iter().zip(facts).enumerate() {
@@ -115,6 +116,8 @@ impl<L: Look> Walk<'_, L> {
                 continue;
             };
             let obstacle = rules.iter().find_map(|rules| rules.obstacle(&connection.prefixes, model, one, self.ask));
+            let obstacle =
+                obstacle.or_else(|| (is_choosy && one.takes_pictures == Some(false)).then_some(Obstacle::Picture));
             if let Some(obstacle) = obstacle {
                 let pick = Pick { combo: at, candidate: place, step: candidate.step };
                 self.targets.barred.push((pick, obstacle));

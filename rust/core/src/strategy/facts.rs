@@ -59,6 +59,8 @@ pub struct Facts {
     pub price_output: Option<u64>,
     /// Tokens.
     pub context_window: Option<u64>,
+    /// Whether its model reads pictures, as the catalogue tells.
+    pub takes_pictures: Option<bool>,
     pub session: Option<QuotaWindow>,
     pub weekly: Option<QuotaWindow>,
     pub monthly: Option<QuotaWindow>,
@@ -138,12 +140,13 @@ pub struct Demand {
     pub affinity: Option<u64>,
     /// The candidate that served this session before.
     pub held: Option<u64>,
+    pub has_picture: bool,
 }
 
 impl Default for Demand {
     /// A request of which nothing is known weighs input three times as much as output, as chats do on average.
     fn default() -> Self {
-        Self { input_tokens: 3, output_tokens: 1, affinity: None, held: None }
+        Self { input_tokens: 3, output_tokens: 1, affinity: None, held: None, has_picture: false }
     }
 }
 

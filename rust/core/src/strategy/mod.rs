@@ -40,7 +40,7 @@ use order::lift;
 pub use order::order;
 pub use pack::Pack;
 pub use random::Random;
-pub use rules::{Obstacle, Rules};
+pub use rules::{Obstacle, QueueRule, Rules};
 
 #[cfg(test)]
 mod tests;

@@ -36,6 +36,9 @@ pub struct Rules {
     pub set_retry_delay_ms: u64,
     /// Targets that all wait for their providers are waited for until a request is this old; 0: not at all.
     pub cooldown_wait_ms: u64,
+    /// Requests that may wait for a connection that is at its limits; absent, as the connection says.
+    pub queue_depth: Option<u32>,
+    pub queue_timeout_ms: Option<u64>,
     pub validation: Option<Validation>,
     pub shadow: Option<Shadow>,
 }
@@ -57,6 +60,8 @@ impl Default for Rules {
             max_set_retries: 0,
             set_retry_delay_ms: 2_000,
             cooldown_wait_ms: 0,
+            queue_depth: None,
+            queue_timeout_ms: None,
             validation: None,
             shadow: None,
         }
@@ -74,10 +79,12 @@ pub struct ContextRule {
     pub is_strict: bool,
 }
 
-/// What an answer in one piece must be like.
+/// What an answer must be like.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Validation {
+    /// Streams are held back until they are known to be so; else they pass unjudged.
+    pub holds_streams: bool,
     pub forbidden_substrings: Vec<String>,
     pub required_substrings: Vec<String>,
     /// Characters.
@@ -116,6 +123,14 @@ pub struct Shadow {
     pub timeout_ms: u64,
 }
 
+/// What a combo says of waiting for connections that are at their limits, in place of what they say themselves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct QueueRule {
+    /// Requests that may wait.
+    pub depth: Option<u32>,
+    pub timeout_ms: Option<u64>,
+}
+
 /// Why a combo's rules leave a target out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle {
@@ -123,6 +138,8 @@ pub enum Obstacle {
     Family,
     /// Its window, if it is known, and the tokens that are needed.
     Window(Option<u64>, u64),
+    /// `auto` sends no picture to a model that reads none.
+    Picture,
 }
 
 /// Which tools are sent, by name.
@@ -151,6 +168,10 @@ impl Rules {
         !self.allowed_providers.is_empty() || !self.allowed_model_families.is_empty() || self.context.is_strict
     }
 
+    pub fn queue(&self) -> QueueRule {
+        QueueRule { depth: self.queue_depth, timeout_ms: self.queue_timeout_ms }
+    }
+
     /// How long a target with these prefixes has.
     pub fn timeout_ms_of(&self, prefixes: &[String]) -> Option<u64> {
         let own = prefixes.iter().find_map(|prefix| self.provider_timeouts_ms.get(prefix));
@@ -177,6 +198,7 @@ impl std::fmt::Display for Obstacle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Provider => f.write_str("its provider is not among `allowedProviders`"),
+            Self::Picture => f.write_str("the request has a picture, and its model reads none"),
             Self::Family => f.write_str("its model is of none of `allowedModelFamilies`"),
             Self::Window(Some(window), needed) => {
                 write!(f, "its context window of {window} tokens is smaller than the {needed} that are needed")
@@ -226,6 +248,11 @@ pub fn is_of_family(model: &str, family: &str) -> bool {
 }
 
 impl Validation {
+    /// Whether a text that begins like this is as it must be, whatever follows.
+    pub fn is_met_by_beginning(&self, text: &str) -> bool {
+        self.forbidden_substrings.is_empty() && self.predicates.is_empty() && self.fault(text).is_none()
+    }
+
     /// The rule that an answer with this text breaks, in words.
     pub fn fault(&self, text: &str) -> Option<String> {
         if text.chars().take(self.min_content_length).count() < self.min_content_length {

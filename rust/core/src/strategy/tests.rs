@@ -77,6 +77,7 @@ prop_compose! {
         windows in (proptest::option::of(any_window()), proptest::option::of(any_window()), proptest::option::of(any_window())),
     ) -> Facts {
         Facts {
+            takes_pictures: None,
             id: 0,
             standing,
             rest_ms: if standing == Standing::Resting { rest_ms } else { 0 },

@@ -145,7 +145,8 @@ async fn ask_target<K: CallKind>(
 ) -> Option<AttemptFailure> {
     let acquired = {
         let tokens = model::estimate(call.settlement.bytes_request);
-        slot::acquire(&call.settlement.shared, &call.choice.targets[at], tokens, queued).await
+        let entrant = call.choice.entrant(at, tokens);
+        slot::acquire(&call.settlement.shared, &call.choice.targets[at], &entrant, queued).await
     };
     let mut slot = match acquired {
         Ok(slot) => slot,

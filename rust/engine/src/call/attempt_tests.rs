@@ -341,7 +341,8 @@ async fn send_to(name: &str, answer: &'static str) -> (Result<u16, AttemptFailur
     let target = Arc::new(target);
     let uri = target.uri("m", false).expect("an address");
     let body = Pieces::from_iter([Bytes::from_static(b"{}")]);
-    let request = Upstream { uri: &uri, betas: None, session: None, body: Contents::Json(&body), is_stream: false };
+    let body = Contents::Json(&body);
+    let request = Upstream { uri: &uri, model: "m", betas: None, session: None, body, is_stream: false };
     let pool = Pool::new(Connector::default());
     let sent = attempt::send(&pool, &target, request).await;
     provider.abort();

@@ -35,6 +35,7 @@ use crate::shared::Shared;
 use crate::upstream;
 use crate::upstream::attempt::{Contents, Upstream};
 use crate::upstream::failure::AttemptFailure;
+use crate::upstream::limiter::Entrant;
 use crate::upstream::slot::{self, Slot};
 use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
@@ -43,7 +44,7 @@ use fairlead_context::{system_prompt, thinking};
 use fairlead_core::context::ThinkingBudget;
 use fairlead_core::error::{Error, Kind, Origin, Retry};
 use fairlead_core::record::{self, Outcome};
-use fairlead_core::strategy::Strategy;
+use fairlead_core::strategy::{QueueRule, Strategy};
 use fairlead_core::usage::Usage;
 use fairlead_dialect::openai::request::ChatRequest;
 use http::HeaderValue;
@@ -395,7 +396,9 @@ impl Conversation {
     /// Lets two targets race for a stream and relays the winner's. `None`: to its end; else the targets that were tried.
     async fn race_streams(&self, call: &mut Call, delay: Duration) -> Option<SmallVec<[usize; 2]>> {
         let asks = contestants(call);
-        let Some((at, started)) = hedge::race(call, delay, true, |at| self.start_stream(&asks[at])).await else {
+        let Some((at, started)) =
+            hedge::race(call, delay, !self.translation.holds_streams(), |at| self.start_stream(&asks[at])).await
+        else {
             return Some((0..call.failures.len()).collect());
         };
         let began = started.began;
@@ -414,19 +417,20 @@ impl Conversation {
 
     async fn slot(&self, ask: &Contestant) -> Result<Slot, AttemptFailure> {
         let tokens = model::estimate(self.body.len() as u64);
-        slot::acquire(&ask.shared, &ask.target, tokens, &mut Duration::default()).await
+        let entrant = Entrant { model: &ask.upstream_model, tokens, queue: ask.queue };
+        slot::acquire(&ask.shared, &ask.target, &entrant, &mut Duration::default()).await
     }
 
     /// Asks one target for a whole answer.
     async fn take_answer(&self, ask: &Contestant) -> Result<RacedAnswer, AttemptFailure> {
-        let Contestant { shared, target, upstream_model, betas, session, limit } = ask;
+        let Contestant { shared, target, upstream_model, betas, session, limit, .. } = ask;
         let began = Instant::now();
         let mut slot = self.slot(ask).await?;
         let asking = async {
-            let body = Contents::Json(self.translation.body(target, upstream_model));
+            let (model, body) = (upstream_model, Contents::Json(self.translation.body(target, upstream_model)));
             let uri = self.translation.uri(target, upstream_model, false)?;
-            let request =
-                Upstream { uri: &uri, betas: betas.as_ref(), session: session.as_ref(), body, is_stream: false };
+            let (betas, session) = (betas.as_ref(), session.as_ref());
+            let request = Upstream { uri: &uri, model, betas, session, body, is_stream: false };
             plain::take(target, upstream::attempt::send(&shared.pool, target, request).await?, &self.translation).await
         };
         let (answer, usage) = tokio::select! {
@@ -440,14 +444,14 @@ impl Conversation {
 
     /// Asks one target and waits for the first bytes of its stream.
     async fn start_stream(&self, ask: &Contestant) -> Result<StartedStream, AttemptFailure> {
-        let Contestant { shared, target, upstream_model, betas, session, limit } = ask;
+        let Contestant { shared, target, upstream_model, betas, session, limit, .. } = ask;
         let began = Instant::now();
         let slot = self.slot(ask).await?;
         let asking = async {
-            let body = Contents::Json(self.translation.body(target, upstream_model));
+            let (model, body) = (upstream_model, Contents::Json(self.translation.body(target, upstream_model)));
             let uri = self.translation.uri(target, upstream_model, true)?;
-            let request =
-                Upstream { uri: &uri, betas: betas.as_ref(), session: session.as_ref(), body, is_stream: true };
+            let (betas, session) = (betas.as_ref(), session.as_ref());
+            let request = Upstream { uri: &uri, model, betas, session, body, is_stream: true };
             let response = upstream::attempt::send(&shared.pool, target, request).await?;
             conversation_stream::check_type(&response)?;
             let mut body = response.into_body();
@@ -470,9 +474,11 @@ impl Conversation {
         let (shared, target) = (Arc::clone(&settlement.shared), &choice.targets[at]);
         let betas = settlement.admission.anthropic_beta.clone();
         let session = settlement.admission.session();
-        let body = Contents::Json(self.translation.body(target, choice.upstream_model(at)));
-        let uri = self.translation.uri(target, choice.upstream_model(at), false)?;
-        let request = Upstream { uri: &uri, betas: betas.as_ref(), session: session.as_ref(), body, is_stream: false };
+        let model = choice.upstream_model(at);
+        let body = Contents::Json(self.translation.body(target, model));
+        let uri = self.translation.uri(target, model, false)?;
+        let (betas, session) = (betas.as_ref(), session.as_ref());
+        let request = Upstream { uri: &uri, model, betas, session, body, is_stream: false };
         let response = tokio::select! {
             biased;
             answered = upstream::attempt::send(&shared.pool, target, request) => answered?,
@@ -513,6 +519,7 @@ struct Contestant {
     session: Option<HeaderValue>,
     /// How long the combo gives it.
     limit: Option<Duration>,
+    queue: QueueRule,
 }
 
 /// The requests to the first two targets.
@@ -526,6 +533,7 @@ fn contestants(call: &Call) -> SmallVec<[Contestant; 2]> {
         betas: betas.clone(),
         session: session.clone(),
         limit: call.time_for(at),
+        queue: call.choice.queue(),
     };
     (0..call.choice.targets.len().min(2)).map(contestant).collect()
 }

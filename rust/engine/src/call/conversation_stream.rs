@@ -13,6 +13,7 @@ use crate::call::progress::Progress;
 use crate::call::reasoning;
 use crate::call::relay::{self, is_event_stream, stream_type, FinishedStream};
 use crate::call::stream::{ErrorForm, StreamKind, StreamRelay};
+use crate::call::stream_judge::StreamJudge;
 use crate::call::translation::Translation;
 use crate::observe::settle::Settlement;
 use crate::upstream::attempt::{self, Contents};
@@ -24,7 +25,7 @@ use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::guardrail::Actions;
 use fairlead_dialect::openai::reasoning::Listener;
-use fairlead_dialect::openai::stream::{Closing, End, StreamPiece};
+use fairlead_dialect::openai::stream::{Closing, End, Outcome, StreamPiece};
 use fairlead_dialect::stream::Follow;
 use fairlead_dialect::Pieces;
 use http::{header, Response};
@@ -88,7 +89,7 @@ async fn ask(
     let body = Contents::Json(translation.body(target, upstream_model));
     let uri = translation.uri(target, upstream_model, true)?;
     let (betas, session) = (betas.as_ref(), session.as_ref());
-    let request = attempt::Upstream { uri: &uri, betas, session, body, is_stream: true };
+    let request = attempt::Upstream { uri: &uri, model: upstream_model, betas, session, body, is_stream: true };
     let mut asking = pin!(attempt::send(&shared.pool, target, request));
     let limit = call.time_for(at);
     let mut late = pin!(async move {
@@ -97,6 +98,7 @@ async fn ask(
             None => std::future::pending().await,
         }
     });
+    let holds = translation.holds_streams();
     let mut tick = pin!(tokio::time::sleep(every));
     loop {
         tokio::select! {
@@ -104,7 +106,8 @@ async fn ask(
             answered = &mut asking => return answered,
             () = &mut late => return Err(too_slow(limit.unwrap_or_default())),
             () = shared.drain.expired() => return Err(shared.drain.error().into()),
-            () = &mut tick => {
+            // Whoever hears nothing yet can still be told by another target.
+            () = &mut tick, if !holds => {
                 let content_type = stream_type(translation.is_events());
                 let comment = Pieces::from_iter([translation.heartbeat()]);
                 let fallbacks = call.fallbacks();
@@ -129,6 +132,7 @@ async fn relay(
         target: Arc::clone(&target),
         follow: translation.follow(&target),
         listener: reasoning::listen(&target),
+        judge: translation.judge_stream(&target),
         is_done: false,
     };
     let content_type = stream_type(translation.is_events());
@@ -143,8 +147,15 @@ pub struct ConversationStream<'a> {
     follow: Follow,
     /// Thoughts that the connection wants to be given again.
     listener: Option<Listener>,
+    /// The rules that it must meet before anybody hears of it.
+    judge: Option<Box<StreamJudge>>,
     /// The stream has told its end.
     is_done: bool,
+}
+
+/// How an error is said inside a stream of this caller.
+fn error_form(translation: &Translation) -> ErrorForm {
+    ErrorForm { dialect: translation.caller, is_list: !translation.is_events() }
 }
 
 impl StreamKind for ConversationStream<'_> {
@@ -156,7 +167,7 @@ impl StreamKind for ConversationStream<'_> {
     }
 
     fn error_form(&self) -> Option<ErrorForm> {
-        Some(ErrorForm { dialect: self.translation.caller, is_list: !self.translation.is_events() })
+        Some(error_form(self.translation))
     }
 
     fn push(&mut self, settlement: &mut Settlement, chunk: &Bytes) -> StreamPiece {
@@ -164,7 +175,12 @@ impl StreamKind for ConversationStream<'_> {
         if let Some(listener) = &mut self.listener {
             listener.push(chunk);
         }
-        let passed = self.follow.push(chunk);
+        let mut passed = self.follow.push(chunk);
+        if let Some(judge) = &mut self.judge {
+            judge.hear(chunk);
+            passed.has_said &= !judge.holds();
+            passed.done |= judge.is_too_long();
+        }
         self.is_done |= passed.done;
         // A caller that leaves in the middle is settled with what was told until then.
         settlement.usage = self.follow.usage().unwrap_or_default();
@@ -172,13 +188,32 @@ impl StreamKind for ConversationStream<'_> {
     }
 
     fn comment(&self) -> Option<Bytes> {
-        self.follow.between_events().then(|| self.translation.heartbeat())
+        (self.follow.between_events() && !self.is_held()).then(|| self.translation.heartbeat())
+    }
+
+    fn is_held(&self) -> bool {
+        self.judge.as_ref().is_some_and(|judge| judge.holds())
     }
 
     fn finish(self, settlement: &mut Settlement, end: End) -> Closing {
-        if self.is_done && end == End::Clean {
+        let judge = self.judge.as_ref().filter(|_| end == End::Clean);
+        let is_too_long = judge.is_some_and(|judge| judge.is_too_long());
+        let rejection = judge.and_then(|judge| judge.fault());
+        if self.is_done && end == End::Clean && rejection.is_none() {
             reasoning::keep(settlement, &self.target, self.listener.and_then(Listener::finish));
         }
-        self.follow.finish(end)
+        let form = error_form(self.translation);
+        let closing = self.follow.finish(end);
+        match rejection.filter(|_| is_too_long || closing.error.is_none()) {
+            None => closing,
+            Some(fault) => Closing {
+                bytes: form.event(&fault),
+                outcome: Outcome::UpstreamFailed,
+                usage: None,
+                error: Some(fault),
+                upstream_error: None,
+                response: None,
+            },
+        }
     }
 }

@@ -156,14 +156,17 @@ async fn count_at(
     let Some(uri) = uri.filter(|_| target.connection.dialect == caller) else {
         return estimate(caller, &inner_request(settlement, body), member).map(Ok);
     };
-    let _slot = match slot::acquire(&settlement.shared, target, 0, &mut Duration::default()).await {
+    let _slot = match slot::acquire(&settlement.shared, target, &choice.entrant(at, 0), &mut Duration::default()).await
+    {
         Ok(slot) => slot,
         Err(busy) => return Ok(Err(busy)),
     };
     settlement.attempts += 1;
     let pieces = renamed(caller, body, request, choice.upstream_model(at));
     let betas = settlement.admission.anthropic_beta.as_ref();
-    let upstream = Upstream { uri: &uri, betas, session: None, body: Contents::Json(&pieces), is_stream: false };
+    let model = choice.upstream_model(at);
+    let contents = Contents::Json(&pieces);
+    let upstream = Upstream { uri: &uri, model, betas, session: None, body: contents, is_stream: false };
     match ask(&settlement.shared, target, upstream, member).await {
         // Few servers that speak responses have this call.
         Err(failed) if caller == Dialect::OpenaiResponses && is_unserved(&failed) => {

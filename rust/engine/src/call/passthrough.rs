@@ -355,7 +355,7 @@ impl CallKind for Passthrough<'_> {
             blames_connection: false,
             ..Error { retry: Retry::Elsewhere, ..fault }.into()
         })?;
-        let reply = self.send(call, &target, &body).await;
+        let reply = self.send(call, at, &body).await;
         if reply.is_err() {
             call.settlement.set_units(Units::default());
         }
@@ -364,8 +364,9 @@ impl CallKind for Passthrough<'_> {
 }
 
 impl Passthrough<'_> {
-    async fn send(&self, call: &mut Call, target: &Arc<Target>, body: &UpstreamBody) -> Result<Reply, AttemptFailure> {
+    async fn send(&self, call: &mut Call, at: usize, body: &UpstreamBody) -> Result<Reply, AttemptFailure> {
         let endpoint = self.endpoint;
+        let target = &Arc::clone(&call.choice.targets[at]);
         let uri = match body {
             UpstreamBody::Embedding { letter, .. } => {
                 target.embedding_uri(letter.form, call.settlement.upstream_model.as_deref().unwrap_or_default())?
@@ -373,10 +374,10 @@ impl Passthrough<'_> {
             _ => target.uri_of(endpoint.path)?,
         };
         let shared = call.shared();
-        let request =
-            Upstream { uri: &uri, betas: None, session: None, body: body.contents(), is_stream: self.request.stream };
-        let limit =
-            call.choice.targets.iter().position(|one| Arc::ptr_eq(one, target)).and_then(|at| call.time_for(at));
+        let (contents, is_stream) = (body.contents(), self.request.stream);
+        let model = call.choice.upstream_model(at);
+        let request = Upstream { uri: &uri, model, betas: None, session: None, body: contents, is_stream };
+        let limit = call.time_for(at);
         let response = tokio::select! {
             biased;
             answered = within(limit, upstream::attempt::send(&shared.pool, target, request)) => answered?,

@@ -54,15 +54,15 @@ pub(crate) fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Outpu
 
 async fn begin(shared: &Arc<Shared>, whole: Whole) {
     let Whole { exchange, admission, forward, mut body, in_flight, buffered, .. } = whole;
-    let Some(mut forward) = forward else { return };
+    let Some(forward) = forward else { return };
     let mut settlement = Settlement::open(shared, &exchange, admission, body.len() as u64);
-    let mut admitted = admit(shared, &mut settlement, &mut body, &mut forward.headers);
+    let mut admitted = admit(shared, &mut settlement, &mut body);
     let mut tries = 0;
     while let Err(fault) = &admitted {
         if !limits::is_worth_another(shared, fault, &mut tries).await {
             break;
         }
-        admitted = admit(shared, &mut settlement, &mut body, &mut forward.headers);
+        admitted = admit(shared, &mut settlement, &mut body);
     }
     let choice = match admitted {
         Ok(choice) => choice,
@@ -87,23 +87,29 @@ async fn begin(shared: &Arc<Shared>, whole: Whole) {
 }
 
 /// Holds the request to guardrails and to the key's limits, before control is asked.
-fn admit(
-    shared: &Shared,
-    settlement: &mut Settlement,
-    body: &mut Bytes,
-    headers: &mut HeaderMap,
-) -> Result<Option<Choice>, Error> {
+fn admit(shared: &Shared, settlement: &mut Settlement, body: &mut Bytes) -> Result<Option<Choice>, Error> {
     forward::check_body(body)?;
     guardrails::admit_paid(shared, settlement, body)?;
     if settlement.admission.route.answer == Answer::Video {
-        return videos::admit_video(shared, settlement, body, headers).map(Some);
+        return videos::admit_video(shared, settlement, body).map(Some);
     }
     let most = shared.live.load().snapshot.search_usd_micros;
     limits::reserve_sum(shared, settlement, most).map(|()| None)
 }
 
-async fn run(mut settlement: Settlement, choice: Option<Choice>, mut forward: Forward, body: Bytes) {
+async fn run(mut settlement: Settlement, mut choice: Option<Choice>, mut forward: Forward, body: Bytes) {
     let (shared, exchange) = (&Arc::clone(&settlement.shared), &Arc::clone(&settlement.exchange));
+    let mut _slot = None;
+    if let Some(chosen) = &choice {
+        match videos::take_room(shared, chosen, &mut forward.headers).await {
+            Ok((open, slot)) => (choice, _slot) = (Some(open), Some(slot)),
+            Err(fault) => {
+                settlement.set_units(Units::default());
+                let outcome = if fault.kind == Kind::Draining { Outcome::Drained } else { Outcome::Refused };
+                return refuse(&mut settlement, outcome, &fault);
+            }
+        }
+    }
     forward::dress(shared, &settlement.admission, &mut forward);
     settlement.attempts = 1;
     let asked = tokio::select! {

@@ -357,14 +357,14 @@ pub(crate) async fn say(
 ) -> Result<PanelAnswer, AttemptFailure> {
     let began = Instant::now();
     let tokens = model::estimate(body.len() as u64);
-    let mut slot = slot::acquire(shared, target, tokens, &mut Duration::default()).await?;
+    let mut slot = slot::acquire(shared, target, &alone.entrant(0, tokens), &mut Duration::default()).await?;
     let parsed = request::read(body)?;
     let wording = Translation::prepare(Dialect::Openai, body, &parsed, &mut alone, &shared.live.load().snapshot)?;
     let pieces = wording.body(target, &alone.upstream_model);
     let work = async {
         let uri = target.uri(&alone.upstream_model, false)?;
-        let request =
-            Upstream { uri: &uri, betas: None, session: None, body: Contents::Json(pieces), is_stream: false };
+        let (model, body) = (alone.upstream_model.as_str(), Contents::Json(pieces));
+        let request = Upstream { uri: &uri, model, betas: None, session: None, body, is_stream: false };
         let sent = attempt::send(&shared.pool, target, request);
         plain::take(target, sent.await?, &wording).await
     };

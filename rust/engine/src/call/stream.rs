@@ -74,6 +74,11 @@ pub trait StreamKind: Send {
         None
     }
 
+    /// Whether how it begins is held back, however long it is and whatever it says.
+    fn is_held(&self) -> bool {
+        false
+    }
+
     /// Ends the stream, told or not.
     fn finish(self, settlement: &mut Settlement, end: End) -> Closing;
 }
@@ -266,7 +271,7 @@ impl<'a> StreamRelay<'a> {
             let is_between = if done { was_between } else { kind.comment().is_some() };
             out = progress.pass(out, done, is_between, now);
         }
-        out = self.after_beginning(out, has_said);
+        out = self.after_beginning(out, has_said, kind.is_held());
         if done {
             return Ok(Some(out));
         }
@@ -278,10 +283,10 @@ impl<'a> StreamRelay<'a> {
     }
 
     /// Holds back how the answer begins; with the first bytes that say something it goes before them.
-    fn after_beginning(&mut self, out: Pieces, has_said: bool) -> Pieces {
+    fn after_beginning(&mut self, out: Pieces, has_said: bool, is_held: bool) -> Pieces {
         let Some(mut beginning) = self.beginning.take() else { return out };
         beginning.extend(out);
-        if has_said || size(&beginning) > MAX_BEGINNING_BYTES {
+        if !is_held && (has_said || size(&beginning) > MAX_BEGINNING_BYTES) {
             return beginning;
         }
         self.beginning = Some(beginning);
@@ -360,6 +365,11 @@ impl<'a> StreamRelay<'a> {
             _ => Outcome::UpstreamFailed,
         };
         let beginning = self.beginning.take();
+        let is_rejected = closing.error.as_ref().is_some_and(|error| error.kind == Kind::AnswerRejected);
+        if is_rejected {
+            // Of an answer that nobody gets nothing is told, and nothing is paid for.
+            last.clear();
+        }
         let is_begun = is_begun(&self.call.settlement, &last) && (beginning.is_none() || self.call.is_headed());
         if let (false, Some(error)) = (is_begun, &closing.error) {
             match outcome {
@@ -368,7 +378,7 @@ impl<'a> StreamRelay<'a> {
                 _ => return Err(error.clone().into()),
             }
         }
-        if let Some(mut beginning) = beginning {
+        if let Some(mut beginning) = beginning.filter(|_| !is_rejected) {
             beginning.extend(last);
             last = beginning;
         }

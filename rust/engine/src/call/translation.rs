@@ -2,6 +2,7 @@
 //! provider's dialect is the caller's to know, not a failure of an attempt.
 
 use crate::call::endpoints;
+use crate::call::stream_judge::{rejected, rules_for_streams, StreamJudge};
 use crate::clock;
 use crate::gate::defaults;
 use crate::gate::request::Admission;
@@ -9,11 +10,12 @@ use crate::route::choice::Choice;
 use crate::upstream::target::Target;
 use bytes::Bytes;
 use fairlead_core::dialect::Dialect;
-use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::{Answer, Relayed, Route, Surface};
 use fairlead_core::secret::random_name;
 use fairlead_core::snapshot::{ServiceMode, Snapshot};
 use fairlead_core::strategy::Rules;
+use fairlead_dialect::answer_text::AnswerText;
 use fairlead_dialect::fit::Fit;
 use fairlead_dialect::openai::named;
 use fairlead_dialect::openai::request::ChatRequest;
@@ -247,10 +249,18 @@ impl Translation {
     fn judge(&self, body: &[u8]) -> Result<(), Error> {
         let Some(validation) = self.rules.as_ref().and_then(|rules| rules.validation.as_ref()) else { return Ok(()) };
         let fault = substance::text(self.caller, body).and_then(|text| validation.fault(&text));
-        fault.map_or(Ok(()), |fault| {
-            let message = format!("The answer {fault}, against the combo's `responseValidation`.");
-            Err(Error::upstream(Kind::AnswerRejected, Retry::Elsewhere, message))
-        })
+        fault.map_or(Ok(()), |fault| Err(rejected(&fault)))
+    }
+
+    /// Whether streams are held back until they are known to be as the combo wants them.
+    pub fn holds_streams(&self) -> bool {
+        self.rules.as_ref().is_some_and(|rules| rules_for_streams(rules).is_some())
+    }
+
+    /// The judge of a stream of this connection, where streams are held back.
+    pub fn judge_stream(&self, target: &Target) -> Option<Box<StreamJudge>> {
+        let rules = self.rules.as_ref().filter(|_| self.holds_streams())?;
+        Some(Box::new(StreamJudge::new(Arc::clone(rules), AnswerText::new(target.connection.dialect))))
     }
 
     /// Tells answers as answers to this request of the caller, where the one that is sent has earlier turns before it.

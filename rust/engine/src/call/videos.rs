@@ -3,12 +3,14 @@
 
 use crate::active_config::Live;
 use crate::call::choose::{admit_aliases, admit_model, note_choice};
+use crate::clock;
 use crate::gate::headers;
 use crate::gate::limits;
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::route::model;
 use crate::shared::Shared;
+use crate::upstream::slot::{self, Slot};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::dialect::Dialect;
@@ -22,6 +24,7 @@ use fairlead_dialect::openai::named;
 use http::{HeaderMap, HeaderName};
 use serde::Deserialize;
 use serde_json::{json, Map, Value};
+use std::time::Duration;
 
 /// The connections that control asks, in order: base64 of JSON. It stays between the planes.
 const LANES: HeaderName = HeaderName::from_static("x-fairlead-lanes");
@@ -30,13 +33,8 @@ const USUAL_SECONDS: u64 = 8;
 const MAX_SECONDS: u64 = 3_600;
 const MAX_SAMPLES: u64 = 16;
 
-/// Chooses who may make the video and reserves what it costs at most. The choice goes to control in `headers`.
-pub(crate) fn admit_video(
-    shared: &Shared,
-    settlement: &mut Settlement,
-    body: &[u8],
-    headers: &mut HeaderMap,
-) -> Result<Choice, Error> {
+/// Chooses who may make the video and reserves what it costs at most.
+pub(crate) fn admit_video(shared: &Shared, settlement: &mut Settlement, body: &[u8]) -> Result<Choice, Error> {
     let live = shared.live.load_full();
     let called = live.snapshot.name(model_name::without_folder(&settlement.admission.tail))?.into_owned();
     let key = settlement.admission.principal.key().cloned();
@@ -68,6 +66,39 @@ pub(crate) fn admit_video(
     settlement.set_units(Units { audio_ms: seconds(body).saturating_mul(1_000), ..Units::default() });
     limits::reserve(shared, &live.snapshot, settlement, &parsed, &mut choice)?;
     note_choice(settlement, &choice);
+    Ok(choice)
+}
+
+/// Waits for room at one of the connections, and tells control in `headers` to ask that one, then those behind it that have room
+/// too. The video takes its place there until control has heard of it.
+pub(crate) async fn take_room(
+    shared: &Shared,
+    choice: &Choice,
+    headers: &mut HeaderMap,
+) -> Result<(Choice, Slot), Error> {
+    let (mut busy, mut queued) = (None, Duration::ZERO);
+    for (at, target) in choice.targets.iter().enumerate() {
+        let slot = match slot::acquire(shared, target, &choice.entrant(at, 0), &mut queued).await {
+            Ok(slot) => slot,
+            Err(failed) if failed.error.kind == Kind::AccountsBusy => {
+                busy = Some(failed.error);
+                continue;
+            }
+            Err(failed) => return Err(failed.error),
+        };
+        let has_room = |&at: &usize| {
+            let facts = choice.targets[at].account_facts(choice.upstream_model(at), clock::monotonic_ms());
+            !facts.is_shut
+        };
+        let places: Vec<usize> = [at].into_iter().chain((at + 1..choice.targets.len()).filter(has_room)).collect();
+        let choice = choice.narrowed(&places);
+        name_lanes(&choice, headers);
+        return Ok((choice, slot));
+    }
+    Err(busy.unwrap_or_else(|| Error::gateway(Kind::NoRoute, "There is no connection to try.")))
+}
+
+fn name_lanes(choice: &Choice, headers: &mut HeaderMap) {
     let lanes: Vec<Value> = (0..choice.targets.len())
         .map(|at| {
             let target = &choice.targets[at];
@@ -76,7 +107,6 @@ pub(crate) fn admit_video(
         })
         .collect();
     headers.insert(LANES, headers::value(STANDARD.encode(Value::from(lanes).to_string())));
-    Ok(choice)
 }
 
 /// Vertex has other addresses for operations.

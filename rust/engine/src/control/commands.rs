@@ -5,6 +5,7 @@ use crate::blocking;
 use crate::call::coalesce;
 use crate::call::reasoning;
 use crate::call::simulate;
+use crate::control::lease_candidates;
 use crate::control::reports::Report;
 use crate::shared::Shared;
 use fairlead_cache::cache::{Cache, EntryFilter};
@@ -41,6 +42,7 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
         }
         let at_once = match command.kind.as_str() {
             "combos.simulate" => Some(simulate::command(shared, &args)),
+            "leases.candidates" => Some(lease_candidates::command(shared, &args)),
             kind if kind.starts_with("reasoning.") => Some(reasoning::command(shared, kind, &args)),
             _ => None,
         };

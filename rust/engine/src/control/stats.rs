@@ -27,7 +27,7 @@ pub struct ConnectionStats<'a> {
     failures: u64,
     latency_ms: Option<f64>,
     in_flight: u32,
-    /// Where the operator set limits.
+    /// Where the operator set limits, or the provider told rates.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<LimitStats>,
     quota: Vec<WindowStats>,
@@ -49,12 +49,36 @@ pub struct LimitStats {
     slots: Option<u32>,
     requests: Option<u64>,
     tokens: Option<u64>,
+    /// Rates that the provider told.
+    learned: Vec<LearnedStats>,
+}
+
+/// A rate of one model's that the provider told, and what is left of it by now.
+#[derive(Debug, Serialize)]
+pub struct LearnedStats {
+    model: String,
+    name: &'static str,
+    limit: u64,
+    remaining: u64,
+    /// The amount that comes back in a minute.
+    per_minute: Option<u64>,
+    /// Until it is full again, and forgotten.
+    full_in_ms: u64,
 }
 
 impl From<LimiterStats> for LimitStats {
     fn from(stats: LimiterStats) -> Self {
-        let LimiterStats { queued, remaining } = stats;
-        Self { queued, slots: remaining.slots, requests: remaining.requests, tokens: remaining.tokens }
+        let LimiterStats { queued, remaining, rates } = stats;
+        let learned = rates.into_iter().map(|rate| LearnedStats {
+            model: rate.model,
+            name: rate.name.name(),
+            limit: rate.limit,
+            remaining: rate.remaining,
+            per_minute: rate.per_minute,
+            full_in_ms: rate.full_in_ms,
+        });
+        let learned = learned.collect();
+        Self { queued, slots: remaining.slots, requests: remaining.requests, tokens: remaining.tokens, learned }
     }
 }
 

@@ -116,6 +116,7 @@ impl<'a> Gate<'a> {
             session_tag: headers.session_tag.map(str::to_owned),
             session_id: headers.session_id.map(str::to_owned),
             pin: headers.pin.map(str::to_owned),
+            lease: headers.lease.claim()?,
             route_model: headers.route_model.filter(|model| !model.is_empty()).map(str::to_owned),
             idempotency_key: headers.idempotency_key.map(str::to_owned),
             accepts_events: Accepts::read(headers.accept),

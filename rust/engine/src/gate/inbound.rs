@@ -3,6 +3,7 @@
 //! The rules are ours rather than the server's, so that they are the same behind every front: sizes, `Host`, the coding
 //! of the body, one credential. Headers are looked at once, in place; nothing is copied for a request that needs none.
 
+use crate::gate::lease::LeaseHeaders;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::host;
 use fairlead_core::multipart;
@@ -74,6 +75,7 @@ pub struct RequestHeaders<'a> {
     /// The caller is an Anthropic client, whatever the route.
     pub has_anthropic_version: bool,
     pub cache: CacheHeaders<'a>,
+    pub lease: LeaseHeaders<'a>,
 }
 
 /// The headers that the response cache goes by.
@@ -171,6 +173,7 @@ impl<'a> HeadReader<'a> {
             b"forwarded" | b"via" | b"x-real-ip" | b"x-client-ip" | b"true-client-ip" | b"cf-connecting-ip"
             | b"cf-ray" => self.is_forwarded = true,
             _ if name.starts_with(b"x-forwarded-") => self.is_forwarded = true,
+            _ if name.starts_with(b"x-gateway-lease-") => headers.lease.take(name, tag(value, "X-Gateway-Lease")?),
             _ if name.starts_with(b"x-gateway-") => headers.cache.take(name, value)?,
             _ => {}
         }

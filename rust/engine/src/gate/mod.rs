@@ -1,6 +1,6 @@
 //! The gate: the head of a request and what is held against it before any work begins.
 //!
-//! [`inbound`] is the head and the rules for it, [`address`] where it comes from, [`preferences`] what its headers prefer, [`admission`] the one gate, [`cors`]
+//! [`inbound`] is the head and the rules for it, [`address`] where it comes from, [`preferences`] what its headers prefer, [`lease`] what they show of a lease, [`admission`] the one gate, [`cors`]
 //! pages of other origins. [`body`] is a body on its way, [`upload`] a form on its way to disk, [`request`] a request that is
 //! whole. [`defaults`] is what a body means that does not say `stream`, [`limits`] the limits of keys, [`unpriced`] models whose cost is not known, [`answer`] what the engine
 //! answers itself, [`headers`] the gateway's own headers.
@@ -13,6 +13,7 @@ pub mod cors;
 pub mod defaults;
 pub mod headers;
 pub mod inbound;
+pub mod lease;
 pub mod limits;
 pub mod preferences;
 pub mod request;

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use fairlead_core::guardrail::Disabled;
 use fairlead_core::principal::Principal;
 use fairlead_core::routes::Route;
+use fairlead_core::session_lease::SessionClaim;
 use fairlead_core::snapshot::{CacheDefaultMode, ServiceMode};
 use http::{HeaderMap, HeaderValue};
 use std::net::IpAddr;
@@ -27,6 +28,8 @@ pub struct Admission {
     pub session_id: Option<String>,
     /// `X-Gateway-Connection`.
     pub pin: Option<String>,
+    /// `X-Gateway-Lease-Owner` and `-Generation`.
+    pub lease: Option<Box<SessionClaim>>,
     /// `X-Route-Model`: the model that takes the place of the body's.
     pub route_model: Option<String>,
     pub idempotency_key: Option<String>,

@@ -1,9 +1,10 @@
 //! The targets of one request, in the order in which they are tried.
 
+use crate::upstream::limiter::Entrant;
 use crate::upstream::target::Target;
 use fairlead_core::limit::Served;
 use fairlead_core::strategy::rules::ToolFilter;
-use fairlead_core::strategy::{identity, Memory, Obstacle, Params, Random, Rules, Strategy};
+use fairlead_core::strategy::{identity, Memory, Obstacle, Params, QueueRule, Random, Rules, Strategy};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -86,6 +87,16 @@ impl Choice {
 
     pub fn upstream_model(&self, at: usize) -> &str {
         self.leg(at).map_or(self.upstream_model.as_str(), |leg| &leg.upstream_model)
+    }
+
+    /// A request of so many tokens, as it asks this target's connection for room.
+    pub fn entrant(&self, at: usize, tokens: u64) -> Entrant<'_> {
+        Entrant { model: self.upstream_model(at), tokens, queue: self.queue() }
+    }
+
+    /// What the combo says of waiting.
+    pub fn queue(&self) -> QueueRule {
+        self.combo.as_ref().map(|combo| combo.rules.queue()).unwrap_or_default()
     }
 
     /// Tells a target from all others, over snapshots.

@@ -4,6 +4,7 @@ use crate::active_config::Live;
 use crate::clock;
 use crate::route::accounts::Accounts;
 use crate::route::choice::Choice;
+use crate::route::lease;
 use crate::upstream::target::Target;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
@@ -26,6 +27,10 @@ pub struct RoutingHints<'a> {
     pub pin: Option<&'a str>,
     /// The target that served its session before.
     pub held: Option<u64>,
+    /// The connection that is leased to the caller: no other is tried.
+    pub leased: Option<&'a str>,
+    /// Who asks looks for a connection to lease, and sees to leases itself.
+    pub passes_leases: bool,
     /// Its session, or else its conversation; known where a provider's strategy asks for it.
     pub affinity: Option<u64>,
 }
@@ -49,7 +54,7 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, hints: RoutingHints<'
         return Err(not_found(format!("No provider has the prefix `{prefix}`; `GET /v1/models` lists what is there.")));
     }
     let now_ms = clock::monotonic_ms();
-    let mut sorted = Candidates::new(upstream_model, hints.pin);
+    let mut sorted = Candidates::new(upstream_model, hints);
     for target in candidates.iter().take(MAX_CANDIDATES).filter_map(|&index| live.targets.get(index)?.as_ref()) {
         sorted.add(target, key, now_ms);
     }
@@ -66,6 +71,8 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, hints: RoutingHints<'
 struct Candidates<'a> {
     upstream_model: &'a str,
     pin: Option<&'a str>,
+    leased: Option<&'a str>,
+    passes_leases: bool,
     /// By priority, then by id.
     open: SmallVec<[&'a Arc<Target>; 4]>,
     /// How each of them stands.
@@ -73,6 +80,7 @@ struct Candidates<'a> {
     /// Milliseconds until the first closed connection opens; `u64::MAX` where none does by itself.
     soonest_ms: u64,
     is_barred: bool,
+    is_leased: bool,
     is_pinned: bool,
     is_closed: bool,
     is_broken: bool,
@@ -81,14 +89,17 @@ struct Candidates<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    fn new(upstream_model: &'a str, pin: Option<&'a str>) -> Self {
+    fn new(upstream_model: &'a str, hints: RoutingHints<'a>) -> Self {
         Self {
             upstream_model,
-            pin,
+            pin: hints.pin.filter(|_| hints.leased.is_none()),
+            leased: hints.leased,
+            passes_leases: hints.passes_leases,
             open: SmallVec::new(),
             facts: SmallVec::new(),
             soonest_ms: u64::MAX,
             is_barred: false,
+            is_leased: false,
             is_pinned: false,
             is_closed: false,
             is_broken: false,
@@ -99,6 +110,10 @@ impl<'a> Candidates<'a> {
     fn add(&mut self, target: &'a Arc<Target>, key: Option<&Key>, now_ms: u64) {
         if key.is_some_and(|key| !policy::sees_connection(key, &target.connection.id)) {
             self.is_barred = true;
+            return;
+        }
+        if !self.passes_leases && !lease::is_open(&target.connection, self.leased) {
+            self.is_leased = true;
             return;
         }
         if let Err(fault) = target.admit_name(self.upstream_model) {
@@ -175,6 +190,9 @@ impl<'a> Candidates<'a> {
         if self.is_closed {
             let message = format!("Every connection of `{prefix}` was told by its provider to wait.");
             return Error::gateway(Kind::UpstreamRateLimited, message).after_s(wait_s);
+        }
+        if self.is_leased {
+            return lease::none_open(self.leased);
         }
         if self.is_barred {
             let message =

@@ -1,6 +1,6 @@
-//! Routing, from the model that a caller names to the targets that are tried: [`model`] reads the name, [`choose`] orders the
+//! Routing, from the model that a caller names to the targets that are tried: [`model`] reads the name, [`picture`] looks whether there is one in the request, [`choose`] orders the
 //! connections of one model by [`accounts`], [`combos`] those of a combo, [`choice`] is the result, [`outbound`] the proxy that it goes
-//! through, [`affinity`] remembers who served a session, [`handover_notes`] what was told to who serves it next.
+//! through, [`lease`] which connections are one session's alone, [`affinity`] remembers who served a session, [`handover_notes`] what was told to who serves it next.
 
 pub mod accounts;
 pub mod affinity;
@@ -8,5 +8,7 @@ pub mod choice;
 pub mod choose;
 pub mod combos;
 pub mod handover_notes;
+pub mod lease;
 pub mod model;
 pub mod outbound;
+pub mod picture;

@@ -6,6 +6,8 @@ use crate::clock;
 use crate::gate::request::Admission;
 use crate::route::choice::Choice;
 use crate::route::choose::{self, RoutingHints};
+use crate::route::lease;
+use crate::route::picture::has_picture;
 use crate::shared::Shared;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
@@ -70,10 +72,12 @@ pub fn resolve(live: &Live, key: &Key, model: &str) -> Option<String> {
 pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, body: &[u8]) -> Result<Choice, Error> {
     let key = admission.principal.key().map(AsRef::as_ref);
     let name = live.snapshot.alias(model).unwrap_or(model);
+    let leased = lease::held(live, admission)?;
     let held = session(admission, model).and_then(|session| shared.affinity.find(session, clock::monotonic_ms()));
     if let Some(combo) = live.combos.book.find(name) {
         let ask = demand(live, Subject { caller: caller(admission), held }, body);
-        let mut choice = live.combos.choose(&live.targets, combo, &ask, key)?;
+        let choice = live.combos.choose(&live.targets, combo, &ask, key)?;
+        let mut choice = lease::narrow(choice, leased)?;
         live.outbound.apply(&mut choice, key, live.combos.book.get(combo).map(|ready| ready.id.as_str()));
         return Ok(choice);
     }
@@ -85,7 +89,7 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
     } else {
         None
     };
-    let hints = RoutingHints { pin: admission.pin.as_deref(), held, affinity };
+    let hints = RoutingHints { pin: admission.pin.as_deref(), held, leased, affinity, ..RoutingHints::default() };
     let mut choice = choose::choose(live, name, key, hints)?;
     live.outbound.apply(&mut choice, key, None);
     Ok(choice)
@@ -118,6 +122,7 @@ pub fn demand(live: &Live, subject: Subject<'_>, body: &[u8]) -> Demand {
         output_tokens: ASSUMED_OUTPUT_TOKENS,
         affinity: if wants_affinity { affinity(subject.caller, body) } else { None },
         held: subject.held,
+        has_picture: has_picture(body),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::socket::outbox::{Drawn, Outbox};
 use crate::socket::provider::ProviderSocket;
 use crate::socket::query::model_of;
 use crate::socket::requests::FrameConnection;
-use crate::socket::session::{CallerSide, Session, TRY_AGAIN_LATER};
+use crate::socket::session::{CallerSide, Session, Sides, TRY_AGAIN_LATER};
 use crate::upstream::slot;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::record::Outcome;
@@ -156,8 +156,8 @@ impl Conversation {
         let shared = Arc::clone(&self.caller.shared);
         let (mut last, mut queued) = (None, Duration::ZERO);
         for (at, target) in self.choice.targets.clone().iter().enumerate() {
-            // The tokens of a conversation are known when it ends, and count in no minute.
-            let _slot = match slot::acquire(&shared, target, 0, &mut queued).await {
+            // Tokens are counted as the provider tells of them, answer by answer.
+            let slot = match slot::acquire(&shared, target, &self.choice.entrant(at, 0), &mut queued).await {
                 Ok(slot) => slot,
                 Err(busy) if busy.error.kind == Kind::AccountsBusy => {
                     last = Some(busy.error);
@@ -183,7 +183,8 @@ impl Conversation {
                     target.served(began.elapsed(), began.elapsed());
                     settlement.status = 101;
                     let provider = ProviderSocket::new(&shared, stream, early).await;
-                    let end = Session::new(&mut self.caller, provider, &mut settlement, &self.choice).run().await;
+                    let sides = Sides { caller: &mut self.caller, provider, slot: &slot };
+                    let end = Session::new(sides, &mut settlement, &self.choice).run().await;
                     if let Some(error) = end.error.as_ref().filter(|error| error.kind == Kind::UpstreamReset) {
                         target.blame(error.kind, None);
                     }

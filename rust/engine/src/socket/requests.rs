@@ -220,6 +220,7 @@ impl RequestSocket {
             session_tag: of.session_tag.clone(),
             session_id: of.session_id.clone(),
             pin: of.pin.clone(),
+            lease: of.lease.clone(),
             route_model: of.route_model.clone(),
             idempotency_key: None,
             disabled_guardrails: of.disabled_guardrails,

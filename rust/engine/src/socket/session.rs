@@ -15,6 +15,7 @@ use crate::route::model;
 use crate::shared::{GaugePermit, Shared};
 use crate::socket::outbox::Outbox;
 use crate::socket::provider::{ProviderMessage, ProviderSocket, ReadFault};
+use crate::upstream::slot::Slot;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::policy;
 use fairlead_core::principal::Principal;
@@ -81,11 +82,20 @@ impl SessionEnd {
     }
 }
 
+/// The two who talk, and the room that the conversation takes at its connection.
+#[derive(Debug)]
+pub struct Sides<'a> {
+    pub caller: &'a mut CallerSide,
+    pub provider: ProviderSocket,
+    pub slot: &'a Slot,
+}
+
 /// A conversation between a caller and the provider that took it.
 #[derive(Debug)]
 pub struct Session<'a> {
     caller: &'a mut CallerSide,
     provider: ProviderSocket,
+    slot: &'a Slot,
     settlement: &'a mut Settlement,
     choice: &'a Choice,
     guard: EventGuard,
@@ -96,14 +106,10 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub fn new(
-        caller: &'a mut CallerSide,
-        provider: ProviderSocket,
-        settlement: &'a mut Settlement,
-        choice: &'a Choice,
-    ) -> Self {
+    pub fn new(sides: Sides<'a>, settlement: &'a mut Settlement, choice: &'a Choice) -> Self {
+        let Sides { caller, provider, slot } = sides;
         let guard = EventGuard::new(&caller.shared.live.load(), &settlement.admission);
-        Self { caller, provider, settlement, choice, guard, heard: Instant::now(), held_bytes: 0 }
+        Self { caller, provider, slot, settlement, choice, guard, heard: Instant::now(), held_bytes: 0 }
     }
 
     /// Passes events until either side ends the conversation, or it may not go on.
@@ -192,6 +198,7 @@ impl<'a> Session<'a> {
         let used = metered::of_realtime(text.as_bytes());
         if let Some(usage) = &used {
             self.settlement.add_answer(usage);
+            self.slot.spend(usage);
         }
         match self.guard.judge(self.settlement, text) {
             Ok(texts) => self.caller.push_all(texts),

@@ -58,6 +58,8 @@ impl Contents<'_> {
 #[derive(Debug, Clone, Copy)]
 pub struct Upstream<'a> {
     pub uri: &'a Uri,
+    /// As the provider knows it.
+    pub model: &'a str,
     /// `anthropic-beta` as the caller sent it, for providers of that dialect.
     pub betas: Option<&'a HeaderValue>,
     /// The caller with the session that it named (`Admission::session`), for providers that are told.
@@ -102,7 +104,7 @@ async fn send_over(
     upstream_request: Upstream<'_>,
     proof: &[(HeaderName, HeaderValue)],
 ) -> Result<Response<Incoming>, AttemptFailure> {
-    let Upstream { uri, betas, session, body, is_stream } = upstream_request;
+    let Upstream { uri, model, betas, session, body, is_stream } = upstream_request;
     let timeouts = &target.connection.timeouts;
     let head_ms = if is_stream { timeouts.header_ms } else { timeouts.answer_ms };
     let is_reused = lease.is_reused;
@@ -133,7 +135,7 @@ async fn send_over(
     })?;
     let response =
         answer.map_err(|unanswered| broken(&unanswered.fault, is_reused && sent_at.elapsed() < IDLE_CLOSE_WINDOW))?;
-    target.observe_head(response.headers());
+    target.observe_head(model, response.headers());
     judge(response, target, started_ms).await
 }
 

@@ -1,4 +1,5 @@
-//! The limits of one connection, what they count, and the queue of those who wait for them.
+//! The limits of one connection, what they count, and the queue of those who wait for them: limits that the operator set, and rates
+//! that its provider told.
 //!
 //! Whoever waits is woken by a slot that is given back, by the time at which a rate has room, or by the one before. The lock is held
 //! for as long as it takes to look, never while anybody waits.
@@ -6,6 +7,9 @@
 use crate::clock;
 use crate::upstream::load::Load;
 use fairlead_core::pace::{AccountLimits, Pace, Remaining, Wait};
+use fairlead_core::provider_rate::{ProviderRates, RateName};
+use fairlead_core::quota::WindowReading;
+use fairlead_core::strategy::QueueRule;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +17,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
+/// How long a request waits where a combo has it wait and nobody says how long.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// The limits of one connection, what they count, and who waits for them.
 #[derive(Debug, Default)]
 pub struct Limiter {
-    /// Whether any limit is set: connections without one lock nothing.
+    /// Whether any limit is set, or any rate was told: connections without one lock nothing.
     is_on: AtomicBool,
     state: Mutex<State>,
 }
@@ -25,6 +32,7 @@ pub struct Limiter {
 struct State {
     limits: AccountLimits,
     pace: Pace,
+    rates: ProviderRates,
     /// First come, first served.
     queue: VecDeque<Arc<Notify>>,
 }
@@ -40,10 +48,34 @@ pub struct LimiterRoom {
 }
 
 /// What is left of a connection's limits, and how many wait for it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct LimiterStats {
     pub queued: usize,
     pub remaining: Remaining,
+    pub rates: Vec<RateStats>,
+}
+
+/// A rate as its provider told it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RateStats {
+    pub model: String,
+    pub name: RateName,
+    pub limit: u64,
+    pub remaining: u64,
+    pub per_minute: Option<u64>,
+    /// Until it is full again, and forgotten.
+    pub full_in_ms: u64,
+}
+
+/// A request that asks a connection for room.
+#[derive(Debug, Clone, Copy)]
+pub struct Entrant<'a> {
+    /// As the provider knows it.
+    pub model: &'a str,
+    /// Estimated.
+    pub tokens: u64,
+    /// What its combo says of waiting.
+    pub queue: QueueRule,
 }
 
 /// The tokens that a request was counted with when it began.
@@ -69,7 +101,28 @@ impl Limiter {
     pub fn set(&self, limits: &AccountLimits) {
         let mut state = self.state.lock();
         state.limits = *limits;
-        self.is_on.store(limits.is_any(), Ordering::Release);
+        if !limits.learns {
+            state.rates.clear();
+        }
+        self.is_on.store(limits.is_any() || !state.rates.is_empty(), Ordering::Release);
+        state.wake_first();
+    }
+
+    /// Takes over the rates that an answer told of this model.
+    pub fn learn(&self, model: &str, told: &[WindowReading], now_ms: u64) {
+        let mut state = self.state.lock();
+        if state.limits.learns {
+            state.rates.learn(model, told, now_ms);
+            self.is_on.store(state.limits.is_any() || !state.rates.is_empty(), Ordering::Release);
+            state.wake_first();
+        }
+    }
+
+    /// Forgets the rates that answers told.
+    pub fn forget(&self) {
+        let mut state = self.state.lock();
+        state.rates.clear();
+        self.is_on.store(state.limits.is_any(), Ordering::Release);
         state.wake_first();
     }
 
@@ -78,15 +131,19 @@ impl Limiter {
     }
 
     /// `None` where no limit is set.
-    pub fn room(&self, in_flight: u32, now_ms: u64) -> Option<LimiterRoom> {
+    pub fn room(&self, model: &str, in_flight: u32, now_ms: u64) -> Option<LimiterRoom> {
         if !self.is_on() {
             return None;
         }
         let mut state = self.state.lock();
-        let State { limits, pace, queue } = &mut *state;
-        let has_queue = queue.len() < limits.queue_depth as usize;
-        let is_shut = !has_queue && (!queue.is_empty() || pace.admits(limits, in_flight, 1, now_ms).is_err());
-        Some(LimiterRoom { max_concurrent: limits.max_concurrent, rate_left: pace.rate_left(limits, now_ms), is_shut })
+        let is_full = !state.queue.is_empty() || state.admits(model, 1, in_flight, now_ms).is_err();
+        let State { limits, pace, rates, queue } = &mut *state;
+        let left = pace.rate_left(limits, now_ms).into_iter().chain(rates.left(model, now_ms));
+        Some(LimiterRoom {
+            max_concurrent: limits.max_concurrent,
+            rate_left: left.reduce(f32::min),
+            is_shut: is_full && queue.len() >= limits.queue_depth as usize,
+        })
     }
 
     /// `None` where no limit is set.
@@ -95,27 +152,37 @@ impl Limiter {
             return None;
         }
         let mut state = self.state.lock();
-        let State { limits, pace, queue } = &mut *state;
-        Some(LimiterStats { queued: queue.len(), remaining: pace.remaining(limits, in_flight, now_ms) })
+        let State { limits, pace, rates, queue } = &mut *state;
+        let rates = rates.all(now_ms).map(|(model, name, rate)| RateStats {
+            model: model.to_owned(),
+            name,
+            limit: rate.limit,
+            remaining: rate.remaining(now_ms),
+            per_minute: rate.per_minute(),
+            full_in_ms: rate.full_ms - now_ms,
+        });
+        let rates = rates.collect();
+        Some(LimiterStats { queued: queue.len(), remaining: pace.remaining(limits, in_flight, now_ms), rates })
     }
 
     /// A request comes, which has waited for so long elsewhere. Who comes later does not go before those who wait.
-    pub fn enter(&self, load: &Load, tokens: u64, waited: Duration) -> Entry {
+    pub fn enter(&self, load: &Load, entrant: &Entrant<'_>, waited: Duration) -> Entry {
         if !self.is_on() {
             load.enter();
             return Entry::Begun(None);
         }
         let mut state = self.state.lock();
         let refusal = if state.queue.is_empty() {
-            match state.begin(load, tokens) {
+            match state.begin(load, entrant) {
                 Ok(charge) => return Entry::Begun(Some(charge)),
                 Err(wait) => wait,
             }
         } else {
             Wait::Slot
         };
-        let patience = Duration::from_millis(state.limits.queue_timeout_ms).saturating_sub(waited);
-        if state.queue.len() >= state.limits.queue_depth as usize || patience.is_zero() {
+        let (depth, patience) = queue_of(&state.limits, entrant.queue);
+        let patience = patience.saturating_sub(waited);
+        if state.queue.len() >= depth as usize || patience.is_zero() {
             return Entry::Refused(refusal);
         }
         let place = Arc::new(Notify::new());
@@ -124,12 +191,12 @@ impl Limiter {
     }
 
     /// Begins the request that waits at this place, if it is the first and there is room.
-    pub fn begin_queued(&self, place: &Arc<Notify>, load: &Load, tokens: u64) -> Result<Charge, Wait> {
+    pub fn begin_queued(&self, place: &Arc<Notify>, load: &Load, entrant: &Entrant<'_>) -> Result<Charge, Wait> {
         let mut state = self.state.lock();
         if !state.queue.front().is_some_and(|first| Arc::ptr_eq(first, place)) {
             return Err(Wait::Slot);
         }
-        state.begin(load, tokens)
+        state.begin(load, entrant)
     }
 
     /// Gives up a place in the queue.
@@ -146,12 +213,26 @@ impl Limiter {
         state.wake_first();
     }
 
+    /// A request has come to so many tokens more than it was counted with.
+    pub fn spend(&self, tokens: u64) {
+        if self.is_on() {
+            self.state.lock().pace.spend(tokens, clock::monotonic_ms());
+        }
+    }
+
     /// A request has ended.
     pub fn wake(&self) {
         if self.is_on() {
             self.state.lock().wake_first();
         }
     }
+}
+
+/// How many requests may wait, and how long one waits at most: as the combo says, or else the connection.
+fn queue_of(limits: &AccountLimits, rule: QueueRule) -> (u32, Duration) {
+    let own = (limits.queue_timeout_ms > 0).then_some(limits.queue_timeout_ms);
+    let patience = rule.timeout_ms.or(own).map_or(QUEUE_TIMEOUT, Duration::from_millis);
+    (rule.depth.unwrap_or(limits.queue_depth), patience)
 }
 
 impl State {
@@ -161,10 +242,22 @@ impl State {
         }
     }
 
-    fn begin(&mut self, load: &Load, tokens: u64) -> Result<Charge, Wait> {
+    fn admits(&mut self, model: &str, tokens: u64, in_flight: u32, now_ms: u64) -> Result<(), Wait> {
+        let own = self.pace.admits(&self.limits, in_flight, tokens, now_ms);
+        match (own, self.rates.wait_ms(model, tokens, now_ms)) {
+            (own, 0) => own,
+            (Ok(()), told_ms) => Err(Wait::Ms(told_ms)),
+            (Err(Wait::Ms(own_ms)), told_ms) => Err(Wait::Ms(own_ms.max(told_ms))),
+            (Err(Wait::Slot), _) => Err(Wait::Slot),
+        }
+    }
+
+    fn begin(&mut self, load: &Load, entrant: &Entrant<'_>) -> Result<Charge, Wait> {
         let now_ms = clock::monotonic_ms();
-        self.pace.admits(&self.limits, load.in_flight(), tokens, now_ms)?;
+        let Entrant { model, tokens, .. } = *entrant;
+        self.admits(model, tokens, load.in_flight(), now_ms)?;
         self.pace.begin(tokens, now_ms);
+        self.rates.begin(model, tokens);
         load.enter();
         Ok(Charge { began_ms: now_ms, tokens })
     }

@@ -10,7 +10,7 @@
 
 use crate::shared::Shared;
 use crate::upstream::failure::AttemptFailure;
-use crate::upstream::limiter::{Charge, Entry};
+use crate::upstream::limiter::{Charge, Entrant, Entry};
 use crate::upstream::target::{Hot, Target};
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::pace::Wait;
@@ -44,6 +44,11 @@ impl Slot {
         self.correct(0);
     }
 
+    /// A request that goes on has come to so much more.
+    pub fn spend(&self, usage: &Usage) {
+        self.hot.limiter.spend(usage.input.saturating_add(usage.output));
+    }
+
     fn correct(&mut self, tokens: u64) {
         if let Some(charge) = self.charge.take() {
             self.hot.limiter.correct(&charge, tokens);
@@ -58,22 +63,22 @@ impl Drop for Slot {
     }
 }
 
-/// Waits for a slot of the connection, for as long as its queue allows. `tokens` are estimated; `waited` is how long the call has
+/// Waits for a slot of the connection, for as long as its queue or the combo allows. `waited` is how long the call has
 /// waited in queues, here and at the connections before, so that several queues take no longer than the most patient of them.
 /// An error means that nothing was sent.
 pub async fn acquire(
     shared: &Shared,
     target: &Target,
-    tokens: u64,
+    entrant: &Entrant<'_>,
     waited: &mut Duration,
 ) -> Result<Slot, AttemptFailure> {
     let hot = &target.hot;
-    let (place, patience) = match hot.limiter.enter(&hot.load, tokens, *waited) {
+    let (place, patience) = match hot.limiter.enter(&hot.load, entrant, *waited) {
         Entry::Begun(charge) => return Ok(Slot { hot: Arc::clone(hot), charge }),
         Entry::Refused(wait) => return Err(busy(target, wait)),
         Entry::Queued(place, patience) => (place, patience),
     };
-    let turn = Turn { hot: Arc::clone(hot), place, tokens };
+    let turn = Turn { hot: Arc::clone(hot), place, entrant };
     let began = Instant::now();
     let outcome = tokio::select! {
         biased;
@@ -85,16 +90,16 @@ pub async fn acquire(
 }
 
 /// A place in a connection's queue, given up when it is dropped.
-struct Turn {
+struct Turn<'a> {
     hot: Arc<Hot>,
     place: Arc<Notify>,
-    tokens: u64,
+    entrant: &'a Entrant<'a>,
 }
 
-impl Turn {
+impl Turn<'_> {
     async fn wait(self, until: Instant) -> Result<Slot, Wait> {
         loop {
-            let wait = match self.hot.limiter.begin_queued(&self.place, &self.hot.load, self.tokens) {
+            let wait = match self.hot.limiter.begin_queued(&self.place, &self.hot.load, self.entrant) {
                 Ok(charge) => return Ok(Slot { hot: Arc::clone(&self.hot), charge: Some(charge) }),
                 Err(wait) => wait,
             };
@@ -112,7 +117,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for Turn<'_> {
     fn drop(&mut self) {
         self.hot.limiter.leave(&self.place);
     }

@@ -3,7 +3,7 @@ use crate::clock;
 use crate::task;
 use crate::testing;
 use fairlead_core::pace::AccountLimits;
-use fairlead_core::strategy::Random;
+use fairlead_core::strategy::{QueueRule, Random};
 use serde_json::{json, Value};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -21,7 +21,17 @@ fn one_at_a_time(queue_depth: u32, queue_timeout_ms: u64) -> Arc<Target> {
 }
 
 async fn take(shared: &Shared, target: &Target) -> Result<Slot, AttemptFailure> {
-    acquire(shared, target, 1, &mut Duration::default()).await
+    acquire_for(shared, target, 1, &mut Duration::default()).await
+}
+
+async fn acquire_for(
+    shared: &Shared,
+    target: &Target,
+    tokens: u64,
+    waited: &mut Duration,
+) -> Result<Slot, AttemptFailure> {
+    let entrant = Entrant { model: "m", tokens, queue: QueueRule::default() };
+    acquire(shared, target, &entrant, waited).await
 }
 
 fn queued(target: &Target) -> usize {
@@ -41,7 +51,7 @@ async fn without_limits_nobody_waits() {
     for _ in 0..100 {
         slots.push(take(&shared, &free).await.expect("a slot"));
     }
-    assert_eq!((free.hot.load.in_flight(), free.hot.limiter.room(100, 0)), (100, None));
+    assert_eq!((free.hot.load.in_flight(), free.hot.limiter.room("m", 100, 0)), (100, None));
     drop(slots);
     assert_eq!(free.hot.load.in_flight(), 0);
 }
@@ -58,7 +68,7 @@ async fn the_queue_is_first_come_first_served_and_bounded() {
     until_queued(&one, 1).await;
     let third = wait("third");
     until_queued(&one, 2).await;
-    assert!(one.hot.limiter.room(1, clock::monotonic_ms()).expect("limits").is_shut);
+    assert!(one.hot.limiter.room("m", 1, clock::monotonic_ms()).expect("limits").is_shut);
     let refused = take(&shared, &one).await.expect_err("the queue is full");
     assert_eq!(
         (refused.error.kind, refused.error.retry, refused.blames_connection),
@@ -82,11 +92,11 @@ async fn who_is_late_leaves_and_waits_nowhere_else_as_long() {
     let _held = (take(&shared, &one).await.expect("a slot"), take(&shared, &other).await.expect("a slot"));
     let mut waited = Duration::default();
     let began = Instant::now();
-    let refused = acquire(&shared, &one, 1, &mut waited).await.expect_err("late");
+    let refused = acquire_for(&shared, &one, 1, &mut waited).await.expect_err("late");
     assert_eq!((refused.error.kind, began.elapsed().as_secs(), queued(&one)), (Kind::AccountsBusy, 5, 0));
-    assert!(acquire(&shared, &one, 1, &mut waited).await.is_err());
+    assert!(acquire_for(&shared, &one, 1, &mut waited).await.is_err());
     assert_eq!(began.elapsed().as_secs(), 5, "its patience is used up there");
-    assert!(acquire(&shared, &other, 1, &mut waited).await.is_err());
+    assert!(acquire_for(&shared, &other, 1, &mut waited).await.is_err());
     assert_eq!((began.elapsed().as_secs(), waited.as_secs()), (8, 8), "the more patient one is waited for a little");
 }
 
@@ -142,11 +152,11 @@ async fn a_gap_lies_between_two_and_a_minute_has_so_many() {
     }
     assert!(began.elapsed() >= Duration::from_millis(90));
     let rate = target(&json!({"requests_per_minute": 2, "tokens_per_minute": 100}));
-    let mut slot = acquire(&shared, &rate, 90, &mut Duration::default()).await.expect("a slot");
-    let refused = acquire(&shared, &rate, 20, &mut Duration::default()).await.expect_err("too many tokens");
+    let mut slot = acquire_for(&shared, &rate, 90, &mut Duration::default()).await.expect("a slot");
+    let refused = acquire_for(&shared, &rate, 20, &mut Duration::default()).await.expect_err("too many tokens");
     assert!(refused.error.retry_after_s.is_some_and(|seconds| (50..=61).contains(&seconds)), "{:?}", refused.error);
     slot.settle(&Usage { input: 20, output: 10, ..Usage::default() });
-    let mut failed = acquire(&shared, &rate, 20, &mut Duration::default()).await.expect("there is room now");
+    let mut failed = acquire_for(&shared, &rate, 20, &mut Duration::default()).await.expect("there is room now");
     failed.refund();
     let left = rate.hot.limiter.stats(0, clock::monotonic_ms()).expect("limits").remaining;
     assert_eq!((left.requests, left.tokens, left.slots), (Some(0), Some(70), None));

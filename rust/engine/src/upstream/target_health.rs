@@ -69,7 +69,7 @@ impl Target {
         let condition = self.hot.condition.lock();
         let (standing, rest_ms) = self.judge(&condition, model, now_ms);
         let in_flight = self.hot.load.in_flight();
-        let room = self.hot.limiter.room(in_flight, now_ms);
+        let room = self.hot.limiter.room(model, in_flight, now_ms);
         let most = room.and_then(|room| room.max_concurrent);
         let span = |span| if condition.windows.is_empty() { None } else { condition.tightest(span, now_ms) };
         Facts {
@@ -234,14 +234,17 @@ impl Target {
         limits.enabled && (status.is_some_and(|status| limits.status_codes.contains(&status)) || is_unknown_model())
     }
 
-    /// Reads limits and quotas from the headers of an answer.
-    pub fn observe_head(&self, headers: &HeaderMap) {
+    /// Reads limits and quotas from the headers of an answer by this model.
+    pub fn observe_head(&self, model: &str, headers: &HeaderMap) {
         let named = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
         let told = quota::read(named, clock::unix_ms());
         if told.is_empty() {
             return;
         }
         let now_ms = clock::monotonic_ms();
+        if told.iter().any(|one| !one.is_quota) {
+            self.hot.limiter.learn(model, &told, now_ms);
+        }
         let own = &self.connection.quota_thresholds;
         let every = self.resilience.quota.threshold_percent;
         let kept_back = |one: &WindowReading| own.get(&one.name).copied().unwrap_or(every);

@@ -116,21 +116,27 @@ fn credentials_and_limits_say_nothing_of_the_provider() {
 fn quotas_close_until_their_reset_and_rates_only_weigh() {
     let live = live(document(1, "", ""), &Live::default());
     let (one, other) = (target(&live, "a"), target(&live, "b"));
-    one.observe_head(&head(&[
-        ("x-ratelimit-limit-requests", "100"),
-        ("x-ratelimit-remaining-requests", "0"),
-        ("x-ratelimit-reset-requests", "6s"),
-    ]));
+    one.observe_head(
+        "m",
+        &head(&[
+            ("x-ratelimit-limit-requests", "100"),
+            ("x-ratelimit-remaining-requests", "0"),
+            ("x-ratelimit-reset-requests", "6s"),
+        ]),
+    );
     assert_eq!(standing(&one, "m"), Standing::Able);
     let facts = one.facts("m", Facts::default(), clock::monotonic_ms());
     assert!(facts.headroom() < 0.01 && facts.session.is_some());
     let later = one.facts("m", Facts::default(), clock::monotonic_ms() + 6_001);
     assert!(later.headroom() > 0.99, "full again");
-    other.observe_head(&head(&[
-        ("anthropic-ratelimit-unified-5h-utilization", "0.985"),
-        ("anthropic-ratelimit-unified-7d-utilization", "0.5"),
-        ("anthropic-ratelimit-unified-5h-reset", "4102444800"),
-    ]));
+    other.observe_head(
+        "m",
+        &head(&[
+            ("anthropic-ratelimit-unified-5h-utilization", "0.985"),
+            ("anthropic-ratelimit-unified-7d-utilization", "0.5"),
+            ("anthropic-ratelimit-unified-5h-reset", "4102444800"),
+        ]),
+    );
     assert_eq!(standing(&other, "m"), Standing::Closed, "two percent are kept back");
     let facts = other.facts("m", Facts::default(), clock::monotonic_ms());
     assert_eq!(facts.weekly.map(|window| window.remaining), Some(0.5));
@@ -189,10 +195,13 @@ fn who_has_heard_of_a_quota_itself_does_not_take_the_word_of_others() {
     let until_ms = clock::unix_ms() + 60_000;
     let empty = format!(r#","held":{{"state":"quota-exhausted","until_ms":{until_ms}}}"#);
     let first = live(document(1, "", ""), &Live::default());
-    target(&first, "a").observe_head(&head(&[
-        ("anthropic-ratelimit-unified-5h-utilization", "0.1"),
-        ("anthropic-ratelimit-unified-5h-reset", "4102444800"),
-    ]));
+    target(&first, "a").observe_head(
+        "m",
+        &head(&[
+            ("anthropic-ratelimit-unified-5h-utilization", "0.1"),
+            ("anthropic-ratelimit-unified-5h-reset", "4102444800"),
+        ]),
+    );
     let second = live(document(2, "", &empty), &first);
     assert_eq!(standing(&target(&second, "a"), "m"), Standing::Able);
     assert_eq!(standing(&target(&second, "b"), "m"), Standing::Closed);

@@ -49,8 +49,22 @@ async def test_a_queue_that_nobody_would_wait_in_is_refused(management: Manageme
     made = (await management.ask("POST", PATH, {**NEW, **ALL}, expect=201))["connection"]
     path = f"{PATH}/{made['id']}"
     lifted = dict.fromkeys(list(ALL)[:4])
+    lifted["providerSpecificData"] = {"learnLimits": False}
     message, param = await management.refused("PUT", path, lifted)
     assert param == "queueDepth"
     assert "no effect" in message
     assert (await management.refused("PUT", path, {"queueDepth": None}))[1] == "queueTimeoutMs"
     assert (await management.ask("GET", path))["connection"]["maxConcurrent"] == 4
+    del lifted["providerSpecificData"]
+    await management.ask("PUT", path, lifted)
+    limits = management.snapshot()["connections"][0]["limits"]
+    assert limits == {"queue_depth": 8, "queue_timeout_ms": 500}, "they wait for what is learnt"
+
+
+async def test_what_providers_tell_may_be_no_limit(management: Management) -> None:
+    body = {**NEW, "providerSpecificData": {"learnLimits": False}}
+    made = (await management.ask("POST", PATH, body, expect=201))["connection"]
+    assert management.snapshot()["connections"][0]["limits"] == {"learns": False}
+    change = {"providerSpecificData": {"learnLimits": None}}
+    await management.ask("PUT", f"{PATH}/{made['id']}", change)
+    assert management.snapshot()["connections"][0]["limits"] == {}

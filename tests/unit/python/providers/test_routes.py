@@ -119,7 +119,10 @@ async def test_a_node_may_need_no_key_and_a_built_in_provider_does(
         ({"requestsPerMinute": "60"}, "requestsPerMinute"),
         ({"tokensPerMinute": 0}, "tokensPerMinute"),
         ({"minGapMs": 60_001}, "minGapMs"),
-        ({"queueDepth": 5}, "queueDepth"),
+        (
+            {"queueDepth": 5, "providerSpecificData": {"learnLimits": False}},
+            "queueDepth",
+        ),
         ({"maxConcurrent": 5, "queueDepth": 10_001}, "queueDepth"),
         ({"maxConcurrent": 5, "queueTimeoutMs": 5}, "queueTimeoutMs"),
         ({"maxConcurrent": 5, "queueDepth": 5, "queueTimeoutMs": True}, "queueTimeoutMs"),

@@ -1,7 +1,7 @@
 //! Models beside chat: completions, embeddings, images, audio, moderations, rerank, OCR; files, batches and search.
 
 use crate::policy::OWN_USAGE;
-use crate::routes::builders::{inference, management, of_tier, NO_BODY, PROMPT, RECORD, UPLOAD};
+use crate::routes::builders::{inference, management, of_tier, NO_BODY, PROMPT, RECORD, SMALL, UPLOAD};
 use crate::routes::{Answer, Body, Relayed, Route, Tier};
 
 const fn relayed(path: &'static str, kind: Relayed, endpoint: &'static str, summary: &'static str) -> Route {
@@ -40,6 +40,7 @@ pub(super) static ROUTES: &[Route] = &[
     inference("POST", "/v1/search", Answer::Search, "search", RECORD, "Search the web."),
     owned("POST", "/v1/web/fetch", Answer::Control, "web-fetch", RECORD, "Fetch a page of the web."),
     owned("GET", "/v1/me/status", Answer::Control, OWN_USAGE, NO_BODY, "What the calling key may do, and has used."),
+    owned("POST", "/v1/session-leases", Answer::Control, "chat", SMALL, "Have a connection for one session alone."),
     inference("GET", "/v1/combos", Answer::Combos, "models", NO_BODY, "The combos that the caller may use."),
     inference(
         "GET",

@@ -1,0 +1,33 @@
+//! Control's question for the connections that may be leased to a session.
+
+use crate::route::choose::{self, RoutingHints};
+use crate::route::model;
+use crate::shared::Shared;
+use serde::Deserialize;
+use serde_json::{json, Value};
+
+/// A model that somebody wants a connection for.
+#[derive(Deserialize)]
+struct Question {
+    model: String,
+    key_id: String,
+}
+
+/// The connections that may serve it, leased or not, in the order in which calls would try them.
+pub fn command(shared: &Shared, args: &str) -> Result<Value, &'static str> {
+    let Ok(asked) = serde_json::from_str::<Question>(args) else { return Err("the arguments cannot be read") };
+    let live = shared.live.load_full();
+    let Some(key) = live.snapshot.key_of(&asked.key_id) else {
+        return Ok(json!({"fault": "There is no active API key with this id."}));
+    };
+    let name = live.snapshot.alias(&asked.model).unwrap_or(&asked.model);
+    let chosen = model::admit(&live, key, &asked.model).and_then(|()| {
+        choose::choose(&live, name, Some(key), RoutingHints { passes_leases: true, ..RoutingHints::default() })
+    });
+    Ok(match chosen {
+        Ok(choice) => json!({"connections": choice.targets.iter().map(|one| &one.connection.id).collect::<Vec<_>>()}),
+        Err(fault) => {
+            json!({"fault": fault.message, "param": fault.param, "kind": fault.kind.code(), "retry_after_s": fault.retry_after_s})
+        }
+    })
+}

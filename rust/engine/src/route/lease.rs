@@ -1,0 +1,61 @@
+//! Connections that are leased: to one session alone, which shows its lease with each request, and closed to all others meanwhile.
+
+use crate::active_config::Live;
+use crate::clock;
+use crate::gate::request::Admission;
+use crate::route::choice::Choice;
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::snapshot::Connection;
+
+/// What callers are told to wait who find all connections leased.
+const RETRY_AFTER_S: u64 = 30;
+
+/// The connection that is leased to the caller, if it says that one is.
+pub fn held<'a>(live: &'a Live, admission: &Admission) -> Result<Option<&'a str>, Error> {
+    let Some(claim) = &admission.lease else { return Ok(None) };
+    if claim.generation.is_none() {
+        let message = "X-Gateway-Lease-Generation is missing: send it beside X-Gateway-Lease-Owner.";
+        return Err(Error::client(Kind::InvalidRequest, message).about("x-gateway-lease-generation"));
+    }
+    let (key, now_ms) = (admission.principal.key(), clock::unix_ms());
+    let mut connections = live.snapshot.connections.iter();
+    let found = key.and_then(|key| {
+        connections.find(|one| one.lease.as_ref().is_some_and(|lease| lease.is_held_by(&key.id, claim, now_ms)))
+    });
+    if let Some(connection) = found {
+        return Ok(Some(&connection.id));
+    }
+    let message = "The lease is over, or another one took its place: acquire one at /v1/session-leases.";
+    Err(Error::client(Kind::LeaseStale, message).about("x-gateway-lease-generation"))
+}
+
+/// Whether requests may go over this connection, of a caller to whom this one is leased.
+pub fn is_open(connection: &Connection, held: Option<&str>) -> bool {
+    match (held, &connection.lease) {
+        (Some(held), _) => held == connection.id,
+        (None, None) => true,
+        (None, Some(lease)) => !lease.is_live(clock::unix_ms()),
+    }
+}
+
+/// The choice without connections that are leased to others.
+pub fn narrow(choice: Choice, held: Option<&str>) -> Result<Choice, Error> {
+    let is_open = |at: &usize| is_open(&choice.targets[*at].connection, held);
+    let places: Vec<usize> = (0..choice.targets.len()).filter(is_open).collect();
+    if places.len() == choice.targets.len() {
+        return Ok(choice);
+    }
+    if places.is_empty() {
+        return Err(none_open(held));
+    }
+    Ok(choice.narrowed(&places))
+}
+
+/// Why no connection is open to the caller.
+pub fn none_open(held: Option<&str>) -> Error {
+    if held.is_some() {
+        let message = "The leased connection does not serve this model: acquire a lease for it.";
+        return Error::client(Kind::InvalidRequest, message).about("model");
+    }
+    Error::gateway(Kind::LeaseUnavailable, "Every connection that may serve this is leased.").after_s(RETRY_AFTER_S)
+}
