@@ -52,6 +52,7 @@ pub struct Shared {
     pub affinity: crate::route::affinity::SessionAffinity,
     pub handover_notes: crate::route::handover_notes::HandoverNotes,
     pub frozen_sessions: crate::context::sessions::FrozenSessions,
+    pub raw_outputs: Arc<crate::context::raw_outputs::RawOutputs>,
     pub threads: crate::observe::threads::Threads,
     /// Monotonic milliseconds of the last answered poll of the link, 0 for never.
     pub link_seen_ms: AtomicU64,
@@ -118,6 +119,7 @@ impl Shared {
         let control = Arc::new(crate::upstream::connector::Origin::Unix(config.control_socket.clone()));
         let leases = config.shared_store.clone().map(Leases::new);
         let version = crate::gate::headers::value(config.version.as_str());
+        let raw_outputs = crate::context::raw_outputs::RawOutputs::new(&config.data_dir, config.sealer.clone());
         Self {
             config,
             version,
@@ -140,6 +142,7 @@ impl Shared {
             affinity: crate::route::affinity::SessionAffinity::default(),
             handover_notes: crate::route::handover_notes::HandoverNotes::default(),
             frozen_sessions: crate::context::sessions::FrozenSessions::default(),
+            raw_outputs: Arc::new(raw_outputs),
             threads: crate::observe::threads::Threads::default(),
             link_seen_ms: AtomicU64::new(0),
             next_id: AtomicU64::new(1),

@@ -10,8 +10,9 @@ use crate::clock;
 use crate::context::plans::NamedPlan;
 use crate::gate::headers;
 use crate::observe::settle::{CompressionFigures, Settlement};
+use crate::route::model;
 use bytes::Bytes;
-use fairlead_context::{compress, Outcome, Session, Unchanged};
+use fairlead_context::{compress, Outcome, Plan, Session, Unchanged};
 use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind};
 use fairlead_dialect::count;
@@ -36,11 +37,13 @@ pub async fn run(
 ) -> Result<(Bytes, ChatRequest), Error> {
     let Some(named) = chosen(call, live, body.len())? else { return Ok((body, request)) };
     let dialect = caller_of(call.settlement.admission.route);
-    let name = session_name(&call.settlement);
+    let name = session_name(&call.settlement, &named, &body);
     let shared = call.shared();
     let now_ms = clock::monotonic_ms();
     let session = name.as_ref().and_then(|name| shared.frozen_sessions.find(name, now_ms));
     let began = Instant::now();
+    let keeper = named.plan.keeps_raw.then(|| keeper(&call.settlement)).flatten();
+    let named = if keeper.is_none() { without_raw(named) } else { named };
     let outcome = made(dialect, &body, &named, session).await;
     let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
     let Some(outcome) = outcome else {
@@ -48,7 +51,10 @@ pub async fn run(
         return Ok((body, request));
     };
     note(&mut call.settlement, &named, Some(&outcome), micros);
-    let Outcome { body: written, session: next, .. } = outcome;
+    let Outcome { body: written, session: next, raw_outputs, .. } = outcome;
+    if let Some(owner) = keeper {
+        shared.raw_outputs.keep(owner, raw_outputs, live.snapshot.context.compression.raw_outputs);
+    }
     if let Some(name) = name {
         shared.frozen_sessions.keep(name, next, now_ms);
     }
@@ -90,12 +96,34 @@ fn chosen(call: &Call, live: &Live, bytes: usize) -> Result<Option<NamedPlan>, E
     Ok(live.plans.find(name).filter(|found| !found.plan.stages.is_empty()))
 }
 
-/// Whose session it is, and its id.
-fn session_name(settlement: &Settlement) -> Option<(String, String)> {
+/// Whose session it is, and its id. Where the caller names none and an engine may write the same text in another way in a later turn, a
+/// conversation is known by how it begins: providers keep such prompts in their caches, too.
+fn session_name(settlement: &Settlement, named: &NamedPlan, body: &[u8]) -> Option<(String, String)> {
     let admission = &settlement.admission;
-    let id = admission.session_tag.as_deref().or(admission.session_id.as_deref())?;
     let model = settlement.model.as_deref().unwrap_or_default();
-    Some((admission.principal.to_header(), format!("{id}\n{model}")))
+    let id = admission.session_tag.as_deref().or(admission.session_id.as_deref());
+    let id = match id {
+        Some(id) => format!("{id}\n{model}"),
+        None if named.plan.is_stable() => return None,
+        None => format!("\n{}", model::conversation(admission, model, body)?),
+    };
+    Some((admission.principal.to_header(), id))
+}
+
+/// The key whose outputs are kept as they came: without a key there is nobody to whom they could be shown, and of a key without a log
+/// nothing is kept.
+fn keeper(settlement: &Settlement) -> Option<String> {
+    let key = settlement.admission.principal.key()?;
+    (!key.no_log).then(|| key.id.clone())
+}
+
+/// The pipeline, naming nothing that is not kept.
+fn without_raw(named: NamedPlan) -> NamedPlan {
+    if !named.plan.keeps_raw {
+        return named;
+    }
+    let plan = Plan { keeps_raw: false, ..(*named.plan).clone() };
+    NamedPlan { plan: Arc::new(plan), ..named }
 }
 
 /// What the plan makes of the body; `None` where there is too much else to compute.
