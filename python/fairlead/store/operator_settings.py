@@ -261,6 +261,11 @@ class OperatorSettings(BaseModel):
         le=1,
         description="How near two questions must be, beside agreeing in every word that counts.",
     )
+    vector_cache_learning: StrictBool = Field(
+        False,
+        description="Whether partitions of the vector cache learn thresholds of their own, from answers "
+        "that were made although one to a near question was kept.",
+    )
 
     compression_mode: StrictStr = Field(
         "off",

@@ -9,6 +9,7 @@ use crate::observe::spool::Spool;
 use crate::upstream::wire::Pool;
 use arc_swap::ArcSwap;
 use fairlead_cache::cache::Cache;
+use fairlead_cache::learner::Learner;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::ledger::Ledger;
 use fairlead_core::sessions::Sessions;
@@ -118,6 +119,7 @@ impl Shared {
     pub fn new(config: Config, worker_id: String, pool: Pool, spool: Spool, cache: Cache) -> Self {
         let control = Arc::new(crate::upstream::connector::Origin::Unix(config.control_socket.clone()));
         let leases = config.shared_store.clone().map(Leases::new);
+        let learner = Learner::open(&config.data_dir, config.sealer.clone());
         let version = crate::gate::headers::value(config.version.as_str());
         let raw_outputs = crate::context::raw_outputs::RawOutputs::new(&config.data_dir, config.sealer.clone());
         Self {
@@ -135,7 +137,7 @@ impl Shared {
             leases,
             sessions: Sessions::default(),
             idempotency: Recordings::default(),
-            cache: crate::cache::answers::Answers::new(cache),
+            cache: crate::cache::answers::Answers::new(cache, learner),
             reasoning: fairlead_cache::reasoning::Reasoning::default(),
             commands: crate::control::reports::UnsentReports::default(),
             drain: Drain::default(),

@@ -82,8 +82,10 @@ fn each<'p>(
     mut write: impl FnMut(usize, &'p Piece<'p>) -> Option<Cow<'p, str>>,
 ) -> Vec<Proposal> {
     let free = pieces.iter().enumerate().filter(|(_, piece)| !piece.frozen);
-    free.filter_map(|(index, piece)| Some(Proposal { piece: index, text: write(index, piece)?.into_owned(), raw_id: None }))
-        .collect()
+    free.filter_map(|(index, piece)| {
+        Some(Proposal { piece: index, text: write(index, piece)?.into_owned(), raw_id: None })
+    })
+    .collect()
 }
 
 /// Whether a piece is what a person or a model wrote, long enough that words can be spared.

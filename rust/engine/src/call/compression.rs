@@ -12,7 +12,7 @@ use crate::gate::headers;
 use crate::observe::settle::{CompressionFigures, Settlement};
 use crate::route::model;
 use bytes::Bytes;
-use fairlead_context::{compress, Outcome, Plan, Session, Unchanged};
+use fairlead_context::{compress, Mode, Outcome, Plan, Session, Unchanged};
 use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind};
 use fairlead_dialect::count;
@@ -70,30 +70,56 @@ pub async fn run(
     }
 }
 
-/// The pipeline for this call; `None`: nobody wants any.
+/// What the parts of a call say of pipelines.
+#[derive(Debug, Clone, Copy)]
+pub struct PipelineChoice<'a> {
+    /// The caller's header.
+    pub header: Option<&'a str>,
+    pub key_allows: bool,
+    /// The routing combo.
+    pub combo: Option<&'a str>,
+    pub bytes: usize,
+}
+
+impl PipelineChoice<'_> {
+    /// The pipeline for this call; `None`: nobody wants any. Every call asks, so this allocates nothing where that is so.
+    pub fn plan(self, live: &Live) -> Result<Option<NamedPlan>, Error> {
+        let settings = &live.snapshot.context.compression;
+        if let Some(asked) = self.header.filter(|name| *name != "default") {
+            let found = live.plans.find(asked).ok_or_else(|| {
+                let names = live.plans.names().join("`, `");
+                let message = format!("`X-Gateway-Compression` must be `default`, or one of `{names}`.");
+                Error::client(Kind::InvalidRequest, message).about("X-Gateway-Compression")
+            })?;
+            return Ok(Some(found).filter(|found| !found.plan.stages.is_empty()));
+        }
+        if !self.key_allows {
+            return Ok(None);
+        }
+        let combo = self.combo.and_then(|combo| settings.assignments.get(combo));
+        let is_long = settings.automatic_tokens > 0 && count::bytes(self.bytes) as u64 >= settings.automatic_tokens;
+        let automatic = is_long.then_some(&settings.automatic_mode);
+        let name = combo.or(automatic).unwrap_or(&settings.mode);
+        if name.is_empty() || name == Mode::Off.name() {
+            return Ok(None);
+        }
+        Ok(live.plans.find(name).filter(|found| !found.plan.stages.is_empty()))
+    }
+}
+
+/// The pipeline for this call; `None`: nobody wants any, or the call is none of a conversation's.
 fn chosen(call: &Call, live: &Live, bytes: usize) -> Result<Option<NamedPlan>, Error> {
     let admission = &call.settlement.admission;
-    let settings = &live.snapshot.context.compression;
     if endpoints::needs(admission.route).is_some() || bytes > MOST_BYTES {
         return Ok(None);
     }
-    let asked = admission.compression.as_deref().filter(|name| *name != "default");
-    if let Some(asked) = asked {
-        let found = live.plans.find(asked).ok_or_else(|| {
-            let names = live.plans.names().join("`, `");
-            let message = format!("`X-Gateway-Compression` must be `default`, or one of `{names}`.");
-            Error::client(Kind::InvalidRequest, message).about("X-Gateway-Compression")
-        })?;
-        return Ok(Some(found).filter(|found| !found.plan.stages.is_empty()));
-    }
-    if admission.principal.key().is_some_and(|key| !key.compression_enabled) {
-        return Ok(None);
-    }
-    let combo = call.choice.combo.as_ref().and_then(|combo| settings.assignments.get(&combo.name));
-    let is_long = settings.automatic_tokens > 0 && count::bytes(bytes) as u64 >= settings.automatic_tokens;
-    let automatic = is_long.then_some(&settings.automatic_mode);
-    let name = combo.or(automatic).unwrap_or(&settings.mode);
-    Ok(live.plans.find(name).filter(|found| !found.plan.stages.is_empty()))
+    let choice = PipelineChoice {
+        header: admission.compression.as_deref(),
+        key_allows: admission.principal.key().is_none_or(|key| key.compression_enabled),
+        combo: call.choice.combo.as_ref().map(|combo| combo.name.as_str()),
+        bytes,
+    };
+    choice.plan(live)
 }
 
 /// Whose session it is, and its id. Where the caller names none and an engine may write the same text in another way in a later turn, a

@@ -3,6 +3,7 @@
 //! sent again with the next turn, is the same file.
 
 use crate::blocking;
+use crate::task;
 use fairlead_context::RawOutput;
 use fairlead_core::context::RawOutputs as Settings;
 use fairlead_core::guardrail::{judge_text, Action, Actions};
@@ -10,7 +11,7 @@ use fairlead_core::secret::{Sealer, SecretHash};
 use serde_json::json;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -50,7 +51,7 @@ impl RawOutputs {
         }
         let own = Arc::clone(self);
         let work = blocking::disk(move || own.write_all(&key_id, &outputs, settings));
-        tokio::spawn(async move {
+        let _unheard = task::spawn(async move {
             match work.await {
                 Ok(Ok(())) => {}
                 Ok(Err(reason)) | Err(reason) => tracing::warn!(%reason, "outputs of commands were not kept"),
@@ -67,7 +68,7 @@ impl RawOutputs {
         self.swept_ms.store(now_ms, Ordering::Relaxed);
         let own = Arc::clone(self);
         let work = blocking::disk(move || own.sweep(settings));
-        tokio::spawn(async move {
+        let _unheard = task::spawn(async move {
             if let Ok(Err(reason)) | Err(reason) = work.await {
                 tracing::warn!(%reason, "outputs of commands that are too old cannot be deleted");
             }
@@ -75,7 +76,7 @@ impl RawOutputs {
     }
 
     fn write_all(&self, key_id: &str, outputs: &[RawOutput], settings: Settings) -> io::Result<()> {
-        fs::create_dir_all(&self.dir)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
         for output in outputs {
             self.write(key_id, output)?;
         }
