@@ -5,10 +5,12 @@
 `benches/semantic/paraphrases.tsv` has pairs that ask the same, `near_misses.tsv` pairs that nearly do, by what
 makes the difference; lines with an odd number are the half that the guard was made with, the others were held
 out. `wider/` has a second collection, from more trades and in more phrasings; there a hash of the pair says
-which half it belongs to. Asks for the extra `vectors`; the pairs are judged by the same Rust code that serves
-requests. `--lookup` measures lookups among 10,000 to 500,000 entries too, in processor time, beside a scan of
-all. `--keep` writes the figures and the picture to benches/results and docs/explanation. Ends with 1 when a bar
-is missed.
+which half it belongs to. `unseen/` has a third, in the style of people who type to support, coding, finance,
+medicine and travel bots, in ten languages, written without a look at the rules; no rule is made for it.
+
+Asks for the extra `vectors`; the pairs are judged by the same Rust code that serves requests. `--lookup`
+measures lookups among 10,000 to 500,000 entries too, in processor time, beside a scan of all. `--keep` writes
+the figures and the picture to benches/results and docs/explanation. Ends with 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ HIT_BAR, FALSE_BAR = 0.55, 0.005
 LOOKUP_BAR_US, LOOKUP_ENTRIES, RECALL_BAR = 100.0, 200_000, 0.99
 THRESHOLDS = [round(0.50 + step / 50, 2) for step in range(26)]
 PARAPHRASE = "paraphrase"
+UNSEEN = "unseen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class Judged:
     first: str
     second: str
     held_out: bool
+    is_unseen: bool
     similarity: float
     cause: str | None
 
@@ -62,9 +66,9 @@ def main() -> int:
         "threshold": THRESHOLD,
         "pairs": {"paraphrase": 0, "near miss": 0},
         "curve": {},
-        "kinds": kinds(judged),
+        "kinds": kinds([pair for pair in judged if not pair.is_unseen]),
     }
-    for pair in judged:
+    for pair in (pair for pair in judged if not pair.is_unseen):
         figures["pairs"]["paraphrase" if pair.kind == PARAPHRASE else "near miss"] += 1
     for name, pairs in halves(judged).items():
         figures["curve"][name] = [rates(pairs, threshold) for threshold in THRESHOLDS]
@@ -95,16 +99,17 @@ def vectors() -> list[str]:
     return [files["weights"], files["tokenizer"]]
 
 
-def read_pairs() -> Iterable[tuple[str, str, str, bool]]:
-    """Kind, both texts, and whether the pair was held out."""
-    for folder in (PAIRS, PAIRS / "wider"):
+def read_pairs() -> Iterable[tuple[str, str, str, bool, bool]]:
+    """Kind, both texts, whether the pair was held out, and whether it is of the collection without rules."""
+    for folder in (PAIRS, PAIRS / "wider", PAIRS / UNSEEN):
         for name in ("paraphrases.tsv", "near_misses.tsv"):
             lines = (folder / name).read_text("utf-8").splitlines()
             for number, line in enumerate(lines, start=1):
                 fields = line.split("\t")
                 kind = PARAPHRASE if len(fields) == 2 else fields[0]
+                is_unseen = folder.name == UNSEEN
                 held_out = number % 2 == 0 if folder == PAIRS else is_held_out(fields[-2:])
-                yield kind, fields[-2], fields[-1], held_out
+                yield kind, fields[-2], fields[-1], held_out or is_unseen, is_unseen
 
 
 def is_held_out(pair: Sequence[str]) -> bool:
@@ -132,10 +137,10 @@ def run_example(profile: str, files: Sequence[str], name: str, lines: Iterable[s
 
 def judge(run: Run) -> list[Judged]:
     pairs = list(read_pairs())
-    told = run("semantic", (f"{first}\t{second}" for _, first, second, _ in pairs))
+    told = run("semantic", (f"{first}\t{second}" for _, first, second, *_ in pairs))
     return [
-        Judged(kind, first, second, held_out, one["similarity"], one["cause"])
-        for (kind, first, second, held_out), one in zip(pairs, told, strict=True)
+        Judged(*pair, similarity=one["similarity"], cause=one["cause"])
+        for pair, one in zip(pairs, told, strict=True)
     ]
 
 
@@ -154,10 +159,12 @@ def check_tokens(run: Run, tokenizer: str, judged: Sequence[Judged]) -> None:
 
 
 def halves(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
+    known = [pair for pair in judged if not pair.is_unseen]
     return {
-        "all": list(judged),
-        "development": [pair for pair in judged if not pair.held_out],
-        "held out": [pair for pair in judged if pair.held_out],
+        "all": known,
+        "development": [pair for pair in known if not pair.held_out],
+        "held out": [pair for pair in known if pair.held_out],
+        UNSEEN: [pair for pair in judged if pair.is_unseen],
     }
 
 
@@ -200,7 +207,11 @@ def bars(figures: dict[str, Any]) -> list[tuple[str, bool]]:
     for name, curve in figures["curve"].items():
         at = next(point for point in curve if point["threshold"] == THRESHOLD)
         hit, false = at["hit_rate"], at["false_hit_rate"]
-        told.append((f"{name}: hits {hit:.1%}, at least {HIT_BAR:.0%}", hit >= HIT_BAR))
+        if name == UNSEEN:
+            # Told and not judged: a rule for one of these pairs would make them pairs like the others.
+            told.append((f"{name}: hits {hit:.1%}, no bar", True))
+        else:
+            told.append((f"{name}: hits {hit:.1%}, at least {HIT_BAR:.0%}", hit >= HIT_BAR))
         told.append(
             (f"{name}: false hits {false:.2%}, at most {FALSE_BAR:.1%}", false <= FALSE_BAR)
         )

@@ -402,6 +402,7 @@ COMBOS: Final = RecordSamples(
         "allowedProviders": Sample({"allowedProviders": ["lab"]}),
         "allowedModelFamilies": Sample({"allowedModelFamilies": ["gpt"]}),
         "contextLength": Sample({"contextLength": 5_000}),
+        "contextCacheProtection": Sample({"contextCacheProtection": True}),
     },
     {
         "config": Config,

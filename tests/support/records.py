@@ -92,6 +92,7 @@ def usage_record(request_id: str, **fields: Any) -> dict[str, Any]:
         "group_path": None,
         "tags": None,
         "chaos": None,
+        "cache_hold": None,
     }
     assert fields.keys() <= known.keys()
     return known | fields

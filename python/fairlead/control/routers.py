@@ -62,6 +62,7 @@ ROUTERS: Final = (
     ),
     _entry("gateway.context.combos_router", "/api/context/combos"),
     _entry("gateway.context.preview_router", "/api/compression", "/api/context/rtk"),
+    _entry("gateway.context.raw_output_router", "/api/context/rtk/raw-output"),
     _entry("usage.context_router", "/api/context/analytics"),
     _entry("gateway.outbound.router", "/api/settings/proxy"),
     _entry("gateway.mail.router", "/api/settings/mail"),

@@ -140,6 +140,12 @@ GROUPS: Final = (
             ),
             Field("contextLength", "It takes", "whole", "Longer requests are refused.", "tokens"),
             Field(
+                "contextCacheProtection",
+                "A conversation stays where it was",
+                "switch",
+                "While the target of its last turn is able: its provider may have it in its cache.",
+            ),
+            Field(
                 "config.contextRequirements.minContextWindow",
                 "Window at least",
                 "whole",

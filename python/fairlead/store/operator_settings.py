@@ -261,6 +261,11 @@ class OperatorSettings(BaseModel):
         le=1,
         description="How near two questions must be, beside agreeing in every word that counts.",
     )
+    vector_cache_learning: StrictBool = Field(
+        False,
+        description="Whether partitions of the vector cache learn thresholds of their own, from answers "
+        "that were made although one to a near question was kept.",
+    )
 
     compression_mode: StrictStr = Field(
         "off",
@@ -288,6 +293,16 @@ class OperatorSettings(BaseModel):
     )
     compression_rtk_level: Literal["by-mode", "minimal", "standard", "aggressive"] = Field(
         "by-mode", description="How strongly outputs of commands are filtered."
+    )
+    compression_raw_output_bytes: StrictInt = Field(
+        0,
+        ge=0,
+        le=100 * 1024**3,
+        description="What outputs may take that are kept as they were before filters made them shorter, "
+        "each for the key that sent it; 0 keeps none.",
+    )
+    compression_raw_output_hours: StrictInt = Field(
+        24, ge=1, le=720, description="How long such an output is kept after it was sent last."
     )
     thinking_budget_mode: Literal["passthrough", "auto-strip", "custom", "adaptive"] = Field(
         "passthrough", description="How requests that say how to think are rewritten."

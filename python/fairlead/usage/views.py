@@ -115,6 +115,10 @@ class RequestLogRow(LogRow):
         description="Why texts stayed as they were: `engine:reason=count`, separated by commas."
     )
     compression_saved_usd_micros: int | None
+    cache_hold: str | None = Field(
+        description="Where the combo protects providers' caches: `held` on the target of the last "
+        "turn, `moved` to another, or `begun`."
+    )
     trace_id: str | None
     span_id: str | None
     parent_span_id: str | None

@@ -2,7 +2,7 @@
 //!
 //! Read in this order: [`key`] (the exact key and the partition), [`entry`] (a kept answer), [`cache`] (what the engine calls),
 //! [`reasoning`] (thoughts of models, kept for their next turn), `shelf` (the memory tier), `disk` (the tier that outlives a restart); then [`vectors`] (a question's direction), [`guard`]
-//! (what a direction blurs), [`near`] (the nearest question).
+//! (what a direction blurs), [`near`] (the nearest question), [`learner`] (how near it must be, by partition).
 //!
 //! No runtime and no socket here; the only files are the cache's own and the vectors'.
 
@@ -13,6 +13,7 @@ mod disk;
 pub mod entry;
 pub mod guard;
 pub mod key;
+pub mod learner;
 pub mod near;
 pub mod reasoning;
 mod shelf;

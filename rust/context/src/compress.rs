@@ -10,6 +10,7 @@ use crate::conversation::{Conversation, Piece};
 use crate::engines::Context;
 use crate::gate::{self, Rejection};
 use crate::plan::{Plan, Stage};
+use crate::raw::RawOutput;
 use crate::read;
 use crate::session::Session;
 use crate::tape::Tape;
@@ -20,6 +21,8 @@ pub struct Outcome {
     /// The body that goes out, or why the caller's goes out as it came.
     pub body: Result<Vec<u8>, Unchanged>,
     pub report: Report,
+    /// Outputs that the body names as they came; empty unless the plan asks for them.
+    pub raw_outputs: Vec<RawOutput>,
     /// To be handed in with the next turn of the session.
     pub session: Session,
 }
@@ -76,8 +79,12 @@ pub fn compress(
     session: Option<&Session>,
     mut lap: impl FnMut() -> u64,
 ) -> Outcome {
-    let unchanged =
-        |why| Outcome { body: Err(why), report: Report::default(), session: session.cloned().unwrap_or_default() };
+    let unchanged = |why| Outcome {
+        body: Err(why),
+        report: Report::default(),
+        raw_outputs: Vec::new(),
+        session: session.cloned().unwrap_or_default(),
+    };
     if plan.stages.is_empty() && session.is_none_or(|session| session.bytes() == 0) {
         return unchanged(Unchanged::Off);
     }
@@ -90,8 +97,9 @@ pub fn compress(
     let mut report = Report { tokens_before: tokens(before.bytes()), ..Report::default() };
     report.frozen = session.map_or(0, |session| session.freeze(&mut after));
     let _ = lap();
+    let mut raw_outputs = Vec::new();
     for stage in &plan.stages {
-        let figures = run(*stage, plan, &mut after, &mut lap);
+        let figures = run(*stage, plan, &mut after, &mut raw_outputs, &mut lap);
         report.stages.push(figures);
     }
     report.tokens_after = tokens(after.bytes());
@@ -99,10 +107,16 @@ pub fn compress(
     report.tool_tokens_after = tokens(after.tool_bytes());
     let next = Session::after(&before.pieces, &after.pieces);
     let body = written(body, &before.pieces, &after.pieces).ok_or(Unchanged::NothingToGain);
-    Outcome { body, report, session: next }
+    Outcome { body, report, raw_outputs, session: next }
 }
 
-fn run(stage: Stage, plan: &Plan, conversation: &mut Conversation<'_>, lap: &mut impl FnMut() -> u64) -> StageReport {
+fn run(
+    stage: Stage,
+    plan: &Plan,
+    conversation: &mut Conversation<'_>,
+    raw_outputs: &mut Vec<RawOutput>,
+    lap: &mut impl FnMut() -> u64,
+) -> StageReport {
     let engine = stage.engine;
     let bytes = conversation.bytes();
     let mut figures = StageReport {
@@ -118,14 +132,23 @@ fn run(stage: Stage, plan: &Plan, conversation: &mut Conversation<'_>, lap: &mut
     if figures.is_downgraded {
         return figures;
     }
-    let context = Context { level: stage.level, filters: plan.filters.as_deref(), languages: &plan.languages };
+    let context = Context {
+        level: stage.level,
+        filters: plan.filters.as_deref(),
+        languages: &plan.languages,
+        keeps_raw: plan.keeps_raw,
+    };
     for proposal in (engine.propose)(&conversation.pieces, &context) {
         let Some(piece) = conversation.pieces.get_mut(proposal.piece).filter(|piece| !piece.frozen) else { continue };
         match gate::check(piece, &proposal, engine.loss) {
             Ok(protected) => {
                 figures.protected += protected;
                 figures.changed += 1;
-                piece.text = Cow::Owned(proposal.text);
+                let before = std::mem::replace(&mut piece.text, Cow::Owned(proposal.text));
+                if let Some(id) = proposal.raw_id {
+                    let command = piece.command.clone().unwrap_or_default();
+                    raw_outputs.push(RawOutput { id, command, text: before.into_owned() });
+                }
             }
             Err(rejection) => figures.rejected.push(rejection),
         }

@@ -3,7 +3,7 @@
 //! Read in this order: [`compress`](mod@compress) (the face: a body in, a body and a report out), [`plan`] with `level` (modes and pipelines), [`session`] (texts that
 //! went out before and stay as they went), `tape` and `read` (a body as a `conversation`), `protect` (spans that no engine may touch),
 //! `gate` (what is checked after each engine), `lines` (outputs of commands, line by line), `marker` (what stands where something was left out),
-//! `engines` (one file each), `rtk` (filters by command). Beside compression, by the operator's settings: [`system_prompt`] (text around the
+//! `engines` (one file each), `rtk` (filters by command), `raw` (outputs as they came, for who wants to read them whole). Beside compression, by the operator's settings: [`system_prompt`] (text around the
 //! caller's own), [`thinking`] (how much a model may think), [`window`] (the oldest messages go until the rest fits); `edit` makes their
 //! changes. [`preview`] shows a body before and after. Figures are in docs/explanation/context.md.
 
@@ -25,6 +25,7 @@ pub mod preview;
 #[cfg(test)]
 mod property_tests;
 mod protect;
+mod raw;
 mod read;
 pub mod rtk;
 pub mod session;
@@ -39,4 +40,5 @@ pub use crate::engines::engine_ids;
 pub use crate::engines::pack::{packs, Pack};
 pub use crate::level::Level;
 pub use crate::plan::{Mode, Plan, Stage};
+pub use crate::raw::RawOutput;
 pub use crate::session::Session;

@@ -26,6 +26,11 @@ pub(crate) fn data_out(bytes: usize) -> String {
     format!("[{bytes}_bytes_left_out]")
 }
 
+/// The note for a whole output that is kept elsewhere.
+pub(crate) fn kept_whole(id: &str) -> String {
+    format!("{OPENING}the whole output: GET /api/context/rtk/raw-output/{id}]")
+}
+
 /// Whether an engine left something out of this text before.
 pub(crate) fn is_in(text: &str) -> bool {
     memchr::memmem::find(text.as_bytes(), OPENING.as_bytes()).is_some()

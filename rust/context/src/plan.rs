@@ -112,6 +112,15 @@ pub struct Plan {
     pub filters: Option<Arc<Filters>>,
     /// Languages in which caveman shortens; empty: all.
     pub languages: Arc<[String]>,
+    /// Outputs that rtk makes shorter are handed back as they came, and the shorter text names them.
+    pub keeps_raw: bool,
+}
+
+impl Plan {
+    /// Whether every engine writes the beginning of a conversation in the same way in each turn.
+    pub fn is_stable(&self) -> bool {
+        self.stages.iter().all(|stage| stage.engine.is_stable)
+    }
 }
 
 impl From<Mode> for Plan {

@@ -31,6 +31,16 @@ pub struct Compression {
     pub rtk_level: String,
     /// The operator's own filters for outputs of commands, TOML, as they were trusted.
     pub filters: Vec<OwnFilters>,
+    pub raw_outputs: RawOutputs,
+}
+
+/// How long outputs are kept as they were before filters made them shorter.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct RawOutputs {
+    /// What all of them may take; 0: none is kept.
+    pub limit_bytes: u64,
+    pub hours: u64,
 }
 
 /// Engines in the order in which they run.

@@ -143,6 +143,9 @@ pub struct Record<'a> {
     /// The fault that the call was given on purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chaos: Option<&'a str>,
+    /// Whether a conversation stayed with the target whose provider has it in its prompt cache, where its combo asks for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_hold: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -423,6 +423,8 @@ pub struct CacheSettings {
     pub disk_bytes: u64,
     pub wants_vectors: bool,
     pub threshold: f32,
+    /// Partitions learn thresholds of their own.
+    pub learns: bool,
 }
 
 impl Default for CacheSettings {
@@ -434,6 +436,7 @@ impl Default for CacheSettings {
             disk_bytes: 256 * 1024 * 1024,
             wants_vectors: false,
             threshold: 0.8,
+            learns: false,
         }
     }
 }

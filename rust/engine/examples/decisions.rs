@@ -9,7 +9,8 @@
 use fairlead_core::secret::Sealer;
 use fairlead_core::snapshot::Snapshot;
 use fairlead_core::strategy::{Demand, Strategy};
-use fairlead_engine::decisions::{digest, Live, Name, Recordings};
+use fairlead_engine::decisions::{digest, Live, Name, PipelineChoice, Recordings};
+use std::hint::black_box;
 use std::time::Instant;
 
 const COMBOS: usize = 50;
@@ -33,6 +34,13 @@ fn main() {
         });
         println!(r#"{{"name":"decision {name}","us":{each_us:.3}}}"#);
     }
+    let live = live("priority");
+    let wish = PipelineChoice { header: None, key_allows: true, combo: Some("combo 7"), bytes: BODY_BYTES };
+    let off_us = least(CHECKS, |_| assert!(black_box(wish).plan(black_box(&live)).expect("no fault").is_none()));
+    println!(r#"{{"name":"choice of a pipeline, compression off","us":{off_us:.4}}}"#);
+    let asked = PipelineChoice { header: Some("stacked"), ..wish };
+    let asked_us = least(CHECKS, |_| assert!(black_box(asked).plan(black_box(&live)).expect("no fault").is_some()));
+    println!(r#"{{"name":"choice of a pipeline, asked for","us":{asked_us:.4}}}"#);
     let body = vec![b'x'; BODY_BYTES];
     let each_us = {
         let twins = Recordings::default();

@@ -60,6 +60,7 @@ pub use upstream::wire::take_shelf;
 pub mod decisions {
     pub use crate::active_config::Live;
     pub use crate::call::coalesce::{digest, Name, Recordings};
+    pub use crate::call::compression::PipelineChoice;
 }
 
 /// The parts that the example `models` measures.

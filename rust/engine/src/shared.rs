@@ -9,6 +9,7 @@ use crate::observe::spool::Spool;
 use crate::upstream::wire::Pool;
 use arc_swap::ArcSwap;
 use fairlead_cache::cache::Cache;
+use fairlead_cache::learner::Learner;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::ledger::Ledger;
 use fairlead_core::sessions::Sessions;
@@ -52,6 +53,7 @@ pub struct Shared {
     pub affinity: crate::route::affinity::SessionAffinity,
     pub handover_notes: crate::route::handover_notes::HandoverNotes,
     pub frozen_sessions: crate::context::sessions::FrozenSessions,
+    pub raw_outputs: Arc<crate::context::raw_outputs::RawOutputs>,
     pub threads: crate::observe::threads::Threads,
     /// Monotonic milliseconds of the last answered poll of the link, 0 for never.
     pub link_seen_ms: AtomicU64,
@@ -117,7 +119,9 @@ impl Shared {
     pub fn new(config: Config, worker_id: String, pool: Pool, spool: Spool, cache: Cache) -> Self {
         let control = Arc::new(crate::upstream::connector::Origin::Unix(config.control_socket.clone()));
         let leases = config.shared_store.clone().map(Leases::new);
+        let learner = Learner::open(&config.data_dir, config.sealer.clone());
         let version = crate::gate::headers::value(config.version.as_str());
+        let raw_outputs = crate::context::raw_outputs::RawOutputs::new(&config.data_dir, config.sealer.clone());
         Self {
             config,
             version,
@@ -133,13 +137,14 @@ impl Shared {
             leases,
             sessions: Sessions::default(),
             idempotency: Recordings::default(),
-            cache: crate::cache::answers::Answers::new(cache),
+            cache: crate::cache::answers::Answers::new(cache, learner),
             reasoning: fairlead_cache::reasoning::Reasoning::default(),
             commands: crate::control::reports::UnsentReports::default(),
             drain: Drain::default(),
             affinity: crate::route::affinity::SessionAffinity::default(),
             handover_notes: crate::route::handover_notes::HandoverNotes::default(),
             frozen_sessions: crate::context::sessions::FrozenSessions::default(),
+            raw_outputs: Arc::new(raw_outputs),
             threads: crate::observe::threads::Threads::default(),
             link_seen_ms: AtomicU64::new(0),
             next_id: AtomicU64::new(1),

@@ -36,6 +36,7 @@ impl PlanDocument {
             stages: self.stages.iter().map(stage).collect::<Result<_, _>>()?,
             filters: (!filters.list().is_empty()).then(|| Arc::new(filters)),
             languages: self.languages.clone().into(),
+            keeps_raw: false,
         })
     }
 }

@@ -19,9 +19,11 @@ from fairlead.gateway.cache.views import (
     CacheRemoved,
     CacheStats,
     Pagination,
+    PartitionThresholds,
     entry_view,
     overview_view,
     stats_view,
+    thresholds_view,
 )
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.services import Services, ServicesDep
@@ -109,6 +111,21 @@ async def forget(
             removed=_removed(await services.command("cache.delete", {"filter": wanted}))
         )
     return await clear(services)
+
+
+@router.get("/thresholds", summary="What partitions of the vector cache have learnt")
+async def thresholds(services: ServicesDep) -> PartitionThresholds:
+    """How near a question must be in each partition that has learnt something."""
+    settings = await services.state.read(read_operator_settings)
+    return thresholds_view(await services.command("thresholds.list", {}), settings)
+
+
+@router.delete("/thresholds", summary="Forget what one partition, or all, have learnt")
+async def forget_thresholds(services: ServicesDep, partition: Signature = None) -> CacheRemoved:
+    """From then on `vectorCacheThreshold` holds again."""
+    wanted = {} if partition is None else {"partition": partition}
+    told = await services.command("thresholds.forget", wanted)
+    return CacheRemoved.model_construct(removed=max(each["removed"] for each in told))
 
 
 async def _stats(services: Services) -> dict[str, Any]:

@@ -67,6 +67,7 @@ class CacheConfig(Wire):
     semantic_cache_ttl_ms: int
     vector_cache_enabled: bool
     vector_cache_threshold: float
+    vector_cache_learning: bool
 
 
 class CacheOverview(Wire):
@@ -106,6 +107,27 @@ class Pagination(Wire):
 class CacheEntries(Wire):
     entries: list[CacheEntry]
     pagination: Pagination
+
+
+class PartitionThreshold(Wire):
+    """The threshold of one partition, whose requests are equal in everything but the last question."""
+
+    partition: str
+    model: str
+    threshold: float = Field(
+        description="How near a question must be; above 1 none but an equal one is answered."
+    )
+    right: int = Field(description="Answers that a kept one would have been right for.")
+    wrong: int = Field(description="Answers that a kept one would have been wrong for.")
+    updated_at: Time
+
+
+class PartitionThresholds(Wire):
+    """The latest first; `base` is `vectorCacheThreshold`, from which partitions learn."""
+
+    is_learning: bool
+    base: float
+    thresholds: list[PartitionThreshold]
 
 
 class CacheRemoved(Wire):
@@ -158,7 +180,31 @@ def overview_view(told: dict[str, Any], settings: OperatorSettings) -> CacheOver
             semantic_cache_ttl_ms=settings.semantic_cache_ttl_ms,
             vector_cache_enabled=settings.vector_cache_enabled,
             vector_cache_threshold=settings.vector_cache_threshold,
+            vector_cache_learning=settings.vector_cache_learning,
         ),
+    )
+
+
+def thresholds_view(told: list[Any], settings: OperatorSettings) -> PartitionThresholds:
+    """Thresholds of all workers; of one partition that of the worker that learnt last."""
+    latest: dict[str, Any] = {}
+    for row in sorted((row for each in told for row in each), key=lambda row: row["updated_ms"]):
+        latest[row["partition"]] = row
+    rows = sorted(latest.values(), key=lambda row: (-row["updated_ms"], row["partition"]))
+    return PartitionThresholds.model_construct(
+        is_learning=settings.vector_cache_learning,
+        base=settings.vector_cache_threshold,
+        thresholds=[
+            PartitionThreshold.model_construct(
+                partition=row["partition"],
+                model=row["model"],
+                threshold=round(row["threshold"], 4),
+                right=row["right"],
+                wrong=row["wrong"],
+                updated_at=moment_of(row["updated_ms"]),
+            )
+            for row in rows
+        ],
     )
 
 

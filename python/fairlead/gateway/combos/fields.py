@@ -179,6 +179,9 @@ class Config(TimeLimits):
 
 _ONE_BY_ONE = tuple(each for each in STRATEGIES if each not in ("fusion", "pipeline"))
 
+# Strategies in which a conversation may be held on one target, whatever they say.
+_HOLDING = tuple(each for each in _ONE_BY_ONE if each != "context-relay")
+
 # The strategies that read each parameter.
 _READ_BY: dict[str, tuple[str, ...]] = {
     "sticky_limit": ("weighted", "round-robin"),
@@ -238,6 +241,11 @@ class ComboFields(Wire):
     context_length: Annotated[StrictInt, Field(ge=1_000, le=2_000_000)] | None = Field(
         None, description="Tokens that it takes: listed, and longer requests are refused."
     )
+    context_cache_protection: StrictBool = Field(
+        False,
+        description="A conversation stays with the target that served its last turn, whose provider "
+        "may have it in its prompt cache, while that one is able.",
+    )
 
 
 class NewCombo(ComboFields):
@@ -273,6 +281,12 @@ def check_rules(combo: NewCombo) -> None:
                 "leave it out, or change the strategy.",
                 param=f"config.{alias}",
             )
+    if combo.context_cache_protection and combo.strategy not in _HOLDING:
+        raise InvalidRequest(
+            f"contextCacheProtection is not for the strategy `{combo.strategy}`, which says itself "
+            "which targets see a conversation: switch it off, or change the strategy.",
+            param="contextCacheProtection",
+        )
     check_tool_filter(combo.tool_filter_regex)
     for param, model in (
         ("config.judgeModel", combo.config.judge_model),

@@ -55,6 +55,7 @@ def _rules(fields: NewCombo, defaults: ComboDefaults) -> dict[str, Any]:
         "allowed_providers": fields.allowed_providers,
         "allowed_model_families": fields.allowed_model_families,
         "context_length": fields.context_length,
+        "context_cache_protection": fields.context_cache_protection,
     }
     rules |= {name: value for name, value in named.items() if value}
     config = fields.config

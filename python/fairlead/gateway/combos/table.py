@@ -34,6 +34,7 @@ _RULES = (
     "allowedProviders",
     "allowedModelFamilies",
     "contextLength",
+    "contextCacheProtection",
 )
 _ORDER = "sort_order, created_at_ms, id"
 

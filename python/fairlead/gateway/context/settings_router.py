@@ -100,6 +100,10 @@ class RtkConfig(Wire):
     """How strongly outputs of commands are filtered, and filters of your own, which are asked first."""
 
     level: Literal["by-mode", "minimal", "standard", "aggressive"]
+    raw_output_bytes: int = Field(
+        description="What outputs may take that are kept as they came; 0 keeps none."
+    )
+    raw_output_hours: int
     filters: list[OwnFilters]
 
 
@@ -107,6 +111,8 @@ class RtkConfigChange(ChangeWire):
     """Fields that are not sent stay."""
 
     level: StrictStr | None = None
+    raw_output_bytes: StrictInt | None = None
+    raw_output_hours: StrictInt | None = None
     filters: list[OwnFilters] | None = Field(None, max_length=OWN_FILTERS_MAX)
 
 
@@ -203,12 +209,19 @@ async def change_rtk(
     filters = body.filters
     if filters is not None:
         _check_filters(filters)
-    if body.level is not None:
-        await _change_named({"level": "compressionRtkLevel"}, body, request, services, caller)
+    if body.model_fields_set - {"filters"}:
+        await _change_named(_RTK_SETTINGS, body, request, services, caller)
     if filters is not None:
         stored = [(each.sha256, each.toml) for each in filters]
         await services.state.commit(lambda con: replace_own_filters(con, stored))
     return await services.state.read(_rtk)
+
+
+_RTK_SETTINGS = {
+    "level": "compressionRtkLevel",
+    "rawOutputBytes": "compressionRawOutputBytes",
+    "rawOutputHours": "compressionRawOutputHours",
+}
 
 
 def _check_filters(filters: list[OwnFilters]) -> None:
@@ -296,4 +309,9 @@ def _rtk(con: Connection) -> RtkConfig:
         OwnFilters.model_construct(toml=toml, sha256=sha256) for sha256, toml in own_filters(con)
     ]
     settings = read_operator_settings(con)
-    return RtkConfig.model_construct(level=settings.compression_rtk_level, filters=filters)
+    return RtkConfig.model_construct(
+        level=settings.compression_rtk_level,
+        raw_output_bytes=settings.compression_raw_output_bytes,
+        raw_output_hours=settings.compression_raw_output_hours,
+        filters=filters,
+    )

@@ -27,6 +27,10 @@ def compile_context(con: Connection, settings: OperatorSettings) -> dict[str, An
             "assignments": all_assignments(con),
             "languages": settings.compression_languages,
             "rtk_level": "" if rtk_level == "by-mode" else rtk_level,
+            "raw_outputs": {
+                "limit_bytes": settings.compression_raw_output_bytes,
+                "hours": settings.compression_raw_output_hours,
+            },
             "filters": [{"sha256": sha256, "toml": toml} for sha256, toml in own_filters(con)],
         },
         "thinking": thinking,

@@ -27,7 +27,7 @@ pub(super) fn propose(pieces: &[Piece<'_>], _: &Context<'_>) -> Vec<Proposal> {
         }
         if !piece.frozen {
             if let Some(text) = without_repeats(index, &lines, &hashes, &windows) {
-                proposals.push(Proposal { piece: index, text });
+                proposals.push(Proposal { piece: index, text, raw_id: None });
                 // A run that is a note from now on is nothing to point to.
                 continue;
             }

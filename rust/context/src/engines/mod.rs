@@ -25,6 +25,8 @@ pub(crate) struct Proposal {
     /// Index of the piece.
     pub(crate) piece: usize,
     pub(crate) text: String,
+    /// The id under which the text names the piece as it came.
+    pub(crate) raw_id: Option<String>,
 }
 
 /// What an engine may leave out, and so what is checked after it.
@@ -45,6 +47,8 @@ pub(crate) struct Context<'a> {
     pub(crate) filters: Option<&'a Filters>,
     /// Languages in which words may go; empty: all.
     pub(crate) languages: &'a [String],
+    /// Whether outputs are named as they came.
+    pub(crate) keeps_raw: bool,
 }
 
 /// One engine. It is stable when a piece's new text depends on that piece and earlier ones only, so that the beginning of a
@@ -78,7 +82,10 @@ fn each<'p>(
     mut write: impl FnMut(usize, &'p Piece<'p>) -> Option<Cow<'p, str>>,
 ) -> Vec<Proposal> {
     let free = pieces.iter().enumerate().filter(|(_, piece)| !piece.frozen);
-    free.filter_map(|(index, piece)| Some(Proposal { piece: index, text: write(index, piece)?.into_owned() })).collect()
+    free.filter_map(|(index, piece)| {
+        Some(Proposal { piece: index, text: write(index, piece)?.into_owned(), raw_id: None })
+    })
+    .collect()
 }
 
 /// Whether a piece is what a person or a model wrote, long enough that words can be spared.

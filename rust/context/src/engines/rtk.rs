@@ -3,6 +3,7 @@
 use crate::conversation::{Piece, Role};
 use crate::level::Level;
 use crate::marker;
+use crate::raw;
 use crate::rtk::{built_in, filtered, Bounds, Focus};
 
 use super::{Context, Proposal};
@@ -25,8 +26,13 @@ pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Propos
         let command = piece.command.as_deref().unwrap_or_default();
         let own = context.filters.and_then(|filters| filters.of(command, &piece.text));
         let filter = own.or_else(|| built_in().of(command, &piece.text));
-        if let Some(text) = filtered(&piece.text, filter, &focus, bounds) {
-            proposals.push(Proposal { piece: index, text });
+        if let Some(mut text) = filtered(&piece.text, filter, &focus, bounds) {
+            let raw_id = (context.keeps_raw && marker::is_in(&text)).then(|| raw::id_of(&piece.text));
+            if let Some(id) = &raw_id {
+                text.push('\n');
+                text.push_str(&marker::kept_whole(id));
+            }
+            proposals.push(Proposal { piece: index, text, raw_id });
         }
     }
     proposals

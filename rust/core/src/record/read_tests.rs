@@ -72,6 +72,7 @@ fn every_field_that_is_written_is_a_column() {
         group_path: text,
         tags: text,
         chaos: text,
+        cache_hold: text,
         session_tag: text,
         session_id: text,
         model: text,

@@ -210,3 +210,31 @@ fn auto_sends_no_picture_to_a_model_that_reads_none() {
     let vision = book.all().iter().find(|ready| ready.name == "auto/vision").expect("the channel");
     assert_eq!(&*vision.candidates[0].name, "a/seeing", "by the catalogue rather than by its name");
 }
+
+#[test]
+fn a_protected_conversation_stays_with_its_target_whatever_else_orders_them() {
+    let nested = r#"{"id":"1","name":"inner","strategy":"random","steps":[{"kind":"model","model":"a/chat"}]}"#;
+    let outer = |rules: &str| {
+        let steps = r#"[{"kind":"model","model":"b/chat"},{"kind":"combo-ref","combo":"inner"}]"#;
+        let rules = format!(r#"{{"context":{{"prefers_large":true}}{rules}}}"#);
+        book(&format!(r#"{nested},{{"id":"2","name":"x","strategy":"random","steps":{steps},"rules":{rules}}}"#))
+    };
+    let first = |book: &Book, ask: &Demand| {
+        let at = book.find("x").expect("a combo");
+        let picks = expand(book, at, ask, &mut Desk::of(book)).picks;
+        assert_eq!(picks.len(), 3);
+        picks[0].of(book).expect("a candidate").known.id
+    };
+    let (free, protected) = (outer(""), outer(r#","context_cache_protection":true"#));
+    let inner = protected.get(protected.find("inner").expect("a combo")).expect("ready");
+    for held in inner.candidates.iter().map(|candidate| candidate.known.id) {
+        let ask = Demand { held: Some(held), ..Demand::default() };
+        assert_eq!(first(&protected, &ask), held);
+        let long = Demand { input_tokens: 10, ..ask };
+        let expected = first(&protected, &Demand { held: None, ..long });
+        assert_eq!(first(&protected, &long), expected, "a conversation that has outgrown its target moves");
+    }
+    let last = inner.candidates[1].known.id;
+    let ask = Demand { held: Some(last), ..Demand::default() };
+    assert_ne!(first(&free, &ask), last, "what is nested is not held where nobody asks for it");
+}

@@ -64,11 +64,13 @@ pub fn expand(book: &Book, combo: usize, ask: &Demand, look: &mut impl Look) -> 
         targets: Targets::default(),
         seen: SmallVec::new(),
         path: SmallVec::new(),
+        held: None,
         places_left: MAX_PLACES,
         looks_left: MAX_LOOKS,
         step: 0,
     };
     walk.place(combo, 0);
+    walk.hold();
     walk.targets
 }
 
@@ -81,6 +83,9 @@ struct Walk<'a, L> {
     seen: SmallVec<[u64; 32]>,
     /// The combos that are being put in their places, the outermost first: the rules of each hold.
     path: SmallVec<[usize; 4]>,
+    /// Where among the picks the target is that served the conversation's last turn, if it is able, has room and the
+    /// conversation fits into its window.
+    held: Option<usize>,
     places_left: usize,
     looks_left: usize,
     /// Of the outermost combo, where the walk is.
@@ -154,10 +159,24 @@ impl<L: Look> Walk<'_, L> {
                     let id = facts[candidate].id ^ if is_chain { mix(self.step as u64) } else { 0 };
                     if !self.seen.contains(&id) {
                         self.seen.push(id);
+                        let one = &facts[candidate];
+                        let fits = one.context_window.is_none_or(|window| window >= ask.input_tokens)
+                            && !ready.rules.context.is_too_small(one, ask);
+                        if Some(one.id) == ask.held && one.is_open() && fits {
+                            self.held = Some(self.targets.picks.len());
+                        }
                         self.targets.picks.push(Pick { combo: at, candidate, step: self.step });
                     }
                 }
             }
+        }
+    }
+
+    /// Puts the target of the last turn before all others, where the combo that is called protects the provider's cache.
+    fn hold(&mut self) {
+        let is_protected = self.book.get(self.combo).is_some_and(|ready| ready.rules.context_cache_protection);
+        if let Some(at) = self.held.filter(|_| is_protected) {
+            self.targets.picks[..=at].rotate_right(1);
         }
     }
 

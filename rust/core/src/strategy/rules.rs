@@ -21,6 +21,9 @@ pub struct Rules {
     pub allowed_model_families: Vec<String>,
     /// Tokens of the longest request that is taken.
     pub context_length: Option<u64>,
+    /// A conversation stays with the target that served its last turn, whose provider may have it in its prompt cache, for as long as
+    /// that one is able: whatever the strategy, nested combos and wishes for large windows say. It is known without a session, too.
+    pub context_cache_protection: bool,
     pub context: ContextRule,
     /// How long one target has: for a whole answer, or for the head of a stream.
     pub target_timeout_ms: Option<u64>,
@@ -51,6 +54,7 @@ impl Default for Rules {
             allowed_providers: Vec::new(),
             allowed_model_families: Vec::new(),
             context_length: None,
+            context_cache_protection: false,
             context: ContextRule::default(),
             target_timeout_ms: None,
             provider_timeouts_ms: HashMap::new(),

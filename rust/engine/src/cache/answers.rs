@@ -1,21 +1,49 @@
 //! The cache of one worker as all of its requests share it.
 
+use crate::blocking;
 use crate::call::coalesce::Recordings;
+use crate::task;
 use fairlead_cache::cache::{Bounds, Cache};
+use fairlead_cache::learner::Learner;
 use fairlead_core::snapshot::CacheSettings;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+
+const SAVE_EVERY_MS: u64 = 10_000;
 
 /// The cache of this worker.
 #[derive(Debug)]
 pub struct Answers {
     pub store: Arc<Cache>,
+    pub learner: Arc<Learner>,
+    saved_ms: AtomicU64,
     /// Calls under way that others may join.
     pub calls_under_way: Recordings,
 }
 
 impl Answers {
-    pub fn new(cache: Cache) -> Self {
-        Self { store: Arc::new(cache), calls_under_way: Recordings::under_way() }
+    pub fn new(cache: Cache, learner: Learner) -> Self {
+        Self {
+            store: Arc::new(cache),
+            learner: Arc::new(learner),
+            saved_ms: AtomicU64::new(0),
+            calls_under_way: Recordings::under_way(),
+        }
+    }
+
+    /// Writes what was learnt, about every ten seconds.
+    pub fn save_in_time(&self, now_ms: u64) {
+        if now_ms.saturating_sub(self.saved_ms.load(Ordering::Relaxed)) < SAVE_EVERY_MS {
+            return;
+        }
+        self.saved_ms.store(now_ms, Ordering::Relaxed);
+        let learner = Arc::clone(&self.learner);
+        let work = blocking::disk(move || learner.save());
+        let _unheard = task::spawn(async move {
+            if let Ok(Err(reason)) | Err(reason) = work.await {
+                tracing::warn!(%reason, "learnt thresholds of the cache are not written");
+            }
+        });
     }
 
     /// Puts the operator's settings into force.

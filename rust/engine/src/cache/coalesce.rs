@@ -5,7 +5,7 @@
 //! was told to keep nothing.
 
 use super::give::{look_again, Lookup};
-use super::CacheQuery;
+use super::{learn, CacheQuery};
 use crate::call::coalesce::{self, Followed, Leader, Name, Recording, Role};
 use crate::call::context::Call;
 use crate::clock;
@@ -86,7 +86,9 @@ impl Keep {
             created_ms: now_ms,
             expires_ms: now_ms.saturating_add(self.asked.ttl_ms),
         };
-        self.shared.cache.store.keep(&CachedAnswer { meta: Arc::new(meta), body }, self.asked.epoch, self.to_disk);
+        let fresh = CachedAnswer { meta: Arc::new(meta), body };
+        learn::observe(&self.shared, &self.asked, &fresh);
+        self.shared.cache.store.keep(&fresh, self.asked.epoch, self.to_disk);
     }
 }
 

@@ -1,6 +1,6 @@
 //! An answer from what is kept.
 
-use super::CacheQuery;
+use super::{learn, CacheQuery};
 use crate::blocking;
 use crate::call::chaos;
 use crate::clock;
@@ -146,8 +146,16 @@ async fn store(settlement: &Settlement, form: Dialect, kept: &CachedAnswer, pars
 }
 
 async fn near(shared: &Arc<Shared>, asked: &CacheQuery) -> Option<CachedAnswer> {
-    let (question, threshold) = (asked.question.as_ref()?, asked.threshold?);
-    for (key, _) in shared.cache.store.near(question, threshold).into_iter().take(MAX_TRIES) {
+    let question = asked.question.as_ref()?;
+    let threshold = learn::threshold(shared, asked, &question.partition)?;
+    let near = shared.cache.store.near(question, threshold);
+    let is_lowered = |similarity: f32| asked.base.is_some_and(|base| similarity < base);
+    if near.first().is_some_and(|(_, first)| is_lowered(*first))
+        && shared.cache.learner.is_check_due(&question.partition)
+    {
+        return None;
+    }
+    for (key, _) in near.into_iter().take(MAX_TRIES) {
         if let Some(kept) = fetch(shared, key).await {
             return Some(kept);
         }

@@ -1,6 +1,6 @@
 //! Answers that are given again. Who may be answered so and under which key is decided here; `answers` is the cache of the worker,
 //! `places` a part of the key; `give` answers from what is kept; `coalesce` lets requests that ask the same at the same time
-//! share one call, and keeps its answer.
+//! share one call, and keeps its answer; `learn` compares it with that of the nearest question.
 //!
 //! ```text
 //! question -> look up: exact, then near -> given
@@ -11,6 +11,7 @@
 pub mod answers;
 mod coalesce;
 mod give;
+mod learn;
 pub mod places;
 
 pub use coalesce::{share, ShareableCall};
@@ -42,6 +43,8 @@ pub struct CacheQuery {
     pub(crate) question: Option<Question>,
     /// The similarity that is near enough; `None`: only an equal question is.
     pub(crate) threshold: Option<f32>,
+    /// The operator's threshold, where partitions learn their own from it.
+    pub(crate) base: Option<f32>,
     pub(crate) form: Dialect,
     /// A Gemini caller reads its stream as one JSON list. What is kept are events.
     pub(crate) reads_list: bool,
@@ -110,6 +113,7 @@ pub fn question(
         question: asked.question,
         // A caller may be stricter than the operator, never less so.
         threshold: is_near_enough.then(|| wish.threshold.map_or(settings.threshold, |own| own.max(settings.threshold))),
+        base: (settings.wants_vectors && settings.learns).then_some(settings.threshold),
         form,
         reads_list: parsed.reads_list,
         ttl_ms: settings.ttl_ms,

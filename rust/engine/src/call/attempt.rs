@@ -205,7 +205,7 @@ pub async fn finish<K: CallKind>(call: &mut Call, kind: &K, at: usize, reply: Re
         Reply::Stream(stream) => stream,
         whole => {
             observe(&target, None, &call.settlement);
-            failover::remember(&call.choice, at, &call.settlement, true);
+            failover::remember(&call.choice, at, &mut call.settlement, true);
             let fallbacks = call.fallbacks();
             let mut answer = match whole {
                 Reply::Text(body, content_type) => {
@@ -242,7 +242,7 @@ async fn finish_stream<K: CallKind>(
         }
         None => observe(target, error, &call.settlement),
     }
-    failover::remember(&call.choice, at, &call.settlement, error.is_none());
+    failover::remember(&call.choice, at, &mut call.settlement, error.is_none());
     if error.is_none() {
         let response = stream.take_response(&mut call.settlement);
         kind.store(call, response.as_ref()).await;

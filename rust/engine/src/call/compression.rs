@@ -10,8 +10,9 @@ use crate::clock;
 use crate::context::plans::NamedPlan;
 use crate::gate::headers;
 use crate::observe::settle::{CompressionFigures, Settlement};
+use crate::route::model;
 use bytes::Bytes;
-use fairlead_context::{compress, Outcome, Session, Unchanged};
+use fairlead_context::{compress, Mode, Outcome, Plan, Session, Unchanged};
 use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind};
 use fairlead_dialect::count;
@@ -36,11 +37,13 @@ pub async fn run(
 ) -> Result<(Bytes, ChatRequest), Error> {
     let Some(named) = chosen(call, live, body.len())? else { return Ok((body, request)) };
     let dialect = caller_of(call.settlement.admission.route);
-    let name = session_name(&call.settlement);
+    let name = session_name(&call.settlement, &named, &body);
     let shared = call.shared();
     let now_ms = clock::monotonic_ms();
     let session = name.as_ref().and_then(|name| shared.frozen_sessions.find(name, now_ms));
     let began = Instant::now();
+    let keeper = named.plan.keeps_raw.then(|| keeper(&call.settlement)).flatten();
+    let named = if keeper.is_none() { without_raw(named) } else { named };
     let outcome = made(dialect, &body, &named, session).await;
     let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
     let Some(outcome) = outcome else {
@@ -48,7 +51,10 @@ pub async fn run(
         return Ok((body, request));
     };
     note(&mut call.settlement, &named, Some(&outcome), micros);
-    let Outcome { body: written, session: next, .. } = outcome;
+    let Outcome { body: written, session: next, raw_outputs, .. } = outcome;
+    if let Some(owner) = keeper {
+        shared.raw_outputs.keep(owner, raw_outputs, live.snapshot.context.compression.raw_outputs);
+    }
     if let Some(name) = name {
         shared.frozen_sessions.keep(name, next, now_ms);
     }
@@ -64,38 +70,86 @@ pub async fn run(
     }
 }
 
-/// The pipeline for this call; `None`: nobody wants any.
+/// What the parts of a call say of pipelines.
+#[derive(Debug, Clone, Copy)]
+pub struct PipelineChoice<'a> {
+    /// The caller's header.
+    pub header: Option<&'a str>,
+    pub key_allows: bool,
+    /// The routing combo.
+    pub combo: Option<&'a str>,
+    pub bytes: usize,
+}
+
+impl PipelineChoice<'_> {
+    /// The pipeline for this call; `None`: nobody wants any. Every call asks, so this allocates nothing where that is so.
+    pub fn plan(self, live: &Live) -> Result<Option<NamedPlan>, Error> {
+        let settings = &live.snapshot.context.compression;
+        if let Some(asked) = self.header.filter(|name| *name != "default") {
+            let found = live.plans.find(asked).ok_or_else(|| {
+                let names = live.plans.names().join("`, `");
+                let message = format!("`X-Gateway-Compression` must be `default`, or one of `{names}`.");
+                Error::client(Kind::InvalidRequest, message).about("X-Gateway-Compression")
+            })?;
+            return Ok(Some(found).filter(|found| !found.plan.stages.is_empty()));
+        }
+        if !self.key_allows {
+            return Ok(None);
+        }
+        let combo = self.combo.and_then(|combo| settings.assignments.get(combo));
+        let is_long = settings.automatic_tokens > 0 && count::bytes(self.bytes) as u64 >= settings.automatic_tokens;
+        let automatic = is_long.then_some(&settings.automatic_mode);
+        let name = combo.or(automatic).unwrap_or(&settings.mode);
+        if name.is_empty() || name == Mode::Off.name() {
+            return Ok(None);
+        }
+        Ok(live.plans.find(name).filter(|found| !found.plan.stages.is_empty()))
+    }
+}
+
+/// The pipeline for this call; `None`: nobody wants any, or the call is none of a conversation's.
 fn chosen(call: &Call, live: &Live, bytes: usize) -> Result<Option<NamedPlan>, Error> {
     let admission = &call.settlement.admission;
-    let settings = &live.snapshot.context.compression;
     if endpoints::needs(admission.route).is_some() || bytes > MOST_BYTES {
         return Ok(None);
     }
-    let asked = admission.compression.as_deref().filter(|name| *name != "default");
-    if let Some(asked) = asked {
-        let found = live.plans.find(asked).ok_or_else(|| {
-            let names = live.plans.names().join("`, `");
-            let message = format!("`X-Gateway-Compression` must be `default`, or one of `{names}`.");
-            Error::client(Kind::InvalidRequest, message).about("X-Gateway-Compression")
-        })?;
-        return Ok(Some(found).filter(|found| !found.plan.stages.is_empty()));
-    }
-    if admission.principal.key().is_some_and(|key| !key.compression_enabled) {
-        return Ok(None);
-    }
-    let combo = call.choice.combo.as_ref().and_then(|combo| settings.assignments.get(&combo.name));
-    let is_long = settings.automatic_tokens > 0 && count::bytes(bytes) as u64 >= settings.automatic_tokens;
-    let automatic = is_long.then_some(&settings.automatic_mode);
-    let name = combo.or(automatic).unwrap_or(&settings.mode);
-    Ok(live.plans.find(name).filter(|found| !found.plan.stages.is_empty()))
+    let choice = PipelineChoice {
+        header: admission.compression.as_deref(),
+        key_allows: admission.principal.key().is_none_or(|key| key.compression_enabled),
+        combo: call.choice.combo.as_ref().map(|combo| combo.name.as_str()),
+        bytes,
+    };
+    choice.plan(live)
 }
 
-/// Whose session it is, and its id.
-fn session_name(settlement: &Settlement) -> Option<(String, String)> {
+/// Whose session it is, and its id. Where the caller names none and an engine may write the same text in another way in a later turn, a
+/// conversation is known by how it begins: providers keep such prompts in their caches, too.
+fn session_name(settlement: &Settlement, named: &NamedPlan, body: &[u8]) -> Option<(String, String)> {
     let admission = &settlement.admission;
-    let id = admission.session_tag.as_deref().or(admission.session_id.as_deref())?;
     let model = settlement.model.as_deref().unwrap_or_default();
-    Some((admission.principal.to_header(), format!("{id}\n{model}")))
+    let id = admission.session_tag.as_deref().or(admission.session_id.as_deref());
+    let id = match id {
+        Some(id) => format!("{id}\n{model}"),
+        None if named.plan.is_stable() => return None,
+        None => format!("\n{}", model::conversation(admission, model, body)?),
+    };
+    Some((admission.principal.to_header(), id))
+}
+
+/// The key whose outputs are kept as they came: without a key there is nobody to whom they could be shown, and of a key without a log
+/// nothing is kept.
+fn keeper(settlement: &Settlement) -> Option<String> {
+    let key = settlement.admission.principal.key()?;
+    (!key.no_log).then(|| key.id.clone())
+}
+
+/// The pipeline, naming nothing that is not kept.
+fn without_raw(named: NamedPlan) -> NamedPlan {
+    if !named.plan.keeps_raw {
+        return named;
+    }
+    let plan = Plan { keeps_raw: false, ..(*named.plan).clone() };
+    NamedPlan { plan: Arc::new(plan), ..named }
 }
 
 /// What the plan makes of the body; `None` where there is too much else to compute.

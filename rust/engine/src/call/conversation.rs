@@ -386,7 +386,7 @@ impl Conversation {
         call.settlement.first_byte.get_or_insert_with(Instant::now);
         let target = Arc::clone(&call.choice.targets[at]);
         target.served(took, took);
-        failover::remember(&call.choice, at, &call.settlement, true);
+        failover::remember(&call.choice, at, &mut call.settlement, true);
         let fallbacks = call.fallbacks();
         let answer = plain::answer(&mut call.settlement, &target, answer, fallbacks);
         call.give(answer);

@@ -77,7 +77,7 @@ impl Call {
         self.choice.targets[at].hold_against(self.choice.upstream_model(at), failed);
         let is_of_combo = matches!(failed.error.kind, Kind::EmptyAnswer | Kind::AnswerRejected | Kind::UpstreamTimeout);
         if failed.blames_connection || is_of_combo {
-            failover::remember(&self.choice, at, &self.settlement, false);
+            failover::remember(&self.choice, at, &mut self.settlement, false);
         }
     }
 

@@ -29,6 +29,7 @@ impl Plans {
             stages: Vec::new(),
             filters: own_filters(settings).map(Arc::new),
             languages: settings.languages.clone().into(),
+            keeps_raw: settings.raw_outputs.limit_bytes > 0,
         };
         let with = |stages: Vec<Stage>| Arc::new(Plan { stages, ..own.clone() });
         let rtk = settings.rtk_level.parse::<Level>().ok();

@@ -9,6 +9,7 @@ use crate::control::lease_candidates;
 use crate::control::reports::Report;
 use crate::shared::Shared;
 use fairlead_cache::cache::{Cache, EntryFilter};
+use fairlead_cache::learner::Learner;
 use fairlead_cache::EntrySummary;
 use fairlead_core::secret::hex;
 use serde::Deserialize;
@@ -54,7 +55,13 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
             shared.commands.push(Report { id: command.id, result, error });
             continue;
         }
-        let done = blocking::disk(move || of_cache(&cache, &command.kind, &args)).await;
+        let learner = Arc::clone(&shared.cache.learner);
+        let base = shared.live.load().snapshot.cache.threshold;
+        let done = blocking::disk(move || match command.kind.as_str() {
+            kind if kind.starts_with("thresholds.") => of_learner(&learner, base, kind, &args),
+            kind => of_cache(&cache, kind, &args),
+        });
+        let done = done.await;
         let (result, error) = match done {
             Ok(Ok(mut result)) => {
                 if is_stats {
@@ -67,6 +74,25 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
             Err(_) => (None, Some("the command was not carried out")),
         };
         shared.commands.push(Report { id: command.id, result, error });
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Lesson {
+    partition: Option<String>,
+}
+
+/// Lists what partitions of the cache have learnt, or forgets it.
+fn of_learner(learner: &Learner, base: f32, kind: &str, args: &str) -> Result<Value, &'static str> {
+    let Ok(Lesson { partition }) = serde_json::from_str(args) else { return Err("the arguments cannot be read") };
+    match kind {
+        "thresholds.list" => serde_json::to_value(learner.list(base)).map_err(|_| "the thresholds cannot be told"),
+        "thresholds.forget" => match learner.forget(partition.as_deref()) {
+            Ok(removed) => Ok(json!({"removed": removed})),
+            Err(_) => Err("the cache's disk does not answer"),
+        },
+        _ => Err("the command is not known"),
     }
 }
 

@@ -45,6 +45,42 @@ pub struct CompressionFigures {
     pub rejected: String,
 }
 
+/// A conversation that was to stay with the target whose provider has it in its prompt cache, once a target has served it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheHold {
+    /// By its identity.
+    pub conversation: u64,
+    pub end: HoldEnd,
+}
+
+/// Where such a conversation was served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HoldEnd {
+    /// No target had served it before, or not lately.
+    Begun,
+    Held,
+    /// The one that had it was not able, or failed.
+    Moved,
+}
+
+impl HoldEnd {
+    pub fn of(held: Option<u64>, served: u64) -> Self {
+        match held {
+            None => Self::Begun,
+            Some(held) if held == served => Self::Held,
+            Some(_) => Self::Moved,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Begun => "begun",
+            Self::Held => "held",
+            Self::Moved => "moved",
+        }
+    }
+}
+
 /// Fields that few requests have; on the heap, so that conversations do not carry their size.
 #[derive(Debug, Default)]
 struct Extras {
@@ -53,6 +89,7 @@ struct Extras {
     /// Who served it where that was no connection.
     served_by: Option<String>,
     compression: Option<CompressionFigures>,
+    cache_hold: Option<CacheHold>,
     /// The fault that it was given on purpose.
     chaos: Option<Fault>,
     /// Which prices the calls beside the one that the caller gets were paid by.
@@ -263,6 +300,22 @@ impl Open {
         self.extras.as_ref()?.compression.as_ref()
     }
 
+    pub fn set_cache_hold(&mut self, hold: CacheHold) {
+        self.extras.get_or_insert_default().cache_hold = Some(hold);
+    }
+
+    /// `None` where no conversation was to be held.
+    fn cache_hold(&self) -> Option<CacheHold> {
+        self.extras.as_ref()?.cache_hold
+    }
+
+    /// A provider that keeps the conversation for an hour is worth going back to for as long.
+    fn prolong_hold(&self, usage: &Usage) {
+        if let Some(hold) = self.cache_hold().filter(|_| usage.cache_write_hour > 0) {
+            self.shared.affinity.prolong(hold.conversation, clock::monotonic_ms());
+        }
+    }
+
     pub fn set_chaos(&mut self, fault: Fault) {
         self.extras.get_or_insert_default().chaos = Some(fault);
     }
@@ -337,6 +390,7 @@ impl Open {
             let _set = kept.set(SettledAnswer { usage: self.total_usage(), cost, provider, upstream_model, strategy });
         }
         let usage = self.total_usage();
+        self.prolong_hold(&usage);
         let found = (!self.guardrail_findings.is_empty()).then(|| findings_text(&self.guardrail_findings));
         let tiers = self.cost.as_ref().and_then(|(_, tiers)| tiers.text());
         let record =
@@ -425,6 +479,7 @@ impl Open {
                 .filter(|text| !text.is_empty()),
             compression_saved_usd_micros: self.compression_saved_usd_micros(),
             chaos: self.chaos().map(Fault::name),
+            cache_hold: self.cache_hold().map(|hold| hold.end.name()),
             trace_id: trace.map(|trace| trace.trace_id.as_str()),
             span_id: trace.and_then(|trace| trace.span_id.as_deref()),
             parent_span_id: trace.and_then(|trace| trace.parent_span_id.as_deref()),

@@ -42,6 +42,8 @@ pub struct ComboChoice {
     pub legs: Vec<Leg>,
     /// The identity of the target that served the caller's session last.
     pub held: Option<u64>,
+    /// The conversation that stays with its target, because the combo protects the provider's cache of it.
+    pub protected: Option<u64>,
     /// Models that may not be tried now, with the milliseconds until they may.
     pub closed: Vec<(Arc<str>, u64)>,
     /// Models that the combo's rules leave out.

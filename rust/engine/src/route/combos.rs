@@ -88,6 +88,7 @@ impl Combos {
                 prompts: ready.steps.iter().map(|step| step.prompt.clone()).collect(),
                 legs,
                 held: ask.held,
+                protected: None,
                 closed,
                 barred,
             })),

@@ -73,12 +73,19 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
     let key = admission.principal.key().map(AsRef::as_ref);
     let name = live.snapshot.alias(model).unwrap_or(model);
     let leased = lease::held(live, admission)?;
-    let held = session(admission, model).and_then(|session| shared.affinity.find(session, clock::monotonic_ms()));
+    let last_target = |session| shared.affinity.find(session, clock::monotonic_ms());
     if let Some(combo) = live.combos.book.find(name) {
+        let ready = live.combos.book.get(combo);
+        let is_protected = ready.is_some_and(|ready| ready.rules.context_cache_protection);
+        let protected = if is_protected { conversation(admission, model, body) } else { None };
+        let held = protected.or_else(|| session(admission, model)).and_then(last_target);
         let ask = demand(live, Subject { caller: caller(admission), held }, body);
         let choice = live.combos.choose(&live.targets, combo, &ask, key)?;
         let mut choice = lease::narrow(choice, leased)?;
-        live.outbound.apply(&mut choice, key, live.combos.book.get(combo).map(|ready| ready.id.as_str()));
+        if let Some(combo) = &mut choice.combo {
+            combo.protected = protected;
+        }
+        live.outbound.apply(&mut choice, key, ready.map(|ready| ready.id.as_str()));
         return Ok(choice);
     }
     if auto::is_auto(name) || name.starts_with("combo/") {
@@ -89,6 +96,7 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
     } else {
         None
     };
+    let held = session(admission, model).and_then(last_target);
     let hints = RoutingHints { pin: admission.pin.as_deref(), held, leased, affinity, ..RoutingHints::default() };
     let mut choice = choose::choose(live, name, key, hints)?;
     live.outbound.apply(&mut choice, key, None);
@@ -147,6 +155,13 @@ pub fn estimated_tokens(body: &[u8]) -> u64 {
 pub fn session(admission: &Admission, model: &str) -> Option<u64> {
     let session = admission.session_id.as_deref()?;
     Some(identity(&[caller(admission), session, model]))
+}
+
+/// A conversation of this caller with this model: by the id of its session, or else by how it begins.
+pub fn conversation(admission: &Admission, model: &str, body: &[u8]) -> Option<u64> {
+    let tagged = |id| identity(&[caller(admission), id, model, "conversation"]);
+    let named = admission.session_id.as_deref().or(admission.session_tag.as_deref()).map(tagged);
+    named.or_else(|| affinity(caller(admission), body).map(|opening| opening ^ identity(&[model])))
 }
 
 fn caller(admission: &Admission) -> &str {

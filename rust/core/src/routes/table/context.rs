@@ -1,7 +1,8 @@
 //! What of conversations is sent: compression, thinking, the system prompt.
 
+use crate::policy::OWN_USAGE;
 use crate::routes::builders::{admin, management, NO_BODY, RECORD};
-use crate::routes::Route;
+use crate::routes::{Route, Tier};
 
 pub(super) static ROUTES: &[Route] = &[
     management("GET", "/api/settings/compression", NO_BODY, "Which pipeline makes conversations shorter."),
@@ -36,6 +37,17 @@ pub(super) static ROUTES: &[Route] = &[
     ),
     management("GET", "/api/context/rtk/filters", NO_BODY, "The filters for outputs of commands."),
     management("POST", "/api/context/rtk/test", RECORD, "What a filter makes of an output."),
+    // A key's own: without one there is no owner.
+    Route {
+        tier: Tier::Key,
+        endpoint: OWN_USAGE,
+        ..management(
+            "GET",
+            "/api/context/rtk/raw-output/{id}",
+            NO_BODY,
+            "An output of the calling key's as it was before a filter made it shorter.",
+        )
+    },
     management("GET", "/api/context/combos", NO_BODY, "Pipelines of your own."),
     management("POST", "/api/context/combos", RECORD, "Make a pipeline of your own."),
     management("GET", "/api/context/combos/{id}", NO_BODY, "One pipeline."),

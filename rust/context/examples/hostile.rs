@@ -1,0 +1,82 @@
+//! What every mode and every engine takes for ten megabytes of text that is made to be slow, one JSON object in a line: `name`, `text`,
+//! `bytes`, `ms`. Times are processor time of the thread. `benches/context/run.py --hostile` judges them.
+
+use fairlead_context::{compress, engine_ids, Level, Mode, Plan, Stage};
+use fairlead_core::dialect::Dialect;
+use rustix::time::{clock_gettime, ClockId};
+use serde_json::json;
+
+const TEXT_BYTES: usize = 5 << 20;
+
+fn now_ms() -> f64 {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    now.tv_sec as f64 * 1e3 + now.tv_nsec as f64 / 1e6
+}
+
+/// A person's words and a tool's output, five megabytes each.
+fn body(text: &str) -> Vec<u8> {
+    let call = json!({"id": "call_1", "type": "function", "function": {"name": "shell", "arguments": "{\"command\":\"git log\"}"}});
+    let messages = json!([
+        {"role": "system", "content": "You help."},
+        {"role": "user", "content": text},
+        {"role": "assistant", "content": null, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": text},
+        {"role": "user", "content": "What now?"},
+        {"role": "assistant", "content": "Wait."},
+        {"role": "user", "content": "And now?"},
+        {"role": "assistant", "content": "Wait."},
+        {"role": "user", "content": "And now?"},
+    ]);
+    json!({"model": "m", "messages": messages}).to_string().into_bytes()
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    use std::io::Write as _;
+    let deep = "[".repeat(TEXT_BYTES / 2) + &"]".repeat(TEXT_BYTES / 2);
+    let lines: String = (0..TEXT_BYTES / 24).map(|at| format!("error {at}: x{}\n", at * 7_919)).collect();
+    let mut texts = vec![("deep JSON".to_owned(), deep), ("lines that differ".to_owned(), lines)];
+    let seeds = [
+        "a",
+        "\"",
+        "` ",
+        "please ",
+        "\n",
+        "error\n",
+        "[{\"a\":1},",
+        "\u{1b}[",
+        "\r",
+        ";base64,",
+        "diff --git\n",
+        "\u{4f60}",
+        "\u{201c}",
+        "\u{ab} ",
+        "\0",
+        "\u{202e}",
+        "```\n",
+        "could you please, ",
+        "src/a.rs:4 ",
+        "the of and to ",
+        "1.2.3.4 ",
+    ];
+    texts.extend(seeds.iter().map(|seed| (format!("{seed:?}"), seed.repeat(TEXT_BYTES / seed.len()))));
+    let modes = Mode::ALL.into_iter().map(|mode| (mode.name().to_owned(), Plan::from(mode)));
+    let engines = engine_ids().map(|id| {
+        let stages = Stage::new(id, Level::Standard).into_iter().collect();
+        (format!("engine:{id}"), Plan { stages, ..Plan::default() })
+    });
+    let plans: Vec<(String, Plan)> = modes.chain(engines).collect();
+    let mut out = std::io::stdout().lock();
+    for (text, content) in &texts {
+        let body = body(content);
+        for (name, plan) in &plans {
+            let before = now_ms();
+            let outcome = compress(Dialect::Openai, &body, plan, None, || 0);
+            let ms = now_ms() - before;
+            if let Ok(written) = &outcome.body {
+                serde_json::from_slice::<serde::de::IgnoredAny>(written)?;
+            }
+            writeln!(out, "{}", json!({"name": name, "text": text, "bytes": body.len(), "ms": ms}))?;
+        }
+    }
+    Ok(())
+}

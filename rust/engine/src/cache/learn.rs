@@ -1,0 +1,51 @@
+//! What answers teach of thresholds: an answer that was made although one to a near question was kept is compared with that one.
+
+use super::CacheQuery;
+use crate::clock;
+use crate::shared::Shared;
+use bytes::Bytes;
+use fairlead_cache::cache::Found;
+use fairlead_cache::entry::{CachedAnswer, Delivery};
+use fairlead_cache::key::Digest;
+use fairlead_cache::learner::{Comparison, LEAST};
+use fairlead_core::dialect::Dialect;
+use fairlead_dialect::replay;
+
+/// Longer answers are not compared: they are hardly ever the same word by word.
+const MAX_COMPARED_BYTES: usize = 32 * 1024;
+
+/// Compares a fresh answer with that of the nearest question of the same form that is in memory.
+pub fn observe(shared: &Shared, asked: &CacheQuery, fresh: &CachedAnswer) {
+    let Some(question) = asked.question.as_ref().filter(|_| asked.base.is_some()) else { return };
+    let store = &shared.cache.store;
+    let near = store.near(question, LEAST);
+    let Some((key, similarity)) = near.into_iter().find(|(key, _)| *key != asked.key) else { return };
+    let Found::Here(kept) = store.find(&key) else { return };
+    let (Some(ours), Some(theirs)) = (text_of(asked.form, fresh), text_of(asked.form, &kept)) else { return };
+    let is_right = match Comparison::of(&ours, &theirs) {
+        Comparison::Same => true,
+        Comparison::Different => false,
+        Comparison::Unclear => return,
+    };
+    shared.cache.learner.note(&question.partition, &fresh.meta.model, similarity, is_right, clock::unix_ms());
+}
+
+/// How near a question of this partition must be; `None`: only an equal one is answered.
+pub fn threshold(shared: &Shared, asked: &CacheQuery, partition: &Digest) -> Option<f32> {
+    let threshold = asked.threshold?;
+    let Some(base) = asked.base else { return Some(threshold) };
+    let learnt = shared.cache.learner.threshold(partition, base);
+    // A caller may be stricter than what was learnt, never less so.
+    Some(if threshold > base { threshold.max(learnt) } else { learnt })
+}
+
+fn text_of(form: Dialect, kept: &CachedAnswer) -> Option<String> {
+    if kept.body.len() > MAX_COMPARED_BYTES {
+        return None;
+    }
+    let whole: Bytes = match kept.meta.delivery {
+        Delivery::Plain => kept.body.clone(),
+        Delivery::Stream { .. } => replay::as_whole(form, &kept.body, 0)?,
+    };
+    replay::answer_text(form, &whole)
+}
