@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,6 @@ import pytest
 
 from fairlead.dashboard.registry import all_pages
 from tests.support.browser_tab import WIDE, Tab
-from tests.support.gateway_pool import GatewayPool
 from tests.support.owner import OWNER_PASSWORD
 from tests.support.processes import Gateway, expect
 
@@ -41,22 +38,13 @@ QUERIES = {"models/model": "?id=openai%2Fgpt-4o", "combos/simulate": "?combo=eit
 
 
 @pytest.fixture(scope="module")
-def gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
-    with gateway_pool.lease("--demo", INITIAL_PASSWORD=OWNER_PASSWORD) as running:
-        yield running
+def gateway(demo_gateway: Gateway) -> Gateway:
+    return demo_gateway
 
 
 @pytest.fixture(scope="module")
-def owner(gateway: Gateway) -> httpx.Client:
-    """The session of the owner, when the made-up traffic is in the log."""
-    client = gateway.client()
-    expect(client.post("/api/auth/login", json={"password": OWNER_PASSWORD}), 200)
-    client.headers["origin"] = gateway.url
-    until = time.monotonic() + 30
-    while expect(client.get("/api/usage/logs", params={"limit": 1}), 200)["total"] < 5_000:
-        assert time.monotonic() < until, "the demo was not filled"
-        time.sleep(0.1)
-    return client
+def owner(demo_owner: httpx.Client) -> httpx.Client:
+    return demo_owner
 
 
 def work_ids(owner: httpx.Client, webhook_id: str) -> dict[str, str]:
@@ -111,7 +99,13 @@ def addresses(owner: httpx.Client) -> list[str]:
     if not pipelines:
         body = {"name": "ours", "stages": [{"engine": "lite"}]}
         pipelines = [expect(owner.post("/api/context/combos", json=body), 201)]
+    groups = expect(owner.get("/api/groups"), 200)["groups"]
+    if not groups:
+        groups = [expect(owner.post("/api/groups", json={"name": "research"}), 201)]
+    node = expect(owner.get("/api/provider-nodes"), 200)["nodes"][0]["id"]
     ids = {
+        "{group_id}": groups[0]["id"],
+        "{node_id}": node,
         "{pipeline_id}": pipelines[0]["id"],
         "{mapping_id}": mappings[0]["id"],
         "{combo_id}": combo[0]["id"],
@@ -128,6 +122,7 @@ def addresses(owner: httpx.Client) -> list[str]:
         path = path.replace("cli-agents/{tool_id}", "cli-agents/goose")
         for name, value in ids.items():
             path = path.replace(name, value)
+        assert "{" not in path, f"the page {page.path} is not looked at: name what it shows"
         path += QUERIES.get(page.path, "")
         if not path.endswith((".csv", ".parquet", ".zip")) and "/files/" not in path:
             found.append(path)

@@ -92,6 +92,8 @@ def usage_record(request_id: str, **fields: Any) -> dict[str, Any]:
         "group_path": None,
         "tags": None,
         "chaos": None,
+        "chosen_ms": None,
+        "failed_attempts": None,
     }
     assert fields.keys() <= known.keys()
     return known | fields

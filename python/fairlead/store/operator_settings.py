@@ -261,6 +261,12 @@ class OperatorSettings(BaseModel):
         le=1,
         description="How near two questions must be, beside agreeing in every word that counts.",
     )
+    vector_cache_near_misses: StrictBool = Field(
+        False,
+        description="Whether questions that were nearly answered are shown with their texts, the "
+        "latest 100 of a worker, to who manages the gateway. They stay in memory; those of keys with "
+        "`noLog` are left out.",
+    )
 
     compression_mode: StrictStr = Field(
         "off",

@@ -2,7 +2,7 @@
 //!
 //! Read in this order: [`key`] (the exact key and the partition), [`entry`] (a kept answer), [`cache`] (what the engine calls),
 //! [`reasoning`] (thoughts of models, kept for their next turn), `shelf` (the memory tier), `disk` (the tier that outlives a restart); then [`vectors`] (a question's direction), [`guard`]
-//! (what a direction blurs), [`near`] (the nearest question).
+//! (what a direction blurs), [`near`] (the nearest question), [`near_miss`] (questions that were nearly answered).
 //!
 //! No runtime and no socket here; the only files are the cache's own and the vectors'.
 
@@ -14,6 +14,7 @@ pub mod entry;
 pub mod guard;
 pub mod key;
 pub mod near;
+pub mod near_miss;
 pub mod reasoning;
 mod shelf;
 pub mod vectors;

@@ -419,6 +419,8 @@ pub struct CacheSettings {
     pub disk_bytes: u64,
     pub wants_vectors: bool,
     pub threshold: f32,
+    /// Whether questions that were nearly answered are noted, with their texts.
+    pub notes_near_misses: bool,
 }
 
 impl Default for CacheSettings {
@@ -430,6 +432,7 @@ impl Default for CacheSettings {
             disk_bytes: 256 * 1024 * 1024,
             wants_vectors: false,
             threshold: 0.8,
+            notes_near_misses: false,
         }
     }
 }

@@ -18,4 +18,5 @@ def compile_cache(settings: OperatorSettings) -> dict[str, Any]:
         "disk_bytes": settings.semantic_cache_disk_mb * MIB,
         "wants_vectors": settings.vector_cache_enabled,
         "threshold": settings.vector_cache_threshold,
+        "notes_near_misses": settings.vector_cache_near_misses,
     }

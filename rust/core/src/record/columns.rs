@@ -27,7 +27,7 @@ pub struct Column {
 pub const LATEST_MS: i64 = 253_402_300_799_999;
 
 /// In the order of the table.
-pub const COLUMNS: [Column; 51] = [
+pub const COLUMNS: [Column; 53] = [
     required("request_id", ColumnKind::Text),
     required("ts_ms", ColumnKind::Moment),
     required("worker_id", ColumnKind::Text),
@@ -79,6 +79,8 @@ pub const COLUMNS: [Column; 51] = [
     optional("group_path", ColumnKind::Text),
     optional("tags", ColumnKind::Text),
     optional("chaos", ColumnKind::Text),
+    optional("chosen_ms", ColumnKind::Real),
+    optional("failed_attempts", ColumnKind::Text),
 ];
 
 const fn required(name: &'static str, kind: ColumnKind) -> Column {
