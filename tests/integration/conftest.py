@@ -11,8 +11,7 @@ import httpx
 import pytest
 
 from tests.support.gateway_pool import GatewayPool
-from tests.support.owner import OWNER_PASSWORD
-from tests.support.polling import eventually
+from tests.support.owner import OWNER_PASSWORD, demo_owner_of
 from tests.support.processes import Gateway, expect
 from tests.support.site import BRISK, READS_LOOPBACK
 
@@ -72,14 +71,4 @@ def demo_gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
 @pytest.fixture(scope="module")
 def demo_owner(demo_gateway: Gateway) -> httpx.Client:
     """The session of its owner, when the made-up traffic is in the log."""
-    client = demo_gateway.client()
-    expect(client.post("/api/auth/login", json={"password": OWNER_PASSWORD}), 200)
-    client.headers["origin"] = demo_gateway.url
-
-    def is_filled() -> bool:
-        return bool(
-            expect(client.get("/api/usage/logs", params={"limit": 1}), 200)["total"] >= 5_000
-        )
-
-    eventually(is_filled, "the demo is filled", within_s=30)
-    return client
+    return demo_owner_of(demo_gateway)

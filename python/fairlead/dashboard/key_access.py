@@ -52,7 +52,8 @@ async def read_left(api: Api, key: dict[str, Any]) -> list[Left]:
         for each in tokens["limits"]
         if each["enabled"]
     ]
-    rules = next((each["rules"] for each in rates["keys"] if each["keyId"] == key["id"]), [])
+    none: list[dict[str, Any]] = []
+    rules = next((each["rules"] for each in rates["keys"] if each["keyId"] == key["id"]), none)
     found += [
         Left(
             f"Requests in {exact(rule['window'])} s",
