@@ -9,7 +9,7 @@ from typing import Any
 
 from fairlead.dashboard.api import Api
 from fairlead.dashboard.budgets import read_budgets
-from fairlead.dashboard.figures import count, exact, money
+from fairlead.dashboard.figures import count, exact, money, parse_time
 
 Record = Mapping[str, Any]
 _NAMED_MAX = 12
@@ -27,10 +27,11 @@ class Left:
 
 async def read_left(api: Api, key: dict[str, Any]) -> list[Left]:
     """Every limit of money, tokens and requests that is in force for the key."""
-    budgets, tokens, rates = await asyncio.gather(
+    budgets, tokens, rates, above = await asyncio.gather(
         read_budgets(api, [key]),
         api.get("/api/usage/token-limits", apiKeyId=key["id"]),
         api.get("/api/rate-limits"),
+        _read_levels(api, key["groupId"]),
     )
     found = [
         Left(
@@ -64,7 +65,43 @@ async def read_left(api: Api, key: dict[str, Any]) -> list[Left]:
         )
         for rule in rules
     ]
+    found += [
+        Left(
+            f"{limit_name(one)}, group {level['name']}",
+            f"{_amount(one, 'used')} of {_amount(one, 'limit')}, {_amount(one, 'left')} left",
+            one["used"] / one["limit"] if one["limit"] else 1.0,
+            one["resetsAt"],
+        )
+        for level in above
+        for one in level["limits"]
+    ]
     return found
+
+
+async def _read_levels(api: Api, group_id: str | None) -> list[dict[str, Any]]:
+    """The levels of the key's group, with the limits that hold for all of its keys together."""
+    if group_id is None:
+        return []
+    levels: list[dict[str, Any]] = (await api.get(f"/api/groups/{group_id}/spending"))["levels"]
+    return levels
+
+
+def limit_name(limit: Record) -> str:
+    """What a limit of a group limits, and in which time."""
+    length = parse_time(limit["resetsAt"]) - parse_time(limit["startsAt"])
+    unit = "Money" if limit["unit"] == "usd" else str(limit["unit"]).capitalize()
+    hours = round(length.total_seconds() / 3600)
+    if hours < 1:
+        return f"{unit} in {length.total_seconds():,.0f} s"
+    # A day of a zone has 23 to 25 hours when its clocks are changed.
+    if hours < 23:
+        return f"{unit} in {hours} h"
+    return f"{unit} in a {'day' if hours <= 25 else 'week' if hours <= 169 else 'month'}"
+
+
+def _amount(limit: Record, name: str) -> str:
+    value = limit[name]
+    return money(value * 1_000_000) if limit["unit"] == "usd" else exact(int(value))
 
 
 def access_of(

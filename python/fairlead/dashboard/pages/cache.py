@@ -36,10 +36,12 @@ async def show(visit: Visit) -> View:
     page = int(number) if number.isdecimal() and len(number) < 4 and int(number) else 1
     error = None
     entries: dict[str, Any] = {"entries": [], "pagination": {"total": 0, "totalPages": 0}}
-    overview, stats, names = await asyncio.gather(
-        visit.api.get("/api/cache"), visit.api.get("/api/cache/stats"), read_names(visit.api)
+    overview, stats, misses, names = await asyncio.gather(
+        visit.api.get("/api/cache"),
+        visit.api.get("/api/cache/stats"),
+        visit.api.get("/api/cache/near-misses", limit=MISSES_SHOWN),
+        read_names(visit.api),
     )
-    misses = await visit.api.get("/api/cache/near-misses", limit=MISSES_SHOWN)
     try:
         entries = await visit.api.get("/api/cache/entries", page=page, limit=SHOWN, **chosen)
     except Refused as refusal:

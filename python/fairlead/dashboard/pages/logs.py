@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from fairlead.dashboard import figures
 from fairlead.dashboard.api import Refused, not_there
+from fairlead.dashboard.combo_form import STRATEGIES
 from fairlead.dashboard.form import Options
 from fairlead.dashboard.names import Names, read_names
 from fairlead.dashboard.page import Page, View, Visit
@@ -41,6 +42,7 @@ OUTCOMES: Final[Options] = (
 )
 WORDS: Final = dict(OUTCOMES)
 MOODS: Final = {"completed": "good", "upstream_failed": "bad", "refused": "warn", "shed": "warn"}
+HITS: Final = ("hit", "exact", "vector", "joined")
 MICROS: Final = 1_000_000
 # One cell of the waterfall is drawn in a box of this width.
 BOX: Final = 100.0
@@ -182,16 +184,19 @@ def _decision(row: dict[str, Any], names: Names) -> list[tuple[str, str, str]]:
     return told
 
 
+def _strategy(row: dict[str, Any]) -> str:
+    name = str(row["strategy"])
+    return f"the strategy {dict(STRATEGIES).get(name, name)}"
+
+
 def _why(row: dict[str, Any]) -> str:
     """Why these targets, and in this order."""
-    if row["cache"] and not row["attempts"]:
+    if row["cache"] in HITS and not row["attempts"]:
         return "The answer was at hand in the response cache: no provider was asked."
     if row["combo"]:
-        return (
-            f"The combo {row['combo']} put its targets in order by the strategy {row['strategy']}."
-        )
+        return f"The combo {row['combo']} put its targets in order by {_strategy(row)}."
     if row["strategy"] and row["strategy"] != "single":
-        return f"The targets were put in order by the strategy {row['strategy']}."
+        return f"The targets were put in order by {_strategy(row)}."
     if row["provider"]:
         return "The beginning of the model's name says whose it is; its connections go by priority."
     return "It came to no choice."
