@@ -308,12 +308,7 @@ def test_a_session_that_ended_loses_nothing_that_was_typed(
         assert page.get_by_label("Banned").is_checked()
 
 
-def seed_for_pictures(gateway: Gateway, owner: httpx.Client) -> None:
-    """Connections, and questions that were nearly answered, which made-up traffic does not bring."""
-    node = expect(owner.get("/api/provider-nodes"), 200)["nodes"][0]["id"]
-    for name, limit in (("Batch line", 4), ("Spare line", None)):
-        body = {"provider": node, "name": name, "authType": "none", "maxConcurrent": limit}
-        expect(owner.post("/api/providers", json=body), 201)
+def remember_near_misses(owner: httpx.Client) -> None:
     wishes = {"vectorCacheEnabled": True, "vectorCacheNearMisses": True}
     expect(owner.patch("/api/settings", json=wishes), 200)
 
@@ -322,6 +317,15 @@ def seed_for_pictures(gateway: Gateway, owner: httpx.Client) -> None:
         return bool(state == "ready")
 
     eventually(is_ready, "the vectors are loaded", within_s=60)
+
+
+def seed_for_pictures(gateway: Gateway, owner: httpx.Client) -> None:
+    """Connections, and questions that were nearly answered, which made-up traffic does not bring."""
+    node = expect(owner.get("/api/provider-nodes"), 200)["nodes"][0]["id"]
+    for name, limit in (("Batch line", 4), ("Spare line", None)):
+        body = {"provider": node, "name": name, "authType": "none", "maxConcurrent": limit}
+        expect(owner.post("/api/providers", json=body), 201)
+    remember_near_misses(owner)
     asked = "How do I cancel my order within 14 days?"
     for words in (asked, "How can I cancel my order within 14 days?", "How do I cancel my order within 30 days?",
                   "How do I not cancel my order within 14 days?", asked):  # fmt: skip

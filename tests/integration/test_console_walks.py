@@ -15,9 +15,14 @@ import pytest
 
 from fairlead.dashboard.page import Page
 from fairlead.dashboard.registry import all_pages
-from tests.integration.test_console_pages import NARROW, addresses, press_to
+from tests.integration.test_console_pages import (
+    NARROW,
+    addresses,
+    press_to,
+    remember_near_misses,
+)
 from tests.support.browser_tab import Tab
-from tests.support.owner import OWNER_PASSWORD
+from tests.support.owner import OWNER_PASSWORD, demo_owner_of
 from tests.support.processes import Gateway, expect
 
 sync_api = pytest.importorskip(
@@ -192,6 +197,38 @@ def test_without_scripts_every_page_is_read(
             tab.page.goto(f"/dashboard/{path}")
             assert tab.page.locator("h1").count() == 1
             assert tab.page.locator("main").inner_text().strip()
+
+
+@pytest.mark.slow
+def test_questions_that_were_nearly_answered_stand_as_text_and_are_forgotten(
+    gateways: Callable[..., Gateway], browser: Any
+) -> None:
+    gateway = gateways("--demo", INITIAL_PASSWORD=OWNER_PASSWORD)
+    owner = demo_owner_of(gateway)
+    remember_near_misses(owner)
+    markup = "<img src=x onerror=alert(1)> \u202egnp.exe"
+    for number in (5, 6):
+        said = f"Convert {number} miles to kilometres for {markup}"
+        body = {
+            "model": "demo/echo",
+            "temperature": 0,
+            "messages": [{"role": "user", "content": said}],
+        }
+        expect(gateway.caller.post("/v1/chat/completions", json=body), 200)
+    with Tab(browser, gateway, owner, viewport=NARROW) as tab:
+        page = tab.page
+        page.goto("/dashboard/cache")
+        assert page.locator(".misses ins").inner_text() == "6"
+        assert page.locator(".misses del").inner_text() == "5"
+        assert page.locator(".misses img").count() == 0
+        assert "<img src=x" in page.locator(".words").first.inner_text()
+        assert tab.fits()
+        page.get_by_role("button", name="Forget these").click()
+        sync_api.expect(page.locator(".danger li").first).to_contain_text(
+            "The texts of 1 questions"
+        )
+        page.get_by_role("button", name="Forget them").click()
+        sync_api.expect(page.get_by_text("None yet")).to_be_visible()
 
 
 def test_a_newcomer_sees_the_first_call_arrive(

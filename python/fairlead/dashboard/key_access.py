@@ -1,4 +1,4 @@
-"""What a key may call, in words, and what is left of its limits."""
+"""The calls that a key is allowed, in words, and the rest of each of its limits."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def _read_levels(api: Api, group_id: str | None) -> list[dict[str, Any]]:
 
 
 def limit_name(limit: Record) -> str:
-    """What a limit of a group limits, and in which time."""
+    """The thing that a limit of a group bounds, and the time for which it does."""
     length = parse_time(limit["resetsAt"]) - parse_time(limit["startsAt"])
     unit = "Money" if limit["unit"] == "usd" else str(limit["unit"]).capitalize()
     hours = round(length.total_seconds() / 3600)
@@ -107,7 +107,7 @@ def _amount(limit: Record, name: str) -> str:
 def access_of(
     key: Record, connections: Mapping[str, str], endpoints: Mapping[str, str]
 ) -> list[tuple[str, str]]:
-    """What the key may call: names and words. `connections` are names by id, `endpoints` words by name."""
+    """Names and words for what is open to the key. `connections` are names by id, `endpoints` words by name."""
     return [
         ("State", _state(key)),
         ("Models", _models(key)),

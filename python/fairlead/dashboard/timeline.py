@@ -27,7 +27,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What happened at a moment, in words; `mood` is of the stretch that it ended."""
+    """An event on the way, in words; `mood` is of the stretch that it ended."""
 
     name: str
     words: str
