@@ -263,17 +263,23 @@ impl Cache {
         let found = self.inner.shelf.lock().nearest_miss(&question.partition, &probe, threshold, at_ms);
         let Some((signature, kept, similarity)) = found else { return };
         let asked = near_miss::cut(&question.text);
-        self.inner.near_misses.lock().add(NearMiss {
+        let miss = NearMiss {
             at_ms,
             key_id: asker.key_id.map(str::to_owned),
-            model: asker.model.to_owned(),
+            model: near_miss::cut(asker.model),
             cause: near_miss::cause(&asked, &kept),
             asked,
             kept,
             signature,
             similarity,
             threshold,
-        });
+        };
+        // Under the locks that forgetting takes: what was forgotten meanwhile is not told of.
+        let shelf = self.inner.shelf.lock();
+        let mut misses = self.inner.near_misses.lock();
+        if shelf.has_key(&signature) && self.inner.bounds.lock().notes_near_misses {
+            misses.add(miss);
+        }
     }
 
     /// The latest questions that were nearly answered, the newest first.
@@ -330,7 +336,6 @@ impl Cache {
         self.inner.epoch.fetch_add(1, Ordering::AcqRel);
         let count = shelf.clear();
         self.send(Job::Clear);
-        drop(shelf);
         self.inner.near_misses.lock().clear();
         count
     }
@@ -346,7 +351,7 @@ impl Cache {
         }
         let count = keys.len();
         if count > 0 {
-            self.inner.near_misses.lock().forget(&keys);
+            self.inner.near_misses.lock().forget_unless(|key| shelf.has_key(key));
             self.send(Job::Forget(keys));
         }
         count

@@ -109,6 +109,10 @@ impl Shelf {
         near.find(probe, threshold).into_iter().filter(|(key, _)| is_fresh(key)).collect()
     }
 
+    pub(crate) fn has_key(&self, key: &Digest) -> bool {
+        self.rows.contains_key(key)
+    }
+
     /// The nearest fresh question of a partition that is not given: its key, its text and how near it is.
     pub(crate) fn nearest_miss(
         &self,
