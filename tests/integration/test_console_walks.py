@@ -161,11 +161,12 @@ def test_connections_are_put_in_an_order_by_keys_and_by_dragging(
     with Tab(browser, gateway, owner) as tab:
         page = tab.page
         page.goto("/dashboard/providers")
-        assert order(page) == ["Demo", "second line", "third line"]
+        first, *rest = order(page)
+        assert rest == ["second line", "third line"]
         press_to(page, "Move third line up")
         page.keyboard.press("Enter")
         sync_api.expect(page.get_by_role("status").first).to_have_text("The order was saved.")
-        assert order(page) == ["Demo", "third line", "second line"]
+        assert order(page) == [first, "third line", "second line"]
         focused = page.evaluate("document.activeElement.getAttribute('aria-label')")
         assert focused == "Move third line up", "the button has the focus again"
         page.keyboard.press("Enter")

@@ -588,16 +588,16 @@ def test_questions_that_were_nearly_answered_are_told_with_both_texts(
         return bool(told["vectorCache"]["state"] == "ready")
 
     eventually(is_ready, "the vectors are loaded", within_s=30)
-    asked = "What is the capital of Australia?"
+    asked = "How do I turn on the lights?"
     call(lane, say=asked)
-    call(lane, say="What is the capital of Austria?")
+    call(lane, say="How do I turn off the lights?")
     stranger = {"Authorization": f"Bearer {gateway.create_key()['key']}"}
-    call(lane, stranger, say="What is the capital of Australia today?")
+    call(lane, stranger, say="How do I turn off the lights?")
     unlogged = {"Authorization": f"Bearer {gateway.create_key(noLog=True)['key']}"}
     call(lane, unlogged, say=asked)
-    call(lane, unlogged, say="What was the capital of Australia?")
+    call(lane, unlogged, say="How do I turn off the lights?")
     (miss,) = near_misses(gateway)
-    assert (miss["asked"], miss["kept"]) == ("What is the capital of Austria?", asked)
+    assert (miss["asked"], miss["kept"]) == ("How do I turn off the lights?", asked)
     assert (miss["cause"], miss["threshold"], miss["model"]) == ("word", 0.8, lane.model)
     assert 0.8 <= miss["similarity"] < 1
     kept = expect(gateway.admin.get("/api/cache/entries"), 200)["entries"]
@@ -605,10 +605,10 @@ def test_questions_that_were_nearly_answered_are_told_with_both_texts(
     query = {"signature": miss["signature"]}
     assert expect(gateway.admin.delete("/api/cache/entries", params=query), 200)["removed"] == 1
     assert near_misses(gateway) == [], "it goes with the answer that it names"
-    call(lane, say="What is the capital of Australia in 1950?")
+    call(lane, say="How do I turn off the lights in 5 rooms?")
     assert len(near_misses(gateway)) == 1
     assert expect(gateway.admin.delete("/api/cache/near-misses"), 200)["removed"] == 1
-    call(lane, say="What is the capital of Australia in 1960?")
+    call(lane, say="How do I turn off the lights in 6 rooms?")
     assert len(near_misses(gateway)) == 1
     expect(gateway.admin.patch("/api/settings", json={"vectorCacheNearMisses": False}), 200)
     assert near_misses(gateway) == [], "they go with the wish for them"
