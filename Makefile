@@ -89,6 +89,10 @@ test-cluster: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROF
 test-slow: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-coding-tools $(VENV)/.stamp-core-$(PROFILE) ## Run the slow tests alone: wheel and archive, crash runs, large streams.
 	$(BIN)/pytest -m slow
 
+.PHONY: pictures
+pictures: $(VENV)/.stamp-test $(VENV)/.stamp-core-$(PROFILE) ## Take the pictures of the documentation anew, of demo instances; needs Chromium.
+	FAIRLEAD_DOCS_IMAGES=docs/images $(BIN)/pytest -q -m 'slow or not slow' -k pictures_for_the_documentation tests/integration
+
 .PHONY: test-fuzz
 test-fuzz: $(VENV)/.stamp-test $(VENV)/.stamp-core-$(PROFILE) ## Look for inputs that break the readers, for FUZZ_SECONDS each (5 in `make test`).
 	FAIRLEAD_FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/pytest -n 4 --dist load tests/fuzz

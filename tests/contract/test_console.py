@@ -188,9 +188,12 @@ async def addresses(control) -> dict[str, str]:
     webhook_id = await make_webhook(control)
     (user,) = (await control.client.get("/api/users", params={"limit": 1})).json()["users"][:1]
     records = await fill_log(control)
+    connection = await make_connection(control)
+    node = (await control.client.get("/api/provider-nodes")).json()["nodes"][0]["id"]
     ids = {
         "{key_id}": key["id"],
-        "{connection_id}": await make_connection(control),
+        "{node_id}": node,
+        "{connection_id}": connection,
         "{webhook_id}": webhook_id,
         "{combo_id}": await make_combo(control),
         "{mapping_id}": await make_mapping(control),

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.support.gateway_pool import GatewayPool
-from tests.support.owner import OWNER_PASSWORD
+from tests.support.owner import OWNER_PASSWORD, demo_owner_of
 from tests.support.processes import Gateway, expect
 from tests.support.site import BRISK, READS_LOOPBACK
 
@@ -59,3 +59,16 @@ def browser() -> Iterator[Any]:
         )
         yield launched
         launched.close()
+
+
+@pytest.fixture(scope="module")
+def demo_gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
+    """A gateway with the stand-in and seven days of made-up traffic."""
+    with gateway_pool.lease("--demo", INITIAL_PASSWORD=OWNER_PASSWORD) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def demo_owner(demo_gateway: Gateway) -> httpx.Client:
+    """The session of its owner, when the made-up traffic is in the log."""
+    return demo_owner_of(demo_gateway)

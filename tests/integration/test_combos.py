@@ -86,6 +86,15 @@ def test_a_combo_asks_one_after_another_until_one_answers(
     assert answer.headers["x-gateway-model"] == "m2"
     record = gateway.record(answer.headers["x-gateway-request-id"])
     assert (record["model"], record["upstreamModel"], record["attempts"]) == (name, "m2", 3)
+    shown = gateway.shown_record(answer.headers["x-gateway-request-id"])
+    failed = shown["failedAttempts"]
+    assert [(each["model"], each["errorKind"]) for each in failed] == [
+        ("m0", "upstream_overloaded"),
+        ("m1", "upstream_rate_limited"),
+    ]
+    assert len({each["connectionId"] for each in failed}) == 2
+    moments = [shown["chosenMs"], *(each["endedMs"] for each in failed), shown["latencyMs"]]
+    assert moments == sorted(moments)
     # What has failed rests: the next request does not begin with it.
     again = call(gateway, f"combo/{name}")
     assert again.status_code == 200

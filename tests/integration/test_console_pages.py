@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,8 @@ import pytest
 
 from fairlead.dashboard.registry import all_pages
 from tests.support.browser_tab import WIDE, Tab
-from tests.support.gateway_pool import GatewayPool
-from tests.support.owner import OWNER_PASSWORD
+from tests.support.owner import OWNER_PASSWORD, demo_owner_of
+from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect
 
 sync_api = pytest.importorskip(
@@ -41,22 +40,13 @@ QUERIES = {"models/model": "?id=openai%2Fgpt-4o", "combos/simulate": "?combo=eit
 
 
 @pytest.fixture(scope="module")
-def gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
-    with gateway_pool.lease("--demo", INITIAL_PASSWORD=OWNER_PASSWORD) as running:
-        yield running
+def gateway(demo_gateway: Gateway) -> Gateway:
+    return demo_gateway
 
 
 @pytest.fixture(scope="module")
-def owner(gateway: Gateway) -> httpx.Client:
-    """The session of the owner, when the made-up traffic is in the log."""
-    client = gateway.client()
-    expect(client.post("/api/auth/login", json={"password": OWNER_PASSWORD}), 200)
-    client.headers["origin"] = gateway.url
-    until = time.monotonic() + 30
-    while expect(client.get("/api/usage/logs", params={"limit": 1}), 200)["total"] < 5_000:
-        assert time.monotonic() < until, "the demo was not filled"
-        time.sleep(0.1)
-    return client
+def owner(demo_owner: httpx.Client) -> httpx.Client:
+    return demo_owner
 
 
 def work_ids(owner: httpx.Client, webhook_id: str) -> dict[str, str]:
@@ -111,7 +101,13 @@ def addresses(owner: httpx.Client) -> list[str]:
     if not pipelines:
         body = {"name": "ours", "stages": [{"engine": "lite"}]}
         pipelines = [expect(owner.post("/api/context/combos", json=body), 201)]
+    groups = expect(owner.get("/api/groups"), 200)["groups"]
+    if not groups:
+        groups = [expect(owner.post("/api/groups", json={"name": "research"}), 201)]
+    node = expect(owner.get("/api/provider-nodes"), 200)["nodes"][0]["id"]
     ids = {
+        "{group_id}": groups[0]["id"],
+        "{node_id}": node,
         "{pipeline_id}": pipelines[0]["id"],
         "{mapping_id}": mappings[0]["id"],
         "{combo_id}": combo[0]["id"],
@@ -128,6 +124,7 @@ def addresses(owner: httpx.Client) -> list[str]:
         path = path.replace("cli-agents/{tool_id}", "cli-agents/goose")
         for name, value in ids.items():
             path = path.replace(name, value)
+        assert "{" not in path, f"the page {page.path} is not looked at: name what it shows"
         path += QUERIES.get(page.path, "")
         if not path.endswith((".csv", ".parquet", ".zip")) and "/files/" not in path:
             found.append(path)
@@ -311,17 +308,76 @@ def test_a_session_that_ended_loses_nothing_that_was_typed(
         assert page.get_by_label("Banned").is_checked()
 
 
+def remember_near_misses(owner: httpx.Client) -> None:
+    wishes = {"vectorCacheEnabled": True, "vectorCacheNearMisses": True}
+    expect(owner.patch("/api/settings", json=wishes), 200)
+
+    def is_ready() -> bool:
+        state = expect(owner.get("/api/cache"), 200)["vectorCache"]["state"]
+        return bool(state == "ready")
+
+    eventually(is_ready, "the vectors are loaded", within_s=60)
+
+
+def seed_for_pictures(gateway: Gateway, owner: httpx.Client) -> None:
+    """Connections, and questions that were nearly answered, which made-up traffic does not bring."""
+    node = expect(owner.get("/api/provider-nodes"), 200)["nodes"][0]["id"]
+    for name, limit in (("Batch line", 4), ("Spare line", None)):
+        body = {"provider": node, "name": name, "authType": "none", "maxConcurrent": limit}
+        expect(owner.post("/api/providers", json=body), 201)
+    remember_near_misses(owner)
+    asked = "How do I cancel my order within 14 days?"
+    for words in (asked, "How can I cancel my order within 14 days?", "How do I cancel my order within 30 days?",
+                  "How do I not cancel my order within 14 days?", asked):  # fmt: skip
+        messages = [{"role": "user", "content": words}]
+        body = {"model": "demo/echo", "temperature": 0, "messages": messages}
+        expect(gateway.caller.post("/v1/chat/completions", json=body), 200)
+
+
+def limited_key(owner: httpx.Client) -> str:
+    """The key of the made-up code review, with more limits."""
+    keys = expect(owner.get("/api/keys", params={"limit": 100}), 200)["keys"]
+    found = next(key["id"] for key in keys if key["name"] == "demo: code review")
+    changes = {
+        "rateLimits": [{"limit": 600, "window": 60}],
+        "allowedModels": ["anthropic/*", "openai/*"],
+        "modelAccessMode": "restricted",
+    }
+    expect(owner.patch(f"/api/keys/{found}", json=changes), 200)
+    limit = {"apiKeyId": found, "tokenLimit": 200_000_000, "resetInterval": "monthly"}
+    expect(owner.post("/api/usage/token-limits", json=limit), 201)
+    return str(found)
+
+
+def ask_two_models(page: Any) -> None:
+    page.get_by_label("Model needed").fill("demo/standin")
+    page.get_by_label("Beside it").fill("demo/echo")
+    page.get_by_label("Your words").fill("Write a haiku about a lighthouse.")
+    page.locator("#ask button").click()
+    for side in (0, 1):
+        badge = page.locator(".side-of .badge").nth(side)
+        sync_api.expect(badge).to_have_text("answered", timeout=WAIT_MS)
+
+
 @pytest.mark.slow
+@pytest.mark.timeout(240)
 def test_pictures_for_the_documentation(
-    gateway: Gateway, owner: httpx.Client, browser: Any, tmp_path: Path
+    gateways: Callable[..., Gateway], browser: Any, tmp_path: Path
 ) -> None:
+    gateway = gateways("--demo", INITIAL_PASSWORD=OWNER_PASSWORD)
+    owner = demo_owner_of(gateway)
     folder = Path(os.environ.get("FAIRLEAD_DOCS_IMAGES", tmp_path))
     folder.mkdir(parents=True, exist_ok=True)
+    seed_for_pictures(gateway, owner)
     for name, path, options in (
         ("console-home", "/dashboard?window=7d", {}),
         ("console-home-dark", "/dashboard?window=7d", {"color_scheme": "dark"}),
         ("console-phone", "/dashboard", {"viewport": NARROW, "is_mobile": True}),
         ("console-usage", "/dashboard/usage", {}),
+        ("console-providers", "/dashboard/providers", {}),
+        ("console-key", f"/dashboard/keys/{limited_key(owner)}", {}),
+        ("console-cache", "/dashboard/cache", {}),
+        ("console-playground", "/dashboard/playground", {}),
         ("console-request", "/dashboard/logs", {}),
     ):
         with Tab(browser, gateway, owner, **options) as tab:
@@ -331,6 +387,10 @@ def test_pictures_for_the_documentation(
                     "link"
                 ).click()
                 tab.page.get_by_role("dialog").wait_for()
+            if name == "console-playground":
+                ask_two_models(tab.page)
+            if name == "console-cache":
+                tab.page.locator(".misses").scroll_into_view_if_needed()
             if tab.page.locator(".live").count():
                 sync_api.expect(tab.page.locator(".live")).to_have_text("Live")
             tab.page.screenshot(path=folder / f"{name}.png")

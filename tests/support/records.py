@@ -93,6 +93,8 @@ def usage_record(request_id: str, **fields: Any) -> dict[str, Any]:
         "tags": None,
         "chaos": None,
         "cache_hold": None,
+        "chosen_ms": None,
+        "failed_attempts": None,
     }
     assert fields.keys() <= known.keys()
     return known | fields

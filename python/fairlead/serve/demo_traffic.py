@@ -151,6 +151,7 @@ def _record(
     )
     first_ms = model.first_ms * dice.lognormvariate(0, 0.35) * (1 + trouble / 60)
     last_ms = first_ms + tokens_out / model.tokens_per_s * 1000 * dice.uniform(0.8, 1.3)
+    kind = None
     if failed:
         tokens_in, cached, cost = 0, 0, 0
         kind, status = dice.choice(
@@ -160,6 +161,8 @@ def _record(
                 ("upstream_timeout", 504),
             )
         )
+    attempts = 0 if is_hit else 3 if failed else dice.choices((1, 2), (0.97, 0.03))[0]
+    lost = attempts if failed else max(attempts - 1, 0)
     is_streamed = app.tag in ("demo/support", "demo/search")
     return {
         "request_id": f"req_demo{number:08d}",
@@ -179,7 +182,7 @@ def _record(
         "stream": is_streamed,
         "status": status if failed else 200,
         "outcome": "upstream_failed" if failed else "completed",
-        "error_kind": kind if failed else None,
+        "error_kind": kind,
         "tokens_input": tokens_in,
         "tokens_output": tokens_out,
         "tokens_cached": cached,
@@ -188,7 +191,9 @@ def _record(
         "cost_usd_micros": 0 if is_hit else cost,
         "latency_ms": 1.6 if is_hit else round(first_ms if failed else last_ms, 3),
         "ttft_ms": None if failed else 1.1 if is_hit else round(first_ms, 3),
-        "attempts": 0 if is_hit else 3 if failed else dice.choices((1, 2), (0.97, 0.03))[0],
+        "attempts": attempts,
+        "chosen_ms": 0.4,
+        "failed_attempts": _failures(model, kind or "upstream_overloaded", lost, first_ms),
         "bytes_request": tokens_in * 4 + 300,
         "bytes_response": tokens_out * 5 + 400,
         "no_log": False,
@@ -201,6 +206,15 @@ def _record(
         if app.tag == "demo/support" and dice.random() < 0.02
         else None,
     }
+
+
+def _failures(model: Model, kind: str, lost: int, first_ms: float) -> str | None:
+    """Attempts that failed, as a relay tells them: each of them before the first byte."""
+    told = [
+        f"{model.provider};{kind};{round(first_ms * number / (lost + 1), 3)};{model.name}"
+        for number in range(1, lost + 1)
+    ]
+    return ",".join(told) or None
 
 
 def _in_trouble(moment: datetime) -> bool:

@@ -266,6 +266,12 @@ class OperatorSettings(BaseModel):
         description="Whether partitions of the vector cache learn thresholds of their own, from answers "
         "that were made although one to a near question was kept.",
     )
+    vector_cache_near_misses: StrictBool = Field(
+        False,
+        description="Whether questions that were nearly answered are shown with their texts, the "
+        "latest 100 of a worker, to who manages the gateway. They stay in memory; those of keys with "
+        "`noLog` are left out.",
+    )
 
     compression_mode: StrictStr = Field(
         "off",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -66,6 +67,15 @@ class GuardrailFinding(View):
     guardrail: str
     found: str
     action: str
+
+
+class FailedAttempt(View):
+    """An attempt at a provider that failed, after which another was made, or none."""
+
+    connection_id: str
+    model: str = Field(description="By the provider's name.")
+    error_kind: str
+    ended_ms: float = Field(description="Milliseconds after the admission.")
 
 
 class LogRow(View):
@@ -140,7 +150,11 @@ class RequestLogRow(LogRow):
         "as they stand: a service tier, `above_272000`, `cached_input`, `per_image`, ...; "
         "`unpriced` where it has none."
     )
+    chosen_ms: float | None = Field(
+        description="When its targets were chosen, milliseconds after its admission."
+    )
     attempts: int
+    failed_attempts: list[FailedAttempt]
     bytes_request: int
     bytes_response: int
 
@@ -196,7 +210,24 @@ def _shown(row: dict[str, Any], view: type[LogRow]) -> dict[str, Any]:
     if "price_tiers" in shown:
         shown["price_tiers"] = shown["price_tiers"].split(",") if shown["price_tiers"] else []
         shown["tokens_cache_write_hour"] = shown["tokens_cache_write_hour"] or 0
+        shown["failed_attempts"] = _failed_attempts(row["failed_attempts"])
     return shown
+
+
+def _failed_attempts(told: str | None) -> list[FailedAttempt]:
+    """The attempts in a record's text: `connection;kind;end;model`, separated by commas."""
+    found = []
+    for one in told.split(",") if told else ():
+        connection_id, error_kind, ended_ms, model = one.split(";", 3)
+        found.append(
+            FailedAttempt.model_construct(
+                connection_id=connection_id,
+                error_kind=error_kind,
+                ended_ms=float(ended_ms),
+                model=unquote(model),
+            )
+        )
+    return found
 
 
 def _findings(told: str | None) -> list[GuardrailFinding]:

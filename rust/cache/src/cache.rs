@@ -6,6 +6,7 @@
 use crate::disk::{Disk, Place, Record};
 use crate::entry::{CachedAnswer, Meta, MAX_BODY_BYTES};
 use crate::key::{Digest, Question};
+use crate::near_miss::{self, Asker, NearMiss, NearMisses};
 use crate::shelf::{probe, EntrySummary, Lookup, Shelf, MAX_ENTRIES};
 use crate::vectors::{VectorFiles, Vectors};
 use fairlead_core::secret::Sealer;
@@ -33,6 +34,8 @@ pub struct Bounds {
     /// 0: nothing goes to disk.
     pub disk_bytes: u64,
     pub wants_vectors: bool,
+    /// Whether questions that were nearly answered are noted.
+    pub notes_near_misses: bool,
 }
 
 /// Where the cache is and what it needs.
@@ -145,6 +148,7 @@ struct Inner {
     vector_files: Option<VectorFiles>,
     bounds: Mutex<Bounds>,
     counts: Counts,
+    near_misses: Mutex<NearMisses>,
     /// Grows when everything is forgotten: what was asked before is not kept after.
     epoch: AtomicU64,
     queued_bytes: AtomicUsize,
@@ -170,8 +174,14 @@ impl Cache {
             vectors: OnceLock::new(),
             vector_state: Mutex::new(VectorState::Off),
             vector_files: place.vector_files,
-            bounds: Mutex::new(Bounds { memory_bytes: usize::MAX, disk_bytes: 0, wants_vectors: false }),
+            bounds: Mutex::new(Bounds {
+                memory_bytes: usize::MAX,
+                disk_bytes: 0,
+                wants_vectors: false,
+                notes_near_misses: false,
+            }),
             counts: Counts::default(),
+            near_misses: Mutex::default(),
             epoch: AtomicU64::new(0),
             queued_bytes: AtomicUsize::new(0),
             sealer,
@@ -188,6 +198,9 @@ impl Cache {
         let before = std::mem::replace(&mut *self.inner.bounds.lock(), bounds);
         if before != bounds {
             self.inner.shelf.lock().hold_to(bounds.memory_bytes);
+            if !bounds.notes_near_misses {
+                self.inner.near_misses.lock().clear();
+            }
             self.send(Job::Bounds(bounds));
         }
     }
@@ -240,6 +253,45 @@ impl Cache {
         self.inner.shelf.lock().near(&question.partition, &probe, threshold, (self.inner.now_ms)())
     }
 
+    /// Notes a question that no kept answer was given for, with the kept one that came nearest, where that is wanted.
+    pub fn note_near_miss(&self, question: &Question, threshold: f32, asker: Asker<'_>) {
+        if !self.inner.bounds.lock().notes_near_misses {
+            return;
+        }
+        let Some(probe) = self.inner.vectors.get().and_then(|vectors| probe(vectors, &question.text)) else { return };
+        let at_ms = (self.inner.now_ms)();
+        let found = self.inner.shelf.lock().nearest_miss(&question.partition, &probe, threshold, at_ms);
+        let Some((signature, kept, similarity)) = found else { return };
+        let asked = near_miss::cut(&question.text);
+        let miss = NearMiss {
+            at_ms,
+            key_id: asker.key_id.map(str::to_owned),
+            model: near_miss::cut(asker.model),
+            cause: near_miss::cause(&asked, &kept),
+            asked,
+            kept,
+            signature,
+            similarity,
+            threshold,
+        };
+        // Under the locks that forgetting takes: what was forgotten meanwhile is not told of.
+        let shelf = self.inner.shelf.lock();
+        let mut misses = self.inner.near_misses.lock();
+        if shelf.has_key(&signature) && self.inner.bounds.lock().notes_near_misses {
+            misses.add(miss);
+        }
+    }
+
+    /// The latest questions that were nearly answered, the newest first.
+    pub fn near_misses(&self) -> Vec<NearMiss> {
+        self.inner.near_misses.lock().list()
+    }
+
+    /// Forgets them. How many it was.
+    pub fn clear_near_misses(&self) -> usize {
+        self.inner.near_misses.lock().clear()
+    }
+
     pub fn count_hit(&self, key: &Digest) {
         self.inner.shelf.lock().count_hit(key);
     }
@@ -284,6 +336,7 @@ impl Cache {
         self.inner.epoch.fetch_add(1, Ordering::AcqRel);
         let count = shelf.clear();
         self.send(Job::Clear);
+        self.inner.near_misses.lock().clear();
         count
     }
 
@@ -298,6 +351,7 @@ impl Cache {
         }
         let count = keys.len();
         if count > 0 {
+            self.inner.near_misses.lock().forget_unless(|key| shelf.has_key(key));
             self.send(Job::Forget(keys));
         }
         count

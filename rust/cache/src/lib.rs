@@ -2,7 +2,7 @@
 //!
 //! Read in this order: [`key`] (the exact key and the partition), [`entry`] (a kept answer), [`cache`] (what the engine calls),
 //! [`reasoning`] (thoughts of models, kept for their next turn), `shelf` (the memory tier), `disk` (the tier that outlives a restart); then [`vectors`] (a question's direction), [`guard`]
-//! (what a direction blurs), [`near`] (the nearest question), [`learner`] (how near it must be, by partition).
+//! (what a direction blurs), [`near`] (the nearest question), [`near_miss`] (questions that were nearly answered), [`learner`] (how near it must be, by partition).
 //!
 //! No runtime and no socket here; the only files are the cache's own and the vectors'.
 
@@ -15,6 +15,7 @@ pub mod guard;
 pub mod key;
 pub mod learner;
 pub mod near;
+pub mod near_miss;
 pub mod reasoning;
 mod shelf;
 pub mod vectors;

@@ -112,7 +112,14 @@ pub struct Record<'a> {
     pub latency_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttft_ms: Option<f64>,
+    /// When the targets were chosen, milliseconds after the admission.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen_ms: Option<f64>,
     pub attempts: u32,
+    /// The attempts that failed: `connection;kind;end;model`, separated by commas. The end is in milliseconds after the admission; in a
+    /// model's name `%`, `,` and `;` are written as in an address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_attempts: Option<&'a str>,
     pub bytes_request: u64,
     pub bytes_response: u64,
     pub no_log: bool,

@@ -425,6 +425,8 @@ pub struct CacheSettings {
     pub threshold: f32,
     /// Partitions learn thresholds of their own.
     pub learns: bool,
+    /// Whether questions that were nearly answered are noted, with their texts.
+    pub notes_near_misses: bool,
 }
 
 impl Default for CacheSettings {
@@ -437,6 +439,7 @@ impl Default for CacheSettings {
             wants_vectors: false,
             threshold: 0.8,
             learns: false,
+            notes_near_misses: false,
         }
     }
 }

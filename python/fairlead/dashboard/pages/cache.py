@@ -7,11 +7,23 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from fairlead.dashboard.api import Refused
+from fairlead.dashboard.differences import differences
 from fairlead.dashboard.names import read_names
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 
 PLACE: Final = "/cache"
 SHOWN: Final = 50
+MISSES_SHOWN: Final = 20
+CAUSES: Final = {
+    "distance": "they ask the same, and are too far apart for the threshold",
+    "language": "another language",
+    "number": "another number",
+    "quote": "another quoted text",
+    "code": "other code",
+    "negation": "one says not",
+    "word": "another word",
+    "order": "another order of words, or a where the other says the",
+}
 FILTERS: Final = ("model", "provider", "keyId")
 
 
@@ -24,8 +36,11 @@ async def show(visit: Visit) -> View:
     page = int(number) if number.isdecimal() and len(number) < 4 and int(number) else 1
     error = None
     entries: dict[str, Any] = {"entries": [], "pagination": {"total": 0, "totalPages": 0}}
-    overview, stats, names = await asyncio.gather(
-        visit.api.get("/api/cache"), visit.api.get("/api/cache/stats"), read_names(visit.api)
+    overview, stats, misses, names = await asyncio.gather(
+        visit.api.get("/api/cache"),
+        visit.api.get("/api/cache/stats"),
+        visit.api.get("/api/cache/near-misses", limit=MISSES_SHOWN),
+        read_names(visit.api),
     )
     try:
         entries = await visit.api.get("/api/cache/entries", page=page, limit=SHOWN, **chosen)
@@ -38,6 +53,11 @@ async def show(visit: Visit) -> View:
         "vectors": overview["vectorCache"],
         "config": overview["config"],
         "sizes": stats["semanticCache"],
+        "misses": [
+            (each, differences(each["kept"], each["asked"])) for each in misses["nearMisses"]
+        ],
+        "miss_count": misses["total"],
+        "causes": CAUSES,
         "entries": entries["entries"],
         "total": entries["pagination"]["total"],
         "chosen": chosen,
@@ -55,6 +75,27 @@ async def forget(visit: Visit, typed: FormFields) -> str:
     await visit.api.send(
         "DELETE", "/api/cache/entries", query={"signature": typed.get("signature") or "none"}
     )
+    return PLACE
+
+
+async def ask_forget_misses(visit: Visit, _typed: FormFields) -> Question:
+    """Names what goes."""
+    misses = await visit.api.get("/api/cache/near-misses", limit=1)
+    goes = [
+        f"The texts of {misses['total']:,} questions that were nearly answered.",
+        "Kept answers stay.",
+    ]
+    return Question(
+        "Forget the questions that were nearly answered?",
+        goes,
+        "Forget them",
+        f"/dashboard{PLACE}",
+    )
+
+
+async def forget_misses(visit: Visit, _typed: FormFields) -> str:
+    """Forgets them."""
+    await visit.api.send("DELETE", "/api/cache/near-misses")
     return PLACE
 
 
@@ -119,6 +160,11 @@ PAGES = (
             "forget": Action(forget, "The answer is forgotten."),
             "forget_chosen": Action(
                 forget_chosen, "The answers that fit are forgotten.", ask_forget_chosen
+            ),
+            "forget_misses": Action(
+                forget_misses,
+                "The questions that were nearly answered are forgotten.",
+                ask_forget_misses,
             ),
             "clear": Action(clear, "The cache is empty.", ask_clear),
         },

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from fairlead.dashboard.api import Refused
 from fairlead.dashboard.form import Field, Group, changed_values, make_form, nested, read_values
+from fairlead.dashboard.key_access import limit_name
 from fairlead.dashboard.names import read_all
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.record import SEEN, check_unchanged
@@ -150,6 +151,7 @@ async def show_group(visit: Visit) -> View:
         "group": group,
         "place": _place(group),
         "levels": [level for level in spending["levels"] if level["limits"]],
+        "limit_name": limit_name,
         "members": members["members"],
         "others": others,
         "roles": ROLES,

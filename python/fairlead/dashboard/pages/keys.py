@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from fairlead import _core
 from fairlead.caller import caller_of
 from fairlead.dashboard.api import Refused
 from fairlead.dashboard.form import Field, Group, changed_values, make_form, nested, read_values
+from fairlead.dashboard.key_access import access_of, read_left
 from fairlead.dashboard.names import read_all
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.record import SEEN, check_unchanged
@@ -49,6 +51,11 @@ FAULTS: Final = (
     ("rate-limit", "A rate limit (429)"),
     ("timeout", "A timeout (504)"),
     ("latency", "A late answer"),
+)
+SCOPES: Final = (
+    ("manage", "manage: all but what is the administrator's"),
+    ("admin", "admin: all of it"),
+    *((str(each["scope"]), f"{each['scope']}: {each['summary']}") for each in _core.key_scopes()),
 )
 PLACE: Final = "/keys"
 
@@ -163,9 +170,10 @@ _RIGHTS: Final = (
     Field("allowedEndpoints", "Kinds of call", "choices", "None chosen: all.", options=ENDPOINTS),
     Field(
         "scopes",
-        "Scopes",
-        "lines",
-        "`manage` opens the management API, `self:usage` what the key itself has used. One in a line.",
+        "Of the management API",
+        "choices",
+        "None chosen: nothing of it.",
+        options=SCOPES,
     ),
     Field("disabledGuardrails", "Guardrails that are not run", "choices", options=GUARDRAILS),
     Field("compressionEnabled", "Its conversations are made shorter, where that is on", "switch"),
@@ -233,14 +241,25 @@ async def show_key(visit: Visit) -> View:
     """A key, its spending, and its form."""
     key_id = visit.params["key_id"]
     day, month, _ = day_and_month()
-    key, today, this_month, groups = await asyncio.gather(
-        visit.api.get(f"/api/keys/{key_id}"),
+    key = await visit.api.get(f"/api/keys/{key_id}")
+    left, connections, today, this_month, groups = await asyncio.gather(
+        read_left(visit.api, key),
+        read_all(visit.api, "/api/providers", "connections"),
         read_total(visit.api, **{"from": day, "keyId": key_id}),
         read_total(visit.api, **{"from": month, "keyId": key_id}),
         _all_groups(visit),
     )
     form = make_form("change", groups, _flat(key), visit.failure, **{SEEN: key["updatedAt"]})
-    fields = {"key": key, "fields": form, "today": today, "month": this_month, "title": key["name"]}
+    names = {each["id"]: each["displayName"] or each["name"] for each in connections}
+    fields = {
+        "key": key,
+        "fields": form,
+        "today": today,
+        "month": this_month,
+        "left": left,
+        "access": access_of(key, names, dict(ENDPOINTS)),
+        "title": key["name"],
+    }
     return View("key.html", fields)
 
 
@@ -258,6 +277,9 @@ async def change(visit: Visit, typed: FormFields) -> str:
     key = await visit.api.get(path)
     check_unchanged(key, typed)
     values = read_values(_fields(await _all_groups(visit)), typed)
+    # What an older version gave it and this one does not know is not taken away unseen.
+    known = {name for name, _ in SCOPES}
+    values["scopes"] += [each for each in key["scopes"] if each not in known]
     changed = _body(changed_values(values, _flat(key)), values)
     if changed:
         await visit.api.send("PATCH", path, changed)

@@ -9,9 +9,11 @@ from urllib.parse import urlencode
 
 from fairlead.dashboard import figures
 from fairlead.dashboard.api import Refused, not_there
+from fairlead.dashboard.combo_form import STRATEGIES
 from fairlead.dashboard.form import Options
 from fairlead.dashboard.names import Names, read_names
 from fairlead.dashboard.page import Page, View, Visit
+from fairlead.dashboard.timeline import make_timeline
 from fairlead.dashboard.window import window_of
 
 SHOWN: Final = 50
@@ -40,6 +42,7 @@ OUTCOMES: Final[Options] = (
 )
 WORDS: Final = dict(OUTCOMES)
 MOODS: Final = {"completed": "good", "upstream_failed": "bad", "refused": "warn", "shed": "warn"}
+HITS: Final = ("hit", "exact", "vector", "joined")
 MICROS: Final = 1_000_000
 # One cell of the waterfall is drawn in a box of this width.
 BOX: Final = 100.0
@@ -115,7 +118,9 @@ async def show_request(visit: Visit) -> View:
     fields = {
         "row": row,
         "names": names,
-        "bar": _bar(row, row["latencyMs"] or 1),
+        "way": make_timeline(row, names, WORDS[row["outcome"]]),
+        "decision": _decision(row, names),
+        "why": _why(row),
         "lines": lines,
         "is_told": abs(sum(line.micros for line in lines) - row["costUsdMicros"]) < 1.5,
         "title": f"Request {request_id}",
@@ -163,6 +168,40 @@ async def _cost_lines(visit: Visit, row: dict[str, Any]) -> list[CostLine]:
     return [CostLine(name, tokens, each, tokens * each) for name, tokens, each in parts if tokens]
 
 
+def _decision(row: dict[str, Any], names: Names) -> list[tuple[str, str, str]]:
+    """The targets that were asked, in their order: name and model, what came of it, its mood."""
+    told = [
+        (
+            f"{names.connections.get(each['connectionId'], 'a connection')} ({each['model']})",
+            f"{each['errorKind'].replace('_', ' ')}, at {figures.milliseconds(each['endedMs'])}",
+            "bad",
+        )
+        for each in row["failedAttempts"]
+    ]
+    if row["outcome"] == "completed" and row["attempts"]:
+        where = names.connections.get(row["connectionId"] or "", names.provider(row["provider"]))
+        told.append((f"{where} ({row['upstreamModel']})", "answered", "good"))
+    return told
+
+
+def _strategy(row: dict[str, Any]) -> str:
+    name = str(row["strategy"])
+    return f"the strategy {dict(STRATEGIES).get(name, name)}"
+
+
+def _why(row: dict[str, Any]) -> str:
+    """Why these targets, and in this order."""
+    if row["cache"] in HITS and not row["attempts"]:
+        return "The answer was at hand in the response cache: no provider was asked."
+    if row["combo"]:
+        return f"The combo {row['combo']} put its targets in order by {_strategy(row)}."
+    if row["strategy"] and row["strategy"] != "single":
+        return f"The targets were put in order by {_strategy(row)}."
+    if row["provider"]:
+        return "The beginning of the model's name says whose it is; its connections go by priority."
+    return "It came to no choice."
+
+
 def _or(price: float | None, other: float) -> float:
     return other if price is None else price
 
@@ -192,6 +231,8 @@ def _facts(row: dict[str, Any], names: Names) -> dict[str, Any]:
         ("Attempts", str(row["attempts"])),
         ("Cache", row["cache"] and " ".join(filter(None, (row["cache"], row["cacheKind"])))),
         ("Made shorter", row.get("compression") and _shorter(row)),
+        ("Prices", ", ".join(row["priceTiers"])),
+        ("Fault on purpose", row["chaos"]),
         ("Worker", row["workerId"]),
         ("Trace", row["traceId"]),
     )

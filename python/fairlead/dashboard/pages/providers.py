@@ -10,12 +10,15 @@ import orjson
 from fairlead.dashboard.api import Api, Refused
 from fairlead.dashboard.form import Field, Group, changed_values, make_form, nested, read_values
 from fairlead.dashboard.names import read_all
+from fairlead.dashboard.order import moved, named_order
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.record import SEEN, check_unchanged
 from fairlead.dashboard.window import read_groups, window_of
 
 PLACE: Final = "/providers"
 MODELS_SHOWN: Final = 300
+# Priorities go from 1 to this.
+MOVABLE_MAX: Final = 100
 _NAME: Final = Field("name", "Name", most=200, is_required=True, example="main account")
 _KEY: Final = Field("apiKey", "API key", "secret", "Sealed, and never shown again.")
 _ADDRESS: Final = tuple(
@@ -38,6 +41,24 @@ _STEERING: Final = (
     Field("priority", "Priority", "whole", "1 to 100; lower is used first."),
     Field("isActive", "Active", "switch", "One that is not gets no requests."),
     Field("defaultModel", "Default model", hint="For tests, and where none is named."),
+    Field("weight", "Weight", "whole", "Its share, where calls go by weights."),
+)
+_LIMITS: Final = (
+    Field("maxConcurrent", "Requests at once", "whole", "Empty: no limit."),
+    Field("requestsPerMinute", "Requests in a minute", "whole", "Empty: no limit."),
+    Field("tokensPerMinute", "Tokens in a minute", "whole", "Empty: no limit."),
+    Field("minGapMs", "Between two requests", "whole", "Empty: nothing.", "ms"),
+    Field("queueDepth", "Requests that may wait", "whole", "Empty: they go to the next."),
+    Field("queueTimeoutMs", "They wait at most", "whole", "Empty: 10,000.", "ms"),
+)
+_QUOTA: Final = (
+    Field(
+        "quotaWindowThresholds",
+        "Kept back of the provider's quota",
+        "pairs",
+        "One `window = percent` in a line, by the names that are shown above or at Limits.",
+        example="five_hour = 10",
+    ),
 )
 NEW: Final = (
     Group(
@@ -60,34 +81,9 @@ CHANGE: Final = (
         is_open=True,
     ),
     Group("How it is used", _STEERING, is_open=True),
+    Group("Limits of its own", _LIMITS),
+    Group("Quota", _QUOTA),
     Group("Address", _ADDRESS),
-)
-NODE: Final = (
-    Group(
-        "Endpoint",
-        (
-            Field("name", "Name", most=200, is_required=True, example="Our vLLM"),
-            Field(
-                "prefix",
-                "Prefix",
-                hint="Before the first slash of its models' names.",
-                is_required=True,
-                example="vllm",
-            ),
-            Field("baseUrl", "Base URL", is_required=True, example="http://10.0.0.5:8000/v1"),
-            Field(
-                "type",
-                "Speaks",
-                "choice",
-                options=(
-                    ("openai-compatible", "as OpenAI"),
-                    ("anthropic-compatible", "as Anthropic"),
-                    ("gemini-compatible", "as Gemini"),
-                ),
-            ),
-        ),
-        is_open=True,
-    ),
 )
 STATES: Final = {"active": "good", "cooling": "warn", "deactivated": ""}
 # The built-in providers never change while the gateway runs.
@@ -115,15 +111,28 @@ async def show_providers(visit: Visit) -> View:
         read_groups(visit.api, "connection", **window.query),
     )
     fields = {
-        "connections": sorted(
-            connections, key=lambda each: (each["priority"], each["name"].lower())
-        ),
+        "connections": sorted(connections, key=_place_of),
         "nodes": nodes,
         "names": {each["id"]: each["name"] for each in nodes},
         "used": {row["connectionId"]: row for row in rows},
         "states": STATES,
+        "is_ordered": 1 < len(connections) <= MOVABLE_MAX
+        and visit.api.may("POST", "/api/providers/reorder"),
     }
     return View("providers.html", fields)
+
+
+async def reorder(visit: Visit, typed: FormFields) -> str:
+    """Moves a connection by one place, or puts all in the order that was dragged."""
+    connections = await read_all(visit.api, "/api/providers", "connections")
+    there = [each["id"] for each in sorted(connections, key=_place_of)]
+    order = moved(there, typed) if "move" in typed else named_order(typed)
+    await visit.api.send("POST", "/api/providers/reorder", {"connectionIds": order})
+    return PLACE
+
+
+def _place_of(connection: dict[str, Any]) -> tuple[int, str]:
+    return connection["priority"], connection["name"].lower()
 
 
 async def show_choice(visit: Visit) -> View:
@@ -152,9 +161,15 @@ async def show_provider(visit: Visit) -> View:
     answer, names = await asyncio.gather(
         visit.api.get(f"/api/providers/{connection_id}"), read_providers(visit.api)
     )
-    models = await visit.api.get(f"/api/providers/{connection_id}/models")
+    models, limits = await asyncio.gather(
+        visit.api.get(f"/api/providers/{connection_id}/models"), visit.api.get("/api/rate-limits")
+    )
+    now = next(
+        (each for each in limits["connections"] if each["connectionId"] == connection_id), None
+    )
     connection = answer["connection"]
-    form = make_form("change", CHANGE, connection, visit.failure, **{SEEN: connection["updatedAt"]})
+    shown = {**connection, "quotaWindowThresholds": _shown_percents(connection)}
+    form = make_form("change", CHANGE, shown, visit.failure, **{SEEN: connection["updatedAt"]})
     fields = {
         "connection": connection,
         "provider": names.get(connection["provider"], connection["provider"]),
@@ -162,6 +177,8 @@ async def show_provider(visit: Visit) -> View:
         "models": models["models"][:MODELS_SHOWN],
         "model_count": len(models["models"]),
         "model_source": models["source"],
+        "windows": now["windows"] if now else [],
+        "in_flight": now["inFlight"] if now else 0,
         "states": STATES,
         "title": connection["displayName"] or connection["name"],
     }
@@ -191,8 +208,12 @@ async def change(visit: Visit, typed: FormFields) -> str:
     check_unchanged(connection, typed)
     groups = [field for group in CHANGE for field in group.fields]
     values = read_values(groups, typed)
+    if values.get("quotaWindowThresholds") == _shown_percents(connection):
+        del values["quotaWindowThresholds"]
     key = values.pop("apiKey", None)
     changed = changed_values(values, connection)
+    if "quotaWindowThresholds" in changed:
+        changed["quotaWindowThresholds"] = _percents(values["quotaWindowThresholds"])
     if key:
         changed["apiKey"] = key
     if changed:
@@ -225,41 +246,22 @@ async def delete(visit: Visit, _typed: FormFields) -> str:
     return PLACE
 
 
-async def show_new_node(visit: Visit) -> View:
-    """The form of an endpoint of one's own."""
-    form = make_form("create", NODE, {"type": "openai-compatible"}, visit.failure)
-    fields = {"fields": form, "name": "an endpoint of your own", "title": "Add an endpoint"}
-    return View("provider_new.html", fields)
+def _shown_percents(connection: dict[str, Any]) -> dict[str, str]:
+    """The percent of each window as a form has it."""
+    percents = connection["quotaWindowThresholds"] or {}
+    return {name: f"{percent:g}" for name, percent in percents.items()}
 
 
-async def create_node(visit: Visit, typed: FormFields) -> str:
-    """Makes the endpoint and leads on to its credential."""
-    body = read_values([field for group in NODE for field in group.fields], typed)
-    made = await visit.api.send("POST", "/api/provider-nodes", body)
-    return f"{PLACE}/new/{made['node']['id']}"
-
-
-async def ask_delete_node(visit: Visit, typed: FormFields) -> Question:
-    """Names what goes with an endpoint."""
-    node = (await visit.api.get(f"/api/provider-nodes/{_id(typed)}"))["node"]
-    goes = [
-        f"The endpoint {node['name']} ({node['prefix']}/...) at {node['baseUrl']}",
-        "Its connections.",
-    ]
-    return Question(f"Delete the endpoint {node['name']}?", goes, "Delete it", f"/dashboard{PLACE}")
-
-
-async def delete_node(visit: Visit, typed: FormFields) -> str:
-    """Deletes the endpoint."""
-    await visit.api.send("DELETE", f"/api/provider-nodes/{_id(typed)}")
-    return PLACE
-
-
-def _id(typed: FormFields) -> str:
-    found = typed.get("id", "")
-    if not found.replace("-", "").isalnum():
-        raise Refused(400, "The form lacks an id: send it as the page does.")
-    return found
+def _percents(typed: dict[str, str]) -> dict[str, float] | None:
+    """The percent of each window; None for none of its own."""
+    try:
+        return {name: float(text.removesuffix("%")) for name, text in typed.items()} or None
+    except ValueError:
+        raise Refused(
+            400,
+            "Kept back must be lines of `window = percent`, such as `five_hour = 10`.",
+            "quotaWindowThresholds",
+        ) from None
 
 
 def _account(text: str) -> Any:
@@ -280,18 +282,10 @@ PAGES = (
         rank=1,
         icon="providers",
         actions={
-            "delete_node": Action(delete_node, "The endpoint was deleted.", ask_delete_node),
+            "reorder": Action(reorder, "The order was saved."),
         },
     ),
     Page("providers/new", "Add a provider", show_choice),
-    Page(
-        "providers/new-endpoint",
-        "Add an endpoint",
-        show_new_node,
-        actions={
-            "create": Action(create_node, "The endpoint was made."),
-        },
-    ),
     Page(
         "providers/new/{provider}",
         "Add a provider",

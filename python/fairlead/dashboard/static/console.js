@@ -160,7 +160,6 @@ for (const list of document.querySelectorAll("[data-order]")) {
       const row = grip.closest("[data-id]");
       const before = ids();
       row.classList.add("is-dragged");
-      grip.setPointerCapture(event.pointerId);
       const move = ({ clientY }) => {
         const others = [...list.children].filter((each) => each !== row);
         const next = others.find((each) => {
@@ -171,14 +170,17 @@ for (const list of document.querySelectorAll("[data-order]")) {
         else list.append(row);
       };
       const drop = () => {
-        grip.removeEventListener("pointermove", move);
+        document.removeEventListener("pointermove", move);
+        for (const name of ends) document.removeEventListener(name, drop);
         row.classList.remove("is-dragged");
         if (ids() === before) return;
         target.elements.order.value = ids();
         target.submit();
       };
-      grip.addEventListener("pointermove", move);
-      grip.addEventListener("lostpointercapture", drop, { once: true });
+      // Not by a capture of the grip: that ends when its row is put elsewhere.
+      const ends = ["pointerup", "pointercancel"];
+      document.addEventListener("pointermove", move);
+      for (const name of ends) document.addEventListener(name, drop);
     });
   }
 }

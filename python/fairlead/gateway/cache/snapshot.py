@@ -19,4 +19,5 @@ def compile_cache(settings: OperatorSettings) -> dict[str, Any]:
         "wants_vectors": settings.vector_cache_enabled,
         "threshold": settings.vector_cache_threshold,
         "learns": settings.vector_cache_learning,
+        "notes_near_misses": settings.vector_cache_near_misses,
     }

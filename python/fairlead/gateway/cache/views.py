@@ -68,6 +68,7 @@ class CacheConfig(Wire):
     vector_cache_enabled: bool
     vector_cache_threshold: float
     vector_cache_learning: bool
+    vector_cache_near_misses: bool
 
 
 class CacheOverview(Wire):
@@ -128,6 +129,33 @@ class PartitionThresholds(Wire):
     is_learning: bool
     base: float
     thresholds: list[PartitionThreshold]
+Cause = Literal["distance", "language", "number", "quote", "code", "negation", "word", "order"]
+
+
+class NearMiss(Wire):
+    """A question that was nearly answered from the cache, and the kept one that was nearest to it.
+    Texts are cut at 2,000 bytes.
+    """
+
+    at: Time
+    key_id: str | None
+    model: str
+    asked: str
+    kept: str
+    signature: str = Field(description="Of the kept answer, as in the list of entries.")
+    similarity: float
+    threshold: float
+    cause: Cause = Field(
+        description="What the guard found different; `distance`: they ask the same, and are "
+        "farther apart than the threshold allows."
+    )
+
+
+class NearMisses(Wire):
+    near_misses: list[NearMiss]
+    total: int
+    limit: int
+    offset: int
 
 
 class CacheRemoved(Wire):
@@ -181,6 +209,7 @@ def overview_view(told: dict[str, Any], settings: OperatorSettings) -> CacheOver
             vector_cache_enabled=settings.vector_cache_enabled,
             vector_cache_threshold=settings.vector_cache_threshold,
             vector_cache_learning=settings.vector_cache_learning,
+            vector_cache_near_misses=settings.vector_cache_near_misses,
         ),
     )
 
@@ -229,6 +258,17 @@ def entry_view(row: dict[str, Any]) -> CacheEntry:
         cost_usd=row["cost_picos"] / PICOS_PER_USD,
         created_at=moment_of(row["created_ms"]),
         expires_at=moment_of(row["expires_ms"]),
+    )
+
+
+def near_miss_view(row: dict[str, Any]) -> NearMiss:
+    """A near miss, from a worker's report of it."""
+    same = ("key_id", "model", "asked", "kept", "signature", "cause")
+    return NearMiss.model_construct(
+        **{name: row[name] for name in same},
+        at=moment_of(row["at_ms"]),
+        similarity=round(row["similarity"], 4),
+        threshold=round(row["threshold"], 4),
     )
 
 

@@ -145,6 +145,14 @@ def forget_tests(con: Database, provider: str) -> None:
     )
 
 
+def set_priorities(con: Database, priorities: dict[str, int], at_ms: int) -> None:
+    """Gives connections these priorities, in the writer."""
+    con.executemany(
+        "UPDATE provider_connections SET priority = ?, updated_at_ms = greatest(?, updated_at_ms + 1) WHERE id = ?",
+        [[priority, at_ms, connection_id] for connection_id, priority in priorities.items()],
+    )
+
+
 def count_connections(con: Database) -> int:
     """How many connections there are."""
     row = con.execute("SELECT count(*) FROM provider_connections").fetchone()

@@ -27,7 +27,7 @@ pub struct Column {
 pub const LATEST_MS: i64 = 253_402_300_799_999;
 
 /// In the order of the table.
-pub const COLUMNS: [Column; 52] = [
+pub const COLUMNS: [Column; 54] = [
     required("request_id", ColumnKind::Text),
     required("ts_ms", ColumnKind::Moment),
     required("worker_id", ColumnKind::Text),
@@ -80,6 +80,8 @@ pub const COLUMNS: [Column; 52] = [
     optional("tags", ColumnKind::Text),
     optional("chaos", ColumnKind::Text),
     optional("cache_hold", ColumnKind::Text),
+    optional("chosen_ms", ColumnKind::Real),
+    optional("failed_attempts", ColumnKind::Text),
 ];
 
 const fn required(name: &'static str, kind: ColumnKind) -> Column {

@@ -83,6 +83,8 @@ fn every_field_that_is_written_is_a_column() {
         strategy: text,
         error_kind: text,
         ttft_ms: Some(1.5),
+        chosen_ms: Some(0.25),
+        failed_attempts: text,
         cost_saved_usd_micros: Some(3),
         tokens_cache_write_hour: 1,
         service_tier: text,

@@ -52,6 +52,7 @@ impl Answers {
             memory_bytes: if settings.is_enabled { settings.memory_bytes } else { 0 },
             disk_bytes: if settings.is_enabled { settings.disk_bytes } else { 0 },
             wants_vectors: settings.is_enabled && settings.wants_vectors,
+            notes_near_misses: settings.is_enabled && settings.wants_vectors && settings.notes_near_misses,
         });
     }
 }

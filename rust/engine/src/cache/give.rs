@@ -16,6 +16,7 @@ use bytes::Bytes;
 use fairlead_cache::cache::Found;
 use fairlead_cache::entry::{CachedAnswer, Delivery};
 use fairlead_cache::key::Digest;
+use fairlead_cache::near_miss::Asker;
 use fairlead_core::dialect::Dialect;
 use fairlead_core::error::Error;
 use fairlead_core::price::Cost;
@@ -54,7 +55,7 @@ pub async fn look_up(settlement: &mut Settlement, asked: &mut CacheQuery, parsed
     if found.is_none() {
         // Meanings, and a call, take longer than the front has.
         front::hop().await;
-        found = near(shared, asked).await.map(|kept| (kept, "vector"));
+        found = near(settlement, asked).await.map(|kept| (kept, "vector"));
     }
     let body = found.and_then(|(kept, tier)| Some((deliver(asked, &kept, parsed)?, kept, tier)));
     let counts = shared.cache.store.counts();
@@ -145,7 +146,8 @@ async fn store(settlement: &Settlement, form: Dialect, kept: &CachedAnswer, pars
     responses::keep(&settlement.shared, &settlement.admission, said, parsed, whole.as_ref()).await
 }
 
-async fn near(shared: &Arc<Shared>, asked: &CacheQuery) -> Option<CachedAnswer> {
+async fn near(settlement: &Settlement, asked: &CacheQuery) -> Option<CachedAnswer> {
+    let shared = &settlement.shared;
     let question = asked.question.as_ref()?;
     let threshold = learn::threshold(shared, asked, &question.partition)?;
     let near = shared.cache.store.near(question, threshold);
@@ -159,6 +161,13 @@ async fn near(shared: &Arc<Shared>, asked: &CacheQuery) -> Option<CachedAnswer> 
         if let Some(kept) = fetch(shared, key).await {
             return Some(kept);
         }
+    }
+    let key = settlement.admission.principal.key();
+    // What a key that is not logged says is remembered nowhere.
+    if !key.is_some_and(|key| key.no_log) {
+        let model = settlement.model.as_deref().unwrap_or_default();
+        let asker = Asker { key_id: key.map(|key| key.id.as_str()), model };
+        shared.cache.store.note_near_miss(question, threshold, asker);
     }
     None
 }

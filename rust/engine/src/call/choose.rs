@@ -13,6 +13,7 @@ use fairlead_core::policy;
 use fairlead_dialect::openai::request::ChatRequest;
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// Puts the model in force into the request: the key's forced model goes before the header's, and that before the body's;
 /// whichever it is, the key must be allowed to call it.
@@ -65,6 +66,7 @@ pub fn choose_for_endpoint(
 
 /// Notes in the record how the targets were chosen.
 pub fn note_choice(settlement: &mut Settlement, choice: &Choice) {
+    settlement.chosen = Some(Instant::now());
     settlement.strategy = choice.strategy();
     settlement.combo = choice.combo.as_ref().map(|combo| combo.name.clone());
 }

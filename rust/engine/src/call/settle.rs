@@ -74,7 +74,9 @@ impl Call {
 
     /// Notes what a target that has failed teaches: its health, the model's, the combo's memory.
     pub fn record_failure(&mut self, at: usize, failed: &crate::upstream::failure::AttemptFailure) {
-        self.choice.targets[at].hold_against(self.choice.upstream_model(at), failed);
+        let (target, model) = (&self.choice.targets[at], self.choice.upstream_model(at));
+        target.hold_against(model, failed);
+        self.settlement.note_failed_attempt(&target.connection.id, model, failed.error.kind);
         let is_of_combo = matches!(failed.error.kind, Kind::EmptyAnswer | Kind::AnswerRejected | Kind::UpstreamTimeout);
         if failed.blames_connection || is_of_combo {
             failover::remember(&self.choice, at, &mut self.settlement, false);

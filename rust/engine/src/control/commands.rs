@@ -116,6 +116,8 @@ fn of_cache(cache: &Cache, kind: &str, args: &str) -> Result<Value, &'static str
             let shown: Vec<Value> = told.iter().take(limit.min(MAX_LISTED)).map(show).collect();
             return Ok(json!({"total": told.len(), "entries": shown}));
         }
+        "cache.near_misses" => return Ok(json!({"near_misses": cache.near_misses()})),
+        "cache.clear_near_misses" => return Ok(json!({"removed": cache.clear_near_misses()})),
         "cache.clear" => cache.clear(),
         "cache.delete" => cache.forget(&filter),
         _ => return Err("the command is not known"),

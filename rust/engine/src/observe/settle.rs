@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes of an ordinary request for each token, about.
 const BYTES_PER_TOKEN: u64 = 4;
+/// Of a call with many targets that all fail, the record tells about so many bytes of failures.
+const MAX_FAILED_BYTES: usize = 4_000;
 /// Usage, cost and origin of an answer that ended well.
 #[derive(Debug)]
 pub struct SettledAnswer {
@@ -92,6 +94,8 @@ struct Extras {
     cache_hold: Option<CacheHold>,
     /// The fault that it was given on purpose.
     chaos: Option<Fault>,
+    /// The attempts that failed, as the record has them.
+    failed_attempts: String,
     /// Which prices the calls beside the one that the caller gets were paid by.
     side_tiers: PricesInUse,
 }
@@ -121,6 +125,8 @@ pub struct Open {
     /// The response cache's part in the answer.
     pub cached: Cached,
     pub attempts: u32,
+    /// When its targets were chosen.
+    pub chosen: Option<Instant>,
     pub first_byte: Option<Instant>,
     /// Status that the caller was given; 0 while it was given none.
     pub status: u16,
@@ -180,6 +186,7 @@ impl Settlement {
             combo: None,
             cached: Cached::default(),
             attempts: 0,
+            chosen: None,
             first_byte: None,
             status: 0,
             usage: Usage::default(),
@@ -314,6 +321,30 @@ impl Open {
         if let Some(hold) = self.cache_hold().filter(|_| usage.cache_write_hour > 0) {
             self.shared.affinity.prolong(hold.conversation, clock::monotonic_ms());
         }
+    }
+
+    /// Notes an attempt that failed just now. Cold: nothing of it is done for calls that their first target serves.
+    pub fn note_failed_attempt(&mut self, connection_id: &str, model: &str, kind: Kind) {
+        let end_ms = millis(self.elapsed());
+        let text = &mut self.extras.get_or_insert_default().failed_attempts;
+        if text.len() >= MAX_FAILED_BYTES {
+            return;
+        }
+        let separator = if text.is_empty() { "" } else { "," };
+        // Writing to a string does not fail.
+        let _ = write!(text, "{separator}{connection_id};{};{end_ms};", kind.code());
+        for each in model.chars() {
+            match each {
+                '%' => text.push_str("%25"),
+                ',' => text.push_str("%2C"),
+                ';' => text.push_str("%3B"),
+                other => text.push(other),
+            }
+        }
+    }
+
+    fn failed_attempts(&self) -> Option<&str> {
+        self.extras.as_ref().map(|extras| extras.failed_attempts.as_str()).filter(|text| !text.is_empty())
     }
 
     pub fn set_chaos(&mut self, fault: Fault) {
@@ -461,7 +492,9 @@ impl Open {
             cost_usd_micros: 0,
             latency_ms: millis(self.elapsed()),
             ttft_ms: self.until_first_byte().map(millis),
+            chosen_ms: self.chosen.map(|at| millis(at.duration_since(self.admission.started))),
             attempts: self.attempts,
+            failed_attempts: self.failed_attempts(),
             bytes_request: self.bytes_request,
             bytes_response: self.bytes_response,
             no_log: key.is_some_and(|key| key.no_log),

@@ -209,6 +209,8 @@ LATER = (
     "group_path",
     "tags",
     "chaos",
+    "chosen_ms",
+    "failed_attempts",
 )
 
 

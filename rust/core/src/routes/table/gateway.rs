@@ -82,6 +82,7 @@ pub(super) static ROUTES: &[Route] = &[
     management("POST", "/api/providers/validate", RECORD, "Validate a connection without storing it."),
     management("POST", "/api/providers/bulk", RECORD, "Add many keys of one provider."),
     management("POST", "/api/providers/import", RECORD, "Import a list of connections of any providers."),
+    management("POST", "/api/providers/reorder", RECORD, "Put provider connections in an order."),
     management("GET", "/api/providers/{id}", NO_BODY, "One provider connection."),
     management("PUT", "/api/providers/{id}", RECORD, "Change a provider connection."),
     management("DELETE", "/api/providers/{id}", NO_BODY, "Delete a provider connection."),

@@ -1,0 +1,271 @@
+"""The console by keyboard alone, in two tabs, without scripts, and a newcomer's first run, in a real browser.
+
+One gateway and one browser serve all of these.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from fairlead.dashboard.page import Page
+from fairlead.dashboard.registry import all_pages
+from tests.integration.test_console_pages import (
+    NARROW,
+    addresses,
+    press_to,
+    remember_near_misses,
+)
+from tests.support.browser_tab import Tab
+from tests.support.owner import OWNER_PASSWORD, demo_owner_of
+from tests.support.processes import Gateway, expect
+
+sync_api = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is not installed: pip install 'fairlead[browser]'"
+)
+pytestmark = pytest.mark.skipif(
+    shutil.which("chromium") is None, reason="there is no chromium: apt-get install chromium"
+)
+CHANGED = re.compile("Somebody has changed")
+# What has the focus: what it is, its name, whether that is seen, and where it stands in the page.
+FOCUSED = """() => {
+  const it = document.activeElement;
+  if (it === document.body) return null;
+  const named = it.labels?.[0]?.innerText || it.getAttribute('aria-label') || it.innerText || it.title || '';
+  const style = getComputedStyle(it);
+  const box = it.getBoundingClientRect();
+  return { name: named.trim(), isSeen: style.outlineStyle !== 'none', tag: it.tagName, size: box.width * box.height,
+           at: [...document.querySelectorAll('*')].indexOf(it) };
+}"""
+REACHABLE = """() => {
+  const kinds = ['a[href]', 'button', 'input:not([type=hidden])', 'select', 'textarea', 'summary'];
+  const all = [...document.querySelectorAll(kinds.map(each => `main ${each}`).join(', '))];
+  const isSeen = each => each.checkVisibility({ visibilityProperty: true });
+  return all.filter(each => isSeen(each) && !each.disabled && each.tabIndex >= 0).length;
+}"""
+STEPS_MAX = 900
+WAIT_MS = 15_000
+
+
+@pytest.fixture(scope="module")
+def gateway(demo_gateway: Gateway) -> Gateway:
+    return demo_gateway
+
+
+@pytest.fixture(scope="module")
+def owner(demo_owner: httpx.Client) -> httpx.Client:
+    return demo_owner
+
+
+def walk(page: Any, path: str) -> int:
+    """Presses Tab through a page, from its content on: how many controls had the focus."""
+    page.goto(path)
+    page.evaluate("document.getElementById('main').focus()")
+    reached, last = 0, -1
+    for _ in range(STEPS_MAX):
+        page.keyboard.press("Tab")
+        it = page.evaluate(FOCUSED)
+        if it is None or it["at"] < last:
+            break
+        assert it["name"] or it["tag"] == "DIV", (path, it)
+        assert it["isSeen"], (path, "the focus is not seen", it)
+        assert it["size"] > 0, (path, "what has no size has the focus", it)
+        reached, last = reached + (it["tag"] != "DIV"), it["at"]
+    return reached
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_every_control_of_every_page_is_reached_by_tab_in_order_and_seen(
+    gateway: Gateway, owner: httpx.Client, browser: Any
+) -> None:
+    with Tab(browser, gateway, owner, reduced_motion="reduce") as tab:
+        for path in addresses(owner):
+            # A list of all models has hundreds of equal rows.
+            if path in ("/dashboard/models", "/dashboard/providers/new"):
+                continue
+            reached = walk(tab.page, path)
+            there = tab.page.evaluate(REACHABLE)
+            assert reached >= min(there, STEPS_MAX - 1), (path, reached, there)
+
+
+EDITED = {
+    "keys/{key_id}": "Name",
+    "groups/{group_id}": "Name",
+    "combos/{combo_id}": "Name",
+    "providers/{connection_id}": "Name",
+    "providers/endpoints/{node_id}": "Name",
+    "webhooks/{webhook_id}": "Name",
+    "agent-skills/{skill_id}": "Name",
+    "settings/mail": "Host",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_of_two_tabs_that_edit_one_record_the_second_is_told(
+    gateway: Gateway, owner: httpx.Client, browser: Any
+) -> None:
+    found = dict(zip((each.path for each in _edited_pages()), _places(owner), strict=True))
+    with Tab(browser, gateway, owner) as one, Tab(browser, gateway, owner) as two:
+        for path, label in EDITED.items():
+            for tab, value in ((one, "first.example"), (two, "second.example")):
+                tab.page.goto(found[path])
+                tab.page.get_by_label(label).first.fill(value)
+                if path == "settings/mail":
+                    tab.page.get_by_label("From").fill("fairlead@example.com")
+                    tab.page.get_by_label("To", exact=True).fill("ops@example.com")
+            one.page.get_by_role("button", name="Save").first.click()
+            sync_api.expect(one.page.get_by_role("status").first).to_contain_text("saved")
+            two.page.get_by_role("button", name="Save").first.click()
+            sync_api.expect(two.page.get_by_role("alert").first).to_have_text(CHANGED)
+            assert two.page.get_by_label(label).first.input_value() == "second.example", path
+        # The answer to the second tab is an error by its status, which the browser notes.
+        two.complaints[:] = [said for said in two.complaints if "409" not in said]
+    expect(owner.delete("/api/settings/mail"), 200)
+
+
+def _edited_pages() -> list[Page]:
+    pages = {page.path: page for page in all_pages()}
+    return [pages[path] for path in EDITED]
+
+
+def _places(owner: httpx.Client) -> list[str]:
+    every = addresses(owner)
+    return [
+        next(each for each in every if re.fullmatch(_pattern(page.address), each))
+        for page in _edited_pages()
+    ]
+
+
+def _pattern(address: str) -> str:
+    return re.sub(r"\\\{[^}]*\\\}", "[0-9a-f-]{36}", re.escape(address))
+
+
+def test_connections_are_put_in_an_order_by_keys_and_by_dragging(
+    gateway: Gateway, owner: httpx.Client, browser: Any
+) -> None:
+    (node,) = expect(owner.get("/api/provider-nodes"), 200)["nodes"][:1]
+    for name in ("second line", "third line"):
+        body = {"provider": node["id"], "name": name, "authType": "none", "priority": 60}
+        expect(owner.post("/api/providers", json=body), 201)
+
+    def order(page: Any) -> list[str]:
+        return list(page.locator("[data-order] th a").all_inner_texts())
+
+    with Tab(browser, gateway, owner) as tab:
+        page = tab.page
+        page.goto("/dashboard/providers")
+        first, *rest = order(page)
+        assert rest == ["second line", "third line"]
+        press_to(page, "Move third line up")
+        page.keyboard.press("Enter")
+        sync_api.expect(page.get_by_role("status").first).to_have_text("The order was saved.")
+        assert order(page) == [first, "third line", "second line"]
+        focused = page.evaluate("document.activeElement.getAttribute('aria-label')")
+        assert focused == "Move third line up", "the button has the focus again"
+        page.keyboard.press("Enter")
+        page.wait_for_load_state()
+        sync_api.expect(page.locator("[data-order] th a").first).to_have_text("third line")
+        grip = page.locator("[data-order] tr").nth(2).locator(".grip")
+        start = grip.bounding_box()
+        goal = page.locator("[data-order] tr").first.bounding_box()
+        assert start is not None
+        assert goal is not None
+        page.mouse.move(start["x"] + 5, start["y"] + 5)
+        page.mouse.down()
+        page.mouse.move(start["x"] + 5, goal["y"] + 3, steps=8)
+        page.mouse.up()
+        sync_api.expect(page.locator("[data-order] th a").first).to_have_text("second line")
+    found = expect(owner.get("/api/providers"), 200)["connections"]
+    shown = [each["name"] for each in sorted(found, key=lambda each: int(each["priority"]))]
+    assert shown[0] == "second line"
+    for each in found:
+        if each["name"].endswith("line"):
+            expect(owner.delete(f"/api/providers/{each['id']}"), 200)
+
+
+def test_without_scripts_every_page_is_read(
+    gateway: Gateway, owner: httpx.Client, browser: Any
+) -> None:
+    with Tab(browser, gateway, owner, java_script_enabled=False, viewport=NARROW) as tab:
+        for path in ("cache", "providers", "settings/mail", "limits", "health", "groups"):
+            tab.page.goto(f"/dashboard/{path}")
+            assert tab.page.locator("h1").count() == 1
+            assert tab.page.locator("main").inner_text().strip()
+
+
+@pytest.mark.slow
+def test_questions_that_were_nearly_answered_stand_as_text_and_are_forgotten(
+    gateways: Callable[..., Gateway], browser: Any
+) -> None:
+    gateway = gateways("--demo", INITIAL_PASSWORD=OWNER_PASSWORD)
+    owner = demo_owner_of(gateway)
+    remember_near_misses(owner)
+    markup = "<img src=x onerror=alert(1)> \u202egnp.exe"
+    for number in (5, 6):
+        said = f"Convert {number} miles to kilometres for {markup}"
+        body = {
+            "model": "demo/echo",
+            "temperature": 0,
+            "messages": [{"role": "user", "content": said}],
+        }
+        expect(gateway.caller.post("/v1/chat/completions", json=body), 200)
+    with Tab(browser, gateway, owner, viewport=NARROW) as tab:
+        page = tab.page
+        page.goto("/dashboard/cache")
+        assert page.locator(".misses ins").inner_text() == "6"
+        assert page.locator(".misses del").inner_text() == "5"
+        assert page.locator(".misses img").count() == 0
+        assert "<img src=x" in page.locator(".words").first.inner_text()
+        assert tab.fits()
+        page.get_by_role("button", name="Forget these").click()
+        sync_api.expect(page.locator(".danger li").first).to_contain_text(
+            "The texts of 1 questions"
+        )
+        page.get_by_role("button", name="Forget them").click()
+        sync_api.expect(page.get_by_text("None yet")).to_be_visible()
+
+
+def test_a_newcomer_sees_the_first_call_arrive(
+    gateways: Callable[..., Gateway], browser: Any, standin_url: str
+) -> None:
+    gateway = gateways(INITIAL_PASSWORD=OWNER_PASSWORD)
+    with Tab(browser, gateway, None) as tab:
+        page = tab.page
+        page.goto("/dashboard")
+        page.get_by_label("Password").fill(OWNER_PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        sync_api.expect(page.get_by_role("heading", name="Begin here")).to_be_visible()
+        page.get_by_role("link", name="Add", exact=True).click()
+        page.goto("/dashboard/providers/new-endpoint")
+        page.get_by_label("Name").fill("Our lab")
+        page.get_by_label("Prefix").fill("lab")
+        page.get_by_label("Base URL").fill(f"{standin_url}/v1")
+        page.get_by_role("button", name="Go on").click()
+        page.get_by_label("API key").fill("sk-any-will-do-here")
+        gateway.canaries.append("sk-any-will-do-here")
+        page.get_by_role("button", name="Check and store").click()
+        sync_api.expect(page.get_by_role("status").first).to_contain_text("checked and stored")
+        page.goto("/dashboard")
+        page.get_by_role("link", name="Make", exact=True).click()
+        page.get_by_label("Name").fill("first application")
+        page.get_by_role("button", name="Make the key").click()
+        key = page.get_by_label("Key of").input_value()
+        gateway.canaries.append(key)
+        page.goto("/dashboard")
+        sync_api.expect(page.locator(".live")).to_have_text("Live")
+        body = {"model": "lab/echo", "messages": [{"role": "user", "content": "Ahoy"}]}
+        headers = {"authorization": f"Bearer {key}"}
+        url = f"{gateway.url}/v1/chat/completions"
+        assert httpx.post(url, json=body, headers=headers).status_code == 200
+        arrived = page.locator("[data-live='begin']")
+        sync_api.expect(arrived).to_contain_text("It has arrived: lab/echo", timeout=WAIT_MS)
+        arrived.get_by_role("link", name="Look at it").click()
+        sync_api.expect(page.get_by_role("heading", name="Its way")).to_be_visible()
+        assert page.locator(".events li").count() == 4, "admitted, chosen, first byte, end"
