@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from fairlead.caller import caller_of
 from fairlead.dashboard.api import Api, Refused, tier_of
 from fairlead.dashboard.figures import parse_time
-from fairlead.dashboard.names import read_all
+from fairlead.dashboard.names import read_keys
 from fairlead.dashboard.page import FormFields, Visit
 from fairlead.moment import now_ms
 
@@ -95,7 +95,7 @@ async def choose_key(visit: Visit, endpoint: str, typed: FormFields | None = Non
 
     `Refused` for a named one that may not.
     """
-    every = await read_all(visit.api, "/api/keys", "keys")
+    every = await read_keys(visit.api)
     reasons = {each["id"]: why_not(each, endpoint) for each in every}
     keys = sorted(
         (each for each in every if reasons[each["id"]] is None),

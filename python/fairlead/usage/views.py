@@ -45,14 +45,20 @@ class HistoryRow(View):
     cost_usd_micros: int
     cost_usd: float
     avg_latency_ms: float
-    p50_latency_ms: float
-    p95_latency_ms: float
-    p99_latency_ms: float
+    p50_latency_ms: float | None = Field(description="Null where percentiles were not asked for.")
+    p95_latency_ms: float | None
+    p99_latency_ms: float | None
+    is_other: bool = Field(
+        description="With `top`: the sum of the groups that are not among the largest."
+    )
 
 
 class History(View):
     history: list[HistoryRow]
     total: int
+    totals: HistoryRow | None = Field(
+        description="The sum of all groups, with `totals=true`; null for nothing."
+    )
     limit: int
     offset: int
     from_: Time = Field(alias="from")
@@ -167,8 +173,10 @@ def show_history_row(row: dict[str, Any]) -> HistoryRow:
     bucket_ms = row.get("bucket_ms")
     shown["bucket"] = None if bucket_ms is None else moment_of(bucket_ms)
     shown["cost_usd"] = usd_of(row["cost_usd_micros"])
+    shown["is_other"] = bool(row.get("is_other"))
     for share in ("avg", "p50", "p95", "p99"):
-        shown[f"{share}_latency_ms"] = round(row[f"{share}_latency_ms"], 3)
+        value = row[f"{share}_latency_ms"]
+        shown[f"{share}_latency_ms"] = None if value is None else round(value, 3)
     return HistoryRow.model_construct(**shown)
 
 

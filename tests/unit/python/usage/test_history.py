@@ -37,7 +37,7 @@ async def test_groups_and_sums(usage: Database, spool: Path, lines: Any) -> None
         + lines("d", ts_ms=START + DAY, provider="other", upstream_model=None, key_id=None),
     )
 
-    rows, total = await usage.read(
+    rows, total, _ = await usage.read(
         lambda con: read_history(con, HistoryQuery(ALL, ["day", "provider", "model", "key"]))
     )
 
@@ -52,7 +52,7 @@ async def test_groups_and_sums(usage: Database, spool: Path, lines: Any) -> None
     assert first_day["tokens_cache_write"] == 3
     assert first_day["cost_usd_micros"] == 9
     assert first_day["avg_latency_ms"] == pytest.approx(12.5)
-    by_hour, _ = await usage.read(lambda con: read_history(con, HistoryQuery(ALL, ["hour"])))
+    by_hour, *_ = await usage.read(lambda con: read_history(con, HistoryQuery(ALL, ["hour"])))
     assert [(row["bucket_ms"] - START, row["requests"]) for row in by_hour] == [
         (DAY, 1),
         (HOUR, 1),
@@ -68,7 +68,7 @@ async def test_buckets_begin_where_the_calendar_does(
 ) -> None:
     await fill(usage, spool, lines("a", ts_ms=START + HOUR + 17))
 
-    rows, _ = await usage.read(lambda con: read_history(con, HistoryQuery(ALL, [dimension])))
+    rows, *_ = await usage.read(lambda con: read_history(con, HistoryQuery(ALL, [dimension])))
 
     assert [row["bucket_ms"] for row in rows] == [bucket]
 
@@ -79,7 +79,7 @@ async def test_the_span_includes_its_start_and_not_its_end(
     await fill(usage, spool, lines("a", ts_ms=START) + lines("b", ts_ms=START + 10))
 
     async def requests(span: Span) -> int:
-        rows, _ = await usage.read(lambda con: read_history(con, HistoryQuery(span, ["endpoint"])))
+        rows, *_ = await usage.read(lambda con: read_history(con, HistoryQuery(span, ["endpoint"])))
         return sum(row["requests"] for row in rows)
 
     assert await requests(Span(START, START + 10)) == 1
@@ -96,7 +96,7 @@ async def test_pages_cover_everything_once(usage: Database, spool: Path, lines: 
 
     seen = []
     for offset in range(0, 9, 2):
-        rows, total = await usage.read(
+        rows, total, _ = await usage.read(
             lambda con, offset=offset: read_history(
                 con, HistoryQuery(ALL, ["model"], limit=2, offset=offset)
             )
@@ -115,7 +115,7 @@ async def test_percentiles_are_right_to_one_per_cent(
     rows_in = [record(str(n), latency_ms=latency) for n, latency in enumerate(latencies)]
     await fill(usage, spool, pl.DataFrame(rows_in).write_ndjson().encode())
 
-    rows, _ = await usage.read(lambda con: read_history(con, HistoryQuery(ALL, ["provider"])))
+    rows, *_ = await usage.read(lambda con: read_history(con, HistoryQuery(ALL, ["provider"])))
 
     exact = sorted(latencies)
     for share in (50, 95, 99):
@@ -129,7 +129,7 @@ async def test_one_request_is_its_own_percentile_even_at_zero(
 ) -> None:
     await fill(usage, spool, lines("a", latency_ms=0.0) + lines("b", latency_ms=80.0, provider="b"))
 
-    rows, _ = await usage.read(lambda con: read_history(con, HistoryQuery(ALL, ["provider"])))
+    rows, *_ = await usage.read(lambda con: read_history(con, HistoryQuery(ALL, ["provider"])))
 
     found = {row["provider"]: row for row in rows}
     for share in (50, 95, 99):
@@ -141,6 +141,7 @@ async def test_nothing_yet(usage: Database) -> None:
     assert await usage.read(lambda con: read_history(con, HistoryQuery(ALL, ["day", "model"]))) == (
         [],
         0,
+        None,
     )
 
 
@@ -159,7 +160,7 @@ async def test_what_a_session_cost_is_told_for_as_long_as_its_requests_are_kept(
 
     async def rows(groups: list[Any], **filters: Any) -> list[dict[str, Any]]:
         query = HistoryQuery(ALL, groups, HistoryFilter(**filters))
-        found, total = await usage.read(lambda con: read_history(con, query))
+        found, total, _ = await usage.read(lambda con: read_history(con, query))
         assert total == len(found)
         return found
 
