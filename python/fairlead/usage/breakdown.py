@@ -46,7 +46,6 @@ class Breakdown:
             .to_dicts()
         )
 
-
     def where(self, condition: pl.Expr) -> Breakdown:
         """Those of the groups that meet a condition on their columns."""
         return Breakdown(self.sums.filter(condition), self.bins.filter(condition))

@@ -81,7 +81,6 @@ class ClosedBins:
             while self._rows > ROWS_KEPT:
                 self._rows -= self._kept.popitem(last=False)[1].bins.height
 
-
     def _has_changed(self, part: Part, since: int) -> bool:
         missed = self.epoch - since
         if missed > len(self._changes):

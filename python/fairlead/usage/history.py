@@ -200,7 +200,9 @@ def read_history(
         maintain_order="left",
     )
     rows = [_row(row) for row in shown.drop("row").iter_rows(named=True)]
-    totals = _totals(sums, bins if bins is not None else source.all_bins()) if query.has_totals else None
+    totals = (
+        _totals(sums, bins if bins is not None else source.all_bins()) if query.has_totals else None
+    )
     return HistoryPage(rows, whole.height, totals)
 
 

@@ -95,9 +95,7 @@ async def _personal(
         filters = Filters(["key_id = $key_id"], {"key_id": key_id})
         span = Span(starts_ms, ends_ms)
         sums = await services.usage.read(
-            partial(
-                sums_of, span=span, groups={}, filters=filters, told=("cost_usd_micros",)
-            )
+            partial(sums_of, span=span, groups={}, filters=filters, told=("cost_usd_micros",))
         )
         told[f"{name}SpentUsd"] = usd_of(int(sums["cost_usd_micros"].sum()))
         told[f"{name}LimitUsd"] = None if limit is None else usd_of(limit)

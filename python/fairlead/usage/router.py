@@ -70,7 +70,8 @@ After = Annotated[
 ]
 
 
-def _history_filter(
+# Async, because FastAPI runs a plain function in a thread.
+async def _history_filter(
     caller: CallerDep,
     *,
     key_id: KeyId = None,
@@ -117,7 +118,7 @@ class HistoryChoice(NamedTuple):
     has_totals: bool
 
 
-def _history_choice(
+async def _history_choice(
     *,
     order: Annotated[
         Order, Query(alias="orderBy", description="The largest by this come first in each bucket.")
@@ -184,7 +185,7 @@ async def history(
     )
 
 
-def _log_filter(
+async def _log_filter(
     subject: HistoryFilterDep,
     *,
     error_kind: ErrorKind = None,
@@ -202,7 +203,7 @@ def _log_filter(
 FilterDep = Annotated[LogFilter, Depends(_log_filter)]
 
 
-def _page(limit: Limit = 50, offset: Offset = 0, after: After = None) -> Page:
+async def _page(limit: Limit = 50, offset: Offset = 0, after: After = None) -> Page:
     return Page(limit, offset, _place(after) if after else None)
 
 

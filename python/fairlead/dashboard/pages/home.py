@@ -162,7 +162,7 @@ def hands_of(health: dict[str, Any], now: Row) -> list[Hand]:
 async def _more_hands(api: Api) -> list[Hand]:
     found = []
     try:
-        hooks = await read_all(api, "/api/webhooks", "webhooks")
+        hooks = await api.kept("webhooks", _read_webhooks)
         rests = await api.get("/api/resilience/model-cooldowns")
     except Refused as error:
         return [Hand("warn", error.message, "/dashboard/health")]
@@ -179,6 +179,10 @@ async def _more_hands(api: Api) -> list[Hand]:
         words = f"{rests['total']} models rest after failures."
         found.append(Hand("warn", words, "/dashboard/health"))
     return found
+
+
+async def _read_webhooks(api: Api) -> list[dict[str, Any]]:
+    return await read_all(api, "/api/webhooks", "webhooks")
 
 
 def _hands_of_budgets(budgets: list[Budget]) -> list[Hand]:

@@ -120,9 +120,7 @@ async def show_usage(visit: Visit) -> View:
 async def download_csv(visit: Visit) -> Response:
     """The table as CSV; money in US dollars, times in milliseconds."""
     choice = _choice(visit)
-    names, (rows, _) = await asyncio.gather(
-        read_names(visit.api), _read_rows(visit.api, choice)
-    )
+    names, (rows, _) = await asyncio.gather(read_names(visit.api), _read_rows(visit.api, choice))
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(
@@ -148,9 +146,7 @@ async def download_csv(visit: Visit) -> Response:
 async def download_parquet(visit: Visit) -> Response:
     """The table as Parquet: times of its window in UTC, money in whole micro-dollars."""
     choice = _choice(visit)
-    names, (rows, _) = await asyncio.gather(
-        read_names(visit.api), _read_rows(visit.api, choice)
-    )
+    names, (rows, _) = await asyncio.gather(read_names(visit.api), _read_rows(visit.api, choice))
     columns: dict[str, list[Any]] = {
         choice.group: [_name(choice.group, names, row) for row in rows],
         **{column: [row.get(name) for row in rows] for column, name in COLUMNS.items()},
