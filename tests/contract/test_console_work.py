@@ -347,7 +347,7 @@ async def test_a_key_is_acted_for_in_its_hours_and_from_its_addresses_alone(cont
             "from": f"{now - timedelta(hours=2):%H:%M}",
             "until": f"{begins:%H:%M}",
         },
-        ipAllowlist=["127.0.0.0/8", "::1"],
+        ipAllowlist=["192.0.2.0/24", "127.0.0.0/8", "::1"],
     )
     idle = await make_key(
         control,
