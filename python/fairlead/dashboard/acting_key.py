@@ -22,8 +22,8 @@ from fairlead.dashboard.api import Api, Refused, tier_of
 from fairlead.dashboard.figures import parse_time
 from fairlead.dashboard.names import read_keys
 from fairlead.dashboard.page import FormFields, Visit
-from fairlead.gateway.keys.access import is_listed, is_open
 from fairlead.moment import moment_of, now_ms
+from fairlead.store.key_access import is_listed, is_open
 
 PRINCIPAL: Final = b"x-fairlead-principal"
 FORM: Final = b"x-fairlead-form"

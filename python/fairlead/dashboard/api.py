@@ -100,7 +100,7 @@ def tier_of(method: str, path: str) -> str | None:
 
 
 class Readings:
-    """What pages read of the state, as long as nothing of it changes: one value for each name and each
+    """Values that pages read of the state, kept as long as nothing of it changes: one for each name and each
     set of rights.
     """
 
@@ -113,7 +113,7 @@ class Readings:
         return self._locks.setdefault(key, asyncio.Lock())
 
     def find(self, key: tuple[str, ...], version: int) -> Any | None:
-        """What was read at this version of the state."""
+        """The value that was read at this version of the state; None where there is none."""
         read_at, value = self._values.get(key, (-1, None))
         return value if read_at == version else None
 
@@ -137,7 +137,7 @@ class Api:
         return may_call(self._principal, method, path)
 
     async def kept(self, name: str, read: Callable[[Self], Awaitable[T]]) -> T:
-        """What `read` makes of routes that depend on the state alone, read anew when the state has changed.
+        """The value that `read` makes of routes that depend on the state alone, read anew when the state has changed.
 
         Everybody with the same rights has the same: no part of it may be about who asks.
         """

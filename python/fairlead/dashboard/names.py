@@ -68,7 +68,7 @@ async def _read_names(api: Api) -> Names:
 
 
 async def read_keys(api: Api) -> list[dict[str, Any]]:
-    """What is set for every key, of what most pages need; its use is not in it, which changes all the time."""
+    """Settings of every key, those that most pages need; its use is not among them, which changes all the time."""
     return await api.kept("keys", _read_keys)
 
 

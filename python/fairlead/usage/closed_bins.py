@@ -32,18 +32,18 @@ _Key = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _Entry:
     part: Part
     bins: pl.DataFrame
 
 
 @dataclass(slots=True)
 class ClosedBins:
-    """What is kept, the least recently used first. `epoch` counts the changes."""
+    """Kept histograms, the least recently used first. `epoch` counts the changes."""
 
     epoch: int = 0
     _changes: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=CHANGES_KEPT))
-    _kept: OrderedDict[_Key, _Kept] = field(default_factory=OrderedDict)
+    _kept: OrderedDict[_Key, _Entry] = field(default_factory=OrderedDict)
     _rows: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -62,7 +62,7 @@ class ClosedBins:
                 self._rows -= self._kept.pop(key).bins.height
 
     def find(self, key: _Key) -> pl.DataFrame | None:
-        """What is kept of a part."""
+        """The kept rows of a part; None where there are none."""
         with self._lock:
             if key not in self._kept:
                 return None
@@ -76,7 +76,7 @@ class ClosedBins:
         with self._lock:
             if key in self._kept or self._has_changed(part, epoch):
                 return
-            self._kept[key] = _Kept(part, bins)
+            self._kept[key] = _Entry(part, bins)
             self._rows += bins.height
             while self._rows > ROWS_KEPT:
                 self._rows -= self._kept.popitem(last=False)[1].bins.height

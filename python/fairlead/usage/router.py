@@ -6,11 +6,12 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from fastapi import APIRouter, Depends, Query
+import orjson
+from fastapi import APIRouter, Depends, Query, Response
 
 from fairlead.caller import CallerDep, own_key_id
 from fairlead.errors import InvalidRequest
-from fairlead.moment import LATEST_MS, moment_of, ms_of, now_ms
+from fairlead.moment import LATEST_MS, iso, moment_of, ms_of, now_ms
 from fairlead.store.services import ServicesDep
 from fairlead.usage.closed_bins import BinsReader, ClosedBins
 from fairlead.usage.history import (
@@ -27,7 +28,7 @@ from fairlead.usage.views import (
     History,
     Logs,
     RequestLogs,
-    show_history_row,
+    history_json,
     show_log_row,
     show_request_log_row,
 )
@@ -110,7 +111,7 @@ HistoryFilterDep = Annotated[HistoryFilter, Depends(_history_filter)]
 
 
 class HistoryChoice(NamedTuple):
-    """What of the groups is told, in the order of the fields of `HistoryQuery`."""
+    """The part of a `HistoryQuery` that says how groups are told, in the order of its fields."""
 
     order: Order
     top: int | None
@@ -141,7 +142,7 @@ async def _history_choice(
 HistoryChoiceDep = Annotated[HistoryChoice, Depends(_history_choice)]
 
 
-@router.get("/history", summary="Usage over time, in groups")
+@router.get("/history", response_model=History, summary="Usage over time, in groups")
 async def history(
     services: ServicesDep,
     *,
@@ -162,7 +163,7 @@ async def history(
     choice: HistoryChoiceDep,
     limit: Limit = 50,
     offset: Offset = 0,
-) -> History:
+) -> Response:
     """Without `to` it is until now. An answer without percentiles takes half the time."""
     groups = _dimensions(group_by)
     until_ms = _moment_ms(to, "to") if to else now_ms() + 1
@@ -173,16 +174,17 @@ async def history(
     query = HistoryQuery(span, groups, filters, limit, offset, *choice)
     reader = BinsReader.over(services.singleton(ClosedBins, ClosedBins))
     page = await services.usage.read(lambda con: read_history(con, query, reader))
-    return History.model_construct(
-        history=[show_history_row(row) for row in page.rows],
-        total=page.total,
-        totals=show_history_row(page.totals) if page.totals else None,
-        limit=limit,
-        offset=offset,
-        from_=moment_of(from_ms),
-        to=moment_of(until_ms),
-        group_by=groups,
-    )
+    answer = {
+        "history": [history_json(row) for row in page.rows],
+        "total": page.total,
+        "totals": history_json(page.totals) if page.totals else None,
+        "limit": limit,
+        "offset": offset,
+        "from": iso(moment_of(from_ms)),
+        "to": iso(moment_of(until_ms)),
+        "groupBy": groups,
+    }
+    return Response(orjson.dumps(answer), media_type="application/json")
 
 
 async def _log_filter(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.gateway.keys.access import is_listed, is_open
+from fairlead.store.key_access import is_listed, is_open
 
 OFFICE = {
     "enabled": True,
