@@ -9,6 +9,7 @@ over some thousand calls, since the clock says little on a machine of two cores 
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import signal
 import statistics
@@ -129,7 +130,8 @@ def measure_open(data_dir: Path, password: str) -> Opened:
     command = [FAIRLEAD, "serve", "--data-dir", str(data_dir), "--port", str(port), "--demo"]
     log = data_dir.parent / "gateway.log"
     with log.open("wb") as out:
-        gateway = subprocess.Popen(command, stdout=out, stderr=out)
+        environment = {**os.environ, "INITIAL_PASSWORD": password}
+        gateway = subprocess.Popen(command, stdout=out, stderr=out, env=environment)
     running = _Running(f"http://127.0.0.1:{port}", gateway.pid)
     try:
         until_s = time.monotonic() + READY_S
@@ -235,8 +237,11 @@ def _paint(url: str, session: str) -> dict[str, tuple[float, float]]:
             times = []
             for _ in range(PAINT_ROUNDS + 1):
                 tab.goto(path, wait_until="load")
-                tab.wait_for_function(f"{_PAINT} !== undefined")
-                times.append(float(tab.evaluate(_PAINT)))
+                # The pages' policy lets no script be evaluated that would wait there.
+                until_s = time.monotonic() + READY_S
+                while (paint_ms := tab.evaluate(_PAINT)) is None and time.monotonic() < until_s:
+                    tab.wait_for_timeout(5)
+                times.append(float(paint_ms))
             painted[path] = (min(times[1:]), statistics.median(times[1:]))
         browser.close()
     return painted
