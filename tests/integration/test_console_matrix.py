@@ -107,9 +107,9 @@ def of_key(owner: httpx.Client) -> dict[str, str]:
     # One line of a megabyte, with markup before it.
     line = orjson.dumps({"custom_id": MARKUP[:60], "method": "POST", "url": "/v1/chat/completions"})
     content = line[:-1] + b', "body": ' + orjson.dumps({"model": "a/b", "x": LINE}) + b"}\n"
-    form = {"files": {"file": ("<img src=x onerror=alert(4)>.jsonl", content)}}
+    sent = {"file": ("<img src=x onerror=alert(4)>.jsonl", content)}
     file = expect(
-        httpx.post(f"{base}/v1/files", headers=headers, data={"purpose": "batch"}, **form), 200
+        httpx.post(f"{base}/v1/files", headers=headers, data={"purpose": "batch"}, files=sent), 200
     )
     ask = {
         "input_file_id": file["id"],

@@ -44,9 +44,9 @@ async def _ingest(services: Services) -> None:
 
     async def notify_subscribers(batches: Sequence[pl.DataFrame]) -> None:
         for rows in batches:
-            if not rows.is_empty():
-                first, last = rows["ts_ms"].min(), rows["ts_ms"].max()
-                closed.forget(int(first), int(last) + 1)  # type: ignore[arg-type] - they are integers
+            times: list[int] = rows["ts_ms"].to_list()
+            if times:
+                closed.forget(min(times), max(times) + 1)
         arrivals.announce()
         await announce(services.state, services.usage, batches)
         traces.offer(batches)
