@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import io
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -324,6 +325,47 @@ async def test_a_key_that_may_not_is_not_acted_for(control, admin, member) -> No
         assert answer.status_code == 403
     answer = await post(
         control, admin, "/dashboard/scraping", act="try", key=shut["id"], url="https://x.example"
+    )
+    assert answer.status_code == 403
+
+
+async def test_a_key_is_acted_for_in_its_hours_and_from_its_addresses_alone(control, admin) -> None:
+    hours = {"enabled": True, "days": list(range(7)), "tz": "UTC"}
+    now = datetime.now(UTC)
+    begins, ends = now + timedelta(hours=2), now + timedelta(hours=4)
+    shut = await make_key(
+        control,
+        "of other hours",
+        accessSchedule={**hours, "from": f"{begins:%H:%M}", "until": f"{ends:%H:%M}"},
+    )
+    away = await make_key(control, "of another place", ipAllowlist=["203.0.113.0/24"])
+    here = await make_key(
+        control,
+        "of here",
+        accessSchedule={
+            **hours,
+            "from": f"{now - timedelta(hours=2):%H:%M}",
+            "until": f"{begins:%H:%M}",
+        },
+        ipAllowlist=["192.0.2.0/24", "127.0.0.0/8", "::1"],
+    )
+    idle = await make_key(
+        control,
+        "of no hours",
+        accessSchedule={**hours, "enabled": False, "from": "01:00", "until": "01:01"},
+    )
+    for place in ("batches", "scraping", "scraping/crawls"):
+        for key, words_ in ((shut, "in its hours only"), (away, "ipAllowlist")):
+            answer = await control.client.get(f"/dashboard/{place}?key={key['id']}", headers=admin)
+            assert answer.status_code == 403, (place, key["name"])
+            assert words_ in answer.text
+        for key in (here, idle):
+            answer = await control.client.get(f"/dashboard/{place}?key={key['id']}", headers=admin)
+            assert answer.status_code == 200, (place, key["name"])
+    text = await page(control, admin, "/dashboard/batches")
+    assert "of other hours" not in text
+    answer = await post(
+        control, admin, "/dashboard/scraping", act="try", key=away["id"], url="https://x.example"
     )
     assert answer.status_code == 403
 

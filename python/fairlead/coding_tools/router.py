@@ -29,7 +29,7 @@ from fairlead.coding_tools.views import (
 )
 from fairlead.errors import Conflict, InvalidRequest, NotFound
 from fairlead.gateway.fields import Spelled, Text
-from fairlead.gateway.models.catalogue_router import catalogue_entries
+from fairlead.gateway.models.catalogue_router import CatalogueFilter, catalogue_page
 from fairlead.settings import ControlConfig
 from fairlead.store.services import Services, ServicesDep
 from fairlead.web_address import service_address
@@ -202,11 +202,11 @@ def _own_url(config: ControlConfig) -> str:
 
 async def _models(services: Services) -> list[str]:
     """Names of models that a connection serves and that chat."""
-    entries = await services.state.read(catalogue_entries)
+    wanted = CatalogueFilter(connected=True, kind="chat")
+    page = await services.state.read(lambda con: catalogue_page(con, wanted))
     names = [
         model.id
-        for entry in entries
-        if entry.connected
+        for entry in page.entries
         for model in entry.models.get("chat", [])
         if not model.is_hidden and MODEL_NAME.fullmatch(model.id)
     ]

@@ -20,9 +20,10 @@ from starlette.types import Receive, Scope, Send
 from fairlead.caller import caller_of
 from fairlead.dashboard.api import Api, Refused, tier_of
 from fairlead.dashboard.figures import parse_time
-from fairlead.dashboard.names import read_all
+from fairlead.dashboard.names import read_keys
 from fairlead.dashboard.page import FormFields, Visit
-from fairlead.moment import now_ms
+from fairlead.moment import moment_of, now_ms
+from fairlead.store.key_access import is_listed, is_open
 
 PRINCIPAL: Final = b"x-fairlead-principal"
 FORM: Final = b"x-fairlead-form"
@@ -95,8 +96,9 @@ async def choose_key(visit: Visit, endpoint: str, typed: FormFields | None = Non
 
     `Refused` for a named one that may not.
     """
-    every = await read_all(visit.api, "/api/keys", "keys")
-    reasons = {each["id"]: why_not(each, endpoint) for each in every}
+    every = await read_keys(visit.api)
+    peer = caller_of(visit.request).peer
+    reasons = {each["id"]: why_not(each, endpoint, peer) for each in every}
     keys = sorted(
         (each for each in every if reasons[each["id"]] is None),
         key=lambda each: each["name"].lower(),
@@ -121,8 +123,8 @@ async def required_key(visit: Visit, endpoint: str, typed: FormFields | None = N
     return choice.api
 
 
-def why_not(key: Mapping[str, Any], endpoint: str) -> str | None:
-    """Why a key may not use a kind of endpoint now; None where it may."""
+def why_not(key: Mapping[str, Any], endpoint: str, peer: str) -> str | None:
+    """Why a key may not use a kind of endpoint now, from the address `peer`; None where it may."""
     if key["isBanned"]:
         return f"The key {key['name']} is banned."
     if not key["isActive"]:
@@ -132,4 +134,10 @@ def why_not(key: Mapping[str, Any], endpoint: str) -> str | None:
         return f"The key {key['name']} has expired."
     if key["allowedEndpoints"] and endpoint not in key["allowedEndpoints"]:
         return f"The key {key['name']} may not use the endpoint `{endpoint}`."
+    schedule = key["accessSchedule"]
+    if not is_open(schedule, moment_of(now_ms())):
+        hours = f"{schedule['from']}-{schedule['until']} {schedule['tz']}"
+        return f"The key {key['name']} may be used in its hours only ({hours})."
+    if not is_listed(key["ipAllowlist"], peer):
+        return f"The key {key['name']} may not be used from {peer}: its `ipAllowlist` does not name it."
     return None

@@ -6,11 +6,12 @@ relay's check of the caller's right is made here, by the tier of the route.
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, Self, TypeVar
 from urllib.parse import urlencode
 
 import orjson
@@ -20,6 +21,12 @@ from starlette.types import Message
 from fairlead import _core
 from fairlead.caller import Principal, caller_of
 from fairlead.errors import FairleadError, Forbidden, Internal, NotFound
+from fairlead.store.services import services_of
+
+T = TypeVar("T")
+
+# A few names for each set of rights.
+READINGS_MAX: Final = 64
 
 # Headers of the page's own request that say nothing of the call.
 _OWN_HEADERS: Final = frozenset(
@@ -92,6 +99,32 @@ def tier_of(method: str, path: str) -> str | None:
     )
 
 
+class Readings:
+    """Values that pages read of the state, kept as long as nothing of it changes: one for each name and each
+    set of rights.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[str, ...], tuple[int, Any]] = {}
+        self._locks: dict[tuple[str, ...], asyncio.Lock] = {}
+
+    def lock(self, key: tuple[str, ...]) -> asyncio.Lock:
+        """Held by the one that reads, while the others wait for what it reads."""
+        return self._locks.setdefault(key, asyncio.Lock())
+
+    def find(self, key: tuple[str, ...], version: int) -> Any | None:
+        """The value that was read at this version of the state; None where there is none."""
+        read_at, value = self._values.get(key, (-1, None))
+        return value if read_at == version else None
+
+    def keep(self, key: tuple[str, ...], version: int, value: Any) -> None:
+        """Keeps a value that was read at this version, or later."""
+        if len(self._values) >= READINGS_MAX:
+            self._values.clear()
+            self._locks.clear()
+        self._values[key] = (version, value)
+
+
 class Api:
     """The routes of the API, called as whoever sent `request`."""
 
@@ -102,6 +135,22 @@ class Api:
     def may(self, method: str, path: str) -> bool:
         """Whether the person may call this route."""
         return may_call(self._principal, method, path)
+
+    async def kept(self, name: str, read: Callable[[Self], Awaitable[T]]) -> T:
+        """The value that `read` makes of routes that depend on the state alone, read anew when the state has changed.
+
+        Everybody with the same rights has the same: no part of it may be about who asks.
+        """
+        services = services_of(self._request)
+        readings = services.singleton(Readings, Readings)
+        key = (name, self._principal.kind, *sorted(self._principal.scopes))
+        async with readings.lock(key):
+            version = services.state.changes
+            found: T | None = readings.find(key, version)
+            if found is None:
+                found = await read(self)
+                readings.keep(key, version, found)
+            return found
 
     async def get(self, path: str, **query: Any) -> Any:
         """The JSON that a GET answers; parameters that are None or empty are not sent. `Refused`."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead.dashboard.api import Api
-from fairlead.dashboard.window import Row, read_groups
+from fairlead.dashboard.names import read_keys
+from fairlead.dashboard.window import read_sums
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.store.budgets import KINDS
 from fairlead.store.budgets import window_of as budget_window
@@ -31,9 +32,10 @@ class Budget:
         return self.spent / self.limit if self.limit else 1.0
 
 
-async def read_budgets(api: Api, keys: list[Row]) -> list[Budget]:
+async def read_budgets(api: Api) -> list[Budget]:
     """The keys' limits of money, with what is spent of each since its day, week or month began in its zone."""
     at_ms = now_ms()
+    keys = await read_keys(api)
     limits = [
         (key, kind, budget_window(kind, key["usageLimitTz"], at_ms)[0])
         for key in keys
@@ -43,7 +45,7 @@ async def read_budgets(api: Api, keys: list[Row]) -> list[Budget]:
     ]
     starts = sorted({start for _, _, start in limits})
     rows = await asyncio.gather(
-        *(read_groups(api, "key", **{"from": iso(moment_of(start))}) for start in starts)
+        *(read_sums(api, "key", **{"from": iso(moment_of(start))}) for start in starts)
     )
     spent = {
         (start, row["keyId"]): row["costUsdMicros"]

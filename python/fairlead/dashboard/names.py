@@ -7,9 +7,23 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fairlead.dashboard.api import Api
+from fairlead.store.budgets import KINDS
 
 PAGE: Final = 500
 LISTED_MAX: Final = 5_000
+KEY_FIELDS: Final = (
+    "id",
+    "name",
+    "isActive",
+    "isBanned",
+    "expiresAt",
+    "allowedEndpoints",
+    "accessSchedule",
+    "ipAllowlist",
+    "usageLimitEnabled",
+    "usageLimitTz",
+    *(kind.field for kind in KINDS),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +50,13 @@ class Names:
 
 
 async def read_names(api: Api) -> Names:
-    """The names of all of them."""
+    """The names of all of them, as long as nothing is changed from what was read before."""
+    return await api.kept("names", _read_names)
+
+
+async def _read_names(api: Api) -> Names:
     keys, connections, nodes = await asyncio.gather(
-        read_all(api, "/api/keys", "keys"),
+        read_keys(api),
         read_all(api, "/api/providers", "connections"),
         read_all(api, "/api/provider-nodes", "nodes"),
     )
@@ -47,6 +65,16 @@ async def read_names(api: Api) -> Names:
         {each["id"]: each["displayName"] or each["name"] for each in connections},
         {each["id"]: each["name"] for each in nodes},
     )
+
+
+async def read_keys(api: Api) -> list[dict[str, Any]]:
+    """Settings of every key, those that most pages need; its use is not among them, which changes all the time."""
+    return await api.kept("keys", _read_keys)
+
+
+async def _read_keys(api: Api) -> list[dict[str, Any]]:
+    keys = await read_all(api, "/api/keys", "keys")
+    return [{name: key[name] for name in KEY_FIELDS} for key in keys]
 
 
 async def read_all(api: Api, path: str, member: str) -> list[dict[str, Any]]:

@@ -28,17 +28,26 @@ class Window:
     bucket: Bucket
     from_ms: int
     until_ms: int
+    is_open: bool = True
+    """Whether it ends now."""
 
     @property
     def query(self) -> dict[str, str]:
-        """As the API takes it."""
-        return {"from": iso(moment_of(self.from_ms)), "to": iso(moment_of(self.until_ms))}
+        """As the API takes it. A window that ends now has no end there, so that whole buckets answer it."""
+        start = {"from": self.bounds[0]}
+        return start if self.is_open else {**start, "to": self.bounds[1]}
+
+    @property
+    def bounds(self) -> tuple[str, str]:
+        """Its start and its end as texts."""
+        return iso(moment_of(self.from_ms)), iso(moment_of(self.until_ms))
 
     @property
     def before(self) -> Window:
-        """As long a time, just before."""
-        length = self.until_ms - self.from_ms
-        return Window(self.name, self.words, self.bucket, self.from_ms - length, self.from_ms)
+        """As long a time, just before; it begins with a whole minute or hour, as rollups do."""
+        from_ms = 2 * self.from_ms - self.until_ms
+        from_ms -= from_ms % BUCKET_MS["minute" if self.bucket == "minute" else "hour"]
+        return Window(self.name, self.words, self.bucket, from_ms, self.from_ms, is_open=False)
 
     def starts(self) -> list[int]:
         """The start of each bucket."""
@@ -87,20 +96,29 @@ async def read_total(api: Api, **query: Any) -> Row:
     """The sums of everything that fits; zeros for nothing."""
     answer = await api.get("/api/usage/history", groupBy="total", limit=1, **query)
     rows: list[Row] = answer["history"]
-    return rows[0] if rows else {**_ZEROS}
+    return rows[0] if rows else {**ZEROS}
 
 
 async def read_groups(api: Api, groups: str, **query: Any) -> list[Row]:
     """Every group, at most `ROWS_MAX`."""
-    rows: list[Row] = []
-    while len(rows) < ROWS_MAX:
-        answer = await api.get(
-            "/api/usage/history", groupBy=groups, limit=PAGE, offset=len(rows), **query
-        )
-        rows += answer["history"]
-        if not answer["history"] or len(rows) >= answer["total"]:
-            break
+    rows, _ = await read_groups_and_totals(api, groups, totals="", **query)
     return rows
+
+
+async def read_sums(api: Api, groups: str, **query: Any) -> list[Row]:
+    """As `read_groups`, without percentiles, in half the time."""
+    return await read_groups(api, groups, percentiles="false", **query)
+
+
+async def read_groups_and_totals(api: Api, groups: str, **query: Any) -> tuple[list[Row], Row]:
+    """Every group, at most `ROWS_MAX`, and the sums of all."""
+    rows: list[Row] = []
+    words = {"groupBy": groups, "limit": PAGE, "totals": "true", **query}
+    while True:
+        answer = await api.get("/api/usage/history", offset=len(rows), **words)
+        rows += answer["history"]
+        if not answer["history"] or len(rows) >= min(answer["total"], ROWS_MAX):
+            return rows, answer["totals"] or {**ZEROS}
 
 
 def by_bucket(window: Window, rows: list[Row], name: str) -> tuple[float | None, ...]:
@@ -112,7 +130,7 @@ def by_bucket(window: Window, rows: list[Row], name: str) -> tuple[float | None,
     return tuple(values.get(at, 0) for at in window.starts())
 
 
-_ZEROS: Final[Row] = dict.fromkeys(
+ZEROS: Final[Row] = dict.fromkeys(
     (
         "requests",
         "errors",

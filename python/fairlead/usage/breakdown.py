@@ -13,7 +13,8 @@ from typing import Any
 import polars as pl
 
 from fairlead.store.file import Connection
-from fairlead.usage.facts import Filters, add_up, bins_of, sums_of
+from fairlead.usage.closed_bins import BinsReader
+from fairlead.usage.facts import Filters, add_up, sums_of
 from fairlead.usage.percentile import percentiles
 from fairlead.usage.rollup import Level
 from fairlead.usage.span import Span
@@ -45,12 +46,17 @@ class Breakdown:
             .to_dicts()
         )
 
+    def where(self, condition: pl.Expr) -> Breakdown:
+        """Those of the groups that meet a condition on their columns."""
+        return Breakdown(self.sums.filter(condition), self.bins.filter(condition))
+
 
 def read_breakdown(
-    con: Connection, span: Span, groups: dict[str, str], filters: Filters
+    con: Connection, span: Span, groups: dict[str, str], filters: Filters, reader: BinsReader
 ) -> Breakdown:
     """The groups (`facts.sums_of`) with their sums and histograms."""
-    return Breakdown(sums_of(con, span, groups, filters), bins_of(con, span, groups, filters))
+    bins = reader.read(con, span, groups, filters, wanted=("latency",))
+    return Breakdown(sums_of(con, span, groups, filters), bins)
 
 
 def read_series(

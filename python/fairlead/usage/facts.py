@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from fairlead.store.file import Connection, file_of
 from fairlead.usage.rollup import (
     DIMENSIONS,
-    HISTOGRAM_MEASURES,
     HISTOGRAM_SUMS,
     MAXES,
     SUM_MAX,
@@ -30,8 +29,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 _NAMES = ", ".join(DIMENSIONS)
-_MEASURES = (*SUMS, *MAXES)
-_VALUES = ("measure", "bin", "requests", "total")
+EVERY_MEASURE: Final = (*SUMS, *MAXES)
+# Columns that are no text.
+_NUMBERS = frozenset({*EVERY_MEASURE, "bucket_ms", "status"})
+_OF_REQUESTS = "session_tag, session_id, status, "
 
 Measure = Literal["latency", "latency_failed", "cache_write"]
 LATENCIES: Final[tuple[Measure, ...]] = ("latency", "latency_failed")
@@ -54,36 +55,43 @@ def sums_of(
     groups: dict[str, str],
     filters: Filters = EVERYTHING,
     coarsest: Level = "day",
+    told: Sequence[str] = EVERY_MEASURE,
 ) -> pl.DataFrame:
-    """One row for each group with every measure (`rollup.SUMS`, `rollup.MAXES`). `groups` gives for
+    """One row for each group with the measures in `told` (`rollup.SUMS`, `rollup.MAXES`). `groups` gives for
     each column its SQL over the dimensions and `bucket_ms`. A span without requests has no rows.
+
+    To plan the statement is most of what it costs, so it names no more than it needs.
     """
     where = _where(filters.conditions)
-    told = ", ".join(_MEASURES)
+    measured = ", ".join(told)
     by_requests = coarsest == "requests"
+    has_names = bool(where) or bool(groups.keys() - {"bucket_ms"})
 
     def select(part: Part, at: int) -> str:
         if part.level == "requests":
             # Columns of single records are there for groups that no rollup has.
-            columns = f"{_NAMES}, session_tag, session_id, status" if by_requests else _NAMES
+            columns = _OF_REQUESTS if by_requests else ""
+            columns += f"{_NAMES}, " if has_names else ""
             return (
-                f"SELECT ts_ms AS bucket_ms, {columns}, {told} FROM request_facts "
+                f"SELECT ts_ms AS bucket_ms, {columns}{measured} FROM request_facts "
                 f"WHERE ts_ms >= $from_{at} AND ts_ms < $until_{at}{where}"
             )
+        names = f"{_NAMES}, " if has_names else ""
+        joined = "JOIN dimensions d ON d.id = r.dimension_id " if has_names else ""
         return (
-            f"SELECT bucket_ms, {_NAMES}, {told} FROM rollup_{part.level} r "
-            "JOIN dimensions d ON d.id = r.dimension_id "
+            f"SELECT bucket_ms, {names}{measured} FROM rollup_{part.level} r {joined}"
             f"WHERE bucket_ms >= $from_{at} AND bucket_ms < $until_{at}{where}"
         )
 
-    source, bound = _source(con, span, coarsest, select, filters.bound)
+    source, bound = _source(parts_of(con, span, coarsest), select, filters.bound)
     columns = "".join(f"{sql} AS {column}, " for column, sql in groups.items())
     # Without groups, an aggregate over nothing would have one row of nulls.
     having = "" if groups else "HAVING count(*) > 0"
-    found = file_of(con).sql(
-        f"SELECT {columns}{measures()} FROM ({source}) GROUP BY ALL {having}", params=bound
-    )
-    return _frame(found)
+    # A relation would plan the statement twice.
+    rows = con.execute(
+        f"SELECT {columns}{measures(told)} FROM ({source}) GROUP BY ALL {having}", bound
+    ).fetchall()
+    return _rows_frame(rows, [*groups, *told])
 
 
 def bins_of(
@@ -95,33 +103,42 @@ def bins_of(
     wanted: Sequence[Measure] = ("latency",),
     coarsest: Level = "day",
 ) -> pl.DataFrame:
-    """One row for each group, `measure` and `bin`, with `requests` and `total`, of the measures in
-    `wanted`.
-    """
+    """One row for each group and `bin`, with `requests` and `total`. The measures in `wanted` are added up."""
+    return bins_of_parts(con, parts_of(con, span, coarsest), groups, filters, wanted)
+
+
+def bins_of_parts(
+    con: Connection,
+    parts: Sequence[Part],
+    groups: dict[str, str],
+    filters: Filters = EVERYTHING,
+    wanted: Sequence[Measure] = ("latency",),
+) -> pl.DataFrame:
+    """As `bins_of`, of parts of a span."""
     where = _where(filters.conditions)
     chosen = f" AND measure IN ({', '.join(repr(measure) for measure in wanted)})"
-    # Histograms have many rows and few dimensions, so they are added up before names are joined.
-    bucket = groups.get("bucket_ms", "0")
+    has_names = bool(where) or bool(groups.keys() - {"bucket_ms"})
+    names = f"{_NAMES}, " if has_names else ""
+    joined = "JOIN dimensions d ON d.id = h.dimension_id " if has_names else ""
+    # Groups that no rollup has are asked for where only the records are read.
+    of_requests = _OF_REQUESTS if groups.keys() & {"session", "status"} else ""
 
     def select(part: Part, at: int) -> str:
         if part.level == "requests":
             return (
-                f"SELECT ts_ms AS bucket_ms, {_NAMES}, measure, bin, 1::BIGINT AS requests, "
+                f"SELECT ts_ms AS bucket_ms, {of_requests}{names}bin, 1::BIGINT AS requests, "
                 "value AS total FROM request_values "
                 f"WHERE ts_ms >= $from_{at} AND ts_ms < $until_{at}{chosen}{where}"
             )
         return (
-            f"SELECT r.bucket_ms, {_NAMES}, {', '.join(_VALUES)} FROM ("
-            f"SELECT {bucket} AS bucket_ms, dimension_id, measure, bin, "
-            f"{HISTOGRAM_SUMS} FROM histogram_{part.level} h "
-            f"WHERE h.bucket_ms >= $from_{at} AND h.bucket_ms < $until_{at}{chosen} "
-            f"AND dimension_id IN (SELECT id FROM dimensions WHERE TRUE{where}) GROUP BY ALL"
-            ") r JOIN dimensions d ON d.id = r.dimension_id"
+            f"SELECT h.bucket_ms, {names}bin, requests, total "
+            f"FROM histogram_{part.level} h {joined}"
+            f"WHERE h.bucket_ms >= $from_{at} AND h.bucket_ms < $until_{at}{chosen}{where}"
         )
 
-    source, bound = _source(con, span, coarsest, select, filters.bound)
+    source, bound = _source(parts, select, filters.bound)
     columns = "".join(f"{sql} AS {column}, " for column, sql in groups.items())
-    sql = f"SELECT {columns}{HISTOGRAM_MEASURES} FROM ({source}) GROUP BY ALL"
+    sql = f"SELECT {columns}bin, {HISTOGRAM_SUMS} FROM ({source}) GROUP BY ALL"
     return _frame(file_of(con).sql(sql, params=bound))
 
 
@@ -184,7 +201,7 @@ def bins_of_page(
             f"AND h.bucket_ms < $until_{at} AND {chosen} GROUP BY ALL"
         )
 
-    source, bound = _source(con, span, coarsest, select, filters.bound)
+    source, bound = _source(parts_of(con, span, coarsest), select, filters.bound)
     sql = (
         f"WITH places AS MATERIALIZED ({places}) SELECT row, bin, "
         f"{HISTOGRAM_SUMS} FROM ({source}) GROUP BY ALL"
@@ -204,6 +221,13 @@ def _frame(found: duckdb.DuckDBPyRelation) -> pl.DataFrame:
     return pl.DataFrame(found.to_arrow_table())
 
 
+def _rows_frame(rows: list[tuple[Any, ...]], columns: Sequence[str]) -> pl.DataFrame:
+    import polars as pl  # noqa: PLC0415 - an idle control does without it
+
+    kinds = {name: pl.Int64 if name in _NUMBERS else pl.String for name in columns}
+    return pl.DataFrame(rows, kinds, orient="row")
+
+
 def _same(table: str, columns: Iterable[str]) -> str:
     return " AND ".join(f"{table}.{column} IS NOT DISTINCT FROM o.{column}" for column in columns)
 
@@ -212,14 +236,18 @@ def add_up(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Rows of `sums_of` in coarser groups."""
     import polars as pl  # noqa: PLC0415 - an idle control does without it
 
+    there = rows.columns
     # A sum of many rows in 64 bits could wrap around silently.
     sums = (
-        pl.col(name).cast(pl.Int128).sum().clip(-SUM_MAX, SUM_MAX).cast(pl.Int64) for name in SUMS
+        pl.col(name).cast(pl.Int128).sum().clip(-SUM_MAX, SUM_MAX).cast(pl.Int64)
+        for name in SUMS
+        if name in there
     )
-    told = [*sums, *(pl.col(name).max() for name in MAXES)]
+    told = [*sums, *(pl.col(name).max() for name in MAXES if name in there)]
     if keys:
         return rows.group_by(list(keys)).agg(told)
-    return rows.select(told) if rows.height else rows.select(_MEASURES)
+    measured = [name for name in there if name in EVERY_MEASURE]
+    return rows.select(told) if rows.height else rows.select(measured)
 
 
 def _where(conditions: Sequence[str]) -> str:
@@ -227,15 +255,14 @@ def _where(conditions: Sequence[str]) -> str:
 
 
 def _source(
-    con: Connection,
-    span: Span,
-    coarsest: Level,
-    select: Callable[[Part, int], str],
-    given: dict[str, Any],
+    parts: Sequence[Part], select: Callable[[Part, int], str], given: dict[str, Any]
 ) -> tuple[str, dict[str, Any]]:
-    # An empty table to select from where the span has no part.
-    parts = cut(span, read_kept(con), coarsest) or [Part("requests", 0, 0)]
     bound = dict(given)
     for at, part in enumerate(parts):
         bound |= {f"from_{at}": part.from_ms, f"until_{at}": part.until_ms}
     return " UNION ALL ".join(select(part, at) for at, part in enumerate(parts)), bound
+
+
+def parts_of(con: Connection, span: Span, coarsest: Level) -> list[Part]:
+    """The parts of a span, of which each level answers its own; where it has none, one that is empty."""
+    return cut(span, read_kept(con), coarsest) or [Part("requests", 0, 0)]

@@ -7,14 +7,16 @@ costs what it shows.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import polars as pl
 
 from fairlead.store.file import Connection
-from fairlead.usage.facts import LATENCIES, Filters, bins_of, bins_of_page, sums_of
+from fairlead.usage.closed_bins import BinsReader, ClosedBins
+from fairlead.usage.facts import LATENCIES, Filters, add_up, bins_of_page, sums_of
 from fairlead.usage.percentile import percentiles
-from fairlead.usage.rollup import Level
+from fairlead.usage.recent import LONGEST_MS, read_recent
+from fairlead.usage.rollup import Level, read_kept
 from fairlead.usage.span import Span
 
 Dimension = Literal[
@@ -56,6 +58,26 @@ _OF_REQUESTS = frozenset({"session", "status"})
 _FILTERS_OF_REQUESTS = ("request_id", "session_tag", "session_id", "status", "outcome")
 BUCKETS = frozenset({"minute", "hour", "day", "month"})
 _SHARES = (50, 95, 99)
+
+Order = Literal["requests", "errors", "tokens", "cost"]
+_ORDERS: Final[dict[Order, pl.Expr]] = {
+    "requests": pl.col("requests"),
+    "errors": pl.col("errors"),
+    "cost": pl.col("cost_usd_micros"),
+    "tokens": pl.col("tokens_input") + pl.col("tokens_output"),
+}
+# The measures of a row.
+_TOLD: Final = (
+    "requests",
+    "errors",
+    "tokens_input",
+    "tokens_output",
+    "tokens_cached",
+    "tokens_reasoning",
+    "tokens_cache_write",
+    "cost_usd_micros",
+    "latency_us",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,57 +132,200 @@ _CONDITIONS = {
 
 @dataclass(frozen=True, slots=True)
 class HistoryQuery:
-    """A page of groups: of which requests, over which span, in which groups."""
+    """A page of groups: of which requests, over which span, in which groups.
+
+    `order` is the measure by which groups are sorted within their bucket. `top` leaves that many groups, the
+    largest over the whole span, and adds up the others of each bucket. `has_totals` asks for the sum of
+    all groups too.
+    """
 
     span: Span
     group_by: list[Dimension]
     filters: HistoryFilter = HistoryFilter()
     limit: int = 50
     offset: int = 0
+    order: Order = "requests"
+    top: int | None = None
+    has_percentiles: bool = True
+    has_totals: bool = False
 
 
-def read_history(con: Connection, query: HistoryQuery) -> tuple[list[dict[str, Any]], int]:
-    """Rows of groups, newest bucket first, then the most requests; and how many groups there are.
+class HistoryPage(NamedTuple):
+    """Rows of groups, how many groups there are, and the sum of all where it was asked for."""
+
+    rows: list[dict[str, Any]]
+    total: int
+    totals: dict[str, Any] | None
+
+
+def read_history(
+    con: Connection, query: HistoryQuery, reader: BinsReader | None = None
+) -> HistoryPage:
+    """Groups, newest bucket first, then the largest.
 
     An error is a request whose outcome is not `completed`. Requests of keys that ask for no log
-    count here. What was refused before a provider was chosen has no model.
+    count here. What was refused before a provider was chosen has no model. Percentiles are null where they are
+    not asked for, and with `top`, whose groups are of other requests in each bucket.
     """
+    reader = reader or BinsReader.over(ClosedBins())
     span, group_by = query.span, query.group_by
+    if _is_recent(con, query):
+        recent = read_recent(con, span)
+        rows = [_row(recent)] if recent else []
+        return HistoryPage(rows[query.offset : query.offset + query.limit], len(rows), None)
     of_requests = query.filters.is_of_requests or not _OF_REQUESTS.isdisjoint(group_by)
     filters = query.filters.conditions(of_requests=of_requests)
     groups = dict(_DIMENSIONS[name] for name in group_by)
-    keys = list(groups)
     coarsest: Level = "minute" if "minute" in group_by else "hour" if "hour" in group_by else "day"
     if of_requests:
         coarsest = "requests"
-    rows = sums_of(con, span, groups, filters, coarsest=coarsest).sort(
-        [*(["bucket_ms"] if "bucket_ms" in keys else []), "requests", *keys],
-        descending=[*([True] if "bucket_ms" in keys else []), True, *([False] * len(keys))],
-        nulls_last=True,
-    )
-    page = rows.slice(query.offset, query.limit)
-    if page.is_empty():
-        return [], rows.height
-    shown = span
-    if "bucket_ms" in keys:
-        # Rows are sorted by bucket, so those of a page are close in time.
-        shown = _around(page, span, group_by)
-    page = page.with_row_index("row")
-    if keys:
-        bins = bins_of_page(con, shown, groups, page, filters, wanted=LATENCIES, coarsest=coarsest)
-    else:
-        bins = bins_of(con, shown, groups, filters, wanted=LATENCIES, coarsest=coarsest)
-        bins = bins.with_columns(pl.lit(0, pl.UInt32).alias("row"))
-    told = percentiles(bins, ["row"], _SHARES).rename(
-        {f"p{share}": f"p{share}_latency_us" for share in _SHARES}
-    )
-    shown_page = page.join(
+    sums = sums_of(con, span, groups, filters, coarsest=coarsest, told=_TOLD)
+    if query.top is not None:
+        rows_of_page = _page(_largest(sums, list(groups), query.top, query.order), query)
+        return HistoryPage(
+            [_row(row) for row in rows_of_page.page.iter_rows(named=True)],
+            rows_of_page.height,
+            _totals(sums, None) if query.has_totals else None,
+        )
+    whole = _page(sums, query)
+    if not query.has_percentiles or whole.page.is_empty():
+        rows = [_row(row) for row in whole.page.iter_rows(named=True)]
+        return HistoryPage(rows, whole.height, _totals(sums, None) if query.has_totals else None)
+    source = _Source(con, span, groups, filters, coarsest, reader)
+    told, bins = _percentiles(source, whole, query)
+    shown = whole.page.with_row_index("row").join(
         told.with_columns(pl.col("row").cast(pl.UInt32)),
         on="row",
         how="left",
         maintain_order="left",
-    ).drop("row")
-    return [_row(row) for row in shown_page.iter_rows(named=True)], rows.height
+    )
+    rows = [_row(row) for row in shown.drop("row").iter_rows(named=True)]
+    totals = (
+        _totals(sums, bins if bins is not None else source.all_bins()) if query.has_totals else None
+    )
+    return HistoryPage(rows, whole.height, totals)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sorted:
+    """A page of sorted groups, and the number of all."""
+
+    page: pl.DataFrame
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where histograms are read from."""
+
+    con: Connection
+    span: Span
+    groups: dict[str, str]
+    filters: Filters
+    coarsest: Level
+    reader: BinsReader
+
+    def bins(self, groups: dict[str, str]) -> pl.DataFrame:
+        """The histograms of every group."""
+        return self.reader.read(
+            self.con, self.span, groups, self.filters, wanted=LATENCIES, coarsest=self.coarsest
+        )
+
+    def all_bins(self) -> pl.DataFrame:
+        """The histogram of everything."""
+        return self.bins({})
+
+
+def _is_recent(con: Connection, query: HistoryQuery) -> bool:
+    span = query.span
+    return (
+        not query.group_by
+        and query.filters == HistoryFilter()
+        and span.until_ms - span.from_ms <= LONGEST_MS
+        and read_kept(con)["requests"] <= span.from_ms
+    )
+
+
+def _page(rows: pl.DataFrame, query: HistoryQuery) -> _Sorted:
+    keys = [name for name in rows.columns if name not in (*_TOLD, "is_other")]
+    first = [name for name in ("bucket_ms", "is_other") if name in rows.columns]
+    names = [name for name in keys if name != "bucket_ms"]
+    rows = rows.sort(
+        [*map(pl.col, first), _ORDERS[query.order], *map(pl.col, names)],
+        descending=[*(name == "bucket_ms" for name in first), True, *([False] * len(names))],
+        nulls_last=True,
+    )
+    return _Sorted(rows.slice(query.offset, query.limit), rows.height)
+
+
+def _largest(rows: pl.DataFrame, keys: list[str], many: int, order: Order) -> pl.DataFrame:
+    """The largest groups over all buckets in each bucket, and the sum of the others, which has `is_other`."""
+    names = [name for name in keys if name != "bucket_ms"]
+    if not names or rows.is_empty():
+        return rows
+    chosen = (
+        add_up(rows, names)
+        .with_columns(_ORDERS[order].alias("size"))
+        .sort(["size", *names], descending=[True, *([False] * len(names))], nulls_last=True)
+        .head(many)
+        .select(names)
+    )
+    largest = rows.join(chosen, on=names, how="semi", nulls_equal=True)
+    others = rows.join(chosen, on=names, how="anti", nulls_equal=True)
+    if others.is_empty():
+        return largest
+    summed = add_up(others, [name for name in keys if name == "bucket_ms"])
+    return pl.concat(
+        [
+            largest.with_columns(is_other=pl.lit(value=False)),
+            summed.with_columns(is_other=pl.lit(value=True)),
+        ],
+        how="diagonal",
+    )
+
+
+def _percentiles(
+    source: _Source, whole: _Sorted, query: HistoryQuery
+) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """The percentiles of a page's rows (`row`), and the histograms of all groups where they were read."""
+    names = {f"p{share}": f"p{share}_latency_us" for share in _SHARES}
+    keys = list(source.groups)
+    page = whole.page.with_row_index("row")
+    if whole.height == page.height:
+        # Every group is on the page: histograms of closed buckets may be there already.
+        bins = source.bins(source.groups)
+        if not keys:
+            bins = bins.with_columns(row=pl.lit(0))
+            return percentiles(bins, ["row"], _SHARES).rename(names), bins
+        told = percentiles(bins, keys, _SHARES).join(
+            page.select("row", *keys), on=keys, nulls_equal=True
+        )
+        return told.select("row", *names).rename(names), bins
+    shown = source.span
+    if "bucket_ms" in keys:
+        # Rows are sorted by bucket, so those of a page are close in time.
+        shown = _around(page, source.span, query.group_by)
+    bins = bins_of_page(
+        source.con,
+        shown,
+        source.groups,
+        page,
+        source.filters,
+        wanted=LATENCIES,
+        coarsest=source.coarsest,
+    )
+    return percentiles(bins, ["row"], _SHARES).rename(names), None
+
+
+def _totals(sums: pl.DataFrame, bins: pl.DataFrame | None) -> dict[str, Any] | None:
+    """The sum of all groups; without histograms it has no percentiles. None for nothing."""
+    if sums.is_empty():
+        return None
+    row = add_up(sums, []).row(0, named=True)
+    if bins is not None:
+        told = percentiles(bins, [], _SHARES).row(0, named=True)
+        row |= {f"{name}_latency_us": value for name, value in told.items()}
+    return _row(row)
 
 
 def _around(page: pl.DataFrame, span: Span, group_by: list[Dimension]) -> Span:
@@ -168,11 +333,15 @@ def _around(page: pl.DataFrame, span: Span, group_by: list[Dimension]) -> Span:
     first, last = int(buckets.min()), int(buckets.max())  # type: ignore[arg-type]
     longest_ms = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000, "month": 31 * 86_400_000}
     size_ms = next(longest_ms[name] for name in group_by if name in longest_ms)
-    return Span(max(span.from_ms, first), min(span.until_ms, last + size_ms))
+    until_ms = last + size_ms
+    if until_ms >= span.until_ms:
+        return Span(max(span.from_ms, first), span.until_ms, span.is_open)
+    return Span(max(span.from_ms, first), until_ms)
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:
     row["avg_latency_ms"] = row["latency_us"] / row["requests"] / 1000
     for share in _SHARES:
-        row[f"p{share}_latency_ms"] = row[f"p{share}_latency_us"] / 1000
+        value_us = row.get(f"p{share}_latency_us")
+        row[f"p{share}_latency_ms"] = None if value_us is None else value_us / 1000
     return row

@@ -14,7 +14,8 @@ from fairlead.money import usd_of
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 from fairlead.usage.facts import EVERYTHING, Filters, sums_of
-from fairlead.usage.ranges import last_ms
+from fairlead.usage.ranges import span_of
+from fairlead.usage.recent import read_recent_by_connection
 from fairlead.usage.reports import ConnectionReport, RateName, merge_reports
 from fairlead.usage.sessions import count_sessions, read_sessions
 from fairlead.usage.span import Span
@@ -205,15 +206,20 @@ async def rate_limits(services: ServicesDep, caller: CallerDep) -> RateLimits:
 
     def read(con: Connection) -> tuple[Any, Any, Any, list[KeyLimits]]:
         by = {"connection_id": "connection_id"}
-        minute = sums_of(con, last_ms(MINUTE_MS), by).rows_by_key("connection_id", named=True)
-        hour = sums_of(con, last_ms(60 * MINUTE_MS), by).rows_by_key("connection_id", named=True)
-        whole = sums_of(con, last_ms(60 * MINUTE_MS), {}, mine)
+        told = ("requests", "cache_hits", "cache_misses")
+        minute = read_recent_by_connection(con, at_ms - MINUTE_MS)
+        hour = sums_of(con, span_of("1h"), by, coarsest="minute", told=told)
+        whole = sums_of(con, span_of("1h"), {}, mine, "minute", told) if own else hour
         return minute, hour, whole, [_key_limits(con, *rule, at_ms) for rule in rules]
 
     minute, hour, whole, key_limits = await services.usage.read(read)
+    of_hour = dict(hour.select("connection_id", "requests").iter_rows())
     views = [
         _connection_limits(
-            row, said.get(row[0], ConnectionReport()), minute.get(row[0]), hour.get(row[0])
+            row,
+            said.get(row[0], ConnectionReport()),
+            minute.get(row[0], (0, 0)),
+            of_hour.get(row[0], 0),
         )
         for row in connections
     ]
@@ -272,10 +278,10 @@ def _usable_connections(con: Connection, key_id: str) -> set[str] | None:
 
 
 def _connection_limits(
-    row: Any, said: ConnectionReport, minute: Any, hour: Any
+    row: Any, said: ConnectionReport, minute: tuple[int, int], of_hour: int
 ) -> ConnectionLimits:
     connection_id, name, provider, is_active, *limits = row
-    minute, hour = (minute or [{}])[0], (hour or [{}])[0]
+    requests, tokens = minute
     return ConnectionLimits.model_construct(
         connection_id=connection_id,
         name=name,
@@ -299,9 +305,9 @@ def _connection_limits(
             )
             for rate in said.learned.values()
         ],
-        requests_last_minute=minute.get("requests", 0),
-        tokens_last_minute=minute.get("tokens_input", 0) + minute.get("tokens_output", 0),
-        requests_last_hour=hour.get("requests", 0),
+        requests_last_minute=requests,
+        tokens_last_minute=tokens,
+        requests_last_hour=of_hour,
         windows=[
             WindowView.model_construct(
                 name=window.name,
@@ -334,7 +340,8 @@ def _key_limits(
         window_ms = rule["window"] * 1000
         starts_ms = at_ms - at_ms % window_ms
         filters = Filters(["key_id = $key_id"], {"key_id": key_id})
-        used = sums_of(con, Span(starts_ms, at_ms + 1), {}, filters)
+        span = Span(starts_ms, at_ms + 1, is_open=True)
+        used = sums_of(con, span, {}, filters, told=("let_through",))
         views.append(
             KeyRule.model_construct(
                 limit=rule["limit"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import polars as pl
 from fastapi import APIRouter, Query
 
 from fairlead.errors import NotFound
@@ -12,6 +13,7 @@ from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 from fairlead.usage.breakdown import Breakdown, read_breakdown, read_series
 from fairlead.usage.cache_health import read_cache_health
+from fairlead.usage.closed_bins import BinsReader, ClosedBins
 from fairlead.usage.facts import Filters
 from fairlead.usage.latency import LatencyFilter, read_latency
 from fairlead.usage.number_views import (
@@ -91,11 +93,12 @@ async def connection_usage(
 
     def read(con: Connection) -> tuple[Breakdown, list[dict[str, Any]]]:
         return (
-            read_breakdown(con, span, models, filters),
+            read_breakdown(con, span, models, filters, reader),
             read_series(con, span, filters, SERIES[length]),
         )
 
     about = await services.state.read(known)
+    reader = BinsReader.over(services.singleton(ClosedBins, ClosedBins))
     found, series = await services.usage.read(read)
     total, by_model = found.by(), found.by(list(models))
     if about is None and not total:
@@ -129,7 +132,8 @@ async def combos_metrics(
 
     span = span_of(length)
     there = await services.state.read(names)
-    metrics = await services.usage.read(lambda con: _combos(con, span, combo_name))
+    reader = BinsReader.over(services.singleton(ClosedBins, ClosedBins))
+    metrics = await services.usage.read(lambda con: _combos(con, span, combo_name, reader))
     called = {one.combo_name for one in metrics}
     quiet = [name for name in there if name not in called and combo_name in (None, name)]
     if combo_name is not None and not metrics and not quiet:
@@ -148,7 +152,9 @@ async def combos_metrics(
     )
 
 
-def _combos(con: Connection, span: Span, combo_name: str | None) -> list[ComboMetrics]:
+def _combos(
+    con: Connection, span: Span, combo_name: str | None, reader: BinsReader
+) -> list[ComboMetrics]:
     conditions, bound = ["combo IS NOT NULL"], {}
     if combo_name is not None:
         conditions, bound = ["combo = $combo"], {"combo": combo_name}
@@ -159,14 +165,12 @@ def _combos(con: Connection, span: Span, combo_name: str | None) -> list[ComboMe
         "model": "coalesce(upstream_model, model)",
         "connection_id": "connection_id",
     }
-    is_shadow = "coalesce(strategy, '') = 'shadow'"
-    own = Filters([*conditions, f"NOT ({is_shadow})"], bound)
-    beside = Filters([*conditions, is_shadow], bound)
-    found = read_breakdown(con, span, groups, own)
-    targets = found.by(["combo", "provider", "model", "connection_id"])
-    shadows = read_breakdown(con, span, groups, beside).by(
-        ["combo", "provider", "model", "connection_id"]
-    )
+    # One read of both: a statement is planned for longer than it runs.
+    every = read_breakdown(con, span, groups, Filters(conditions, bound), reader)
+    is_shadow = pl.col("strategy").fill_null("") == "shadow"
+    found, beside = every.where(~is_shadow), every.where(is_shadow)
+    target = ["combo", "provider", "model", "connection_id"]
+    targets, shadows = found.by(target), beside.by(target)
     strategies = found.by(["combo", "strategy"])
     return [
         ComboMetrics.model_construct(

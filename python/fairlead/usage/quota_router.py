@@ -94,7 +94,9 @@ async def _personal(
         name = kind.word
         filters = Filters(["key_id = $key_id"], {"key_id": key_id})
         span = Span(starts_ms, ends_ms)
-        sums = await services.usage.read(partial(sums_of, span=span, groups={}, filters=filters))
+        sums = await services.usage.read(
+            partial(sums_of, span=span, groups={}, filters=filters, told=("cost_usd_micros",))
+        )
         told[f"{name}SpentUsd"] = usd_of(int(sums["cost_usd_micros"].sum()))
         told[f"{name}LimitUsd"] = None if limit is None else usd_of(limit)
         told[f"{name}ResetAtIso"] = iso(moment_of(ends_ms))

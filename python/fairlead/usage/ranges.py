@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 from fastapi import Query
 
 from fairlead.moment import now_ms
-from fairlead.usage.rollup import Level
+from fairlead.usage.rollup import BUCKET_MS, Level
 from fairlead.usage.span import Span
 
 Range = Literal["1h", "24h", "7d", "30d"]
@@ -25,11 +25,14 @@ SERIES: Final[dict[Range, Level]] = {"1h": "minute", "24h": "hour", "7d": "hour"
 
 
 def span_of(length: Range) -> Span:
-    """The range until now, as a span."""
-    return last_ms(_LENGTH_MS[length])
+    """The range until now, as a span. It begins with a whole minute or hour, so that rollups answer it."""
+    until_ms = now_ms() + 1
+    from_ms = until_ms - _LENGTH_MS[length]
+    size_ms = BUCKET_MS["minute" if length == "1h" else "hour"]
+    return Span(from_ms - from_ms % size_ms, until_ms, is_open=True)
 
 
 def last_ms(length_ms: int) -> Span:
     """A span of so many milliseconds until now."""
     until_ms = now_ms() + 1
-    return Span(until_ms - length_ms, until_ms)
+    return Span(until_ms - length_ms, until_ms, is_open=True)

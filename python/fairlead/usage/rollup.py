@@ -8,7 +8,7 @@ bucket are merged once it is closed, or when there are many.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final, Literal
 
@@ -94,11 +94,11 @@ MERGE_ROWS: Final = 100_000
 WRITE_DEADLINE_S: Final = 60.0
 
 
-def measures() -> str:
-    """SQL of every measure of a group, over rows of facts or of rollups."""
-    sums = [f"{bounded_sum(name)} AS {name}" for name in SUMS]
-    maxes = [f"max({name}) AS {name}" for name in MAXES]
-    return ", ".join(sums + maxes)
+def measures(told: Sequence[str] = (*SUMS, *MAXES)) -> str:
+    """SQL of measures of a group, over rows of facts or of rollups."""
+    return ", ".join(
+        f"{f'max({name})' if name in MAXES else bounded_sum(name)} AS {name}" for name in told
+    )
 
 
 async def merge_rollups(usage: Database, at_ms: int | None = None) -> int:

@@ -18,10 +18,14 @@ COARSEST_FIRST: Final[tuple[Level, ...]] = ("day", "hour", "minute", "requests")
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From `from_ms` until before `until_ms`, UTC milliseconds."""
+    """From `from_ms` until before `until_ms`, UTC milliseconds.
+
+    `is_open` says that it ends now: whole buckets answer its end, since nothing is in them that comes later.
+    """
 
     from_ms: int
     until_ms: int
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +44,12 @@ def cut(span: Span, kept: dict[Level, int], coarsest: Level = "day") -> list[Par
     """
     levels = COARSEST_FIRST[COARSEST_FIRST.index(coarsest) :]
     from_ms = max(span.from_ms, min(kept[level] for level in levels))
-    parts = _cut(from_ms, span.until_ms, levels, kept)
+    until_ms = _up(span.until_ms, BUCKET_MS[coarsest]) if span.is_open else span.until_ms
+    parts = _cut(from_ms, until_ms, levels, kept)
     if parts is None:
         # The oldest part begins inside a bucket of its level.
         oldest = min(_up(max(from_ms, kept[level]), BUCKET_MS[level]) for level in levels)
-        parts = _cut(oldest, span.until_ms, levels, kept)
+        parts = _cut(oldest, until_ms, levels, kept)
     return parts or []
 
 

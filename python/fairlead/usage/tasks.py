@@ -17,27 +17,36 @@ if TYPE_CHECKING:
 
     from fairlead.store.database import Database
     from fairlead.store.state import State
+    from fairlead.usage.closed_bins import ClosedBins
     from fairlead.usage.ingest import Ingest
 
 
 def _intake() -> tuple[
-    Callable[[State, Database, Sequence[pl.DataFrame]], Awaitable[None]], type[Ingest]
+    Callable[[State, Database, Sequence[pl.DataFrame]], Awaitable[None]],
+    type[Ingest],
+    type[ClosedBins],
 ]:
     """The ingestion task. It is imported on first use, because polars is large."""
     from fairlead.usage.announce import announce  # noqa: PLC0415
+    from fairlead.usage.closed_bins import ClosedBins  # noqa: PLC0415
     from fairlead.usage.ingest import Ingest  # noqa: PLC0415
 
-    return announce, Ingest
+    return announce, Ingest, ClosedBins
 
 
 async def _ingest(services: Services) -> None:
     spool_dir = services.data_dir / "spool"
     with SpoolWatch(spool_dir) as watch:
         await watch.wait_for_segment()
-    announce, ingest = await asyncio.to_thread(_intake)
+    announce, ingest, closed_bins = await asyncio.to_thread(_intake)
+    closed = services.singleton(closed_bins, closed_bins)
     traces, arrivals = traces_of(services), services.singleton(Arrivals, Arrivals)
 
     async def notify_subscribers(batches: Sequence[pl.DataFrame]) -> None:
+        for rows in batches:
+            times: list[int] = rows["ts_ms"].to_list()
+            if times:
+                closed.forget(min(times), max(times) + 1)
         arrivals.announce()
         await announce(services.state, services.usage, batches)
         traces.offer(batches)

@@ -9,6 +9,7 @@ from pydantic import Field
 from fairlead.errors import InvalidRequest
 from fairlead.mcp.tool import Call, Tool
 from fairlead.moment import moment_of, now_ms
+from fairlead.usage.closed_bins import BinsReader, ClosedBins
 from fairlead.usage.history import BUCKETS, Dimension, HistoryQuery, read_history
 from fairlead.usage.span import Span
 from fairlead.usage.views import History, show_history_row
@@ -30,17 +31,19 @@ class ReadUsage(Wire):
 
 async def _usage(call: Call, given: ReadUsage) -> History:
     until_ms = now_ms() + 1
-    span = Span(until_ms - given.days * DAY_MS, until_ms)
+    span = Span(until_ms - given.days * DAY_MS, until_ms, is_open=True)
     groups = list(dict.fromkeys(given.group_by))
     if len(BUCKETS.intersection(groups)) > 1:
         raise InvalidRequest(
             "groupBy must name one of hour, day and month at most.", param="groupBy"
         )
     query = HistoryQuery(span, groups, limit=given.limit, offset=given.offset)
-    rows, total = await call.services.usage.read(lambda con: read_history(con, query))
+    reader = BinsReader.over(call.services.singleton(ClosedBins, ClosedBins))
+    page = await call.services.usage.read(lambda con: read_history(con, query, reader))
     return History.model_construct(
-        history=[show_history_row(row) for row in rows],
-        total=total,
+        history=[show_history_row(row) for row in page.rows],
+        total=page.total,
+        totals=None,
         limit=given.limit,
         offset=given.offset,
         from_=moment_of(span.from_ms),

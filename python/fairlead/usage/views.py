@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from fairlead.moment import Time, moment_of
+from fairlead.moment import Time, iso, moment_of
 from fairlead.money import usd_of
 
 
@@ -46,14 +46,20 @@ class HistoryRow(View):
     cost_usd_micros: int
     cost_usd: float
     avg_latency_ms: float
-    p50_latency_ms: float
-    p95_latency_ms: float
-    p99_latency_ms: float
+    p50_latency_ms: float | None = Field(description="Null where percentiles were not asked for.")
+    p95_latency_ms: float | None
+    p99_latency_ms: float | None
+    is_other: bool = Field(
+        description="With `top`: the sum of the groups that are not among the largest."
+    )
 
 
 class History(View):
     history: list[HistoryRow]
     total: int
+    totals: HistoryRow | None = Field(
+        description="The sum of all groups, with `totals=true`; null for nothing."
+    )
     limit: int
     offset: int
     from_: Time = Field(alias="from")
@@ -181,13 +187,28 @@ class RequestLogs(View):
 
 def show_history_row(row: dict[str, Any]) -> HistoryRow:
     """A row of `read_history`."""
-    shown: dict[str, Any] = {name: row.get(name) for name in HistoryRow.model_fields}
+    return HistoryRow.model_validate(history_json(row))
+
+
+def history_json(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of `read_history` as a `HistoryRow` is sent. A page has hundreds, and a model of each would be most of
+    what the answer costs.
+    """
+    shown = {sent: row.get(name) for name, sent in _HISTORY_NAMES}
     bucket_ms = row.get("bucket_ms")
-    shown["bucket"] = None if bucket_ms is None else moment_of(bucket_ms)
-    shown["cost_usd"] = usd_of(row["cost_usd_micros"])
-    for share in ("avg", "p50", "p95", "p99"):
-        shown[f"{share}_latency_ms"] = round(row[f"{share}_latency_ms"], 3)
-    return HistoryRow.model_construct(**shown)
+    shown["bucket"] = None if bucket_ms is None else iso(moment_of(bucket_ms))
+    shown["costUsd"] = usd_of(row["cost_usd_micros"])
+    shown["isOther"] = bool(row.get("is_other"))
+    for sent, name in _HISTORY_LATENCIES:
+        value = row[name]
+        shown[sent] = None if value is None else round(value, 3)
+    return shown
+
+
+_HISTORY_NAMES = tuple((name, to_camel(name)) for name in HistoryRow.model_fields)
+_HISTORY_LATENCIES = tuple(
+    (to_camel(name), name) for name in HistoryRow.model_fields if name.endswith("_latency_ms")
+)
 
 
 def show_log_row(row: dict[str, Any]) -> LogRow:

@@ -59,16 +59,42 @@ class Attempt:
     error: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A delivery's place in the history: when it was queued (UTC milliseconds), and its id."""
+
+    created_at_ms: int
+    delivery_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """At most `limit` deliveries: those that follow the one at `after`, or else all but the first `offset`."""
+
+    limit: int
+    offset: int = 0
+    after: Place | None = None
+
+
 def list_deliveries(
-    con: Connection, endpoint_id: str, state: str | None, limit: int, offset: int
+    con: Connection, endpoint_id: str, state: str | None, page: Page
 ) -> tuple[list[Delivery], int]:
     """Deliveries of an endpoint, the newest first, and how many there are."""
     condition = "endpoint_id = $endpoint AND ($state::VARCHAR IS NULL OR state = $state)"
     values = {"endpoint": endpoint_id, "state": state}
+    follows, place = "", {}
+    if page.after is not None:
+        follows = " AND (created_at_ms < $after_ms OR (created_at_ms = $after_ms AND id < $after))"
+        place = {"after_ms": page.after.created_at_ms, "after": page.after.delivery_id}
     rows = con.execute(
-        f"SELECT {', '.join(_COLUMNS)} FROM webhook_deliveries WHERE {condition} "
+        f"SELECT {', '.join(_COLUMNS)} FROM webhook_deliveries WHERE {condition}{follows} "
         "ORDER BY created_at_ms DESC, id DESC LIMIT $limit OFFSET $offset",
-        {**values, "limit": limit, "offset": offset},
+        {
+            **values,
+            **place,
+            "limit": page.limit,
+            "offset": 0 if page.after else page.offset,
+        },
     ).fetchall()
     total = con.execute(
         f"SELECT count(*) FROM webhook_deliveries WHERE {condition}", values

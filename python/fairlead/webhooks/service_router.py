@@ -34,7 +34,7 @@ from fairlead.store.webhook_endpoints import (
     update_endpoint,
 )
 from fairlead.webhooks.fields import Redelivery
-from fairlead.webhooks.history import attempts_of, list_deliveries
+from fairlead.webhooks.history import Page, attempts_of, list_deliveries
 from fairlead.webhooks.ping import ping
 from fairlead.webhooks.redelivery import redeliver
 from fairlead.webhooks.service_wire import (
@@ -205,7 +205,7 @@ async def deliveries(
 
     def read_page(con: Connection) -> dict[str, Any]:
         endpoint = _found(con, owner, webhook_id)
-        found, total = list_deliveries(con, endpoint.id, state, limit, offset)
+        found, total = list_deliveries(con, endpoint.id, state, Page(limit, offset))
         attempts = attempts_of(con, [each.id for each in found])
         return {
             "deliveries": [

@@ -94,6 +94,9 @@ class DeliveryList(Wire):
     total: int
     limit: int
     offset: int
+    next: str | None = Field(
+        description="What `after` takes for the page that follows; null at the end."
+    )
 
 
 class TestView(Wire):

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, Final
 
 from fairlead.dashboard.api import Refused
-from fairlead.dashboard.names import read_all
+from fairlead.dashboard.names import read_names
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 
 PLACE: Final = "/health"
@@ -16,14 +16,13 @@ STATUS: Final = {"healthy": "good", "degraded": "warn", "error": "bad"}
 
 async def show(visit: Visit) -> View:
     """The page."""
-    health, resilience, cooldowns, limits, nodes = await asyncio.gather(
+    health, resilience, cooldowns, limits, names = await asyncio.gather(
         visit.api.get("/api/monitoring/health"),
         visit.api.get("/api/resilience"),
         visit.api.get("/api/resilience/model-cooldowns"),
         visit.api.get("/api/rate-limits"),
-        read_all(visit.api, "/api/provider-nodes", "nodes"),
+        read_names(visit.api),
     )
-    names = {each["id"]: each["name"] for each in nodes}
     connections = {each["id"]: each["name"] for each in resilience["connections"]}
     fields = {
         "health": health,
@@ -33,7 +32,7 @@ async def show(visit: Visit) -> View:
         "measured": {each["id"]: each for each in health.get("connectionHealth", ())},
         "busy": {each["connectionId"]: each for each in limits["connections"]},
         "cooldowns": cooldowns["cooldowns"],
-        "names": names,
+        "names": names.nodes,
         "connection_names": connections,
         "states": STATES,
         "down": [each for each in health["tasks"] if not each["running"]],

@@ -11,7 +11,7 @@ from fairlead.dashboard import chart, figures
 from fairlead.dashboard.api import Api, Refused
 from fairlead.dashboard.budgets import Budget, read_budgets
 from fairlead.dashboard.figures import parse_time
-from fairlead.dashboard.names import read_all
+from fairlead.dashboard.names import read_all, read_keys
 from fairlead.dashboard.page import Page, View, Visit
 from fairlead.dashboard.window import (
     Row,
@@ -19,6 +19,7 @@ from fairlead.dashboard.window import (
     by_bucket,
     day_and_month,
     read_groups,
+    read_sums,
     read_total,
     window_of,
 )
@@ -47,15 +48,16 @@ async def show(visit: Visit) -> View:
     window = window_of(visit.query)
     _, _, whole = day_and_month()
     minute = iso(moment_of(now_ms() - NOW_MS))
-    health, now, traffic, keys = await asyncio.gather(
+    health, now, traffic, keys, budgets, more = await asyncio.gather(
         api.get("/api/monitoring/health"),
         read_total(api, **{"from": minute}),
         read_traffic(api, window),
-        read_all(api, "/api/keys", "keys"),
+        read_keys(api),
+        read_budgets(api),
+        _more_hands(api),
     )
     sums, this_month = traffic.sums, traffic.month
-    budgets = await read_budgets(api, keys)
-    hands = [*hands_of(health, now), *await _more_hands(api), *_hands_of_budgets(budgets)]
+    hands = [*hands_of(health, now), *more, *_hands_of_budgets(budgets)]
     fields = {
         "window": window,
         "origin": f"{caller_of(visit.request).scheme}://{caller_of(visit.request).host or 'localhost'}",
@@ -104,7 +106,7 @@ async def read_traffic(api: Api, window: Window) -> Traffic:
         rows = _since(days, window.from_ms)
     else:
         days, rows = await asyncio.gather(
-            read_groups(api, "day", **{"from": month}),
+            read_sums(api, "day", **{"from": month}),
             read_groups(api, window.bucket, **window.query),
         )
     return Traffic(
@@ -160,7 +162,7 @@ def hands_of(health: dict[str, Any], now: Row) -> list[Hand]:
 async def _more_hands(api: Api) -> list[Hand]:
     found = []
     try:
-        hooks = await read_all(api, "/api/webhooks", "webhooks")
+        hooks = await api.kept("webhooks", _read_webhooks)
         rests = await api.get("/api/resilience/model-cooldowns")
     except Refused as error:
         return [Hand("warn", error.message, "/dashboard/health")]
@@ -177,6 +179,10 @@ async def _more_hands(api: Api) -> list[Hand]:
         words = f"{rests['total']} models rest after failures."
         found.append(Hand("warn", words, "/dashboard/health"))
     return found
+
+
+async def _read_webhooks(api: Api) -> list[dict[str, Any]]:
+    return await read_all(api, "/api/webhooks", "webhooks")
 
 
 def _hands_of_budgets(budgets: list[Budget]) -> list[Hand]:

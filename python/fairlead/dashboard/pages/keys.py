@@ -13,7 +13,7 @@ from fairlead.dashboard.key_access import access_of, read_left
 from fairlead.dashboard.names import read_all
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.record import SEEN, check_unchanged
-from fairlead.dashboard.window import day_and_month, read_groups, read_total, window_of
+from fairlead.dashboard.window import day_and_month, read_sums, read_total, window_of
 
 DAYS: Final = (
     ("1", "Monday"),
@@ -216,8 +216,8 @@ async def show_keys(visit: Visit) -> View:
     window = window_of({}, "7d")
     keys, today, week = await asyncio.gather(
         read_all(visit.api, "/api/keys", "keys"),
-        read_groups(visit.api, "key", **{"from": day}),
-        read_groups(visit.api, "key", **window.query),
+        read_sums(visit.api, "key", **{"from": day}),
+        read_sums(visit.api, "key", **window.query),
     )
     wanted = visit.query.get("q", "").strip().lower()
     fields = {
@@ -245,8 +245,8 @@ async def show_key(visit: Visit) -> View:
     left, connections, today, this_month, groups = await asyncio.gather(
         read_left(visit.api, key),
         read_all(visit.api, "/api/providers", "connections"),
-        read_total(visit.api, **{"from": day, "keyId": key_id}),
-        read_total(visit.api, **{"from": month, "keyId": key_id}),
+        read_total(visit.api, percentiles="false", **{"from": day, "keyId": key_id}),
+        read_total(visit.api, percentiles="false", **{"from": month, "keyId": key_id}),
         _all_groups(visit),
     )
     form = make_form("change", groups, _flat(key), visit.failure, **{SEEN: key["updatedAt"]})

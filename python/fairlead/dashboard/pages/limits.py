@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, Final
 
 from fairlead.dashboard.budgets import read_budgets
-from fairlead.dashboard.names import read_all
+from fairlead.dashboard.names import read_names
 from fairlead.dashboard.page import Page, View, Visit
 
 STATES: Final = {"active": "good", "cooling": "warn", "deactivated": ""}
@@ -19,12 +19,9 @@ _SET: Final = (
 
 async def show(visit: Visit) -> View:
     """The page."""
-    limits, nodes, keys = await asyncio.gather(
-        visit.api.get("/api/rate-limits"),
-        read_all(visit.api, "/api/provider-nodes", "nodes"),
-        read_all(visit.api, "/api/keys", "keys"),
+    limits, names, budgets = await asyncio.gather(
+        visit.api.get("/api/rate-limits"), read_names(visit.api), read_budgets(visit.api)
     )
-    budgets = await read_budgets(visit.api, keys)
     connections = limits["connections"]
     fields = {
         "connections": sorted(connections, key=_pressure, reverse=True),
@@ -32,7 +29,7 @@ async def show(visit: Visit) -> View:
         "overview": limits["overview"],
         "lockouts": limits["lockouts"],
         "connection_names": {each["connectionId"]: each["name"] for each in connections},
-        "names": {each["id"]: each["name"] for each in nodes},
+        "names": names.nodes,
         "states": STATES,
         "set_limits": _SET,
         "in_flight": sum(each["inFlight"] for each in connections),

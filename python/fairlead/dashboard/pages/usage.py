@@ -19,10 +19,13 @@ from fairlead.dashboard.names import Names, read_names
 from fairlead.dashboard.page import Page, View, Visit
 from fairlead.dashboard.window import (
     ROWS_MAX,
+    ZEROS,
     Row,
     Window,
     by_bucket,
     read_groups,
+    read_groups_and_totals,
+    read_sums,
     read_total,
     window_of,
 )
@@ -89,12 +92,10 @@ class Choice:
 async def show_usage(visit: Visit) -> View:
     """Sums, a chart of the largest groups, and a table of all."""
     choice = _choice(visit)
-    names, rows, rows_before, sums, before, series = await asyncio.gather(
+    names, (rows, sums), (rows_before, before), series = await asyncio.gather(
         read_names(visit.api),
-        _read_rows(visit.api, choice, choice.window),
-        _read_rows(visit.api, choice, choice.window.before),
-        read_total(visit.api, **choice.window.query),
-        read_total(visit.api, **choice.window.before.query),
+        _read_rows(visit.api, choice),
+        _read_rows_before(visit.api, choice),
         _read_series(visit.api, choice),
     )
     lines = _lines(choice, names, rows, rows_before)
@@ -119,9 +120,7 @@ async def show_usage(visit: Visit) -> View:
 async def download_csv(visit: Visit) -> Response:
     """The table as CSV; money in US dollars, times in milliseconds."""
     choice = _choice(visit)
-    names, rows = await asyncio.gather(
-        read_names(visit.api), _read_rows(visit.api, choice, choice.window)
-    )
+    names, (rows, _) = await asyncio.gather(read_names(visit.api), _read_rows(visit.api, choice))
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(
@@ -135,7 +134,7 @@ async def download_csv(visit: Visit) -> Response:
         writer.writerow(
             (
                 inert(_name(choice.group, names, row)),
-                *choice.window.query.values(),
+                *choice.window.bounds,
                 *(row["requests"], row["errors"], row["tokensInput"], row["tokensOutput"]),
                 *(row.get("tokensCached", ""), f"{row['costUsdMicros'] / 1_000_000:.6f}"),
                 *(row.get("p50LatencyMs", ""), row.get("p99LatencyMs", "")),
@@ -147,9 +146,7 @@ async def download_csv(visit: Visit) -> Response:
 async def download_parquet(visit: Visit) -> Response:
     """The table as Parquet: times of its window in UTC, money in whole micro-dollars."""
     choice = _choice(visit)
-    names, rows = await asyncio.gather(
-        read_names(visit.api), _read_rows(visit.api, choice, choice.window)
-    )
+    names, (rows, _) = await asyncio.gather(read_names(visit.api), _read_rows(visit.api, choice))
     columns: dict[str, list[Any]] = {
         choice.group: [_name(choice.group, names, row) for row in rows],
         **{column: [row.get(name) for row in rows] for column, name in COLUMNS.items()},
@@ -195,15 +192,23 @@ def _choice(visit: Visit) -> Choice:
     )
 
 
-async def _read_rows(api: Api, choice: Choice, window: Window) -> list[Row]:
+async def _read_rows(api: Api, choice: Choice) -> tuple[list[Row], Row]:
+    """The groups of the window, and the sums of all of them."""
+    query = choice.window.query
     if choice.group == "tag":
-        return await _read_tags(api) if window == choice.window else []
+        return await _read_tags(api), await read_total(api, percentiles="false", **query)
+    return await read_groups_and_totals(api, choice.group, **query)
+
+
+async def _read_rows_before(api: Api, choice: Choice) -> tuple[list[Row], Row]:
+    """As `_read_rows`, of the period before, which nobody compares answer times with."""
+    query = {**choice.window.before.query, "percentiles": "false"}
     try:
-        return await read_groups(api, choice.group, **window.query)
+        if choice.group == "tag":
+            return [], await read_total(api, **query)
+        return await read_groups_and_totals(api, choice.group, **query)
     except Refused:
-        if window == choice.window:
-            raise
-        return []
+        return [], {**ZEROS}
 
 
 async def _read_tags(api: Api) -> list[Row]:
@@ -221,9 +226,12 @@ _SUMMED: Final = ("requests", "errors", "tokensInput", "tokensOutput", "costUsdM
 
 
 async def _read_series(api: Api, choice: Choice) -> list[Row]:
+    """The largest groups by bucket, with the sum of the others."""
+    window = choice.window
     if choice.group in ("tag", "day"):
-        return await read_groups(api, choice.window.bucket, **choice.window.query)
-    return await read_groups(api, f"{choice.window.bucket},{choice.group}", **choice.window.query)
+        return await read_sums(api, window.bucket, **window.query)
+    order = {"orderBy": choice.measure, "top": chart.SERIES_MAX}
+    return await read_groups(api, f"{window.bucket},{choice.group}", **order, **window.query)
 
 
 def _chart(choice: Choice, names: Names, rows: list[Row]) -> chart.Chart:
@@ -235,10 +243,11 @@ def _chart(choice: Choice, names: Names, rows: list[Row]) -> chart.Chart:
         return chart.bars(title, labels, [whole], show)
     by_name: dict[str, list[Row]] = {}
     for row in rows:
-        by_name.setdefault(_name(choice.group, names, row), []).append(_measured(row))
+        if not row["isOther"]:
+            by_name.setdefault(_name(choice.group, names, row), []).append(_measured(row))
     sums = {name: sum(row[measure] for row in group) for name, group in by_name.items()}
     largest = chart.top_series(sums)
-    rest = [row for name, group in by_name.items() if name not in largest for row in group]
+    rest = [_measured(row) for row in rows if row["isOther"]]
     series = [
         chart.Series(name, by_bucket(choice.window, by_name[name], measure), at)
         for at, name in enumerate(largest)

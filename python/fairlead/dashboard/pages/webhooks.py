@@ -83,30 +83,29 @@ async def show_webhook(visit: Visit) -> View:
     path = f"/api/webhooks/{visit.params['webhook_id']}"
     state = visit.query.get("state", "")
     state = state if state in dict(DELIVERY_STATES) else ""
-    skipped = _skipped(visit)
+    after = visit.query.get("after", "")[:100]
     answer, told, groups = await asyncio.gather(
         visit.api.get(path),
-        visit.api.get(f"{path}/deliveries", limit=DELIVERIES_SHOWN, offset=skipped, state=state),
+        visit.api.get(f"{path}/deliveries", limit=DELIVERIES_SHOWN, after=after, state=state),
         _groups(visit.api),
     )
     hook = answer["webhook"]
-    following = skipped + DELIVERIES_SHOWN
-    has_more = following < told["total"]
+    following = told["next"]
     fields = {
         "hook": hook,
         "deliveries": told["deliveries"],
         "total": told["total"],
         "state": state,
         "states_of_deliveries": DELIVERY_STATES,
-        "next": f"?{urlencode({'state': state, 'skip': following})}" if has_more else None,
-        "newest": f"?{urlencode({'state': state})}" if skipped else None,
+        "next": f"?{urlencode({'state': state, 'after': following})}" if following else None,
+        "newest": f"?{urlencode({'state': state})}" if after else None,
         "replay": make_form("replay", (Group("Send a time again", REPLAY),), {}, visit.failure),
         "fields": make_form("change", groups, hook, visit.failure, **{SEEN: hook["updatedAt"]}),
         "moods": MOODS,
         "states": STATES,
         "title": hook["name"] or hook["url"],
     }
-    return View("webhook.html", fields, () if skipped else ("deliveries",))
+    return View("webhook.html", fields, () if after else ("deliveries",))
 
 
 async def show_delivery(visit: Visit) -> View:
@@ -209,12 +208,6 @@ async def _values(visit: Visit, typed: FormFields) -> dict[str, Any]:
     if EVERY in values["events"]:
         values["events"] = [EVERY]
     return values
-
-
-def _skipped(visit: Visit) -> int:
-    """How many newer deliveries a page leaves out."""
-    text = visit.query.get("skip", "0")
-    return int(text) if text.isdecimal() and len(text) < 7 else 0
 
 
 def _indented(body: str) -> str:

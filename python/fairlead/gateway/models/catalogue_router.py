@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
@@ -135,9 +135,6 @@ class CatalogueFilter:
         )
 
 
-EVERYTHING: Final = CatalogueFilter()
-
-
 @router.get("", summary="All models by provider and type")
 async def read(
     services: ServicesDep,
@@ -163,11 +160,6 @@ async def read(
     )
     found = await services.state.read(lambda con: catalogue_page(con, wanted))
     return Catalogue.model_construct(providers=found.entries, total=found.total, next=found.next)
-
-
-def catalogue_entries(con: Database) -> list[ProviderEntry]:
-    """Built-in providers and nodes with their models, by id."""
-    return catalogue_page(con, EVERYTHING).entries
 
 
 @dataclass(slots=True)

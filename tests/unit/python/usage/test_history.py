@@ -9,11 +9,14 @@ from typing import Any
 import polars as pl
 import pytest
 
+from fairlead.moment import now_ms
 from fairlead.store.database import Database
 from fairlead.store.key_uses import forget_other_uses, read_last_uses
+from fairlead.usage.closed_bins import ROWS_OF_ONE, BinsReader, ClosedBins
+from fairlead.usage.facts import parts_of
 from fairlead.usage.history import HistoryFilter, HistoryQuery, read_history
 from fairlead.usage.ingest import Ingest
-from fairlead.usage.span import Span
+from fairlead.usage.span import Part, Span
 
 pytestmark = pytest.mark.anyio
 
@@ -37,7 +40,7 @@ async def test_groups_and_sums(usage: Database, spool: Path, lines: Any) -> None
         + lines("d", ts_ms=START + DAY, provider="other", upstream_model=None, key_id=None),
     )
 
-    rows, total = await usage.read(
+    rows, total, _ = await usage.read(
         lambda con: read_history(con, HistoryQuery(ALL, ["day", "provider", "model", "key"]))
     )
 
@@ -52,7 +55,7 @@ async def test_groups_and_sums(usage: Database, spool: Path, lines: Any) -> None
     assert first_day["tokens_cache_write"] == 3
     assert first_day["cost_usd_micros"] == 9
     assert first_day["avg_latency_ms"] == pytest.approx(12.5)
-    by_hour, _ = await usage.read(lambda con: read_history(con, HistoryQuery(ALL, ["hour"])))
+    by_hour, *_ = await usage.read(lambda con: read_history(con, HistoryQuery(ALL, ["hour"])))
     assert [(row["bucket_ms"] - START, row["requests"]) for row in by_hour] == [
         (DAY, 1),
         (HOUR, 1),
@@ -68,7 +71,7 @@ async def test_buckets_begin_where_the_calendar_does(
 ) -> None:
     await fill(usage, spool, lines("a", ts_ms=START + HOUR + 17))
 
-    rows, _ = await usage.read(lambda con: read_history(con, HistoryQuery(ALL, [dimension])))
+    rows, *_ = await usage.read(lambda con: read_history(con, HistoryQuery(ALL, [dimension])))
 
     assert [row["bucket_ms"] for row in rows] == [bucket]
 
@@ -79,7 +82,7 @@ async def test_the_span_includes_its_start_and_not_its_end(
     await fill(usage, spool, lines("a", ts_ms=START) + lines("b", ts_ms=START + 10))
 
     async def requests(span: Span) -> int:
-        rows, _ = await usage.read(lambda con: read_history(con, HistoryQuery(span, ["endpoint"])))
+        rows, *_ = await usage.read(lambda con: read_history(con, HistoryQuery(span, ["endpoint"])))
         return sum(row["requests"] for row in rows)
 
     assert await requests(Span(START, START + 10)) == 1
@@ -96,7 +99,7 @@ async def test_pages_cover_everything_once(usage: Database, spool: Path, lines: 
 
     seen = []
     for offset in range(0, 9, 2):
-        rows, total = await usage.read(
+        rows, total, _ = await usage.read(
             lambda con, offset=offset: read_history(
                 con, HistoryQuery(ALL, ["model"], limit=2, offset=offset)
             )
@@ -115,7 +118,7 @@ async def test_percentiles_are_right_to_one_per_cent(
     rows_in = [record(str(n), latency_ms=latency) for n, latency in enumerate(latencies)]
     await fill(usage, spool, pl.DataFrame(rows_in).write_ndjson().encode())
 
-    rows, _ = await usage.read(lambda con: read_history(con, HistoryQuery(ALL, ["provider"])))
+    rows, *_ = await usage.read(lambda con: read_history(con, HistoryQuery(ALL, ["provider"])))
 
     exact = sorted(latencies)
     for share in (50, 95, 99):
@@ -129,7 +132,7 @@ async def test_one_request_is_its_own_percentile_even_at_zero(
 ) -> None:
     await fill(usage, spool, lines("a", latency_ms=0.0) + lines("b", latency_ms=80.0, provider="b"))
 
-    rows, _ = await usage.read(lambda con: read_history(con, HistoryQuery(ALL, ["provider"])))
+    rows, *_ = await usage.read(lambda con: read_history(con, HistoryQuery(ALL, ["provider"])))
 
     found = {row["provider"]: row for row in rows}
     for share in (50, 95, 99):
@@ -141,6 +144,7 @@ async def test_nothing_yet(usage: Database) -> None:
     assert await usage.read(lambda con: read_history(con, HistoryQuery(ALL, ["day", "model"]))) == (
         [],
         0,
+        None,
     )
 
 
@@ -159,7 +163,7 @@ async def test_what_a_session_cost_is_told_for_as_long_as_its_requests_are_kept(
 
     async def rows(groups: list[Any], **filters: Any) -> list[dict[str, Any]]:
         query = HistoryQuery(ALL, groups, HistoryFilter(**filters))
-        found, total = await usage.read(lambda con: read_history(con, query))
+        found, total, _ = await usage.read(lambda con: read_history(con, query))
         assert total == len(found)
         return found
 
@@ -185,3 +189,160 @@ async def test_the_last_use_of_a_key_outlives_its_requests(
     assert await read_last_uses(usage, ["k", "other", "never"]) == {"k": START + 5, "other": START}
     await usage.write(lambda con: forget_other_uses(con, ["other"]))
     assert await read_last_uses(usage, ["k", "other"]) == {"other": START}
+
+
+async def test_the_largest_groups_stand_alone_and_the_others_are_one(
+    usage: Database, spool: Path, lines: Any
+) -> None:
+    await fill(
+        usage,
+        spool,
+        b"".join(
+            lines(
+                *(f"{model}{day}{n}" for n in range(many)),
+                model=model,
+                upstream_model=None,
+                ts_ms=START + day * DAY,
+                cost_usd_micros=cost,
+            )
+            for model, many, cost in (("a", 3, 1), ("b", 2, 100), ("c", 1, 10), ("d", 1, 1))
+            for day in (0, 1)
+        )
+        + lines("late", model="d", upstream_model=None, ts_ms=START + 2 * DAY, cost_usd_micros=1),
+    )
+
+    async def told(order: Any, top: int | None) -> list[tuple[Any, ...]]:
+        query = HistoryQuery(ALL, ["day", "model"], order=order, top=top, has_totals=True)
+        rows, total, totals = await usage.read(lambda con: read_history(con, query))
+        assert total == len(rows)
+        assert totals is not None
+        assert (totals["requests"], totals["cost_usd_micros"]) == (15, 429)
+        return [
+            (
+                (row["bucket_ms"] - START) // DAY,
+                row["model"],
+                bool(row.get("is_other")),
+                row["requests"],
+            )
+            for row in rows
+        ]
+
+    assert await told("cost", 2) == [
+        (2, None, True, 1),
+        (1, "b", False, 2),
+        (1, "c", False, 1),
+        (1, None, True, 4),
+        (0, "b", False, 2),
+        (0, "c", False, 1),
+        (0, None, True, 4),
+    ]
+    assert (await told("requests", 1))[1:3] == [(1, "a", False, 3), (1, None, True, 4)]
+    assert not any(other for _, _, other, _ in await told("tokens", 9))
+    assert [model for day, model, _, _ in await told("cost", None) if day == 1] == [
+        "b",
+        "c",
+        "a",
+        "d",
+    ]
+
+
+async def test_percentiles_and_totals_are_told_where_they_are_asked_for(
+    usage: Database, spool: Path, lines: Any
+) -> None:
+    await fill(
+        usage,
+        spool,
+        lines("a", "b", "c", latency_ms=10.0) + lines("d", latency_ms=500.0, provider="other"),
+    )
+
+    def page(**wanted: Any) -> Any:
+        query = HistoryQuery(ALL, ["provider"], **wanted)
+        return usage.read(lambda con: read_history(con, query))
+
+    rows, _, totals = await page()
+    assert totals is None
+    assert rows[0]["p50_latency_ms"] == pytest.approx(10, rel=0.011)
+    rows, _, totals = await page(has_percentiles=False, has_totals=True)
+    assert [row["p50_latency_ms"] for row in rows] == [None, None]
+    assert (totals["requests"], totals["p99_latency_ms"]) == (4, None)
+    for limit in (1, 50):
+        _, _, totals = await page(has_totals=True, limit=limit)
+        assert totals["p50_latency_ms"] == pytest.approx(10, rel=0.011)
+        assert totals["p99_latency_ms"] == pytest.approx(500, rel=0.011)
+
+
+async def test_a_span_that_ends_now_is_answered_by_whole_buckets(
+    usage: Database, spool: Path, lines: Any
+) -> None:
+    now = now_ms()
+    await fill(usage, spool, lines("a", ts_ms=now - HOUR) + lines("b", ts_ms=now - 10))
+    whole = Span(now - now % DAY - DAY, now, is_open=True)
+
+    with_groups = HistoryQuery(whole, ["provider"])
+    rows, *_ = await usage.read(lambda con: read_history(con, with_groups))
+    assert rows[0]["requests"] == 2
+    parts = await usage.read(lambda con: parts_of(con, whole, "day"))
+    assert {part.level for part in parts} == {"day"}
+    recent = HistoryQuery(Span(now - 60_000, now, is_open=True), [])
+    rows, total, _ = await usage.read(lambda con: read_history(con, recent))
+    assert (total, rows[0]["requests"]) == (1, 1)
+    assert rows[0]["p50_latency_ms"] == pytest.approx(rows[0]["avg_latency_ms"], abs=0.001)
+    quiet = HistoryQuery(Span(now - 2, now, is_open=True), [])
+    assert await usage.read(lambda con: read_history(con, quiet)) == ([], 0, None)
+
+
+async def test_histograms_of_closed_buckets_are_kept_until_a_late_record_arrives(
+    usage: Database, spool: Path, lines: Any
+) -> None:
+    now = now_ms()
+    yesterday = now - now % DAY - DAY
+    closed = ClosedBins()
+    query = HistoryQuery(Span(yesterday - DAY, now, is_open=True), ["provider"])
+
+    async def median() -> float:
+        reader = BinsReader.over(closed)
+        rows, *_ = await usage.read(lambda con: read_history(con, query, reader))
+        return float(rows[0]["p50_latency_ms"])
+
+    await fill(usage, spool, lines("a", ts_ms=yesterday, latency_ms=10.0))
+    assert await median() == pytest.approx(10, rel=0.011)
+    late = lines("b", "c", ts_ms=yesterday + HOUR, latency_ms=900.0)
+    (spool / "w-1.ndjson").write_bytes(late)
+    await Ingest(usage, spool).ingest()
+    assert await median() == pytest.approx(10, rel=0.011), "nobody said that something came"
+    closed.forget(now, now + 1)
+    assert await median() == pytest.approx(10, rel=0.011), "what came is of another time"
+    closed.forget(yesterday + HOUR, yesterday + HOUR + 1)
+    assert await median() == pytest.approx(900, rel=0.011)
+
+
+def test_what_was_read_before_a_change_is_not_kept_after_it() -> None:
+    bins = pl.DataFrame({"bin": [1], "requests": [1], "total": [1]})
+    closed, day = ClosedBins(), Part("day", START, START + DAY)
+    early = BinsReader.over(closed)
+    closed.forget(START + DAY, START + 2 * DAY)
+    closed.keep(("elsewhere",), day, bins, early.epoch)
+    assert closed.find(("elsewhere",)) is not None
+    closed.forget(START + HOUR, START + HOUR + 1)
+    assert closed.find(("elsewhere",)) is None
+    closed.keep(("stale",), day, bins, early.epoch)
+    assert closed.find(("stale",)) is None
+    for number in range(100):
+        closed.forget(START + (number + 5) * DAY, START + (number + 6) * DAY)
+    closed.keep(("long ago",), day, bins, early.epoch)
+    assert closed.find(("long ago",)) is None, "too much has changed to tell"
+
+
+def test_no_more_rows_are_kept_than_there_is_room_for() -> None:
+    closed = ClosedBins()
+
+    def bins(rows: int) -> pl.DataFrame:
+        return pl.DataFrame({"bin": [1] * rows})
+
+    closed.keep(("huge",), Part("day", 0, DAY), bins(ROWS_OF_ONE + 1), 0)
+    assert closed.find(("huge",)) is None
+    for number in range(4):
+        closed.keep((number,), Part("day", 0, DAY), bins(ROWS_OF_ONE), 0)
+        assert closed.find((0,)) is not None or number > 2
+        closed.find((0,))
+    assert [closed.find((number,)) is not None for number in range(4)] == [True, False, False, True]

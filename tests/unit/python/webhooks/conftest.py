@@ -17,7 +17,7 @@ from fairlead.store.webhook_endpoints import (
     insert_endpoint,
     new_endpoint,
 )
-from fairlead.webhooks.history import Attempt, Delivery, attempts_of, list_deliveries
+from fairlead.webhooks.history import Attempt, Delivery, Page, attempts_of, list_deliveries
 from fairlead.webhooks.worker import Worker
 
 LOOPBACK = "127.0.0.0/8"
@@ -58,7 +58,7 @@ class Engine:
 
     async def deliveries(self, endpoint: Endpoint, limit: int = 1000) -> list[Delivery]:
         found, _ = await self.state.read(
-            lambda con: list_deliveries(con, endpoint.id, None, limit, 0)
+            lambda con: list_deliveries(con, endpoint.id, None, Page(limit))
         )
         return found
 

@@ -224,6 +224,22 @@ async def test_deliveries_come_in_pages(management, listener) -> None:
     assert len(set(ids)) == 5
     assert ids == sorted(ids, reverse=True)
     assert (await management.ask("GET", path, state="failed"))["total"] == 0
+    by_key, after = [], None
+    while len(by_key) < 6:
+        query = {"after": after} if after else {}
+        page = await management.ask("GET", path, limit=2, **query)
+        by_key += [one["id"] for one in page["deliveries"]]
+        after = page["next"]
+        if after is None:
+            break
+        if len(by_key) == 2:
+            # What comes meanwhile moves nobody's page.
+            await management.ask("POST", "/api/keys", {"name": "newer"}, expect=201)
+            await delivered(management, created["webhook"]["id"], 6)
+    assert by_key == ids
+    for wrong in ("x", "1-", "-a", "1" * 30 + "-a"):
+        _, field = await management.refused("GET", path, after=wrong)
+        assert field == "after"
 
 
 async def test_rotation_signs_with_both(management, listener) -> None:

@@ -1,0 +1,144 @@
+"""Histograms of buckets that are closed, kept in memory: they change only when a late record arrives.
+
+A histogram has hundreds of rows for each group and bucket, so adding up those of a month takes tens of milliseconds,
+and nearly all of them are of days that are over. What is kept of those is forgotten as soon as a record
+arrives that falls into it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import polars as pl
+
+from fairlead.moment import now_ms
+from fairlead.store.file import Connection
+from fairlead.usage.facts import Filters, Measure, bins_of_parts, parts_of
+from fairlead.usage.rollup import BUCKET_MS, Level
+from fairlead.usage.span import Part, Span
+
+# A row takes about 40 bytes.
+ROWS_KEPT: Final = 250_000
+# Of what one answer adds; more would drive out all the rest.
+ROWS_OF_ONE: Final = 100_000
+# Changes that a read may be overtaken by, and still keep its rows.
+CHANGES_KEPT: Final = 64
+
+_Key = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    part: Part
+    bins: pl.DataFrame
+
+
+@dataclass(slots=True)
+class ClosedBins:
+    """Kept histograms, the least recently used first. `epoch` counts the changes."""
+
+    epoch: int = 0
+    _changes: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=CHANGES_KEPT))
+    _kept: OrderedDict[_Key, _Entry] = field(default_factory=OrderedDict)
+    _rows: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def forget(self, from_ms: int, until_ms: int) -> None:
+        """Forgets what has a bucket in this time; called after the change is committed."""
+        with self._lock:
+            # For a read that began before the change, and has not kept its rows yet.
+            self.epoch += 1
+            self._changes.append((from_ms, until_ms))
+            changed = [
+                key
+                for key, kept in self._kept.items()
+                if kept.part.from_ms < until_ms and kept.part.until_ms > from_ms
+            ]
+            for key in changed:
+                self._rows -= self._kept.pop(key).bins.height
+
+    def find(self, key: _Key) -> pl.DataFrame | None:
+        """The kept rows of a part; None where there are none."""
+        with self._lock:
+            if key not in self._kept:
+                return None
+            self._kept.move_to_end(key)
+            return self._kept[key].bins
+
+    def keep(self, key: _Key, part: Part, bins: pl.DataFrame, epoch: int) -> None:
+        """Keeps rows that were read in a transaction that began at this epoch or later."""
+        if bins.height > ROWS_OF_ONE:
+            return
+        with self._lock:
+            if key in self._kept or self._has_changed(part, epoch):
+                return
+            self._kept[key] = _Entry(part, bins)
+            self._rows += bins.height
+            while self._rows > ROWS_KEPT:
+                self._rows -= self._kept.popitem(last=False)[1].bins.height
+
+    def _has_changed(self, part: Part, since: int) -> bool:
+        missed = self.epoch - since
+        if missed > len(self._changes):
+            return True
+        recent = list(self._changes)[len(self._changes) - missed :]
+        return any(
+            part.from_ms < until_ms and part.until_ms > from_ms for from_ms, until_ms in recent
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BinsReader:
+    """Histograms, as `facts.bins_of` gives them, for one read. Made before the read's transaction begins."""
+
+    closed: ClosedBins
+    epoch: int
+
+    @classmethod
+    def over(cls, closed: ClosedBins) -> BinsReader:
+        """A reader that keeps what it reads of closed buckets."""
+        return cls(closed, closed.epoch)
+
+    def read(
+        self,
+        con: Connection,
+        span: Span,
+        groups: dict[str, str],
+        filters: Filters,
+        *,
+        wanted: Sequence[Measure],
+        coarsest: Level = "day",
+    ) -> pl.DataFrame:
+        """One row or more for each group and `bin`."""
+        closed, open_ = _split(parts_of(con, span, coarsest), now_ms())
+        frames = []
+        for part in closed:
+            key = (part, *groups.items(), *filters.conditions, *filters.bound.items(), *wanted)
+            bins = self.closed.find(key)
+            if bins is None:
+                bins = bins_of_parts(con, [part], groups, filters, wanted)
+                self.closed.keep(key, part, bins, self.epoch)
+            frames.append(bins)
+        if open_ or not frames:
+            open_ = open_ or [Part("requests", 0, 0)]
+            frames.append(bins_of_parts(con, open_, groups, filters, wanted))
+        return pl.concat(frames, how="vertical_relaxed")
+
+
+def _split(parts: list[Part], at_ms: int) -> tuple[list[Part], list[Part]]:
+    """The buckets that are over, and those that are not. Single records are read as they are."""
+    closed, open_ = [], []
+    for part in parts:
+        over_ms = at_ms - at_ms % BUCKET_MS[part.level]
+        if part.level == "requests" or part.from_ms >= over_ms:
+            open_.append(part)
+        elif part.until_ms <= over_ms:
+            closed.append(part)
+        else:
+            closed.append(Part(part.level, part.from_ms, over_ms))
+            open_.append(Part(part.level, over_ms, part.until_ms))
+    return closed, open_

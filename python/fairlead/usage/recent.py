@@ -1,0 +1,58 @@
+"""Sums and percentiles of the last moments, from the requests themselves.
+
+A statement over rollups and their ragged ends is planned for longer than it takes to read the requests of
+a minute.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fairlead.store.file import Connection
+from fairlead.usage.rollup import bounded_sum
+from fairlead.usage.span import Span
+
+LONGEST_MS: Final = 120_000
+SHARES: Final = (50, 95, 99)
+
+_SUMMED: Final = (
+    "tokens_input",
+    "tokens_output",
+    "tokens_cached",
+    "tokens_reasoning",
+    "tokens_cache_write",
+    "cost_usd_micros",
+    "latency_us",
+)
+_SUMS: Final = f"""
+SELECT count(*), count(*) FILTER (outcome <> 'completed'), {", ".join(map(bounded_sum, _SUMMED))},
+    quantile_disc(latency_us, [{", ".join(str(share / 100) for share in SHARES)}])
+FROM (SELECT *, round(latency_ms * 1000)::BIGINT AS latency_us FROM requests)
+WHERE ts_ms >= ? AND ts_ms < ?
+"""
+_BY_CONNECTION: Final = f"""
+SELECT connection_id, count(*), {bounded_sum("tokens_input + tokens_output")} FROM requests
+WHERE ts_ms >= ? AND connection_id IS NOT NULL GROUP BY connection_id
+"""
+
+
+def read_recent(con: Connection, span: Span) -> dict[str, Any] | None:
+    """The measures of a short span, with percentiles in microseconds; None where nothing was requested."""
+    until_ms = span.until_ms if not span.is_open else 1 << 62
+    row = con.execute(_SUMS, [span.from_ms, until_ms]).fetchone()
+    if row is None or not row[0]:
+        return None
+    requests, errors, *sums, quantiles = row
+    told = {f"p{share}_latency_us": value for share, value in zip(SHARES, quantiles, strict=True)}
+    return {
+        "requests": requests,
+        "errors": errors,
+        **dict(zip(_SUMMED, sums, strict=True)),
+        **told,
+    }
+
+
+def read_recent_by_connection(con: Connection, from_ms: int) -> dict[str, tuple[int, int]]:
+    """Requests and tokens of each connection since this time, UTC milliseconds."""
+    rows = con.execute(_BY_CONNECTION, [from_ms]).fetchall()
+    return {row[0]: (int(row[1]), int(row[2])) for row in rows}
