@@ -70,6 +70,7 @@ ROUTERS: Final = (
     _entry("gateway.settings.document_router", "/api/settings"),
     _entry("gateway.audit.router", "/api/audit"),
     _entry("gateway.backups.router", "/api/db-backups"),
+    _entry("gateway.backups.upload_router", "/api/db-backups"),
     _entry("gateway.resilience.router", "/api/resilience"),
     _entry("gateway.cache.router", "/api/cache"),
     _entry("gateway.cache.reasoning_router", "/api/cache/reasoning"),
