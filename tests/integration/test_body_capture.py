@@ -14,7 +14,7 @@ import pytest
 from tests.support.chat import CHAT
 from tests.support.polling import eventually, holds_for
 from tests.support.processes import Gateway, Lane, expect
-from tests.support.upstream import DONE, completion, delta, finish, head, reply, stream
+from tests.support.upstream import DONE, RESET, completion, delta, finish, head, reply, stream
 
 pytestmark = pytest.mark.both_fronts
 
@@ -97,8 +97,9 @@ def test_what_is_said_in_each_dialect_is_kept_masked(
     else:
         lane.upstream.script(reply(completion(f"Hello, write to {MAIL} with {SECRET} soon.")))
     body = asked_as(dialect, f"mail {MAIL} {HOSTILE}") | fields | {"user": MAIL}
-    if dialect.startswith("gemini"):
+    if dialect in ("anthropic", "gemini", "gemini as a list"):
         body.pop("user")
+    if dialect.startswith("gemini"):
         path = path.format(lane.model)
     else:
         body["model"] = lane.model
@@ -198,7 +199,7 @@ def test_refusals_and_failures_are_kept_too(
     kept = bodies(gateway, request_id_of(refused))
     assert kept["response"]["status"] == refused.status_code
     assert json.loads(kept["response"]["body"]) == refused.json()
-    lane.upstream.script(stream(delta("half"), ended=False))
+    lane.upstream.script([*stream(delta("half"), ended=False), RESET])
     with loud.stream("POST", CHAT, json=lane.body(stream=True)) as answer:
         text = answer.read().decode()
     kept = bodies(gateway, request_id_of(answer))

@@ -19,7 +19,8 @@ from fairlead.store.owner_bytes import check_disk
 
 DATABASES: Final = ("state.duckdb", "usage.duckdb")
 MAGIC: Final = b"\x1f\x8b"
-# Databases shrink to a quarter or so; what grows more than this was made to.
+# Databases shrink to a quarter or so, small ones to almost nothing; what grows more than this was made to.
+GROWTH_MIN_BYTES: Final = 256 * 1024 * 1024
 GROWTH_MAX: Final = 50
 _FILE: Final = re.compile(r"files/[A-Za-z0-9_-]{1,64}")
 _CHUNK_BYTES: Final = 1024 * 1024
@@ -54,7 +55,7 @@ def unpack(source: Path, target: Path) -> int:
     """Takes an archive out into a folder that does not exist yet; returns how many files it has. `InvalidRequest`
     for what is no archive of everything.
     """
-    most = source.stat().st_size * GROWTH_MAX
+    most = GROWTH_MIN_BYTES + source.stat().st_size * GROWTH_MAX
     (target / "files").mkdir(mode=0o700, parents=True)
     found: set[str] = set()
     written = 0
