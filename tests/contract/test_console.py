@@ -30,7 +30,11 @@ MARKUP = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 BIDI = "\u202egnp.exe\u2066 \u0000\u0007".replace("\u0000", "").replace("\u0007", "")
 LONG = "w" * 280
 # The cache needs a relay worker, which these tests do without; the crawl has read no page.
-STATUSES = {"cache": 503, "scraping/crawls/{job_id}/pages.zip": 404}
+STATUSES = {
+    "cache": 503,
+    "logs/{request_id}/bodies": 404,
+    "scraping/crawls/{job_id}/pages.zip": 404,
+}
 # What the address of a page says behind its path, where it shows one thing of many.
 QUERIES = {"models/model": "?id=openai%2Fgpt-4o"}
 

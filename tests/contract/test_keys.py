@@ -35,6 +35,7 @@ BOOLEANS = [
     "isBanned",
     "allowAutoCombos",
     "noLog",
+    "captureBodies",
     "autoResolve",
     "compressionEnabled",
     "disableNonPublicModels",

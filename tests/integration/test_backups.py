@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from tests.support.chat import CHAT
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect
+from tests.support.upstream import Upstream, completion, reply
 
 PASSWORD = "the owner's own words"
 PATH = "/api/db-backups"
@@ -45,3 +48,70 @@ def test_a_backup_is_put_back_and_everything_starts_from_it(
     gateway.remember_processes()
     assert (status(kept), status(later)) == (200, 200)
     gateway.assert_keeps_secrets()
+
+
+def _upload(gateway: Gateway, content: bytes) -> str:
+    """Sends an export in two parts; returns its path."""
+    begun = expect(gateway.admin.post(f"{PATH}/uploads", json={"size": len(content)}), 201)
+    path = f"{PATH}/uploads/{begun['id']}"
+    half = len(content) // 2
+    for offset, part in ((0, content[:half]), (half, content[half:])):
+        sent = gateway.admin.put(path, params={"offset": offset}, content=part, headers=OCTETS)
+        expect(sent, 200)
+    return path
+
+
+def _state(gateway: Gateway, path: str) -> Any:
+    answer = gateway.admin.get(path)
+    return answer.json()["state"] if answer.status_code == 200 else None
+
+
+def test_everything_is_put_back_and_a_kill_before_that_changes_nothing(
+    gateways: Callable[..., Gateway], upstream: Upstream
+) -> None:
+    gateway = gateways()
+    lane = gateway.add_lane(upstream)
+
+    def call() -> str:
+        lane.upstream.script(reply(completion("hello")))
+        answer = gateway.caller.post(CHAT, json=lane.body())
+        request_id: str = answer.headers["x-gateway-request-id"]
+        gateway.shown_record(request_id)
+        return request_id
+
+    def file_ids() -> set[str]:
+        return {one["id"] for one in expect(gateway.caller.get("/v1/files"), 200)["data"]}
+
+    def add_file() -> str:
+        form = {"file": ("a.jsonl", b"{}"), "purpose": (None, "batch")}
+        added: str = expect(gateway.caller.post("/v1/files", files=form), 200)["id"]
+        return added
+
+    kept, kept_file = call(), add_file()
+    exported = gateway.admin.get(f"{PATH}/exportAll")
+    assert exported.status_code == 200, exported.text[:500]
+    later, later_file = call(), add_file()
+    path = _upload(gateway, exported.content)
+    expect(gateway.admin.post(f"{path}/restore", json={}), 202)
+    gateway.control.kill()
+    eventually(gateway.manages, "control is back", within_s=30)
+    gateway.remember_processes()
+    assert file_ids() == {kept_file, later_file}
+    assert {kept, later} <= {one["requestId"] for one in gateway.shown_records()}
+    assert _state(gateway, path) == "received"
+    control = gateway.control
+    expect(gateway.admin.post(f"{path}/restore", json={}), 202)
+    eventually(
+        lambda: not control.is_alive() and _state(gateway, path) == "restored",
+        "everything is put back",
+        within_s=60,
+        every_s=0.1,
+    )
+    gateway.remember_processes()
+    shown = {one["requestId"] for one in gateway.shown_records()}
+    assert kept in shown
+    assert later not in shown
+    assert file_ids() == {kept_file}
+    content = gateway.caller.get(f"/v1/files/{kept_file}/content")
+    assert (content.status_code, content.content) == (200, b"{}")
+    call()

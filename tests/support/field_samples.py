@@ -120,6 +120,7 @@ KEYS: Final = RecordSamples(
         "catalogScope": Sample({"catalogScope": "combos"}),
         "forcedModel": Sample({"forcedModel": "lab/m"}),
         "noLog": Sample({"noLog": True}),
+        "captureBodies": Sample({"captureBodies": True}),
         "autoResolve": Sample({"autoResolve": True}),
         "throttleDelayMs": Sample({"throttleDelayMs": 5}),
         "maxSessions": Sample({"maxSessions": 5}),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -16,12 +17,23 @@ from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import pick, say, show_json, show_table
 from fairlead.cli.progress import transfer, waiting
 
+if TYPE_CHECKING:
+    from fairlead.cli.instance import Instance
+
 app = typer.Typer(help="Copies of the state.", no_args_is_help=True)
 
 _PATH: Final = "/api/db-backups"
+_UPLOADS: Final = f"{_PATH}/uploads"
 _PATIENCE_S: Final = 600.0
+_PART_BYTES: Final = 8 * 1024 * 1024
+_EVERY_S: Final = 0.3
+_AWAY_S: Final = 60.0
+"""How long a gateway may be away while it starts from what was put back."""
 _CHUNK_BYTES: Final = 256 * 1024
-_COUNTS: Final = ("connectionCount", "nodeCount", "comboCount", "apiKeyCount", "userCount")
+_COUNTS: Final = (
+    *("connectionCount", "nodeCount", "comboCount", "apiKeyCount", "userCount"),
+    *("requestCount", "fileCount"),
+)
 
 
 @app.command()
@@ -76,7 +88,7 @@ def delete(
 def export(
     target: Annotated[Path, typer.Argument(help="A new file.")],
     with_usage: Annotated[
-        bool, typer.Option("--all", help="State and usage, as a compressed archive.")
+        bool, typer.Option("--all", help="State, usage and files, as a compressed archive.")
     ] = False,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
@@ -102,7 +114,9 @@ def restore(
     backup: Annotated[
         str | None, typer.Argument(help="A backup's id, as `fairlead backup list` shows it.")
     ] = None,
-    file: Annotated[Path | None, typer.Option(help="Instead: an exported database file.")] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="Instead: an export, of the state alone or of everything.")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="With --file: say what is in it, and change nothing.")
     ] = False,
@@ -123,7 +137,7 @@ def restore(
             what = f"The whole state of {instance.url} is replaced. Go on?"
             typer.confirm(what, abort=True, err=True)
         if file is not None:
-            result = _import(instance, file, dry_run=dry_run)
+            result = _upload(instance, file, dry_run=dry_run)
         else:
             with waiting("Putting the backup back"):
                 sent = instance.request(
@@ -136,37 +150,64 @@ def restore(
         _print_result(result, is_dry=dry_run)
 
 
-def _import(instance: Any, file: Path, *, dry_run: bool) -> dict[str, Any]:
+def _upload(instance: Instance, file: Path, *, dry_run: bool) -> dict[str, Any]:
+    """Sends an export in parts and waits for what becomes of it."""
     from fairlead.cli.instance import answer_of
 
     try:
         with file.open("rb") as content:
             size = os.fstat(content.fileno()).st_size
+            if size == 0:
+                raise CommandFailed(f"{file} is empty.")
+            begun = answer_of(instance.request("POST", _UPLOADS, json={"size": size}))
+            path, offset = f"{_UPLOADS}/{begun['id']}", 0
             with transfer(file.name, size) as advance:
-
-                def chunks() -> Iterator[bytes]:
-                    while chunk := content.read(_CHUNK_BYTES):
-                        advance(len(chunk))
-                        yield chunk
-
-                sent = instance.request(
-                    "POST",
-                    f"{_PATH}/import",
-                    params={"dryRun": "true"} if dry_run else {},
-                    content=chunks(),
-                    headers={
-                        "content-type": "application/octet-stream",
-                        "content-length": str(size),
-                    },
-                    timeout=_PATIENCE_S,
-                )
+                while part := content.read(min(begun["partMaxBytes"], _PART_BYTES)):
+                    sent = instance.request(
+                        "PUT",
+                        path,
+                        params={"offset": offset},
+                        content=part,
+                        headers={"content-type": "application/octet-stream"},
+                        timeout=_PATIENCE_S,
+                    )
+                    answer_of(sent)
+                    offset += len(part)
+                    advance(len(part))
     except OSError as error:
         raise CommandFailed(f"{file} cannot be read ({error.strerror}).") from None
-    return answer_of(sent)
+    with waiting("Checking the export" if dry_run else "Checking the export and putting it back"):
+        answer_of(instance.request("POST", f"{path}/restore", json={"dryRun": dry_run}))
+        done = _wait_for(instance, path)
+        if done["state"] != "restored":
+            # One that was restored is gone already.
+            instance.delete(path)
+    if done["state"] == "refused":
+        raise CommandFailed(str(done["error"]))
+    return {**done["counts"], "replacedBackupId": done["replacedBackupId"]}
+
+
+def _wait_for(instance: Instance, path: str) -> dict[str, Any]:
+    """What became of an upload. Control starts anew after a restore, and is away for a moment."""
+    away_since_s: float | None = None
+    while True:
+        try:
+            found = instance.get(path)
+        except CommandFailed:
+            away_since_s = away_since_s or time.monotonic()
+            if time.monotonic() - away_since_s > _AWAY_S:
+                raise
+        else:
+            away_since_s = None
+            if found["state"] in ("checked", "restored", "refused"):
+                return dict(found)
+            if found["state"] == "received":
+                raise CommandFailed("The gateway was started anew meanwhile: restore once more.")
+        time.sleep(_EVERY_S)
 
 
 def _print_result(result: dict[str, Any], *, is_dry: bool) -> None:
-    rows = [[name.removesuffix("Count"), result[name]] for name in _COUNTS]
+    rows = [[name.removesuffix("Count"), result[name]] for name in _COUNTS if name in result]
     show_table(["what", "how many"], rows, empty="")
     if is_dry:
         say("It can be restored; nothing was changed.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import quote
 
 import typer
 
@@ -14,6 +15,7 @@ from fairlead.cli.money import dollars
 from fairlead.cli.names import key_names, provider_names
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json, show_json_line, show_table
+from fairlead.cli.printable import printable_text
 
 if TYPE_CHECKING:
     from fairlead.cli.instance import Instance
@@ -28,7 +30,12 @@ _PATIENCE_S: Final = 60.0
 Record = dict[str, Any]
 
 
+app = typer.Typer(invoke_without_command=True)
+
+
+@app.callback()
 def logs(
+    ctx: typer.Context,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on with new ones until Ctrl-C.")
     ] = False,
@@ -44,6 +51,11 @@ def logs(
     outcome: Annotated[
         str | None, typer.Option(help="With this outcome, such as upstream_failed.")
     ] = None,
+    combo: Annotated[str | None, typer.Option(help="Of this combo.")] = None,
+    connection: Annotated[str | None, typer.Option(help="Over this connection, by its id.")] = None,
+    session_tag: Annotated[
+        str | None, typer.Option(help="With this session tag (X-Gateway-Session-Id).")
+    ] = None,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
@@ -51,12 +63,17 @@ def logs(
     """Show settled requests, the newest last. With `--follow --json` each is one line."""
     from fairlead.cli.instance import Instance
 
+    if ctx.invoked_subcommand is not None:
+        return
     filters = {
         "model": model,
         "provider": provider,
         "keyId": key,
         "status": status,
         "outcome": outcome,
+        "combo": combo,
+        "connectionId": connection,
+        "sessionTag": session_tag,
     }
     with Instance(url, data_dir) as instance:
         answer = instance.get(_PATH, limit=limit, **filters)
@@ -71,6 +88,55 @@ def logs(
                 [_row(record, names) for record in reversed(answer["logs"])],
                 empty="No request was settled yet.",
             )
+
+
+@app.command()
+def show(
+    request_id: Annotated[
+        str, typer.Argument(help="Its id, as `fairlead logs --json` and `X-Request-Id` have it.")
+    ],
+    body: Annotated[
+        bool,
+        typer.Option("--body", help="What was asked and answered, where it was kept."),
+    ] = False,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Show one request; with `--body` what was said, which the audit log notes."""
+    from fairlead.cli.instance import Instance
+
+    with Instance(url, data_dir) as instance:
+        if body:
+            kept = instance.get(f"{_PATH}/{quote(request_id, safe='')}/body")
+            show_json(kept) if as_json else _print_bodies(kept)
+            return
+        found = instance.get("/api/usage/request-logs", requestId=request_id, limit=1)["logs"]
+    if not found:
+        raise CommandFailed("There is no request with this id in the log.")
+    if as_json:
+        show_json(found[0])
+    else:
+        show_table(
+            ["field", "value"],
+            [[name, value] for name, value in found[0].items() if value not in (None, [], "")],
+            empty="",
+        )
+
+
+def _print_bodies(kept: dict[str, Any]) -> None:
+    answer = kept["response"]
+    whole = "" if answer["isWhole"] else ", not to its end"
+    _print_body("Asked", kept["request"])
+    _print_body(f"Answered with {answer['status']}{whole}", answer)
+
+
+def _print_body(title: str, kept: dict[str, Any]) -> None:
+    cut = ", only the beginning is kept" if kept["isCut"] else ""
+    say(f"{title}: {kept['contentType'] or 'no body'}, {kept['bytes']} bytes{cut}")
+    text = kept.get("text") or kept["body"]
+    print(printable_text(text) if text is not None else "It is none that is kept.")
+    print()
 
 
 class LogFeed:

@@ -58,6 +58,9 @@ def _sections(command: Any, path: str) -> Iterator[str]:
     if members is None:
         yield _section(command, path)
         return
+    if command.invoke_without_command:
+        # It does something by itself, too.
+        yield _section(command, path)
     for name, member in members.items():
         if not member.hidden:
             yield from _sections(member, f"{path} {name}")

@@ -48,6 +48,7 @@ from fairlead.moment import now_ms
 from fairlead.settings import ControlConfig
 from fairlead.store.database import Database
 from fairlead.store.key_check import check_key
+from fairlead.store.pending_restore import finish_restore, last_restore
 from fairlead.store.prepare import MIGRATIONS, make_data_dir, usage_path
 from fairlead.store.sealer import Sealer, load_key
 from fairlead.store.services import Services
@@ -224,6 +225,8 @@ async def _open(config: ControlConfig, stack: AsyncExitStack) -> Services:
     url = config.database_url.get_secret_value() if config.database_url else None
     state = await asyncio.to_thread(open_state, config.data_dir, url, process)
     stack.push_async_callback(state.close)
+    note = await state.read(last_restore)
+    await asyncio.to_thread(finish_restore, config.data_dir, note)
     usage = await asyncio.to_thread(
         Database.open, usage_path(config.data_dir), MIGRATIONS / "usage"
     )

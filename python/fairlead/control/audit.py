@@ -41,6 +41,8 @@ TIERS: Final = frozenset({"management", "session", "admin", "account", "public"}
 NOT_AUDITED: Final = re.compile(
     r"/dashboard/.*|/board|/api/board/.*|/api/tasks/.*|/api/v1/agents/tasks(?:/.*)?|/api/agent-skills/generate"
     r"|/api/guardrails/test|/api/providers/validate"
+    # What is done with an upload is in the log: its restore.
+    r"|/api/db-backups/uploads(?:/\{id\})?"
 )
 # Callers whose attempt is worth an entry though nothing was changed.
 TURNED_AWAY: Final = frozenset({401, 403})

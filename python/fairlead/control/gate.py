@@ -45,10 +45,12 @@ FORMS = re.compile(
     )
 )
 # Routes that accept a file in place of JSON.
-FILES = frozenset(
-    (route["method"], route["path"])
-    for route in _core.routes()
-    if route["body"] in {"file", "upload"}
+FILES = re.compile(
+    "|".join(
+        f"{route['method']} {path_pattern(str(route['path']))}"
+        for route in _core.routes()
+        if route["body"] in {"file", "upload"}
+    )
 )
 # The body limit of each route that takes more than a record.
 LARGE_BODIES = {
@@ -174,7 +176,8 @@ def body_limit(method: str, path: str) -> int:
 
 def is_unread(method: str, path: str, headers: dict[str, bytes]) -> bool:
     """Whether the body is passed on as it is, without validation as JSON."""
-    is_file = (method, path) in FILES and headers.get("content-type") == b"application/octet-stream"
+    is_octets = headers.get("content-type") == b"application/octet-stream"
+    is_file = is_octets and FILES.fullmatch(f"{method} {path}") is not None
     return is_file or DELEGATED.fullmatch(path) is not None or is_form(method, path, headers)
 
 

@@ -72,6 +72,7 @@ ROUTERS: Final = (
     _entry("gateway.settings.document_router", "/api/settings"),
     _entry("gateway.audit.router", "/api/audit"),
     _entry("gateway.backups.router", "/api/db-backups"),
+    _entry("gateway.backups.upload_router", "/api/db-backups"),
     _entry("gateway.resilience.router", "/api/resilience"),
     _entry("gateway.cache.router", "/api/cache"),
     _entry("gateway.cache.near_misses_router", "/api/cache/near-misses"),

@@ -84,6 +84,10 @@ def _compile(con: Connection, floor: int) -> tuple[int, dict[str, Any]]:
             "providers": settings.account_strategies,
         },
         "cache": compile_cache(settings),
+        "capture": {
+            "is_for_all": settings.capture_bodies,
+            "body_bytes": settings.capture_body_kb * 1024,
+        },
         "guardrails": guardrail_actions(settings),
         "context": compile_context(con, settings),
         "ip_filter": compile_filter(con),

@@ -51,7 +51,7 @@ KEYS_MAX: Final = 1000
 OPERATORS_FIELDS: Final = frozenset(
     {
         *("scopes", "disabled_guardrails", "no_log", "unpriced_models", "is_banned"),
-        *("throttle_delay_ms", "group_id"),
+        *("throttle_delay_ms", "group_id", "capture_bodies"),
     }
 )
 

@@ -3,8 +3,8 @@
 A backup is taken within one read, so it is consistent while writes go on. A restore is one transaction of the
 writer: every table becomes as it was in the copy, or nothing changes.
 
-`python -m fairlead.store.backup <file>` verifies a backup in a process of its own, because a damaged file can
-crash the process that opens it. It migrates the file to this version's schema, reads it to the end, prints one
+`python -m fairlead.store.backup state|usage <file>` verifies a backup in a process of its own, because a damaged file
+can crash the process that opens it. It migrates the file to this version's schema, reads it to the end, prints one
 JSON line with its row counts and exits 0, or prints one sentence to stderr and exits 2.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +166,7 @@ def _check_key(found: tuple[Any, ...] | None, sealer: Sealer) -> None:
 
 def verify_copy(path: Path) -> dict[str, int]:
     """Migrates the file and reads it to the end; returns its row counts. `Refusal` if it is no usable backup."""
-    _is_ours(path)
+    _check_tables(path, {"schema_version", "meta", "keys", "sessions"}, "state")
     connection = open_file(path, MIGRATIONS / "state")
     try:
         read_to_the_end(connection)
@@ -181,7 +182,46 @@ def verify_copy(path: Path) -> dict[str, int]:
     return counts
 
 
-def _is_ours(path: Path) -> None:
+def verify_usage_copy(path: Path) -> dict[str, int]:
+    """Migrates a copy of the usage database, which is put in place as it is; returns its row count. `Refusal` if it is
+    no usable backup, or defines anything that ours does not.
+    """
+    _check_tables(path, {"schema_version", "requests", "segments", "dimensions"}, "usage")
+    connection = open_file(path, MIGRATIONS / "usage")
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            ours = open_file(Path(folder) / "usage.duckdb", MIGRATIONS / "usage")
+            try:
+                is_same = _definitions(connection) == _definitions(ours)
+            finally:
+                ours.close()
+        if not is_same:
+            raise Refusal(
+                "The file defines other tables or functions than the usage of this fairlead."
+            )
+        read_to_the_end(connection)
+        row = connection.execute("SELECT count(*) FROM requests").fetchone()
+        connection.execute("CHECKPOINT")
+    except duckdb.Error:
+        raise Refusal("The file is damaged.") from None
+    finally:
+        connection.close()
+    return {"requestCount": 0 if row is None else int(row[0])}
+
+
+def _definitions(con: FileConnection) -> list[set[tuple[Any, ...]]]:
+    """The definitions of tables and functions in a file; functions run when they are used."""
+    return [
+        set(con.execute(query).fetchall())
+        for query in (
+            "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal",
+            "SELECT table_name, column_name, data_type, column_default FROM duckdb_columns() WHERE NOT internal",
+            "SELECT function_name, parameters::VARCHAR, macro_definition FROM duckdb_functions() WHERE NOT internal",
+        )
+    ]
+
+
+def _check_tables(path: Path, expected: set[str], what: str) -> None:
     try:
         connection = duckdb.connect(
             str(path),
@@ -198,11 +238,13 @@ def _is_ours(path: Path) -> None:
             str(row[0])
             for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
         }
-        if not {"schema_version", "meta", "keys", "sessions"} <= tables:
-            raise Refusal("The file is a database, but not the state of a fairlead.")
-        if connection.execute("SELECT 1 FROM duckdb_views() WHERE NOT internal").fetchone():
+        if not expected <= tables:
+            raise Refusal(f"The file is a database, but not the {what} of a fairlead.")
+        # Those of usage are compared with ours.
+        views = connection.execute("SELECT 1 FROM duckdb_views() WHERE NOT internal").fetchone()
+        if views is not None and what == "state":
             # A view in the file could read anything when it is copied.
-            raise Refusal("The file has views, which no state of a fairlead has.")
+            raise Refusal(f"The file has views, which no {what} of a fairlead has.")
     except duckdb.Error:
         raise Refusal("The file is damaged.") from None
     finally:
@@ -230,12 +272,15 @@ def _literal(path: Path) -> str:
 
 def main(arguments: list[str]) -> int:
     """The entry point; returns the exit code."""
-    if len(arguments) != 1:
-        sys.stderr.write("usage: python -m fairlead.store.backup <file>\n")
+    verify = (
+        {"state": verify_copy, "usage": verify_usage_copy}.get(arguments[0]) if arguments else None
+    )
+    if verify is None or len(arguments) != 2:
+        sys.stderr.write("usage: python -m fairlead.store.backup state|usage <file>\n")
         return 2
     os.umask(0o077)
     try:
-        counts = verify_copy(Path(arguments[0]).absolute())
+        counts = verify(Path(arguments[1]).absolute())
     except Refusal as refusal:
         sys.stderr.write(f"{refusal.sentence}\n")
         return 2

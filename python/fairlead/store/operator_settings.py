@@ -61,6 +61,23 @@ class OperatorSettings(BaseModel):
     usage_day_retention_days: StrictInt = Field(
         3650, ge=1, le=3650, description="Days after which usage by the day is deleted."
     )
+    capture_bodies: StrictBool = Field(
+        False,
+        description="Whether what every caller asks and is answered is kept, masked and sealed, for "
+        "`/api/usage/logs/{id}/body`; else of keys with `captureBodies`. `noLog` of a key goes before both.",
+    )
+    capture_body_kb: StrictInt = Field(
+        256, ge=1, le=8192, description="KiB that are kept of each body; the rest is cut off."
+    )
+    capture_mb: StrictInt = Field(
+        1024,
+        ge=1,
+        le=1_048_576,
+        description="MiB of kept bodies on a gateway's disk; the oldest go.",
+    )
+    capture_days: StrictInt = Field(
+        7, ge=1, le=365, description="Days after which kept bodies are deleted."
+    )
     webhook_history_days: StrictInt = Field(
         7,
         ge=1,
@@ -81,6 +98,12 @@ class OperatorSettings(BaseModel):
         ge=0,
         le=3650,
         description="Days after which backups are deleted, but for the newest; 0 keeps them at any age.",
+    )
+    backup_upload_mb: StrictInt = Field(
+        4096,
+        ge=1,
+        le=1_048_576,
+        description="MiB that an export may have which is uploaded to be restored.",
     )
     credential_probe_minutes: StrictInt = Field(
         0,

@@ -7,6 +7,7 @@ from pydantic import Field, StrictInt
 
 from fairlead.moment import now_ms
 from fairlead.store.services import ServicesDep
+from fairlead.usage.body_keeping import body_keeper_of
 from fairlead.usage.retention import DAY_MS, delete_before
 from fairlead.wire import Wire
 
@@ -20,9 +21,10 @@ class Purge(Wire):
 
 
 class Purged(Wire):
-    """How many requests were deleted."""
+    """How many requests were deleted, and of how many the bodies that were kept."""
 
     deleted: int
+    deleted_bodies: int
 
 
 @router.post("/purge-request-history", summary="Delete the log of requests, and keep their sums")
@@ -30,5 +32,8 @@ async def purge(services: ServicesDep, body: Purge | None = None) -> Purged:
     """Usage, cost and limits by minute, hour and day stay as they are, so that no budget starts
     anew. What relays have not handed over yet is not there to be deleted.
     """
-    days = body.older_than_days if body else 0
-    return Purged(deleted=await delete_before(services.usage, now_ms() - days * DAY_MS))
+    before_ms = now_ms() - (body.older_than_days if body else 0) * DAY_MS
+    # Bodies first: an interruption leaves no bodies of requests that nobody finds any more.
+    deleted_bodies = await body_keeper_of(services).delete_before(before_ms)
+    deleted = await delete_before(services.usage, before_ms)
+    return Purged.model_construct(deleted=deleted, deleted_bodies=deleted_bodies)

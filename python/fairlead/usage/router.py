@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NamedTuple, get_args
@@ -12,7 +13,9 @@ from fastapi import APIRouter, Depends, Query, Response
 from fairlead.caller import CallerDep, own_key_id
 from fairlead.errors import InvalidRequest
 from fairlead.moment import LATEST_MS, iso, moment_of, ms_of, now_ms
+from fairlead.store.kept_bodies import BodyName
 from fairlead.store.services import ServicesDep
+from fairlead.usage.body_keeping import body_keeper_of
 from fairlead.usage.closed_bins import BinsReader, ClosedBins
 from fairlead.usage.history import (
     BUCKETS,
@@ -227,8 +230,14 @@ async def logs(services: ServicesDep, filters: FilterDep, page: PageDep) -> Logs
 @router.get("/request-logs", summary="Settled requests in full, newest first")
 async def request_logs(services: ServicesDep, filters: FilterDep, page: PageDep) -> RequestLogs:
     rows, total = await services.usage.read(lambda con: read_log(con, filters, page))
+    bodies = body_keeper_of(services).bodies
+    names = [BodyName(row["ts_ms"], row["request_id"], row["key_id"]) for row in rows]
+    kept = await asyncio.to_thread(lambda: [bodies.has(name) for name in names])
     return RequestLogs.model_construct(
-        logs=[show_request_log_row(row) for row in rows],
+        logs=[
+            show_request_log_row(row, has_bodies=has_bodies)
+            for row, has_bodies in zip(rows, kept, strict=True)
+        ],
         total=total,
         limit=page.limit,
         offset=page.offset,

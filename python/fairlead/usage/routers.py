@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from fairlead.usage.body_router import router as bodies
 from fairlead.usage.live_router import router as live
 from fairlead.usage.metrics_router import router as metrics
 from fairlead.usage.number_router import router as numbers
@@ -11,4 +12,4 @@ from fairlead.usage.quota_router import router as quota
 from fairlead.usage.router import router as usage
 from fairlead.usage.token_limits.router import router as token_limits
 
-ROUTERS: tuple[APIRouter, ...] = (usage, token_limits, quota, live, metrics, numbers)
+ROUTERS: tuple[APIRouter, ...] = (usage, bodies, token_limits, quota, live, metrics, numbers)

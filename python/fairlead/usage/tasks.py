@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.store.arrivals import Arrivals
 from fairlead.store.services import BackgroundTask, Services
+from fairlead.usage.body_keeping import body_keeper_of
 from fairlead.usage.retention import run_merging, run_retention
 from fairlead.usage.spool_watch import SpoolWatch
 from fairlead.usage.traces import traces_of
@@ -66,9 +67,14 @@ async def _merging(services: Services) -> None:
     await run_merging(services.usage)
 
 
+async def _bodies(services: Services) -> None:
+    await body_keeper_of(services).run()
+
+
 TASKS = (
     BackgroundTask("usage.ingest", _ingest),
     BackgroundTask("usage.retention", _retention),
     BackgroundTask("usage.merging", _merging),
     BackgroundTask("usage.traces", _traces),
+    BackgroundTask("usage.bodies", _bodies),
 )

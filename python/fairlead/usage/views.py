@@ -163,6 +163,9 @@ class RequestLogRow(LogRow):
     failed_attempts: list[FailedAttempt]
     bytes_request: int
     bytes_response: int
+    has_bodies: bool = Field(
+        description="Whether `/api/usage/logs/{id}/body` has what was asked and answered."
+    )
 
 
 class Logs(View):
@@ -216,9 +219,9 @@ def show_log_row(row: dict[str, Any]) -> LogRow:
     return LogRow.model_construct(**_shown(row, LogRow))
 
 
-def show_request_log_row(row: dict[str, Any]) -> RequestLogRow:
+def show_request_log_row(row: dict[str, Any], *, has_bodies: bool) -> RequestLogRow:
     """A row of `read_log`, in full."""
-    return RequestLogRow.model_construct(**_shown(row, RequestLogRow))
+    return RequestLogRow.model_construct(**_shown(row, RequestLogRow), has_bodies=has_bodies)
 
 
 def _shown(row: dict[str, Any], view: type[LogRow]) -> dict[str, Any]:

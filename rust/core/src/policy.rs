@@ -190,6 +190,7 @@ mod tests {
             catalog_scope: CatalogScope::All,
             unpriced_models: None,
             no_log: false,
+            capture_bodies: false,
             scopes: Vec::new(),
             connection_access_mode: AccessMode::All,
             allowed_connections: Vec::new(),

@@ -57,6 +57,9 @@ pub struct Key {
     pub catalog_scope: CatalogScope,
     #[serde(default)]
     pub no_log: bool,
+    /// What it asks and is answered is kept, unless it wants no log.
+    #[serde(default)]
+    pub capture_bodies: bool,
     #[serde(default)]
     pub scopes: Vec<String>,
     #[serde(default)]
@@ -429,6 +432,22 @@ pub struct CacheSettings {
     pub notes_near_misses: bool,
 }
 
+/// What is kept of requests and answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct CaptureSettings {
+    /// Of every key and caller; else of keys that say so.
+    pub is_for_all: bool,
+    /// As much of each body.
+    pub body_bytes: usize,
+}
+
+impl Default for CaptureSettings {
+    fn default() -> Self {
+        Self { is_for_all: false, body_bytes: 256 * 1024 }
+    }
+}
+
 impl Default for CacheSettings {
     fn default() -> Self {
         Self {
@@ -508,6 +527,8 @@ struct Document {
     #[serde(default)]
     cache: CacheSettings,
     #[serde(default)]
+    capture: CaptureSettings,
+    #[serde(default)]
     guardrails: Guardrails,
     #[serde(default)]
     context: ContextSettings,
@@ -557,6 +578,7 @@ pub struct Snapshot {
     pub settings: Settings,
     pub resilience: Arc<Resilience>,
     pub cache: CacheSettings,
+    pub capture: CaptureSettings,
     pub guardrails: Guardrails,
     pub context: ContextSettings,
     pub local_token_hash: Option<SecretHash>,
@@ -640,6 +662,7 @@ impl Snapshot {
             resilience: Arc::new(document.resilience),
             settings: document.settings,
             cache: document.cache,
+            capture: document.capture,
             guardrails: document.guardrails,
             context: document.context,
             local_token_hash: document.local_token_hash,

@@ -19,6 +19,7 @@ use crate::gate::inbound::Inbound;
 use crate::gate::request::Whole;
 use crate::leases::keeper;
 use crate::models;
+use crate::observe::capture_writer;
 use crate::observe::log;
 use crate::observe::spool::Spool;
 use crate::observe::threads::Beat;
@@ -143,6 +144,8 @@ impl Engine {
         })?;
         let shared = Arc::new(Shared::new(config, worker_id, Pool::new(Connector::default()), spool, cache));
         link::load_kept(&shared);
+        let captures = Arc::clone(&shared.captures);
+        let writing = capture_writer::start(&shared.config.data_dir, shared.config.sealer.clone(), captures)?;
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(64).build()?;
         let handle = runtime.handle().clone();
         shared.set_runtime(handle.clone());
@@ -165,6 +168,10 @@ impl Engine {
             // What is still open is dropped here, and settles as it goes; the last segment is sealed after it.
             runtime.shutdown_timeout(Duration::from_secs(1));
             sealing.spool.finish();
+            sealing.captures.finish();
+            if writing.is_some_and(|writing| writing.join().is_err()) {
+                tracing::error!("the thread that keeps bodies ended with a panic");
+            }
             sealing.cache.store.close();
         })?;
         Ok(Self { shared, handle, thread: Mutex::new(Some((stop, thread))) })

@@ -5,6 +5,7 @@ use crate::call::coalesce::Recordings;
 use crate::clock;
 use crate::config::Config;
 use crate::leases::Leases;
+use crate::observe::capture::CaptureQueue;
 use crate::observe::spool::Spool;
 use crate::upstream::wire::Pool;
 use arc_swap::ArcSwap;
@@ -35,6 +36,8 @@ pub struct Shared {
     pub live: ArcSwap<Live>,
     pub pool: Pool,
     pub spool: Spool,
+    /// Bodies on their way to those who read them.
+    pub captures: Arc<CaptureQueue>,
     pub control: Arc<crate::upstream::connector::Origin>,
     pub counts: Counts,
     pub metrics: crate::observe::metrics::Metrics,
@@ -129,6 +132,7 @@ impl Shared {
             live: ArcSwap::default(),
             pool,
             spool,
+            captures: Arc::default(),
             control,
             counts: Counts::default(),
             metrics: crate::observe::metrics::Metrics::default(),

@@ -178,6 +178,12 @@ _RIGHTS: Final = (
     Field("disabledGuardrails", "Guardrails that are not run", "choices", options=GUARDRAILS),
     Field("compressionEnabled", "Its conversations are made shorter, where that is on", "switch"),
     Field("noLog", "Its requests are in no log", "switch", "They are still counted."),
+    Field(
+        "captureBodies",
+        "What it asks and is answered is kept",
+        "switch",
+        "Masked, sealed, for some days; not where its requests are in no log.",
+    ),
     Field("allowUsageCommand", "It may ask what it has used", "switch"),
     Field(
         "cacheDefaultMode",
@@ -418,6 +424,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
     "usageAlertPercents": ["50", "80", "100"],
     "disableNonPublicModels": False,
     "noLog": False,
+    "captureBodies": False,
     "compressionEnabled": True,
     "allowUsageCommand": False,
     "allowedModels": [],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from fairlead.dashboard import figures
 from fairlead.dashboard.api import Refused, not_there
@@ -27,6 +27,7 @@ FILTERS: Final = (
     "status",
     "errorKind",
     "sessionTag",
+    "sessionId",
     "requestId",
     "connectionId",
     "combo",
@@ -128,6 +129,14 @@ async def show_request(visit: Visit) -> View:
         **_words(),
     }
     return View("request.html", fields)
+
+
+async def show_bodies(visit: Visit) -> View:
+    """What was asked and answered. Opening the page is a read that the audit log notes."""
+    request_id = visit.params["request_id"]
+    kept = await visit.api.get(f"/api/usage/logs/{quote(request_id, safe='')}/body")
+    fields = {"kept": kept, "title": f"What request {request_id} said"}
+    return View("bodies.html", fields)
 
 
 def _words() -> dict[str, Any]:
@@ -245,4 +254,5 @@ def _facts(row: dict[str, Any], names: Names) -> dict[str, Any]:
 PAGES = (
     Page("logs", "Logs", show_logs, group="Watch", rank=2, icon="logs"),
     Page("logs/{request_id}", "Request", show_request),
+    Page("logs/{request_id}/bodies", "Bodies", show_bodies),
 )

@@ -63,7 +63,10 @@ async def list_entries(
     after: Text = None,
     actor: Annotated[PrincipalKind | None, Query(description="The kind of who asked.")] = None,
     actor_id: Annotated[str | None, Query(alias="actorId", min_length=1, max_length=300)] = None,
-    method: Annotated[Literal["POST", "PUT", "PATCH", "DELETE"] | None, Query()] = None,
+    method: Annotated[
+        Literal["GET", "POST", "PUT", "PATCH", "DELETE"] | None,
+        Query(description="GET: bodies that were read."),
+    ] = None,
     route: Annotated[
         str | None,
         Query(

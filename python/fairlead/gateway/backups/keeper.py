@@ -6,23 +6,28 @@ import asyncio
 import json
 import shutil
 import sys
-import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import duckdb
 import structlog
 
 from fairlead.errors import InvalidRequest, StorageUnavailable
+from fairlead.gateway.backups.archive import files_bytes, pack
 from fairlead.gateway.backups.folder import Backup, Folder, Reason, Retention
 from fairlead.minimal_environment import minimal_environment
 from fairlead.moment import now_ms
 from fairlead.store.backup import copy_to, detach_copy, restore_from
 from fairlead.store.database import Database
+from fairlead.store.file import Connection
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.owner_bytes import check_disk
+from fairlead.store.pending_restore import RestoreNote, note_restore
 from fairlead.store.services import Services
+
+Kind = Literal["state", "usage"]
 
 COPY_DEADLINE_S = 50.0
 INSPECT_DEADLINE_S = 40.0
@@ -53,15 +58,21 @@ class Keeper:
         await asyncio.to_thread(check_disk, self.services.data_dir, size)
 
     async def archive(self) -> Path:
-        """State and usage, compressed, in a temporary file that the caller deletes."""
+        """State, usage and files, compressed, in a temporary file that the caller deletes."""
+        files = self.services.data_dir / "files"
         async with self.busy:
             parts: list[tuple[str, Path]] = []
             try:
                 for database in (self.services.state.database, self.services.usage):
                     part = await self._copy(database)
                     parts.append((f"{database.stem}.duckdb", part))
+                await self._check_disk(await asyncio.to_thread(files_bytes, files))
                 target = await asyncio.to_thread(self.folder.new_file)
-                await asyncio.to_thread(_pack, parts, target)
+                try:
+                    await asyncio.to_thread(pack, parts, files, target)
+                except BaseException:
+                    self.folder.discard(target)
+                    raise
                 return target
             finally:
                 for _, part in parts:
@@ -83,7 +94,9 @@ class Keeper:
         await asyncio.to_thread(shutil.copyfile, backup.path, part)
         return part
 
-    async def inspect(self, part: Path) -> dict[str, int]:
+    async def inspect(
+        self, part: Path, kind: Kind = "state", *, deadline_s: float = INSPECT_DEADLINE_S
+    ) -> dict[str, int]:
         """Counts the rows in the file, in a process of its own because a damaged file may crash it.
         `InvalidRequest` when the file cannot be restored.
         """
@@ -91,6 +104,7 @@ class Keeper:
             sys.executable,
             "-m",
             "fairlead.store.backup",
+            kind,
             str(part),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
@@ -98,12 +112,14 @@ class Keeper:
             env=minimal_environment(),
         )
         try:
-            async with asyncio.timeout(INSPECT_DEADLINE_S):
+            async with asyncio.timeout(deadline_s):
                 said, refused = await process.communicate()
-        except TimeoutError:
+        except BaseException as error:
             process.kill()
             await process.wait()
-            raise StorageUnavailable("The file could not be read in time.") from None
+            if isinstance(error, TimeoutError):
+                raise StorageUnavailable("The file could not be read in time.") from None
+            raise
         if process.returncode == 0:
             counts: dict[str, int] = json.loads(said)
             return counts
@@ -113,13 +129,21 @@ class Keeper:
         reason = sentence[0].replace(str(part), "The file")[:SENTENCE_MAX_CHARS]
         raise InvalidRequest(f"The backup cannot be restored: {reason} Nothing was changed.")
 
-    async def restore(self, part: Path) -> Backup:
-        """Puts an inspected file in place of the state, and backs up the state that it replaces."""
+    async def restore(self, part: Path, note: Callable[[str], RestoreNote] | None = None) -> Backup:
+        """Puts an inspected file in place of the state, and backs up the state that it replaces. `note` of that
+        backup's id is stored with it.
+        """
         async with self.busy:
             before = await self._make("pre-restore")
             state = self.services.state
+
+            def put_back(con: Connection) -> None:
+                restore_from(con, part, state.sealer)
+                if note is not None:
+                    note_restore(con, note(before.id))
+
             try:
-                await state.commit(lambda con: restore_from(con, part, state.sealer))
+                await state.commit(put_back)
             except duckdb.Error as error:
                 log.warning("backup not restored", error=type(error).__name__)
                 raise InvalidRequest(
@@ -165,18 +189,3 @@ def keeper_of(services: Services) -> Keeper:
 def _write(path: Path, content: bytes) -> None:
     path.touch(mode=0o600)
     path.write_bytes(content)
-
-
-def _pack(parts: list[tuple[str, Path]], target: Path) -> None:
-    target.touch(mode=0o600)
-    own: Callable[[tarfile.TarInfo], tarfile.TarInfo] = _anonymous
-    with tarfile.open(target, "w:gz", compresslevel=6) as archive:
-        for name, part in parts:
-            archive.add(part, name, recursive=False, filter=own)
-
-
-def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    entry.uid = entry.gid = 0
-    entry.uname = entry.gname = ""
-    entry.mode = 0o600
-    return entry

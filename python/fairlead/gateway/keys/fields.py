@@ -170,6 +170,11 @@ class KeyFields(Wire):
     catalog_scope: Literal["all", "combos", "models"] = "all"
     forced_model: ModelOrCombo | None = None
     no_log: StrictBool = False
+    capture_bodies: StrictBool = Field(
+        False,
+        description="Whether what it asks and is answered is kept, masked and sealed, for "
+        "`/api/usage/logs/{id}/body`; `noLog` goes before it.",
+    )
     auto_resolve: StrictBool = False
     throttle_delay_ms: StrictInt = Field(0, ge=0, le=300_000)
     max_sessions: StrictInt = Field(0, ge=0, le=10_000, description="0 sets no limit.")

@@ -23,6 +23,7 @@ _FIELDS = (
     "allowed_endpoints",
     "catalog_scope",
     "no_log",
+    "capture_bodies",
     "scopes",
     "allowed_combos",
     "allow_auto_combos",

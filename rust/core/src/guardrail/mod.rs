@@ -10,12 +10,14 @@
 //!
 //! What they look for: `personal`, `injection` and `credential`, lists of `patterns`. How a text that comes in pieces is held back:
 //! `prefix` (what may begin a finding). How texts are found: `escapes` (JSON strings), `event` (the texts of one stream event).
+//! `mask` makes what is kept for people to read free of findings, and `transcript` puts a stream together for them.
 
 mod body;
 mod credential;
 mod escapes;
 mod event;
 mod injection;
+mod mask;
 mod patterns;
 mod personal;
 mod prefix;
@@ -25,12 +27,15 @@ mod stream_tests;
 #[cfg(test)]
 mod tests;
 mod text;
+mod transcript;
 mod voice;
 mod walk;
 
 pub use body::{judge_body, Judged};
+pub use mask::{mask_json, mask_text, MASKING};
 pub use stream::{GuardedEvent, StreamGuard};
 pub use text::{judge_text, Text};
+pub use transcript::Transcript;
 
 use serde::Deserialize;
 use smallvec::SmallVec;

@@ -165,7 +165,7 @@ pub(super) fn name_at<'b>(body: &'b [u8], place: &Range<usize>) -> Cow<'b, str> 
 }
 
 /// The offset after the closing quote.
-fn end_of_string(body: &[u8], start: usize) -> Option<usize> {
+pub(super) fn end_of_string(body: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
         let step = memchr::memchr2(b'"', b'\\', body.get(at..)?)?;

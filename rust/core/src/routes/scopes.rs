@@ -98,6 +98,11 @@ pub static SCOPES: &[KeyScope] = &[
         "See the usage of every key.",
     ),
     scope(
+        "read:bodies",
+        &[("GET", "/api/usage/logs/{id}/body")],
+        "Read what was asked and answered, where it was kept, of every key.",
+    ),
+    scope(
         "write:budget",
         &[("POST", "/api/usage/token-limits"), ("DELETE", "/api/usage/token-limits")],
         "Set and lift token limits of keys that may not manage.",

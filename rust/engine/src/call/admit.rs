@@ -19,6 +19,7 @@ use std::sync::Arc;
 ///
 /// The settlement is open before the first poll: work that is dropped before it began is settled too.
 pub fn serve(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
+    whole.capture(shared);
     let Whole { exchange, admission, body, in_flight, buffered, .. } = *whole;
     let end = EndGuard::new(shared, &exchange, &admission);
     let part = Part::of(shared, &exchange, &admission, &body);

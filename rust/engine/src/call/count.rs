@@ -39,6 +39,7 @@ use std::time::Duration;
 /// Serves one request. As with a completion, dropping the future is cancelling it.
 pub fn serve(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
     let end = EndGuard::new(shared, &whole.exchange, &whole.admission);
+    whole.capture(shared);
     let Whole { exchange, admission, body, in_flight, buffered, .. } = *whole;
     let settlement = Settlement::open(shared, &exchange, admission, body.len() as u64);
     async move {

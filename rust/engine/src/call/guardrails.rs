@@ -378,7 +378,7 @@ fn after_line(bytes: &[u8], end: usize) -> Option<usize> {
 }
 
 /// Where the `data:` lines of an event are, without the blanks around them.
-fn data_of(event: &[u8]) -> impl Iterator<Item = (usize, usize)> + '_ {
+pub fn data_of(event: &[u8]) -> impl Iterator<Item = (usize, usize)> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
         while at < event.len() {

@@ -115,6 +115,7 @@ impl UpstreamBody {
 
 /// Serves one form. As with a conversation, dropping the future is cancelling it.
 pub fn serve_form(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
+    whole.capture(&shared);
     let Whole { exchange, admission, upload, in_flight, .. } = *whole;
     let end = EndGuard::new(&shared, &exchange, &admission);
     let mut settlement = Settlement::open(&shared, &exchange, admission, 0);

@@ -53,6 +53,7 @@ pub(crate) fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Outpu
 }
 
 async fn begin(shared: &Arc<Shared>, whole: Whole) {
+    whole.capture(shared);
     let Whole { exchange, admission, forward, mut body, in_flight, buffered, .. } = whole;
     let Some(forward) = forward else { return };
     let mut settlement = Settlement::open(shared, &exchange, admission, body.len() as u64);

@@ -147,9 +147,11 @@ impl Exchange {
         let mut state = self.state.lock();
         state.cancelled = true;
         state.chunks.clear();
+        let capture = state.capture.take();
         if let Some(task) = state.task.take() {
             task.wake();
         }
+        drop((state, capture));
     }
 }
 

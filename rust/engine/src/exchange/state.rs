@@ -1,6 +1,7 @@
 //! The state of an exchange, which both sides share under a lock, and how either side waits for the other.
 
 use crate::gate::cors::Cors;
+use crate::observe::capture::Capture;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use parking_lot::Mutex;
@@ -47,6 +48,8 @@ pub(super) struct State {
     pub(super) cors: Option<Cors>,
     /// Bytes that the front gave and the task has not dealt with.
     pub(super) given_bytes: usize,
+    /// Copies what goes to the caller, where that is to be kept.
+    pub(super) capture: Option<Box<Capture>>,
 }
 
 impl State {
@@ -79,6 +82,11 @@ impl Exchange {
 
     pub fn set_cors(&self, cors: Option<Cors>) {
         self.state.lock().cors = cors;
+    }
+
+    /// From here on what goes to the caller is copied.
+    pub fn set_capture(&self, capture: Box<Capture>) {
+        self.state.lock().capture = Some(capture);
     }
 
     pub fn is_readable_elsewhere(&self) -> bool {

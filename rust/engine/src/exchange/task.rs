@@ -1,6 +1,7 @@
 //! The task's side of an exchange: gives the answer's head, its bytes and its end, and waits for a client that reads slowly.
 
 use super::state::{wait, Exchange, Head, State, HIGH_WATER_BYTES};
+use crate::observe::capture::Capture;
 use bytes::Bytes;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -41,6 +42,11 @@ impl Exchange {
         if state.headed || state.ended {
             return;
         }
+        let mut capture = state.capture.take();
+        if let Some(capture) = &mut capture {
+            capture.head(head.status, &head.headers);
+            capture.hear(&body);
+        }
         state.headed = true;
         state.head = Some(head);
         if !body.is_empty() {
@@ -50,6 +56,7 @@ impl Exchange {
         state.ended = true;
         state.is_whole = true;
         self.wake_front(state);
+        capture.map_or((), Capture::end);
     }
 
     /// The head, and the first bytes with it.
@@ -57,6 +64,9 @@ impl Exchange {
         let mut state = self.state.lock();
         if state.headed || state.ended {
             return;
+        }
+        if let Some(capture) = &mut state.capture {
+            capture.head(head.status, &head.headers);
         }
         state.headed = true;
         state.head = Some(head);
@@ -84,7 +94,9 @@ impl Exchange {
         }
         append(&mut state, chunks);
         state.ended = true;
+        let capture = state.capture.take();
         self.wake_front(state);
+        capture.map_or((), Capture::end);
     }
 
     /// Stops short: what was sent is not whole and nothing more can be said. Without effect after the end.
@@ -96,7 +108,9 @@ impl Exchange {
         state.headed = true;
         state.ended = true;
         state.aborted = true;
+        let capture = state.capture.take();
         self.wake_front(state);
+        drop(capture);
     }
 
     /// Notes that the request did not end well, before its answer ends.
@@ -139,6 +153,9 @@ fn append(state: &mut State, chunks: impl IntoIterator<Item = Bytes>) {
     }
     for chunk in chunks {
         if !chunk.is_empty() {
+            if let Some(capture) = &mut state.capture {
+                capture.hear(&chunk);
+            }
             state.buffered_bytes += chunk.len();
             state.chunks.push_back(chunk);
         }

@@ -3,8 +3,9 @@
 use crate::exchange::Exchange;
 use crate::gate::preferences::{Accepts, CachePreference};
 use crate::gate::upload::Receipt;
+use crate::observe::capture::{Capture, CaptureSubject};
 use crate::observe::trace::Trace;
-use crate::shared::GaugePermit;
+use crate::shared::{GaugePermit, Shared};
 use bytes::Bytes;
 use fairlead_core::guardrail::Disabled;
 use fairlead_core::principal::Principal;
@@ -105,4 +106,21 @@ pub struct Whole {
     pub buffered: Option<GaugePermit>,
     /// The form that came in place of a body.
     pub upload: Option<Receipt>,
+}
+
+impl Whole {
+    /// Has what is asked and answered kept, where the operator or the key asks for it; a key that wants no log is never kept of.
+    pub fn capture(&self, shared: &Shared) {
+        let Admission { principal, request_id, ts_ms, .. } = &self.admission;
+        let key = principal.key();
+        let settings = shared.live.load().snapshot.capture;
+        if !(settings.is_for_all || key.is_some_and(|key| key.capture_bodies)) || key.is_some_and(|key| key.no_log) {
+            return;
+        }
+        let key_id = key.map(|key| key.id.clone());
+        let subject = CaptureSubject { request_id: request_id.clone(), key_id, ts_ms: *ts_ms };
+        // A form is on disk and may be as large as that.
+        let request = self.upload.is_none().then_some(&self.body);
+        self.exchange.set_capture(Capture::begin(&shared.captures, settings, subject, request));
+    }
 }

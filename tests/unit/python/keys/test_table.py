@@ -29,6 +29,7 @@ BODIES = st.fixed_dictionaries(
     optional={
         "isActive": st.booleans(),
         "noLog": st.booleans(),
+        "captureBodies": st.booleans(),
         "expiresAt": st.none() | MOMENTS,
         "blockedModels": st.lists(st.from_regex(r"[!-~]{1,30}", fullmatch=True), max_size=5),
         "allowedCombos": st.lists(NAMES, max_size=5),

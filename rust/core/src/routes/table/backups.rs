@@ -1,6 +1,6 @@
 //! Copies of the state: made, listed, taken away and put back. For people only: they hold what signs people in.
 
-use crate::routes::builders::{session, FILE, NO_BODY, RECORD};
+use crate::routes::builders::{session, FILE, NO_BODY, RECORD, SMALL};
 use crate::routes::Route;
 
 pub(super) static ROUTES: &[Route] = &[
@@ -10,7 +10,12 @@ pub(super) static ROUTES: &[Route] = &[
     session("DELETE", "/api/db-backups/{id}", NO_BODY, "Delete a backup."),
     session("GET", "/api/db-backups/export", NO_BODY, "The state as a database file."),
     session("POST", "/api/db-backups/import", FILE, "Replace the state by a database file."),
-    session("GET", "/api/db-backups/exportAll", NO_BODY, "State and usage as a compressed archive."),
+    session("GET", "/api/db-backups/exportAll", NO_BODY, "State, usage and files as a compressed archive."),
+    session("POST", "/api/db-backups/uploads", SMALL, "Begin to upload an export."),
+    session("GET", "/api/db-backups/uploads/{id}", NO_BODY, "How much of an upload is there."),
+    session("PUT", "/api/db-backups/uploads/{id}", FILE, "Add the next part to an upload."),
+    session("DELETE", "/api/db-backups/uploads/{id}", NO_BODY, "Forget an upload."),
+    session("POST", "/api/db-backups/uploads/{id}/restore", SMALL, "Put an uploaded export back."),
     session("GET", "/api/settings/export-json", NO_BODY, "The settings as a document."),
     session("POST", "/api/settings/import-json", RECORD, "Replace the settings by such a document."),
 ];

@@ -1,0 +1,180 @@
+//! Bodies that are kept for people to read: what guardrails find is replaced in every string, wherever it stands, and members
+//! that are secrets by their name show nothing. A body may have been cut anywhere: of its last text, what could still have
+//! become a finding goes as well.
+
+use super::body::{read, write};
+use super::text::judge_text;
+use super::voice::Voice;
+use super::walk::end_of_string;
+use super::{Action, Actions, Findings};
+use serde::de::IgnoredAny;
+use std::borrow::Cow;
+
+/// What is done with every body that is kept, whatever keys and calls opt out of.
+pub const MASKING: Actions =
+    Actions { pii_masker: Action::Redact, prompt_injection: Action::Off, credential_masker: Action::Redact };
+
+const HIDDEN: &[u8] = b"\"***\"";
+/// Names that hold one of these, by their letters alone, are of secrets.
+const SECRET_PARTS: &[&str] =
+    &["password", "passphrase", "secret", "credential", "authorization", "cookie", "privatekey"];
+/// So are names that end with one of these.
+const SECRET_ENDS: &[&str] = &["apikey", "accesskey", "token"];
+/// Objects whose every string may be a secret.
+const SECRET_OBJECTS: &[&str] = &["headers", "env", "environment"];
+/// JSON inside a string of JSON is read so deep.
+const MAX_NESTED: usize = 8;
+
+/// A text without what guardrails find. `is_cut`: it goes on where nobody sees it.
+pub fn mask_text(text: &str, is_cut: bool) -> String {
+    if is_cut {
+        return Voice::new(false).say(text, MASKING, &mut Findings::new(), false);
+    }
+    judge_text(text, MASKING).redacted.unwrap_or_else(|| text.to_owned())
+}
+
+/// A JSON body, whole or cut, without what guardrails find and without secrets. What is no JSON comes out with the strings in
+/// it masked as far as they can be told.
+pub fn mask_json(body: &[u8]) -> Vec<u8> {
+    masked(body, 0)
+}
+
+fn masked(body: &[u8], depth: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(body.len());
+    // Of each object and list that is open, whether every string in it is a secret.
+    let mut open: Vec<bool> = Vec::new();
+    let mut is_named_secret = false;
+    let mut opens_secret = false;
+    let mut at = 0;
+    while let Some(&byte) = body.get(at) {
+        match byte {
+            b'"' => {
+                let is_secret = is_named_secret || open.last() == Some(&true);
+                let Some(end) = end_of_string(body, at) else {
+                    out.extend_from_slice(&cut_string(&body[at..], is_secret));
+                    break;
+                };
+                let raw = &body[at..end];
+                let is_name = body[end..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':');
+                if is_name {
+                    let name = letters_of(raw);
+                    is_named_secret = is_secret_name(&name);
+                    opens_secret = is_named_secret || SECRET_OBJECTS.contains(&name.as_str());
+                    out.extend_from_slice(&string(raw, depth));
+                } else if is_secret && end - at > 2 {
+                    out.extend_from_slice(HIDDEN);
+                } else {
+                    out.extend_from_slice(&string(raw, depth));
+                }
+                at = end;
+                continue;
+            }
+            b'{' | b'[' => {
+                let is_inside = open.last() == Some(&true);
+                open.push(is_inside || opens_secret);
+                (is_named_secret, opens_secret) = (false, false);
+            }
+            b'}' | b']' => {
+                open.pop();
+                (is_named_secret, opens_secret) = (false, false);
+            }
+            b',' => (is_named_secret, opens_secret) = (false, false),
+            _ => {}
+        }
+        out.push(byte);
+        at += 1;
+    }
+    out
+}
+
+/// A whole string, quotes included, as it may be shown.
+fn string(raw: &[u8], depth: usize) -> Cow<'_, [u8]> {
+    let Some(text) = read(raw) else { return Cow::Borrowed(raw) };
+    let nested = (depth < MAX_NESTED && is_json(&text)).then(|| masked(text.as_bytes(), depth + 1));
+    let inner = nested.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let judged = judge_text(inner.as_deref().unwrap_or(&text), MASKING).redacted;
+    match judged.or(inner).filter(|shown| **shown != *text) {
+        Some(shown) => Cow::Owned(write(shown).into_bytes()),
+        None => Cow::Borrowed(raw),
+    }
+}
+
+/// The beginning of a string whose end was cut off: an open quote, and what may be shown.
+fn cut_string(raw: &[u8], is_secret: bool) -> Vec<u8> {
+    if is_secret {
+        return b"\"***".to_vec();
+    }
+    let mut quoted = raw.to_vec();
+    // An escape that lost its end says nothing.
+    let escape = quoted.iter().rposition(|byte| *byte == b'\\').filter(|at| quoted.len() - at < 6);
+    if let Some(escape) =
+        escape.filter(|at| quoted[..*at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 0)
+    {
+        quoted.truncate(escape);
+    }
+    quoted.push(b'"');
+    let text = read(&quoted).unwrap_or_default();
+    let mut shown = write(mask_text(&text, true)).into_bytes();
+    shown.pop();
+    shown
+}
+
+fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(text).is_ok()
+}
+
+/// A name by its letters and digits alone, in small ones: `apiKey`, `api_key` and `API-Key` are one.
+fn letters_of(raw: &[u8]) -> String {
+    let name = read(raw).unwrap_or_default();
+    name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
+}
+
+fn is_secret_name(letters: &str) -> bool {
+    SECRET_PARTS.iter().any(|part| letters.contains(part)) || SECRET_ENDS.iter().any(|end| letters.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(body: &str) -> String {
+        String::from_utf8(mask_json(body.as_bytes())).expect("text")
+    }
+
+    #[test]
+    fn findings_go_wherever_they_stand_and_the_rest_stays_as_it_was() {
+        let body = r#"{"user": "jo@example.com", "n": 1.0, "messages": [{"content": "ask \"jo@example.com\" <b>\u202e</b>"}]}"#;
+        let out = shown(body);
+        assert_eq!(out.matches("[REDACTED:email]").count(), 2, "{out}");
+        assert!(!out.contains("example.com") && out.contains("\"n\": 1.0"));
+        serde_json::from_str::<serde_json::Value>(&out).expect("JSON still");
+        let plain = r#"{"model":"m","max_tokens":5,"text":"\u00e9 \ud83d\ude00"}"#;
+        assert_eq!(shown(plain), plain, "what has nothing to hide is not written anew");
+    }
+
+    #[test]
+    fn members_that_are_secrets_by_name_show_nothing() {
+        let body = r#"{"authorization":"Bearer abc","headers":{"X-Any":"v","n":3},"tools":[{"api_key":"k","list":["a"]}],
+            "password":["a",{"b":"c"}],"arguments":"{\"client_secret\":\"hunter2\",\"city\":\"Graz\"}","empty_token":""}"#;
+        let out = shown(body);
+        for secret in ["Bearer abc", "\"v\"", "\"k\"", "hunter2", "\"c\""] {
+            assert!(!out.contains(secret), "{secret} in {out}");
+        }
+        assert!(out.contains("Graz") && out.contains(r#""list":["a"]"#) && out.contains(r#""empty_token":"""#));
+    }
+
+    #[test]
+    fn a_body_that_was_cut_leaves_no_half_of_a_secret() {
+        let key = "sk-abcdefghij0123456789ABCDEFGHIJ";
+        let whole = format!(r#"{{"content":"the key is {key} and more","password":"hunter2"}}"#);
+        for end in 0..whole.len() {
+            let out = shown(&whole[..end]);
+            assert!(!out.contains("sk-abcdef") && !out.contains("hunter"), "{end}: {out}");
+        }
+        assert!(shown(&whole[..40]).starts_with(r#"{"content":"the key is "#));
+        for end in 0..24 {
+            let _no_panic = shown(&r#"{"a":"x\ud83d\ude00\\\""#[..end.min(22)]);
+        }
+        assert_eq!(mask_text("mail jo@example.co", true).find("example"), None);
+    }
+}

@@ -1,0 +1,232 @@
+//! Bodies that are kept for people to read, while they pass: a [`Capture`] hangs on an exchange and copies what goes to its
+//! caller, within bounds; when the exchange ends it goes to the [`CaptureQueue`] of the worker, whose thread writes it.
+//!
+//! Nobody waits for any of it. Where there is no room a body is cut, and where the queue is full it is not kept.
+
+use bytes::Bytes;
+use fairlead_core::snapshot::CaptureSettings;
+use http::header::{HeaderMap, HeaderValue, CONTENT_TYPE};
+use http::StatusCode;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
+use std::sync::Arc;
+
+/// Bytes of bodies that are held at once, of open exchanges and in the queue together.
+const MAX_HELD_BYTES: usize = 128 * 1024 * 1024;
+/// Exchanges that wait to be written.
+const MAX_WAITING: usize = 1024;
+
+/// What waits for the thread that writes.
+#[derive(Debug)]
+pub enum Message {
+    Kept(Box<CapturedExchange>),
+    /// Nothing comes any more.
+    End,
+}
+
+/// The worker's way from exchanges to the thread that writes.
+#[derive(Debug)]
+pub struct CaptureQueue {
+    sender: SyncSender<Message>,
+    receiver: Mutex<Option<Receiver<Message>>>,
+    held_bytes: AtomicUsize,
+    lost: AtomicU64,
+}
+
+impl Default for CaptureQueue {
+    fn default() -> Self {
+        let (sender, receiver) = sync_channel(MAX_WAITING);
+        Self { sender, receiver: Mutex::new(Some(receiver)), held_bytes: AtomicUsize::new(0), lost: AtomicU64::new(0) }
+    }
+}
+
+impl CaptureQueue {
+    /// The end that the one thread reads; once.
+    pub fn take_receiver(&self) -> Option<Receiver<Message>> {
+        self.receiver.lock().take()
+    }
+
+    /// Tells the thread that nothing comes any more.
+    pub fn finish(&self) {
+        // A thread that is gone needs no telling.
+        let _told = self.sender.send(Message::End);
+    }
+
+    /// What was written, or could not be, takes no memory any more.
+    pub fn release(&self, one: &CapturedExchange) {
+        self.held_bytes.fetch_sub(one.held_bytes(), Ordering::AcqRel);
+    }
+
+    /// Exchanges that were to be kept and are not.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    pub fn count_lost(&self) -> u64 {
+        self.lost.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    fn offer(&self, one: Box<CapturedExchange>) {
+        let held_bytes = one.held_bytes();
+        if self.sender.try_send(Message::Kept(one)).is_err() {
+            self.held_bytes.fetch_sub(held_bytes, Ordering::AcqRel);
+            self.count_lost();
+        }
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        let fits = self.held_bytes.fetch_add(bytes, Ordering::AcqRel) + bytes <= MAX_HELD_BYTES;
+        if !fits {
+            self.held_bytes.fetch_sub(bytes, Ordering::AcqRel);
+        }
+        fits
+    }
+}
+
+/// Whose exchange it is.
+#[derive(Debug, Clone, Default)]
+pub struct CaptureSubject {
+    pub request_id: String,
+    pub key_id: Option<String>,
+    /// UTC, when it was admitted.
+    pub ts_ms: u64,
+}
+
+/// One body: as much of it as is kept, and how long it was.
+#[derive(Debug, Default)]
+pub struct KeptBody {
+    pub bytes: Vec<u8>,
+    pub total_bytes: u64,
+    pub content_type: Option<HeaderValue>,
+}
+
+impl KeptBody {
+    pub fn is_cut(&self) -> bool {
+        (self.bytes.len() as u64) < self.total_bytes
+    }
+
+    fn add(&mut self, piece: &[u8], limit: usize, queue: &CaptureQueue) {
+        // Behind a gap nothing is kept: what follows would read as if it followed.
+        if !self.is_cut() {
+            let wanted = piece.len().min(limit.saturating_sub(self.bytes.len()));
+            if wanted > 0 && queue.has_room(wanted) {
+                self.bytes.extend_from_slice(&piece[..wanted]);
+            }
+        }
+        self.total_bytes += piece.len() as u64;
+    }
+}
+
+/// What was asked and answered, as it went.
+#[derive(Debug, Default)]
+pub struct CapturedExchange {
+    pub subject: CaptureSubject,
+    pub request: KeptBody,
+    pub answer: KeptBody,
+    /// 0 where no head went to the caller.
+    pub status: u16,
+    /// The answer came to its end.
+    pub is_whole: bool,
+}
+
+impl CapturedExchange {
+    fn held_bytes(&self) -> usize {
+        self.request.bytes.len() + self.answer.bytes.len()
+    }
+}
+
+/// Hangs on an exchange and copies what goes to its caller. Dropped, it goes to the queue.
+#[derive(Debug)]
+pub struct Capture {
+    queue: Arc<CaptureQueue>,
+    limit_bytes: usize,
+    kept: Box<CapturedExchange>,
+}
+
+impl Capture {
+    /// `request`: its body where that is JSON.
+    pub fn begin(
+        queue: &Arc<CaptureQueue>,
+        settings: CaptureSettings,
+        subject: CaptureSubject,
+        request: Option<&Bytes>,
+    ) -> Box<Self> {
+        let mut kept = Box::new(CapturedExchange { subject, ..CapturedExchange::default() });
+        if let Some(body) = request {
+            kept.request.content_type = Some(HeaderValue::from_static("application/json"));
+            kept.request.add(body, settings.body_bytes, queue);
+        }
+        Box::new(Self { queue: Arc::clone(queue), limit_bytes: settings.body_bytes, kept })
+    }
+
+    pub fn head(&mut self, status: StatusCode, headers: &HeaderMap) {
+        self.kept.status = status.as_u16();
+        self.kept.answer.content_type = headers.get(CONTENT_TYPE).cloned();
+    }
+
+    pub fn hear(&mut self, piece: &[u8]) {
+        self.kept.answer.add(piece, self.limit_bytes, &self.queue);
+    }
+
+    /// The answer came to its end.
+    pub fn end(mut self: Box<Self>) {
+        self.kept.is_whole = true;
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        self.queue.offer(std::mem::take(&mut self.kept));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begin(queue: &Arc<CaptureQueue>, body_bytes: usize) -> Box<Capture> {
+        let settings = CaptureSettings { is_for_all: true, body_bytes };
+        Capture::begin(queue, settings, CaptureSubject::default(), Some(&Bytes::from_static(b"{\"a\":1}")))
+    }
+
+    fn taken(receiver: &Receiver<Message>) -> Box<CapturedExchange> {
+        match receiver.try_recv() {
+            Ok(Message::Kept(one)) => one,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn bodies_are_cut_at_their_bound_and_say_so() {
+        let queue = Arc::new(CaptureQueue::default());
+        let receiver = queue.take_receiver().expect("the first to ask");
+        let mut capture = begin(&queue, 7);
+        capture.head(StatusCode::OK, &HeaderMap::new());
+        for piece in [&b"abcd"[..], b"efgh", b"i"] {
+            capture.hear(piece);
+        }
+        capture.end();
+        let one = taken(&receiver);
+        assert_eq!((one.request.bytes.as_slice(), one.request.is_cut()), (&b"{\"a\":1}"[..], false));
+        assert_eq!((one.answer.bytes.as_slice(), one.answer.is_cut()), (&b"abcdefg"[..], true));
+        assert_eq!((one.answer.total_bytes, one.status, one.is_whole), (9, 200, true));
+        assert_eq!(queue.held_bytes.load(Ordering::Relaxed), 14);
+        queue.release(&one);
+        assert_eq!(queue.held_bytes.load(Ordering::Relaxed), 0);
+        drop(begin(&queue, 7));
+        assert!(!taken(&receiver).is_whole, "the caller left");
+    }
+
+    #[test]
+    fn a_queue_that_is_full_loses_and_counts() {
+        let queue = Arc::new(CaptureQueue::default());
+        for _ in 0..=MAX_WAITING {
+            drop(begin(&queue, 7));
+        }
+        assert_eq!((queue.lost(), queue.held_bytes.load(Ordering::Relaxed)), (1, 7 * MAX_WAITING));
+        queue.held_bytes.store(MAX_HELD_BYTES, Ordering::Relaxed);
+        let capture = begin(&queue, 7);
+        assert!(capture.kept.request.is_cut() && capture.kept.request.bytes.is_empty());
+    }
+}

@@ -1,0 +1,298 @@
+//! The thread that writes what is kept of requests and answers: masked, sealed, one file for each exchange in `spool/bodies`,
+//! from where control takes them. A file has its name once it is whole, so a crash leaves no half of one.
+//!
+//! What is masked here is what guardrails find, whatever the key or the call opted out of. No header is kept but the body's type.
+
+use crate::call::guardrails::{data_of, StreamFilter};
+use crate::observe::capture::{CaptureQueue, CapturedExchange, KeptBody, Message};
+use bytes::Bytes;
+use fairlead_core::guardrail::{mask_json, mask_text, GuardedEvent, StreamGuard, Transcript, MASKING};
+use fairlead_core::secret::Sealer;
+use fairlead_dialect::Pieces;
+use rustix::fs::statvfs;
+use serde_json::value::RawValue;
+use serde_json::{json, Value};
+use std::borrow::Cow;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Receiver;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Files that control has not taken, of all workers together.
+const MAX_SPOOLED_BYTES: u64 = 256 * 1024 * 1024;
+/// The disk's last bytes are for records of usage and for the databases.
+const MIN_FREE_BYTES: u64 = 256 * 1024 * 1024;
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+const TELL_EVERY: Duration = Duration::from_secs(60);
+
+/// The folder that the thread writes to.
+pub fn folder(data_dir: &Path) -> PathBuf {
+    data_dir.join("spool").join("bodies")
+}
+
+/// Starts the worker's thread. It ends with [`CaptureQueue::finish`].
+pub fn start(data_dir: &Path, sealer: Sealer, queue: Arc<CaptureQueue>) -> io::Result<Option<JoinHandle<()>>> {
+    let Some(receiver) = queue.take_receiver() else { return Ok(None) };
+    let folder = folder(data_dir);
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    let writer = Writer { folder, sealer, queue, looked: None, room_bytes: 0, told: None };
+    std::thread::Builder::new().name("fairlead-bodies".into()).spawn(move || writer.run(&receiver)).map(Some)
+}
+
+#[derive(Debug)]
+struct Writer {
+    folder: PathBuf,
+    sealer: Sealer,
+    queue: Arc<CaptureQueue>,
+    /// When the folder was last looked at, and how much may be written until the next look.
+    looked: Option<Instant>,
+    room_bytes: u64,
+    told: Option<Instant>,
+}
+
+impl Writer {
+    fn run(mut self, receiver: &Receiver<Message>) {
+        while let Ok(Message::Kept(one)) = receiver.recv() {
+            if let Err(error) = self.write(&one) {
+                let lost = self.queue.count_lost();
+                if self.told.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
+                    self.told = Some(Instant::now());
+                    tracing::error!(%error, lost, "bodies of requests are not kept");
+                }
+            }
+            self.queue.release(&one);
+        }
+    }
+
+    fn write(&mut self, one: &CapturedExchange) -> io::Result<()> {
+        let subject = &one.subject;
+        let sealed = self.sealer.seal(&subject.request_id, document(one).to_string().as_bytes());
+        let sealed = sealed.map_err(io::Error::other)?;
+        self.take_room(sealed.len() as u64)?;
+        let key = subject.key_id.as_deref().unwrap_or("-");
+        let path = self.folder.join(format!("{:013}_{}_{key}.body", subject.ts_ms, subject.request_id));
+        let new = path.with_extension("new");
+        let written = OpenOptions::new()
+            .create_new(true)
+            .write(true)
+            .mode(0o600)
+            .open(&new)
+            .and_then(|mut file| file.write_all(&sealed))
+            .and_then(|()| fs::rename(&new, &path));
+        if written.is_err() {
+            // Nothing of it is left where the disk is full; where there was no file there is none to remove.
+            let _gone = fs::remove_file(&new);
+        }
+        written
+    }
+
+    fn take_room(&mut self, bytes: u64) -> io::Result<()> {
+        if self.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY) {
+            let free = statvfs(&self.folder)?;
+            let free_bytes = free.f_bavail.saturating_mul(free.f_frsize).saturating_sub(MIN_FREE_BYTES);
+            self.room_bytes = MAX_SPOOLED_BYTES.saturating_sub(spooled_bytes(&self.folder)?).min(free_bytes);
+            self.looked = Some(Instant::now());
+        }
+        self.room_bytes = self.room_bytes.checked_sub(bytes).ok_or(io::ErrorKind::StorageFull)?;
+        Ok(())
+    }
+}
+
+fn spooled_bytes(folder: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        match entry?.metadata() {
+            Ok(file) => bytes += file.len(),
+            // Control took it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(bytes)
+}
+
+/// What is sealed: both bodies as people may read them.
+fn document(one: &CapturedExchange) -> Value {
+    let mut answer = shown(&one.answer, one.is_whole);
+    answer["status"] = one.status.into();
+    answer["isWhole"] = one.is_whole.into();
+    json!({"version": 1, "request": shown(&one.request, true), "response": answer})
+}
+
+fn shown(kept: &KeptBody, is_whole: bool) -> Value {
+    let kind = kept.content_type.as_ref().and_then(|kind| kind.to_str().ok());
+    let essence = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let is_cut = kept.is_cut();
+    let (body, text) = match essence.as_str() {
+        "text/event-stream" => events(&kept.bytes, is_cut || !is_whole),
+        kind if kind == "application/json" || kind.ends_with("+json") => (Some(json_body(&kept.bytes, is_cut)), None),
+        kind if kind.starts_with("text/") => {
+            (Some(mask_text(&String::from_utf8_lossy(&kept.bytes), is_cut).into_bytes()), None)
+        }
+        // Sound and pictures are not kept.
+        _ => (None, None),
+    };
+    json!({
+        "contentType": kind,
+        "bytes": kept.total_bytes,
+        "isCut": is_cut,
+        "body": body.map(|body| String::from_utf8_lossy(&body).into_owned()),
+        "text": text,
+    })
+}
+
+/// The events of a stream, and the text that they bring. A finding may lie across events; of a stream that was cut, what may
+/// be its beginning is left out.
+fn events(bytes: &[u8], is_cut: bool) -> (Option<Vec<u8>>, Option<String>) {
+    let end = if is_cut { end_of_events(bytes) } else { bytes.len() };
+    let Some(passed) = filtered(&bytes[..end], is_cut) else { return (None, None) };
+    let (mut out, mut transcript) = (Vec::with_capacity(passed.len()), Transcript::default());
+    let mut at = 0;
+    for (start, end) in data_of(&passed) {
+        out.extend_from_slice(&passed[at..start]);
+        let data = mask_json(&passed[start..end]);
+        transcript.hear(&data);
+        out.extend_from_slice(&data);
+        at = end;
+    }
+    out.extend_from_slice(&passed[at..]);
+    // What only looks like a finding once its pieces are together.
+    (Some(out), transcript.text().map(|text| mask_text(&text, is_cut)))
+}
+
+/// The offset after the last event that is whole.
+fn end_of_events(bytes: &[u8]) -> usize {
+    let ends = [&b"\n\n"[..], b"\r\n\r\n", b"\r\r"];
+    ends.iter().filter_map(|end| memchr::memmem::rfind(bytes, end).map(|at| at + end.len())).max().unwrap_or(0)
+}
+
+/// JSON; a list may be a stream that grew, so that a finding lies across its elements.
+fn json_body(bytes: &[u8], is_cut: bool) -> Vec<u8> {
+    if !bytes.trim_ascii_start().starts_with(b"[") {
+        return mask_json(bytes);
+    }
+    let whole = if is_cut { Cow::Owned(whole_elements(bytes)) } else { Cow::Borrowed(bytes) };
+    let Ok(elements) = serde_json::from_slice::<Vec<&RawValue>>(&whole) else { return mask_json(&whole) };
+    let mut guard = StreamGuard::new(MASKING);
+    let mut told: Vec<Vec<u8>> = Vec::with_capacity(elements.len());
+    for element in elements {
+        let data = element.get().as_bytes();
+        let GuardedEvent { before, event } = guard.event(data);
+        told.extend(before);
+        told.push(event.unwrap_or_else(|| data.to_vec()));
+    }
+    if !is_cut {
+        told.extend(guard.finish());
+    }
+    mask_json(&[b"[", told.join(&b",\n"[..]).as_slice(), b"]"].concat())
+}
+
+/// A list up to its last whole element.
+fn whole_elements(bytes: &[u8]) -> Vec<u8> {
+    let (mut depth, mut end, mut is_text, mut at) = (0_usize, None, false, 0);
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'\\' if is_text => at += 1,
+            b'"' => is_text = !is_text,
+            b'{' | b'[' if !is_text => depth += 1,
+            b'}' | b']' if !is_text => {
+                depth = depth.saturating_sub(1);
+                if depth == 1 {
+                    end = Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    let mut whole = end.map_or_else(|| b"[".to_vec(), |end| bytes[..end].to_vec());
+    whole.push(b']');
+    whole
+}
+
+/// The events that guardrails let through; `None` where they cannot be judged.
+fn filtered(bytes: &[u8], is_cut: bool) -> Option<Vec<u8>> {
+    let mut filter = StreamFilter::new(MASKING, true)?;
+    let mut passed = filter.push(&Pieces::from_iter([Bytes::copy_from_slice(bytes)])).ok()?;
+    if !is_cut {
+        passed.extend(filter.finish().ok()?);
+    }
+    Some(passed.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::capture::CaptureSubject;
+    use http::HeaderValue;
+
+    fn kept(kind: &'static str, bytes: &[u8], total_bytes: usize) -> KeptBody {
+        let content_type = Some(HeaderValue::from_static(kind));
+        KeptBody { bytes: bytes.to_vec(), total_bytes: total_bytes as u64, content_type }
+    }
+
+    fn chunk(text: &str) -> String {
+        format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")
+    }
+
+    #[test]
+    fn a_finding_across_events_is_masked_in_the_events_and_in_the_text() {
+        let stream = [chunk("mail jo@exam"), chunk("ple.com now"), "data: [DONE]\n\n".to_owned()].concat();
+        let one = shown(&kept("text/event-stream", stream.as_bytes(), stream.len()), true);
+        assert_eq!(one["text"], "mail [REDACTED:email] now");
+        let body = one["body"].as_str().expect("events");
+        assert!(!body.contains("jo@") && !body.contains("ple.com") && body.ends_with("data: [DONE]\n\n"));
+        for end in 0..stream.len() {
+            let cut = shown(&kept("text/event-stream", &stream.as_bytes()[..end], stream.len()), true);
+            assert!(!cut.to_string().contains("jo@"), "{end}: {cut}");
+        }
+    }
+
+    #[test]
+    fn a_list_that_grew_is_judged_as_the_stream_that_it_is() {
+        let part = |text: &str| format!(r#"{{"candidates":[{{"content":{{"parts":[{{"text":"{text}"}}]}}}}]}}"#);
+        let list = format!("[{},\n{}]", part("mail jo@exam"), part("ple.com now"));
+        let whole = shown(&kept("application/json", list.as_bytes(), list.len()), true).to_string();
+        assert!(whole.contains("REDACTED:email") && !whole.contains("jo@"), "{whole}");
+        for end in 0..list.len() {
+            let cut = shown(&kept("application/json", &list.as_bytes()[..end], list.len()), true).to_string();
+            assert!(!cut.contains("jo@"), "{end}: {cut}");
+        }
+    }
+
+    #[test]
+    fn sound_is_not_kept_and_its_size_is() {
+        let one = shown(&kept("audio/mpeg", b"ID3", 3), true);
+        assert_eq!((one["body"].clone(), one["bytes"].clone()), (Value::Null, json!(3)));
+    }
+
+    #[test]
+    fn files_are_sealed_for_their_request_and_a_folder_that_takes_none_is_counted() {
+        let dir = std::env::temp_dir().join(format!("fairlead-bodies-{}", std::process::id()));
+        let sealer = Sealer::new(&[7; 32]).expect("a key");
+        let queue = Arc::new(CaptureQueue::default());
+        let thread = start(&dir, sealer.clone(), Arc::clone(&queue)).expect("a thread").expect("the first");
+        queue.finish();
+        thread.join().expect("ended");
+        let subject = CaptureSubject { request_id: "req_1".into(), key_id: Some("k".into()), ts_ms: 5 };
+        let request = kept("application/json", b"{}", 2);
+        let one = CapturedExchange { subject, request, ..CapturedExchange::default() };
+        let folder = folder(&dir);
+        let mut writer = Writer { folder: folder.clone(), sealer, queue, looked: None, room_bytes: 0, told: None };
+        writer.write(&one).expect("written");
+        let sealed = fs::read(folder.join("0000000000005_req_1_k.body")).expect("the file");
+        let opened = writer.sealer.open("req_1", &sealed).expect("sealed for it");
+        let read: Value = serde_json::from_slice(&opened).expect("JSON");
+        assert_eq!((read["request"]["body"].clone(), read["response"]["status"].clone()), (json!("{}"), json!(0)));
+        assert!(writer.sealer.open("req_2", &sealed).is_err());
+        writer.room_bytes = 1;
+        assert_eq!(writer.write(&one).expect_err("full").kind(), io::ErrorKind::StorageFull);
+        writer.room_bytes = u64::MAX;
+        fs::remove_dir_all(&dir).expect("removed");
+        assert_eq!(writer.write(&one).expect_err("no folder").kind(), io::ErrorKind::NotFound);
+    }
+}
