@@ -34,6 +34,7 @@ from fairlead.gateway.sign_in.table import SignIn, find_sign_in, put_sign_in
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection as Database
 from fairlead.store.outbox import Event, emit
+from fairlead.store.provider_usage import forget_figures
 from fairlead.store.sealer import Sealer
 
 # A token is refreshed so long before it ends, or after half of its life where that is shorter.
@@ -76,6 +77,7 @@ def store_grant(
     else:
         update_connection(con, connection)
         add_clear(con, Clear(connection=connection.id))
+        forget_figures(con, connection.id)
         changed = {**event_data(connection), "changed": ["authType", "apiKey"]}
         emit(con, Event("provider.updated", changed))
     put_sign_in(con, _sign_in(sealer, connection, tokens))
