@@ -1,7 +1,7 @@
 //! Management of the gateway: keys, providers, models, settings, usage.
 
-use crate::routes::builders::{account, admin, management, session, NO_BODY, PROMPT, RECORD, SMALL};
-use crate::routes::Route;
+use crate::routes::builders::{account, admin, management, public, session, NO_BODY, PROMPT, RECORD, SMALL};
+use crate::routes::{Answer, Route};
 
 pub(super) static ROUTES: &[Route] = &[
     management("GET", "/api/openapi.json", NO_BODY, "This API as an OpenAPI document."),
@@ -108,6 +108,13 @@ pub(super) static ROUTES: &[Route] = &[
         "/api/oauth/{provider}/exchange",
         RECORD,
         "Finish such a sign-in with what the browser came back with.",
+    ),
+    public(
+        "GET",
+        "/api/oauth/{provider}/callback",
+        Answer::Control,
+        NO_BODY,
+        "Where a provider sends the browser of somebody who has signed in.",
     ),
     admin("POST", "/api/oauth/{provider}/device-code", RECORD, "Begin a sign-in at a provider on another device."),
     admin("POST", "/api/oauth/{provider}/poll", RECORD, "Ask whether that sign-in is done."),
