@@ -1,4 +1,5 @@
-"""A gateway in a network of its own, whose one link leads to proxies and a provider: with a proxy set, no packet on that link goes
+"""A gateway in a network of its own, whose one link leads to proxies and a provider: with a proxy set, no
+packet on that link goes
 anywhere but to the proxy, and nobody asks for a name.
 """
 
@@ -93,7 +94,8 @@ with start_gateway(folder, FAIRLEAD_LOG_LEVEL="warning") as gateway:
         told = []
         for prefix, connection in lanes.values():
             answer = gateway.caller.post(
-                "/v1/chat/completions", json={**body, "model": f"{prefix}/m"}, headers={"authorization": f"Bearer {key}"}
+                "/v1/chat/completions", json={**body, "model": f"{prefix}/m"},
+                headers={"authorization": f"Bearer {key}"},
             )
             test = expect(gateway.admin.post(f"/api/providers/{connection}/test"), 200)
             told.append([answer.status_code, answer.json().get("error", {}).get("code"), test["diagnosis"]["type"]])

@@ -1,4 +1,5 @@
-"""The far side of a namespace test: a network with Debian's proxies and a provider, joined to the gateway's by one link.
+"""The far side of a namespace test: a network with Debian's proxies and a provider, joined to the gateway's by
+one link.
 
     python -m tests.support.far_side <folder>     reads a line once its end `far0` of the link is there, then serves
 
@@ -13,6 +14,7 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 from tests.support.upstream import completion
 
@@ -30,7 +32,7 @@ MODELS = {"object": "list", "data": [{"id": "m", "object": "model"}]}
 
 class _Provider(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    callers: list[str] = []
+    callers: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
         self._answer(MODELS)

@@ -100,8 +100,8 @@ class OperatorSettings(BaseModel):
         60,
         ge=0,
         le=10_080,
-        description="Minutes from one question to the next at each provider's own usage route, where it has one; 0 asks only "
-        "when somebody does.",
+        description="Minutes from one question to the next at each provider's own usage route, where it has one; 0 "
+        "asks only when somebody does.",
     )
     audit_retention_days: StrictInt = Field(
         400,

@@ -1,4 +1,5 @@
-"""The table `provider_usage`: what providers' own usage routes say of connections. The gateway's room reads and writes it, usage shows it.
+"""The table `provider_usage`: what providers' own usage routes say of connections. The gateway's room reads
+and writes it, usage shows it.
 
 A figure that a provider does not tell is None, and nothing is made up in its place.
 """
@@ -17,7 +18,8 @@ MICROS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class UsageFigure:
-    """One figure of a provider's, in millionths of its `unit` (`USD`, `points`). `since_ms` is from when on `used_micros` counts,
+    """One figure of a provider's, in millionths of its `unit` (`USD`, `points`). `since_ms` is from when on
+    `used_micros` counts,
     where the gateway asked for a span.
     """
 
@@ -39,7 +41,8 @@ class UsageFigure:
 
 @dataclass(frozen=True, slots=True)
 class ProviderUsage:
-    """A row. `read_at_ms` is when the figures were told, `asked_at_ms` when the provider was last asked, `failures` how often in a
+    """A row. `read_at_ms` is when the figures were told, `asked_at_ms` when the provider was last asked,
+    `failures` how often in a
     row it told nothing since.
     """
 

@@ -14,7 +14,6 @@ from fairlead.gateway.videos.targets import VideoTarget, target_of
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
 
-
 PICTURES = ("image/jpeg", "image/png", "image/webp")
 
 

@@ -1,6 +1,7 @@
 """A provider is asked what it tells of a connection's usage, and the answer is stored.
 
-What is told stays shown until something newer is, with the time at which it was told; an answer without figures, or none,
+What is told stays shown until something newer is, with the time at which it was told; an answer without
+figures, or none,
 leaves them and says what went wrong.
 """
 
@@ -62,7 +63,8 @@ class _Question:
 
 
 def usage_section(con: Database, connection: Connection) -> UsageSection | None:
-    """What is known of the usage routes of a connection's provider; None where there is none, or where the connection has an address
+    """What is known of the usage routes of a connection's provider; None where there is none, or where the
+    connection has an address
     of its own, of which the catalogue knows nothing.
     """
     provider = find_provider(con, connection.provider)
@@ -82,7 +84,8 @@ def seal_usage_key(sealer: Sealer, connection_id: str, key: str) -> bytes:
 
 
 async def read_usage(services: Services, connection_id: str) -> ProviderUsage:
-    """Asks the provider and stores what it tells; `InvalidRequest` where it has no such route, or wants a key that is not set.
+    """Asks the provider and stores what it tells; `InvalidRequest` where it has no such route, or wants a key
+    that is not set.
     Never raises for errors of the provider or the network.
     """
     sealer = services.state.sealer

@@ -1,4 +1,6 @@
-"""`/api/providers/<id>/usage`: what the connection's provider tells of its usage, asked for by hand, and the key for it."""
+"""`/api/providers/<id>/usage`: what the connection's provider tells of its usage, asked for by hand, and the
+key for it.
+"""
 
 from __future__ import annotations
 
@@ -52,14 +54,15 @@ class UsageKeyChange(Wire):
 
 
 class ConnectionProviderUsage(Wire):
-    """`source` is the provider's documentation of its route, null where none is known. `needsKey` says that it tells nothing without a
-    key of its own, `hasKey` that one is set.
+    """`source` is the provider's documentation of its route, null where none is known. `takesKey` says that it tells
+    more to a key of its own, `needsKey` that it tells nothing without one, `hasKey` that one is set.
     """
 
     connection_id: str
     provider: str
     source: str | None
     needs_key: bool
+    takes_key: bool
     has_key: bool
     usage: ProviderUsageView
 
@@ -111,6 +114,7 @@ async def _shown(services: Services, connection_id: str) -> ConnectionProviderUs
             provider=connection.provider,
             source=None if section is None else section.source,
             needs_key=section is not None and needs_own_key(section),
+            takes_key=section is not None and any(each.own_key for each in section.reads),
             has_key=told.key_sealed is not None,
             usage=show_provider_usage(told),
         )

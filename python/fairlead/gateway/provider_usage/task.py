@@ -1,6 +1,8 @@
-"""Providers are asked for usage by the clock: each active connection whose provider tells it, every `providerUsageMinutes`.
+"""Providers are asked for usage by the clock: each active connection whose provider tells it, every
+`providerUsageMinutes`.
 
-A connection is due by when it was asked last, so a restart asks nobody again. After failures the pauses grow up to a day. At most
+A connection is due by when it was asked last, so a restart asks nobody again. After failures the pauses grow
+up to a day. At most
 two are asked at once.
 """
 
@@ -33,12 +35,13 @@ def due_ms(usage: ProviderUsage, every_minutes: int) -> int:
     if usage.asked_at_ms is None:
         return 0
     every_ms = every_minutes * MINUTE_MS
-    pause_ms = max(every_ms, min(every_ms * 2 ** min(usage.failures, 10), PAUSE_MAX_MS))
+    pause_ms: int = max(every_ms, min(every_ms * 2 ** min(usage.failures, 10), PAUSE_MAX_MS))
     return usage.asked_at_ms + pause_ms
 
 
 async def read_due(services: Services, at_ms: int) -> list[str]:
-    """Asks for the connections that are due at this moment (UTC milliseconds), those that wait longest first; returns their
+    """Asks for the connections that are due at this moment (UTC milliseconds), those that wait longest first;
+    returns their
     ids.
     """
     # Imported when there may be something to ask, since most gateways have another kind of provider.

@@ -184,7 +184,8 @@ class UsageFigureSection(_Entry):
 
 class UsageRead(_Entry):
     """One address that is asked. `{month_s}` and `{month}` in it are the begin of the month in UTC, as Unix seconds
-    and as RFC 3339; then the figures are those of the month. `own_key`: it asks for a key that an operator sets beside the
+    and as RFC 3339; then the figures are those of the month. `own_key`: it asks for a key that an operator
+    sets beside the
     connection's. `next_page` is where an answer says how the next page is asked for, with the parameter `page`.
     """
 

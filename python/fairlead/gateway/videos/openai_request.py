@@ -1,4 +1,6 @@
-"""A video as OpenAI's clients ask for it, and as it is said to a provider: the same form, or Gemini's `predictLongRunning`."""
+"""A video as OpenAI's clients ask for it, and as it is said to a provider: the same form, or Gemini's
+`predictLongRunning`.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class Picture(BaseModel):
 
 
 class VideoCreate(BaseModel):
-    """A video to be made. Further members that are texts, numbers or booleans go to providers in OpenAI's dialect as they are."""
+    """A video to be made. Further members that are texts, numbers or booleans go to providers in OpenAI's
+    dialect as they are.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -47,11 +51,13 @@ class VideoCreate(BaseModel):
         USUAL_SECONDS, description="Also in digits as a text."
     )
     size: Annotated[StrictStr, Field(pattern=r"^[1-9][0-9]{1,4}x[1-9][0-9]{1,4}$")] | None = Field(
-        None, description="Width and height, such as `1280x720`; what is usual at the provider if left out."
+        None,
+        description="Width and height, such as `1280x720`; what is usual at the provider if left out.",
     )
     input_reference: Picture | None = None
     remixed_from_video_id: Annotated[StrictStr, Field(min_length=1, max_length=64)] | None = Field(
-        None, description="A video of the caller that this one changes, of the same model and length."
+        None,
+        description="A video of the caller that this one changes, of the same model and length.",
     )
 
     def said(self) -> str:
@@ -128,8 +134,8 @@ def _as_prediction(ask: VideoCreate, model: str) -> VideoLetter:
         picture = _picture(ask.input_reference.image_url)
         if picture is None:
             raise InvalidRequest(
-                "input_reference must be the picture itself for this model: a file of the form or a data URL of image/png, "
-                "image/jpeg or image/webp.",
+                "input_reference must be the picture itself for this model: a file of the form, or a data URL of "
+                "image/png, image/jpeg or image/webp.",
                 param="input_reference",
             )
         kind, content = picture

@@ -59,7 +59,8 @@ LIST_MAX: Final = 100
 async def create(
     ask: VideoCreate, request: Request, services: ServicesDep, owner: OwnerDep, head: Response
 ) -> dict[str, Any]:
-    """By a connection in OpenAI's or Gemini's dialect that serves the model. Also as a form, with the picture as its file
+    """By a connection in OpenAI's or Gemini's dialect that serves the model. Also as a form, with the picture
+    as its file
     `input_reference`.
     """
     sealer, choice = services.state.sealer, read_choice(request.headers.get(CHOICE_HEADER, ""))
@@ -113,9 +114,7 @@ class Remix(BaseModel):
 
 
 @router.post("/{video_id}/remix", summary="Begin a video that changes another")
-async def remix(
-    video_id: str, body: Remix, services: ServicesDep, owner: OwnerDep
-) -> Response:
+async def remix(video_id: str, body: Remix, services: ServicesDep, owner: OwnerDep) -> Response:
     """By the connection that made it, of its model and length, at their price."""
     source = await services.state.read(lambda con: find_video(con, video_id, owner))
     shown = video_view(source)
@@ -190,7 +189,9 @@ async def content(
     if variant == "video":
         return await send_video(services, target, file)
     if target.endpoint.dialect != OPENAI:
-        raise InvalidRequest("variant must be `video`: the provider makes no other.", param="variant")
+        raise InvalidRequest(
+            "variant must be `video`: the provider makes no other.", param="variant"
+        )
     return await send_video(services, target, file, f"?variant={variant}")
 
 

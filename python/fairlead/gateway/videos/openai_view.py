@@ -15,11 +15,12 @@ WITHHELD: Final = "moderation_blocked"
 def video_view(operation: Operation) -> dict[str, Any]:
     """The video as it is now. One that its provider made and withheld has failed."""
     asked = orjson.loads(operation.request or "{}")
+    is_queued = operation.progress == 0 or not operation.provider_operation
     shown: dict[str, Any] = {
         "id": operation.id,
         "object": "video",
         "model": operation.model,
-        "status": "in_progress" if operation.progress else "queued",
+        "status": "queued" if is_queued else "in_progress",
         "progress": operation.progress or 0,
         "created_at": operation.created_at_ms // 1000,
         "completed_at": None,

@@ -57,7 +57,8 @@ class OperationStatus:
 
 @dataclass(frozen=True, slots=True)
 class VideoLetter:
-    """A request that begins a video at one provider: the path below its base URL, the body, and under which name the answer
+    """A request that begins a video at one provider: the path below its base URL, the body, and under which
+    name the answer
     has the provider's name of it.
     """
 

@@ -10,8 +10,8 @@ from fairlead.cost_header import lane_cost_header
 from fairlead.gateway.files.contents import new_id
 from fairlead.gateway.google import named_model
 from fairlead.gateway.owner import OwnerDep
-from fairlead.gateway.videos.fields import VideoAsk
 from fairlead.gateway.videos.creation import AskedVideo, start_video
+from fairlead.gateway.videos.fields import VideoAsk
 from fairlead.gateway.videos.provider import google_request
 from fairlead.gateway.videos.starts import Subscribers
 from fairlead.gateway.videos.table import find_operation
@@ -21,6 +21,7 @@ from fairlead.origin import public_base
 from fairlead.store.service_jobs import WebhookConfig, checked_uris
 from fairlead.store.services import ServicesDep
 from fairlead.store.signing_keys import ensure_signing_key
+
 
 async def predict(
     model: str,

@@ -113,7 +113,9 @@ def find_operation(con: Connection, operation_id: str, owner: str, model: str) -
 
 
 def find_video(con: Connection, video_id: str, owner: str) -> Operation:
-    """The owner's video that was asked for in OpenAI's words. `NotFound` when there is none, or it is another owner's."""
+    """The owner's video that was asked for in OpenAI's words. `NotFound` when there is none, or it is another
+    owner's.
+    """
     row = con.execute(
         f"SELECT {_OPERATION} FROM video_operations WHERE id = ? AND owner = ? AND request IS NOT NULL",
         [video_id, owner],
@@ -126,7 +128,8 @@ def find_video(con: Connection, video_id: str, owner: str) -> Operation:
 def list_videos(
     con: Connection, owner: str, *, after: str | None, limit: int, order: str
 ) -> tuple[list[Operation], bool]:
-    """A page of the owner's videos that were asked for in OpenAI's words, and whether more follow; `NotFound` for an `after`
+    """A page of the owner's videos that were asked for in OpenAI's words, and whether more follow; `NotFound`
+    for an `after`
     that is none of them.
     """
     sign, way = (">", "ASC") if order == "asc" else ("<", "DESC")

@@ -27,9 +27,7 @@ def bucket(*amounts: Any) -> dict[str, Any]:
 
 
 def test_documented_answers_are_read() -> None:
-    key = {
-        "data": {"usage": 25.5, "limit": 100, "limit_remaining": 74.5, "usage_daily": 1.25}
-    }
+    key = {"data": {"usage": 25.5, "limit": 100, "limit_remaining": 74.5, "usage_daily": 1.25}}
     credits_ = {"data": {"total_credits": 100.5, "total_usage": 25.75}}
     assert figures("openrouter", key, credits_) == [
         UsageFigure("key", "USD", 25_500_000, 100_000_000, 74_500_000),
@@ -56,12 +54,17 @@ def test_documented_answers_are_read() -> None:
     assert figures("novita", told) == [UsageFigure("balance", "USD", remaining_micros=100_000_000)]
     told = {"balances": {"diem": 90.5, "usd": 25}, "diemEpochAllocation": 100}
     found = figures("venice", told)
-    assert [(each.unit, each.remaining_percent) for each in found] == [("USD", None), ("DIEM", 90.5)]
+    assert [(each.unit, each.remaining_percent) for each in found] == [
+        ("USD", None),
+        ("DIEM", 90.5),
+    ]
     assert figures("poe", {"current_point_balance": 1500})[0].remaining_micros == 1_500_000_000
     assert figures("vercel", {"balance": "95.50", "total_used": "4.50"}) == [
         UsageFigure("credits", "USD", 4_500_000, None, 95_500_000)
     ]
-    assert figures("moonshot", {"data": {"available_balance": -3.5}})[0].remaining_micros == -3_500_000
+    assert (
+        figures("moonshot", {"data": {"available_balance": -3.5}})[0].remaining_micros == -3_500_000
+    )
 
 
 def test_a_key_without_a_limit_has_no_percent() -> None:

@@ -1,4 +1,6 @@
-"""What a provider tells of a connection's usage: asked for by hand and by the clock, shown, and forgotten with its credential."""
+"""What a provider tells of a connection's usage: asked for by hand and by the clock, shown, and forgotten with
+its credential.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def on_loopback(monkeypatch: pytest.MonkeyPatch, upstream: Upstream) -> None:
 
 async def connect(management: Management, provider: str, **more: Any) -> str:
     body = {"provider": provider, "name": "c", "apiKey": "sk-a", **more}
-    return str((await management.ask("POST", "/api/providers", body, expect=201))["connection"]["id"])
+    return str(
+        (await management.ask("POST", "/api/providers", body, expect=201))["connection"]["id"]
+    )
 
 
 async def test_a_provider_is_asked_and_its_figures_are_shown(
@@ -58,7 +62,11 @@ async def test_a_provider_is_asked_and_its_figures_are_shown(
     upstream.script(reply(TOLD))
     connection_id = await connect(management, "openrouter")
     before = await management.ask("GET", f"/api/providers/{connection_id}/usage")
-    assert (before["source"], before["needsKey"], before["hasKey"]) == ("its documentation", False, False)
+    assert (before["source"], before["needsKey"], before["hasKey"]) == (
+        "its documentation",
+        False,
+        False,
+    )
     assert (before["usage"]["figures"], before["usage"]["askedAt"]) == ([], None)
     assert upstream.requests == []
     assert (await management.ask("GET", f"/api/usage/{connection_id}"))["providerUsage"] is None
@@ -67,7 +75,11 @@ async def test_a_provider_is_asked_and_its_figures_are_shown(
     assert shown["figures"] == [FIGURE]
     assert shown["readAt"] == shown["askedAt"]
     (asked,) = upstream.requests
-    assert (asked.method, asked.target, dict(asked.headers)["authorization"]) == ("GET", "/v1/key", "Bearer sk-a")
+    assert (asked.method, asked.target, dict(asked.headers)["authorization"]) == (
+        "GET",
+        "/v1/key",
+        "Bearer sk-a",
+    )
     usage = (await management.ask("GET", f"/api/usage/{connection_id}"))["providerUsage"]
     assert usage == shown
 
@@ -156,9 +168,15 @@ def test_pauses_grow_to_a_day() -> None:
     ("answer", "error"),
     [
         (reply(b"<html>"), "The provider's usage route answered something else than JSON."),
-        (reply(b"", status=302, headers=[("location", "/x")]), "The provider's usage route answered 302."),
+        (
+            reply(b"", status=302, headers=[("location", "/x")]),
+            "The provider's usage route answered 302.",
+        ),
         (reply(b"", status=429), "The provider was asked for its usage too often (429)."),
-        (reply({"data": []}), "The provider's answer holds none of the figures that its documentation names."),
+        (
+            reply({"data": []}),
+            "The provider's answer holds none of the figures that its documentation names.",
+        ),
     ],
 )
 async def test_a_useless_answer_is_told(
@@ -167,7 +185,12 @@ async def test_a_useless_answer_is_told(
     upstream.script(answer)
     connection_id = await connect(management, "openrouter")
     told = (await management.ask("POST", f"/api/providers/{connection_id}/usage"))["usage"]
-    assert (told["figures"], told["readAt"], told["error"], told["failures"]) == ([], None, error, 1)
+    assert (told["figures"], told["readAt"], told["error"], told["failures"]) == (
+        [],
+        None,
+        error,
+        1,
+    )
 
 
 @pytest.mark.parametrize(
