@@ -42,7 +42,12 @@ def cells(*axes: Iterable[str]) -> list[Any]:
     return found
 
 
-NO_MODEL: Final = {"POST /v1/search", "POST /v1/web/fetch", "POST /ollama/api/show"}
+NO_MODEL: Final = {
+    "POST /v1/search",
+    "POST /v1/web/fetch",
+    "POST /ollama/api/show",
+    "POST /v1/videos/{id}/remix",
+}
 WITH_MODEL: Final = [
     route
     for route in ROUTES

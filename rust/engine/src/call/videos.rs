@@ -62,7 +62,8 @@ pub(crate) fn admit_video(
     settlement.model = Some(parsed.model.clone());
     let choice = model::choose(shared, &live, &settlement.admission, &parsed.model, b"");
     let mut choice =
-        choice.map_err(|fault| if fault.kind == Kind::ModelNotFound { unserved(&parsed.model) } else { fault })?;
+        choice
+            .map_err(|fault| if fault.kind == Kind::ModelNotFound { unserved(&parsed.model, form) } else { fault })?;
     admit_aliases(settlement, &choice)?;
     let places: Vec<usize> =
         (0..choice.targets.len()).filter(|&at| form.is_made_by(&choice.targets[at].connection)).collect();
