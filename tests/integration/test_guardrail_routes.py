@@ -28,7 +28,7 @@ NO_MODEL: Final = re.compile(
     r"/webhooks|/files|/responses/\{id\}/cancel|/interactions/.*cancel|/batches/.*cancel|^POST /api/"
     r"|/web/fetch|/batches/delete-completed|/ollama/api/show|/videos/\{id\}/remix"
 )
-"""What is managed, stopped or kept, and what asks models through the gateway's own routes: scraping, changes of videos."""
+"""What is managed, stopped or kept, and what asks models through the gateway's own: scraping, changes of videos."""
 SOCKETS: Final = ["GET /v1/ws", "GET /v1/realtime"]
 ROUTES: Final = [
     route

@@ -32,7 +32,7 @@ class UsageFigure:
 
     @property
     def remaining_percent(self) -> float | None:
-        """What is left of the limit, 0 to 100; None where the provider does not tell both."""
+        """The part of the limit that is left, 0 to 100; None where the provider does not tell both."""
         if self.remaining_micros is None or self.limit_micros is None or self.limit_micros <= 0:
             return None
         share = self.remaining_micros * 100 / self.limit_micros

@@ -1,1 +1,1 @@
-"""What providers' own usage routes say: which figures they tell, when they are asked."""
+"""Providers' own usage routes: which figures they tell, when they are asked."""

@@ -98,7 +98,7 @@ def _parts(pointer: str) -> list[str]:
 
 
 def _values(document: Any, parts: Sequence[str]) -> list[Any] | None:
-    """What stands at a place, or at the places that `*` makes of it; None where the way ends before."""
+    """The values at a place, or at the places that `*` makes of it; None where the way ends before."""
     here = [document]
     for part in parts:
         further: list[Any] = []

@@ -49,7 +49,7 @@ class _Untold(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What a connection's provider is asked, and with which credentials."""
+    """A question to a connection's provider, with the credentials for it."""
 
     connection: Connection
     known: ProviderUsage
@@ -63,7 +63,7 @@ class _Question:
 
 
 def usage_section(con: Database, connection: Connection) -> UsageSection | None:
-    """What is known of the usage routes of a connection's provider; None where there is none, or where the
+    """The known usage routes of a connection's provider; None where there is none, or where the
     connection has an address
     of its own, of which the catalogue knows nothing.
     """

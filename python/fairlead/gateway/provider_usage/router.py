@@ -75,7 +75,7 @@ async def read(connection_id: str, services: ServicesDep) -> ConnectionProviderU
 
 @router.post("", summary="Ask the provider for a connection's usage now")
 async def ask(connection_id: str, services: ServicesDep) -> ConnectionProviderUsage:
-    """What went wrong with the provider stands in `usage.error`."""
+    """A failure of the provider stands in `usage.error`."""
     await read_usage(services, connection_id)
     return await _shown(services, connection_id)
 

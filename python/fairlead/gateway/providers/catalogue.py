@@ -196,7 +196,7 @@ class UsageRead(_Entry):
 
 
 class UsageSection(_Entry):
-    """What a provider's documentation says of its usage routes."""
+    """The usage routes that a provider documents."""
 
     source: str
     reads: tuple[UsageRead, ...] = Field(min_length=1)

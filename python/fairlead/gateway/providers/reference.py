@@ -60,7 +60,13 @@ def _usage(provider: CatalogueProvider) -> str:
     if provider.usage is None:
         return ""
     own = [read.own_key for read in provider.usage.reads]
-    return "to an administrator's key" if all(own) else "yes, more to such a key" if any(own) else "yes"
+    return (
+        "to an administrator's key"
+        if all(own)
+        else "yes, more to such a key"
+        if any(own)
+        else "yes"
+    )
 
 
 if __name__ == "__main__":

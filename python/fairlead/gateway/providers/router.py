@@ -241,7 +241,7 @@ def _changed(
 
 
 def _account(connection: Connection) -> tuple[Any, ...]:
-    """What decides whose usage a provider tells."""
+    """The facts that decide whose usage a provider tells."""
     return connection.credentials_sealed, _address(connection.provider_specific)
 
 

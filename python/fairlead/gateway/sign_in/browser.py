@@ -32,7 +32,7 @@ def callback_url(config: ServeFields, request: Request, provider: Provider) -> s
 
 
 def flow_id(state: str) -> str:
-    """What is stored in place of a state."""
+    """The hash that is stored in place of a state."""
     return hashlib.sha256(state.encode()).hexdigest()
 
 

@@ -60,8 +60,8 @@ class VideoCreate(BaseModel):
         description="A video of the caller that this one changes, of the same model and length.",
     )
 
-    def said(self) -> str:
-        """What is kept of the request: everything but the picture."""
+    def to_text(self) -> str:
+        """The request as JSON text to be stored, without the picture."""
         kept = self.model_dump(include={"prompt", "seconds", "size", "remixed_from_video_id"})
         return orjson.dumps(kept).decode()
 

@@ -77,7 +77,7 @@ async def create(
     if source is not None:
         _check_remix(ask, source, targets)
         video_request = remix_request(ask, source.provider_operation)
-    asked = AskedVideo(new_id("video_"), owner, ask.model, video_request, ask.said())
+    asked = AskedVideo(new_id("video_"), owner, ask.model, video_request, ask.to_text())
     operation, place = await start_video(services, targets, asked)
     head.headers.update(lane_cost_header(place))
     return video_view(operation)
@@ -106,7 +106,7 @@ def _check_remix(ask: VideoCreate, source: Operation, targets: list[VideoTarget]
 
 
 class Remix(BaseModel):
-    """What is to be different."""
+    """The change that is asked for."""
 
     model_config = ConfigDict(extra="forbid")
 
