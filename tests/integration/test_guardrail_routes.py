@@ -26,9 +26,9 @@ PAGE: Final = Path(__file__).parents[2] / "docs/how-to/use-guardrails.md"
 MAIL: Final = "ada@example.org"
 NO_MODEL: Final = re.compile(
     r"/webhooks|/files|/responses/\{id\}/cancel|/interactions/.*cancel|/batches/.*cancel|^POST /api/"
-    r"|/web/fetch|/batches/delete-completed|/ollama/api/show"
+    r"|/web/fetch|/batches/delete-completed|/ollama/api/show|/videos/\{id\}/remix"
 )
-"""What is managed, stopped or kept, and the routes of scraping, whose models are asked through the gateway's own."""
+"""What is managed, stopped or kept, and what asks models through the gateway's own: scraping, changes of videos."""
 SOCKETS: Final = ["GET /v1/ws", "GET /v1/realtime"]
 ROUTES: Final = [
     route

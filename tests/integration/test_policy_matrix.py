@@ -47,6 +47,7 @@ NO_MODEL: Final = {
     "POST /v1/web/fetch",
     "POST /v1/session-leases",
     "POST /ollama/api/show",
+    "POST /v1/videos/{id}/remix",
 }
 WITH_MODEL: Final = [
     route

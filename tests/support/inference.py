@@ -114,6 +114,12 @@ EXAMPLES: Final[dict[str, Example]] = {
     "POST /v1/audio/translations": Example(_with(), file="file"),
     "POST /v1/classify": Example(_with(input=["hi"], labels=["a", "b"])),
     "POST /v1/music/generations": Example(_with(prompt="a boat")),
+    "POST /v1/videos": Example(_with(prompt="a boat"), is_owned=True),
+    "POST /v1/videos/generations": Example(_with(prompt="a boat"), is_owned=True),
+    # What it begins is asked for through the first of these.
+    "POST /v1/videos/{id}/remix": Example(
+        lambda _: {"prompt": "a boat"}, path="/v1/videos/none/remix", is_free=True, is_owned=True
+    ),
     "POST /ollama/api/chat": Example(lambda model: {**_chat(model), "stream": False}),
     "POST /ollama/api/generate": Example(_with(prompt="hi", stream=False)),
     "GET /ollama/api/tags": Example(is_free=True),

@@ -38,18 +38,21 @@ REDIRECT_URI = "http://127.0.0.1:9/callback"
 PERSON = "somebody"
 
 
+@dataclass
 class _Client(ClientMixin):  # type: ignore[misc] # authlib has no types
+    redirect_uri: str
+
     def get_client_id(self) -> str:
         return CLIENT_ID
 
     def get_default_redirect_uri(self) -> str:
-        return REDIRECT_URI
+        return self.redirect_uri
 
     def get_allowed_scope(self, scope: str) -> str:
         return scope
 
     def check_redirect_uri(self, redirect_uri: str) -> bool:
-        return redirect_uri == REDIRECT_URI
+        return redirect_uri == self.redirect_uri
 
     def check_client_secret(self, client_secret: str) -> bool:
         return client_secret == CLIENT_SECRET
@@ -168,6 +171,7 @@ class _Core(AuthorizationServer):  # type: ignore[misc] # authlib has no types
         self.access_tokens: list[str] = []
         self.keeps_old = False
         self.lifetime_s = lifetime_s
+        self.redirect_uri = REDIRECT_URI
 
         def token(*_: Any, **__: Any) -> str:
             return f"token-canary-{secrets.token_urlsafe(24)}"
@@ -181,7 +185,7 @@ class _Core(AuthorizationServer):  # type: ignore[misc] # authlib has no types
         self.register_endpoint(_DeviceEndpoint)
 
     def query_client(self, client_id: str) -> _Client | None:
-        return _Client() if client_id == CLIENT_ID else None
+        return _Client(self.redirect_uri) if client_id == CLIENT_ID else None
 
     def save_token(self, token: dict[str, Any], request: Any) -> None:
         self.access_tokens.append(token["access_token"])

@@ -43,6 +43,7 @@ TASKS: Final = (
     TaskEntry("audit.retention", "fairlead.gateway.audit.retention", once=True),
     TaskEntry("backups.schedule", "fairlead.gateway.backups.schedule", once=True),
     TaskEntry("providers.probes", "fairlead.gateway.providers.probe_task", once=True),
+    TaskEntry("providers.usage", "fairlead.gateway.provider_usage.task", once=True),
     TaskEntry("usage.ingest", "fairlead.usage.tasks"),
     TaskEntry("usage.retention", "fairlead.usage.tasks"),
     TaskEntry("usage.merging", "fairlead.usage.tasks"),

@@ -119,6 +119,13 @@ class OperatorSettings(BaseModel):
         description="By how much of that time each such test comes sooner or later, so that they "
         "do not come together.",
     )
+    provider_usage_minutes: StrictInt = Field(
+        60,
+        ge=0,
+        le=10_080,
+        description="Minutes from one question to the next at each provider's own usage route, where it has one; 0 "
+        "asks only when somebody does.",
+    )
     audit_retention_days: StrictInt = Field(
         400,
         ge=1,

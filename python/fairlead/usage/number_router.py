@@ -10,6 +10,8 @@ from fastapi import APIRouter, Query
 from fairlead.errors import NotFound
 from fairlead.moment import moment_of, now_ms
 from fairlead.store.file import Connection
+from fairlead.store.provider_usage import ProviderUsage, find_provider_usage
+from fairlead.store.provider_usage_view import show_provider_usage
 from fairlead.store.services import ServicesDep
 from fairlead.usage.breakdown import Breakdown, read_breakdown, read_series
 from fairlead.usage.cache_health import read_cache_health
@@ -80,11 +82,12 @@ async def connection_usage(
 ) -> ConnectionUsage:
     """Also of a connection that is deleted, as long as its usage is kept."""
 
-    def known(con: Connection) -> tuple[str, str] | None:
+    def known(con: Connection) -> tuple[tuple[str, str] | None, ProviderUsage]:
         row = con.execute(
             "SELECT name, provider FROM provider_connections WHERE id = ?", [connection_id]
         ).fetchone()
-        return None if row is None else (row[0], row[1])
+        told = find_provider_usage(con, connection_id)
+        return (None if row is None else (row[0], row[1])), told
 
     span = span_of(length)
     filters = Filters(["connection_id = $connection_id"], {"connection_id": connection_id})
@@ -97,7 +100,7 @@ async def connection_usage(
             read_series(con, span, filters, SERIES[length]),
         )
 
-    about = await services.state.read(known)
+    about, told = await services.state.read(known)
     reader = BinsReader.over(services.singleton(ClosedBins, ClosedBins))
     found, series = await services.usage.read(read)
     total, by_model = found.by(), found.by(list(models))
@@ -116,6 +119,7 @@ async def connection_usage(
             ModelFigures.model_construct(model=row["model"], **figures(row)) for row in by_model
         ],
         series=[point(row) for row in series],
+        provider_usage=None if told.asked_at_ms is None else show_provider_usage(told),
     )
 
 

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from fairlead.moment import Time, moment_of
 from fairlead.money import usd_of
+from fairlead.store.provider_usage_view import ProviderUsageView
 from fairlead.usage.cache_health import Verdict
 from fairlead.usage.views import View
 
@@ -129,6 +130,9 @@ class ConnectionUsage(View):
     total: Figures
     by_model: list[ModelFigures]
     series: list[Point]
+    provider_usage: ProviderUsageView | None = Field(
+        description="What the provider itself tells, where it has a route for that and was asked."
+    )
 
 
 class TargetFigures(Figures):

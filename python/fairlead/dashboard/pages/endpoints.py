@@ -81,7 +81,12 @@ def _fields(groups: tuple[Group, ...]) -> list[Field]:
 async def show_new(visit: Visit) -> View:
     """The form of an endpoint of one's own."""
     form = make_form("create", NEW, {"type": "openai-compatible"}, visit.failure)
-    fields = {"fields": form, "name": "an endpoint of your own", "title": "Add an endpoint"}
+    fields = {
+        "fields": form,
+        "name": "an endpoint of your own",
+        "title": "Add an endpoint",
+        "can_sign_in": False,
+    }
     return View("provider_new.html", fields)
 
 

@@ -85,6 +85,19 @@ CHANGE: Final = (
     Group("Quota", _QUOTA),
     Group("Address", _ADDRESS),
 )
+USAGE_KEY: Final = (
+    Group(
+        "Key for its usage",
+        (
+            Field(
+                "usageKey",
+                "Administrator's key",
+                "secret",
+                "Sent to the provider's usage route only. Empty forgets the one that is there.",
+            ),
+        ),
+    ),
+)
 STATES: Final = {"active": "good", "cooling": "warn", "deactivated": ""}
 # The built-in providers never change while the gateway runs.
 _built_in: dict[str, str] = {}
@@ -151,7 +164,12 @@ async def show_new(visit: Visit) -> View:
         raise Refused(404, "There is no such provider. Choose one of the list.")
     values = {"name": names[provider], "priority": 50, "isActive": True}
     form = make_form("create", NEW, values, visit.failure)
-    fields = {"fields": form, "name": names[provider], "title": f"Add {names[provider]}"}
+    fields = {
+        "fields": form,
+        "name": names[provider],
+        "title": f"Add {names[provider]}",
+        "can_sign_in": await read_sign_in(visit.api, provider) is not None,
+    }
     return View("provider_new.html", fields)
 
 
@@ -161,8 +179,11 @@ async def show_provider(visit: Visit) -> View:
     answer, names = await asyncio.gather(
         visit.api.get(f"/api/providers/{connection_id}"), read_providers(visit.api)
     )
-    models, limits = await asyncio.gather(
-        visit.api.get(f"/api/providers/{connection_id}/models"), visit.api.get("/api/rate-limits")
+    models, limits, told, sign_in = await asyncio.gather(
+        visit.api.get(f"/api/providers/{connection_id}/models"),
+        visit.api.get("/api/rate-limits"),
+        visit.api.get(f"/api/providers/{connection_id}/usage"),
+        read_sign_in(visit.api, answer["connection"]["provider"]),
     )
     now = next(
         (each for each in limits["connections"] if each["connectionId"] == connection_id), None
@@ -180,9 +201,40 @@ async def show_provider(visit: Visit) -> View:
         "windows": now["windows"] if now else [],
         "in_flight": now["inFlight"] if now else 0,
         "states": STATES,
+        "told": told,
+        "amounts": [amounts_of(each) for each in told["usage"]["figures"]],
+        "usage_key": make_form("usage_key", USAGE_KEY, {}, visit.failure),
+        "can_sign_in": sign_in is not None and connection["authType"] in ("oauth", "none"),
         "title": connection["displayName"] or connection["name"],
     }
     return View("provider.html", fields)
+
+
+async def read_sign_in(api: Api, provider: str) -> dict[str, Any] | None:
+    """How people sign in at a provider with a browser; None where a client or an address for that is missing."""
+    try:
+        settings: dict[str, Any] = await api.get(f"/api/oauth/{provider}/settings")
+    except Refused:
+        return None
+    section = settings["section"]
+    needed = ("clientId", "authorizationUrl", "tokenUrl")
+    return settings if all(section[name] for name in needed) else None
+
+
+def amounts_of(figure: dict[str, Any]) -> dict[str, Any]:
+    """A provider's figure as it is shown, exact to what it told; what it did not tell is None."""
+    names = ("used", "limit", "remaining")
+    texts = {name: _amount(figure[f"{name}Micros"], figure["unit"]) for name in names}
+    return {**figure, **texts}
+
+
+def _amount(micros: int | None, unit: str) -> str | None:
+    if micros is None:
+        return None
+    whole, part = divmod(abs(micros), 1_000_000)
+    digits = f"{part:06d}".rstrip("0")
+    shown = f"{whole:,}" + (f".{digits.ljust(2, '0')}" if digits else "")
+    return f"{'-' if micros < 0 else ''}{shown} {unit}"
 
 
 async def create(visit: Visit, typed: FormFields) -> str:
@@ -226,6 +278,49 @@ async def test(visit: Visit, _typed: FormFields) -> str:
     connection_id = visit.params["connection_id"]
     await visit.api.send("POST", f"/api/providers/{connection_id}/test")
     return f"{PLACE}/{connection_id}"
+
+
+async def ask_usage(visit: Visit, _typed: FormFields) -> str:
+    """Asks the provider what is used and left; what it tells is on the page of the connection."""
+    connection_id = visit.params["connection_id"]
+    await visit.api.send("POST", f"/api/providers/{connection_id}/usage")
+    return f"{PLACE}/{connection_id}"
+
+
+async def set_usage_key(visit: Visit, typed: FormFields) -> str:
+    """Stores the key that the provider's usage route asks for; an empty one forgets it."""
+    connection_id = visit.params["connection_id"]
+    values = read_values([field for group in USAGE_KEY for field in group.fields], typed)
+    await visit.api.send("PUT", f"/api/providers/{connection_id}/usage", values)
+    return f"{PLACE}/{connection_id}"
+
+
+async def sign_in(visit: Visit, _typed: FormFields) -> View:
+    """Begins a sign-in for this connection, and shows the way to the provider."""
+    path = f"/api/providers/{visit.params['connection_id']}"
+    connection = (await visit.api.get(path))["connection"]
+    return await _begin_sign_in(visit, connection["provider"], {"connectionId": connection["id"]})
+
+
+async def sign_in_anew(visit: Visit, typed: FormFields) -> View:
+    """Begins a sign-in for a new connection."""
+    name = typed.get("name", "").strip()
+    return await _begin_sign_in(visit, visit.params["provider"], {"name": name} if name else {})
+
+
+async def _begin_sign_in(visit: Visit, provider: str, target: dict[str, str]) -> View:
+    begun = await visit.api.send("POST", f"/api/oauth/{provider}/authorize", target)
+    settings = await visit.api.get(f"/api/oauth/{provider}/settings")
+    names = await read_providers(visit.api)
+    # A link, since the console's own rules let no form lead to another site.
+    fields = {
+        "name": names.get(provider, provider),
+        "url": begun["authorizationUrl"],
+        "comes_back": settings["section"]["redirectUri"] is None,
+        "callback": settings["callbackUrl"],
+        "title": f"Sign in at {names.get(provider, provider)}",
+    }
+    return View("provider_sign_in.html", fields)
 
 
 async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
@@ -292,6 +387,7 @@ PAGES = (
         show_new,
         actions={
             "create": Action(create, "The connection was checked and stored."),
+            "sign_in": Action(sign_in_anew, "The sign-in was begun."),
         },
     ),
     Page(
@@ -301,6 +397,9 @@ PAGES = (
         actions={
             "change": Action(change, "The connection was saved."),
             "test": Action(test, "It was tested: the finding is below."),
+            "usage": Action(ask_usage, "The provider was asked: what it tells is below."),
+            "usage_key": Action(set_usage_key, "The key for its usage was saved."),
+            "sign_in": Action(sign_in, "The sign-in was begun."),
             "delete": Action(delete, "The connection was deleted.", ask_delete),
         },
     ),

@@ -14,6 +14,8 @@ from fairlead.gateway.videos.targets import VideoTarget, target_of
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
 
+PICTURES = ("image/jpeg", "image/png", "image/webp")
+
 
 async def download(file_id: str, services: ServicesDep, owner: OwnerDep) -> Response:
     """A video, read at its provider as it is asked for, or the answers of a batch."""
@@ -33,12 +35,15 @@ async def download(file_id: str, services: ServicesDep, owner: OwnerDep) -> Resp
         raise NotFound(
             "The connection that made the video was deleted, so the video cannot be read any more."
         )
-    return await _video(services, target, file)
+    return await send_video(services, target, file)
 
 
-async def _video(services: Services, target: VideoTarget, file: VideoFile) -> Response:
-    kind, size, chunks = await open_video(services.egress, target, file.uri)
-    if not kind.startswith("video/"):
+async def send_video(
+    services: Services, target: VideoTarget, file: VideoFile, query: str = ""
+) -> Response:
+    """A video, read at its provider as it is sent."""
+    kind, size, chunks = await open_video(services.egress, target, file.uri + query)
+    if not kind.startswith("video/") and kind not in PICTURES:
         # The content type is the provider's word, so browsers must not show it as a page.
         kind = "application/octet-stream"
     headers = {

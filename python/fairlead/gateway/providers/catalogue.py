@@ -14,7 +14,9 @@ and is in lists until then.
 none; a connection gives them in `providerSpecificData`. `models_url` says where models are listed,
 where that is not `/models` below the base URL; `lists_models: false`, that they are not.
 `check_path` names a path that only a valid key may read, where the list of models is public.
-`oauth` says how people sign in there instead of giving a key.
+`oauth` says how people sign in there instead of giving a key. `usage` says where the provider tells what
+is used and left of a credential: addresses, and in their answers the places of the figures (JSON Pointer,
+RFC 6901, where `*` is every element of a list and their values are added up).
 """
 
 from __future__ import annotations
@@ -23,9 +25,9 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from fairlead.gateway.providers.price import ServiceTier
 
@@ -154,6 +156,52 @@ class OAuthSection(_Entry):
     source: str
 
 
+Pointer = Annotated[str, Field(pattern=r"^(/[A-Za-z0-9_*-]+)+$")]
+
+
+class UsageFigureSection(_Entry):
+    """Where an answer says one figure; with `each`, one for every element of the list there. `per_unit` is how many
+    of the provider's numbers make one of the unit: 100 where it counts cents.
+    """
+
+    name: str
+    unit: str | None = None
+    unit_at: Pointer | None = None
+    each: Pointer | None = None
+    used: Pointer | None = None
+    limit: Pointer | None = None
+    remaining: Pointer | None = None
+    per_unit: Annotated[int, Field(strict=True, ge=1)] = 1
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if (self.unit is None) == (self.unit_at is None):
+            raise ValueError("a figure has a unit or a unit_at")
+        if self.used is None and self.remaining is None:
+            raise ValueError("a figure has a place of what is used or remains")
+        return self
+
+
+class UsageRead(_Entry):
+    """One address that is asked. `{month_s}` and `{month}` in it are the begin of the month in UTC, as Unix seconds
+    and as RFC 3339; then the figures are those of the month. `own_key`: it asks for a key that an operator
+    sets beside the
+    connection's. `next_page` is where an answer says how the next page is asked for, with the parameter `page`.
+    """
+
+    url: str = Field(pattern=r"^https://[a-z0-9.-]+/")
+    own_key: bool = False
+    next_page: Pointer | None = None
+    figures: tuple[UsageFigureSection, ...] = Field(min_length=1)
+
+
+class UsageSection(_Entry):
+    """The usage routes that a provider documents."""
+
+    source: str
+    reads: tuple[UsageRead, ...] = Field(min_length=1)
+
+
 class CatalogueProvider(_Entry):
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     name: str
@@ -167,6 +215,7 @@ class CatalogueProvider(_Entry):
     models_url: str | None = None
     lists_models: bool = True
     oauth: OAuthSection | None = None
+    usage: UsageSection | None = None
     # Amazon's name of the service, which is part of a signature's scope.
     aws_service: str | None = None
     models: tuple[CatalogueModel, ...]

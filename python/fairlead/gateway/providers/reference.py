@@ -19,8 +19,8 @@ Adding a provider is adding a file. Prices and sizes are as of the date; what a 
 finds, and what an operator says, go before them. Parts in braces are fields of
 `providerSpecificData`.
 
-| id | name | dialect | credential | address | models | as of |
-| --- | --- | --- | --- | --- | --- | --- |
+| id | name | dialect | credential | address | models | tells usage | as of |
+| --- | --- | --- | --- | --- | --- | --- | --- |
 """
 
 _CREDENTIALS = {
@@ -50,9 +50,23 @@ def _row(provider: CatalogueProvider) -> str:
         _CREDENTIALS[provider.auth],
         f"`{provider.base_url}`{f' ({usual})' if usual else ''}",
         models or "as it lists them",
+        _usage(provider),
         provider.as_of,
     )
     return f"| {' | '.join(cells)} |\n"
+
+
+def _usage(provider: CatalogueProvider) -> str:
+    if provider.usage is None:
+        return ""
+    own = [read.own_key for read in provider.usage.reads]
+    return (
+        "to an administrator's key"
+        if all(own)
+        else "yes, more to such a key"
+        if any(own)
+        else "yes"
+    )
 
 
 if __name__ == "__main__":

@@ -76,6 +76,7 @@ from fairlead.moment import now_ms
 from fairlead.secret_origin import new_origin
 from fairlead.store.file import Connection as Database
 from fairlead.store.outbox import Event, emit
+from fairlead.store.provider_usage import drop_provider_usage, forget_figures
 from fairlead.store.sealer import Sealer
 from fairlead.store.services import Services, ServicesDep
 from fairlead.wire import Limit, Message, Offset, changed_names
@@ -151,6 +152,8 @@ async def change(
         if after.credentials_sealed != before.credentials_sealed:
             # The stored state belongs to the old credential, not to the new one.
             drop_persisted_state(con, connection_id)
+        if _account(after) != _account(before):
+            forget_figures(con, connection_id)
         if after.auth_type != "oauth":
             drop_sign_in(con, connection_id)
         changed = changed_names(change)
@@ -167,6 +170,7 @@ async def delete(connection_id: str, services: ServicesDep) -> Message:
         delete_connection(con, connection_id)
         drop_sign_in(con, connection_id)
         drop_persisted_state(con, connection_id)
+        drop_provider_usage(con, connection_id)
         emit(con, Event("provider.deleted", event_data(connection)))
 
     await services.state.commit(delete_row)
@@ -234,6 +238,11 @@ def _changed(
     )
     check_limits(after)
     return after
+
+
+def _account(connection: Connection) -> tuple[Any, ...]:
+    """The facts that decide whose usage a provider tells."""
+    return connection.credentials_sealed, _address(connection.provider_specific)
 
 
 def _address(specific: dict[str, Any]) -> list[Any]:

@@ -33,13 +33,15 @@ class Target(Wire):
 
 class Authorize(Target):
     redirect_uri: Annotated[Text, Field(min_length=1, max_length=2048)] | None = Field(
-        None, description="Where the browser is sent afterwards; usually that of the settings."
+        None,
+        description="Where the browser is sent afterwards: if left out that of the settings, else `callback`.",
     )
 
 
 class Authorization(Wire):
-    """Open `authorizationUrl` in a browser, sign in, and send what the browser is sent back with to
-    `exchange`.
+    """Open `authorizationUrl` in a browser and sign in. With a redirect address of one's own, send what the
+    browser is sent
+    back with to `exchange`.
     """
 
     authorization_url: str
@@ -118,9 +120,13 @@ class SignInView(Wire):
 
 
 class SignInSettings(Wire):
-    """How people sign in, and who has. `isOwn` says that the operator has set a client."""
+    """How people sign in, and who has. `isOwn` says that the operator has set a client. `callbackUrl` is where
+    the browser
+    comes back to unless a `redirectUri` is set: register it at the provider.
+    """
 
     provider: str
     is_own: bool
+    callback_url: str
     section: SectionView
     sign_ins: list[SignInView]

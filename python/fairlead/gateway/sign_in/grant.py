@@ -34,6 +34,7 @@ from fairlead.gateway.sign_in.table import SignIn, find_sign_in, put_sign_in
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection as Database
 from fairlead.store.outbox import Event, emit
+from fairlead.store.provider_usage import forget_figures
 from fairlead.store.sealer import Sealer
 
 # A token is refreshed so long before it ends, or after half of its life where that is shorter.
@@ -76,6 +77,7 @@ def store_grant(
     else:
         update_connection(con, connection)
         add_clear(con, Clear(connection=connection.id))
+        forget_figures(con, connection.id)
         changed = {**event_data(connection), "changed": ["authType", "apiKey"]}
         emit(con, Event("provider.updated", changed))
     put_sign_in(con, _sign_in(sealer, connection, tokens))
@@ -100,11 +102,23 @@ def store_refreshed(con: Database, sealer: Sealer, used: SignIn, tokens: Tokens)
     return True
 
 
-def store_failure(
-    con: Database, used: SignIn, error: str, next_at_ms: int | None, *, is_over: bool
-) -> bool:
-    """A refresh that failed. With `is_over` the sign-in has ended: its connection is used no more, and an
-    event says so. False where the sign-in is another by now, or gone.
+@dataclass(frozen=True, slots=True)
+class RefreshFailure:
+    """Why a token was not refreshed, and when that is tried again. `is_over`: the sign-in has ended. Without
+    `is_answered` the
+    provider may have given new tokens all the same.
+    """
+
+    reason: str
+    next_at_ms: int | None
+    is_over: bool
+    is_answered: bool = True
+
+
+def store_failure(con: Database, used: SignIn, failure: RefreshFailure) -> bool:
+    """A refresh that failed. With `is_over` its connection is used no more, and an event says so. False where
+    the sign-in is
+    another by now, or gone.
     """
     now, connection = (
         find_sign_in(con, used.connection_id),
@@ -112,8 +126,15 @@ def store_failure(
     )
     if now is None or connection is None or now.refresh_sealed != used.refresh_sealed:
         return False
-    failed = replace(now, failures=now.failures + 1, last_error=error, next_at_ms=next_at_ms)
-    if not is_over:
+    error = failure.reason
+    failed = replace(
+        now,
+        failures=now.failures + 1,
+        last_error=error,
+        next_at_ms=failure.next_at_ms,
+        asked_at_ms=None if failure.is_answered else now.asked_at_ms,
+    )
+    if not failure.is_over:
         put_sign_in(con, failed)
         return True
     put_sign_in(con, replace(failed, status=EXPIRED, next_at_ms=None))

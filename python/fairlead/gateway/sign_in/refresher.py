@@ -2,7 +2,8 @@
 
 A refresh that fails is tried again with growing pauses while the old token still serves. `invalid_grant` ends the
 sign-in. New tokens that the database does not take at once are kept here and stored later: a provider that gives a
-refresh token once takes the old one no more.
+refresh token once takes the old one no more. That it is asked is written down first, so that a process that ends before
+the answer is stored, or an answer that does not come, is told as the reason when the provider then refuses the old one.
 """
 
 from __future__ import annotations
@@ -19,9 +20,15 @@ from fairlead.errors import FairleadError, InvalidRequest
 from fairlead.gateway.outbound.table import Proxy, proxy_for
 from fairlead.gateway.providers.endpoint import find_provider
 from fairlead.gateway.sign_in.client import Refused, SignInClient, Tokens, Unreached
-from fairlead.gateway.sign_in.grant import store_failure, store_refreshed
+from fairlead.gateway.sign_in.grant import RefreshFailure, store_failure, store_refreshed
 from fairlead.gateway.sign_in.section import Section, find_section
-from fairlead.gateway.sign_in.table import SignIn, due_sign_ins, find_sign_in, next_due_ms
+from fairlead.gateway.sign_in.table import (
+    SignIn,
+    due_sign_ins,
+    find_sign_in,
+    next_due_ms,
+    note_asking,
+)
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.services import BackgroundTask, Services
@@ -33,6 +40,7 @@ LONGEST_SLEEP_S: Final = 30.0
 STORE_AGAIN_S: Final = 1.0
 # RFC 6749, section 5.2: the grant is invalid, expired or revoked. No later try can help.
 OVER: Final = "invalid_grant"
+LOST: Final = f"{OVER}: an answer to an earlier refresh was lost, and the new refresh token with it if there was one"
 
 log = structlog.get_logger("fairlead.gateway")
 
@@ -79,7 +87,7 @@ class Refresher:
             except FairleadError as error:
                 # Tokens that came stay in `unwritten`; anything else is tried again after a pause.
                 with contextlib.suppress(FairleadError):
-                    await self._fail(now, error.kind, is_over=False)
+                    await self._fail(now, error.kind, is_over=False, is_answered=False)
 
     async def _refresh(self, sign_in: SignIn) -> str | None:
         sealer = self.services.state.sealer
@@ -98,12 +106,16 @@ class Refresher:
         if section is None:
             return await self._fail(sign_in, "The provider is gone.", is_over=True)
         token = sealer.unseal(sign_in.connection_id, sign_in.refresh_sealed).decode()
+        await self.services.state.record(lambda con: note_asking(con, sign_in))
         try:
             tokens = await SignInClient(section, proxy).refresh(token)
         except Refused as error:
-            return await self._fail(sign_in, error.code, is_over=error.code == OVER)
+            is_over = error.code == OVER
+            reason = LOST if is_over and sign_in.asked_at_ms is not None else error.code
+            return await self._fail(sign_in, reason, is_over=is_over)
         except Unreached as error:
-            return await self._fail(sign_in, str(error), is_over=False)
+            # It may have been asked all the same.
+            return await self._fail(sign_in, str(error), is_over=False, is_answered=False)
         except InvalidRequest as error:
             # The section lacks what a refresh needs: an operator may add it.
             return await self._fail(sign_in, str(error), is_over=False)
@@ -118,7 +130,9 @@ class Refresher:
         self.unwritten.pop(connection_id, None)
         log.info("token refreshed", connection_id=connection_id, provider=used.provider)
 
-    async def _fail(self, sign_in: SignIn, reason: str, *, is_over: bool) -> str:
+    async def _fail(
+        self, sign_in: SignIn, reason: str, *, is_over: bool, is_answered: bool = True
+    ) -> str:
         next_at_ms = now_ms() + pause_ms(sign_in.failures)
         log.warning(
             "token not refreshed",
@@ -128,7 +142,8 @@ class Refresher:
             is_over=is_over,
         )
         store = self.services.state.commit if is_over else self.services.state.record
-        await store(lambda con: store_failure(con, sign_in, reason, next_at_ms, is_over=is_over))
+        failure = RefreshFailure(reason, next_at_ms, is_over, is_answered)
+        await store(lambda con: store_failure(con, sign_in, failure))
         return reason
 
     def _turn(self, connection_id: str) -> asyncio.Lock:

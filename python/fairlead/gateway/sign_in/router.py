@@ -5,14 +5,13 @@ The access token becomes the credential of a connection, sealed as a key is; the
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from fairlead.errors import InvalidRequest, NotFound, RateLimited
 from fairlead.gateway.outbound.table import Proxy, proxy_for
@@ -22,6 +21,13 @@ from fairlead.gateway.providers.table import find_connection
 from fairlead.gateway.providers.views import ConnectionView, show_connection
 from fairlead.gateway.resilience.states import ConnectionStates
 from fairlead.gateway.resilience.table import read_persisted_states
+from fairlead.gateway.sign_in.browser import (
+    callback_url,
+    finish,
+    flow_id,
+    section_of,
+    store_tokens,
+)
 from fairlead.gateway.sign_in.client import (
     Refused,
     SignInClient,
@@ -43,7 +49,7 @@ from fairlead.gateway.sign_in.fields import (
     SignInView,
     Target,
 )
-from fairlead.gateway.sign_in.grant import Wanted, check_wanted, store_grant
+from fairlead.gateway.sign_in.grant import Wanted, check_wanted
 from fairlead.gateway.sign_in.refresher import Refresher
 from fairlead.gateway.sign_in.section import (
     MASK,
@@ -51,7 +57,6 @@ from fairlead.gateway.sign_in.section import (
     SectionChange,
     StoredSection,
     drop_section,
-    find_section,
     put_section,
     show_section,
 )
@@ -82,20 +87,19 @@ ENDED: Mapping[str, Literal["denied", "expired"]] = {
 
 
 @router.post("/authorize", summary="Begin a sign-in at a provider in a browser")
-async def authorize(provider: str, body: Authorize, services: ServicesDep) -> Authorization:
+async def authorize(
+    provider: str, body: Authorize, request: Request, services: ServicesDep
+) -> Authorization:
+    """Without a redirect address of one's own the browser comes back to `callback`, which ends the sign-in."""
     sealer, state, verifier = services.state.sealer, _secret(), _secret()
 
     def begin(con: Connection) -> tuple[str, Flow]:
-        found, section = _section(con, services, provider)
+        found, section = section_of(con, services, provider)
         check_wanted(con, found, _wanted(body))
         redirect_uri = body.redirect_uri or section.fields.redirect_uri
-        if redirect_uri is None:
-            raise InvalidRequest(
-                "redirectUri is required: send the one that is registered at the provider.",
-                param="redirectUri",
-            )
+        redirect_uri = redirect_uri or callback_url(services.config, request, found)
         url = SignInClient(section, None).authorization_url(state, verifier, redirect_uri)
-        flow = _flow(found, "code", state, body, sealer.seal(_id(state), verifier.encode()))
+        flow = _flow(found, "code", state, body, sealer.seal(flow_id(state), verifier.encode()))
         flow = replace(flow, redirect_uri=redirect_uri)
         add_flow(con, flow)
         return url, flow
@@ -110,20 +114,8 @@ async def authorize(provider: str, body: Authorize, services: ServicesDep) -> Au
 async def exchange(provider: str, body: Exchange, services: ServicesDep) -> SignedIn:
     """A state is used once, whatever comes of it."""
     code, state = _read_back(body)
-
-    def take(con: Connection) -> tuple[Provider, Section, Proxy | None, Flow]:
-        found, section = _section(con, services, provider)
-        flow = find_flow(con, _id(state), found.id, "code")
-        drop_flow(con, flow.id)
-        return found, section, proxy_for(con, services.state.sealer, found.id), flow
-
-    found, section, proxy, flow = await services.state.record(take)
-    verifier = services.state.sealer.unseal(flow.id, flow.secret_sealed).decode()
-    try:
-        tokens = await SignInClient(section, proxy).exchange(code, verifier, flow.redirect_uri)
-    except (Refused, Unreached) as error:
-        raise as_answer(error) from None
-    return await _signed_in(services, found, flow, tokens)
+    connection = await finish(services, provider, code, state)
+    return SignedIn.model_construct(connection=await _shown(services, connection))
 
 
 @router.post("/device-code", summary="Begin a sign-in at a provider on another device")
@@ -131,7 +123,7 @@ async def device_code(provider: str, body: Target, services: ServicesDep) -> Dev
     sealer, state = services.state.sealer, _secret()
 
     def read(con: Connection) -> tuple[Provider, Section, Proxy | None]:
-        found, section = _section(con, services, provider)
+        found, section = section_of(con, services, provider)
         check_wanted(con, found, _wanted(body))
         return found, section, proxy_for(con, sealer, found.id)
 
@@ -140,7 +132,7 @@ async def device_code(provider: str, body: Target, services: ServicesDep) -> Dev
         device = await SignInClient(section, proxy).begin_device()
     except (Refused, Unreached) as error:
         raise as_answer(error) from None
-    sealed = sealer.seal(_id(state), device.device_code.encode())
+    sealed = sealer.seal(flow_id(state), device.device_code.encode())
     flow = replace(
         _flow(found, "device", state, body, sealed),
         interval_ms=device.interval_s * 1000,
@@ -163,8 +155,8 @@ async def poll(provider: str, body: Poll, services: ServicesDep) -> Polled:
     """The provider is asked at most every `intervalMs`, however often this is."""
 
     def take(con: Connection) -> tuple[Provider, Section, Proxy | None, Flow]:
-        found, section = _section(con, services, provider)
-        flow = find_flow(con, _id(body.state), found.id, "device")
+        found, section = section_of(con, services, provider)
+        flow = find_flow(con, flow_id(body.state), found.id, "device")
         wait_ms = (flow.asked_at_ms or 0) + (flow.interval_ms or 0) - now_ms()
         if wait_ms > 0:
             raise RateLimited(
@@ -201,7 +193,7 @@ async def take_in(provider: str, body: Import, services: ServicesDep) -> SignedI
     sealer = services.state.sealer
 
     def read(con: Connection) -> tuple[Provider, Section, Proxy | None]:
-        found, section = _section(con, services, provider)
+        found, section = section_of(con, services, provider)
         check_wanted(con, found, _wanted(body))
         return found, section, proxy_for(con, sealer, found.id)
 
@@ -238,40 +230,40 @@ async def refresh(provider: str, body: Refresh, services: ServicesDep) -> Signed
 
 
 @router.get("/settings", summary="How people sign in at a provider, and who has")
-async def settings(provider: str, services: ServicesDep) -> SignInSettings:
-    return await services.state.read(lambda con: _settings(con, services, provider))
+async def settings(provider: str, request: Request, services: ServicesDep) -> SignInSettings:
+    return await services.state.read(lambda con: _settings(con, services, provider, request))
 
 
 @router.put("/settings", summary="Set a client of one's own at a provider, or its addresses")
 async def change_settings(
-    provider: str, body: SectionChange, services: ServicesDep
+    provider: str, body: SectionChange, request: Request, services: ServicesDep
 ) -> SignInSettings:
     """Replaces what was set before; what is null is as the provider's file says it."""
 
     def update(con: Connection) -> SignInSettings:
-        found, before = _section(con, services, provider)
+        found, before = section_of(con, services, provider)
         own = StoredSection(**body.model_dump(exclude={"client_secret"}))
         secret = None if body.client_secret is None else body.client_secret.get_secret_value()
         if secret == MASK:
             secret = before.client_secret
         put_section(con, services.state.sealer, found.id, own, secret)
-        _, after = _section(con, services, provider)
+        _, after = section_of(con, services, provider)
         kept = body.client_secret is None or body.client_secret.get_secret_value() == MASK
         _check_tokens_kept(con, before, after, is_secret_kept=kept and secret is not None)
-        return _settings(con, services, provider)
+        return _settings(con, services, provider, request)
 
     return await services.state.record(update)
 
 
 @router.delete("/settings", summary="Forget the client of one's own")
-async def forget_settings(provider: str, services: ServicesDep) -> SignInSettings:
+async def forget_settings(provider: str, request: Request, services: ServicesDep) -> SignInSettings:
     def delete_row(con: Connection) -> SignInSettings:
-        found, before = _section(con, services, provider)
+        found, before = section_of(con, services, provider)
         if not drop_section(con, found.id):
             raise NotFound("No client of your own is set.", param="provider")
-        _, after = _section(con, services, provider)
+        _, after = section_of(con, services, provider)
         _check_tokens_kept(con, before, after, is_secret_kept=False)
-        return _settings(con, services, provider)
+        return _settings(con, services, provider, request)
 
     return await services.state.record(delete_row)
 
@@ -296,11 +288,14 @@ def _check_tokens_kept(
         )
 
 
-def _settings(con: Connection, services: Services, provider: str) -> SignInSettings:
-    found, section = _section(con, services, provider)
+def _settings(
+    con: Connection, services: Services, provider: str, request: Request
+) -> SignInSettings:
+    found, section = section_of(con, services, provider)
     return SignInSettings.model_construct(
         provider=found.id,
         is_own=section.is_own,
+        callback_url=callback_url(services.config, request, found),
         section=show_section(section),
         sign_ins=[_sign_in_view(each) for each in sign_ins_of(con, found.id)],
     )
@@ -319,14 +314,6 @@ def _sign_in_view(sign_in: SignIn) -> SignInView:
         failures=sign_in.failures,
         last_error=sign_in.last_error,
     )
-
-
-def _section(con: Connection, services: Services, name: str) -> tuple[Provider, Section]:
-    try:
-        provider = resolve_provider(con, name)
-    except InvalidRequest as error:
-        raise NotFound(error.message, param="provider") from None
-    return provider, find_section(con, services.state.sealer, provider)
 
 
 def _read_back(body: Exchange) -> tuple[str, str]:
@@ -348,14 +335,7 @@ def _read_back(body: Exchange) -> tuple[str, str]:
 async def _signed_in(
     services: Services, provider: Provider, asked: Flow | Target, tokens: Tokens
 ) -> SignedIn:
-    state, wanted = services.state, Wanted(asked.connection_id, asked.name)
-
-    def store(con: Connection) -> ProviderConnection:
-        if isinstance(asked, Flow):
-            drop_flow(con, asked.id)
-        return store_grant(con, state.sealer, provider, wanted, tokens)
-
-    connection = await state.commit(store)
+    connection = await store_tokens(services, provider, asked, tokens)
     return SignedIn.model_construct(connection=await _shown(services, connection))
 
 
@@ -370,7 +350,7 @@ def _wanted(target: Target) -> Wanted:
 
 def _flow(provider: Provider, kind: Any, state: str, target: Target, sealed: bytes) -> Flow:
     return Flow(
-        _id(state),
+        flow_id(state),
         provider.id,
         kind,
         target.connection_id,
@@ -385,7 +365,3 @@ def _flow(provider: Provider, kind: Any, state: str, target: Target, sealed: byt
 
 def _secret() -> str:
     return secrets.token_urlsafe(48)
-
-
-def _id(state: str) -> str:
-    return hashlib.sha256(state.encode()).hexdigest()

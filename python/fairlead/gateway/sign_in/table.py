@@ -30,6 +30,8 @@ class SignIn:
     next_at_ms: int | None
     failures: int = 0
     last_error: str | None = None
+    asked_at_ms: int | None = None
+    """When the provider was asked for new tokens without its answer stored since: it may have been lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,14 @@ def put_sign_in(con: Connection, sign_in: SignIn) -> None:
     con.execute(
         f"INSERT INTO provider_sign_ins ({_SIGN_IN}) VALUES ({_MARKS})",
         list(astuple(sign_in)),
+    )
+
+
+def note_asking(con: Connection, sign_in: SignIn) -> None:
+    """Notes that the provider is about to be asked for new tokens, in the writer."""
+    con.execute(
+        "UPDATE provider_sign_ins SET asked_at_ms = ? WHERE connection_id = ? AND refresh_sealed = ?",
+        [now_ms(), sign_in.connection_id, sign_in.refresh_sealed],
     )
 
 

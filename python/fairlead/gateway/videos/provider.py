@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,9 +28,9 @@ from fairlead.errors import (
     UpstreamTimeout,
 )
 from fairlead.gateway.providers.access_token import TokenRefused
-from fairlead.gateway.providers.client import fetch, open_client, post
+from fairlead.gateway.providers.client import fetch, open_client, send_bounded
 from fairlead.gateway.providers.probe import headers_for
-from fairlead.gateway.videos.targets import VideoTarget
+from fairlead.gateway.videos.targets import OPENAI, VideoTarget
 from fairlead.operator_egress import AddressForbidden, EgressTransport
 
 BEGIN_DEADLINE_S: Final = 50.0
@@ -47,14 +47,43 @@ _NAME_MAX_CHARS: Final = 512
 @dataclass(frozen=True, slots=True)
 class OperationStatus:
     """A provider's answer about an operation. `fault` is the HTTP status of an answer that is no
-    operation, 0 where there was no answer.
+    operation, 0 where there was no answer; `progress` is 0 to 100 where the provider tells it.
     """
 
     operation: dict[str, Any] | None = None
     fault: int | None = None
+    progress: int | None = None
 
 
-async def begin(targets: list[VideoTarget], body: dict[str, Any]) -> tuple[VideoTarget, str]:
+@dataclass(frozen=True, slots=True)
+class VideoLetter:
+    """A request that begins a video at one provider: the path below its base URL, the body, and under which
+    name the answer
+    has the provider's name of it.
+    """
+
+    path: str
+    content: bytes
+    content_type: str
+    name_member: str
+
+
+VideoRequest = Callable[[VideoTarget], VideoLetter]
+"""What is asked for, in the words of a target; `InvalidRequest` where it cannot be said there."""
+
+
+def google_request(body: dict[str, Any]) -> VideoRequest:
+    """A `predictLongRunning` call with this body."""
+    content = orjson.dumps(body)
+
+    def letter(target: VideoTarget) -> VideoLetter:
+        path = f"/{_core.model_address(target.model)}:predictLongRunning"
+        return VideoLetter(path, content, "application/json", "name")
+
+    return letter
+
+
+async def begin(targets: list[VideoTarget], request: VideoRequest) -> tuple[VideoTarget, str]:
     """Begins a video at the first target that accepts it; returns that target and the provider's
     name of the operation. A refusal goes on to the next target; an unclear outcome does not,
     because a video may have been begun.
@@ -64,8 +93,13 @@ async def begin(targets: list[VideoTarget], body: dict[str, Any]) -> tuple[Video
         async with asyncio.timeout(BEGIN_DEADLINE_S):
             for target in targets:
                 try:
+                    letter = request(target)
+                except InvalidRequest as error:
+                    refusal = refusal or error
+                    continue
+                try:
                     async with open_client(target.endpoint.proxy) as client:
-                        return target, await _begin(client, target, body)
+                        return target, await _begin(client, target, letter)
                 except (
                     ModelNotFound,
                     UpstreamAuth,
@@ -86,13 +120,51 @@ async def read_status(target: VideoTarget, name: str) -> OperationStatus:
     try:
         async with asyncio.timeout(ASK_DEADLINE_S), open_client(target.endpoint.proxy) as client:
             headers = await headers_for(client, target.endpoint, target.credentials)
-            status, body = await fetch(client, f"{_base(target)}/{name}", headers)
+            is_openai = target.endpoint.dialect == OPENAI
+            path = f"videos/{name}" if is_openai else name
+            status, body = await fetch(client, f"{_base(target)}/{path}", headers)
     except (TimeoutError, httpx.HTTPError, TokenRefused):
         return OperationStatus(fault=0)
     if status != 200:
         return OperationStatus(fault=status)
-    operation = _object(body)
-    return OperationStatus(operation) if operation is not None else OperationStatus(fault=502)
+    told = _object(body)
+    if told is None:
+        return OperationStatus(fault=502)
+    return _status_of(told, f"{_base(target)}/{path}") if is_openai else OperationStatus(told)
+
+
+def _status_of(video: dict[str, Any], address: str) -> OperationStatus:
+    """A video in OpenAI's words as an operation: its content stands below its own address."""
+    state, progress = video.get("status"), video.get("progress")
+    told = progress if isinstance(progress, int) and 0 <= progress <= 100 else None
+    if state == "completed":
+        sample = {"video": {"uri": f"{address}/content"}}
+        made = {"generateVideoResponse": {"generatedSamples": [sample]}}
+        return OperationStatus({"done": True, "response": made}, progress=100)
+    if state == "failed":
+        fault = video.get("error")
+        said = fault.get("message") if isinstance(fault, dict) else None
+        return OperationStatus({"done": True, "error": {"message": said}}, progress=told)
+    is_under_way = state in ("queued", "in_progress")
+    return OperationStatus({}, progress=told) if is_under_way else OperationStatus(fault=502)
+
+
+async def delete_at(target: VideoTarget, name: str) -> None:
+    """Deletes a video at a provider in OpenAI's dialect. What it does not know any more is deleted."""
+    try:
+        async with (
+            asyncio.timeout(ASK_DEADLINE_S),
+            open_client(target.endpoint.proxy) as client,
+        ):
+            headers = await headers_for(client, target.endpoint, target.credentials)
+            request = client.build_request(
+                "DELETE", f"{_base(target)}/videos/{name}", headers=headers
+            )
+            status, _ = await send_bounded(request, client)
+    except (TimeoutError, httpx.HTTPError, TokenRefused) as error:
+        raise _unread(error) from None
+    if status not in (200, 204, 404):
+        raise UpstreamStatus(f"The provider did not delete the video ({status}).")
 
 
 async def open_video(
@@ -152,26 +224,23 @@ async def open_video(
     return kind, size, _chunks(client, answer)
 
 
-async def _begin(client: httpx.AsyncClient, target: VideoTarget, body: dict[str, Any]) -> str:
-    model = _core.model_address(target.model)
+async def _begin(client: httpx.AsyncClient, target: VideoTarget, letter: VideoLetter) -> str:
     try:
         headers = await headers_for(client, target.endpoint, target.credentials)
-        status, answer = await post(
-            client,
-            f"{_base(target)}/{model}:predictLongRunning",
-            orjson.dumps(body),
-            headers,
-        )
+        headers |= {"content-type": letter.content_type}
+        url = _base(target) + letter.path
+        request = client.build_request("POST", url, content=letter.content, headers=headers)
+        status, answer = await send_bounded(request, client)
     except TokenRefused as error:
         raise UpstreamAuth(str(error)) from None
     except (AddressForbidden, httpx.ConnectError, httpx.ConnectTimeout):
         raise UpstreamRefused("There is no connection to the provider.") from None
     except httpx.HTTPError:
         raise UpstreamReset("The provider broke the connection.") from None
-    if status != 200:
+    if status not in (200, 201, 202):
         raise _refusal(status, answer)
     told = _object(answer) or {}
-    name = told.get("name")
+    name = told.get(letter.name_member)
     if (
         not isinstance(name, str)
         or len(name) > _NAME_MAX_CHARS

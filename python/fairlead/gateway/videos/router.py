@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
@@ -10,21 +10,17 @@ from fairlead.cost_header import lane_cost_header
 from fairlead.gateway.files.contents import new_id
 from fairlead.gateway.google import named_model
 from fairlead.gateway.owner import OwnerDep
+from fairlead.gateway.videos.creation import AskedVideo, start_video
 from fairlead.gateway.videos.fields import VideoAsk
-from fairlead.gateway.videos.provider import begin
-from fairlead.gateway.videos.runner import VideoRunner
-from fairlead.gateway.videos.starts import ProviderOperation, Subscribers, VideoStarts
-from fairlead.gateway.videos.table import Operation, find_operation
+from fairlead.gateway.videos.provider import google_request
+from fairlead.gateway.videos.starts import Subscribers
+from fairlead.gateway.videos.table import find_operation
 from fairlead.gateway.videos.targets import CHOICE_HEADER, read_choice, targets_of
 from fairlead.gateway.videos.view import operation_view
-from fairlead.moment import now_ms
 from fairlead.origin import public_base
 from fairlead.store.service_jobs import WebhookConfig, checked_uris
 from fairlead.store.services import ServicesDep
 from fairlead.store.signing_keys import ensure_signing_key
-
-WINDOW_MS: Final = 6 * 3_600_000
-"""How long a provider has; the slowest take minutes."""
 
 
 async def predict(
@@ -46,29 +42,10 @@ async def predict(
         await ensure_signing_key(services.state)
 
     targets = await services.state.read(lambda con: targets_of(con, sealer, choice))
-    at_ms, starts = now_ms(), VideoStarts.of(services)
-    operation = Operation(
-        new_id(""),
-        owner,
-        model,
-        targets[0].connection_id,
-        "",
-        None,
-        None,
-        at_ms,
-        at_ms + WINDOW_MS,
-        None,
-    )
     subscribers = None if ask.webhook_config is None else Subscribers(uris, hooks.user_metadata)
-    await starts.record_start(operation, subscribers)
-    try:
-        target, name = await begin(targets, ask.for_provider())
-    except BaseException:
-        await starts.record_refusal(operation)
-        raise
-    await starts.begin(operation, ProviderOperation(target.connection_id, name, target.proxy_id))
-    VideoRunner.of(services).wake()
-    head.headers.update(lane_cost_header(target.place))
+    asked = AskedVideo(new_id(""), owner, model, google_request(ask.for_provider()))
+    operation, place = await start_video(services, targets, asked, subscribers)
+    head.headers.update(lane_cost_header(place))
     return operation_view(operation, public_base(services.config, request))
 
 

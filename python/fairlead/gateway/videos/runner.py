@@ -29,6 +29,7 @@ from fairlead.gateway.videos.table import (
     active_operations,
     end_operation,
     insert_file,
+    note_progress,
     take_old,
 )
 from fairlead.gateway.videos.targets import target_of
@@ -124,6 +125,8 @@ class VideoRunner(Runner[Operation]):
                 )
             await asyncio.sleep(min(wait_s, left_s))
             status = await self._ask(operation, name)
+            if status is not None:
+                operation = await self._note_progress(operation, status.progress)
             if status is None:
                 return await self._fail(
                     operation, UNKNOWN, "The connection that began the video is gone."
@@ -154,6 +157,12 @@ class VideoRunner(Runner[Operation]):
             return None
         async with self._room:
             return await read_status(target, name)
+
+    async def _note_progress(self, operation: Operation, progress: int | None) -> Operation:
+        if progress is None or progress == operation.progress:
+            return operation
+        await self.services.state.record(lambda con: note_progress(con, operation.id, progress))
+        return replace(operation, progress=progress)
 
     async def _end(self, operation: Operation, finished: dict[str, Any]) -> None:
         fault, response = finished.get("error"), finished.get("response")

@@ -32,6 +32,10 @@ class Operation:
     ended_at_ms: int | None
     proxy: str | None = None
     """Through which proxy it was begun, as the relay names it; None where an older version began it."""
+    request: str | None = None
+    """What was asked for in OpenAI's words, a JSON text; None where it was in Google's."""
+    progress: int | None = None
+    """What the provider said last, 0 to 100."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ class VideoFile:
 
 
 _OPERATION: Final = ", ".join(field.name for field in fields(Operation))
+_MARKS: Final = ", ".join("?" * len(fields(Operation)))
 _FILE: Final = ", ".join(field.name for field in fields(VideoFile))
 
 
@@ -67,7 +72,7 @@ def check_room(con: Connection, owner: str) -> None:
 def insert_operation(con: Connection, operation: Operation) -> None:
     """Adds an operation, begun or not."""
     con.execute(
-        f"INSERT INTO video_operations ({_OPERATION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO video_operations ({_OPERATION}) VALUES ({_MARKS})",
         list(astuple(operation)),
     )
 
@@ -105,6 +110,69 @@ def find_operation(con: Connection, operation_id: str, owner: str, model: str) -
     if row is None:
         raise NotFound(f"No such operation: {operation_id[:64]}.", param="name")
     return Operation(*row)
+
+
+def find_video(con: Connection, video_id: str, owner: str) -> Operation:
+    """The owner's video that was asked for in OpenAI's words. `NotFound` when there is none, or it is another
+    owner's.
+    """
+    row = con.execute(
+        f"SELECT {_OPERATION} FROM video_operations WHERE id = ? AND owner = ? AND request IS NOT NULL",
+        [video_id, owner],
+    ).fetchone()
+    if row is None:
+        raise NotFound(f"There is no video {video_id[:64]}.", param="video_id")
+    return Operation(*row)
+
+
+def list_videos(
+    con: Connection, owner: str, *, after: str | None, limit: int, order: str
+) -> tuple[list[Operation], bool]:
+    """A page of the owner's videos that were asked for in OpenAI's words, and whether more follow; `NotFound`
+    for an `after`
+    that is none of them.
+    """
+    sign, way = (">", "ASC") if order == "asc" else ("<", "DESC")
+    conditions = "owner = ? AND request IS NOT NULL"
+    bound: list[str | int] = [owner]
+    if after is not None:
+        last = find_video(con, after, owner)
+        conditions += f" AND (created_at_ms {sign} ? OR (created_at_ms = ? AND id {sign} ?))"
+        bound += [last.created_at_ms, last.created_at_ms, last.id]
+    rows = con.execute(
+        f"SELECT {_OPERATION} FROM video_operations WHERE {conditions} "
+        f"ORDER BY created_at_ms {way}, id {way} LIMIT ?",
+        [*bound, limit + 1],
+    ).fetchall()
+    return [Operation(*row) for row in rows[:limit]], len(rows) > limit
+
+
+def files_of(con: Connection, operation_id: str, owner: str) -> list[VideoFile]:
+    """The videos of an operation."""
+    rows = con.execute(
+        f"SELECT {_FILE} FROM video_files WHERE operation_id = ? AND owner = ? ORDER BY id",
+        [operation_id, owner],
+    ).fetchall()
+    return [VideoFile(*row) for row in rows]
+
+
+def delete_video(con: Connection, video_id: str, owner: str) -> None:
+    """Deletes a video that has ended, with its address, in the writer."""
+    con.execute(
+        "DELETE FROM video_operations WHERE id = ? AND owner = ? AND ended_at_ms IS NOT NULL",
+        [video_id, owner],
+    )
+    con.execute(
+        "DELETE FROM video_files WHERE operation_id NOT IN (SELECT id FROM video_operations)"
+    )
+
+
+def note_progress(con: Connection, operation_id: str, progress: int) -> None:
+    """Notes how far a video is, in the writer."""
+    con.execute(
+        "UPDATE video_operations SET progress = ? WHERE id = ? AND ended_at_ms IS NULL",
+        [progress, operation_id],
+    )
 
 
 def active_operations(con: Connection) -> list[Operation]:

@@ -22,9 +22,10 @@ from fairlead.store.file import Connection as Database
 from fairlead.store.sealer import Sealer
 
 CHOICE_HEADER: Final = "x-fairlead-lanes"
-DIALECT: Final = "gemini"
-# Vertex, which has other addresses for operations, is not supported.
-_OTHER_AUTH: Final = "google-service-account"
+GEMINI: Final = "gemini"
+OPENAI: Final = "openai"
+# Vertex has other addresses for operations, Amazon other words.
+_OTHER_AUTHS: Final = ("google-service-account", "aws-sigv4")
 
 
 class RelayChoice(BaseModel):
@@ -70,7 +71,7 @@ def targets_of(con: Database, sealer: Sealer, choice: Sequence[RelayChoice]) -> 
             found.append(replace(target, model=chosen.model, place=place, proxy_id=chosen.proxy))
     if not found:
         raise ModelNotFound(
-            "No connection in Gemini's dialect serves the model any more.", param="model"
+            "No connection that makes videos serves the model any more.", param="model"
         )
     return found
 
@@ -105,5 +106,5 @@ def _endpoint(provider: Provider, connection: Connection) -> Endpoint | None:
         endpoint = endpoint_of(provider, connection.auth_type, connection.provider_specific)
     except (InvalidRequest, LookupError):
         return None
-    is_ours = endpoint.dialect == DIALECT and endpoint.auth != _OTHER_AUTH
+    is_ours = endpoint.dialect in (GEMINI, OPENAI) and endpoint.auth not in _OTHER_AUTHS
     return endpoint if is_ours else None

@@ -9,6 +9,7 @@ pub(super) const NO_BODY: Body = Body::None;
 pub(super) const SMALL: Body = Body::Json { limit_bytes: 64 * KIB };
 pub(super) const RECORD: Body = Body::Json { limit_bytes: MIB };
 pub(super) const PROMPT: Body = Body::Json { limit_bytes: 32 * MIB };
+pub(super) const PARTS: Body = Body::Parts { limit_bytes: 24 * MIB };
 /// A document of 25 MiB in base64, and what stands around it.
 pub(super) const DOCUMENT: Body = Body::Json { limit_bytes: 34 * MIB };
 pub(super) const FILE: Body = Body::File { limit_bytes: 100 * MIB };

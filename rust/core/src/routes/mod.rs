@@ -146,6 +146,10 @@ pub enum Body {
     Upload {
         limit_bytes: usize,
     },
+    /// A form whose parts fit in memory, or JSON.
+    Parts {
+        limit_bytes: usize,
+    },
     /// Any type: control reads it, and answers what is wrong with it in words of its protocol.
     Unread {
         limit_bytes: usize,
@@ -161,6 +165,7 @@ impl Body {
             | Self::Form { limit_bytes }
             | Self::File { limit_bytes }
             | Self::Upload { limit_bytes }
+            | Self::Parts { limit_bytes }
             | Self::Unread { limit_bytes } => limit_bytes,
         }
     }
@@ -174,6 +179,7 @@ impl Body {
             Self::Form { .. } => "form",
             Self::File { .. } => "file",
             Self::Upload { .. } => "upload",
+            Self::Parts { .. } => "parts",
             Self::Unread { .. } => "unread",
         }
     }
@@ -234,6 +240,12 @@ impl Route {
     #[must_use]
     pub fn takes_form(&self) -> bool {
         matches!(self.body, Body::Form { .. })
+    }
+
+    /// The body may be a form with parts (`multipart/form-data`); else it is JSON.
+    #[must_use]
+    pub fn takes_parts(&self) -> bool {
+        matches!(self.body, Body::Parts { .. })
     }
 
     /// Whether the body is a form with files, which may be too large for memory.

@@ -9,7 +9,7 @@
 //! [`conversation_stream`]; [`stages`] are calls that come first, [`handover`] is the note of a session that moves, [`reasoning`] is what was thought before tools, [`progress`] are events
 //! between those of the answer; [`stream`] relays every stream, [`stream_judge`] holds one to the rules of its combo) and [`passthrough`] (only the model changes; [`passthrough_stream`] are its streams,
 //! [`endpoints`] is the table of such calls, [`counting`] what they are paid for). [`ollama`] is a conversation in Ollama's words, told at both of its ends. Beside them [`count`] (a request's tokens),
-//! [`searches`] and [`videos`] (work of control that is paid for), [`shadow`] (calls for comparison alone) and [`simulate`] (a decision without a call). [`guardrails`] judge what is said both ways, [`chaos`] gives faults on purpose, [`usage_command`] answers a key that asks what it has left.
+//! [`searches`] and [`videos`] (work of control that is paid for; [`video_form`] is a form that asks for one), [`shadow`] (calls for comparison alone) and [`simulate`] (a decision without a call). [`guardrails`] judge what is said both ways, [`chaos`] gives faults on purpose, [`usage_command`] answers a key that asks what it has left.
 
 pub mod admit;
 pub mod attempt;
@@ -47,5 +47,6 @@ pub mod stream;
 pub mod stream_judge;
 pub mod translation;
 pub mod usage_command;
+pub mod video_form;
 pub mod videos;
 pub mod window;

@@ -8,6 +8,7 @@
 use crate::call::chaos;
 use crate::call::guardrails;
 use crate::call::settle::refuse;
+use crate::call::video_form;
 use crate::call::videos;
 use crate::control::forward::{self, Unheard};
 use crate::exchange::Head;
@@ -55,8 +56,14 @@ pub(crate) fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Outpu
 async fn begin(shared: &Arc<Shared>, whole: Whole) {
     whole.capture(shared);
     let Whole { exchange, admission, forward, mut body, in_flight, buffered, .. } = whole;
-    let Some(forward) = forward else { return };
+    let Some(mut forward) = forward else { return };
     let mut settlement = Settlement::open(shared, &exchange, admission, body.len() as u64);
+    if settlement.admission.route.takes_parts() {
+        body = match video_form::into_json(&mut forward.headers, &body) {
+            Ok(json) => json,
+            Err(fault) => return refuse(&mut settlement, Outcome::Refused, &fault),
+        };
+    }
     let mut admitted = admit(shared, &mut settlement, &mut body);
     let mut tries = 0;
     while let Err(fault) = &admitted {

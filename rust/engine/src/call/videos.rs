@@ -17,6 +17,7 @@ use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::model_name;
 use fairlead_core::policy;
+use fairlead_core::routes::Surface;
 use fairlead_core::snapshot::{Auth, Connection, Key, DIRECT};
 use fairlead_core::strategy::auto;
 use fairlead_core::usage::Units;
@@ -28,17 +29,23 @@ use std::time::Duration;
 
 /// The connections that control asks, in order: base64 of JSON. It stays between the planes.
 const LANES: HeaderName = HeaderName::from_static("x-fairlead-lanes");
-/// The length and size that a provider makes where nothing is said.
+/// The length that a provider makes where nothing is said, in Google's words and in OpenAI's. Control says the latter to the provider.
 const USUAL_SECONDS: u64 = 8;
+const OPENAI_USUAL_SECONDS: u64 = 4;
 const MAX_SECONDS: u64 = 3_600;
 const MAX_SAMPLES: u64 = 16;
 
 /// Chooses who may make the video and reserves what it costs at most.
 pub(crate) fn admit_video(shared: &Shared, settlement: &mut Settlement, body: &[u8]) -> Result<Choice, Error> {
     let live = shared.live.load_full();
-    let called = live.snapshot.name(model_name::without_folder(&settlement.admission.tail))?.into_owned();
+    let form = VideoForm::of(settlement.admission.route.surface);
+    let asked = form.read(&settlement.admission.tail, body)?;
+    let called = live.snapshot.name(&asked.model)?.into_owned();
     let key = settlement.admission.principal.key().cloned();
-    let name = key.as_deref().and_then(|key| listed(&live, key, &called)).unwrap_or(called);
+    let name = match key.as_deref().filter(|_| form == VideoForm::Google) {
+        Some(key) => listed(&live, key, &called).unwrap_or(called),
+        None => called,
+    };
     settlement.model = Some(name.clone());
     let forced = key.as_deref().and_then(|key| key.forced_model.as_ref());
     let meant = forced.or(settlement.admission.route_model.as_ref()).unwrap_or(&name);
@@ -46,24 +53,25 @@ pub(crate) fn admit_video(shared: &Shared, settlement: &mut Settlement, body: &[
     if let Some(key) = &key {
         policy::admit_unblocked(key, &meant)?;
     }
-    if is_of_no_maker(&live, &meant) {
-        return Err(unserved(&meant));
+    if is_of_no_maker(&live, &meant, form) {
+        return Err(unserved(&meant, form));
     }
     let parsed = admit_model(&live, settlement, named::of_form(&name, false, 1)?)?;
     settlement.model = Some(parsed.model.clone());
     let choice = model::choose(shared, &live, &settlement.admission, &parsed.model, b"");
     let mut choice =
-        choice.map_err(|fault| if fault.kind == Kind::ModelNotFound { unserved(&parsed.model) } else { fault })?;
+        choice
+            .map_err(|fault| if fault.kind == Kind::ModelNotFound { unserved(&parsed.model, form) } else { fault })?;
     admit_aliases(settlement, &choice)?;
     let places: Vec<usize> =
-        (0..choice.targets.len()).filter(|&at| makes_videos(&choice.targets[at].connection)).collect();
+        (0..choice.targets.len()).filter(|&at| form.is_made_by(&choice.targets[at].connection)).collect();
     if places.is_empty() {
-        return Err(unserved(&parsed.model));
+        return Err(unserved(&parsed.model, form));
     }
     if places.len() < choice.targets.len() {
         choice = choice.narrowed(&places);
     }
-    settlement.set_units(Units { audio_ms: seconds(body).saturating_mul(1_000), ..Units::default() });
+    settlement.set_units(Units { audio_ms: asked.seconds.saturating_mul(1_000), ..Units::default() });
     limits::reserve(shared, &live.snapshot, settlement, &parsed, &mut choice)?;
     note_choice(settlement, &choice);
     Ok(choice)
@@ -109,24 +117,63 @@ fn name_lanes(choice: &Choice, headers: &mut HeaderMap) {
     headers.insert(LANES, headers::value(STANDARD.encode(Value::from(lanes).to_string())));
 }
 
-/// Vertex has other addresses for operations.
-fn makes_videos(connection: &Connection) -> bool {
-    connection.dialect == Dialect::Gemini && connection.auth != Auth::GoogleServiceAccount
+/// In whose words a video is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum VideoForm {
+    Google,
+    OpenAi,
+}
+
+/// What decides about a request for a video: the model as it is named there, and how much of it is asked for.
+#[derive(Debug, PartialEq, Eq)]
+struct AskedVideo {
+    model: String,
+    seconds: u64,
+}
+
+impl VideoForm {
+    fn of(surface: Surface) -> Self {
+        if surface == Surface::Gemini {
+            Self::Google
+        } else {
+            Self::OpenAi
+        }
+    }
+
+    fn read(self, tail: &str, body: &[u8]) -> Result<AskedVideo, Error> {
+        match self {
+            Self::Google => {
+                Ok(AskedVideo { model: model_name::without_folder(tail).to_owned(), seconds: seconds(body) })
+            }
+            Self::OpenAi => read_openai(body),
+        }
+    }
+
+    /// Whether control can ask this connection for it. Vertex has other addresses for operations, Amazon other words.
+    fn is_made_by(self, connection: &Connection) -> bool {
+        let is_plain = !matches!(connection.auth, Auth::GoogleServiceAccount | Auth::AwsSigv4);
+        match connection.dialect {
+            Dialect::Gemini => is_plain,
+            Dialect::Openai => is_plain && self == Self::OpenAi,
+            _ => false,
+        }
+    }
 }
 
 /// Whether the prefix of a name, which is no alias's and no combo's, is of nobody who makes videos.
-fn is_of_no_maker(live: &Live, model: &str) -> bool {
+fn is_of_no_maker(live: &Live, model: &str, form: VideoForm) -> bool {
     let Some((prefix, _)) = model.split_once('/').filter(|_| !is_another_name(live, model)) else { return false };
     let mut connections = live.snapshot.candidates(prefix).iter().filter_map(|&at| live.snapshot.connections.get(at));
-    !connections.any(|connection| makes_videos(connection))
+    !connections.any(|connection| form.is_made_by(connection))
 }
 
 fn is_another_name(live: &Live, model: &str) -> bool {
     live.snapshot.alias(model).is_some() || live.combos.book.find(model).is_some() || auto::is_auto(model)
 }
 
-fn unserved(model: &str) -> Error {
-    let message = format!("No connection in Gemini's dialect serves `{model}`: videos are made by those alone.");
+fn unserved(model: &str, form: VideoForm) -> Error {
+    let dialects = if form == VideoForm::Google { "in Gemini's dialect" } else { "in OpenAI's or Gemini's dialect" };
+    let message = format!("No connection {dialects} serves `{model}`: videos are made by those alone.");
     Error::client(Kind::ModelNotFound, message).about("model")
 }
 
@@ -139,7 +186,10 @@ fn listed(live: &Live, key: &Key, model: &str) -> Option<String> {
     let preference = |name: &str| {
         let (prefix, _) = name.split_once('/')?;
         let connections = live.snapshot.candidates(prefix).iter().filter_map(|&at| live.snapshot.connections.get(at));
-        connections.filter(|connection| makes_videos(connection)).map(|connection| connection.priority).min()
+        connections
+            .filter(|connection| VideoForm::Google.is_made_by(connection))
+            .map(|connection| connection.priority)
+            .min()
     };
     let mut found: Vec<(bool, u32, &str)> = live
         .snapshot
@@ -174,6 +224,26 @@ fn seconds(body: &[u8]) -> u64 {
     length * samples * (ask.instances.len() as u64).clamp(1, MAX_SAMPLES)
 }
 
+#[derive(Deserialize)]
+struct OpenAiAsk {
+    #[serde(default)]
+    model: Value,
+    #[serde(default)]
+    seconds: Value,
+}
+
+fn read_openai(body: &[u8]) -> Result<AskedVideo, Error> {
+    let wrong = |message: &'static str, about: &'static str| Error::client(Kind::InvalidRequest, message).about(about);
+    let ask: OpenAiAsk = serde_json::from_slice(body).map_err(|_| wrong("The body must be a JSON object.", "body"))?;
+    let Value::String(model) = ask.model else { return Err(wrong("`model` is required: a name.", "model")) };
+    let seconds = match &ask.seconds {
+        Value::Null => Some(OPENAI_USUAL_SECONDS),
+        said => count(said).filter(|&seconds| seconds <= MAX_SECONDS),
+    };
+    let seconds = seconds.ok_or_else(|| wrong("`seconds` must be a whole number from 1 to 3600.", "seconds"))?;
+    Ok(AskedVideo { model, seconds })
+}
+
 /// A number of at least one, also in digits as a text.
 fn count(said: &Value) -> Option<u64> {
     let found = match said {
@@ -202,6 +272,27 @@ mod tests {
             ("[]", 8),
         ] {
             assert_eq!(seconds(body.as_bytes()), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_video_in_openais_words_says_its_model_and_length() {
+        for (body, expected) in [
+            (r#"{"model":"p/m"}"#, Ok(4)),
+            (r#"{"model":"p/m","seconds":null}"#, Ok(4)),
+            (r#"{"model":"p/m","seconds":"12"}"#, Ok(12)),
+            (r#"{"model":"p/m","seconds":8}"#, Ok(8)),
+            (r#"{"model":"p/m","seconds":"0"}"#, Err("seconds")),
+            (r#"{"model":"p/m","seconds":"eight"}"#, Err("seconds")),
+            (r#"{"model":"p/m","seconds":3601}"#, Err("seconds")),
+            (r#"{"seconds":"4"}"#, Err("model")),
+            (r#"{"model":7}"#, Err("model")),
+        ] {
+            let read = VideoForm::OpenAi.read("", body.as_bytes());
+            match expected {
+                Ok(seconds) => assert_eq!(read.expect("read"), AskedVideo { model: "p/m".into(), seconds }, "{body}"),
+                Err(about) => assert_eq!(read.expect_err("refused").param.as_deref(), Some(about), "{body}"),
+            }
         }
     }
 }

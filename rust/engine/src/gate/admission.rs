@@ -377,7 +377,9 @@ fn check_type(route: &Route, headers: &RequestHeaders<'_>) -> Result<(), Error> 
     if route.takes_upload() {
         return inbound::boundary(headers.content_type).map(drop);
     }
-    if route.takes_file() && inbound::is_file(headers.content_type) {
+    if route.takes_file() && inbound::is_file(headers.content_type)
+        || route.takes_parts() && inbound::boundary(headers.content_type).is_ok()
+    {
         return Ok(());
     }
     if !(route.takes_form() && inbound::is_form(headers.content_type)) {

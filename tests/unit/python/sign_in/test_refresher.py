@@ -15,7 +15,7 @@ from fairlead.gateway.resilience.table import (
     put_persisted_state,
     read_persisted_states,
 )
-from fairlead.gateway.sign_in.refresher import PAUSE_MAX_MS, TASKS, Refresher, pause_ms
+from fairlead.gateway.sign_in.refresher import LOST, PAUSE_MAX_MS, TASKS, Refresher, pause_ms
 from fairlead.gateway.sign_in.table import SignIn, due_sign_ins, find_sign_in, put_sign_in
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
@@ -91,6 +91,41 @@ async def test_tokens_wait_for_a_database_that_does_not_take_them(
     await refresher.refresh_due()
     after = await stored(management, connection_id)
     assert (refresher.unwritten, after.failures, server.asked) == ({}, 0, 2)
+
+
+async def test_a_lost_answer_is_told_when_the_old_token_counts_no_more(
+    management: Management, server: OAuthServer
+) -> None:
+    """The process ended between the provider's answer and its storage: only that it asked was written."""
+    connection_id = await sign_in(management, server)
+    refresher = Refresher.of(management.services)
+    found = await stored(management, connection_id)
+    assert found.asked_at_ms is None
+    await refresher.refresh(connection_id)
+    # What the database would hold, had the answer been lost: the token that counted once.
+    assert (await stored(management, connection_id)).asked_at_ms is None
+    await put(management, replace(found, asked_at_ms=now_ms(), next_at_ms=0))
+    assert await refresher.refresh(connection_id) == LOST
+    after = await stored(management, connection_id)
+    assert (after.status, after.last_error, after.asked_at_ms) == ("expired", LOST, None)
+    shown = (await management.ask("GET", f"/api/providers/{connection_id}"))["connection"]
+    assert shown["testStatus"] == "expired"
+    assert LOST in shown["lastError"]
+
+
+async def test_only_an_answer_that_may_be_lost_is_remembered(
+    management: Management, server: OAuthServer
+) -> None:
+    connection_id = await sign_in(management, server)
+    refresher = Refresher.of(management.services)
+    server.refuse_with = 500
+    await refresher.refresh(connection_id)
+    assert (await stored(management, connection_id)).asked_at_ms is not None
+    server.refuse_with = "temporarily_unavailable"
+    await refresher.refresh(connection_id)
+    assert (await stored(management, connection_id)).asked_at_ms is None
+    server.refuse_with = "invalid_grant"
+    assert await refresher.refresh(connection_id) == "invalid_grant"
 
 
 async def test_a_sign_in_of_a_deleted_connection_is_gone(

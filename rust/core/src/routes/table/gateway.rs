@@ -1,7 +1,7 @@
 //! Management of the gateway: keys, providers, models, settings, usage.
 
-use crate::routes::builders::{account, admin, management, session, NO_BODY, PROMPT, RECORD, SMALL};
-use crate::routes::Route;
+use crate::routes::builders::{account, admin, management, public, session, NO_BODY, PROMPT, RECORD, SMALL};
+use crate::routes::{Answer, Route};
 
 pub(super) static ROUTES: &[Route] = &[
     management("GET", "/api/openapi.json", NO_BODY, "This API as an OpenAPI document."),
@@ -88,6 +88,9 @@ pub(super) static ROUTES: &[Route] = &[
     management("DELETE", "/api/providers/{id}", NO_BODY, "Delete a provider connection."),
     management("POST", "/api/providers/{id}/test", RECORD, "Test a provider connection."),
     management("GET", "/api/providers/{id}/models", NO_BODY, "The models of a provider connection."),
+    management("GET", "/api/providers/{id}/usage", NO_BODY, "What the provider tells of a connection's usage."),
+    management("POST", "/api/providers/{id}/usage", RECORD, "Ask the provider for a connection's usage now."),
+    management("PUT", "/api/providers/{id}/usage", RECORD, "Set the key that the provider's usage route asks for."),
     management("GET", "/api/settings", NO_BODY, "Settings and their values."),
     admin("PUT", "/api/settings", RECORD, "Replace settings."),
     admin("PATCH", "/api/settings", RECORD, "Change settings."),
@@ -106,6 +109,13 @@ pub(super) static ROUTES: &[Route] = &[
         "/api/oauth/{provider}/exchange",
         RECORD,
         "Finish such a sign-in with what the browser came back with.",
+    ),
+    public(
+        "GET",
+        "/api/oauth/{provider}/callback",
+        Answer::Control,
+        NO_BODY,
+        "Where a provider sends the browser of somebody who has signed in.",
     ),
     admin("POST", "/api/oauth/{provider}/device-code", RECORD, "Begin a sign-in at a provider on another device."),
     admin("POST", "/api/oauth/{provider}/poll", RECORD, "Ask whether that sign-in is done."),

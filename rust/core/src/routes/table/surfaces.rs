@@ -1,7 +1,7 @@
 //! Models beside chat: completions, embeddings, images, audio, moderations, rerank, OCR; files, batches and search.
 
 use crate::policy::OWN_USAGE;
-use crate::routes::builders::{inference, management, of_tier, NO_BODY, PROMPT, RECORD, SMALL, UPLOAD};
+use crate::routes::builders::{inference, management, of_tier, NO_BODY, PARTS, PROMPT, RECORD, SMALL, UPLOAD};
 use crate::routes::{Answer, Body, Relayed, Route, Tier};
 
 const fn relayed(path: &'static str, kind: Relayed, endpoint: &'static str, summary: &'static str) -> Route {
@@ -9,7 +9,7 @@ const fn relayed(path: &'static str, kind: Relayed, endpoint: &'static str, summ
     inference("POST", path, Answer::Relayed(kind), endpoint, body, summary)
 }
 
-/// Files and batches belong to a key: without one there is no owner.
+/// Files, batches and videos belong to a key: without one there is no owner.
 const fn owned(
     method: &'static str,
     path: &'static str,
@@ -55,6 +55,13 @@ pub(super) static ROUTES: &[Route] = &[
     management("GET", "/api/search-providers/{id}", NO_BODY, "One search provider."),
     management("PATCH", "/api/search-providers/{id}", RECORD, "Change a search provider."),
     management("DELETE", "/api/search-providers/{id}", NO_BODY, "Delete a search provider."),
+    owned("POST", "/v1/videos", Answer::Video, "video", PARTS, "Begin a video from a prompt."),
+    owned("POST", "/v1/videos/generations", Answer::Video, "video", PARTS, "The same, by its other name."),
+    owned("GET", "/v1/videos", Answer::Control, "video", NO_BODY, "The caller's videos, newest first."),
+    owned("GET", "/v1/videos/{id}", Answer::Control, "video", NO_BODY, "One video and how far it is."),
+    owned("DELETE", "/v1/videos/{id}", Answer::Control, "video", NO_BODY, "Delete a video that has ended."),
+    owned("GET", "/v1/videos/{id}/content", Answer::Control, "video", NO_BODY, "A video that was made, as bytes."),
+    owned("POST", "/v1/videos/{id}/remix", Answer::Control, "video", RECORD, "Begin a video that changes another."),
     owned("GET", "/v1/files", Answer::Control, "files", NO_BODY, "The caller's files, newest first."),
     owned("POST", "/v1/files", Answer::Upload, "files", UPLOAD, "Upload a file."),
     owned("GET", "/v1/files/{id}", Answer::Control, "files", NO_BODY, "One file."),

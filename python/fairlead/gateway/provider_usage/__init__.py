@@ -1,0 +1,1 @@
+"""Providers' own usage routes: which figures they tell, when they are asked."""

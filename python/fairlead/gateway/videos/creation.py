@@ -1,0 +1,60 @@
+"""A video is begun at the first of the chosen connections that takes it, and has a row whatever happens meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead.gateway.videos.provider import VideoRequest, begin
+from fairlead.gateway.videos.runner import VideoRunner
+from fairlead.gateway.videos.starts import ProviderOperation, Subscribers, VideoStarts
+from fairlead.gateway.videos.table import Operation
+from fairlead.gateway.videos.targets import VideoTarget
+from fairlead.moment import now_ms
+from fairlead.store.services import Services
+
+WINDOW_MS: Final = 6 * 3_600_000
+"""How long a provider has; the slowest take minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedVideo:
+    """A video that somebody asks for. `said` is the request in OpenAI's words, a JSON text, where it came in them."""
+
+    id: str
+    owner: str
+    model: str
+    request: VideoRequest
+    said: str | None = None
+
+
+async def start_video(
+    services: Services,
+    targets: list[VideoTarget],
+    asked: AskedVideo,
+    subscribers: Subscribers | None = None,
+) -> tuple[Operation, int]:
+    """The operation, and the place of the connection that began it in the relay's choice."""
+    at_ms, starts = now_ms(), VideoStarts.of(services)
+    operation = Operation(
+        asked.id,
+        asked.owner,
+        asked.model,
+        targets[0].connection_id,
+        "",
+        None,
+        None,
+        at_ms,
+        at_ms + WINDOW_MS,
+        None,
+        request=asked.said,
+    )
+    await starts.record_start(operation, subscribers)
+    try:
+        target, name = await begin(targets, asked.request)
+    except BaseException:
+        await starts.record_refusal(operation)
+        raise
+    await starts.begin(operation, ProviderOperation(target.connection_id, name, target.proxy_id))
+    VideoRunner.of(services).wake()
+    return operation, target.place
