@@ -54,6 +54,7 @@ from fairlead.store.services import Services
 from fairlead.store.state import State
 from fairlead.store.state_database import open_state
 from fairlead.usage.metrics import counters_of
+from fairlead.usage.shared_log import SharedLog
 from fairlead.usage.spent import SpentSums
 
 # Time in which waiting requests can still be answered that the database is unavailable.
@@ -171,7 +172,8 @@ async def _lifespan(
             await services.state.database.write(ensure_owner)
         app.state.services = services
         app.state.sign_in = sign_in
-        spending = SpentSums(services.usage, config.data_dir / "spool", services.state)
+        shared_log = SharedLog.of(services)
+        spending = SpentSums(services.usage, config.data_dir / "spool", services.state, shared_log)
         link = Link(publisher, workers, spending, counters_of(services), commands)
         app.add_route(LINK_PATH, link.answer, methods=["POST"], include_in_schema=False)
         kept = Responses(services.state)
@@ -181,7 +183,8 @@ async def _lifespan(
         starter = TaskStarter(services)
         loader.on_load(starter.notice_imports)
         for entry in TASKS:
-            background.start(entry.name, partial(starter.run, entry))
+            if config.database_url is not None or not entry.of_many:
+                background.start(entry.name, partial(starter.run, entry))
         log.info("control started", data_dir=str(config.data_dir), version=__version__)
         if owns_process:
             loop = asyncio.get_running_loop()

@@ -30,6 +30,8 @@ class TaskEntry:
     tables: tuple[str, ...] = ()
     once: bool = False
     """Whether only one of several controls on one database may run it at a time."""
+    of_many: bool = False
+    """Whether there is only work for it where several nodes may share one database."""
 
 
 _SCRAPING: Final = (
@@ -44,6 +46,7 @@ TASKS: Final = (
     TaskEntry("backups.schedule", "fairlead.gateway.backups.schedule", once=True),
     TaskEntry("providers.probes", "fairlead.gateway.providers.probe_task", once=True),
     TaskEntry("usage.ingest", "fairlead.usage.tasks"),
+    TaskEntry("usage.log", "fairlead.usage.tasks", of_many=True),
     TaskEntry("usage.retention", "fairlead.usage.tasks"),
     TaskEntry("usage.merging", "fairlead.usage.tasks"),
     TaskEntry("usage.traces", "fairlead.usage.tasks"),

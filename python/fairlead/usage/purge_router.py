@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from fastapi import APIRouter
 from pydantic import Field, StrictInt
 
 from fairlead.moment import now_ms
+from fairlead.store.file import Connection
+from fairlead.store.meta import PURGED_BEFORE, read_meta, write_meta
 from fairlead.store.services import ServicesDep
 from fairlead.usage.retention import DAY_MS, delete_before
 from fairlead.wire import Wire
@@ -31,4 +35,15 @@ async def purge(services: ServicesDep, body: Purge | None = None) -> Purged:
     anew. What relays have not handed over yet is not there to be deleted.
     """
     days = body.older_than_days if body else 0
-    return Purged(deleted=await delete_before(services.usage, now_ms() - days * DAY_MS))
+    before_ms = now_ms() - days * DAY_MS
+    deleted = await delete_before(services.usage, before_ms)
+    if services.peers is not None:
+        await services.state.record(partial(_note, before_ms))
+    return Purged(deleted=deleted)
+
+
+def _note(before_ms: int, con: Connection) -> None:
+    """Stores the time for the other nodes, whose usage databases have the same requests."""
+    noted = read_meta(con, PURGED_BEFORE)
+    if noted is None or int(noted) < before_ms:
+        write_meta(con, PURGED_BEFORE, str(before_ms))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fairlead.store.arrivals import Arrivals
 from fairlead.store.services import BackgroundTask, Services
 from fairlead.usage.retention import run_merging, run_retention
+from fairlead.usage.shared_log import SharedLog, store_of
 from fairlead.usage.spool_watch import SpoolWatch
 from fairlead.usage.traces import traces_of
 
@@ -18,23 +19,26 @@ if TYPE_CHECKING:
     from fairlead.store.database import Database
     from fairlead.store.state import State
     from fairlead.usage.ingest import Ingest
+    from fairlead.usage.segment_store import SegmentStore
 
 
-def _intake() -> tuple[
-    Callable[[State, Database, Sequence[pl.DataFrame]], Awaitable[None]], type[Ingest]
+def _intake(
+    services: Services,
+) -> tuple[
+    Callable[[State, Database, Sequence[pl.DataFrame]], Awaitable[None]], type[Ingest], SegmentStore
 ]:
     """The ingestion task. It is imported on first use, because polars is large."""
     from fairlead.usage.announce import announce  # noqa: PLC0415
     from fairlead.usage.ingest import Ingest  # noqa: PLC0415
 
-    return announce, Ingest
+    return announce, Ingest, store_of(services)
 
 
 async def _ingest(services: Services) -> None:
     spool_dir = services.data_dir / "spool"
     with SpoolWatch(spool_dir) as watch:
         await watch.wait_for_segment()
-    announce, ingest = await asyncio.to_thread(_intake)
+    announce, ingest, store = await asyncio.to_thread(_intake, services)
     traces, arrivals = traces_of(services), services.singleton(Arrivals, Arrivals)
 
     async def notify_subscribers(batches: Sequence[pl.DataFrame]) -> None:
@@ -42,7 +46,14 @@ async def _ingest(services: Services) -> None:
         await announce(services.state, services.usage, batches)
         traces.offer(batches)
 
-    await ingest(services.usage, spool_dir, notify_subscribers).run()
+    await ingest(store, spool_dir, notify_subscribers, SharedLog.of(services)).run()
+
+
+async def _log(services: Services) -> None:
+    shared = SharedLog.of(services)
+    if shared is None:
+        raise LookupError("a node by itself has no log of usage")
+    await shared.run()
 
 
 async def _retention(services: Services) -> None:
@@ -59,6 +70,7 @@ async def _merging(services: Services) -> None:
 
 TASKS = (
     BackgroundTask("usage.ingest", _ingest),
+    BackgroundTask("usage.log", _log),
     BackgroundTask("usage.retention", _retention),
     BackgroundTask("usage.merging", _merging),
     BackgroundTask("usage.traces", _traces),

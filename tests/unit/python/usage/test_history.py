@@ -13,6 +13,7 @@ from fairlead.store.database import Database
 from fairlead.store.key_uses import forget_other_uses, read_last_uses
 from fairlead.usage.history import HistoryFilter, HistoryQuery, read_history
 from fairlead.usage.ingest import Ingest
+from fairlead.usage.segment_store import SegmentStore
 from fairlead.usage.span import Span
 
 pytestmark = pytest.mark.anyio
@@ -25,7 +26,7 @@ ALL = Span(0, START + 1000 * DAY)
 
 async def fill(usage: Database, spool: Path, segment: bytes) -> None:
     (spool / "w-0.ndjson").write_bytes(segment)
-    await Ingest(usage, spool).ingest()
+    await Ingest(SegmentStore(usage, spool), spool).ingest()
 
 
 async def test_groups_and_sums(usage: Database, spool: Path, lines: Any) -> None:
