@@ -62,4 +62,5 @@ def join(
     publisher.peers = services.peers = nodes
     background.start("control.nodes", nodes.run)
     background.start("control.locks", nodes.locks.run)
+    background.start("control.leases", nodes.leases.run)
     return nodes

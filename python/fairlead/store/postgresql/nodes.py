@@ -18,6 +18,7 @@ import psycopg
 
 from fairlead import __version__
 from fairlead.store.postgresql.channels import APPLIED, STATE, AsyncRaw, connect_async
+from fairlead.store.postgresql.leases import Leases
 from fairlead.store.postgresql.locks import Locks
 
 T = TypeVar("T")
@@ -71,10 +72,11 @@ class LiveNode:
 
 
 class Nodes:
-    """`fairlead.store.peers.Peers` over PostgreSQL. `run` and `locks.run` belong to background tasks."""
+    """`fairlead.store.peers.Peers` over PostgreSQL. `run`, `locks.run` and `leases.run` belong to background tasks."""
 
     def __init__(self, url: str, process: str, here: Here) -> None:
         self.locks = Locks(url)
+        self.leases = Leases(url, process)
         self._url = url
         self._process = process
         self._here = here

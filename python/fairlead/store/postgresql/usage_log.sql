@@ -3,7 +3,7 @@
 -- reads on from a position can miss an earlier one. Partitions are days of the server's clock, made when a segment
 -- comes and dropped when usage is kept no longer.
 
-CREATE TABLE IF NOT EXISTS usage_log (log_id VARCHAR NOT NULL, position BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS usage_log (log_id VARCHAR COLLATE "C" NOT NULL, position BIGINT NOT NULL);
 INSERT INTO usage_log (log_id, position) SELECT gen_random_uuid()::VARCHAR, 0 WHERE NOT EXISTS (SELECT 1 FROM usage_log);
 
 CREATE TABLE IF NOT EXISTS usage_segments (
