@@ -22,6 +22,7 @@ import structlog
 
 from fairlead.store.arrivals import Arrivals
 from fairlead.store.file import Connection
+from fairlead.store.log_lag import LogLag
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.services import Services
 from fairlead.usage.log_place import LogPlace, read_place
@@ -68,8 +69,7 @@ class SharedLog:
         self._is_even = False
         self.was_current = False
         """Whether this process has once followed the log to its end."""
-        self.behind: int | None = None
-        """By how many segments, at the last look."""
+        self.lag: LogLag = services.singleton(LogLag, LogLag)
 
     @classmethod
     def of(cls, services: Services) -> SharedLog | None:
@@ -176,7 +176,7 @@ class SharedLog:
         head = await shared.head()
         await self._purge(head.purged_before_ms)
         segments = await shared.after(place.position) if head.position > place.position else []
-        self.behind = max(0, head.position - place.position - len(segments))
+        self.lag.segments = max(0, head.position - place.position - len(segments))
         if not segments:
             self._note_even()
             return 0

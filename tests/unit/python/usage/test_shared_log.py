@@ -184,7 +184,7 @@ async def test_a_usage_database_that_is_thrown_away_is_made_anew(
     assert not again.shared.was_current
     await again.settle_down()
     assert again.shared.was_current
-    assert again.shared.behind == 0
+    assert again.shared.lag.segments == 0
     assert await again.ids() == before
 
 
