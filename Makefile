@@ -83,7 +83,7 @@ test-native: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFI
 .PHONY: test-cluster
 test-cluster: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run the tests of management, keys, identity and OAuth over PostgreSQL.
 	$(SIDE_BY_SIDE) --store postgresql $(ON_POSTGRESQL) || $(ALONE) --store postgresql $(ON_POSTGRESQL)
-	$(BIN)/pytest -m 'slow or not slow' tests/integration/test_postgresql.py
+	$(BIN)/pytest -m 'slow or not slow' tests/integration/test_postgresql.py tests/integration/test_node_jobs.py tests/integration/test_cluster.py tests/integration/test_balanced_nodes.py
 
 .PHONY: test-slow
 test-slow: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-coding-tools $(VENV)/.stamp-core-$(PROFILE) ## Run the slow tests alone: wheel and archive, crash runs, large streams.

@@ -39,6 +39,7 @@ from fairlead.usage.ingest import Ingest
 from fairlead.usage.intake import Intake
 from fairlead.usage.record import parse_lines
 from fairlead.usage.rollup import delete_rollups_before, merge_rollups
+from fairlead.usage.segment_store import SegmentStore
 
 SLICE = 250_000
 WANTED_MS = 300.0
@@ -221,7 +222,7 @@ def _ingest(data_dir: Path, records: int, each: int) -> Speed:
         usage = Database.open(usage_path(data_dir), MIGRATIONS / "usage")
         try:
             began, cpu_s = time.monotonic(), time.process_time()
-            taken_in = Ingest(usage, spool)
+            taken_in = Ingest(SegmentStore(usage, spool), spool)
             while await taken_in.ingest():
                 pass
             took_s, took_cpu_s = time.monotonic() - began, time.process_time() - cpu_s

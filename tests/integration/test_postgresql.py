@@ -210,3 +210,35 @@ def test_a_node_that_is_killed_holds_up_a_write_for_a_second_at_most(
             return "x-gateway-snapshot" not in told.headers
 
         eventually(is_forgotten, "the dead node is forgotten", within_s=20, every_s=0.2)
+
+
+def test_usage_of_one_node_is_reported_by_every_node(
+    pair: tuple[Gateway, Gateway], upstream: Upstream
+) -> None:
+    """Reports, and what a key has spent, are the same wherever they are asked for; a purge holds for all."""
+    first, second = pair
+    body = first.add_lane(upstream).body()
+    key = first.create_key(name="counted")
+    for gateway in (first, first, second):
+        assert chat(gateway, key["key"], body).status_code == 200
+
+    def requests_at(gateway: Gateway) -> int:
+        told = expect(gateway.admin.get("/api/usage/history", params={"groupBy": "key"}), 200)
+        return sum(row["requests"] for row in told["history"] if row["keyId"] == key["id"])
+
+    for gateway in pair:
+        eventually(
+            lambda gateway=gateway: requests_at(gateway) == 3,
+            "all three calls are known",
+            within_s=20,
+            every_s=0.1,
+        )
+    assert [path.name for path in (first.data_dir / "spool" / "outgoing").iterdir()] == []
+    expect(first.admin.post("/api/settings/purge-request-history", json={}), 200)
+
+    def logs_at(gateway: Gateway) -> int:
+        told = expect(gateway.admin.get("/api/usage/logs", params={"keyId": key["id"]}), 200)
+        return len(told["logs"])
+
+    eventually(lambda: logs_at(second) == 0, "the purge is known", within_s=20, every_s=0.1)
+    assert requests_at(second) == 3

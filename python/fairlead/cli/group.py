@@ -62,6 +62,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "config": CommandEntry("config", "app", "Operator settings.", MANAGE),
     "backup": CommandEntry("backup", "app", "Copies of the state.", MANAGE),
     "restore": CommandEntry("backup", "restore", "Put a backup back.", MANAGE),
+    "reseal": CommandEntry("reseal", "reseal", "Exchange the key of stored secrets.", MANAGE),
     "login": CommandEntry("login", "login", "Sign in at a gateway elsewhere.", REACH),
     "contexts": CommandEntry("contexts", "app", "Gateways that were signed in at.", REACH),
     "completion": CommandEntry("completion", "completion", "Print a shell's completion.", REACH),

@@ -1,4 +1,4 @@
-"""`fairlead status`: readiness and health of the running instance."""
+"""`fairlead status`: readiness and health of the running instance, and its nodes where there may be several."""
 
 from __future__ import annotations
 
@@ -18,13 +18,49 @@ def status(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False)
         code, readiness = instance.probe("/readyz")
         ready = code == 200
         health = instance.get("/api/monitoring/health") if ready else {}
+        cluster = instance.get("/api/cluster") if ready else {}
     if as_json:
-        show_json({"url": instance.url, "ready": ready, "readiness": readiness, "health": health})
+        show_json(
+            {
+                "url": instance.url,
+                "ready": ready,
+                "readiness": readiness,
+                "health": health,
+                "cluster": cluster,
+            }
+        )
     else:
         rows: list[list[Any]] = [["url", instance.url], ["ready", ready]]
         for name, value in (readiness | health).items():
             if not isinstance(value, dict | list):
                 rows.append([name, value])
         show_table(["what", "state"], rows, empty="")
+        if cluster.get("store") == "postgresql":
+            _show_nodes(cluster)
     if not ready:
         raise typer.Exit(1)
+
+
+def _show_nodes(cluster: dict[str, Any]) -> None:
+    newest = cluster["snapshotVersion"]
+    rows = []
+    for node in cluster["nodes"]:
+        report = node["report"] or {}
+        work = ", ".join(f"{count} {kind}" for kind, count in report.get("work", {}).items())
+        rows.append(
+            [
+                f"{node['host']}{' (this)' if node['isThis'] else ''}",
+                node["version"],
+                "draining" if report.get("draining") else report.get("fault") or "serves",
+                report.get("workers"),
+                report.get("inFlight"),
+                newest - node["snapshotVersion"],
+                report.get("usageBehind"),
+                work,
+            ]
+        )
+    titles = ["version", "state", "workers", "in flight", "snapshots behind", "usage behind"]
+    print()
+    show_table(["node", *titles, "work"], rows, empty="")
+    if not cluster["complete"]:
+        print("The database does not answer: other nodes are not known.")

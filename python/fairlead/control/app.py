@@ -50,11 +50,12 @@ from fairlead.store.database import Database
 from fairlead.store.key_check import check_key
 from fairlead.store.pending_restore import finish_restore, last_restore
 from fairlead.store.prepare import MIGRATIONS, make_data_dir, usage_path
-from fairlead.store.sealer import Sealer, load_key
+from fairlead.store.sealer import decode_key, load_key, load_sealer
 from fairlead.store.services import Services
 from fairlead.store.state import State
 from fairlead.store.state_database import open_state
 from fairlead.usage.metrics import counters_of
+from fairlead.usage.shared_log import SharedLog
 from fairlead.usage.spent import SpentSums
 
 # Time in which waiting requests can still be answered that the database is unavailable.
@@ -172,7 +173,8 @@ async def _lifespan(
             await services.state.database.write(ensure_owner)
         app.state.services = services
         app.state.sign_in = sign_in
-        spending = SpentSums(services.usage, config.data_dir / "spool", services.state)
+        shared_log = SharedLog.of(services)
+        spending = SpentSums(services.usage, config.data_dir / "spool", services.state, shared_log)
         link = Link(publisher, workers, spending, counters_of(services), commands)
         app.add_route(LINK_PATH, link.answer, methods=["POST"], include_in_schema=False)
         kept = Responses(services.state)
@@ -182,7 +184,8 @@ async def _lifespan(
         starter = TaskStarter(services)
         loader.on_load(starter.notice_imports)
         for entry in TASKS:
-            background.start(entry.name, partial(starter.run, entry))
+            if config.database_url is not None or not entry.of_many:
+                background.start(entry.name, partial(starter.run, entry))
         log.info("control started", data_dir=str(config.data_dir), version=__version__)
         if owns_process:
             loop = asyncio.get_running_loop()
@@ -211,16 +214,32 @@ def leave() -> None:
 async def _open_issuer(config: ControlConfig, stack: AsyncExitStack) -> Issuer | None:
     if not config.issuer_enabled:
         return None
-    given = config.secret_key.get_secret_value() if config.secret_key else None
+    given, other = _keys(config)
     key = await asyncio.to_thread(load_key, config.data_dir, given)
+    try:
+        issuer = open_issuer(config.data_dir, key, config.issuer_own_url, config.issuer_token_ttl_s)
+        return await stack.enter_async_context(issuer)
+    except Refusal:
+        if other is None:
+            raise
+    # Its clients' secrets are hashed with the key that it began with, and cannot be hashed anew.
+    key = decode_key(other)
     issuer = open_issuer(config.data_dir, key, config.issuer_own_url, config.issuer_token_ttl_s)
     return await stack.enter_async_context(issuer)
 
 
+def _keys(config: ControlConfig) -> tuple[str | None, str | None]:
+    """The key of secrets, and the other one while keys are exchanged, as they are given."""
+    given, other = config.secret_key, config.other_secret_key
+    return (
+        None if given is None else given.get_secret_value(),
+        None if other is None else other.get_secret_value(),
+    )
+
+
 async def _open(config: ControlConfig, stack: AsyncExitStack) -> Services:
     await asyncio.to_thread(make_data_dir, config.data_dir)
-    given = config.secret_key.get_secret_value() if config.secret_key else None
-    sealer = Sealer(await asyncio.to_thread(load_key, config.data_dir, given))
+    sealer = await asyncio.to_thread(load_sealer, config.data_dir, *_keys(config))
     process = secrets.token_hex(8)
     url = config.database_url.get_secret_value() if config.database_url else None
     state = await asyncio.to_thread(open_state, config.data_dir, url, process)

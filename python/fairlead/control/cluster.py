@@ -8,6 +8,7 @@ from fairlead.control.background import Background
 from fairlead.control.publisher import Publisher
 from fairlead.control.snapshot import NodePart
 from fairlead.control.workers import Workers
+from fairlead.gateway.cluster.report import report_of
 from fairlead.store.postgresql.nodes import Nodes
 from fairlead.store.runner import Runner
 from fairlead.store.services import Services
@@ -29,6 +30,10 @@ class Here:
         """Without a live relay, nobody here is served by an older snapshot than the newest."""
         applied = self._workers.applied_version()
         return self._publisher.current.version if applied is None else applied
+
+    def report(self) -> str:
+        """What every node shows of this one."""
+        return report_of(self._services).model_dump_json(by_alias=True)
 
     async def heard(self, within_s: float) -> None:
         await self._workers.heard(within_s)
@@ -62,4 +67,5 @@ def join(
     publisher.peers = services.peers = nodes
     background.start("control.nodes", nodes.run)
     background.start("control.locks", nodes.locks.run)
+    background.start("control.leases", nodes.leases.run)
     return nodes

@@ -103,6 +103,8 @@ ROUTERS: Final = (
     _entry("scrape.browser.discover_router", "/api/discover-apis"),
     _entry("scrape.agent.router", "/api/agent"),
     _entry("gateway.health.router", "/api/monitoring"),
+    _entry("gateway.cluster.router", "/api/cluster"),
+    _entry("gateway.cluster.reseal_router", "/api/settings/reseal"),
     _entry("board.router", "/api/board"),
     _entry("board.pages", "/board"),
     _entry("dashboard.router", "/dashboard"),

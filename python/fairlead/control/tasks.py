@@ -7,6 +7,7 @@ module is imported (by the router that stores the work), or starts at once when 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from dataclasses import dataclass
 from importlib import import_module
@@ -14,6 +15,9 @@ from typing import Final
 
 from fairlead.store.file import Connection
 from fairlead.store.services import BackgroundTask, Services
+
+# How soon work of a control that died before this one had any of its kind is found.
+LOOK_EVERY_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,11 @@ class TaskEntry:
     begins_with: str | None = None
     tables: tuple[str, ...] = ()
     once: bool = False
-    """Whether only one of several controls on one database may run it at a time."""
+    """Whether only one of several controls on one database may run it at a time. Runners of items run everywhere: each
+    item is leased.
+    """
+    of_many: bool = False
+    """Whether there is only work for it where several nodes may share one database."""
 
 
 _SCRAPING: Final = (
@@ -45,6 +53,7 @@ TASKS: Final = (
     TaskEntry("providers.probes", "fairlead.gateway.providers.probe_task", once=True),
     TaskEntry("providers.usage", "fairlead.gateway.provider_usage.task", once=True),
     TaskEntry("usage.ingest", "fairlead.usage.tasks"),
+    TaskEntry("usage.log", "fairlead.usage.tasks", of_many=True),
     TaskEntry("usage.retention", "fairlead.usage.tasks"),
     TaskEntry("usage.merging", "fairlead.usage.tasks"),
     TaskEntry("usage.traces", "fairlead.usage.tasks"),
@@ -65,7 +74,6 @@ TASKS: Final = (
         "fairlead.scrape.tasks",
         "fairlead.scrape.jobs.runner",
         _SCRAPING,
-        once=True,
     ),
     TaskEntry("scrape.sessions", "fairlead.scrape.tasks", "fairlead.scrape.browser.sessions"),
     TaskEntry("scrape.calls", "fairlead.scrape.tasks", "fairlead.scrape.limits.quota"),
@@ -74,14 +82,12 @@ TASKS: Final = (
         "fairlead.agents.tasks",
         "fairlead.agents.runner",
         ("agent_tasks",),
-        once=True,
     ),
     TaskEntry(
         "gateway.batches",
         "fairlead.gateway.batches.tasks",
         "fairlead.gateway.batches.runner",
         ("batches",),
-        once=True,
     ),
     TaskEntry(
         "gateway.responses",
@@ -102,7 +108,6 @@ TASKS: Final = (
         "fairlead.gateway.videos.runner",
         "fairlead.gateway.videos.runner",
         ("video_operations",),
-        once=True,
     ),
 )
 
@@ -125,8 +130,8 @@ class TaskStarter:
 
     async def run(self, entry: TaskEntry) -> None:
         """Runs one task, from when there may be work for it until it ends."""
-        if entry.begins_with is not None and not await self._has_rows(entry.tables):
-            await self._imported[entry.begins_with].wait()
+        if entry.begins_with is not None:
+            await self._begin_of_work(self._imported[entry.begins_with], entry.tables)
         module = await asyncio.to_thread(import_module, entry.module)
         tasks: tuple[BackgroundTask, ...] = module.TASKS
         task = next(task for task in tasks if task.name == entry.name)
@@ -135,6 +140,14 @@ class TaskStarter:
             await peers.alone(entry.name, lambda: task.run(self._services))
         else:
             await task.run(self._services)
+
+    async def _begin_of_work(self, imported: asyncio.Event, tables: tuple[str, ...]) -> None:
+        """Waits until there may be work. Other controls of the database store some without a word to this one."""
+        while not imported.is_set() and not await self._has_rows(tables):
+            within_s = None if self._services.peers is None or not tables else LOOK_EVERY_S
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(within_s):
+                    await imported.wait()
 
     async def _has_rows(self, tables: tuple[str, ...]) -> bool:
         if not tables:

@@ -39,6 +39,7 @@ class Instance:
     tls_certificate: str | None
     tls_key: str | None
     secret_key: str | None
+    other_secret_key: str | None
     initial_password: str | None
     control: dict[str, Any]
     relay: dict[str, Any]

@@ -85,6 +85,9 @@ class Planes:
             "link_token": self._link_token,
             "control_socket": str(self._socket),
             "secret_key": base64.b64encode(secret_key).decode(),
+            "other_secret_key": other.strip()
+            if (other := self._instance.other_secret_key)
+            else None,
         }
         if self._instance.front == "native":
             listener = self._instance.listener | {"host": address.host}

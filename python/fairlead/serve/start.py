@@ -46,6 +46,7 @@ def instance_of(settings: ServeSettings) -> Instance:
         tls_certificate=str(settings.tls_certificate) if settings.tls_certificate else None,
         tls_key=str(settings.tls_key) if settings.tls_key else None,
         secret_key=control["secret_key"],
+        other_secret_key=control["other_secret_key"],
         initial_password=control["initial_password"],
         control=control,
         relay=settings.relay_config(version=__version__, vectors=vector_files()),

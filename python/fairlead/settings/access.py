@@ -30,6 +30,19 @@ class AccessFields(SettingsGroup):
         description="Command that prints such a key, run once at each start without a shell: a client of a key "
         "management service.",
     )
+    other_secret_key: OptionalSecret = Field(
+        None,
+        description="A second such key, with which secrets are opened too while one key is exchanged for another.",
+    )
+    other_secret_key_file: AbsolutePath | None = Field(
+        None, description="File that holds the second key."
+    )
+    other_secret_key_command: str | None = Field(
+        None,
+        min_length=1,
+        max_length=4096,
+        description="Command that prints the second key, run once at each start without a shell.",
+    )
     require_api_key: bool = Field(
         False,
         validation_alias=AliasChoices("REQUIRE_API_KEY"),
@@ -50,7 +63,7 @@ class AccessFields(SettingsGroup):
                 raise ValueError(f"must be UTF-8 of at most {PASSWORD_MAX_CHARS} characters")
         return secret
 
-    @field_validator("secret_key")
+    @field_validator("secret_key", "other_secret_key")
     @classmethod
     def _is_key(cls, secret: SecretStr | None) -> SecretStr | None:
         if secret is not None:

@@ -136,6 +136,7 @@ class ServeSettings(ServeFields, BaseSettings):
         document = self.model_dump(mode="json")
         for name in (
             "secret_key",
+            "other_secret_key",
             "database_url",
             "initial_password",
             "service_oidc_client_secret",

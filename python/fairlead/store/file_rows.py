@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import cache
 
 from fairlead.store.file import FileConnection
-from fairlead.store.rows import BATCH_ROWS, OWN_TABLES, Batch, TableSum
+from fairlead.store.rows import BATCH_ROWS, Batch, TableSum, is_copied
 
 
 class FileTables:
@@ -24,7 +24,7 @@ class FileTables:
             "WHERE database_name = current_database() AND schema_name = ? ORDER BY 1, 2",
             [self._schema],
         ).fetchall():
-            if table not in OWN_TABLES:
+            if is_copied(table):
                 self._types.setdefault(table, {})[column] = kind
         return {table: list(types) for table, types in self._types.items()}
 

@@ -21,5 +21,6 @@ def check_key(con: Connection, sealer: Sealer) -> None:
     except Internal:
         raise Refusal(
             "The secrets in the state database were sealed with another key: put the old secret.key "
-            "back, or set FAIRLEAD_SECRET_KEY to the old key."
+            "back, or set FAIRLEAD_SECRET_KEY to the old key. To exchange it, name the old one "
+            "with FAIRLEAD_OTHER_SECRET_KEY until all secrets are sealed with the new one."
         ) from None

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fairlead.store.file import Connection
+
+PURGED_BEFORE: Final = "usage_purged_before_ms"
+"""The time before which an operator had single requests deleted at all nodes, in UTC milliseconds."""
 
 
 def read_meta(con: Connection, name: str) -> str | None:

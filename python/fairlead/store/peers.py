@@ -2,17 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from fairlead.store.work_leases import Lease
+
 T = TypeVar("T")
+
+
+class WorkLeases(Protocol):
+    """Which control works on which item (`work_leases.py`)."""
+
+    holder: str
+    length_ms: int
+
+    async def take(self, kind: str, item_ids: Collection[str]) -> dict[str, Lease]:
+        """Leases of those items that nobody else has, by item."""
+
+    def begin(self, kind: str, item_id: str) -> Lease:
+        """A lease of an item that is about to be stored with it."""
+
+    async def held_elsewhere(self, kind: str) -> set[str]:
+        """The items of a kind that other controls work on."""
+
+    async def release(self, leases: Iterable[Lease]) -> None:
+        """Gives leases back."""
+
+    def held(self) -> dict[str, int]:
+        """How many leases of each kind this process has."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """A live control as the database has it. `report` is what it says of itself, as JSON; an older version has none."""
+
+    id: str
+    host: str
+    fairlead_version: str
+    started_at_ms: int
+    seen_ms_ago: int
+    applied_version: int
+    report: str | None
 
 
 class Peers(Protocol):
     """The controls of one database; `fairlead.store.postgresql` has the implementation."""
 
+    @property
+    def leases(self) -> WorkLeases:
+        """The leases of work."""
+
     async def applied(self, version: int, deadline_s: float) -> bool:
         """Waits until every other live control says that its relays have applied a snapshot; False at the deadline."""
+
+    async def live(self) -> list[NodeRow]:
+        """The live controls, this one included; `StorageUnavailable` while the database does not answer."""
 
     async def alone(self, name: str, run: Callable[[], Awaitable[T]]) -> T:
         """Runs what only one of the controls may do at a time, once it is this one's turn."""

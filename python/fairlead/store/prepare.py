@@ -23,7 +23,7 @@ import duckdb
 from fairlead.errors import FairleadError, Refusal
 from fairlead.store.file import Connection, FileConnection, damaged, open_file
 from fairlead.store.key_check import check_key
-from fairlead.store.sealer import Sealer, load_key
+from fairlead.store.sealer import Sealer, load_sealer
 from fairlead.store.state_database import MIGRATIONS as MIGRATIONS  # noqa: PLC0414 - imported here
 from fairlead.store.state_database import open_state, open_state_file
 from fairlead.store.state_database import state_path as state_path  # noqa: PLC0414 - imported here
@@ -50,7 +50,8 @@ def prepare(data_dir: Path) -> StoreStatus:
     config = _config()
     if config.get("issuer_enabled"):
         open_file(issuer_path(data_dir), MIGRATIONS / "issuer").close()
-    sealer = Sealer(load_key(data_dir, config.get("secret_key"))) if config else None
+    keys = (config.get("secret_key"), config.get("other_secret_key"))
+    sealer = load_sealer(data_dir, *keys) if config else None
     if (database_url := config.get("database_url")) is not None:
         return asyncio.run(_check_server(data_dir, database_url, sealer))
     path = state_path(data_dir)

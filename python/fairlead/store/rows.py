@@ -14,9 +14,23 @@ Batch = list[Row]
 BATCH_ROWS: Final = 2000
 # Tables about the store itself, or about processes that use it; these are not copied.
 OWN_TABLES: Final = frozenset(
-    {"schema_version", "schema_files", "copied_tables", "published_snapshots", "control_nodes"}
+    {
+        "schema_version",
+        "schema_files",
+        "copied_tables",
+        "published_snapshots",
+        "control_nodes",
+        "work_leases",
+    }
 )
+# The log of usage belongs to the nodes of one database. Its partitions have the names of days.
+OWN_TABLES_FROM: Final = "usage_"
 _MODULUS: Final = 1 << 256
+
+
+def is_copied(table: str) -> bool:
+    """Whether the table goes with the state from store to store."""
+    return table not in OWN_TABLES and not table.startswith(OWN_TABLES_FROM)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,9 @@ work that made progress in between.
 
 Slots are shared fairly among owners (`shares.py`). Items of a key that is no longer in force are ended at the
 next pass, waiting or under way, also after a restart.
+
+Where several controls share a database, each has slots of its own, and an item is worked on by who has its lease
+(`work_leases.py`). An item whose lease is lost is stopped here; one that was ended elsewhere is stopped a little later.
 """
 
 from __future__ import annotations
@@ -23,16 +26,25 @@ from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 import structlog
 
-from fairlead.errors import FairleadError
+from fairlead.errors import FairleadError, StorageUnavailable
 from fairlead.store.key_state import keys_out_of_force
+from fairlead.store.peers import WorkLeases
 from fairlead.store.services import Services
 from fairlead.store.shares import Shares
-from fairlead.store.work_starts import count_starts, keep_starts, take_back_starts
+from fairlead.store.work_leases import Lease, working_under
+from fairlead.store.work_starts import (
+    count_starts,
+    keep_starts,
+    take_back_start,
+    take_back_starts,
+)
 
 LOOK_EVERY_S = 5.0
 STARTS_MAX = 2
 PROVEN_S = 3600.0
 TAKE_BACK_WITHIN_S = 3.0
+# How long an item that has ended may still be tidied up by who worked on it.
+GONE_FOR_S = 5.0
 GIVEN_UP = (
     f"fairlead ended without warning {STARTS_MAX} times while it worked on this, so it is not begun again. "
     "Its log says what happened."
@@ -65,6 +77,13 @@ class Runner(ABC, Generic[ItemT]):
         self._begun_s: dict[str, float] = {}
         self._wanted = asyncio.Event()
         self._shares = Shares(self.at_once) if self.at_once is not None else None
+        self._leases: dict[str, Lease] = {}
+        self._given_up: list[Lease] = []
+        """Leases of items on which work has ended; the next pass gives them back."""
+        self._survived: set[str] = set()
+        """Items that were lost to other controls, though this process did not die of them."""
+        self._gone_s: dict[str, float] = {}
+        """Items under way that have ended elsewhere, and since when this is known."""
 
     @classmethod
     def of(cls, services: Services) -> Self:
@@ -148,6 +167,7 @@ class Runner(ABC, Generic[ItemT]):
                 task.cancel()
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
             await self._take_back()
+            await self._give_back_leases()
 
     def wake(self) -> None:
         """Tells the runner that there is a new item."""
@@ -166,7 +186,9 @@ class Runner(ABC, Generic[ItemT]):
 
     async def _take_up(self) -> bool:
         """Starts the items for which there is room; returns whether there is any item at all."""
-        items = await self._in_force(list(await self.active()))
+        await self._give_back_leases()
+        active = list(await self.active())
+        items = await self._in_force(await self._not_elsewhere(active))
         waiting = {item.id: item for item in items if item.id not in self._tasks}
         chosen: list[ItemT] = []
         while (item := self._next(waiting.values())) is not None:
@@ -174,22 +196,25 @@ class Runner(ABC, Generic[ItemT]):
             self._take_place(item)
             chosen.append(item)
         if not chosen:
-            return bool(items)
-        not_begun = list(chosen)
+            return bool(active)
+        not_begun = {item.id: item for item in chosen}
         try:
-            starts = await self.count_starts(await self.steps_of(chosen))
+            chosen = await self._claim(not_begun)
+            starts = await self.count_starts(await self.steps_of(chosen)) if chosen else {}
             for item in chosen:
                 if starts[item.id] <= STARTS_MAX:
                     self._begin(item)
-                    not_begun.remove(item)
+                    del not_begun[item.id]
                     continue
                 log.error(
                     "not begun again", kind=self.kind, item=item.id, starts=starts[item.id] - 1
                 )
-                await self.give_up(item, GIVEN_UP)
+                with working_under(self._leases.get(item.id)):
+                    await self.give_up(item, GIVEN_UP)
         finally:
-            for item in not_begun:
+            for item in not_begun.values():
                 self._give_place_back(item)
+                self._give_up_lease(item.id)
         return True
 
     def _next(self, waiting: Iterable[ItemT]) -> ItemT | None:
@@ -211,7 +236,7 @@ class Runner(ABC, Generic[ItemT]):
                 kept.append(item)
                 continue
             try:
-                await self.revoke(item, reason)
+                await self._revoke_here(item, reason)
             except Exception as error:  # noqa: BLE001 - one that cannot be ended now holds up no others
                 log.error(
                     "not ended with its key", kind=self.kind, id=item.id, error=type(error).__name__
@@ -229,7 +254,9 @@ class Runner(ABC, Generic[ItemT]):
         self.ended(item)
 
     def _begin(self, item: ItemT) -> None:
-        task = asyncio.create_task(self.process(item), name=f"{self.kind} {item.id}")
+        with working_under(self._leases.get(item.id)):
+            # The task has a copy of what is current here.
+            task = asyncio.create_task(self.process(item), name=f"{self.kind} {item.id}")
         self._tasks[item.id] = task
         self._begun_s[item.id] = asyncio.get_running_loop().time()
         task.add_done_callback(partial(self._done, item))
@@ -237,8 +264,90 @@ class Runner(ABC, Generic[ItemT]):
     def _done(self, item: ItemT, _: asyncio.Task[None]) -> None:
         self._tasks.pop(item.id, None)
         self._begun_s.pop(item.id, None)
+        self._gone_s.pop(item.id, None)
         self._give_place_back(item)
+        self._give_up_lease(item.id)
         self.wake()
+
+    # --- several controls on one database
+
+    @property
+    def _work_leases(self) -> WorkLeases | None:
+        peers = self.services.peers if self.services is not None else None
+        return None if peers is None else peers.leases
+
+    async def _not_elsewhere(self, active: list[ItemT]) -> list[ItemT]:
+        """The items that no other control works on. Those that others have ended are stopped here, when their own end
+        had time to be written.
+        """
+        if (leases := self._work_leases) is None:
+            return active
+        now_s, active_ids = asyncio.get_running_loop().time(), {item.id for item in active}
+        for item_id in self._tasks:
+            if item_id in active_ids:
+                self._gone_s.pop(item_id, None)
+            elif now_s - self._gone_s.setdefault(item_id, now_s) > GONE_FOR_S:
+                self.stop(item_id)
+        try:
+            elsewhere = await leases.held_elsewhere(self.kind)
+        except StorageUnavailable:
+            # Its connection is being made anew. What is under way goes on for as long as its leases are good.
+            return [item for item in active if item.id in self._tasks]
+        return [item for item in active if item.id not in elsewhere]
+
+    async def _claim(self, places: dict[str, ItemT]) -> list[ItemT]:
+        """Leases items that were given places, and returns those that are this control's now, as they stand: another
+        may have worked on one, or ended it, since it was read.
+        """
+        if (leases := self._work_leases) is None:
+            return list(places.values())
+        taken = await leases.take(self.kind, list(places))
+        for item_id, lease in taken.items():
+            lease.on_lost = partial(self._lose, item_id)
+            self._leases[item_id] = lease
+        claimed = [item for item in await self.active() if item.id in taken] if taken else []
+        for item in claimed:
+            self._give_place_back(places[item.id])
+            self._take_place(item)
+            places[item.id] = item
+        return claimed
+
+    async def _revoke_here(self, item: ItemT, reason: str) -> None:
+        leases, lease = self._work_leases, self._leases.get(item.id)
+        if leases is None or lease is not None:
+            with working_under(lease):
+                await self.revoke(item, reason)
+            return
+        lease = (await leases.take(self.kind, [item.id])).get(item.id)
+        if lease is None:
+            # Another control ends it.
+            return
+        try:
+            with working_under(lease):
+                await self.revoke(item, reason)
+        finally:
+            await leases.release([lease])
+
+    def _lose(self, item_id: str) -> None:
+        self._survived.add(item_id)
+        self._leases.pop(item_id, None)
+        self.stop(item_id)
+        self.wake()
+
+    def _give_up_lease(self, item_id: str) -> None:
+        if (lease := self._leases.pop(item_id, None)) is not None:
+            self._given_up.append(lease)
+
+    async def _give_back_leases(self) -> None:
+        if (leases := self._work_leases) is None:
+            return
+        given_up, self._given_up = self._given_up, []
+        await leases.release(given_up)
+        for item_id in list(self._survived):
+            await self.services.state.record(
+                partial(take_back_start, kind=self.kind, item_id=item_id)
+            )
+            self._survived.discard(item_id)
 
     # --- starts
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hmac
 import os
 import secrets
 from pathlib import Path
@@ -15,10 +16,13 @@ KEY_BYTES = 32
 
 
 class Sealer:
-    """Seals and unseals secrets. Its repr does not show the key."""
+    """Seals and unseals secrets. While keys are exchanged, what is sealed with the other one is unsealed too. Its repr
+    does not show the keys.
+    """
 
-    def __init__(self, key: bytes) -> None:
+    def __init__(self, key: bytes, other: bytes | None = None) -> None:
         self._key = key
+        self._other = other
 
     def __repr__(self) -> str:
         return "Sealer(***)"
@@ -29,12 +33,26 @@ class Sealer:
 
     def unseal(self, record_id: str, sealed: bytes) -> bytes:
         """Decrypts the result of `seal` for the same record; `Internal` if the key or the record is another."""
-        try:
-            return _core.unseal(self._key, record_id, sealed)
-        except ValueError:
-            raise Internal(
-                "A stored secret cannot be decrypted with this data directory's key."
-            ) from None
+        for key in (self._key, self._other):
+            if key is not None and (plain := _opened(key, record_id, sealed)) is not None:
+                return plain
+        raise Internal("A stored secret cannot be decrypted with this data directory's key.")
+
+    def is_current(self, record_id: str, sealed: bytes) -> bool:
+        """Whether it is sealed with the key that seals now, and not with the other one."""
+        return _opened(self._key, record_id, sealed) is not None
+
+    @property
+    def key_name(self) -> str:
+        """A name of the key that seals, which tells nothing about it: nodes compare theirs."""
+        return hmac.digest(self._key, b"fairlead name of a sealing key", "sha256").hex()[:16]
+
+
+def _opened(key: bytes, record_id: str, sealed: bytes) -> bytes | None:
+    try:
+        return _core.unseal(key, record_id, sealed)
+    except ValueError:
+        return None
 
 
 def decode_key(text: str) -> bytes:
@@ -60,6 +78,11 @@ def load_key(data_dir: Path, given: str | None = None) -> bytes:
         raise Refusal(
             f"{path} {error}: put the key back that sealed this data directory's secrets."
         ) from None
+
+
+def load_sealer(data_dir: Path, given: str | None, other: str | None) -> Sealer:
+    """The sealer of the key of `load_key`, and of the other key, if there is one while keys are exchanged."""
+    return Sealer(load_key(data_dir, given), None if other is None else decode_key(other))
 
 
 def make_secret_file(path: Path, content: str) -> str:

@@ -26,6 +26,7 @@ from fairlead.store.audit_log import AuditRecord, current_record, insert_entry
 from fairlead.store.database import WRITE_DEADLINE_S, Database, Transaction
 from fairlead.store.file import Connection
 from fairlead.store.sealer import Sealer
+from fairlead.store.work_leases import fenced
 
 T = TypeVar("T")
 
@@ -57,8 +58,10 @@ class State:
         """Runs `transaction` in the writer and returns its result once the change is stored, without publishing a
         snapshot.
 
-        The first write of an audited request stores its entry of the audit log too.
+        The first write of an audited request stores its entry of the audit log too. A write of who works on an item
+        raises `LeaseLost` once another control has taken the item over.
         """
+        transaction = fenced(transaction)
         record = current_record.get()
         is_first = record is not None and not record.is_stored
         try:

@@ -62,6 +62,14 @@ def take_back_starts(con: Connection, kind: str, process: str) -> None:
     con.execute("DELETE FROM work_starts WHERE kind = ? AND starts <= 0", [kind])
 
 
+def take_back_start(con: Connection, kind: str, item_id: str) -> None:
+    """Deletes one start of an item: who made it lives, and only lost the item to another process."""
+    con.execute(
+        "UPDATE work_starts SET starts = starts - 1, total = total - 1 WHERE kind = ? AND item_id = ? AND starts > 0",
+        [kind, item_id],
+    )
+
+
 def keep_starts(con: Connection, kind: str, active_ids: list[str], proven_ids: list[str]) -> None:
     """Deletes all starts except those of active items that are not proven."""
     con.execute(

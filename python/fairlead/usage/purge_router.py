@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from fastapi import APIRouter
 from pydantic import Field, StrictInt
 
 from fairlead.moment import now_ms
+from fairlead.store.file import Connection
+from fairlead.store.meta import PURGED_BEFORE, read_meta, write_meta
 from fairlead.store.services import ServicesDep
 from fairlead.usage.body_keeping import body_keeper_of
 from fairlead.usage.retention import DAY_MS, delete_before
@@ -36,4 +40,13 @@ async def purge(services: ServicesDep, body: Purge | None = None) -> Purged:
     # Bodies first: an interruption leaves no bodies of requests that nobody finds any more.
     deleted_bodies = await body_keeper_of(services).delete_before(before_ms)
     deleted = await delete_before(services.usage, before_ms)
+    if services.peers is not None:
+        await services.state.record(partial(_note, before_ms))
     return Purged.model_construct(deleted=deleted, deleted_bodies=deleted_bodies)
+
+
+def _note(before_ms: int, con: Connection) -> None:
+    """Stores the time for the other nodes, whose usage databases have the same requests."""
+    noted = read_meta(con, PURGED_BEFORE)
+    if noted is None or int(noted) < before_ms:
+        write_meta(con, PURGED_BEFORE, str(before_ms))

@@ -2,7 +2,8 @@
 rollups, for the link (docs/explanation/contracts.md).
 
 A sum is right only when every earlier record is in the table, so it waits for the spool: for the
-asking worker's sealed segments, and for all that earlier workers left.
+asking worker's sealed segments, and for all that earlier workers left. Where nodes share a log of usage, it also
+waits until that was followed to its end once.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from fairlead.store.file import Connection
 from fairlead.store.state import State
 from fairlead.usage.facts import Filters, sums_of
 from fairlead.usage.segment import has_unread, writers
+from fairlead.usage.shared_log import SharedLog
 from fairlead.usage.span import Span
 
 WAIT_S = 1.5
@@ -90,8 +92,11 @@ class NodeSums:
 class SpentSums:
     """Answers workers' requests for sums."""
 
-    def __init__(self, usage: Database, spool_dir: Path, state: State) -> None:
+    def __init__(
+        self, usage: Database, spool_dir: Path, state: State, shared: SharedLog | None = None
+    ) -> None:
         self._usage = usage
+        self._shared = shared
         self._state = state
         self._spool_dir = spool_dir
 
@@ -108,7 +113,7 @@ class SpentSums:
         try:
             async with asyncio.timeout(WAIT_S):
                 # Other processes write the files: there is no event to wait for.
-                while await asyncio.to_thread(  # noqa: ASYNC110
+                while self._is_behind() or await asyncio.to_thread(  # noqa: ASYNC110
                     has_unread,
                     self._spool_dir,
                     worker,
@@ -119,6 +124,10 @@ class SpentSums:
         except TimeoutError:
             return False
         return True
+
+    def _is_behind(self) -> bool:
+        """Whether a usage database that was made anew has not been filled from the nodes' log yet."""
+        return self._shared is not None and not self._shared.was_current
 
     async def shared_sums(
         self, worker: str, asked: SpentQuery, pids: Mapping[str, int]

@@ -10,6 +10,7 @@ from fairlead.store.arrivals import Arrivals
 from fairlead.store.services import BackgroundTask, Services
 from fairlead.usage.body_keeping import body_keeper_of
 from fairlead.usage.retention import run_merging, run_retention
+from fairlead.usage.shared_log import SharedLog, store_of
 from fairlead.usage.spool_watch import SpoolWatch
 from fairlead.usage.traces import traces_of
 
@@ -18,41 +19,42 @@ if TYPE_CHECKING:
 
     from fairlead.store.database import Database
     from fairlead.store.state import State
-    from fairlead.usage.closed_bins import ClosedBins
     from fairlead.usage.ingest import Ingest
+    from fairlead.usage.segment_store import SegmentStore
 
 
-def _intake() -> tuple[
-    Callable[[State, Database, Sequence[pl.DataFrame]], Awaitable[None]],
-    type[Ingest],
-    type[ClosedBins],
+def _intake(
+    services: Services,
+) -> tuple[
+    Callable[[State, Database, Sequence[pl.DataFrame]], Awaitable[None]], type[Ingest], SegmentStore
 ]:
     """The ingestion task. It is imported on first use, because polars is large."""
     from fairlead.usage.announce import announce  # noqa: PLC0415
-    from fairlead.usage.closed_bins import ClosedBins  # noqa: PLC0415
     from fairlead.usage.ingest import Ingest  # noqa: PLC0415
 
-    return announce, Ingest, ClosedBins
+    return announce, Ingest, store_of(services)
 
 
 async def _ingest(services: Services) -> None:
     spool_dir = services.data_dir / "spool"
     with SpoolWatch(spool_dir) as watch:
         await watch.wait_for_segment()
-    announce, ingest, closed_bins = await asyncio.to_thread(_intake)
-    closed = services.singleton(closed_bins, closed_bins)
+    announce, ingest, store = await asyncio.to_thread(_intake, services)
     traces, arrivals = traces_of(services), services.singleton(Arrivals, Arrivals)
 
     async def notify_subscribers(batches: Sequence[pl.DataFrame]) -> None:
-        for rows in batches:
-            times: list[int] = rows["ts_ms"].to_list()
-            if times:
-                closed.forget(min(times), max(times) + 1)
         arrivals.announce()
         await announce(services.state, services.usage, batches)
         traces.offer(batches)
 
-    await ingest(services.usage, spool_dir, notify_subscribers).run()
+    await ingest(store, spool_dir, notify_subscribers, SharedLog.of(services)).run()
+
+
+async def _log(services: Services) -> None:
+    shared = SharedLog.of(services)
+    if shared is None:
+        raise LookupError("a node by itself has no log of usage")
+    await shared.run()
 
 
 async def _retention(services: Services) -> None:
@@ -73,6 +75,7 @@ async def _bodies(services: Services) -> None:
 
 TASKS = (
     BackgroundTask("usage.ingest", _ingest),
+    BackgroundTask("usage.log", _log),
     BackgroundTask("usage.retention", _retention),
     BackgroundTask("usage.merging", _merging),
     BackgroundTask("usage.traces", _traces),

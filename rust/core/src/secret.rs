@@ -155,7 +155,11 @@ pub struct SealBroken;
 /// Seals and opens provider credentials (AES-256-GCM). The record's id is associated data, so a secret that was moved
 /// to another row does not open there.
 #[derive(Clone)]
-pub struct Sealer(LessSafeKey);
+pub struct Sealer {
+    key: LessSafeKey,
+    /// While keys are exchanged: what is sealed with this one opens, too.
+    other: Option<LessSafeKey>,
+}
 
 impl std::fmt::Debug for Sealer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -166,14 +170,20 @@ impl std::fmt::Debug for Sealer {
 impl Sealer {
     /// `None` unless the key has 32 bytes.
     pub fn new(key: &[u8]) -> Option<Self> {
-        UnboundKey::new(&AES_256_GCM, key).ok().map(|key| Self(LessSafeKey::new(key)))
+        Some(Self { key: aes_key(key)?, other: None })
+    }
+
+    /// The same, which also opens what is sealed with another key. `None` unless that has 32 bytes.
+    #[must_use]
+    pub fn with_other(self, other: &[u8]) -> Option<Self> {
+        Some(Self { other: Some(aes_key(other)?), ..self })
     }
 
     /// One version byte, the nonce, the ciphertext with its tag.
     pub fn seal(&self, record_id: &str, plaintext: &[u8]) -> Result<Vec<u8>, NoRandomness> {
         let nonce = random::<NONCE_LEN>()?;
         let mut text = plaintext.to_vec();
-        self.0
+        self.key
             .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), associated(record_id), &mut text)
             .map_err(|_| NoRandomness)?;
         let mut sealed = Vec::with_capacity(1 + NONCE_LEN + text.len());
@@ -189,12 +199,23 @@ impl Sealer {
             return Err(SealBroken);
         }
         let (nonce, text) = rest.split_at(NONCE_LEN);
-        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SealBroken)?;
-        let mut text = text.to_vec();
-        let open_len = self.0.open_in_place(nonce, associated(record_id), &mut text).map_err(|_| SealBroken)?.len();
-        text.truncate(open_len);
-        Ok(text)
+        match (open_with(&self.key, record_id, nonce, text), &self.other) {
+            (Err(_), Some(other)) => open_with(other, record_id, nonce, text),
+            (opened, _) => opened,
+        }
     }
+}
+
+fn aes_key(key: &[u8]) -> Option<LessSafeKey> {
+    UnboundKey::new(&AES_256_GCM, key).ok().map(LessSafeKey::new)
+}
+
+fn open_with(key: &LessSafeKey, record_id: &str, nonce: &[u8], text: &[u8]) -> Result<Vec<u8>, SealBroken> {
+    let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SealBroken)?;
+    let mut text = text.to_vec();
+    let open_len = key.open_in_place(nonce, associated(record_id), &mut text).map_err(|_| SealBroken)?.len();
+    text.truncate(open_len);
+    Ok(text)
 }
 
 fn associated(record_id: &str) -> Aad<String> {
@@ -209,6 +230,19 @@ mod tests {
     fn no_two_names_are_alike() {
         let names: std::collections::HashSet<_> = (0..100).map(|_| random_name().expect("randomness")).collect();
         assert!(names.len() == 100 && names.iter().all(|name| name.len() == 32));
+    }
+
+    #[test]
+    fn what_is_sealed_with_either_key_opens_while_keys_are_exchanged() {
+        let (old, new) = (Sealer::new(&[1; 32]).expect("a key"), Sealer::new(&[2; 32]).expect("a key"));
+        let sealed = old.seal("row", b"secret").expect("randomness");
+        assert!(new.open("row", &sealed).is_err());
+        let both = new.clone().with_other(&[1; 32]).expect("a key");
+        assert_eq!(both.open("row", &sealed).expect("it opens"), b"secret");
+        assert!(both.open("another row", &sealed).is_err());
+        let resealed = both.seal("row", b"secret").expect("randomness");
+        assert!(old.open("row", &resealed).is_err() && new.open("row", &resealed).is_ok());
+        assert!(new.with_other(&[1; 31]).is_none());
     }
 
     #[test]

@@ -16,6 +16,7 @@ struct Document {
     control_socket: PathBuf,
     link_token: String,
     secret_key: String,
+    other_secret_key: Option<String>,
     #[serde(default)]
     require_api_key: bool,
     #[serde(default = "default_streams")]
@@ -84,19 +85,20 @@ pub struct Config {
 pub enum ConfigError {
     #[error("the relay configuration is not the expected JSON: {0}")]
     Json(#[from] serde_json::Error),
-    #[error("`secret_key` must be base64 of 32 bytes")]
+    #[error("`secret_key` and `other_secret_key` must be base64 of 32 bytes")]
     SecretKey,
 }
 
 impl Config {
     pub fn parse(json: &[u8]) -> Result<Self, ConfigError> {
         let document: Document = serde_json::from_slice(json)?;
-        let key = STANDARD.decode(&document.secret_key).map_err(|_| ConfigError::SecretKey)?;
+        let sealer =
+            sealer(&document.secret_key, document.other_secret_key.as_deref()).ok_or(ConfigError::SecretKey)?;
         Ok(Self {
             data_dir: document.data_dir,
             control_socket: document.control_socket,
             link_token: document.link_token.into(),
-            sealer: Sealer::new(&key).ok_or(ConfigError::SecretKey)?,
+            sealer,
             require_api_key: document.require_api_key,
             max_open_streams: document.max_open_streams,
             max_in_flight: document.max_in_flight,
@@ -110,5 +112,13 @@ impl Config {
             vectors: document.vectors,
             shared_store: document.shared_store,
         })
+    }
+}
+
+fn sealer(key: &str, other: Option<&str>) -> Option<Sealer> {
+    let sealer = Sealer::new(&STANDARD.decode(key).ok()?)?;
+    match other {
+        Some(other) => sealer.with_other(&STANDARD.decode(other).ok()?),
+        None => Some(sealer),
     }
 }

@@ -16,8 +16,9 @@ STATUS: Final = {"healthy": "good", "degraded": "warn", "error": "bad"}
 
 async def show(visit: Visit) -> View:
     """The page."""
-    health, resilience, cooldowns, limits, names = await asyncio.gather(
+    health, cluster, resilience, cooldowns, limits, names = await asyncio.gather(
         visit.api.get("/api/monitoring/health"),
+        visit.api.get("/api/cluster"),
         visit.api.get("/api/resilience"),
         visit.api.get("/api/resilience/model-cooldowns"),
         visit.api.get("/api/rate-limits"),
@@ -26,6 +27,7 @@ async def show(visit: Visit) -> View:
     connections = {each["id"]: each["name"] for each in resilience["connections"]}
     fields = {
         "health": health,
+        "cluster": cluster,
         "mood": STATUS.get(health["status"], "bad"),
         "breakers": resilience["breakers"],
         "connections": resilience["connections"],

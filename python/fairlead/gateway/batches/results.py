@@ -2,12 +2,14 @@
 
 Two files in the folder `batches` become the output and the error file at the end. They are all that
 is remembered of a batch's progress: after a crash the requests that they name are not run again,
-and a last line that is not whole is cut off.
+and a last line that is not whole is cut off. Where nodes share the folder, only the one that has the batch's lease
+writes.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,6 +17,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from fairlead.gateway.batches.table import Counts
+from fairlead.store.work_leases import check_lease, has_lease
 
 _INPUT = ("prompt_tokens", "input_tokens")
 _OUTPUT = ("completion_tokens", "output_tokens")
@@ -41,12 +44,15 @@ class Results:
         self._completed = self._failed = 0
         self._tokens = [0, 0, 0, 0]
         for path in (self.output, self.errors):
+            if has_lease() and path.exists():
+                _make_own(path)
             for document in _whole_lines(path):
                 self._note(document)
         self._files: dict[Path, BinaryIO] = {}
 
     def add(self, document: dict[str, Any]) -> None:
         """Appends a result to the output or to the error file."""
+        check_lease()
         path = self.output if is_success(document) else self.errors
         file = self._files.get(path)
         if file is None:
@@ -142,6 +148,13 @@ def _google_tokens(usage: dict[str, Any]) -> tuple[int, int, int, int]:
         count if isinstance(count, int) and count >= 0 else 0 for count in said
     )
     return input_, answer + thoughts, cached, thoughts
+
+
+def _make_own(path: Path) -> None:
+    """Puts a copy in the place of a file: a node that had the batch before may still have the old one open."""
+    copy = path.with_suffix(f"{path.suffix}.copy")
+    shutil.copyfile(path, copy)
+    copy.replace(path)
 
 
 def _whole_lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -49,7 +49,12 @@ class BatchRunner(Runner[Batch]):
             await self._client.aclose()
 
     async def active(self) -> list[Batch]:
-        return await self.services.state.read(active_batches)
+        found = await self.services.state.read(active_batches)
+        for batch in found:
+            # Its owner may have cancelled it at another node.
+            if batch.status == "cancelling" and (run := self._runs.get(batch.id)):
+                run.cancel()
+        return found
 
     def owner_of(self, item: Batch) -> str:
         return item.owner

@@ -22,7 +22,7 @@ from fairlead.gateway.google import (
     rpc_error,
 )
 from fairlead.gateway.videos.provider import MESSAGE_MAX_CHARS, OperationStatus, read_status
-from fairlead.gateway.videos.starts import VideoStarts
+from fairlead.gateway.videos.starts import KIND, VideoStarts
 from fairlead.gateway.videos.table import (
     Operation,
     VideoFile,
@@ -57,7 +57,7 @@ log = structlog.get_logger("fairlead.gateway")
 class VideoRunner(Runner[Operation]):
     """The process's runner of videos. Routes call `wake`."""
 
-    kind = "video"
+    kind = KIND
     sweep_every_s = 600.0
 
     def __init__(self, services: Services) -> None:

@@ -8,7 +8,7 @@ process is not beginning, was left by a process that ended in between.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Final, Self
 
 import structlog
 
@@ -23,6 +23,9 @@ from fairlead.gateway.videos.table import (
 from fairlead.store.file import Connection
 from fairlead.store.service_jobs import end_job, insert_job
 from fairlead.store.services import Services
+from fairlead.store.work_leases import Lease, insert_lease
+
+KIND: Final = "video"
 
 log = structlog.get_logger("fairlead.gateway")
 
@@ -54,6 +57,7 @@ class VideoStarts:
 
     services: Services
     under_way: set[str] = field(default_factory=set)
+    _leases: dict[str, Lease] = field(default_factory=dict)
     unwritten: dict[str, ProviderOperation] = field(default_factory=dict)
     """Begun videos that the database could not store yet: `VideoRunner` stores them."""
 
@@ -66,10 +70,15 @@ class VideoStarts:
         """Stores a video before its provider is asked. `RateLimited` where there is no room,
         checked in the writer so that concurrent requests cannot pass together.
         """
+        leases = None if self.services.peers is None else self.services.peers.leases
+        # Until it has begun, no other node may think that whoever began it is gone.
+        lease = None if leases is None else leases.begin(KIND, operation.id)
 
         def insert(con: Connection) -> None:
             check_room(con, operation.owner)
             insert_operation(con, operation)
+            if leases is not None and lease is not None:
+                insert_lease(con, lease, leases.holder, leases.length_ms)
             if subscribers is not None:
                 insert_job(
                     con,
@@ -81,10 +90,13 @@ class VideoStarts:
                 )
 
         self.under_way.add(operation.id)
+        if lease is not None:
+            self._leases[operation.id] = lease
         try:
             await self.services.state.record(insert)
         except BaseException:
             self.under_way.discard(operation.id)
+            await self._release(operation.id)
             raise
 
     async def record_refusal(self, operation: Operation) -> None:
@@ -102,6 +114,7 @@ class VideoStarts:
             log.error("video not released", operation=operation.id, error=type(error).__name__)
         finally:
             self.under_way.discard(operation.id)
+            await self._release(operation.id)
 
     async def begin(self, operation: Operation, started: ProviderOperation) -> None:
         """Stores the provider's operation. The video is paid for by now, so a failing database must
@@ -130,3 +143,9 @@ class VideoStarts:
             )
         )
         self.unwritten.pop(operation_id, None)
+        await self._release(operation_id)
+
+    async def _release(self, operation_id: str) -> None:
+        lease = self._leases.pop(operation_id, None)
+        if lease is not None and self.services.peers is not None:
+            await self.services.peers.leases.release([lease])

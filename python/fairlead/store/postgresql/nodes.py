@@ -11,13 +11,15 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 import psycopg
 
 from fairlead import __version__
+from fairlead.errors import StorageUnavailable
+from fairlead.store.peers import NodeRow
 from fairlead.store.postgresql.channels import APPLIED, STATE, AsyncRaw, connect_async
+from fairlead.store.postgresql.leases import Leases
 from fairlead.store.postgresql.locks import Locks
 
 T = TypeVar("T")
@@ -28,13 +30,15 @@ FORGET_AFTER_MS: Final = 24 * 3_600_000
 # Changes of others that come within this are noticed once.
 QUIET_S: Final = 0.05
 LEAVE_WITHIN_S: Final = 1.0
+LIVE_WITHIN_S: Final = 3.0
 
 _NOW: Final = "epoch_ms(clock_timestamp())"
 _BEAT: Final = f"""
 WITH beat AS (
-    INSERT INTO control_nodes (id, host, fairlead_version, started_at_ms, seen_at_ms, applied_version)
-    VALUES ($1, $2, $3, {_NOW}, {_NOW}, $4)
-    ON CONFLICT (id) DO UPDATE SET seen_at_ms = excluded.seen_at_ms, applied_version = excluded.applied_version
+    INSERT INTO control_nodes (id, host, fairlead_version, started_at_ms, seen_at_ms, applied_version, report)
+    VALUES ($1, $2, $3, {_NOW}, {_NOW}, $4, $5)
+    ON CONFLICT (id) DO UPDATE SET
+        seen_at_ms = excluded.seen_at_ms, applied_version = excluded.applied_version, report = excluded.report
 )
 SELECT coalesce(max(version), 0) FROM published_snapshots
 """
@@ -50,6 +54,9 @@ class Here(Protocol):
     def applied_version(self) -> int:
         """The snapshot that all of its live relays have applied."""
 
+    def report(self) -> str:
+        """What is shown of this process at every node, as JSON."""
+
     async def heard(self, within_s: float) -> None:
         """Waits until a relay reports, for at most so many seconds."""
 
@@ -60,21 +67,12 @@ class Here(Protocol):
         """This version is the newest that anybody has compiled."""
 
 
-@dataclass(frozen=True, slots=True)
-class LiveNode:
-    """A row of a live control."""
-
-    id: str
-    host: str
-    fairlead_version: str
-    applied_version: int
-
-
 class Nodes:
-    """`fairlead.store.peers.Peers` over PostgreSQL. `run` and `locks.run` belong to background tasks."""
+    """`fairlead.store.peers.Peers` over PostgreSQL. `run`, `locks.run` and `leases.run` belong to background tasks."""
 
     def __init__(self, url: str, process: str, here: Here) -> None:
         self.locks = Locks(url)
+        self.leases = Leases(url, process)
         self._url = url
         self._process = process
         self._here = here
@@ -105,15 +103,21 @@ class Nodes:
         """Runs what only one of the controls may do at a time."""
         return await self.locks.alone(name, run)
 
-    async def live(self) -> list[LiveNode]:
+    async def live(self) -> list[NodeRow]:
         """The live controls, this one included."""
-        if self._raw is None:
-            return []
-        found = await self._raw.execute(
-            "SELECT id, host, fairlead_version, applied_version FROM control_nodes "
-            f"WHERE seen_at_ms > {_NOW} - {LIVE_FOR_MS} ORDER BY started_at_ms, id"
-        )
-        return [LiveNode(*row) for row in await found.fetchall()]
+        raw = self._raw
+        try:
+            if raw is None:
+                raise TimeoutError
+            async with asyncio.timeout(LIVE_WITHIN_S):
+                found = await raw.execute(
+                    "SELECT id, host, fairlead_version, started_at_ms, "
+                    f"greatest(0, {_NOW} - seen_at_ms), applied_version, report FROM control_nodes "
+                    f"WHERE seen_at_ms > {_NOW} - {LIVE_FOR_MS} ORDER BY started_at_ms, id"
+                )
+                return [NodeRow(*row) for row in await found.fetchall()]
+        except (psycopg.Error, TimeoutError):
+            raise StorageUnavailable("The database does not answer.", retry_after_s=1) from None
 
     async def _behind(self, raw: AsyncRaw, version: int) -> bool:
         found = await raw.execute(_BEHIND, [self._process, version])
@@ -176,9 +180,8 @@ class Nodes:
         while True:
             applied = self._here.applied_version()
             if applied != said or loop.time() - said_s >= BEAT_EVERY_S:
-                found = await raw.execute(
-                    _BEAT, [self._process, socket.gethostname(), __version__, applied]
-                )
+                of_itself = (self._process, socket.gethostname(), __version__)
+                found = await raw.execute(_BEAT, [*of_itself, applied, self._here.report()])
                 row = await found.fetchone()
                 if applied != said:
                     await raw.execute("SELECT pg_notify($1, $2)", [APPLIED, self._process])

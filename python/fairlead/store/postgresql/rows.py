@@ -12,7 +12,7 @@ from fairlead.errors import Refusal
 from fairlead.store.connection import Connection
 from fairlead.store.postgresql.connection import SCHEMA, PostgresqlConnection, Raw
 from fairlead.store.postgresql.schema import first_line
-from fairlead.store.rows import BATCH_ROWS, OWN_TABLES, Batch, TableSum
+from fairlead.store.rows import BATCH_ROWS, Batch, TableSum, is_copied
 
 
 class PostgresqlTables:
@@ -29,7 +29,7 @@ class PostgresqlTables:
             [SCHEMA],
         )
         for table, column in sorted(found.fetchall()):
-            if table not in OWN_TABLES:
+            if is_copied(table):
                 tables.setdefault(table, []).append(column)
         return tables
 

@@ -1,7 +1,8 @@
 """The first connection to a PostgreSQL database: whether it can be used, and its schema.
 
 Everything of ours is in the schema `fairlead`. The migrations are those of the embedded store, translated
-(`statements.py`); `functions.sql` goes before them and `indexes.sql` after, whenever one of the three has changed.
+(`statements.py`); `functions.sql` goes before them, `indexes.sql` and `usage_log.sql` after, whenever one of these has
+changed.
 Several processes may start at once: an advisory lock lets one migrate while the others wait.
 """
 
@@ -117,6 +118,7 @@ def _migrate(raw: Raw, steps: list[Migration]) -> None:
     make_schema(raw)
     apply_steps(raw, steps[version:])
     _run_file(raw, "indexes.sql")
+    _run_file(raw, "usage_log.sql")
 
 
 def make_schema(raw: Raw) -> None:

@@ -40,7 +40,12 @@ pub static SCOPES: &[KeyScope] = &[
     ),
     scope(
         "read:health",
-        &[("GET", "/api/monitoring/health"), ("GET", "/api/resilience"), ("GET", "/api/resilience/model-cooldowns")],
+        &[
+            ("GET", "/api/cluster"),
+            ("GET", "/api/monitoring/health"),
+            ("GET", "/api/resilience"),
+            ("GET", "/api/resilience/model-cooldowns"),
+        ],
         "See the health of the gateway and its providers.",
     ),
     scope(

@@ -182,7 +182,7 @@ impl<'a> Keeper<'a> {
             is_leaving: self.is_leaving,
         });
         leases.trips.fetch_add(1, Ordering::Relaxed);
-        store.ask(greeting, node, &self.epoch, ttl_ms, questions).await
+        store.ask(greeting, node, &leases.trusted(&self.epoch), ttl_ms, questions).await
     }
 
     fn new_epoch(&self) -> String {

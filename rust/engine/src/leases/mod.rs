@@ -4,6 +4,7 @@
 pub mod keeper;
 pub mod store;
 
+use self::store::Epoch;
 use crate::observe::metrics::Sample;
 use fairlead_core::lease::{LeaseTerms, StoreLoss};
 use fairlead_core::ledger::leases::LeaseSummary;
@@ -159,6 +160,13 @@ impl Leases {
         for node in ended {
             nodes.orphans.remove(node);
         }
+    }
+
+    /// The epoch as this node trusts it. Where the store hears of fewer nodes than there are, one of these may have leases of a
+    /// store that was emptied, and not have noticed yet: who is new here could not know.
+    fn trusted(&self, epoch: &Epoch) -> Epoch {
+        let is_short = (self.nodes.lock().heard.len() as u64) < self.config.workers;
+        Epoch { is_careful: epoch.is_careful || is_short, ..epoch.clone() }
     }
 
     /// The store has told which nodes it hears of.

@@ -1,7 +1,7 @@
 //! Tests of the scripts on a real server, which decide as `fairlead_core::lease::grant` does.
 
 use super::*;
-use crate::leases::OnLoss;
+use crate::leases::{Leases, OnLoss};
 use fairlead_core::clock::Moment;
 use fairlead_core::lease::{grant, LeaseTerms, StoreLoss};
 use fairlead_core::ledger::{Amounts, Hold, Ledger, Subject};
@@ -31,15 +31,13 @@ impl Server {
         Self { child: child.expect("redis-server is installed"), port }
     }
 
-    async fn connect(&self) -> Store {
+    fn config(&self, workers: u64) -> StoreConfig {
         let url = format!("redis://127.0.0.1:{}/0", self.port);
-        let config = StoreConfig {
-            url: url.into(),
-            timeout_ms: 5_000,
-            lease_ms: TTL_MS,
-            on_loss: OnLoss::default(),
-            workers: 3,
-        };
+        StoreConfig { url: url.into(), timeout_ms: 5_000, lease_ms: TTL_MS, on_loss: OnLoss::default(), workers }
+    }
+
+    async fn connect(&self) -> Store {
+        let config = self.config(3);
         for _ in 0..200 {
             match Store::connect(&config, DEADLINE).await {
                 Ok(store) => return store,
@@ -188,4 +186,34 @@ async fn a_store_that_was_emptied_is_another_one_and_is_careful_with_money() {
     let answers = store.ask(None, "a1", &second, TTL_MS, &questions).await.expect("an answer");
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
     assert_eq!(granted.ceiling, 0, "somebody may have a lease of this day that is not told yet");
+}
+
+#[tokio::test]
+async fn who_is_new_at_an_emptied_store_is_granted_no_money_before_the_others_are_heard() {
+    let server = Server::start();
+    let mut store = server.connect().await;
+    let key = key("usd_micros", 1_000);
+    let (old, new) = (node("a1", &key), node("b2", &key));
+    let first = greet(&mut store, &old, &Epoch::default(), "e").await;
+    let _emptied: String = redis::cmd("FLUSHALL").query_async(&mut store.connection).await.expect("emptied");
+    // The new one comes first, and knows of no earlier store.
+    let fresh = greet(&mut store, &new, &Epoch::default(), "f").await;
+    assert!(!fresh.is_careful);
+    let leases = Leases::new(server.config(2));
+    leases.note_nodes(BTreeSet::from(["b2".to_owned()]), 0);
+    let most = Amounts { tokens: 0, usd_micros: 10 };
+    assert!(new.ledger.reserve(&key, subject(), most, at(0)).is_err());
+    let questions = new.ledger.lease_questions(at(0), 0, 10, false);
+    let answers = store.ask(None, "b2", &leases.trusted(&fresh), TTL_MS, &questions).await.expect("an answer");
+    let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
+    assert_eq!(granted.ceiling, 0, "the other node may have leased all of it");
+    // With every node heard of, a first store is a first store.
+    leases.note_nodes(BTreeSet::from(["a1".to_owned(), "b2".to_owned()]), 0);
+    assert!(!leases.trusted(&fresh).is_careful);
+    let answers = store.ask(None, "b2", &leases.trusted(&fresh), TTL_MS, &questions).await.expect("an answer");
+    let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
+    assert!(granted.ceiling >= 10);
+    // The old one says what it knows with its next question.
+    let second = greet(&mut store, &old, &first, "g").await;
+    assert!(second.is_careful && leases.trusted(&second).is_careful);
 }

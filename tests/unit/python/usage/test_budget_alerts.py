@@ -20,6 +20,7 @@ from fairlead.store.state import State
 from fairlead.store.webhook_endpoints import insert_endpoint, new_endpoint
 from fairlead.usage.budget_alerts import Payers, due_alerts, raise_alerts
 from fairlead.usage.ingest import Ingest
+from fairlead.usage.segment_store import SegmentStore
 from fairlead.usage.spending import Spending
 
 DAY_MS = 86_400_000
@@ -85,7 +86,7 @@ async def raised(state: State) -> list[tuple[str, dict[str, Any]]]:
 async def spend(usage: Database, spool: Path, content: bytes) -> None:
     number = await usage.read(lambda con: con.execute("SELECT count(*) FROM requests").fetchone())
     (spool / f"w-{number[0]:08}.ndjson").write_bytes(content)
-    await Ingest(usage, spool).ingest()
+    await Ingest(SegmentStore(usage, spool), spool).ingest()
 
 
 @pytest.mark.anyio

@@ -16,6 +16,7 @@ from fairlead.usage.closed_bins import ROWS_OF_ONE, BinsReader, ClosedBins
 from fairlead.usage.facts import parts_of
 from fairlead.usage.history import HistoryFilter, HistoryQuery, read_history
 from fairlead.usage.ingest import Ingest
+from fairlead.usage.segment_store import SegmentStore
 from fairlead.usage.span import Part, Span
 
 pytestmark = pytest.mark.anyio
@@ -28,7 +29,7 @@ ALL = Span(0, START + 1000 * DAY)
 
 async def fill(usage: Database, spool: Path, segment: bytes) -> None:
     (spool / "w-0.ndjson").write_bytes(segment)
-    await Ingest(usage, spool).ingest()
+    await Ingest(SegmentStore(usage, spool), spool).ingest()
 
 
 async def test_groups_and_sums(usage: Database, spool: Path, lines: Any) -> None:

@@ -19,10 +19,11 @@ from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.prepare import MIGRATIONS
 from fairlead.usage import ingest as module
-from fairlead.usage import segment
+from fairlead.usage import rejected, segment, segment_store
 from fairlead.usage.facts import add_up, sums_of
 from fairlead.usage.ingest import Ingest
 from fairlead.usage.rollup import SUM_MAX, merge_rollups
+from fairlead.usage.segment_store import SegmentStore
 from fairlead.usage.span import Span
 from fairlead.usage.spent import Question, sum_spent
 
@@ -46,7 +47,7 @@ async def test_sealed_segments_are_moved_in(usage: Database, spool: Path, lines:
     (spool / "w-00000000.ndjson").write_bytes(lines("r1"))
     (spool / "w-00000002.ndjson").write_bytes(b"")
 
-    assert await Ingest(usage, spool).ingest() == 3
+    assert await Ingest(SegmentStore(usage, spool), spool).ingest() == 3
 
     assert await counted(usage) == ["r1", "r2", "r3"]
     assert files(spool) == []
@@ -54,7 +55,7 @@ async def test_sealed_segments_are_moved_in(usage: Database, spool: Path, lines:
 
 async def test_every_field_arrives(usage: Database, spool: Path, record: Any, lines: Any) -> None:
     (spool / "w-0.ndjson").write_bytes(lines("r1", ttft_ms=1.25, session_tag="ä\n"))
-    await Ingest(usage, spool).ingest()
+    await Ingest(SegmentStore(usage, spool), spool).ingest()
 
     def look(con: Connection) -> Any:
         result = con.execute("SELECT * FROM requests")
@@ -65,7 +66,7 @@ async def test_every_field_arrives(usage: Database, spool: Path, record: Any, li
 
 
 async def test_without_a_spool_there_is_nothing_to_do(usage: Database, tmp_path: Path) -> None:
-    assert await Ingest(usage, tmp_path / "none").ingest() == 0
+    assert await Ingest(SegmentStore(usage, tmp_path / "none"), tmp_path / "none").ingest() == 0
 
 
 async def test_killed_after_the_commit_it_only_deletes(
@@ -74,11 +75,11 @@ async def test_killed_after_the_commit_it_only_deletes(
     (spool / "w-0.ndjson").write_bytes(lines("r1"))
     with monkeypatch.context() as patch:
         patch.setattr(module, "_delete", lambda _: None)
-        await Ingest(usage, spool).ingest()
+        await Ingest(SegmentStore(usage, spool), spool).ingest()
     (spool / "w-1.ndjson").write_bytes(lines("r2"))
     assert files(spool) == ["w-0.ndjson", "w-1.ndjson"]
 
-    await Ingest(usage, spool).ingest()
+    await Ingest(SegmentStore(usage, spool), spool).ingest()
 
     assert await counted(usage) == ["r1", "r2"]
     assert files(spool) == []
@@ -89,16 +90,16 @@ async def test_killed_before_the_commit_nothing_is_lost(
 ) -> None:
     (spool / "w-0.ndjson").write_bytes(lines("r1"))
 
-    def fail(_ingest: Ingest, _batches: Any, _con: Connection) -> None:
+    def fail(_store: SegmentStore, _batches: Any, _con: Connection) -> None:
         raise StorageUnavailable("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Ingest, "_insert", fail)
+        patch.setattr(SegmentStore, "_insert", fail)
         with pytest.raises(StorageUnavailable):
-            await Ingest(usage, spool).ingest()
+            await Ingest(SegmentStore(usage, spool), spool).ingest()
     assert files(spool) == ["w-0.ndjson"]
 
-    await Ingest(usage, spool).ingest()
+    await Ingest(SegmentStore(usage, spool), spool).ingest()
     assert await counted(usage) == ["r1"]
 
 
@@ -106,13 +107,13 @@ async def test_the_name_outlives_the_process(
     usage: Database, spool: Path, lines: Any, tmp_path: Path
 ) -> None:
     (spool / "w-0.ndjson").write_bytes(lines("r1"))
-    await Ingest(usage, spool).ingest()
+    await Ingest(SegmentStore(usage, spool), spool).ingest()
     await usage.close()
     (spool / "w-0.ndjson").write_bytes(lines("r1"))
 
     reopened = Database.open(tmp_path / "usage.duckdb", MIGRATIONS / "usage")
     try:
-        await Ingest(reopened, spool).ingest()
+        await Ingest(SegmentStore(reopened, spool), spool).ingest()
         assert await counted(reopened) == ["r1"]
         assert files(spool) == []
     finally:
@@ -126,7 +127,7 @@ async def test_an_open_segment_is_its_writers_until_that_is_gone(
     handle = os.open(path, os.O_WRONLY | os.O_CREAT)
     fcntl.flock(handle, fcntl.LOCK_EX)
     os.write(handle, lines("r1"))
-    ingest = Ingest(usage, spool)
+    ingest = Ingest(SegmentStore(usage, spool), spool)
     assert await ingest.ingest() == 0
 
     os.write(handle, lines("r2") + b'{"request_id": "r3", "ts_')
@@ -143,10 +144,10 @@ async def test_adopted_or_sealed_it_is_the_same_segment(
     (spool / "w-0.open").write_bytes(lines("r1"))
     with monkeypatch.context() as patch:
         patch.setattr(module, "_delete", lambda _: None)
-        await Ingest(usage, spool).ingest()
+        await Ingest(SegmentStore(usage, spool), spool).ingest()
     (spool / "w-0.open").rename(spool / "w-0.ndjson")
 
-    await Ingest(usage, spool).ingest()
+    await Ingest(SegmentStore(usage, spool), spool).ingest()
 
     assert await counted(usage) == ["r1"]
 
@@ -164,9 +165,9 @@ async def test_a_segment_that_is_sealed_while_it_is_adopted_is_left_for_the_next
 
     with monkeypatch.context() as patch:
         patch.setattr(segment.fcntl, "flock", seal_first)
-        assert await Ingest(usage, spool).ingest() == 0
+        assert await Ingest(SegmentStore(usage, spool), spool).ingest() == 0
 
-    assert await Ingest(usage, spool).ingest() == 1
+    assert await Ingest(SegmentStore(usage, spool), spool).ingest() == 1
     assert await counted(usage) == ["r1"]
 
 
@@ -176,7 +177,7 @@ async def test_bad_lines_are_set_aside_and_hold_nothing_up(
     (spool / "w-0.ndjson").write_bytes(b"nonsense\n" + lines("r1") + b'{"request_id": 1}\n')
     (spool / "w-1.ndjson").write_bytes(lines("r2"))
 
-    await Ingest(usage, spool).ingest()
+    await Ingest(SegmentStore(usage, spool), spool).ingest()
 
     assert await counted(usage) == ["r1", "r2"]
     assert files(spool) == ["rejected"]
@@ -188,11 +189,11 @@ async def test_bad_lines_are_set_aside_and_hold_nothing_up(
 async def test_what_is_set_aside_is_bounded(
     usage: Database, spool: Path, lines: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "REJECTED_BYTES_MAX", 10)
+    monkeypatch.setattr(rejected, "REJECTED_BYTES_MAX", 10)
     for name in ("w-0", "w-1"):
         (spool / f"{name}.ndjson").write_bytes(b"nonsense and more\n" + lines(name))
 
-    await Ingest(usage, spool).ingest()
+    await Ingest(SegmentStore(usage, spool), spool).ingest()
 
     assert files(spool / "rejected") == ["w-0"]
     assert await counted(usage) == ["w-0", "w-1"]
@@ -204,7 +205,7 @@ async def test_a_round_is_bounded_and_the_next_goes_on(
     monkeypatch.setattr(segment, "ROUND_SEGMENTS", 2)
     for n in range(5):
         (spool / f"w-{n}.ndjson").write_bytes(lines(f"r{n}"))
-    ingest = Ingest(usage, spool)
+    ingest = Ingest(SegmentStore(usage, spool), spool)
 
     assert [await ingest.ingest() for _ in range(4)] == [2, 2, 1, 0]
     assert len(await counted(usage)) == 5
@@ -219,7 +220,7 @@ async def test_names_are_forgotten_when_their_files_are_long_gone(
     usage: Database, spool: Path, lines: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (spool / "w-0.ndjson").write_bytes(lines("r1"))
-    monkeypatch.setattr(module, "NAMES_KEPT_MS", -1)
+    monkeypatch.setattr(segment_store, "NAMES_KEPT_MS", -1)
     monkeypatch.setattr(module, "FORGET_EVERY_S", 0.0)
 
     async def names_left() -> int:
@@ -227,7 +228,7 @@ async def test_names_are_forgotten_when_their_files_are_long_gone(
             lambda con: len(con.execute("SELECT name FROM segments").fetchall())
         )
 
-    running = asyncio.create_task(Ingest(usage, spool).run())
+    running = asyncio.create_task(Ingest(SegmentStore(usage, spool), spool).run())
     try:
         deadline = time.monotonic() + 5
         while await counted(usage) != ["r1"] or await names_left() > 0:
@@ -241,7 +242,7 @@ async def test_names_are_forgotten_when_their_files_are_long_gone(
 async def test_what_is_sealed_is_counted_within_half_a_second(
     usage: Database, spool: Path, lines: Any
 ) -> None:
-    running = asyncio.create_task(Ingest(usage, spool).run())
+    running = asyncio.create_task(Ingest(SegmentStore(usage, spool), spool).run())
     try:
         for n in range(3):
             # As a worker does it: written under another name, then renamed.
@@ -268,7 +269,7 @@ async def test_what_cannot_be_told_is_told_in_the_next_round(
             raise StorageUnavailable("not now")
 
     (spool / "w-00000001.ndjson").write_text(json.dumps(record("r1")) + "\n")
-    ingest = Ingest(usage, spool, announce)
+    ingest = Ingest(SegmentStore(usage, spool), spool, announce)
     with pytest.raises(StorageUnavailable):
         await ingest.ingest()
     assert [each.name for each in spool.glob("*.ndjson")] == ["w-00000001.ndjson"]
@@ -300,7 +301,7 @@ async def test_absurd_sums_stay_at_their_bounds_and_hold_nothing_up(
         lines("a1", "a2", cost_usd_micros=absurd, tokens_input=absurd, latency_ms=9e15)
     )
     (spool / "w-1.ndjson").write_bytes(lines("r1"))
-    ingest = Ingest(usage, spool)
+    ingest = Ingest(SegmentStore(usage, spool), spool)
 
     assert await ingest.ingest() == 2
     (spool / "w-2.ndjson").write_bytes(lines("a3", cost_usd_micros=absurd))
@@ -330,7 +331,7 @@ async def test_a_segment_that_the_engine_refuses_is_set_aside_alone(
     async def announce(batches: Sequence[pl.DataFrame]) -> None:
         told.extend(each for rows in batches for each in rows["request_id"].to_list())
 
-    ingest = Ingest(usage, spool, announce)
+    ingest = Ingest(SegmentStore(usage, spool), spool, announce)
     assert await ingest.ingest() == 5
     assert await ingest.ingest() == 0
 
@@ -361,7 +362,7 @@ async def test_a_record_that_cannot_be_announced_holds_nothing_up(
             raise ValueError("a record that nobody can tell of")
         told.extend(ids)
 
-    assert await Ingest(usage, spool, announce).ingest() == 4
+    assert await Ingest(SegmentStore(usage, spool), spool, announce).ingest() == 4
 
     assert sorted(told) == ["r0", "r2", "r3"]
     assert len(await counted(usage)) == 4

@@ -15,6 +15,7 @@ from fairlead.usage.ingest import Ingest
 from fairlead.usage.intake import Intake
 from fairlead.usage.record import parse_lines
 from fairlead.usage.rollup import merge_rollups
+from fairlead.usage.segment_store import SegmentStore
 from tests.support.databases import open_fresh_file
 from tests.support.rollups import assert_levels_agree
 
@@ -114,7 +115,7 @@ async def test_a_round_plans_nothing(
         return stream(source, requested_schema)
 
     monkeypatch.setattr(module._Source, "__arrow_c_stream__", count_streams)
-    ingest = Ingest(usage, spool)
+    ingest = Ingest(SegmentStore(usage, spool), spool)
     for at in range(3):
         (spool / f"w-{at}.ndjson").write_bytes(lines(f"r{at}", ts_ms=START + at))
         asked = 0

@@ -27,12 +27,13 @@ from fairlead.store.database import Database
 from fairlead.store.prepare import MIGRATIONS
 from fairlead.usage import segment
 from fairlead.usage.ingest import Ingest
+from fairlead.usage.segment_store import SegmentStore
 
 segment.ROUND_SEGMENTS = 3
 folder = Path(sys.argv[1])
 usage = Database.open(folder / "usage.duckdb", MIGRATIONS / "usage")
 print("opened", flush=True)
-asyncio.run(Ingest(usage, folder / "spool").run())
+asyncio.run(Ingest(SegmentStore(usage, folder / "spool"), folder / "spool").run())
 """
 
 

@@ -10,6 +10,7 @@ import pytest
 from fairlead.store.database import Database
 from fairlead.usage.ingest import Ingest
 from fairlead.usage.retention import delete_before
+from fairlead.usage.segment_store import SegmentStore
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +23,7 @@ async def test_old_requests_go_and_young_ones_stay(
     ages = [0, 1, HOUR, 5 * HOUR, 90 * HOUR, 100 * HOUR - 1, 100 * HOUR, 200 * HOUR]
     data = b"".join(lines(f"r{ts}", ts_ms=ts) for ts in ages)
     (spool / "w-0.ndjson").write_bytes(data)
-    await Ingest(usage, spool).ingest()
+    await Ingest(SegmentStore(usage, spool), spool).ingest()
 
     assert await delete_before(usage, 100 * HOUR) == 6
     assert await delete_before(usage, 100 * HOUR) == 0

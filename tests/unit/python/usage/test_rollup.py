@@ -34,6 +34,7 @@ from fairlead.usage.rollup import (
     measures,
     merge_rollups,
 )
+from fairlead.usage.segment_store import SegmentStore
 from fairlead.usage.span import Span, cut
 from tests.support.databases import open_fresh_database, open_fresh_file
 from tests.support.rollups import assert_levels_agree
@@ -103,7 +104,7 @@ async def arrive(folder: Path, make: Any, plan: Any, asked: Any) -> None:
             with pytest.MonkeyPatch.context() as patch:
                 if files_stay:
                     patch.setattr(module, "_delete", lambda _: None)
-                await Ingest(usage, spool).ingest()
+                await Ingest(SegmentStore(usage, spool), spool).ingest()
             if merged_at_ms is not None:
                 await merge_rollups(usage, merged_at_ms)
         await usage.read(assert_levels_agree)
@@ -133,7 +134,7 @@ async def test_merging_leaves_one_row_for_each_group(
 ) -> None:
     for number in range(5):
         (spool / f"w-{number}.ndjson").write_bytes(lines(f"r{number}", ts_ms=START + number))
-        await Ingest(usage, spool).ingest()
+        await Ingest(SegmentStore(usage, spool), spool).ingest()
 
     assert await merge_rollups(usage, START + 60_000) == 0, "nothing is closed yet"
     assert await merge_rollups(usage, START + 2 * DAY) == ROWS * 4
@@ -141,7 +142,7 @@ async def test_merging_leaves_one_row_for_each_group(
     await usage.read(assert_levels_agree)
 
     (spool / "w-9.ndjson").write_bytes(lines("late", ts_ms=START))
-    await Ingest(usage, spool).ingest()
+    await Ingest(SegmentStore(usage, spool), spool).ingest()
     await usage.read(assert_levels_agree)
     assert await merge_rollups(usage, START + 2 * DAY) == ROWS
     await usage.read(assert_levels_agree)
@@ -153,7 +154,7 @@ async def test_what_finer_levels_have_lost_the_coarser_ones_still_tell(
 ) -> None:
     data = b"".join(lines(f"r{hour}", ts_ms=START + hour * HOUR + 5) for hour in range(72))
     (spool / "w-0.ndjson").write_bytes(data)
-    await Ingest(usage, spool).ingest()
+    await Ingest(SegmentStore(usage, spool), spool).ingest()
     await delete_before(usage, START + 60 * HOUR)
     await delete_rollups_before(usage, "minute", START + 50 * HOUR + 17)
     await delete_rollups_before(usage, "hour", START + 30 * HOUR)

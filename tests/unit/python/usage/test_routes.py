@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fairlead.usage.ingest import Ingest
+from fairlead.usage.segment_store import SegmentStore
 from tests.support.management import Management, run_management
 
 pytestmark = pytest.mark.anyio
@@ -32,7 +33,7 @@ async def fill(management: Management, segment: bytes) -> None:
     apart = management.services.data_dir / "apart"
     apart.mkdir(exist_ok=True)
     (apart / f"t-{time.monotonic_ns()}.ndjson").write_bytes(segment)
-    await Ingest(management.services.usage, apart).ingest()
+    await Ingest(SegmentStore(management.services.usage, apart), apart).ingest()
 
 
 async def test_logs_are_newest_first_and_paged(management: Management, lines: Any) -> None:

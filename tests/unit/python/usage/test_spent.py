@@ -13,6 +13,7 @@ from fairlead.store.database import Database
 from fairlead.store.state import State
 from fairlead.usage.ingest import Ingest
 from fairlead.usage.segment import has_unread
+from fairlead.usage.segment_store import SegmentStore
 from fairlead.usage.spent import Question, SpentQuery, SpentSums
 
 pytestmark = pytest.mark.anyio
@@ -41,7 +42,7 @@ async def test_a_model_counts_under_every_name_that_led_to_it(
         + lines("3", **node | {"tokens_input": 1000, "provider": "openai"}, model="quick")
         + lines("4", **node | {"tokens_input": 10_000, "upstream_model": "n"}, model="lab/n")
     )
-    await Ingest(usage, spool).ingest()
+    await Ingest(SegmentStore(usage, spool), spool).ingest()
     questions = [
         Question(key_id="k", unit="tokens", from_ms=0, model=model)
         for model in ("lab/m", "node-1/m", "openai/m", "m", "quick", "lab/n", "other/m")
@@ -73,7 +74,7 @@ async def test_sums_are_of_what_is_asked(
         )
         + lines("5", **mine, ts_ms=200, key_id="other")
     )
-    await Ingest(usage, spool).ingest()
+    await Ingest(SegmentStore(usage, spool), spool).ingest()
     questions = [
         Question(key_id="k", unit="tokens", from_ms=0),
         Question(key_id="k", unit="tokens", from_ms=150),
@@ -123,7 +124,7 @@ async def test_a_call_over_an_edge_is_in_the_sum_of_the_window_in_which_it_ended
         + lines("3", **call, ts_ms=edge_ms + 5_000, latency_ms=1.0, cost_usd_micros=1000)
         + lines("4", **call, ts_ms=1, latency_ms=9_000_000.0, cost_usd_micros=10_000)
     )
-    await Ingest(usage, spool).ingest()
+    await Ingest(SegmentStore(usage, spool), spool).ingest()
     questions = [
         Question(key_id="k", unit=unit, from_ms=edge_ms, model=model)
         for unit, model in (
@@ -149,7 +150,7 @@ async def test_a_group_spent_what_its_keys_spent_while_they_were_in_it(
         + lines("4", group_path=None, cost_usd_micros=1000)
         + lines("5", group_path="firm2/team2", cost_usd_micros=10_000)
     )
-    await Ingest(usage, spool).ingest()
+    await Ingest(SegmentStore(usage, spool), spool).ingest()
     questions = [
         *(
             Question(group_id=name, unit="usd_micros", from_ms=0)
@@ -177,7 +178,7 @@ async def test_each_worker_has_its_own_sum_and_is_over_when_its_process_is_gone(
                 f"{node}3", **call, ts_ms=edge_ms + 5, worker_id=node, outcome="refused", key_id="o"
             )
         )
-    await Ingest(usage, spool).ingest()
+    await Ingest(SegmentStore(usage, spool), spool).ingest()
     (spool / "c-00000000.open").touch()
     asked = SpentQuery(
         before_segment=1,

@@ -138,4 +138,6 @@ pub(super) static ROUTES: &[Route] = &[
     management("POST", "/api/usage/token-limits", RECORD, "Set a token limit; with an id, change it."),
     management("DELETE", "/api/usage/token-limits", NO_BODY, "Lift a token limit."),
     management("GET", "/api/monitoring/health", NO_BODY, "Health of the gateway and its providers."),
+    management("GET", "/api/cluster", NO_BODY, "The nodes of this instance, and how far each has come."),
+    admin("POST", "/api/settings/reseal", NO_BODY, "Seal some of the stored secrets with the present key."),
 ];

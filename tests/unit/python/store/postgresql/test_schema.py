@@ -41,6 +41,8 @@ TYPES = {
 COLUMNS = (
     "SELECT table_name, column_name, data_type FROM information_schema.columns "
     "WHERE table_schema = '{schema}' AND table_name NOT IN ('schema_version', 'schema_files') "
+    # The log of usage is of several nodes.
+    "AND table_name NOT LIKE 'usage_%' "
     "ORDER BY table_name, column_name"
 )
 

@@ -1,0 +1,33 @@
+"""`fairlead reseal`: stored secrets from the old key to the present one, while the instance runs."""
+
+from __future__ import annotations
+
+import sys
+
+from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
+from fairlead.cli.output import say, show_json
+
+
+def reseal(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
+    """Seal every stored secret with the present key; the old one is not needed afterwards.
+
+    Start every node with the new key, and with the old one as FAIRLEAD_OTHER_SECRET_KEY, before. Interrupted, it is run
+    again: it goes on where it stood.
+    """
+    from fairlead.cli.instance import Instance
+
+    resealed = 0
+    with Instance(url, data_dir) as instance:
+        while True:
+            step = instance.post("/api/settings/reseal")
+            resealed += step["resealed"]
+            if not step["left"]:
+                break
+            print(f"{resealed} secrets, {step['left']} are left", file=sys.stderr)
+    if as_json:
+        show_json({"resealed": resealed, "left": 0})
+        return
+    say(f"{resealed} secrets were sealed with the present key; none is left with another.")
+    say(
+        "Start every node without FAIRLEAD_OTHER_SECRET_KEY, and keep the old key for backups made before."
+    )

@@ -1,0 +1,178 @@
+"""The log of usage in PostgreSQL: appended to by every node, followed by every node (`usage_log.sql`)."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Final
+
+from psycopg import sql
+
+from fairlead.store.meta import PURGED_BEFORE
+from fairlead.store.postgresql.channels import AsyncRaw
+
+STATEMENT_DEADLINE_MS: Final = 60_000
+LOCK_WITHIN_MS: Final = 10_000
+# The size of what is read at once: the same as a round of ingestion from the spool.
+READ_SEGMENTS: Final = 512
+READ_BYTES: Final = 4 * 1024 * 1024
+PARTITION: Final = "usage_segments_"
+_FASTEST: Final = 1
+
+_READ: Final = """
+SELECT position, name, data FROM (
+    SELECT position, name, data, sum(octet_length(data)) OVER (ORDER BY position) - octet_length(data) AS before
+    FROM (SELECT position, name, data FROM usage_segments WHERE position > $1 ORDER BY position LIMIT $2) AS next
+) AS counted
+WHERE before < $3 ORDER BY position
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LogHead:
+    """Which log it is, where it ends, and before which time single requests were deleted."""
+
+    log_id: str
+    position: int
+    purged_before_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingSegment:
+    """A segment to append: its lines, all of them records."""
+
+    name: str
+    records: int
+    data: bytes
+
+    def packed(self) -> bytes:
+        return zlib.compress(self.data, _FASTEST)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedSegment:
+    """A segment of the log. `data` is compressed."""
+
+    position: int
+    name: str
+    data: bytes
+
+    def lines(self) -> bytes:
+        """Raises `zlib.error` when they are damaged."""
+        return zlib.decompress(self.data)
+
+
+class UsageLog:
+    """The log over one connection in autocommit. Raises `psycopg.Error` when the server does not answer."""
+
+    def __init__(self, raw: AsyncRaw) -> None:
+        self._raw = raw
+        self._day_made: str | None = None
+
+    async def begin(self) -> None:
+        """Sets the deadlines of the connection; first of all."""
+        await self._raw.execute(
+            f"SET statement_timeout = {STATEMENT_DEADLINE_MS}; SET lock_timeout = {LOCK_WITHIN_MS}"
+        )
+
+    async def head(self) -> LogHead:
+        """The end of the log."""
+        found = await self._raw.execute(
+            "SELECT log_id, position, (SELECT value FROM meta WHERE name = $1) FROM usage_log",
+            [PURGED_BEFORE],
+        )
+        row = await found.fetchone()
+        if row is None:
+            raise LookupError("the table usage_log has no row")
+        return LogHead(str(row[0]), int(row[1]), int(row[2] or 0))
+
+    async def append(self, segments: Sequence[OutgoingSegment]) -> int:
+        """Appends the segments that are not there yet, in one transaction; returns how many these were."""
+        async with self._raw.transaction():
+            found = await self._raw.execute("SELECT position FROM usage_log FOR UPDATE")
+            row = await found.fetchone()
+            if row is None:
+                raise LookupError("the table usage_log has no row")
+            # From here on nobody else appends. This statement sees all that was appended before.
+            found = await self._raw.execute(
+                "SELECT name FROM usage_segments WHERE name = ANY($1::VARCHAR[])",
+                [[each.name for each in segments]],
+            )
+            known = {name for (name,) in await found.fetchall()}
+            fresh = [each for each in segments if each.name not in known]
+            day = await self._add(fresh, int(row[0])) if fresh else self._day_made
+        self._day_made = day
+        return len(fresh)
+
+    async def after(self, position: int) -> list[LoggedSegment]:
+        """The next segments in order; none at the end of the log."""
+        found = await self._raw.execute(_READ, [position, READ_SEGMENTS, READ_BYTES])
+        return [
+            LoggedSegment(int(at), str(name), data) for at, name, data in await found.fetchall()
+        ]
+
+    async def names(self, first: int, last: int) -> dict[int, str]:
+        """The names of the segments from one position to another, both included, as far as the log has them."""
+        found = await self._raw.execute(
+            "SELECT position, name FROM usage_segments WHERE position BETWEEN $1 AND $2",
+            [first, last],
+        )
+        return {int(position): str(name) for position, name in await found.fetchall()}
+
+    async def drop_days(self, kept_days: int) -> int:
+        """Drops the partitions of days that ended longer ago; returns how many. One that is in use is left for the
+        next time, with `LockNotAvailable`.
+        """
+        found = await self._raw.execute(
+            "SELECT c.relname::VARCHAR FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid "
+            "WHERE i.inhparent = 'usage_segments'::regclass AND c.relname < $1 || "
+            "to_char((clock_timestamp() AT TIME ZONE 'UTC')::DATE - $2::INTEGER, 'YYYYMMDD') ORDER BY 1",
+            [PARTITION, kept_days],
+        )
+        names = [str(name) for (name,) in await found.fetchall()]
+        for name in names:
+            # Another node may have been first.
+            await self._raw.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(name)))
+        return len(names)
+
+    async def _add(self, fresh: Sequence[OutgoingSegment], position: int) -> str:
+        """Appends behind a position; returns the day whose partition there is once this is committed."""
+        found = await self._raw.execute(
+            "SELECT (clock_timestamp() AT TIME ZONE 'UTC')::DATE::VARCHAR, epoch_ms(clock_timestamp())"
+        )
+        row = await found.fetchone()
+        if row is None:
+            raise LookupError("the server does not say what time it is")
+        day, at_ms = str(row[0]), int(row[1])
+        await self._make_partition(day)
+        query = "COPY usage_segments (day, position, name, records, added_at_ms, data) FROM STDIN"
+        async with self._raw.cursor() as cursor, cursor.copy(query) as copy:
+            for at, each in enumerate(fresh, start=position + 1):
+                await copy.write_row((day, at, each.name, each.records, at_ms, each.packed()))
+        await self._raw.execute("UPDATE usage_log SET position = $1", [position + len(fresh)])
+        return day
+
+    async def _make_partition(self, day: str) -> None:
+        """Makes a day's partition unless it is there. The caller holds the row of `usage_log`: nobody else does."""
+        if self._day_made == day:
+            return
+        name = PARTITION + day.replace("-", "")
+        found = await self._raw.execute("SELECT to_regclass($1)", [name])
+        row = await found.fetchone()
+        if row is None or row[0] is None:
+            table, parent = sql.Identifier(name), sql.Identifier("usage_segments")
+            # Attached rather than made in its place: that needs no lock that readers of the log hold up.
+            await self._raw.execute(
+                sql.SQL("CREATE TABLE {} (LIKE {} INCLUDING ALL)").format(table, parent)
+            )
+            await self._raw.execute(
+                sql.SQL("ALTER TABLE {} ATTACH PARTITION {} FOR VALUES FROM ({}) TO ({})").format(
+                    parent, table, sql.Literal(day), sql.Literal(_next_day(day))
+                )
+            )
+
+
+def _next_day(day: str) -> str:
+    return (date.fromisoformat(day) + timedelta(days=1)).isoformat()

@@ -1,0 +1,159 @@
+"""Two nodes of one database behind HAProxy, as `deploy/` configures it: replaced in turn, and no caller notices."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import httpx
+import pytest
+
+from tests.support.polling import eventually
+from tests.support.process import free_port
+from tests.support.processes import Gateway, expect, start_gateway
+from tests.support.upstream import Script, Seen, Upstream, completion, delta, finish, reply, stream
+
+if TYPE_CHECKING:
+    from tests.support.postgresql import PostgresqlServer
+
+ROOT = Path(__file__).resolve().parents[2]
+KEY = "bm9kZXMgb2Ygb25lIGRhdGFiYXNlIHNoYXJlIGEga2U="
+
+
+class Plain(Upstream):
+    """Answers streams with a stream, and everything else at once."""
+
+    def choose(self, seen: Seen) -> Script:
+        if seen.json().get("stream"):
+            return stream(delta("hel"), delta("lo"), finish())
+        return reply(completion("hello"))
+
+
+@pytest.fixture
+def plain() -> Iterator[Plain]:
+    with Plain() as running:
+        yield running
+
+
+@pytest.fixture
+def pair(postgresql: PostgresqlServer, tmp_path: Path) -> Iterator[tuple[Gateway, Gateway]]:
+    url = postgresql.migrated()
+    settings = {"FAIRLEAD_DATABASE_URL": url, "FAIRLEAD_SECRET_KEY": KEY}
+    with contextlib.ExitStack() as stack:
+        first, second = (stack.enter_context(start_gateway(tmp_path, **settings)) for _ in range(2))
+        yield first, second
+    postgresql.drop(url)
+
+
+@pytest.fixture
+def balancer(pair: tuple[Gateway, Gateway], tmp_path: Path) -> Iterator[str]:
+    program = shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin")
+    if program is None:
+        pytest.skip("HAProxy is not installed")
+    port = free_port()
+    environment = {
+        "FAIRLEAD_BALANCER": f"127.0.0.1:{port}",
+        "FAIRLEAD_NODE_ONE": f"127.0.0.1:{pair[0].port}",
+        "FAIRLEAD_NODE_TWO": f"127.0.0.1:{pair[1].port}",
+    }
+    with (tmp_path / "haproxy.log").open("wb") as log:
+        process = subprocess.Popen(
+            [program, "-db", "-f", str(ROOT / "deploy" / "haproxy.cfg")],
+            env=os.environ | environment,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        url = f"http://127.0.0.1:{port}"
+
+        def answers() -> bool:
+            assert process.poll() is None, (tmp_path / "haproxy.log").read_text()
+            with contextlib.suppress(httpx.HTTPError):
+                return httpx.get(f"{url}/readyz", timeout=5).status_code == 200
+            return False
+
+        eventually(answers, "HAProxy answers", within_s=20)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+class Callers:
+    """Call through the balancer on and on, half of them streams."""
+
+    def __init__(self, url: str, key: str, model: str) -> None:
+        self.served = 0
+        self.failed: list[str] = []
+        self._url, self._key, self._model = url, key, model
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._call, args=(at,)) for at in range(4)]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(60)
+
+    def wait_for_more(self, count: int) -> None:
+        wanted = self.served + count
+        eventually(lambda: self.served >= wanted, f"{count} more are served", within_s=60)
+
+    def _call(self, at: int) -> None:
+        body = {"model": self._model, "messages": [{"role": "user", "content": "hi"}]}
+        body |= {"stream": True} if at % 2 else {}
+        headers = {"authorization": f"Bearer {self._key}"}
+        with httpx.Client(base_url=self._url, headers=headers, timeout=30) as client:
+            while not self._stop.is_set():
+                try:
+                    answer = client.post("/v1/chat/completions", json=body)
+                except httpx.HTTPError as error:
+                    self.failed.append(repr(error))
+                    continue
+                is_whole = "[DONE]" in answer.text if at % 2 else "hello" in answer.text
+                if answer.status_code == 200 and is_whole:
+                    self.served += 1
+                else:
+                    self.failed.append(f"{answer.status_code} {answer.text[:300]}")
+
+
+@pytest.mark.slow
+def test_nodes_are_replaced_one_after_the_other_without_a_failed_request(
+    pair: tuple[Gateway, Gateway], balancer: str, plain: Plain
+) -> None:
+    first, second = pair
+    lane = first.add_lane(plain)
+    key = first.create_key(name="balanced")
+    with Callers(balancer, key["key"], lane.model) as callers:
+        callers.wait_for_more(40)
+        for node, other in ((first, second), (second, first)):
+            # SIGTERM, while calls are under way.
+            assert node.stop() == 0
+            callers.wait_for_more(20)
+            # The instance is managed meanwhile.
+            expect(other.admin.post("/api/keys", json={"name": "meanwhile"}), 201)
+            node.start()
+            callers.wait_for_more(40)
+    assert not callers.failed
+
+    def counted(gateway: Gateway) -> int:
+        told = expect(gateway.admin.get("/api/usage/history", params={"groupBy": "key"}), 200)
+        return sum(row["requests"] for row in told["history"] if row["keyId"] == key["id"])
+
+    # What was served is on record at both, a refusal that HAProxy repeated at the other node beside it.
+    for gateway in pair:
+        eventually(
+            lambda gateway=gateway: counted(gateway) >= callers.served,
+            "all is counted",
+            within_s=30,
+        )
