@@ -267,11 +267,6 @@ impl Lease {
         self.grant.is_some_and(|grant| grant.orphaned > 0)
     }
 
-    /// Room that is leased and not taken.
-    pub fn unused(&self, now: NodeUse, now_ms: u64) -> u64 {
-        self.ceiling_at(now_ms).saturating_sub(now.taken())
-    }
-
     /// What to ask the store now; `None` where nothing is due. `is_all`: everything is told, to a store that has come back.
     pub fn claim(&mut self, terms: &LeaseTerms, limit: u64, now: NodeUse, is_all: bool) -> Option<LeaseClaim> {
         let now_ms = terms.now_ms();
