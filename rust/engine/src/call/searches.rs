@@ -56,15 +56,8 @@ async fn begin(shared: &Arc<Shared>, whole: Whole) {
     let Whole { exchange, admission, forward, mut body, in_flight, buffered, .. } = whole;
     let Some(mut forward) = forward else { return };
     let mut settlement = Settlement::open(shared, &exchange, admission, body.len() as u64);
-    let mut admitted = admit(shared, &mut settlement, &mut body, &mut forward.headers);
-    let mut tries = 0;
-    while let Err(fault) = &admitted {
-        if !limits::is_worth_another(shared, fault, &mut tries).await {
-            break;
-        }
-        admitted = admit(shared, &mut settlement, &mut body, &mut forward.headers);
-    }
-    let choice = match admitted {
+    let admit = || admit(shared, &mut settlement, &mut body, &mut forward.headers);
+    let choice = match limits::ask_until_known(shared, admit).await {
         Ok(choice) => choice,
         Err(fault) => return refuse(&mut settlement, Outcome::Refused, &fault),
     };
