@@ -59,7 +59,7 @@ pub fn fit_stream(form: Dialect, stream: &Bytes) -> Option<Bytes> {
     })
 }
 
-/// What a stream has told.
+/// The content that a stream has told.
 #[derive(Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "independent facts")]
 struct StreamFacts {
@@ -253,7 +253,7 @@ fn tells_odds(data: &[u8]) -> bool {
     !event["choices"][0]["logprobs"].is_null()
 }
 
-/// What a stream has said so far.
+/// The content that a stream has told so far.
 #[derive(Debug)]
 struct AnswerSoFar {
     id: Text<'static>,

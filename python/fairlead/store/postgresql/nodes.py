@@ -57,7 +57,7 @@ class Here(Protocol):
         """Another process has written."""
 
     async def published(self, version: int) -> None:
-        """This version is the newest that anybody has compiled."""
+        """Another process has compiled a version that is newer than all before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ pub struct Shadow {
 pub enum Obstacle {
     Provider,
     Family,
-    /// Its window, if it is known, and the tokens that are needed.
+    /// The model's window, if it is known, and the tokens that are needed.
     Window(Option<u64>, u64),
 }
 

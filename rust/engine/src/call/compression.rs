@@ -98,7 +98,7 @@ fn session_name(settlement: &Settlement) -> Option<(String, String)> {
     Some((admission.principal.to_header(), format!("{id}\n{model}")))
 }
 
-/// What the plan makes of the body; `None` where there is too much else to compute.
+/// The body after the plan; `None` where there is too much else to compute.
 async fn made(dialect: Dialect, body: &Bytes, named: &NamedPlan, session: Option<Arc<Session>>) -> Option<Outcome> {
     if body.len() <= MOST_INLINE_BYTES {
         return Some(compress(dialect, body, &named.plan, session.as_deref(), || 0));

@@ -56,7 +56,7 @@ use std::time::{Duration, Instant};
 pub struct Conversation {
     /// The request in the dialect of each provider that may serve it.
     translation: Translation,
-    /// What was read of `sent`.
+    /// The request that was read from `sent`.
     request: ChatRequest,
     /// The body before its translation, with what it goes on from in its place, and as its combo shapes it.
     sent: Bytes,

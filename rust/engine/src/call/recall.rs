@@ -9,7 +9,7 @@ use fairlead_core::error::Error;
 use fairlead_dialect::openai::request::ChatRequest;
 use std::sync::Arc;
 
-/// What came of looking for it.
+/// The outcome of looking for an earlier response.
 #[derive(Debug)]
 pub enum Recall {
     /// The request goes on from nothing.

@@ -26,7 +26,7 @@ pub struct RoutingHints<'a> {
     pub pin: Option<&'a str>,
     /// The target that served its session before.
     pub held: Option<u64>,
-    /// Its session, or else its conversation; known where a provider's strategy asks for it.
+    /// The request's session, or else its conversation; known where a provider's strategy asks for it.
     pub affinity: Option<u64>,
 }
 
