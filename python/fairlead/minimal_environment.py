@@ -39,5 +39,5 @@ def minimal_environment(**more: str) -> dict[str, str]:
 
 
 def named_environment(names: Iterable[str]) -> dict[str, str]:
-    """Those of these variables that are set."""
+    """The variables of this list that are set."""
     return {name: os.environ[name] for name in names if name in os.environ}

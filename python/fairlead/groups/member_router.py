@@ -72,7 +72,7 @@ class MyGroups(Wire):
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """Who asks, and what they are in the group that they ask about."""
+    """The person who asks, and their role in the group that they ask about."""
 
     user_id: str
     group_id: str

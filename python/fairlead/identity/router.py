@@ -25,7 +25,7 @@ class Login(Wire):
 
 
 class Person(Wire):
-    """Who somebody is, for those who may know."""
+    """A person's name and address, for those who may know."""
 
     id: str
     email: str

@@ -80,7 +80,7 @@ class Toolbox:
         object.__setattr__(self, "by_name", by_name)
 
     def for_person(self, person: Person) -> list[Tool[Any]]:
-        """Those that are there for this person."""
+        """The tools that are there for this person."""
         return [tool for tool in self.tools if person.manages or not tool.needs_manage]
 
     def find(self, name: str, person: Person) -> Tool[Any] | None:

@@ -24,7 +24,7 @@ KEY_PREFIX: Final = "demo: "
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """Who calls: its key's name, its part of the traffic, the models it uses, its hours."""
+    """A caller: its key's name, its part of the traffic, the models it uses, its hours."""
 
     name: str
     tag: str

@@ -29,7 +29,7 @@ _FORECAST_FROM: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Payers:
-    """Who has just spent money."""
+    """The keys and groups that have just spent money."""
 
     key_ids: Collection[str] = ()
     group_ids: Collection[str] = ()

@@ -27,7 +27,7 @@ const QUEUE_BYTES: usize = 32 * 1024 * 1024;
 const QUEUED_BYTES: usize = 2 * 1024;
 const SWEEP: Duration = Duration::from_secs(10);
 
-/// What the operator set.
+/// The operator's settings of the cache.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
     pub memory_bytes: usize,
@@ -73,7 +73,7 @@ pub enum VectorState {
     Failed,
 }
 
-/// What the cache tells of itself.
+/// The figures that the cache gives of itself.
 #[derive(Debug, Serialize)]
 pub struct CacheStats {
     pub entries: usize,
@@ -119,7 +119,7 @@ impl EntryFilter {
     }
 }
 
-/// What a look came to.
+/// The outcome of a lookup.
 #[derive(Debug)]
 pub enum Found {
     Here(CachedAnswer),

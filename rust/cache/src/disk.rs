@@ -44,7 +44,7 @@ pub(crate) struct Place {
     length: u32,
 }
 
-/// What a file says, in its order.
+/// A record in a file of the disk tier.
 #[derive(Debug)]
 pub(crate) enum Record {
     Answer(Box<CachedAnswer>, Place),

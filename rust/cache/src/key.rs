@@ -42,21 +42,21 @@ impl Turns {
     }
 }
 
-/// What is asked, beside the body, by whom and of what. Every part goes into the key.
+/// Everything beside the body that an answer depends on: who asks, and of which model. Every part goes into the key.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope<'a> {
     /// Kind and id of the principal.
     pub principal: &'a str,
     /// The route as in the table: it says the dialect.
     pub route: &'a str,
-    /// What the model resolves to: alias, combo with its steps, places that serve it.
+    /// The targets that the model's name stands for: alias, combo with its steps, places that serve it.
     pub model: &'a str,
     pub turns: Turns,
     /// Headers that can change the answer.
     pub headers: &'a [&'a [u8]],
 }
 
-/// What a body asks for, as far as a cache is concerned.
+/// The part of a body that decides its answer: the exact key, and the question to compare by meaning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fingerprint {
     pub key: Digest,
@@ -281,7 +281,7 @@ fn is_own_tool(kind: &str) -> bool {
     matches!(kind, "function" | "custom")
 }
 
-/// Its length goes before it, so that no text can end early.
+/// Writes a text with its length before it, so that no text can end early.
 fn write_text(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(text.len().to_string().as_bytes());
     out.push(b':');

@@ -46,7 +46,7 @@ pub struct ThoughtFilter {
     pub provider: Option<String>,
 }
 
-/// What is told of an entry: never what was thought.
+/// An entry as lists show it: never the thought itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ThoughtSummary {
     pub tool_call_id: String,
@@ -85,7 +85,7 @@ struct Entry {
     text: Arc<str>,
     provider: Box<str>,
     model: Box<str>,
-    /// Its place in the order of age.
+    /// The entry's place in the order of age.
     number: u64,
     at: Now,
     hits: u64,

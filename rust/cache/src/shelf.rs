@@ -1,4 +1,4 @@
-//! What is kept, by key: the memory tier with its bound, and where the disk tier has the rest.
+//! Answers by key: the memory tier with its bound, and where the disk tier has the rest.
 
 use crate::disk::{Place, Segment};
 use crate::entry::{CachedAnswer, Meta};
@@ -19,7 +19,7 @@ struct Row {
     meta: Arc<Meta>,
     body: Option<Bytes>,
     place: Option<Place>,
-    /// It is on its way to the disk, so it stays known even without a body.
+    /// The entry is on its way to the disk, so it stays known even without a body.
     is_awaited: bool,
     /// When it was last of use; its place in the order.
     tick: u64,
@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-/// What a look came to.
+/// The outcome of a lookup.
 #[derive(Debug)]
 pub(crate) enum Lookup {
     Here(CachedAnswer),

@@ -15,7 +15,7 @@ use crate::read;
 use crate::session::Session;
 use crate::tape::Tape;
 
-/// What became of one body.
+/// The outcome of compression for one body.
 #[derive(Debug)]
 pub struct Outcome {
     /// The body that goes out, or why the caller's goes out as it came.

@@ -1,4 +1,4 @@
-//! What is checked after each engine. A proposal that fails is dropped, and the text of before goes out.
+//! The checks after each engine. A proposal that fails is dropped, and the text of before goes out.
 
 use std::collections::HashSet;
 

@@ -109,7 +109,7 @@ pub(crate) fn without_control(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// What follows an escape sequence of a terminal.
+/// The text behind an escape sequence of a terminal.
 fn after_escape(rest: &str) -> &str {
     let Some(inner) = rest.strip_prefix('[') else {
         let mut chars = rest.chars();

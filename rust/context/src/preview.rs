@@ -19,7 +19,7 @@ const MOST_SPANS: usize = 200;
 /// Longer ones are shown by their beginning, characters.
 const MOST_CHARS: usize = 160;
 
-/// What a plan makes of a body.
+/// A body before and after a plan.
 #[derive(Debug, Serialize)]
 pub struct Preview {
     /// Why the body stays as it is; absent where it does not.

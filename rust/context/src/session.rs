@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::conversation::{Conversation, Piece};
 
-/// What a session sent last. The caller keeps it, one for each session, and hands it in with the next turn.
+/// The texts that a session sent last. The caller keeps one for each session, and hands it in with the next turn.
 #[derive(Debug, Clone, Default)]
 pub struct Session {
     pieces: Vec<FrozenPiece>,

@@ -24,13 +24,13 @@ impl Keys {
         serde_json::from_slice(json).ok()
     }
 
-    /// What must never be told: the secret key and the session's token.
+    /// The values that no log or message may hold: the secret key and the session's token.
     pub fn secrets(&self) -> impl Iterator<Item = &Secret> {
         std::iter::once(&self.secret_access_key).chain(self.session_token.as_ref())
     }
 }
 
-/// What the signature is for.
+/// The region and service that a signature is for.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct SigningScope {
     pub region: String,

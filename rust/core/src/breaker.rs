@@ -34,14 +34,14 @@ impl Default for Limits {
     }
 }
 
-/// What a breaker is.
+/// The state of a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     Closed,
     /// Fails more than it should; used when others are not better.
     Degraded,
     Open,
-    /// Its time is over: one may try.
+    /// The time of the open breaker is over: one attempt may probe.
     HalfOpen,
 }
 
@@ -109,7 +109,7 @@ impl Breaker {
         }
     }
 
-    /// What an attempt does that would begin now.
+    /// Asks leave for an attempt that would begin now.
     pub fn begin(&mut self, limits: &Limits, now_ms: u64) -> Begin {
         match self.phase(limits, now_ms) {
             Phase::Closed | Phase::Degraded => Begin::Free,

@@ -70,7 +70,7 @@ pub struct OwnFilters {
 pub enum ThinkingBudget {
     #[default]
     Passthrough,
-    /// What a request says of thinking goes, and the provider decides.
+    /// A request's own words on thinking are taken out, and the provider decides.
     AutoStrip,
     /// Every request that thinks has this budget, tokens; 0 switches thinking off.
     Custom { budget_tokens: u64 },
@@ -92,7 +92,7 @@ impl SystemPrompt {
     }
 }
 
-/// What becomes of a request that is longer than its model's window.
+/// The treatment of a request that is longer than its model's window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WindowPolicy {

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub enum Policy {
     /// An operator typed it: loopback and private networks are fine, since local models live there.
     Operator,
-    /// It came from a page, a caller or a third party: only the public internet.
+    /// The address came from a page, a caller or a third party: only the public internet.
     Public,
 }
 

@@ -130,7 +130,7 @@ pub struct Error {
     pub retry_after_s: Option<u64>,
     /// What the provider answered with, where it answered.
     pub upstream_status: Option<u16>,
-    /// What is known beyond the message.
+    /// The error below this one, for logs, and what each target came to.
     pub cause: Cause,
 }
 

@@ -61,7 +61,7 @@ impl Terminal {
         }
     }
 
-    /// What a provider's error says outright. `code` and `message` are its own.
+    /// The state that a provider's error tells outright. `code` and `message` are its own.
     pub fn of_error(code: &str, message: &str) -> Option<Self> {
         match code {
             "insufficient_quota"
@@ -87,7 +87,7 @@ impl Terminal {
     }
 }
 
-/// What an attempt that would begin now has to do.
+/// The answer to an attempt that would begin now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begin {
     /// Go.
@@ -152,7 +152,7 @@ impl Health {
         }
     }
 
-    /// What a strategy makes of it.
+    /// The connection's standing as strategies see it.
     pub fn standing(&self, now_ms: u64) -> Standing {
         match self.state(now_ms) {
             State::Deactivated | State::Terminal | State::PolicyBlocked | State::QuotaExhausted => Standing::Closed,
@@ -165,7 +165,7 @@ impl Health {
         }
     }
 
-    /// Its rest is over, and no attempt has succeeded since.
+    /// Whether the connection's rest is over and no attempt has succeeded since.
     pub fn is_half_open(&self, now_ms: u64) -> bool {
         self.cooldown.has_failed() && !self.is_answered && !self.cooldown.is_cooling(now_ms)
     }
@@ -238,7 +238,7 @@ impl Health {
         self.probe_at_ms = None;
     }
 
-    /// What the provider says of its quota windows.
+    /// Notes the quota windows that the provider tells.
     ///
     /// Empty is a connection whose every window is empty, or one of them when any of them alone stops it; most providers stop at
     /// the first, so the first counts.
@@ -262,7 +262,7 @@ impl Health {
         self.terminal
     }
 
-    /// What another worker, or an earlier life of this one, has seen.
+    /// Notes an empty quota that another worker, or an earlier life of this one, has seen.
     pub fn exhaust_until(&mut self, until_ms: u64) {
         self.quota_until_ms = self.quota_until_ms.max(Some(until_ms));
     }

@@ -23,8 +23,8 @@ const HORIZON_MS: u64 = 20_000;
 const REQUESTS_AHEAD: u64 = 128;
 /// Room that was not used for this long is given back, where others may soon want it.
 pub const IDLE_MS: u64 = 1_000;
-/// They may where less than this part of a limit is nobody's. Else it is kept for some time, so that who calls seldom does
-/// not ask the store for each call.
+/// A limit is scarce, so that others may soon want room, where less than this part of it is nobody's. Else room is kept for some
+/// time, so that who calls seldom does not ask the store for each call.
 const SCARCE_PARTS: u64 = 2;
 /// A top-up comes no sooner after the last answer, where nobody waits for it.
 const REST_MS: u64 = 50;
@@ -39,11 +39,11 @@ pub enum StoreLoss {
     /// Each node goes on with its fair part.
     #[default]
     FairShare,
-    /// What is limited is refused.
+    /// Requests under the limit are refused.
     Refuse,
 }
 
-/// What all leases of one node have in common.
+/// The settings and state that all leases of one node share.
 #[derive(Debug)]
 pub struct LeaseTerms {
     /// A lease whose holder was not heard of for so long is over.
@@ -136,7 +136,7 @@ impl NodeUse {
     }
 }
 
-/// What a node tells the store of one limit in one window, and asks of it.
+/// A node's report to the store of one limit in one window, and the room that it asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseClaim {
     pub used: u64,
@@ -182,7 +182,7 @@ pub struct Lease {
     wanted: Cell<u64>,
     last_amount: Cell<u64>,
     used_at_ms: Cell<u64>,
-    /// What was used before the store began to count, once it is known and until the store has it.
+    /// The use from before the store began to count, once it is known and until the store has it.
     pub past: Option<UseByNode>,
     /// Monotonic: when control was asked last what nodes that have ended used.
     pub(crate) asked_orphans_ms: u64,
@@ -265,11 +265,6 @@ impl Lease {
     /// Whether nodes that are not heard of any more left room that is nobody's now.
     pub fn has_orphans(&self) -> bool {
         self.grant.is_some_and(|grant| grant.orphaned > 0)
-    }
-
-    /// Room that is leased and not taken.
-    pub fn unused(&self, now: NodeUse, now_ms: u64) -> u64 {
-        self.ceiling_at(now_ms).saturating_sub(now.taken())
     }
 
     /// What to ask the store now; `None` where nothing is due. `is_all`: everything is told, to a store that has come back.

@@ -76,7 +76,7 @@ pub struct Hold {
     parts: SmallVec<[Part; 4]>,
     /// The most that the call, or the next answer of a conversation, comes to.
     most: Amounts,
-    /// What was counted of the call before its end.
+    /// The amounts that were counted of the call before its end.
     counted: Amounts,
 }
 
@@ -90,7 +90,7 @@ struct Part {
     counted: u64,
 }
 
-/// What came of asking for room.
+/// The outcome of asking for room.
 #[derive(Debug, Default)]
 pub struct Reservation {
     pub hold: Option<Hold>,
@@ -126,13 +126,13 @@ pub struct Question {
 enum Coverage {
     /// Everything of the window is in `used`.
     All,
-    /// What was recorded in this segment and later is.
+    /// Use that was recorded in this segment and later is in `used`.
     Since(u64),
 }
 
 #[derive(Debug)]
 struct Account {
-    /// Its own in this ledger: holds name it.
+    /// The account's number in this ledger: holds name it.
     number: u64,
     limit: Limit,
     window: Window,
@@ -255,7 +255,7 @@ impl Account {
         }
     }
 
-    /// What was used in the window that a clock came back to is not known.
+    /// Begins a window that the clock came back to: its use is not known.
     fn put_back(&mut self, now_ms: u64) {
         if now_ms < self.window.starts_ms {
             self.enter(now_ms);
@@ -327,7 +327,7 @@ impl Account {
         NodeUse { used: self.used, held: self.held }
     }
 
-    /// What is used, and what is used or held, as far as this node knows.
+    /// The amounts used, and used or held, as far as this node knows.
     fn known_use(&self) -> (u64, u64) {
         let (others_used, others) = self.lease.as_ref().map_or((0, 0), |lease| lease.others());
         let used = self.used.saturating_add(others_used);

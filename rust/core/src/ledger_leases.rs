@@ -7,7 +7,7 @@ use crate::limit::{Limit, Scope, Unit, Window};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// What was used before is asked for again after this long, where nodes that have ended left room.
+/// The use of before is asked for again after this long, where nodes that have ended left room.
 const ORPHANS_AGAIN_MS: u64 = 5_000;
 
 /// Control was not asked yet. What this node uses counts all the same.
@@ -43,7 +43,7 @@ pub enum LeaseAnswer {
     PastUnknown,
 }
 
-/// What a node has under limits that it shares.
+/// A node's room under limits that it shares.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseSummary {
     pub leases: usize,
@@ -95,7 +95,7 @@ impl Ledger {
         Some(terms)
     }
 
-    /// What is to be told and asked of the store now, at most `max` limits. `since_ms` (UTC): the store knows all that was used
+    /// The reports and questions that are due to the store now, at most `max` limits. `since_ms` (UTC): the store knows all that was used
     /// from then on. `is_all`: the store has come back, and is told everything.
     pub fn lease_questions(&self, now: Moment, since_ms: u64, max: usize, is_all: bool) -> Vec<LeaseQuestion> {
         let Some(terms) = self.terms_at(now) else { return Vec::new() };

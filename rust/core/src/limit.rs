@@ -51,7 +51,7 @@ pub struct Holder {
 /// One limit of one key, or of one group of keys together.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Limit {
-    /// Its own among the limits of its key and the groups of that.
+    /// The limit's own id among the limits of its key and the groups of that.
     pub id: String,
     /// The field that it was set with, for the caller to know it by.
     pub name: String,

@@ -62,7 +62,7 @@ pub enum Wait {
     Ms(u64),
 }
 
-/// What is left of each limit that is set.
+/// The room that is left under each limit that is set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Remaining {
     pub slots: Option<u32>,

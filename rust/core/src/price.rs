@@ -19,7 +19,7 @@ pub struct Price {
     /// Absent: writing to the provider's cache costs what input costs.
     #[serde(default)]
     pub cache_write: Option<u64>,
-    /// What is kept for an hour; absent: it costs what is kept for minutes.
+    /// The price of a cache entry that is kept for an hour; absent: that of one kept for minutes.
     #[serde(default)]
     pub cache_write_hour: Option<u64>,
     /// Micro-dollars for one picture.
@@ -48,7 +48,7 @@ pub struct Price {
 pub struct PriceTier {
     #[serde(default)]
     pub service: ServiceTier,
-    /// It holds for calls with more input tokens than this, cached ones included, and then for all of their tokens.
+    /// The tier holds for calls with more input tokens than this, cached ones included, and then for all of their tokens.
     #[serde(default)]
     pub above: u64,
     #[serde(default)]
@@ -217,7 +217,7 @@ impl Price {
         }
     }
 
-    /// What things cost that are no tokens.
+    /// The cost of units that are no tokens.
     pub fn units(&self, units: &Units) -> Cost {
         self.things(units).map(|(count, price, picos, _)| each(count, price, picos)).sum()
     }

@@ -25,7 +25,7 @@ pub enum Principal {
     Local,
 }
 
-/// What control is told, in the internal header.
+/// The principal as control is told it, in the internal header.
 #[derive(Debug, Serialize)]
 struct Wire<'a> {
     kind: &'a str,

@@ -15,13 +15,13 @@ const SESSION_MS: u64 = 24 * 3_600_000;
 const WEEK_MS: u64 = 8 * 24 * 3_600_000;
 /// The longest reset that is believed.
 const MAX_RESET_MS: u64 = 32 * 24 * 3_600_000;
-/// What is full again sooner is a rate, which fills while one waits: an empty one closes nothing by itself.
+/// A window that is full again sooner is a rate, which fills while one waits: an empty one closes nothing by itself.
 const QUOTA_FROM_MS: u64 = 10 * 60_000;
 /// Above these a number is a moment: seconds, milliseconds.
 const UNIX_SECONDS: f64 = 1e9;
 const UNIX_MILLISECONDS: f64 = 1e12;
 
-/// What is kept back of quotas.
+/// The parts of quotas that are kept back.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct QuotaThresholds {

@@ -22,7 +22,7 @@ pub struct Resilience {
     pub terminal_after: u32,
     /// How long callers wait for the one probe of a connection or provider that has rested.
     pub probe_wait_ms: u64,
-    /// What was forgotten on an operator's word, in the order of their numbers.
+    /// The states that were cleared on an operator's word, in the order of their numbers.
     pub clears: Vec<Clear>,
 }
 

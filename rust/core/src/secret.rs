@@ -147,7 +147,7 @@ fn checksum(text: &str) -> String {
     sum
 }
 
-/// What is sealed does not open: another key, another record, or changed bytes.
+/// A sealed value does not open: another key, another record, or changed bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the sealed secret does not open with this key for this record")]
 pub struct SealBroken;

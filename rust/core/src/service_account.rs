@@ -6,12 +6,12 @@ use crate::secret::Secret;
 use serde::Deserialize;
 use serde_json::json;
 
-/// What a token of ours may do.
+/// The scope of the tokens that are asked for.
 pub const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 /// How long an assertion counts; Google takes no longer one.
 const LIFETIME_S: i64 = 3_600;
 
-/// What is needed of a service account's key file.
+/// The members of a service account's key file that are needed.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ServiceAccount {
     client_email: String,

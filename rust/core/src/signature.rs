@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(check("1614265330", SIGNATURE, BODY, TIMESTAMP), Ok(()));
     }
 
-    /// What is in a token, and that it verifies, is judged by an official library in the tests of the wheel.
+    /// An official library judges, in the tests of the wheel, what is in a token and that it verifies.
     #[test]
     fn a_token_needs_a_key_and_an_id() {
         let key = Secret::from("no key".to_owned());

@@ -77,7 +77,7 @@ pub struct Key {
     /// 0: any number.
     #[serde(default)]
     pub max_sessions: usize,
-    /// What a request without `stream` gets.
+    /// The form of the answer to a request without `stream`.
     #[serde(default)]
     pub stream_default_mode: StreamDefaultMode,
     #[serde(default)]
@@ -88,7 +88,7 @@ pub struct Key {
     /// Guardrails that are not run for this key.
     #[serde(default)]
     pub disabled_guardrails: Vec<String>,
-    /// What this key sends may be made shorter where the caller does not ask for it.
+    /// Whether conversations of this key may be made shorter where the caller does not ask for it.
     #[serde(default = "yes")]
     pub compression_enabled: bool,
     /// Absent: as the settings say.
@@ -119,16 +119,16 @@ pub struct Key {
     /// That group and those above it, nearest first.
     #[serde(skip)]
     pub groups: Vec<Arc<Group>>,
-    /// Their ids from the topmost down, separated by `/`; absent for a key in no group.
+    /// The ids of the key's groups from the topmost down, separated by `/`; absent for a key in no group.
     #[serde(skip)]
     pub group_path: Option<String>,
-    /// What its usage is found by, its groups' included: texts between commas.
+    /// The tags that the key's usage is found by, its groups' included: texts between commas.
     #[serde(default)]
     pub tags: Option<String>,
 }
 
 impl Key {
-    /// Its own limits, then those of its groups, nearest first.
+    /// The key's own limits, then those of its groups, nearest first.
     pub fn all_limits(&self) -> impl Iterator<Item = &Limit> {
         self.limits.iter().chain(self.groups.iter().flat_map(|group| &group.limits))
     }
@@ -171,7 +171,7 @@ impl ProxyScheme {
 /// An outbound proxy.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ProxyRecord {
-    /// Its level and what it is set for: `global:`, `key:<id>`.
+    /// The proxy's level and what it is set for: `global:`, `key:<id>`.
     pub id: String,
     pub scheme: ProxyScheme,
     pub host: String,
@@ -224,7 +224,7 @@ pub enum ServiceMode {
     Flex,
 }
 
-/// What becomes of calls to models without a price, where a limit in dollars holds.
+/// The treatment of calls to models without a price, where a limit in dollars holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnpricedModels {
@@ -290,7 +290,7 @@ pub struct Connection {
     #[serde(default)]
     pub chat_path: Option<String>,
     pub auth: Auth,
-    /// What a signature is for, with `aws-sigv4`.
+    /// The region and service that a signature is for, with `aws-sigv4`.
     #[serde(default)]
     pub aws: Option<crate::aws::SigningScope>,
     /// Says that a credential is a newer one of the same account: what was learnt of the connection stays.
@@ -301,7 +301,7 @@ pub struct Connection {
     pub credentials_sealed: Option<String>,
     #[serde(default = "default_priority")]
     pub priority: u32,
-    /// Its share of calls among connections of one priority, where they are shared by weight.
+    /// The connection's share of calls among those of one priority, where they are shared by weight.
     #[serde(default = "one")]
     pub weight: u32,
     #[serde(default)]
@@ -311,13 +311,13 @@ pub struct Connection {
     /// Tells one state of its record from the next: what workers say of it is said of this one.
     #[serde(default)]
     pub revision: u64,
-    /// It refuses calls of tools without what was thought before them.
+    /// The provider refuses calls of tools without what was thought before them.
     #[serde(default)]
     pub replays_reasoning: bool,
     /// The gateway's own provider of coding tools, which act: it is told whose session a call is of, and no answer is kept.
     #[serde(default)]
     pub is_told_session: bool,
-    /// What was seen of it that outlives a worker.
+    /// The connection's state that outlives a worker.
     #[serde(default)]
     pub held: Option<PersistedState>,
     /// One session has it to itself.
@@ -326,7 +326,7 @@ pub struct Connection {
     /// The outbound proxy of its provider, or of all: an id, or [`DIRECT`].
     #[serde(default)]
     pub proxy: Option<String>,
-    /// Its server switches thinking in the chat template, for every model.
+    /// The connection's server switches thinking in the chat template, for every model.
     #[serde(default)]
     pub chat_template_all: bool,
     /// For these models it does.
@@ -390,10 +390,10 @@ pub struct Model {
     /// How an operator's lists call it.
     #[serde(default)]
     pub name: Option<String>,
-    /// What it is for, as the catalogue says it: `chat`, `embedding`, `image`, ...; empty where nobody said it.
+    /// The model's use, as the catalogue says it: `chat`, `embedding`, `image`, ...; empty where nobody said it.
     #[serde(default)]
     pub mode: String,
-    /// What it can do beside answering, by the catalogue's names; absent where nobody said it.
+    /// The model's abilities beside answering, by the catalogue's names; absent where nobody said them.
     #[serde(default)]
     pub capabilities: Option<Vec<String>>,
 }

@@ -19,7 +19,7 @@ pub enum Tier {
     Account,
     /// A gateway key, always: the scraping API knows no other caller.
     Key,
-    /// Whoever control finds in the credential, which is none of the relay's: it goes along as it was sent, and so does
+    /// Anybody whom control finds in the credential, which is none of the relay's: it goes along as it was sent, and so does
     /// the body. The relay tells a session only; control holds it to the gateway's own pages.
     Delegated,
 }

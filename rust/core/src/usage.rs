@@ -65,7 +65,7 @@ pub const MAX_UNITS: u64 = 1_000_000_000;
 /// above what one call may tell; it leaves room for nine thousand such records in a sum of 64 bits.
 pub const MAX_RECORDED_TOKENS: u64 = 1_000_000_000_000_000;
 
-/// What a call came to beside tokens; zero for what it does not deal in.
+/// The units beside tokens that a call came to; zero for those that it does not deal in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Units {
     /// Pictures that were made, or looked at where those are what is paid for.

@@ -20,7 +20,7 @@ use crate::Pieces;
 /// As in every dialect: a count above this is none.
 const MAX_TOKENS: u64 = 1_000_000_000_000;
 
-/// What a call is asked in, by its caller or of its provider.
+/// The form of an embeddings call, of its caller or of its provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmbeddingCall {
     OpenAi,

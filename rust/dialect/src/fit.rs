@@ -40,7 +40,7 @@ const SWITCHED_OFF: &str = r#""thinking":false,"enable_thinking":false"#;
 /// The least that a budget of thinking may be, tokens.
 const LEAST_BUDGET: u64 = 1_024;
 
-/// What a body that passes has to change. A member that is not of the kind that its form says is its provider's to refuse.
+/// The edits to a body that passes. A member that is not of the kind that its form says is its provider's to refuse.
 pub(crate) fn edits(form: Dialect, is_completion: bool, body: &[u8], fit: &Fit) -> Edits {
     let mut edits = Edits::new();
     if let Some(cap) = fit.cap {

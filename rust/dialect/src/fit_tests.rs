@@ -1,5 +1,6 @@
 use super::*;
-use crate::translate::{read_at, request_for, Pair, Place};
+use crate::place::Place;
+use crate::translate::{read_at, request_for, Pair};
 use serde_json::{json, Value as Json};
 
 fn sent(caller: Dialect, provider: Dialect, body: &Json, fit: &Fit) -> Json {

@@ -18,7 +18,7 @@ use crate::text::Text;
 /// A request. Numbers that no rule looks at stay as they were written.
 #[derive(Debug, Default)]
 pub(crate) struct Request<'a> {
-    /// What it was written in: errors name its members as the caller does.
+    /// The dialect that the request was written in: errors name its members as the caller does.
     pub(crate) form: Dialect,
     pub(crate) stream: bool,
     pub(crate) system: Vec<Part<'a>>,
@@ -180,7 +180,7 @@ pub(crate) struct Answer<'a> {
     pub(crate) logprobs: Option<&'a str>,
 }
 
-/// What happens in a streamed answer, in order. A call's arguments belong to the call that began last.
+/// An event of a streamed answer, in order. A call's arguments belong to the call that began last.
 #[derive(Debug)]
 pub(crate) enum Event<'a> {
     Start {
@@ -206,7 +206,7 @@ pub(crate) enum Event<'a> {
 }
 
 impl Request<'_> {
-    /// What the caller calls a member that several forms have under different names.
+    /// The caller's name of a member that several forms have under different names.
     pub(crate) fn name_of(&self, member: Member) -> &'static str {
         use Dialect::{Anthropic, Gemini, Openai, OpenaiResponses};
         match (member, self.form) {
@@ -298,7 +298,7 @@ pub(crate) fn owned<T: DeserializeOwned>(raw: &RawValue, path: &str) -> Result<T
     typed(raw, path)
 }
 
-/// What serde says of a value, without the value.
+/// The error for a value of the wrong shape: serde's words, without the value.
 pub(crate) fn shape(path: &str, error: &dyn std::fmt::Display) -> Error {
     let text = error.to_string();
     let text = text.split(" at line ").next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a request says by its address.
+//! The part of a request that its address says.
 
 /// What the address of a request says, for a form whose body does not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

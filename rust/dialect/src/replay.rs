@@ -77,7 +77,7 @@ pub fn answer_text(form: Dialect, body: &[u8]) -> Option<String> {
     })
 }
 
-/// What a stream has told.
+/// The content that a stream has told.
 #[derive(Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "independent facts")]
 struct StreamFacts {
@@ -271,7 +271,7 @@ fn tells_odds(data: &[u8]) -> bool {
     !event["choices"][0]["logprobs"].is_null()
 }
 
-/// What a stream has said so far.
+/// The content that a stream has told so far.
 #[derive(Debug)]
 struct AnswerSoFar {
     id: Text<'static>,

@@ -5,7 +5,7 @@ use fairlead_core::error::Error;
 pub use fairlead_core::routes::Surface;
 use serde_json::{json, Value};
 
-/// What an error body says, before it has a shape.
+/// The contents of an error body, before it has a shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorText<'a> {
     /// The HTTP status that the body goes with.

@@ -25,7 +25,7 @@ const RESPONSES: &str = "responses:";
 const REDACTED: &str = "redacted:";
 /// How OpenAI's own encrypted reasoning begins.
 const OPENAI_OPENING: &str = "gAAAA";
-/// What stands before a foreign signature inside a Gemini one, which must be base64.
+/// The prefix of a foreign signature inside a Gemini one, which must be base64.
 const WRAPPED: &str = "fl1:";
 
 const LAX: GeneralPurposeConfig = GeneralPurposeConfig::new()

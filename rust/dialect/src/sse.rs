@@ -24,7 +24,7 @@ pub struct Limits {
     pub event_bytes: usize,
 }
 
-/// What a judge is shown. A byte order mark at the start of the stream is left out.
+/// The piece of a stream that a judge is shown. A byte order mark at the start of the stream is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part<'a> {
     /// A whole event with the blank line that ends it.
@@ -35,7 +35,7 @@ pub enum Part<'a> {
     More(&'a [u8]),
 }
 
-/// What becomes of a part.
+/// The judge's verdict on a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Pass,
@@ -61,7 +61,7 @@ pub enum Flow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rest {
     pub bytes: Bytes,
-    /// They are a whole event; only a line feed was still possible.
+    /// Whether the bytes are a whole event; only a line feed was still possible.
     pub whole: bool,
     /// The beginning of this event was passed on already.
     pub mid_event: bool,

@@ -1,4 +1,4 @@
-//! What one event of a provider's stream came to for its reader.
+//! The outcome of one event of a provider's stream for its reader.
 
 use crate::openai::error::UpstreamError;
 
@@ -6,7 +6,7 @@ use crate::openai::error::UpstreamError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// What an event came to.
+/// The outcome of an event.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     More,

@@ -60,14 +60,14 @@ struct State {
     end: Option<Ended>,
 }
 
-/// What becomes of events.
+/// The way that events are passed on.
 #[derive(Debug)]
 enum Way {
-    /// They pass as they came.
+    /// Events pass as they came.
     Pass,
-    /// Their data passes as it came, as the elements of a list.
+    /// The data of events passes as it came, as the elements of a list.
     List(Framing),
-    /// They are said in the caller's form.
+    /// Events are said in the caller's form.
     Say(Encoder),
 }
 

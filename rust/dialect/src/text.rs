@@ -32,7 +32,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// What it says.
+    /// The text without escapes.
     pub(crate) fn decode(&self) -> Cow<'a, str> {
         match self {
             Self::Plain(text) => text.clone(),

@@ -17,7 +17,7 @@ pub use crate::place::Place;
 
 use crate::{anthropic, gemini, openai, responses, substance, Pieces};
 
-/// What an answer tells that its provider does not know.
+/// The parts of an answer that its provider does not know.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AnswerContext {
     /// The time, for a form that tells one.
@@ -30,16 +30,16 @@ pub struct AnswerContext {
     pub keeps: bool,
     /// Letters and digits that nobody can guess: the id of a response, and of an answer without one.
     pub id: String,
-    /// What a response says again of its request, from [`echo`].
+    /// The members of the request that its response repeats, from [`echo`].
     pub echo: Bytes,
 }
 
-/// What a request becomes for its provider.
+/// The dialects of a call: the caller's and the provider's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pair {
-    /// What the caller speaks.
+    /// The caller's dialect.
     pub caller: Dialect,
-    /// What the provider speaks.
+    /// The provider's dialect.
     pub provider: Dialect,
 }
 
@@ -65,7 +65,7 @@ pub enum NoAnswer {
     Strange,
 }
 
-/// What the relay must know of a request of this form, whoever it goes to.
+/// Reads of a request of this form what the relay must know, whoever it goes to.
 pub fn read(form: Dialect, body: &[u8]) -> Result<ChatRequest, Error> {
     read_at(form, body, Place::default())
 }

@@ -1,4 +1,4 @@
-//! What stands in an article and is no part of it: shares, related links, offers, bylines, captions, comments. No single
+//! Blocks that stand in an article and are no part of it: shares, related links, offers, bylines, captions, comments. No single
 //! sign is enough for anything that holds much of the text.
 
 use crate::candidates::{is_block, Values};

@@ -29,7 +29,7 @@ pub(crate) fn is_block(tag: Tag) -> bool {
     tag.is_block() || matches!(tag, Tag::Td | Tag::Th | Tag::Caption)
 }
 
-/// What may be the content as a whole.
+/// Whether an element may be the content as a whole.
 fn is_container(tag: Tag) -> bool {
     matches!(
         tag,

@@ -1,4 +1,4 @@
-//! What `fit` leaves out besides: blocks that say little.
+//! Blocks that say little, which `fit` leaves out besides.
 
 use crate::tag::Tag;
 use crate::tree::Tree;

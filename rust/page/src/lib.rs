@@ -38,7 +38,7 @@ pub enum Form {
     Text,
 }
 
-/// What is asked of a page. `fit` also leaves out blocks that say little, and images.
+/// The form in which a page is asked for. `fit` also leaves out blocks that say little, and images.
 #[derive(Debug, Clone, Copy)]
 #[allow(clippy::struct_excessive_bools)] // four independent wishes
 pub struct Want {

@@ -110,13 +110,13 @@ fn hint_of_name(name: &str) -> Hint {
 enum Kind {
     Chrome,
     Beside,
-    /// What stands under a picture, in whatever part of it.
+    /// The caption under a picture, in whatever part of it.
     Caption,
-    /// What a page has one of: an article, a post.
+    /// The one thing that a page is about: an article, a post.
     Page,
-    /// What such a thing consists of.
+    /// The text that an article or a post consists of.
     Text,
-    /// What says only how it is laid out.
+    /// A name that says only how a page is laid out.
     Frame,
     Other,
 }

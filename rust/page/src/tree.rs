@@ -65,7 +65,7 @@ pub(crate) struct Tree<'a> {
 struct Reader<'a> {
     tree: Tree<'a>,
     links: Links,
-    /// What is open below the body: the node that children go to, and its name.
+    /// The elements that are open below the body: the node that children go to, and its name.
     open: Vec<(usize, &'a str)>,
     parent: usize,
     /// How many `pre` are open, and how many elements that are left out.

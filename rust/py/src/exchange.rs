@@ -87,7 +87,7 @@ impl PyExchange {
         Ok(Some((head.status.as_u16(), headers)))
     }
 
-    /// What is there of the answer's body, and whether more will come. `ConnectionAbortedError` when the answer stops short:
+    /// The part of the answer's body that is there, and whether more will come. `ConnectionAbortedError` when the answer stops short:
     /// the connection must be broken, so that nobody takes what was sent for whole.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound<'py, PyBytes>, bool)>> {
         let Some(taken) = self.exchange.take() else { return Ok(None) };

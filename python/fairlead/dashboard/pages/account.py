@@ -24,7 +24,7 @@ URI: Final = "uri"
 
 
 async def show(visit: Visit) -> View:
-    """Who one is, and everything that acts as oneself."""
+    """The page of one's own account: the person, and everything that acts in their name."""
     api = visit.api
     me, factor, sessions, grants, tokens = await asyncio.gather(
         api.get("/api/auth/me"),

@@ -20,7 +20,7 @@ Text = Annotated[str | None, Query(min_length=1, max_length=300)]
 
 
 class Actor(Wire):
-    """Who asked. `name` is the key's or token's name or the user's address, as it was then."""
+    """The actor of an audited request. `name` is the key's or token's name or the user's address, as it was then."""
 
     kind: PrincipalKind
     id: str | None

@@ -78,7 +78,7 @@ class Imported(NamedWire):
 
 @router.get("", summary="List backups, newest first")
 async def list_all(services: ServicesDep) -> BackupList:
-    """Those that are kept on the gateway's machine."""
+    """The backups that are kept on the gateway's machine."""
     backups = keeper_of(services).folder.list()
     return BackupList.model_construct(backups=[_view(backup) for backup in backups])
 

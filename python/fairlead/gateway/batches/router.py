@@ -173,7 +173,7 @@ async def delete_done(
 
 @router.get("/{batch_id}", summary="One batch")
 async def batch(batch_id: str, services: ServicesDep, owner: OwnerDep) -> Response:
-    """Its status, its counts and, once it has ended, the files that it left. One that was asked for
+    """The batch: its status, its counts and, once it has ended, the files that it left. One that was asked for
     in Google's words is told in them: version 1 of Google's API has this address for it.
     """
     found = await services.state.read(lambda con: find_batch(con, batch_id, owner))

@@ -92,14 +92,14 @@ class _Model:
 
     @property
     def kind(self) -> str:
-        """Its use: chat, embeddings and the like."""
+        """The model's use: chat, embeddings and the like."""
         if self.built_in is not None:
             return self.built_in.mode
         return str(self.fields.get("mode") or "chat")
 
     @property
     def capabilities(self) -> list[str]:
-        """Its capabilities, as far as somebody lists them."""
+        """The model's capabilities, as far as somebody lists them."""
         if self.built_in is not None:
             return list(self.built_in.capabilities)
         return list(self.fields.get("capabilities") or ())
@@ -241,7 +241,7 @@ def _listed(provider: str) -> dict[str, CatalogueModel]:
 def _shown(
     page: CataloguePage, owner_id: str, models: list[_Model], wanted: CatalogueFilter
 ) -> list[_Model]:
-    """Those of them that are on the page, which counts them and learns where it ends."""
+    """The models on the page, which counts them and learns where it ends."""
     page.total += len(models)
     if wanted.after is not None:
         models = [each for each in models if (owner_id, each.name) > wanted.after]

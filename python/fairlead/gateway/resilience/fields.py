@@ -98,7 +98,7 @@ class ResilienceSettings(Wire):
     )
 
     def changed(self, change: ResilienceSettings) -> ResilienceSettings:
-        """These thresholds with those that the change contains; `InvalidRequest` where the rules
+        """The thresholds with those that the change contains; `InvalidRequest` where the rules
         forbid it.
         """
         sent = change.model_dump(exclude_unset=True)

@@ -39,7 +39,7 @@ class Refused(Exception):
 
 
 class Unreached(Exception):
-    """There was no answer that could be used; trying again may help. The text says why."""
+    """The provider gave no answer that could be used; trying again may help. The text says why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ class StoredSection(BaseModel):
     token_auth: str | None = None
 
     def over(self, other: Self) -> Self:
-        """This one, with what it does not say as the other says it."""
+        """This section, with the values that it lacks taken from the other."""
         return other.model_copy(update=self.model_dump(exclude_none=True))
 
 

@@ -54,7 +54,7 @@ async def batch_progress(job_id: str, services: ServicesDep, owner: OwnerDep) ->
 
 @router.post("/batch/cleanup", summary="Forget batches that ended long ago")
 async def cleanup(services: ServicesDep, owner: OwnerDep, days: Days = 7) -> dict[str, Any]:
-    """Those of the caller that ended more than `days` days ago."""
+    """The caller's jobs that ended more than `days` days ago."""
     before_ms = now_ms() - days * 86_400_000
     count = await services.state.database.write(
         lambda con: forget_ended(con, "batch", owner, before_ms)

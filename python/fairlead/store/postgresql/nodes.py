@@ -64,7 +64,7 @@ class Here(Protocol):
         """Another process has written."""
 
     async def published(self, version: int) -> None:
-        """This version is the newest that anybody has compiled."""
+        """Another process has compiled a version that is newer than all before."""
 
 
 class Nodes:

@@ -129,7 +129,7 @@ pub(super) const ASKING: &[&[&str]] = &[
     &["quick", "question"],
 ];
 
-/// What is asked of an assistant.
+/// Verbs of requests to an assistant.
 pub(super) const REQUESTS: &[&str] = &[
     "add",
     "analyze",

@@ -47,7 +47,7 @@ pub(crate) enum Piece {
     Word(Box<str>),
 }
 
-/// What stands before a piece.
+/// The article before a piece of a question.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Article {
     #[default]

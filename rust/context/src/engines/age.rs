@@ -14,7 +14,7 @@ use super::{each, is_file, Context, Proposal};
 /// Shorter results stay.
 const MIN_LINES: usize = 12;
 
-/// What a result is, and so which of its lines say most.
+/// The kind of a tool's result, which decides which of its lines say most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Strategy {
     File,

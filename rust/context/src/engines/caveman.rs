@@ -106,7 +106,7 @@ fn fits(rule: &Rule, text: &str, found: &[Range<usize>], lower: &[String]) -> bo
         && found[..count].windows(2).all(|pair| matches!(&text[pair[0].end..pair[1].start], " " | ", "))
 }
 
-/// What goes with a phrase: a comma and the space after it; before the end of a sentence, the space before it.
+/// The span that goes with a phrase: a comma and the space after it; before the end of a sentence, the space before it.
 fn extent(text: &str, phrase: Range<usize>, rule: &Rule) -> Range<usize> {
     if !rule.replacement.is_empty() {
         return phrase;

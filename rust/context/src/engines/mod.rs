@@ -40,7 +40,7 @@ pub(crate) enum Loss {
     Lines,
 }
 
-/// What an engine is asked with, beside the pieces.
+/// The input of an engine beside the pieces.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) level: Level,

@@ -14,7 +14,7 @@ use fairlead_core::json::Kind;
 use crate::conversation::{Conversation, Piece, Role};
 use crate::tape::Tape;
 
-/// What is gathered while a body is read.
+/// The reader of a body: its tape, and the conversation that it gathers.
 #[derive(Debug)]
 struct Reader<'t, 'a> {
     tape: &'t Tape<'a>,

@@ -42,7 +42,7 @@ fn max_lines() -> usize {
     120
 }
 
-/// What is done to the output of some commands.
+/// A filter: the changes to the output of the commands that it names.
 #[derive(Debug)]
 pub struct Filter {
     pub id: String,
@@ -68,7 +68,7 @@ pub struct Filters {
 /// Why filters were refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilterError {
-    /// Their hash is not the one that was trusted.
+    /// The filters' hash is not the one that was trusted.
     Untrusted,
     /// Not TOML, an unknown field, or a pattern that cannot be.
     Invalid(String),

@@ -20,12 +20,12 @@ pub(super) struct Escapes {
     writes_string: bool,
 }
 
-/// What an escape means.
+/// The meaning of an escape.
 enum Meaning {
     Character(char),
     /// More of it must come.
     Open,
-    /// It means nothing: it stays as it is.
+    /// No meaning: the escape stays as it is.
     Nothing,
     /// A half of a pair whose other half does not come; so many bytes are its own.
     Half(usize),
@@ -79,7 +79,7 @@ impl Escapes {
         }
     }
 
-    /// What was read of an escape that has no end.
+    /// The characters that were read of an escape that has no end.
     pub(super) fn rest(&mut self) -> String {
         std::mem::take(&mut self.open)
     }

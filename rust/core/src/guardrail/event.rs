@@ -5,22 +5,22 @@ use serde_json::Value;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// What tells the parts of an answer apart: the item, and the part, summary or block within it. Empty where an event has none.
+/// The identity of a part of an answer: the item, and the part, summary or block within it. Empty where an event has none.
 pub(super) type Ids = [SmallVec<[u8; 16]>; 4];
 
 /// Whose text it is: it goes on with what came under the same key.
 pub(super) type Key = SmallVec<[u8; 96]>;
 
-/// What an event is to the texts of its stream.
+/// The effect of an event on the texts of its stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It brings what is said next; of untyped events, each choice may end.
+    /// The event brings the next piece of a text; of untyped events, each choice may end.
     Delta,
-    /// Its texts are whole and go on with nothing. Those of these parts end before it.
+    /// The event's texts are whole and go on with nothing. Those of these parts end before it.
     End(Ids),
-    /// Its texts are whole, and it ends nothing.
+    /// The event's texts are whole, and it ends nothing.
     Beside,
-    /// What it brings is sound, as base64.
+    /// The event brings sound, as base64.
     Sound,
 }
 

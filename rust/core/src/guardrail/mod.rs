@@ -74,7 +74,7 @@ impl Guardrail {
     }
 }
 
-/// What is done about a finding, the strictest last.
+/// The action on a finding, the strictest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
@@ -207,7 +207,7 @@ pub struct Guardrails {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finding {
     pub guardrail: Guardrail,
-    /// What it is, such as `email`.
+    /// The kind of what was found, such as `email`.
     pub kind: &'static str,
     pub action: Action,
 }

@@ -40,7 +40,7 @@ impl Characters {
     }
 }
 
-/// What a pattern met.
+/// A match of a pattern.
 #[derive(Debug)]
 pub(super) struct Met {
     pub(super) place: Range<usize>,
@@ -64,7 +64,7 @@ pub(super) struct Pattern {
     needs: &'static [Characters],
     believes: fn(&str) -> bool,
     bounds: Bounds,
-    /// What a finding of any length goes on with.
+    /// The characters that a finding of any length goes on with.
     pub(super) tail: Option<fn(char) -> bool>,
 }
 
@@ -99,12 +99,12 @@ impl Pattern {
         }
     }
 
-    /// It may begin behind any letter.
+    /// Lets the pattern begin behind any letter.
     pub(super) fn anywhere(self) -> Self {
         Self { bounds: Bounds::Neither, ..self }
     }
 
-    /// It is made of words.
+    /// Marks the pattern as one that is made of words.
     pub(super) fn phrase(self) -> Self {
         Self { bounds: Bounds::Both, ..self }
     }
@@ -113,7 +113,7 @@ impl Pattern {
         self.bounds == Bounds::Both
     }
 
-    /// It is as long as these go on.
+    /// Lets the finding go on for as long as these characters do.
     pub(super) fn with_tail(self, tail: fn(char) -> bool) -> Self {
         Self { tail: Some(tail), ..self }
     }
@@ -123,7 +123,7 @@ impl Pattern {
         self.needs.iter().all(|needed| has.has_any(*needed))
     }
 
-    /// What it meets first from here on.
+    /// The pattern's first match from here on.
     pub(super) fn meet(&self, text: &str, from: usize) -> Option<Met> {
         let found = self.regex.find_at(text, from)?;
         let place = found.range();

@@ -40,14 +40,14 @@ struct Speaker {
     spoke: u64,
 }
 
-/// What ends a text.
+/// The part or the choice of an answer whose texts have come to their end.
 #[derive(Debug)]
 enum Part {
     Of(Ids),
     Choice(SmallVec<[u8; 16]>),
 }
 
-/// What goes out of an event.
+/// An event after the guardrails: what goes out for it, and what goes out before it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct GuardedEvent {
     /// Events that go before it: what was held.
@@ -61,7 +61,7 @@ impl StreamGuard {
         Self { actions, speakers: Vec::new(), findings: Findings::new(), clock: 0, inserted: 0, last_sequence: 0 }
     }
 
-    /// What was found so far.
+    /// The findings so far.
     pub fn findings(&self) -> &Findings {
         &self.findings
     }
@@ -97,7 +97,7 @@ impl StreamGuard {
         passed
     }
 
-    /// What is still held, as events: at the stream's end, or before its last event.
+    /// The text that is still held, as events: at the stream's end, or before its last event.
     pub fn finish(&mut self) -> Vec<Vec<u8>> {
         let mut events = Vec::new();
         self.end(&mut events, |_| true);
@@ -195,7 +195,7 @@ impl StreamGuard {
         }
     }
 
-    /// What a text still has to say, as an event.
+    /// The rest of a text, as an event.
     fn last_of(&mut self, mut speaker: Speaker) -> Option<Vec<u8>> {
         let held = speaker.voice.holds();
         let out = speaker.voice.say("", self.actions, &mut self.findings, true);

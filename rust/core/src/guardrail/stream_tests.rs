@@ -243,7 +243,7 @@ fn a_case() -> impl Strategy<Value = Case> {
         .prop_map(|(dialect, actions, texts, order)| Case { dialect, actions, texts, order })
 }
 
-/// What is said is what the whole judgement says of each voice: once, in order, in nobody else's; and of what is blocked nothing
+/// A stream says of each voice what the whole judgement says: once, in order, in nobody else's; and of what is blocked nothing
 /// is said before it is found.
 fn check(case: &Case) -> TestCaseResult {
     let mut queues: Vec<(usize, Vec<String>)> =

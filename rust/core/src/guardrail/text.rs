@@ -71,7 +71,7 @@ pub(super) fn head(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// What is cut twice is cut as what begins first.
+/// Replaces the cuts; where two overlap, the one that begins first names the mark.
 fn replace(text: &str, mut cuts: Vec<(Range<usize>, &'static str)>) -> String {
     cuts.sort_by_key(|(place, _)| (place.start, usize::MAX - place.end));
     let mut out = String::with_capacity(text.len());
@@ -90,7 +90,7 @@ fn replace(text: &str, mut cuts: Vec<(Range<usize>, &'static str)>) -> String {
     out
 }
 
-/// What stands in place of a finding.
+/// The mark that stands in place of a finding.
 pub(super) fn mark(kind: &str) -> String {
     format!("[REDACTED:{kind}]")
 }

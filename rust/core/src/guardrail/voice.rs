@@ -30,7 +30,7 @@ fn beginnings_of(guardrail: Guardrail) -> Regex {
 /// One text that comes in pieces: what of it may go out already, and what waits. Offsets are those of `text`.
 #[derive(Debug, Default)]
 pub(super) struct Voice {
-    /// What is looked at still, with the character before it.
+    /// The text that is not judged yet, with the character before it.
     text: String,
     /// How much was said before `text`.
     before: usize,
@@ -48,7 +48,7 @@ pub(super) struct Voice {
     swallows: Option<fn(char) -> bool>,
 }
 
-/// What one guardrail searches a text for, and how.
+/// One guardrail's search of a text: what is done about findings, and the bounds of the search.
 struct Scan {
     guardrail: Guardrail,
     action: Action,
@@ -196,7 +196,7 @@ impl Voice {
         at
     }
 
-    /// What goes out up to here: what is cut twice is cut as what begins first.
+    /// The text that goes out up to here; where two cuts overlap, the one that begins first names the mark.
     fn release(&mut self, hold: usize) -> String {
         let mut out = String::with_capacity(hold.saturating_sub(self.gone));
         if !self.cuts.is_empty() {

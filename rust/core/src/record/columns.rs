@@ -1,6 +1,6 @@
 //! The columns of the table `requests`, which are the fields of a record's line, told once for both planes.
 
-/// What the values of a column are.
+/// The type of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
     Text,

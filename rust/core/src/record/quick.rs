@@ -11,7 +11,7 @@ pub(super) fn read_quickly<'a>(line: &'a str, order: &mut FieldOrder, row: &mut 
     cursor.fields(order, row).is_some()
 }
 
-/// What of the line is not read yet. Every step is `None` where the line is not of the form.
+/// The rest of the line that is not read yet. Every step is `None` where the line is not of the form.
 struct Cursor<'a> {
     rest: &'a str,
 }

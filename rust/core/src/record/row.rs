@@ -14,7 +14,7 @@ pub enum FieldValue<'a> {
     Flag(bool),
     Whole(i64),
     Real(f64),
-    /// What no column takes.
+    /// A value that no column takes.
     Other,
 }
 

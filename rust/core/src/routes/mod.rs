@@ -23,7 +23,7 @@ mod table;
 
 pub use relayed::Relayed;
 
-/// What answers.
+/// The part of the gateway that answers a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// The relay is alive.
@@ -62,7 +62,7 @@ pub enum Answer {
     Upload,
     /// The combos that a caller may call.
     Combos,
-    /// What a channel of `auto` chooses from.
+    /// The models that a channel of `auto` chooses from.
     Candidates,
     /// A search, which control makes and tells the cost of.
     Search,
@@ -289,12 +289,12 @@ impl Route {
     }
 }
 
-/// What a method and a raw path come to.
+/// The route of a method and a raw path.
 #[derive(Debug)]
 pub enum Match<'p> {
     Found {
         route: &'static Route,
-        /// What the last braces matched.
+        /// The part of the path that the last braces matched.
         tail: Cow<'p, str>,
     },
     /// The path exists with these methods only.
@@ -325,7 +325,7 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
     index
 });
 
-/// What a second name stands before.
+/// The prefix of every route's second name.
 const ALIAS: &str = "/api";
 
 impl Route {

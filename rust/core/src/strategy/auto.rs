@@ -14,7 +14,7 @@ const EXPLORATION: f64 = 0.05;
 /// A second that scores this much less is not worth exploring.
 const WORTH_EXPLORING: f32 = 0.5;
 
-/// What is known of a candidate before any request. Each from 0 to 1.
+/// The facts of a candidate that are known before any request. Each from 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Prior {
     pub cheapness: f32,
@@ -137,7 +137,7 @@ impl Task {
         }
     }
 
-    /// What of a model's name speaks for the task. Names are all that every provider tells.
+    /// Whether a model's name speaks for the task. Names are all that every provider tells.
     fn is_named_in(self, model: &str) -> bool {
         let words: &[&str] = match self {
             Self::Coding => &["code", "coder", "codestral", "devstral", "claude", "gpt-5", "gpt-4.1"],

@@ -16,7 +16,7 @@ use std::sync::Arc;
 const MAX_CANDIDATES: usize = 512;
 const PREFIX: &str = "combo/";
 
-/// What a candidate is.
+/// The target that a candidate stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum To {
     /// A model, as its provider knows it, over one connection of the snapshot.
@@ -35,7 +35,7 @@ pub struct Candidate {
     pub name: Arc<str>,
     /// The connection that serves it, with every prefix of its provider; none of a nested combo.
     pub connection: Option<Arc<Connection>>,
-    /// What does not change while the snapshot is in use.
+    /// The facts that do not change while the snapshot is in use.
     pub known: Facts,
 }
 

@@ -111,7 +111,7 @@ pub enum WindowName {
     Monthly,
 }
 
-/// What a strategy is told. Each reads what concerns it.
+/// The parameters of a strategy. Each reads those that concern it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Params {

@@ -20,11 +20,11 @@ const MAX_LOOKS: usize = 1_024;
 /// The rest of a candidate that is closed by a rule, which no time ends.
 const BARRED: u64 = u64::MAX - 1;
 
-/// What the caller brings to a decision.
+/// The caller's knowledge that a decision needs.
 pub trait Look {
     /// `candidate.known` with what is hot. Never asked of a nested combo.
     fn facts(&mut self, candidate: &Candidate) -> Facts;
-    /// What the combo at this place of the book remembers, alone with it while `work` runs.
+    /// Runs `work` alone with the memory of the combo at this place of the book.
     fn remember<T>(&mut self, combo: usize, work: impl FnOnce(&mut Memory, &mut Random) -> T) -> T;
 }
 
@@ -43,14 +43,14 @@ impl Pick {
     }
 }
 
-/// What a combo comes to for one request.
+/// The targets of a combo for one request.
 #[derive(Debug, Clone, Default)]
 pub struct Targets {
     /// First to last; connections only, each once.
     pub picks: SmallVec<[Pick; 32]>,
-    /// What may not be tried now.
+    /// Targets that may not be tried now.
     pub closed: SmallVec<[Pick; 8]>,
-    /// What the rules of a combo on the way leave out.
+    /// Targets that the rules of a combo on the way leave out.
     pub barred: SmallVec<[(Pick, Obstacle); 4]>,
 }
 

@@ -1,4 +1,4 @@
-//! What is known of a candidate at the moment of a decision, and of the request that asks for it.
+//! The facts of a candidate at the moment of a decision, and the demand of the request that asks for it.
 
 use smallvec::SmallVec;
 
@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 pub enum Standing {
     #[default]
     Able,
-    /// Its rest is over and nobody has tried it since: the next request is the probe.
+    /// The candidate's rest is over and nobody has tried it since: the next request is the probe.
     Probing,
     /// Failed lately. Tried when nothing better is left.
     Resting,
@@ -29,7 +29,7 @@ pub struct QuotaWindow {
     pub resets_in_ms: u64,
 }
 
-/// What is known of a candidate at the moment of a decision, and of the request that asks for it. What is not known is `None`, and
+/// The facts of a candidate at the moment of a decision. One that is not known is `None`, and
 /// each strategy says where the unknown stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Facts {
@@ -39,7 +39,7 @@ pub struct Facts {
     /// Until it is able again; 0 for one that is.
     pub rest_ms: u64,
     pub weight: f32,
-    /// What `auto` knows beforehand of it: its fit, price and tier as parts of the score.
+    /// The candidate's fit, price and tier as parts of the score, which `auto` knows beforehand.
     pub merit: f32,
     pub in_flight: u32,
     /// Requests sent to it since the process started.
@@ -48,7 +48,7 @@ pub struct Facts {
     pub capacity: Option<u32>,
     /// 0 to 1: what is left of the tightest of the rates that the operator set for it.
     pub rate_left: Option<f32>,
-    /// Its own limits are reached and nobody may wait for it: a request that came now would be turned away.
+    /// The candidate's own limits are reached and nobody may wait for it: a request that came now would be turned away.
     pub is_shut: bool,
     /// Exponentially weighted mean.
     pub latency_ms: Option<f32>,
@@ -67,7 +67,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// What is left of the tightest quota window; all of it where no window is known.
+    /// The part that is left of the tightest quota window; all of it where no window is known.
     pub fn headroom(&self) -> f32 {
         [self.session, self.weekly, self.monthly]
             .into_iter()
@@ -75,7 +75,7 @@ impl Facts {
             .fold(1.0, |least, window| least.min(window.remaining))
     }
 
-    /// What is left of the tightest of all windows: the provider's quotas and the operator's rates.
+    /// The part that is left of the tightest of all windows: the provider's quotas and the operator's rates.
     pub fn room(&self) -> f32 {
         self.rate_left.map_or_else(|| self.headroom(), |left| left.min(self.headroom()))
     }
@@ -130,7 +130,7 @@ impl Facts {
     }
 }
 
-/// What is known of a request before it is sent.
+/// The demand of a request, as far as it is known before it is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Demand {
     /// Estimated.

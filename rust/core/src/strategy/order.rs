@@ -49,7 +49,7 @@ pub fn order(
     able
 }
 
-/// What a strategy arranges candidates by.
+/// A strategy's input: parameters, facts of the candidates, demand, memory and chance.
 struct Arrangement<'a> {
     params: &'a Params,
     facts: &'a [Facts],

@@ -15,7 +15,7 @@ pub enum Pack {
     ReliabilityFirst,
 }
 
-/// What counts how much.
+/// The weight of each part of a score.
 #[derive(Debug, Clone, Copy)]
 pub struct Weights {
     pub quota: f32,

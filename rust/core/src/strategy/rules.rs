@@ -140,7 +140,7 @@ pub struct QueueRule {
 pub enum Obstacle {
     Provider,
     Family,
-    /// Its window, if it is known, and the tokens that are needed.
+    /// The model's window, if it is known, and the tokens that are needed.
     Window(Option<u64>, u64),
     /// `auto` sends no picture to a model that reads none.
     Picture,

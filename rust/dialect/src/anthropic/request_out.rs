@@ -173,7 +173,7 @@ fn turns(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the provider refuses and nobody misses: an empty text, and thinking that it has not signed itself.
+/// Whether a part is left out, for the provider refuses it and nobody misses it: an empty text, thinking of another's signature.
 fn is_left_out(part: &Part<'_>) -> bool {
     match &part.content {
         Content::Text(text) => text.is_empty(),

@@ -71,7 +71,7 @@ struct DeltaIn<'a> {
     stop_details: Option<StopDetails<'a>>,
 }
 
-/// What is known of a stream so far.
+/// The state of a stream that is read.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     counts: Counts,

@@ -10,7 +10,7 @@ const MAX_DEPTH: usize = 16;
 /// Counts above this are no counts, as in the chat dialect.
 const MAX_TOKENS: u64 = 1_000_000_000_000;
 
-/// What was told so far. Here the input is counted without what came from or went to the cache.
+/// The usage that was told so far. Here the input is counted without what came from or went to the cache.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counts {
     input: u64,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::Value;
 
-/// What one answer, or one chunk of it, has told.
+/// The content that one answer, or one chunk of it, has told.
 #[derive(Debug, Default, Clone, Copy)]
 #[allow(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(crate) struct ReplayFacts {

@@ -118,7 +118,7 @@ fn tools<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
         parameters: Option<&'a RawValue>,
         #[serde(borrow, default, rename = "parametersJsonSchema", alias = "parameters_json_schema")]
         json_schema: Option<&'a RawValue>,
-        /// What the function answers; nothing that the other forms tell a model.
+        /// The schema of the function's answer; the other forms tell a model nothing of it.
         #[serde(default, rename = "response")]
         _response: Option<serde::de::IgnoredAny>,
         #[serde(default, rename = "responseJsonSchema", alias = "response_json_schema")]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-/// What is JSON Schema already stays as it was written.
+/// Writes a schema as JSON Schema; one that is JSON Schema already stays as it was written.
 pub(super) fn to_json_schema(schema: &str) -> Cow<'_, str> {
     let Ok(value) = serde_json::from_str::<Value>(schema) else { return Cow::Borrowed(schema) };
     let said = value.clone();

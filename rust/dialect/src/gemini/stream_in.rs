@@ -14,7 +14,7 @@ use crate::signature::{from_gemini, redacted_in};
 use crate::step::{Malformed, Step};
 use crate::text::Text;
 
-/// What is known of a stream so far.
+/// The state of a stream that is read.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     ids: Option<CallIds>,

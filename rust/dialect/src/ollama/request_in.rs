@@ -67,7 +67,7 @@ pub struct Load {
     pub unloads: bool,
 }
 
-/// What the members of a body have said so far.
+/// The members of a body that were read so far.
 #[derive(Default)]
 struct Body<'a> {
     request: Request<'a>,

@@ -7,7 +7,7 @@ use super::error;
 pub use super::error::{error_fields, UpstreamError};
 use super::usage;
 
-/// What an upstream's body holds.
+/// The findings in an upstream's body: usage, an error, whether there are choices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
     /// As the provider counted; `None` when the body has no usage object.

@@ -1,4 +1,4 @@
-//! What an upstream says about its own failure.
+//! An upstream's own words about its failure.
 
 use fairlead_core::json::{self, Kind, Value};
 

@@ -16,16 +16,16 @@ use crate::sse::{data_of, Flow, Framer, Limits, Part, Verdict};
 use crate::Pieces;
 
 const MAX_DEPTH: usize = 16;
-/// What is looked for in an event.
+/// The members that are looked for in an event.
 const EVENT_MEMBERS: [&str; 7] = ["type", "usage", "error", "meta", "duration", "usage_info", "choices"];
 /// An event may hold a picture.
 const LIMITS: Limits = Limits { held_bytes: 1 << 20, event_bytes: 64 << 20 };
 
-/// What an answer in one piece holds.
+/// The findings in an answer in one piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metered {
     pub usage: Option<Usage>,
-    /// What the provider told of other things than tokens.
+    /// The units beside tokens that the provider told.
     pub units: Units,
     pub error: Option<UpstreamError>,
     /// The member that such an answer must have is there.
@@ -62,7 +62,7 @@ fn read_usage<const N: usize>(body: &[u8], scan: &Scan<'_, N>) -> Option<Usage> 
     object(meta, &inner, "tokens").or_else(|| object(meta, &inner, "billed_units")).and_then(read_object)
 }
 
-/// What is told of other things than tokens: the length of a recording, pages, searches.
+/// Reads the units beside tokens: the length of a recording, pages, searches.
 fn read_units<const N: usize>(body: &[u8], scan: &Scan<'_, N>) -> Units {
     let mut units = Units::default();
     let count = |object: &[u8], name: &'static str| {
@@ -98,7 +98,7 @@ fn milliseconds(token: &[u8]) -> Option<u64> {
     (ms > 0.0 && ms < 1e12).then_some(ms as u64)
 }
 
-/// What an event of a realtime conversation tells of usage: only `response.done` does.
+/// The usage in an event of a realtime conversation: only `response.done` tells it.
 pub fn of_realtime(event: &[u8]) -> Option<Usage> {
     memchr::memmem::find(event, b"response.done")?;
     let scan = json::scan_object(event, &["type", "response"], json::MAX_DEPTH).ok()?;
@@ -172,7 +172,7 @@ impl std::fmt::Debug for Meter {
     }
 }
 
-/// What a chunk came to.
+/// The outcome of a chunk.
 #[derive(Debug)]
 pub struct MeteredPiece {
     pub pieces: Pieces,
@@ -187,7 +187,7 @@ pub struct Ending {
     pub units: Units,
     /// Why it failed; `None` when it did not.
     pub error: Option<Error>,
-    /// What was held back and may be passed.
+    /// Bytes that were held back and may be passed.
     pub rest: Bytes,
     /// The failure is in the stream already.
     pub is_told: bool,
@@ -253,7 +253,7 @@ impl Meter {
         self.usage
     }
 
-    /// What was told beside tokens so far.
+    /// The units beside tokens that were told so far.
     pub fn units(&self) -> Units {
         self.units
     }

@@ -8,7 +8,7 @@ use fairlead_core::usage::ServiceTier;
 
 use super::request::{broken, check_model, missing, model, service_of, usage_option, wrong, ChatRequest, MAX_DEPTH};
 
-/// What a route asks of such a body.
+/// The members that a route asks of a body with a model in it.
 #[derive(Debug, Clone, Copy)]
 pub struct Needs {
     /// The member that there must be beside the model.
@@ -74,7 +74,7 @@ pub fn read(body: &Bytes, needs: &Needs) -> Result<(ChatRequest, Bytes), Error> 
     Ok((request, body.clone()))
 }
 
-/// What is known of a form, which is no JSON: the model and whether the answer is to be a stream.
+/// The request of a form, which is no JSON: the model and whether the answer is to be a stream.
 pub fn of_form(model: &str, stream: bool, choices: u64) -> Result<ChatRequest, Error> {
     check_model(model)?;
     Ok(ChatRequest {
@@ -94,7 +94,7 @@ pub fn of_form(model: &str, stream: bool, choices: u64) -> Result<ChatRequest, E
     })
 }
 
-/// What is no count is the provider's to refuse.
+/// The whole number of a member; one that is no count is the provider's to refuse.
 fn whole(body: &[u8], value: Value) -> Option<u64> {
     (value.kind == Kind::Number).then(|| json::as_u64(body, value)).flatten()
 }

@@ -159,7 +159,7 @@ fn as_it_stands<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Opt
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// What takes which place in the body.
+/// The edit that puts a missing thought back into a message: from where to where in the body, and the text.
 fn missing(
     body: &[u8],
     raw: &RawValue,

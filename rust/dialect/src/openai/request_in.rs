@@ -409,7 +409,7 @@ pub(crate) fn tools(value: &RawValue) -> Result<Vec<Tool<'_>>, Error> {
     each.collect()
 }
 
-/// What a message has said so far.
+/// The members of a message that were read so far.
 #[derive(Default)]
 struct Message<'a> {
     role: &'a str,

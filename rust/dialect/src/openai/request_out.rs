@@ -350,7 +350,7 @@ pub(crate) fn audio_format(media_type: &str) -> Option<&'static str> {
     }
 }
 
-/// What no form but Gemini's takes.
+/// Whether a medium is film or sound, which no form but Gemini's takes as a document.
 pub(crate) fn is_film(media_type: &str) -> bool {
     media_type.starts_with("video/") || media_type.starts_with("audio/")
 }

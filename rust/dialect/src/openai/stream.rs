@@ -35,7 +35,7 @@ const DONE: &[u8] = b"data: [DONE]\n\n";
 
 static USAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"usage\""));
 static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"error\""));
-/// What is looked for in an event that tells usage or an error.
+/// The members that are looked for in an event that tells usage or an error.
 const WANTED: [&str; 4] = ["usage", "error", "choices", "service_tier"];
 static FINISH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"finish_reason\""));
 /// Of an event that passes in parts, so much is kept of the last part that a finish reason cut in two is seen.
@@ -48,7 +48,7 @@ pub struct StreamScan {
     progress: Progress,
 }
 
-/// What is known so far.
+/// The findings so far.
 #[derive(Debug)]
 struct Progress {
     asks_usage: bool,
@@ -68,7 +68,7 @@ enum Ended {
     Fault(Error),
 }
 
-/// What a chunk came to.
+/// The outcome of a chunk.
 #[derive(Debug)]
 pub struct StreamPiece {
     /// For the caller; empty when all of the chunk is held back or dropped.
@@ -99,7 +99,7 @@ pub enum Outcome {
 /// How the answer ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Closing {
-    /// What the caller must still be sent; may be empty.
+    /// The bytes that the caller must still be sent; may be empty.
     pub bytes: Bytes,
     pub outcome: Outcome,
     /// The last usage that the upstream told.
@@ -392,7 +392,7 @@ pub(super) fn has_finish(data: &[u8]) -> bool {
     values(&FINISH, data).any(|value| matches!(value, [b'"', first, ..] if *first != b'"'))
 }
 
-/// What stands behind each place where the member is, from its value on.
+/// The data behind each place where the member is, from its value on.
 fn values<'d>(name: &'d Finder<'_>, data: &'d [u8]) -> impl Iterator<Item = &'d [u8]> {
     name.find_iter(data).filter_map(move |place| {
         let after = data.get(place + name.needle().len()..).unwrap_or_default();

@@ -104,7 +104,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
     }
 }
 
-/// What is known of a stream so far.
+/// The state of a stream that is read.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     is_started: bool,

@@ -11,7 +11,7 @@ use crate::text::{Text, Writer};
 enum Call {
     #[default]
     None,
-    /// It has no arguments yet.
+    /// The call has no arguments yet.
     Bare,
     Filled,
 }

@@ -350,7 +350,7 @@ fn content<'a>(part: PartIn<'a>, path: &str) -> Result<Content<'a>, Error> {
     })
 }
 
-/// What a response says again of its request; for one whose provider speaks another form.
+/// The members of a request that its response repeats; for one whose provider speaks another form.
 pub(crate) fn echo(body: &[u8]) -> Vec<u8> {
     /// Members as they are told where the request says nothing, in the order in which they are told.
     const TOLD: &[(&str, &str)] = &[

@@ -32,7 +32,7 @@ struct EventIn<'a> {
     logprobs: Option<&'a RawValue>,
 }
 
-/// What is known of a stream so far.
+/// The state of a stream that is read.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     id: Option<Text<'static>>,

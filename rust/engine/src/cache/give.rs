@@ -64,11 +64,9 @@ pub async fn look_up(settlement: &mut Settlement, asked: &mut CacheQuery, parsed
         settlement.cached.cache = Some(record::Cache::Miss);
         return Lookup::Missed;
     };
-    let mut tries = 0;
-    while let Err(fault) = limits::reserve_request(shared, settlement, &parsed.model) {
-        if !limits::is_worth_another(shared, &fault, &mut tries).await {
-            return Lookup::Refused(fault);
-        }
+    let reserve = || limits::reserve_request(shared, settlement, &parsed.model);
+    if let Err(fault) = limits::ask_until_known(shared, reserve).await {
+        return Lookup::Refused(fault);
     }
     give(settlement, asked, CacheHit { kept, tier, body }, parsed, said).await
 }

@@ -3,12 +3,14 @@
 use crate::active_config::Live;
 use crate::call::context::Call;
 use crate::call::endpoints;
+use crate::call::rounds::worth_waiting;
 use crate::gate::limits;
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::route::model;
 use crate::shared::GaugePermit;
-use fairlead_core::error::Error;
+use bytes::Bytes;
+use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
 use fairlead_dialect::openai::request::ChatRequest;
 use std::borrow::Cow;
@@ -62,6 +64,36 @@ pub fn choose_for_endpoint(
     admit_aliases(settlement, &choice)?;
     limits::reserve(&shared, &live.snapshot, settlement, request, &mut choice)?;
     Ok(choice)
+}
+
+/// The targets of a request that was refused at first: where all of a combo wait for their providers, the first to be free is waited
+/// for as long as the operator says.
+pub async fn choose_in_time(
+    settlement: &Settlement,
+    name: &str,
+    body: &Bytes,
+    mut fault: Error,
+) -> Result<Choice, Error> {
+    let shared = &settlement.shared;
+    loop {
+        let live = shared.live.load_full();
+        let combo = live.combos.book.find(live.snapshot.alias(name).unwrap_or(name));
+        let ready = combo.and_then(|at| live.combos.book.get(at));
+        let rest_ms = fault.retry_after_s.filter(|_| fault.kind == Kind::UpstreamRateLimited).map(|s| s * 1_000);
+        let wait = ready.zip(rest_ms).and_then(|(ready, ms)| worth_waiting(&ready.rules, settlement.elapsed(), ms));
+        let Some(wait) = wait else { return Err(fault) };
+        drop(live);
+        tokio::select! {
+            biased;
+            () = shared.drain.expired() => return Err(shared.drain.error()),
+            () = tokio::time::sleep(wait) => {}
+        }
+        let live = shared.live.load_full();
+        match model::choose(shared, &live, &settlement.admission, name, body) {
+            Ok(choice) => return Ok(choice),
+            Err(again) => fault = again,
+        }
+    }
 }
 
 /// Notes in the record how the targets were chosen.

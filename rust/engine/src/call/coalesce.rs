@@ -126,7 +126,7 @@ struct State {
     ended_ms: Option<u64>,
     is_aborted: bool,
     has_failed: bool,
-    /// Its answer is on its way into a store, where those who come later find it: until then it is given to them here.
+    /// The call's answer is on its way into a store, where those who come later find it: until then it is given to them here.
     is_being_kept: bool,
     /// Where each reader is, in chunks; `None` where a reader has left.
     readers: Vec<Option<usize>>,

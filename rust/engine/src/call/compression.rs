@@ -152,7 +152,7 @@ fn without_raw(named: NamedPlan) -> NamedPlan {
     NamedPlan { plan: Arc::new(plan), ..named }
 }
 
-/// What the plan makes of the body; `None` where there is too much else to compute.
+/// The body after the plan; `None` where there is too much else to compute.
 async fn made(dialect: Dialect, body: &Bytes, named: &NamedPlan, session: Option<Arc<Session>>) -> Option<Outcome> {
     if body.len() <= MOST_INLINE_BYTES {
         return Some(compress(dialect, body, &named.plan, session.as_deref(), || 0));

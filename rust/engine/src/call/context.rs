@@ -23,9 +23,9 @@ pub struct Call {
     pub failures: Vec<(Arc<Target>, AttemptFailure)>,
     /// Failures of rounds before this one, where all targets are tried again.
     pub earlier_failures: usize,
-    /// Its place among the open streams, if it is one.
+    /// The call's place among the open streams, if it is one.
     pub stream_permit: Option<GaugePermit>,
-    /// Its place among the requests in flight, where the call may outlive the caller.
+    /// The call's place among the requests in flight, where it may outlive the caller.
     pub request_permits: Option<RequestPermits>,
 }
 

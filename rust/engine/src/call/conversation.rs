@@ -5,7 +5,7 @@ use crate::active_config::Live;
 use crate::cache::{self, Lookup, ShareableCall};
 use crate::call::attempt::{self, CallKind, Reply};
 use crate::call::chaos;
-use crate::call::choose::{admit_aliases, admit_model, note_choice};
+use crate::call::choose::{admit_aliases, admit_model, choose_in_time, note_choice};
 use crate::call::combo_body;
 use crate::call::compression;
 use crate::call::context::Call;
@@ -18,7 +18,7 @@ use crate::call::handover;
 use crate::call::hedge;
 use crate::call::plain;
 use crate::call::reasoning;
-use crate::call::rounds::worth_waiting;
+use crate::call::recall::{recall, Recall};
 use crate::call::shadow;
 use crate::call::stages::{self, Staged};
 use crate::call::stream;
@@ -29,7 +29,6 @@ use crate::control::responses;
 use crate::gate::defaults;
 use crate::gate::limits;
 use crate::observe::settle::Settlement;
-use crate::route::choice::Choice;
 use crate::route::model;
 use crate::shared::Shared;
 use crate::upstream;
@@ -58,7 +57,7 @@ use std::time::{Duration, Instant};
 pub struct Conversation {
     /// The request in the dialect of each provider that may serve it.
     translation: Translation,
-    /// What was read of `sent`.
+    /// The request that was read from `sent`.
     request: ChatRequest,
     /// The body before its translation, with what it goes on from in its place, and as its combo shapes it.
     sent: Bytes,
@@ -120,11 +119,8 @@ pub async fn run(mut call: Call, body: &Bytes) {
         Ok(shortened) => shortened,
         Err(fault) => return call.refuse(&fault),
     };
-    let translation = match choose(&mut call, &live, &sent, &request) {
-        // On the heap, so that calls with room do not carry its size.
-        Err(fault) => Box::pin(choose_again(&mut call, &live, &sent, &request, fault)).await,
-        chosen => chosen,
-    };
+    let choose = || choose(&mut call, &live, &sent, &request);
+    let translation = limits::ask_until_known(&shared, choose).await;
     drop(live);
     let translation = match translation {
         Ok(translation) => translation.of(&body),
@@ -157,7 +153,6 @@ impl ShareableCall for Conversation {
 
 /// The caller's body as it may go on, with what it goes on from in its place, and what was read of it. `None`: the caller left.
 async fn read(call: &mut Call, live: &Live, body: &Bytes) -> Result<Option<(Bytes, Bytes, ChatRequest)>, Error> {
-    let shared = call.shared();
     let settlement = &mut call.settlement;
     let mut body = guardrails::admit(live, settlement, body)?;
     if let Some(streamed) = defaults::with_stream(&settlement.admission, &body) {
@@ -166,16 +161,10 @@ async fn read(call: &mut Call, live: &Live, body: &Bytes) -> Result<Option<(Byte
     let request = admit_model(live, settlement, translation::read(&settlement.admission, &body)?)?;
     settlement.model = Some(request.model.clone());
     settlement.stream = request.stream;
-    let exchange = Arc::clone(&settlement.exchange);
-    let recalled = tokio::select! {
-        biased;
-        () = exchange.gone() => return Ok(None),
-        recalled = responses::recall(&shared, &settlement.admission, &body, &request) => recalled?,
-    };
-    let before = match recalled {
-        // What it goes on from may be of a day when less was redacted.
-        Some(recalled) => Some(guardrails::admit(live, settlement, &recalled)?),
-        None => None,
+    let before = match recall(live, settlement, &body, &request).await? {
+        Recall::CallerLeft => return Ok(None),
+        Recall::Nothing => None,
+        Recall::Body(whole) => Some(whole),
     };
     let sent = with_settings(live, settlement, before.as_ref().unwrap_or(&body)).or(before);
     let Some(sent) = sent else { return Ok(Some((body.clone(), body, request))) };
@@ -209,31 +198,6 @@ async fn shorten(
     window::hold(call, live, body, request).await
 }
 
-/// The targets of a request that was refused at first: where all of a combo wait for their providers, the first to be free is waited
-/// for as long as the operator says.
-async fn choose_in_time(settlement: &Settlement, name: &str, body: &Bytes, mut fault: Error) -> Result<Choice, Error> {
-    let shared = &settlement.shared;
-    loop {
-        let live = shared.live.load_full();
-        let combo = live.combos.book.find(live.snapshot.alias(name).unwrap_or(name));
-        let ready = combo.and_then(|at| live.combos.book.get(at));
-        let rest_ms = fault.retry_after_s.filter(|_| fault.kind == Kind::UpstreamRateLimited).map(|s| s * 1_000);
-        let wait = ready.zip(rest_ms).and_then(|(ready, ms)| worth_waiting(&ready.rules, settlement.elapsed(), ms));
-        let Some(wait) = wait else { return Err(fault) };
-        drop(live);
-        tokio::select! {
-            biased;
-            () = shared.drain.expired() => return Err(shared.drain.error()),
-            () = tokio::time::sleep(wait) => {}
-        }
-        let live = shared.live.load_full();
-        match model::choose(shared, &live, &settlement.admission, name, body) {
-            Ok(choice) => return Ok(choice),
-            Err(again) => fault = again,
-        }
-    }
-}
-
 /// The request with the instructions and tools of its combo.
 fn shape(call: &Call, body: Bytes, request: ChatRequest) -> Result<(Bytes, ChatRequest), Error> {
     let Some(combo) = &call.choice.combo else { return Ok((body, request)) };
@@ -255,25 +219,6 @@ fn choose(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> 
     note_choice(settlement, choice);
     endpoints::narrow(settlement.admission.route, choice)?;
     translate(call, live, body, request)
-}
-
-/// Chooses once more for as long as a limit that is held together with other nodes may have room by now.
-async fn choose_again(
-    call: &mut Call,
-    live: &Live,
-    body: &Bytes,
-    request: &ChatRequest,
-    mut fault: Error,
-) -> Result<Translation, Error> {
-    let shared = call.shared();
-    let mut tries = 0;
-    while limits::is_worth_another(&shared, &fault, &mut tries).await {
-        match choose(call, live, body, request) {
-            Ok(translation) => return Ok(translation),
-            Err(again) => fault = again,
-        }
-    }
-    Err(fault)
 }
 
 /// The request in the dialect of each target.

@@ -7,8 +7,8 @@ use crate::call::choose::{admit_aliases, admit_model};
 use crate::call::context::Call;
 use crate::call::guardrails;
 use crate::call::plain;
+use crate::call::recall::{recall, Recall};
 use crate::call::translation::{self, caller_of};
-use crate::control::responses;
 use crate::exchange::Head;
 use crate::gate::answer::EndGuard;
 use crate::gate::headers;
@@ -58,15 +58,8 @@ async fn run(mut call: Call, body: &Bytes) {
         Ok(None) => return,
         Err(fault) => return call.refuse(&fault),
     };
-    let mut chosen = choose(&mut call, &live, &body, &request);
-    let mut tries = 0;
-    while let Err(fault) = &chosen {
-        if !Box::pin(limits::is_worth_another(&shared, fault, &mut tries)).await {
-            break;
-        }
-        chosen = choose(&mut call, &live, &body, &request);
-    }
-    if let Err(fault) = chosen {
+    let chosen = || choose(&mut call, &live, &body, &request);
+    if let Err(fault) = limits::ask_until_known(&shared, chosen).await {
         return call.refuse(&fault);
     }
     drop(live);
@@ -81,21 +74,16 @@ async fn run(mut call: Call, body: &Bytes) {
 /// Reads the request, with what it goes on from in its place. `None`: the caller left.
 async fn read(call: &mut Call, live: &Live, body: &Bytes) -> Result<Option<(Bytes, ChatRequest)>, Error> {
     let settlement = &mut call.settlement;
-    let shared = Arc::clone(&settlement.shared);
     // What is counted is what a conversation would send.
     let body = guardrails::admit(live, settlement, body)?;
     let request = translation::read(&settlement.admission, &inner_request(settlement, &body))?;
     let request = admit_model(live, settlement, request)?;
     settlement.model = Some(request.model.clone());
-    let exchange = Arc::clone(&settlement.exchange);
-    let recalled = tokio::select! {
-        biased;
-        () = exchange.gone() => return Ok(None),
-        recalled = responses::recall(&shared, &settlement.admission, &body, &request) => recalled?,
+    let whole = match recall(live, settlement, &body, &request).await? {
+        Recall::CallerLeft => return Ok(None),
+        Recall::Nothing => return Ok(Some((body, request))),
+        Recall::Body(whole) => whole,
     };
-    let Some(recalled) = recalled else { return Ok(Some((body, request))) };
-    // What it goes on from may be of a day when less was redacted.
-    let whole = guardrails::admit(live, settlement, &recalled)?;
     let read = translation::read(&settlement.admission, &whole)?;
     Ok(Some((whole, read.going_on_from(request))))
 }

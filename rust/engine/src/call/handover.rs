@@ -25,7 +25,7 @@ use std::time::Duration;
 const MOST_TIME: Duration = Duration::from_secs(30);
 /// A longer note is cut here.
 const MAX_NOTE_BYTES: usize = 8 * 1024;
-/// What goes into the question for a note: the last messages, each cut here, and all together.
+/// The bounds of the question for a note: the last messages, each cut here, and all together.
 const MAX_MESSAGE_BYTES: usize = 8 * 1024;
 const MAX_TRANSCRIPT_BYTES: usize = 128 * 1024;
 

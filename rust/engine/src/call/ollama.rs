@@ -43,7 +43,7 @@ impl Wake for Deaf {
 /// The way of the call's answer to its caller.
 struct Telling {
     shared: Arc<Shared>,
-    /// What the call answers to.
+    /// The exchange that the call answers to.
     source: Arc<Exchange>,
     caller: Arc<Exchange>,
     form: AnswerForm,

@@ -12,10 +12,10 @@ use crate::call::guardrails;
 use crate::call::idempotency::{self, Part};
 use crate::call::passthrough_stream::{ByteStream, EventStream};
 use crate::call::plain;
+use crate::call::recall::{recall, Recall};
 use crate::call::relay::{is_event_stream, FinishedStream, EVENT_STREAM};
 use crate::call::settle;
 use crate::call::stream::{StreamKind, StreamRelay};
-use crate::control::responses;
 use crate::gate::answer::EndGuard;
 use crate::gate::limits;
 use crate::gate::request::Whole;
@@ -260,18 +260,13 @@ pub async fn run(mut call: Call, kind: Relayed, body: &Bytes) {
 
 /// The request with what it goes on from in its place: the gateway keeps it, not the provider. `None`: the caller left.
 async fn whole_conversation(call: &mut Call, body: &Bytes) -> Result<Option<Bytes>, Error> {
-    let settlement = &mut call.settlement;
-    let shared = Arc::clone(&settlement.shared);
     let request = translate::read(Dialect::OpenaiResponses, body)?;
-    let exchange = Arc::clone(&settlement.exchange);
-    let recalled = tokio::select! {
-        biased;
-        () = exchange.gone() => return Ok(None),
-        recalled = responses::recall(&shared, &settlement.admission, body, &request) => recalled?,
-    };
-    let Some(recalled) = recalled else { return Ok(Some(body.clone())) };
-    // What it goes on from may be of a day when less was redacted.
-    guardrails::admit(&shared.live.load_full(), settlement, &recalled).map(Some)
+    let live = call.settlement.shared.live.load_full();
+    Ok(match recall(&live, &mut call.settlement, body, &request).await? {
+        Recall::CallerLeft => None,
+        Recall::Nothing => Some(body.clone()),
+        Recall::Body(whole) => Some(whole),
+    })
 }
 
 /// From the targets that may serve the call to its record.
@@ -296,14 +291,8 @@ async fn serve(
         return call.refuse(&fault);
     }
     let (text, bytes_request) = body.text();
-    let mut choice = choose_for_endpoint(&live, settlement, &request, text);
-    let mut tries = 0;
-    while let Err(fault) = &choice {
-        if !Box::pin(limits::is_worth_another(&shared, fault, &mut tries)).await {
-            break;
-        }
-        choice = choose_for_endpoint(&live, settlement, &request, text);
-    }
+    let choose = || choose_for_endpoint(&live, settlement, &request, text);
+    let choice = limits::ask_until_known(&shared, choose).await;
     // Nothing came of it yet.
     settlement.set_units(Units::default());
     settlement.bytes_request = bytes_request;

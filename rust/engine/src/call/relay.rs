@@ -36,7 +36,7 @@ pub struct FinishedStream {
     pub response: Option<Bytes>,
     /// The rest of the provider's body after its last event, which is read so that the connection can be kept.
     pub tail: Option<Incoming>,
-    /// It is made of events, so that a comment may stand behind them.
+    /// The stream is made of events, so that a comment may stand behind them.
     pub is_events: bool,
     /// The caller's connection must be broken: the answer stops short and has no way to say so.
     pub is_cut: bool,

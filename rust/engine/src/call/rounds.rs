@@ -1,4 +1,4 @@
-//! What follows when every target of a combo has failed: all of them again, after a pause, or after the first of them need not wait
+//! Rounds over the targets of a combo, once every one has failed: all of them again, after a pause, or after the first of them need not wait
 //! for its provider any more, as the operator says.
 
 use crate::call::context::Call;

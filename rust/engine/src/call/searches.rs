@@ -64,15 +64,8 @@ async fn begin(shared: &Arc<Shared>, whole: Whole) {
             Err(fault) => return refuse(&mut settlement, Outcome::Refused, &fault),
         };
     }
-    let mut admitted = admit(shared, &mut settlement, &mut body);
-    let mut tries = 0;
-    while let Err(fault) = &admitted {
-        if !limits::is_worth_another(shared, fault, &mut tries).await {
-            break;
-        }
-        admitted = admit(shared, &mut settlement, &mut body);
-    }
-    let choice = match admitted {
+    let admit = || admit(shared, &mut settlement, &mut body);
+    let choice = match limits::ask_until_known(shared, admit).await {
         Ok(choice) => choice,
         Err(fault) => return refuse(&mut settlement, Outcome::Refused, &fault),
     };

@@ -122,11 +122,11 @@ struct Answer<'a> {
     commands: Vec<crate::control::commands::Command<'a>>,
 }
 
-/// What one node has recorded.
+/// The use that one node has recorded.
 #[derive(Deserialize)]
 struct NodeSums {
     node: String,
-    /// Its process is gone, and all its records are in.
+    /// The node's process is gone, and all its records are in.
     has_ended: bool,
     /// In the order of the questions.
     sums: Vec<u64>,

@@ -42,7 +42,7 @@ pub struct WindowStats {
     is_quota: bool,
 }
 
-/// What is left of a connection's limits, and how many requests wait for it; null where that limit is not set.
+/// The room left under a connection's limits, and how many requests wait for it; null where that limit is not set.
 #[derive(Debug, Serialize)]
 pub struct LimitStats {
     queued: usize,

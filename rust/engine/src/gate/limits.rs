@@ -169,9 +169,34 @@ fn most(snapshot: &Snapshot, request: &ChatRequest, name: &str, settlement: &Set
     Amounts { tokens: input.saturating_add(output), usd_micros }
 }
 
-/// Whether a refusal may be another one now: the limit is held together with other nodes, and what was missing has been asked for.
-/// A request waits for the shared store only here, where its node's lease has no room for it.
-pub async fn is_worth_another(shared: &Shared, fault: &Error, tries: &mut u8) -> bool {
+/// Asks for room, and again for as long as a limit that is held together with other nodes may have some by now. A request waits for
+/// the shared store only here, where its node's lease has no room for it.
+pub async fn ask_until_known<T>(shared: &Shared, mut ask: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    let fault = match ask() {
+        Ok(answer) => return Ok(answer),
+        Err(fault) => fault,
+    };
+    // On the heap, so that calls with room do not carry its size.
+    Box::pin(ask_again(shared, fault, ask)).await
+}
+
+async fn ask_again<T>(
+    shared: &Shared,
+    mut fault: Error,
+    mut ask: impl FnMut() -> Result<T, Error>,
+) -> Result<T, Error> {
+    let mut tries = 0;
+    while is_worth_another(shared, &fault, &mut tries).await {
+        match ask() {
+            Ok(answer) => return Ok(answer),
+            Err(again) => fault = again,
+        }
+    }
+    Err(fault)
+}
+
+/// Whether a refusal may be another one now: what was missing has been asked for.
+async fn is_worth_another(shared: &Shared, fault: &Error, tries: &mut u8) -> bool {
     let Some(leases) = &shared.leases else { return false };
     if fault.kind != Kind::LimitsUnknown || *tries == MAX_TRIES || leases.terms.is_lost() {
         return false;

@@ -1,4 +1,4 @@
-//! What becomes of models without a price, where a key may spend only so many dollars: a call whose cost nobody knows is under
+//! Models without a price, where a key may spend only so many dollars: a call whose cost nobody knows is under
 //! no such limit. The key says whether it is let through, and where it says nothing the settings do.
 
 use crate::observe::settle::Settlement;

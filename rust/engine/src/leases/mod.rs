@@ -46,7 +46,7 @@ fn default_lease_ms() -> u64 {
     30_000
 }
 
-/// What holds while the store does not answer.
+/// The rule that holds while the store does not answer.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnLoss {

@@ -53,7 +53,7 @@ pub struct Store {
 pub struct Epoch {
     pub name: String,
     pub since_ms: u64,
-    /// It follows a store that was emptied while nodes had leases.
+    /// The grant follows a store that was emptied while nodes had leases.
     pub is_careful: bool,
 }
 

@@ -63,7 +63,8 @@ fn entry(combo: &Combo) -> Value {
     })
 }
 
-/// What a channel of `auto` would choose from for a short request now, best first; behind them what it would not ask, and why.
+/// The models that a channel of `auto` would choose from for a short request now, best first; behind them those that it would not
+/// ask, and why.
 fn candidates(shared: &Shared, key: Option<&Key>, channel: &str) -> Result<Value, Error> {
     let name = if channel == "auto" { "auto".to_owned() } else { format!("auto/{channel}") };
     let live = shared.live.load_full();

@@ -43,7 +43,7 @@ struct Entry<'a> {
     object: &'static str,
     created: u64,
     owned_by: &'a str,
-    /// What it is for: `chat`, `embedding`, `image`, ...
+    /// The model's use: `chat`, `embedding`, `image`, ...
     r#type: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     context_length: Option<u64>,
@@ -119,7 +119,7 @@ impl Listed {
     }
 }
 
-/// What is in no catalogue is taken for a model of conversations.
+/// The model's use; one that is in no catalogue is taken for a model of conversations.
 fn use_of(model: &Model) -> &str {
     if model.mode.is_empty() {
         "chat"
@@ -128,7 +128,7 @@ fn use_of(model: &Model) -> &str {
     }
 }
 
-/// What goes into a model and what comes out of it, as its use and its capabilities say.
+/// The media that go into a model and come out of it, as its use and its capabilities say.
 fn modalities(model: &Model) -> (Vec<&'static str>, Vec<&'static str>) {
     let can = |capability: &str| model.capabilities.iter().flatten().any(|known| known == capability);
     let (mut input, mut output): (Vec<&'static str>, Vec<&'static str>) = match use_of(model) {

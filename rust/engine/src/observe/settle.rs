@@ -34,7 +34,7 @@ pub struct SettledAnswer {
     pub strategy: &'static str,
 }
 
-/// What was done to make a conversation shorter.
+/// The figures of a conversation that was made shorter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompressionFigures {
     /// The pipeline by its name.
@@ -302,7 +302,7 @@ impl Open {
         self.extras.get_or_insert_default().compression = Some(figures);
     }
 
-    /// What was done to make the conversation shorter; `None` where nothing was tried.
+    /// The figures of how the conversation was made shorter; `None` where nothing was tried.
     pub fn compression(&self) -> Option<&CompressionFigures> {
         self.extras.as_ref()?.compression.as_ref()
     }

@@ -31,7 +31,7 @@ pub struct RoutingHints<'a> {
     pub leased: Option<&'a str>,
     /// Who asks looks for a connection to lease, and sees to leases itself.
     pub passes_leases: bool,
-    /// Its session, or else its conversation; known where a provider's strategy asks for it.
+    /// The request's session, or else its conversation; known where a provider's strategy asks for it.
     pub affinity: Option<u64>,
 }
 

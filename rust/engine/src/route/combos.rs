@@ -102,7 +102,7 @@ impl Combos {
         most.map_or(Ok(()), |most| Err(too_long(ready, ask, most)))
     }
 
-    /// What this request would come to, with every target of the combo and why it is where it is. Changes nothing.
+    /// The decision for this request, with every target of the combo and why it is where it is. Changes nothing.
     pub fn try_out(
         &self,
         targets: &[Option<Arc<Target>>],

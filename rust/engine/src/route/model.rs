@@ -122,7 +122,7 @@ pub struct Subject<'a> {
     pub held: Option<u64>,
 }
 
-/// What is known of a request before it is sent.
+/// The demand of a request, as far as it is known before it is sent.
 pub fn demand(live: &Live, subject: Subject<'_>, body: &[u8]) -> Demand {
     let wants_affinity = live.combos.book.all().iter().any(|ready| ready.strategy == Strategy::CacheOptimized);
     Demand {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Outbound {
     proxies: HashMap<String, Arc<Proxy>>,
-    /// What combos say, by id.
+    /// The proxies of combos, by id.
     combos: HashMap<String, Option<Arc<Proxy>>>,
 }
 

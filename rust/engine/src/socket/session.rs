@@ -209,15 +209,8 @@ impl<'a> Session<'a> {
             }
         }
         if used.is_some() {
-            let mut tries = 0;
-            let mut reviewed = self.review();
-            while let Err(fault) = &reviewed {
-                if !limits::is_worth_another(&self.caller.shared, fault, &mut tries).await {
-                    break;
-                }
-                reviewed = self.review();
-            }
-            if let Err(fault) = reviewed {
+            let shared = Arc::clone(&self.caller.shared);
+            if let Err(fault) = limits::ask_until_known(&shared, || self.review()).await {
                 let rest = self.guard.rest(self.settlement);
                 self.caller.push_all(rest);
                 return Some(self.end(fault).await);

@@ -47,7 +47,7 @@ pub struct LimiterRoom {
     pub is_shut: bool,
 }
 
-/// What is left of a connection's limits, and how many wait for it.
+/// The room left under a connection's limits, and how many requests wait for it.
 #[derive(Debug, Clone)]
 pub struct LimiterStats {
     pub queued: usize,
@@ -85,14 +85,14 @@ pub struct Charge {
     tokens: u64,
 }
 
-/// What a request that comes is told.
+/// The answer to a request that wants to begin.
 #[derive(Debug)]
 pub enum Entry {
-    /// It may begin; counted where a limit is set.
+    /// The request may begin; counted where a limit is set.
     Begun(Option<Charge>),
-    /// It waits, for so long at most; its place is given up with [`Limiter::leave`].
+    /// The request waits, for so long at most; its place is given up with [`Limiter::leave`].
     Queued(Arc<Notify>, Duration),
-    /// It is turned away.
+    /// The request is turned away.
     Refused(Wait),
 }
 

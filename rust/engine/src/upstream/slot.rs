@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// What a caller is told to wait for a slot: nobody knows when one comes.
+/// The wait that a caller is told for a slot, milliseconds: nobody knows when one comes.
 const SLOT_HINT_MS: u64 = 1_000;
 
 /// One open request, counted in its connection's load until it is dropped.

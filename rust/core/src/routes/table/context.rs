@@ -1,4 +1,4 @@
-//! What of conversations is sent: compression, thinking, the system prompt.
+//! Routes for what of conversations is sent: compression, thinking, the system prompt.
 
 use crate::policy::OWN_USAGE;
 use crate::routes::builders::{admin, management, NO_BODY, RECORD};

@@ -1,4 +1,4 @@
-//! What clients of models call.
+//! Routes that clients of models call.
 
 use crate::routes::builders::{inference, NO_BODY, PROMPT};
 use crate::routes::{Answer, Route, Surface};

@@ -8,7 +8,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use proptest::prelude::*;
 use proptest::sample::{select, Index};
 
-/// What came of a stream of bytes.
+/// The outcome of a stream of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Read {
     /// A head that has not come whole.

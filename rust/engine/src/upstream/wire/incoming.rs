@@ -17,7 +17,7 @@ use std::task::{ready, Context, Poll};
 #[derive(Debug)]
 pub struct Unanswered {
     pub fault: Fault,
-    /// Its body, where nothing was sent.
+    /// The request's body, where nothing of it was sent.
     pub unsent: Option<Sliced>,
 }
 
