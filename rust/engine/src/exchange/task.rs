@@ -56,7 +56,9 @@ impl Exchange {
         state.ended = true;
         state.is_whole = true;
         self.wake_front(state);
-        capture.map_or((), Capture::end);
+        if let Some(capture) = capture {
+            capture.end();
+        }
     }
 
     /// The head, and the first bytes with it.
@@ -96,7 +98,9 @@ impl Exchange {
         state.ended = true;
         let capture = state.capture.take();
         self.wake_front(state);
-        capture.map_or((), Capture::end);
+        if let Some(capture) = capture {
+            capture.end();
+        }
     }
 
     /// Stops short: what was sent is not whole and nothing more can be said. Without effect after the end.
