@@ -3,10 +3,7 @@
 //!
 //! `cargo run --release -p fairlead-cache --example lookup -- WEIGHTS TOKENIZER < texts`, one text a line.
 
-use fairlead_cache::guard::Reading;
-use fairlead_cache::key::{digest, Digest};
-use fairlead_cache::near::{Near, Probe};
-use fairlead_cache::vectors::{similarity, VectorFiles, Vectors};
+use fairlead_cache::{digest, similarity, Digest, Near, Probe, Reading, VectorFiles, Vectors};
 use rustix::time::{clock_gettime, ClockId};
 use std::error::Error;
 use std::hint::black_box;

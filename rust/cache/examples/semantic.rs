@@ -2,8 +2,7 @@
 //!
 //! `cargo run --release -p fairlead-cache --example semantic -- WEIGHTS TOKENIZER < pairs.tsv`
 
-use fairlead_cache::guard::Reading;
-use fairlead_cache::vectors::{similarity, VectorFiles, Vectors};
+use fairlead_cache::{similarity, Reading, VectorFiles, Vectors};
 use std::error::Error;
 use std::io::{BufRead as _, Write as _};
 

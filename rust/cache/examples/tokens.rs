@@ -1,6 +1,6 @@
 //! The tokens of each text, for `benches/semantic.py`: a JSON string a line in, a JSON list a line out.
 
-use fairlead_cache::vectors::{VectorFiles, Vectors};
+use fairlead_cache::{VectorFiles, Vectors};
 use std::error::Error;
 use std::io::{BufRead as _, Write as _};
 

@@ -9,7 +9,7 @@ use crate::key::{Digest, Question};
 use crate::near_miss::{self, Asker, NearMiss, NearMisses};
 use crate::shelf::{probe, EntrySummary, Lookup, Shelf, MAX_ENTRIES};
 use crate::vectors::{VectorFiles, Vectors};
-use fairlead_core::secret::Sealer;
+use fairlead_core::Sealer;
 use parking_lot::Mutex;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -114,7 +114,7 @@ impl EntryFilter {
         is(&self.model, &meta.model)
             && is(&self.provider, &meta.provider)
             && self.key_id.as_deref().is_none_or(|wanted| meta.key_id.as_deref() == Some(wanted))
-            && self.signature.as_deref().is_none_or(|wanted| fairlead_core::secret::hex(&meta.key) == wanted)
+            && self.signature.as_deref().is_none_or(|wanted| fairlead_core::hex(&meta.key) == wanted)
             && self.older_than_ms.is_none_or(|age_ms| meta.created_ms.saturating_add(age_ms) <= now_ms)
     }
 }

@@ -12,7 +12,7 @@
 
 use crate::entry::CachedAnswer;
 use crate::key::Digest;
-use fairlead_core::secret::Sealer;
+use fairlead_core::Sealer;
 use rustix::fs::{flock, FlockOperation};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};

@@ -44,7 +44,7 @@ impl Turns {
 
 /// Everything beside the body that an answer depends on: who asks, and of which model. Every part goes into the key.
 #[derive(Debug, Clone, Copy)]
-pub struct Scope<'a> {
+pub struct KeyScope<'a> {
     /// Kind and id of the principal.
     pub principal: &'a str,
     /// The route as in the table: it says the dialect.
@@ -76,7 +76,7 @@ pub struct Question {
 }
 
 /// Reads a body. `None`: it has no one meaning (a member twice, a number without all its digits, too deep) and is not cached.
-pub fn read(scope: &Scope<'_>, body: &[u8]) -> Option<Fingerprint> {
+pub fn fingerprint(scope: &KeyScope<'_>, body: &[u8]) -> Option<Fingerprint> {
     let Canon::Object(members) = parse(body)? else { return None };
     let of = |name: &str| member(&members, name);
     let temperature = match scope.turns {

@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 use serde_json::{json, Value};
 
-const SCOPE: Scope<'_> = Scope {
+const SCOPE: KeyScope<'_> = KeyScope {
     principal: "key:1",
     route: "/v1/chat/completions",
     model: "openai/m",
@@ -11,7 +11,7 @@ const SCOPE: Scope<'_> = Scope {
 };
 
 fn ask(body: &Value) -> Fingerprint {
-    read(&SCOPE, body.to_string().as_bytes()).expect("has a meaning")
+    fingerprint(&SCOPE, body.to_string().as_bytes()).expect("has a meaning")
 }
 
 fn base() -> Value {
@@ -33,7 +33,7 @@ fn spelling_does_not_matter() {
     let plain = br#"{"model":"m","temperature":0,"messages":[{"role":"user","content":"a \"b\""}],"seed":7}"#;
     let other =
         br#" { "seed" : 7.0, "messages":[ {"content":"\u0061 \"b\"","role":"user"} ],"temperature":-0.0,"model":"m"}"#;
-    let (plain, other) = (read(&SCOPE, plain), read(&SCOPE, other));
+    let (plain, other) = (fingerprint(&SCOPE, plain), fingerprint(&SCOPE, other));
     assert!(plain.is_some());
     assert_eq!(plain, other);
 }
@@ -70,12 +70,12 @@ fn whatever_can_change_the_answer_makes_another_key_and_another_partition() {
     }
     let body = base().to_string();
     for scope in [
-        Scope { principal: "key:2", ..SCOPE },
-        Scope { route: "/v1/messages", ..SCOPE },
-        Scope { model: "openai/n", ..SCOPE },
-        Scope { headers: &[b"pii-masker"], ..SCOPE },
+        KeyScope { principal: "key:2", ..SCOPE },
+        KeyScope { route: "/v1/messages", ..SCOPE },
+        KeyScope { model: "openai/n", ..SCOPE },
+        KeyScope { headers: &[b"pii-masker"], ..SCOPE },
     ] {
-        let other = read(&scope, body.as_bytes()).expect("has a meaning");
+        let other = fingerprint(&scope, body.as_bytes()).expect("has a meaning");
         assert_ne!(other.key, own.key);
         assert_ne!(other.question.map(|q| q.partition), own.question.clone().map(|q| q.partition));
     }
@@ -112,7 +112,7 @@ fn a_body_without_one_meaning_has_no_key() {
     let twice = br#"{"messages":[{"role":"user","content":"x"}],"seed":1,"seed":2}"#.as_slice();
     let escaped = br#"{"messages":[{"role":"user","content":"x"}],"a":1,"\u0061":2}"#.as_slice();
     for body in [huge, twice, escaped, b"[]", b"{}", br#"{"messages":[]}"#] {
-        assert_eq!(read(&SCOPE, body), None);
+        assert_eq!(fingerprint(&SCOPE, body), None);
     }
 }
 
@@ -150,7 +150,7 @@ proptest! {
     fn two_values_have_one_key_exactly_if_they_are_the_same(a in any_json(), b in any_json()) {
         let key = |value: &Value| ask(&with("extra", value.clone())).key;
         let pretty = serde_json::to_string_pretty(&with("extra", a.clone())).expect("JSON");
-        prop_assert_eq!(read(&SCOPE, pretty.as_bytes()).map(|asked| asked.key), Some(key(&a)));
+        prop_assert_eq!(fingerprint(&SCOPE, pretty.as_bytes()).map(|asked| asked.key), Some(key(&a)));
         prop_assert_eq!(key(&a) == key(&b), same(&a, &b));
     }
 }
@@ -168,7 +168,7 @@ fn same(a: &Value, b: &Value) -> bool {
 }
 
 fn of_turns(turns: Turns, body: &Value) -> Fingerprint {
-    read(&Scope { turns, ..SCOPE }, body.to_string().as_bytes()).expect("has a meaning")
+    fingerprint(&KeyScope { turns, ..SCOPE }, body.to_string().as_bytes()).expect("has a meaning")
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a_responses_request_is_read_as_others_are() {
         assert_ne!(one.key, asked.key, "{name}");
     }
     assert_ne!(with("instructions", json!("Be long.")).question, asked.question);
-    assert!(read(&Scope { turns: Turns::Input, ..SCOPE }, b"{\"input\":{}}").is_none());
+    assert!(fingerprint(&KeyScope { turns: Turns::Input, ..SCOPE }, b"{\"input\":{}}").is_none());
 }
 
 #[test]

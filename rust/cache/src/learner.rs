@@ -4,7 +4,7 @@
 //! many that would have been right, and none that would not, lower it, by a little.
 
 use crate::key::Digest;
-use fairlead_core::secret::{hex, Sealer};
+use fairlead_core::{hex, Sealer};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};

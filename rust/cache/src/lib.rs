@@ -7,17 +7,27 @@
 //! No runtime and no socket here; the only files are the cache's own and the vectors'.
 
 #![forbid(unsafe_code)]
+#![allow(unreachable_pub, reason = "`pub` in a private module means the crate; the face is below")]
 
-pub mod cache;
+mod cache;
 mod disk;
-pub mod entry;
-pub mod guard;
-pub mod key;
-pub mod learner;
-pub mod near;
-pub mod near_miss;
+mod entry;
+mod guard;
+mod key;
+mod learner;
+mod near;
+mod near_miss;
+// A second cache beside `Cache`, with an `Origin`, a `Now` and limits of its own.
 pub mod reasoning;
 mod shelf;
-pub mod vectors;
+mod vectors;
 
+pub use cache::{Bounds, Cache, EntryFilter, Found, Opening, VectorState};
+pub use entry::{CachedAnswer, Delivery, Meta, MAX_BODY_BYTES};
+pub use guard::Reading;
+pub use key::{digest, fingerprint, Digest, KeyScope, Question, Turns};
+pub use learner::{Comparison, Learner, LEAST};
+pub use near::{Near, Probe};
+pub use near_miss::Asker;
 pub use shelf::{EntrySummary, MAX_ENTRIES};
+pub use vectors::{similarity, VectorFiles, Vectors};

@@ -3,7 +3,7 @@
 
 use crate::guard::{Cause, Reading};
 use crate::key::Digest;
-use fairlead_core::secret::hex;
+use fairlead_core::hex;
 use serde::{Serialize, Serializer};
 use std::collections::VecDeque;
 

@@ -1,10 +1,10 @@
 //! The tiers together, on real files and with a clock that stands still until it is told to go.
 
 use bytes::Bytes;
-use fairlead_cache::cache::{Bounds, Cache, EntryFilter, Found, Opening, VectorState};
-use fairlead_cache::entry::{CachedAnswer, Delivery, Meta};
-use fairlead_cache::key::{digest, Digest};
-use fairlead_core::secret::Sealer;
+use fairlead_cache::{
+    digest, Bounds, Cache, CachedAnswer, Delivery, Digest, EntryFilter, Found, Meta, Opening, VectorState,
+};
+use fairlead_core::Sealer;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -140,7 +140,7 @@ fn what_was_kept_survives_the_worker_and_what_was_forgotten_does_not_come_back()
     for name in ["one", "two", "three"] {
         keep(&cache, name, name.as_bytes());
     }
-    let filter = EntryFilter { signature: Some(fairlead_core::secret::hex(&key("two"))), ..EntryFilter::default() };
+    let filter = EntryFilter { signature: Some(fairlead_core::hex(&key("two"))), ..EntryFilter::default() };
     assert_eq!(cache.forget(&filter), 1);
     synced(&cache);
     // As after kill -9: nothing is closed in order, and the files' locks are free.

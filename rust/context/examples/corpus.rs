@@ -3,7 +3,7 @@
 //! machine counts little.
 
 use fairlead_context::{compress, engine_ids, Level, Mode, Plan, Stage};
-use fairlead_core::dialect::Dialect;
+use fairlead_core::Dialect;
 use rustix::time::{clock_gettime, ClockId};
 use serde::Deserialize;
 use serde_json::json;

@@ -2,7 +2,7 @@
 //! `bytes`, `ms`. Times are processor time of the thread. `benches/context/run.py --hostile` judges them.
 
 use fairlead_context::{compress, engine_ids, Level, Mode, Plan, Stage};
-use fairlead_core::dialect::Dialect;
+use fairlead_core::Dialect;
 use rustix::time::{clock_gettime, ClockId};
 use serde_json::json;
 

@@ -1,9 +1,9 @@
 //! The face of the crate: a body in, a body and a report out.
 
+use fairlead_dialect::counted_bytes;
 use std::borrow::Cow;
 
-use fairlead_core::dialect::Dialect;
-use fairlead_dialect::count;
+use fairlead_core::Dialect;
 use serde::Serialize;
 
 use crate::conversation::{Conversation, Piece};
@@ -175,5 +175,5 @@ fn written(body: &[u8], before: &[Piece<'_>], after: &[Piece<'_>]) -> Option<Vec
 }
 
 fn tokens(bytes: usize) -> u64 {
-    count::bytes(bytes) as u64
+    counted_bytes(bytes) as u64
 }

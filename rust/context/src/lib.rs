@@ -8,8 +8,9 @@
 //! changes. [`preview`] shows a body before and after. Figures are in docs/explanation/context.md.
 
 #![forbid(unsafe_code)]
+#![allow(unreachable_pub, reason = "`pub` in a private module means the crate; the face is below")]
 
-pub mod compress;
+mod compress;
 mod conversation;
 mod edit;
 mod engines;
@@ -20,25 +21,29 @@ mod gate;
 mod level;
 mod lines;
 mod marker;
-pub mod plan;
-pub mod preview;
+mod plan;
+mod preview;
 #[cfg(test)]
 mod property_tests;
 mod protect;
 mod raw;
 mod read;
-pub mod rtk;
-pub mod session;
-pub mod system_prompt;
+mod rtk;
+mod session;
+mod system_prompt;
 mod tape;
-pub mod thinking;
-pub mod window;
+mod thinking;
+mod window;
 
-pub use crate::compress::{compress, Outcome, Report, Unchanged};
-pub use crate::conversation::{Piece, Role};
-pub use crate::engines::engine_ids;
-pub use crate::engines::pack::{packs, Pack};
-pub use crate::level::Level;
-pub use crate::plan::{Mode, Plan, Stage};
-pub use crate::raw::RawOutput;
-pub use crate::session::Session;
+pub use compress::{compress, Outcome, Report, Unchanged};
+pub use conversation::{Piece, Role};
+pub use engines::{engine_ids, packs, Pack};
+pub use level::Level;
+pub use plan::{Mode, Plan, Stage};
+pub use preview::preview;
+pub use raw::RawOutput;
+pub use rtk::{built_in_filters, Filter, Filters};
+pub use session::Session;
+pub use system_prompt::add_system_prompt;
+pub use thinking::rewrite_thinking;
+pub use window::{trim_window, Trimmed};

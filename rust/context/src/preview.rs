@@ -1,6 +1,6 @@
 //! A body before and after a plan, for people: segments that stayed, went or came, and what was protected.
 
-use fairlead_core::dialect::Dialect;
+use fairlead_core::Dialect;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 use std::time::Duration;

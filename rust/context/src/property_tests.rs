@@ -1,6 +1,6 @@
 //! Properties that hold for every body: valid JSON out, structure and protected spans as they were, twice is once for lite, frozen turns stay.
 
-use fairlead_core::dialect::Dialect;
+use fairlead_core::Dialect;
 use proptest::prelude::*;
 use serde_json::{json, Value};
 

@@ -18,5 +18,5 @@ pub struct RawOutput {
 /// The id of an output: hex of a digest of its text.
 pub(crate) fn id_of(text: &str) -> String {
     let digest = digest(&SHA256, text.as_bytes());
-    fairlead_core::secret::hex(&digest.as_ref()[..ID_BYTES])
+    fairlead_core::hex(&digest.as_ref()[..ID_BYTES])
 }

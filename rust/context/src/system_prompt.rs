@@ -3,15 +3,14 @@
 //! The text is the same in every request, so a provider's prompt cache stays warm from turn to turn; a change of the
 //! setting makes every cached prefix cold, once.
 
-use fairlead_core::context::SystemPrompt;
-use fairlead_core::dialect::Dialect;
 use fairlead_core::json::Kind;
+use fairlead_core::{Dialect, SystemPrompt};
 
 use crate::edit::{string, Edits};
 use crate::tape::Tape;
 
 /// The body with the operator's text; `None` where nothing is added, or the body is none that the dialect knows.
-pub fn add(dialect: Dialect, body: &[u8], prompt: &SystemPrompt) -> Option<Vec<u8>> {
+pub fn add_system_prompt(dialect: Dialect, body: &[u8], prompt: &SystemPrompt) -> Option<Vec<u8>> {
     if prompt.is_empty() {
         return None;
     }
@@ -106,7 +105,7 @@ mod tests {
 
     fn added(dialect: Dialect, body: &str) -> String {
         let prompt = SystemPrompt { prefix: "A \"rule\"".into(), suffix: "Z".into() };
-        String::from_utf8(add(dialect, body.as_bytes(), &prompt).expect("a change")).expect("text")
+        String::from_utf8(add_system_prompt(dialect, body.as_bytes(), &prompt).expect("a change")).expect("text")
     }
 
     #[test]
@@ -142,10 +141,10 @@ mod tests {
 
     #[test]
     fn nothing_is_added_where_nothing_is_set_or_known() {
-        assert!(add(Dialect::Openai, br#"{"messages":[]}"#, &SystemPrompt::default()).is_none());
+        assert!(add_system_prompt(Dialect::Openai, br#"{"messages":[]}"#, &SystemPrompt::default()).is_none());
         let prompt = SystemPrompt { prefix: "A".into(), suffix: String::new() };
         for body in [&b"[]"[..], b"{", br#"{"messages":1}"#] {
-            assert!(add(Dialect::Openai, body, &prompt).is_none());
+            assert!(add_system_prompt(Dialect::Openai, body, &prompt).is_none());
         }
     }
 }

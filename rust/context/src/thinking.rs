@@ -4,9 +4,8 @@
 //! that cannot think would refuse what it did not ask for. Words for a server's chat template stay, too (spec 1, reasoning
 //! control, rule 4).
 
-use fairlead_core::context::ThinkingBudget;
-use fairlead_core::dialect::Dialect;
 use fairlead_core::json::{self, Kind};
+use fairlead_core::{Dialect, ThinkingBudget};
 
 use crate::edit::{string, Edits};
 use crate::tape::Tape;
@@ -23,7 +22,7 @@ const MANY_MESSAGES: usize = 10;
 const LONG_TEXT_BYTES: usize = 2_000;
 
 /// The body with thinking as the operator has it; `None` where nothing changes.
-pub fn rewrite(dialect: Dialect, body: &[u8], mode: ThinkingBudget) -> Option<Vec<u8>> {
+pub fn rewrite_thinking(dialect: Dialect, body: &[u8], mode: ThinkingBudget) -> Option<Vec<u8>> {
     if mode == ThinkingBudget::Passthrough {
         return None;
     }
@@ -177,7 +176,7 @@ mod tests {
     use super::*;
 
     fn rewritten(dialect: Dialect, body: &str, mode: ThinkingBudget) -> String {
-        let out = rewrite(dialect, body.as_bytes(), mode).unwrap_or_else(|| body.into());
+        let out = rewrite_thinking(dialect, body.as_bytes(), mode).unwrap_or_else(|| body.into());
         String::from_utf8(out).expect("text")
     }
 

@@ -3,9 +3,9 @@
 //! System messages stay, and so does everything from the last message of the user on. A call of a tool and its result go or
 //! stay together. What is left out makes a provider's cached prefix cold.
 
-use fairlead_core::dialect::Dialect;
 use fairlead_core::json::Kind;
-use fairlead_dialect::count;
+use fairlead_core::Dialect;
+use fairlead_dialect::estimate_tokens;
 
 use crate::edit::string;
 use crate::tape::Tape;
@@ -19,7 +19,7 @@ pub struct Trimmed {
 }
 
 /// Leaves out oldest messages until the body has about `most` tokens; `None` where that cannot be done.
-pub fn trim(dialect: Dialect, body: &[u8], most: u64) -> Option<Trimmed> {
+pub fn trim_window(dialect: Dialect, body: &[u8], most: u64) -> Option<Trimmed> {
     let tape = Tape::read(body).ok()?;
     let name = match dialect {
         Dialect::Openai | Dialect::Anthropic => "messages",
@@ -34,7 +34,7 @@ pub fn trim(dialect: Dialect, body: &[u8], most: u64) -> Option<Trimmed> {
     // The fewest that are enough: bodies shrink with each beginning, so the first that fits is looked for by halves.
     let fits = |at: usize| {
         let shorter = without(&tape, list, &messages, first..at, dialect)?;
-        let tokens = count::estimate(dialect, &shorter).ok()?;
+        let tokens = estimate_tokens(dialect, &shorter).ok()?;
         (tokens <= most).then_some(shorter)
     };
     let enough = begins.partition_point(|at| fits(*at).is_none());
@@ -109,7 +109,7 @@ mod tests {
         let body = format!(
             r#"{{"model":"m","messages":[{{"role":"system","content":"s"}},{{"role":"user","content":"{long}"}},{{"role":"assistant","content":null,"tool_calls":[{{"id":"1","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}]}},{{"role":"tool","tool_call_id":"1","content":"{long}"}},{{"role":"user","content":"now"}}],"n":1}}"#
         );
-        let trimmed = trim(Dialect::Openai, body.as_bytes(), 100).expect("it can be done");
+        let trimmed = trim_window(Dialect::Openai, body.as_bytes(), 100).expect("it can be done");
         assert_eq!(trimmed.left_out, 3);
         let shown = text(&trimmed);
         assert!(
@@ -125,10 +125,10 @@ mod tests {
     fn no_more_goes_than_must() {
         let turn = |name: &str| format!(r#"{{"role":"user","content":"{name} {}"}}"#, "word ".repeat(100));
         let body = format!(r#"{{"messages":[{},{},{}]}}"#, turn("a"), turn("b"), turn("c"));
-        let trimmed = trim(Dialect::Anthropic, body.as_bytes(), 300).expect("it can be done");
+        let trimmed = trim_window(Dialect::Anthropic, body.as_bytes(), 300).expect("it can be done");
         assert_eq!(trimmed.left_out, 1);
-        assert!(trim(Dialect::Anthropic, body.as_bytes(), 50).is_none(), "the last message stays");
-        assert!(trim(Dialect::Anthropic, br#"{"messages":"x"}"#, 1).is_none());
+        assert!(trim_window(Dialect::Anthropic, body.as_bytes(), 50).is_none(), "the last message stays");
+        assert!(trim_window(Dialect::Anthropic, br#"{"messages":"x"}"#, 1).is_none());
     }
 
     #[test]
@@ -137,6 +137,6 @@ mod tests {
         let body = format!(
             r#"{{"contents":[{{"role":"user","parts":[{{"text":"{long}"}}]}},{{"role":"model","parts":[{{"functionCall":{{"name":"f","args":{{}}}}}}]}},{{"role":"user","parts":[{{"functionResponse":{{"name":"f","response":{{}}}}}}]}}]}}"#
         );
-        assert!(trim(Dialect::Gemini, body.as_bytes(), 50).is_none());
+        assert!(trim_window(Dialect::Gemini, body.as_bytes(), 50).is_none());
     }
 }

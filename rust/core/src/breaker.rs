@@ -7,14 +7,14 @@
 //!                                          +--------- it fails: longer --+
 //! ```
 
-use crate::error::Kind;
-use crate::health::Begin;
+use crate::error::ErrorKind;
+use crate::health::AttemptPermit;
 use serde::Deserialize;
 
 /// How many failures in a row, and how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct Limits {
+pub struct BreakerLimits {
     pub degraded_after: u32,
     pub open_after: u32,
     pub reset_ms: u64,
@@ -22,13 +22,13 @@ pub struct Limits {
     pub max_stretch: u64,
 }
 
-impl Limits {
+impl BreakerLimits {
     pub const HOSTED: Self = Self { degraded_after: 7, open_after: 12, reset_ms: 30_000, max_stretch: 4 };
     /// One's own machine is back soon, or not at all.
     pub const OWN_MACHINE: Self = Self { degraded_after: 3, open_after: 5, reset_ms: 15_000, max_stretch: 1 };
 }
 
-impl Default for Limits {
+impl Default for BreakerLimits {
     fn default() -> Self {
         Self::HOSTED
     }
@@ -36,7 +36,7 @@ impl Default for Limits {
 
 /// The state of a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum BreakerPhase {
     Closed,
     /// Fails more than it should; used when others are not better.
     Degraded,
@@ -45,7 +45,7 @@ pub enum Phase {
     HalfOpen,
 }
 
-impl Phase {
+impl BreakerPhase {
     pub fn name(self) -> &'static str {
         match self {
             Self::Closed => "closed",
@@ -70,36 +70,36 @@ pub struct Breaker {
 const PROBE_MS: u64 = 60_000;
 
 /// Whether a failure speaks of the provider as a whole: its servers rather than a credential, a limit or a request.
-pub fn counts(kind: Kind) -> bool {
+pub fn is_provider_failure(kind: ErrorKind) -> bool {
     matches!(
         kind,
-        Kind::UpstreamRefused
-            | Kind::UpstreamReset
-            | Kind::UpstreamStatus
-            | Kind::UpstreamOverloaded
-            | Kind::UpstreamTimeout
-            | Kind::UpstreamFirstTokenTimeout
-            | Kind::UpstreamIdleTimeout
+        ErrorKind::UpstreamRefused
+            | ErrorKind::UpstreamReset
+            | ErrorKind::UpstreamStatus
+            | ErrorKind::UpstreamOverloaded
+            | ErrorKind::UpstreamTimeout
+            | ErrorKind::UpstreamFirstTokenTimeout
+            | ErrorKind::UpstreamIdleTimeout
     )
 }
 
 impl Breaker {
-    pub fn phase(&self, limits: &Limits, now_ms: u64) -> Phase {
+    pub fn phase(&self, limits: &BreakerLimits, now_ms: u64) -> BreakerPhase {
         match self.open_until_ms {
-            Some(until_ms) if now_ms < until_ms => Phase::Open,
-            Some(_) if self.is_answered => Phase::Degraded,
-            Some(_) => Phase::HalfOpen,
-            None if self.failures >= limits.degraded_after => Phase::Degraded,
-            None => Phase::Closed,
+            Some(until_ms) if now_ms < until_ms => BreakerPhase::Open,
+            Some(_) if self.is_answered => BreakerPhase::Degraded,
+            Some(_) => BreakerPhase::HalfOpen,
+            None if self.failures >= limits.degraded_after => BreakerPhase::Degraded,
+            None => BreakerPhase::Closed,
         }
     }
 
     /// Whether an attempt may begin now. Of a half-open breaker one may, until its result is told.
-    pub fn try_pass(&mut self, limits: &Limits, now_ms: u64) -> bool {
+    pub fn try_pass(&mut self, limits: &BreakerLimits, now_ms: u64) -> bool {
         match self.phase(limits, now_ms) {
-            Phase::Closed | Phase::Degraded => true,
-            Phase::Open => false,
-            Phase::HalfOpen => {
+            BreakerPhase::Closed | BreakerPhase::Degraded => true,
+            BreakerPhase::Open => false,
+            BreakerPhase::HalfOpen => {
                 let is_out = self.probe_at_ms.is_some_and(|at_ms| now_ms.saturating_sub(at_ms) < PROBE_MS);
                 if !is_out {
                     self.probe_at_ms = Some(now_ms);
@@ -110,12 +110,12 @@ impl Breaker {
     }
 
     /// Asks leave for an attempt that would begin now.
-    pub fn begin(&mut self, limits: &Limits, now_ms: u64) -> Begin {
+    pub fn begin(&mut self, limits: &BreakerLimits, now_ms: u64) -> AttemptPermit {
         match self.phase(limits, now_ms) {
-            Phase::Closed | Phase::Degraded => Begin::Free,
-            Phase::Open => Begin::Closed(Some(self.remaining_ms(now_ms))),
-            Phase::HalfOpen if self.try_pass(limits, now_ms) => Begin::Probe,
-            Phase::HalfOpen => Begin::Wait,
+            BreakerPhase::Closed | BreakerPhase::Degraded => AttemptPermit::Free,
+            BreakerPhase::Open => AttemptPermit::Closed(Some(self.remaining_ms(now_ms))),
+            BreakerPhase::HalfOpen if self.try_pass(limits, now_ms) => AttemptPermit::Probe,
+            BreakerPhase::HalfOpen => AttemptPermit::Wait,
         }
     }
 
@@ -144,13 +144,13 @@ impl Breaker {
     }
 
     /// A failure of a kind that [`counts`]. Those that arrive while it is open belong to what opened it.
-    pub fn fail(&mut self, limits: &Limits, now_ms: u64) {
+    pub fn fail(&mut self, limits: &BreakerLimits, now_ms: u64) {
         self.probe_at_ms = None;
         match self.phase(limits, now_ms) {
-            Phase::Open => return,
-            Phase::HalfOpen => {}
-            Phase::Degraded if self.is_answered => {}
-            Phase::Closed | Phase::Degraded => {
+            BreakerPhase::Open => return,
+            BreakerPhase::HalfOpen => {}
+            BreakerPhase::Degraded if self.is_answered => {}
+            BreakerPhase::Closed | BreakerPhase::Degraded => {
                 self.failures = self.failures.saturating_add(1);
                 if self.failures < limits.open_after {
                     return;
@@ -220,7 +220,7 @@ impl Lockout {
             return;
         }
         let rest_ms = match reset_ms {
-            Some(reset_ms) => reset_ms.min(crate::cooldown::MAX_HINT_MS),
+            Some(reset_ms) => reset_ms.min(crate::cooldown::MAX_RETRY_AFTER_MS),
             None => limits.base_ms.saturating_mul(1 << self.failures.min(MAX_STEPS)).min(limits.max_ms),
         };
         self.is_binding = reset_ms.is_some() || (self.is_binding && self.is_locked(now_ms));
@@ -240,7 +240,7 @@ impl Lockout {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { degraded_after: 2, open_after: 3, reset_ms: 1_000, max_stretch: 4 };
+    const LIMITS: BreakerLimits = BreakerLimits { degraded_after: 2, open_after: 3, reset_ms: 1_000, max_stretch: 4 };
 
     fn opened(now_ms: u64) -> Breaker {
         let mut breaker = Breaker::default();
@@ -258,7 +258,7 @@ mod tests {
             breaker.fail(&LIMITS, 0);
             phases.push(breaker.phase(&LIMITS, 0));
         }
-        assert_eq!(phases, [Phase::Closed, Phase::Degraded, Phase::Open]);
+        assert_eq!(phases, [BreakerPhase::Closed, BreakerPhase::Degraded, BreakerPhase::Open]);
         assert!(!breaker.try_pass(&LIMITS, 999));
         let mut mixed = Breaker::default();
         for _ in 0..10 {
@@ -266,17 +266,17 @@ mod tests {
             mixed.fail(&LIMITS, 0);
             mixed.succeed();
         }
-        assert_eq!(mixed.phase(&LIMITS, 0), Phase::Closed, "a success between them starts the count anew");
+        assert_eq!(mixed.phase(&LIMITS, 0), BreakerPhase::Closed, "a success between them starts the count anew");
     }
 
     #[test]
     fn one_probe_decides() {
         let mut breaker = opened(0);
-        assert_eq!(breaker.phase(&LIMITS, 1_000), Phase::HalfOpen);
+        assert_eq!(breaker.phase(&LIMITS, 1_000), BreakerPhase::HalfOpen);
         let passed = (0..500).filter(|_| breaker.try_pass(&LIMITS, 1_000)).count();
         assert_eq!(passed, 1);
         breaker.succeed();
-        assert_eq!(breaker.phase(&LIMITS, 1_000), Phase::Closed);
+        assert_eq!(breaker.phase(&LIMITS, 1_000), BreakerPhase::Closed);
     }
 
     #[test]
@@ -329,7 +329,11 @@ mod tests {
 
     #[test]
     fn only_the_providers_own_failures_count() {
-        assert!(counts(Kind::UpstreamRefused) && counts(Kind::UpstreamStatus));
-        assert!(!counts(Kind::UpstreamAuth) && !counts(Kind::UpstreamRateLimited) && !counts(Kind::InvalidRequest));
+        assert!(is_provider_failure(ErrorKind::UpstreamRefused) && is_provider_failure(ErrorKind::UpstreamStatus));
+        assert!(
+            !is_provider_failure(ErrorKind::UpstreamAuth)
+                && !is_provider_failure(ErrorKind::UpstreamRateLimited)
+                && !is_provider_failure(ErrorKind::InvalidRequest)
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Faults that the calls of a key are given on purpose, so that whoever writes a program can see how it fares when a provider fails.
 
-use crate::error::{Error, Kind};
-use crate::strategy::random::Random;
+use crate::error::{Error, ErrorKind};
+use crate::strategy::Random;
 use serde::Deserialize;
 
 /// When a provider says to come back, seconds.
@@ -44,10 +44,10 @@ impl Fault {
     /// The error that the caller gets; `None` where the call goes on.
     pub fn error(self) -> Option<Error> {
         let kind = match self {
-            Self::Error => Kind::UpstreamStatus,
-            Self::Overload => Kind::UpstreamOverloaded,
-            Self::RateLimit => Kind::UpstreamRateLimited,
-            Self::Timeout => Kind::UpstreamTimeout,
+            Self::Error => ErrorKind::UpstreamStatus,
+            Self::Overload => ErrorKind::UpstreamOverloaded,
+            Self::RateLimit => ErrorKind::UpstreamRateLimited,
+            Self::Timeout => ErrorKind::UpstreamTimeout,
             Self::Latency => return None,
         };
         let message = format!(

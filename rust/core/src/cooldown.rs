@@ -5,12 +5,12 @@
 //! connections preferred: when nothing else is left the connection is tried all the same, because an operator with one
 //! connection is served worse by a refusal than by an attempt.
 
-use crate::error::Kind;
+use crate::error::ErrorKind;
 use serde::Deserialize;
 
 const MAX_LEVEL: u32 = 5;
 /// The longest `Retry-After` that is ever believed.
-pub const MAX_HINT_MS: u64 = 24 * 3_600_000;
+pub const MAX_RETRY_AFTER_MS: u64 = 24 * 3_600_000;
 
 /// How long rests are, milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -34,7 +34,7 @@ impl Default for Rests {
             max_ms: 120_000,
             refused_ms: 120_000,
             limited_ms: 5_000,
-            max_retry_after_ms: MAX_HINT_MS,
+            max_retry_after_ms: MAX_RETRY_AFTER_MS,
         }
     }
 }
@@ -83,16 +83,16 @@ impl Cooldown {
 
     /// Records a failure. Failures that arrive while the connection already rests belong to the same event and do not
     /// raise the level, so ten concurrent requests that fail together count once.
-    pub fn fail(&mut self, rests: &Rests, kind: Kind, hint_ms: Option<u64>, now_ms: u64) {
+    pub fn fail(&mut self, rests: &Rests, kind: ErrorKind, hint_ms: Option<u64>, now_ms: u64) {
         let was_cooling = self.is_cooling(now_ms);
         self.failed_at_ms = now_ms;
-        if was_cooling && hint_ms.is_none() && kind != Kind::UpstreamRateLimited {
+        if was_cooling && hint_ms.is_none() && kind != ErrorKind::UpstreamRateLimited {
             return;
         }
         let (rest_ms, is_binding) = match (kind, hint_ms) {
-            (_, Some(hint_ms)) => (hint_ms.min(rests.max_retry_after_ms).min(MAX_HINT_MS), true),
-            (Kind::UpstreamRateLimited, None) => (rests.limited_ms.max(backoff_ms(rests, self.level)), true),
-            (Kind::UpstreamAuth, None) => (rests.refused_ms, false),
+            (_, Some(hint_ms)) => (hint_ms.min(rests.max_retry_after_ms).min(MAX_RETRY_AFTER_MS), true),
+            (ErrorKind::UpstreamRateLimited, None) => (rests.limited_ms.max(backoff_ms(rests, self.level)), true),
+            (ErrorKind::UpstreamAuth, None) => (rests.refused_ms, false),
             _ => (backoff_ms(rests, self.level), false),
         };
         if !was_cooling {
@@ -115,12 +115,12 @@ pub fn parse_retry_after(value: &str, now_unix_s: u64) -> Option<u64> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
         let seconds = value.parse::<u64>().unwrap_or(u64::MAX);
-        return (seconds > 0).then(|| seconds.saturating_mul(1_000).min(MAX_HINT_MS));
+        return (seconds > 0).then(|| seconds.saturating_mul(1_000).min(MAX_RETRY_AFTER_MS));
     }
     let at_s = parse_http_date(value)?;
     at_s.checked_sub(now_unix_s)
         .filter(|&seconds| seconds > 0)
-        .map(|seconds| seconds.saturating_mul(1_000).min(MAX_HINT_MS))
+        .map(|seconds| seconds.saturating_mul(1_000).min(MAX_RETRY_AFTER_MS))
 }
 
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -155,7 +155,7 @@ mod tests {
         let mut now_ms = 1_000;
         let mut rests = Vec::new();
         for _ in 0..7 {
-            state.fail(&Rests::default(), Kind::UpstreamReset, None, now_ms);
+            state.fail(&Rests::default(), ErrorKind::UpstreamReset, None, now_ms);
             rests.push(state.remaining_ms(now_ms));
             assert!(!state.is_closed(now_ms));
             now_ms += rests[rests.len() - 1];
@@ -169,7 +169,7 @@ mod tests {
     fn failures_that_arrive_together_count_once() {
         let mut state = Cooldown::default();
         for _ in 0..10 {
-            state.fail(&Rests::default(), Kind::UpstreamReset, None, 1_000);
+            state.fail(&Rests::default(), ErrorKind::UpstreamReset, None, 1_000);
         }
         assert_eq!(state.remaining_ms(1_000), Rests::default().base_ms);
     }
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn an_attempt_from_before_the_failure_ends_no_rest() {
         let mut state = Cooldown::default();
-        state.fail(&Rests::default(), Kind::UpstreamRateLimited, Some(60_000), 5_000);
+        state.fail(&Rests::default(), ErrorKind::UpstreamRateLimited, Some(60_000), 5_000);
         state.succeed(4_000);
         assert!(state.is_closed(6_000));
         state.succeed(5_001);
@@ -187,8 +187,8 @@ mod tests {
     #[test]
     fn a_hint_binds_and_is_capped() {
         let mut state = Cooldown::default();
-        state.fail(&Rests::default(), Kind::UpstreamRateLimited, Some(u64::MAX), 0);
-        assert_eq!(state.remaining_ms(0), MAX_HINT_MS);
+        state.fail(&Rests::default(), ErrorKind::UpstreamRateLimited, Some(u64::MAX), 0);
+        assert_eq!(state.remaining_ms(0), MAX_RETRY_AFTER_MS);
         assert!(state.is_closed(1));
     }
 
@@ -203,8 +203,8 @@ mod tests {
             ("1e3", None),
             ("soon", None),
             ("", None),
-            ("1000000000", Some(MAX_HINT_MS)),
-            ("99999999999999999999999", Some(MAX_HINT_MS)),
+            ("1000000000", Some(MAX_RETRY_AFTER_MS)),
+            ("99999999999999999999999", Some(MAX_RETRY_AFTER_MS)),
             ("Sun, 06 Nov 1994 08:49:47 GMT", Some(10_000)),
             ("Sun, 06 Nov 1994 08:49:30 GMT", None),
             ("Sun, 06 Foo 1994 08:49:47 GMT", None),

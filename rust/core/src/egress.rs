@@ -5,14 +5,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Who chose the address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Policy {
+pub enum EgressPolicy {
     /// An operator typed it: loopback and private networks are fine, since local models live there.
     Operator,
     /// The address came from a page, a caller or a third party: only the public internet.
     Public,
 }
 
-impl Policy {
+impl EgressPolicy {
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "operator" => Some(Self::Operator),
@@ -184,7 +184,7 @@ fn is_internal(address: IpAddr) -> bool {
 mod tests {
     use super::*;
 
-    fn allows(policy: Policy, text: &str) -> bool {
+    fn allows(policy: EgressPolicy, text: &str) -> bool {
         policy.allows(text.parse().expect("an address"))
     }
 
@@ -222,8 +222,8 @@ mod tests {
             "240.0.0.1",
             "0.1.2.3",
         ] {
-            assert!(!allows(Policy::Operator, text), "{text}");
-            assert!(!allows(Policy::Public, text), "{text}");
+            assert!(!allows(EgressPolicy::Operator, text), "{text}");
+            assert!(!allows(EgressPolicy::Public, text), "{text}");
         }
     }
 
@@ -232,8 +232,8 @@ mod tests {
         for text in
             ["127.0.0.1", "::1", "10.0.0.5", "192.168.1.1", "172.16.0.1", "fc00::1", "100.64.0.1", "::ffff:10.0.0.1"]
         {
-            assert!(allows(Policy::Operator, text), "{text}");
-            assert!(!allows(Policy::Public, text), "{text}");
+            assert!(allows(EgressPolicy::Operator, text), "{text}");
+            assert!(!allows(EgressPolicy::Public, text), "{text}");
         }
     }
 
@@ -293,7 +293,7 @@ mod tests {
             "ff00::1",
             "2600::5efe:10.0.0.1",
         ] {
-            assert!(!allows(Policy::Public, text), "{text}");
+            assert!(!allows(EgressPolicy::Public, text), "{text}");
         }
         for text in [
             "9.255.255.255",
@@ -337,14 +337,14 @@ mod tests {
             "3ffe::1",
             "3fff:1000::1",
         ] {
-            assert!(allows(Policy::Public, text), "{text}");
+            assert!(allows(EgressPolicy::Public, text), "{text}");
         }
     }
 
     #[test]
     fn the_internet_is_for_all() {
         for text in ["1.1.1.1", "2606:4700::1111", "8.8.8.8"] {
-            assert!(allows(Policy::Public, text) && allows(Policy::Operator, text), "{text}");
+            assert!(allows(EgressPolicy::Public, text) && allows(EgressPolicy::Operator, text), "{text}");
         }
     }
 
@@ -362,7 +362,11 @@ mod tests {
             ("fd13::7", false),
             ("1.1.1.1", true),
         ] {
-            assert_eq!(Policy::Public.allows_with(text.parse().expect("an address"), &networks), allowed, "{text}");
+            assert_eq!(
+                EgressPolicy::Public.allows_with(text.parse().expect("an address"), &networks),
+                allowed,
+                "{text}"
+            );
         }
     }
 
@@ -370,9 +374,9 @@ mod tests {
     fn no_network_opens_what_is_never_reached() {
         let networks = Networks::parse("0.0.0.0/0,::/0").expect("networks");
         for text in ["169.254.169.254", "::ffff:169.254.169.254", "fd00:ec2::254", "0.0.0.0", "224.0.0.1", "fe80::1"] {
-            assert!(!Policy::Public.allows_with(text.parse().expect("an address"), &networks), "{text}");
+            assert!(!EgressPolicy::Public.allows_with(text.parse().expect("an address"), &networks), "{text}");
         }
-        assert!(Policy::Public.allows_with("10.0.0.1".parse().expect("an address"), &networks));
+        assert!(EgressPolicy::Public.allows_with("10.0.0.1".parse().expect("an address"), &networks));
     }
 
     #[test]

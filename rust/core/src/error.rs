@@ -1,6 +1,6 @@
 //! What can go wrong, whose fault it is, and whether trying again is safe.
 //!
-//! Everything a gateway must decide after a failure stands on the value: the [`Kind`] (a closed list, one stable code and
+//! Everything a gateway must decide after a failure stands on the value: the [`ErrorKind`] (a closed list, one stable code and
 //! one HTTP status each), the [`Origin`] and the [`Retry`] class. Messages never carry keys, prompts or upstream bodies.
 
 use std::borrow::Cow;
@@ -12,20 +12,20 @@ macro_rules! kinds {
     ($($variant:ident $code:literal $status:literal $wire:literal $summary:literal;)+) => {
         /// The closed list of things that go wrong. Each has a heading in `docs/reference/errors.md`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum Kind { $(#[doc = $summary] $variant,)+ }
+        pub enum ErrorKind { $(#[doc = $summary] $variant,)+ }
 
-        impl Kind {
+        impl ErrorKind {
             /// Every kind, in the order of the table.
-            pub const ALL: &'static [Kind] = &[$(Kind::$variant,)+];
+            pub const ALL: &'static [ErrorKind] = &[$(ErrorKind::$variant,)+];
 
             /// The stable code that clients may match on.
-            pub fn code(self) -> &'static str { match self { $(Kind::$variant => $code,)+ } }
+            pub fn code(self) -> &'static str { match self { $(ErrorKind::$variant => $code,)+ } }
             /// The HTTP status.
-            pub fn status(self) -> u16 { match self { $(Kind::$variant => $status,)+ } }
+            pub fn status(self) -> u16 { match self { $(ErrorKind::$variant => $status,)+ } }
             /// The `type` member that OpenAI's clients know.
-            pub fn wire_type(self) -> &'static str { match self { $(Kind::$variant => $wire,)+ } }
+            pub fn wire_type(self) -> &'static str { match self { $(ErrorKind::$variant => $wire,)+ } }
             /// One sentence for the reference.
-            pub fn summary(self) -> &'static str { match self { $(Kind::$variant => $summary,)+ } }
+            pub fn summary(self) -> &'static str { match self { $(ErrorKind::$variant => $summary,)+ } }
         }
     };
 }
@@ -120,7 +120,7 @@ impl Eq for Cause {}
 /// A failure as a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    pub kind: Kind,
+    pub kind: ErrorKind,
     pub origin: Origin,
     pub retry: Retry,
     pub message: Cow<'static, str>,
@@ -136,21 +136,21 @@ pub struct Error {
 
 impl Error {
     /// A fault of the caller; never retried.
-    pub fn client(kind: Kind, message: impl Into<Cow<'static, str>>) -> Self {
+    pub fn client(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(kind, Origin::Client, Retry::Never, message)
     }
 
     /// A refusal or defect of the gateway itself.
-    pub fn gateway(kind: Kind, message: impl Into<Cow<'static, str>>) -> Self {
+    pub fn gateway(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(kind, Origin::Gateway, Retry::Never, message)
     }
 
     /// A failure at the provider.
-    pub fn upstream(kind: Kind, retry: Retry, message: impl Into<Cow<'static, str>>) -> Self {
+    pub fn upstream(kind: ErrorKind, retry: Retry, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(kind, Origin::Upstream, retry, message)
     }
 
-    fn new(kind: Kind, origin: Origin, retry: Retry, message: impl Into<Cow<'static, str>>) -> Self {
+    fn new(kind: ErrorKind, origin: Origin, retry: Retry, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             kind,
             origin,
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_cause_is_kept_and_not_shown() {
-        let plain = Error::upstream(Kind::UpstreamRefused, Retry::NothingSent, "The provider cannot be reached.");
+        let plain = Error::upstream(ErrorKind::UpstreamRefused, Retry::NothingSent, "The provider cannot be reached.");
         let caused = plain.clone().caused_by(std::io::Error::other("10.0.0.7 refused"));
         assert_eq!(caused, plain);
         assert_eq!(caused.to_string(), plain.to_string());
@@ -233,8 +233,8 @@ mod tests {
 
     #[test]
     fn every_kind_has_its_own_code_and_an_error_status() {
-        let codes: HashSet<_> = Kind::ALL.iter().map(|kind| kind.code()).collect();
-        assert_eq!(codes.len(), Kind::ALL.len());
-        assert!(Kind::ALL.iter().all(|kind| (400..600).contains(&kind.status())));
+        let codes: HashSet<_> = ErrorKind::ALL.iter().map(|kind| kind.code()).collect();
+        assert_eq!(codes.len(), ErrorKind::ALL.len());
+        assert!(ErrorKind::ALL.iter().all(|kind| (400..600).contains(&kind.status())));
     }
 }

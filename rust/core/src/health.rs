@@ -16,13 +16,13 @@
 //! Several may hold at once; the one furthest down is the state that is shown, and the rest count again when it is over.
 
 use crate::cooldown::{Cooldown, Rests};
-use crate::error::Kind;
+use crate::error::ErrorKind;
 use crate::quota::QuotaThresholds;
 use crate::strategy::{QuotaWindow, Standing};
 
 /// The state that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum State {
+pub enum HealthState {
     Active,
     Cooling,
     QuotaExhausted,
@@ -31,7 +31,7 @@ pub enum State {
     Deactivated,
 }
 
-impl State {
+impl HealthState {
     pub fn name(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -46,13 +46,13 @@ impl State {
 
 /// Why a connection is of no more use until somebody mends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Terminal {
+pub enum TerminalState {
     Banned,
     Expired,
     CreditsExhausted,
 }
 
-impl Terminal {
+impl TerminalState {
     pub fn name(self) -> &'static str {
         match self {
             Self::Banned => "banned",
@@ -89,7 +89,7 @@ impl Terminal {
 
 /// The answer to an attempt that would begin now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Begin {
+pub enum AttemptPermit {
     /// Go.
     Free,
     /// Go, and tell what came of it: others wait for that.
@@ -108,7 +108,7 @@ pub struct Health {
     probe_at_ms: Option<u64>,
     quota_until_ms: Option<u64>,
     policy_until_ms: Option<u64>,
-    terminal: Option<Terminal>,
+    terminal: Option<TerminalState>,
     is_deactivated: bool,
     /// A probe has heard from the provider: what is still under way decides the rest.
     is_answered: bool,
@@ -136,32 +136,35 @@ impl QuotaReading {
 }
 
 impl Health {
-    pub fn state(&self, now_ms: u64) -> State {
+    pub fn state(&self, now_ms: u64) -> HealthState {
         if self.is_deactivated {
-            State::Deactivated
+            HealthState::Deactivated
         } else if self.terminal.is_some() {
-            State::Terminal
+            HealthState::Terminal
         } else if is_until(self.policy_until_ms, now_ms) {
-            State::PolicyBlocked
+            HealthState::PolicyBlocked
         } else if is_until(self.quota_until_ms, now_ms) {
-            State::QuotaExhausted
+            HealthState::QuotaExhausted
         } else if self.cooldown.is_cooling(now_ms) {
-            State::Cooling
+            HealthState::Cooling
         } else {
-            State::Active
+            HealthState::Active
         }
     }
 
     /// The connection's standing as strategies see it.
     pub fn standing(&self, now_ms: u64) -> Standing {
         match self.state(now_ms) {
-            State::Deactivated | State::Terminal | State::PolicyBlocked | State::QuotaExhausted => Standing::Closed,
-            State::Cooling if self.cooldown.is_closed(now_ms) => Standing::Closed,
-            State::Cooling => Standing::Resting,
-            State::Active if !self.is_half_open(now_ms) => Standing::Able,
+            HealthState::Deactivated
+            | HealthState::Terminal
+            | HealthState::PolicyBlocked
+            | HealthState::QuotaExhausted => Standing::Closed,
+            HealthState::Cooling if self.cooldown.is_closed(now_ms) => Standing::Closed,
+            HealthState::Cooling => Standing::Resting,
+            HealthState::Active if !self.is_half_open(now_ms) => Standing::Able,
             // Somebody is finding out; who can go elsewhere does.
-            State::Active if self.is_probed(now_ms) => Standing::Resting,
-            State::Active => Standing::Probing,
+            HealthState::Active if self.is_probed(now_ms) => Standing::Resting,
+            HealthState::Active => Standing::Probing,
         }
     }
 
@@ -172,18 +175,18 @@ impl Health {
 
     /// What an attempt does that would begin now. A provider that asked to be left alone hears of one caller first; after a rest
     /// that we took on our own nobody waits, because connections that rest so are tried all the same when nothing else is left.
-    pub fn begin(&mut self, now_ms: u64) -> Begin {
+    pub fn begin(&mut self, now_ms: u64) -> AttemptPermit {
         if self.standing(now_ms) == Standing::Closed {
-            return Begin::Closed(self.remaining_ms(now_ms));
+            return AttemptPermit::Closed(self.remaining_ms(now_ms));
         }
         if !self.is_half_open(now_ms) {
-            Begin::Free
+            AttemptPermit::Free
         } else if self.try_probe(now_ms) {
-            Begin::Probe
+            AttemptPermit::Probe
         } else if self.cooldown.is_binding() {
-            Begin::Wait
+            AttemptPermit::Wait
         } else {
-            Begin::Free
+            AttemptPermit::Free
         }
     }
 
@@ -195,7 +198,7 @@ impl Health {
 
     /// The provider has refused the credential in an attempt that began at `started_ms`. Often enough in a row, each attempt begun
     /// after the last refusal was told, ends the connection.
-    pub fn refuse(&mut self, reason: Terminal, started_ms: u64, terminal_after: u32, now_ms: u64) {
+    pub fn refuse(&mut self, reason: TerminalState, started_ms: u64, terminal_after: u32, now_ms: u64) {
         if self.refusals > 0 && started_ms < self.refused_at_ms {
             return;
         }
@@ -227,7 +230,7 @@ impl Health {
     }
 
     /// An attempt has failed. A hint is what the provider said of when to come back.
-    pub fn fail(&mut self, rests: &Rests, kind: Kind, hint_ms: Option<u64>, now_ms: u64) {
+    pub fn fail(&mut self, rests: &Rests, kind: ErrorKind, hint_ms: Option<u64>, now_ms: u64) {
         self.cooldown.fail(rests, kind, hint_ms, now_ms);
         self.probe_at_ms = None;
         self.is_answered = false;
@@ -254,11 +257,11 @@ impl Health {
     }
 
     /// Of no more use until [`Health::revive`].
-    pub fn end(&mut self, reason: Terminal) {
+    pub fn end(&mut self, reason: TerminalState) {
         self.terminal = Some(reason);
     }
 
-    pub fn terminal(&self) -> Option<Terminal> {
+    pub fn terminal(&self) -> Option<TerminalState> {
         self.terminal
     }
 
@@ -297,7 +300,7 @@ fn is_until(until_ms: Option<u64>, now_ms: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cooldown::MAX_HINT_MS;
+    use crate::cooldown::MAX_RETRY_AFTER_MS;
     use proptest::prelude::*;
 
     fn reading(remaining: f32, resets_in_ms: u64) -> QuotaReading {
@@ -308,9 +311,11 @@ mod tests {
     fn a_window_is_kept_back_from_its_own_threshold_on() {
         let mut health = Health::default();
         let at = |remaining, threshold_percent| QuotaReading { threshold_percent, ..reading(remaining, 9_000) };
-        for (remaining, percent, expected) in
-            [(0.2, 25.0, State::PolicyBlocked), (0.3, 25.0, State::Active), (0.001, 0.0, State::Active)]
-        {
+        for (remaining, percent, expected) in [
+            (0.2, 25.0, HealthState::PolicyBlocked),
+            (0.3, 25.0, HealthState::Active),
+            (0.001, 0.0, HealthState::Active),
+        ] {
             health.observe_quota(&[at(remaining, percent), reading(0.9, 1_000)], &QuotaThresholds::default(), 0);
             assert_eq!(health.state(0), expected, "{remaining} {percent}");
         }
@@ -319,10 +324,10 @@ mod tests {
     #[test]
     fn a_failure_rests_and_one_probe_finds_out() {
         let mut health = Health::default();
-        health.fail(&Rests::default(), Kind::UpstreamReset, None, 1_000);
-        assert_eq!((health.state(1_001), health.standing(1_001)), (State::Cooling, Standing::Resting));
+        health.fail(&Rests::default(), ErrorKind::UpstreamReset, None, 1_000);
+        assert_eq!((health.state(1_001), health.standing(1_001)), (HealthState::Cooling, Standing::Resting));
         let over_ms = 1_000 + health.remaining_ms(1_000).expect("a time");
-        assert_eq!((health.state(over_ms), health.standing(over_ms)), (State::Active, Standing::Probing));
+        assert_eq!((health.state(over_ms), health.standing(over_ms)), (HealthState::Active, Standing::Probing));
         assert!(health.try_probe(over_ms));
         assert!(!health.try_probe(over_ms), "five hundred callers, one probe");
         assert_eq!(health.standing(over_ms), Standing::Resting);
@@ -334,10 +339,10 @@ mod tests {
     #[test]
     fn a_probe_that_fails_rests_longer_and_one_that_is_lost_is_given_up() {
         let mut health = Health::default();
-        health.fail(&Rests::default(), Kind::UpstreamReset, None, 0);
+        health.fail(&Rests::default(), ErrorKind::UpstreamReset, None, 0);
         let first_ms = health.remaining_ms(0).expect("a time");
         assert!(health.try_probe(first_ms));
-        health.fail(&Rests::default(), Kind::UpstreamReset, None, first_ms);
+        health.fail(&Rests::default(), ErrorKind::UpstreamReset, None, first_ms);
         assert_eq!(health.remaining_ms(first_ms), Some(2 * first_ms));
         let over_ms = 3 * first_ms;
         assert!(health.try_probe(over_ms));
@@ -349,19 +354,19 @@ mod tests {
     #[test]
     fn retry_after_closes_and_is_capped() {
         let mut health = Health::default();
-        health.fail(&Rests::default(), Kind::UpstreamRateLimited, Some(u64::MAX), 0);
-        assert_eq!((health.standing(1), health.remaining_ms(0)), (Standing::Closed, Some(MAX_HINT_MS)));
+        health.fail(&Rests::default(), ErrorKind::UpstreamRateLimited, Some(u64::MAX), 0);
+        assert_eq!((health.standing(1), health.remaining_ms(0)), (Standing::Closed, Some(MAX_RETRY_AFTER_MS)));
     }
 
     #[test]
     fn quota_is_over_at_its_reset_or_at_a_better_look() {
         let mut health = Health::default();
         health.observe_quota(&[reading(0.0, 9_000), reading(0.5, 50_000)], &QuotaThresholds::default(), 0);
-        assert_eq!((health.state(8_999), health.state(9_000)), (State::QuotaExhausted, State::Active));
+        assert_eq!((health.state(8_999), health.state(9_000)), (HealthState::QuotaExhausted, HealthState::Active));
         health.observe_quota(&[reading(0.01, 9_000)], &QuotaThresholds::default(), 0);
-        assert_eq!((health.state(0), health.standing(0)), (State::PolicyBlocked, Standing::Closed));
+        assert_eq!((health.state(0), health.standing(0)), (HealthState::PolicyBlocked, Standing::Closed));
         health.observe_quota(&[reading(0.9, 9_000)], &QuotaThresholds::default(), 1);
-        assert_eq!(health.state(1), State::Active);
+        assert_eq!(health.state(1), HealthState::Active);
         health.observe_quota(&[reading(0.0, 0)], &QuotaThresholds::default(), 0);
         assert_eq!(
             health.remaining_ms(0),
@@ -373,62 +378,62 @@ mod tests {
     #[test]
     fn what_takes_an_operator_takes_an_operator() {
         let mut health = Health::default();
-        health.end(Terminal::CreditsExhausted);
+        health.end(TerminalState::CreditsExhausted);
         health.succeed(u64::MAX);
-        assert_eq!((health.state(u64::MAX), health.remaining_ms(0)), (State::Terminal, None));
+        assert_eq!((health.state(u64::MAX), health.remaining_ms(0)), (HealthState::Terminal, None));
         health.set_active(false);
-        assert_eq!(health.state(0), State::Deactivated);
+        assert_eq!(health.state(0), HealthState::Deactivated);
         health.revive();
-        assert_eq!(health.state(0), State::Deactivated, "a new credential switches nothing on");
+        assert_eq!(health.state(0), HealthState::Deactivated, "a new credential switches nothing on");
         health.set_active(true);
-        assert_eq!(health.state(0), State::Active);
+        assert_eq!(health.state(0), HealthState::Active);
     }
 
     #[test]
     fn after_a_rest_that_was_asked_for_one_goes_first_and_the_others_wait() {
         let mut health = Health::default();
-        health.fail(&Rests::default(), Kind::UpstreamRateLimited, Some(1_000), 0);
-        assert_eq!(health.begin(999), Begin::Closed(Some(1)));
-        assert_eq!((health.begin(1_000), health.begin(1_000)), (Begin::Probe, Begin::Wait));
+        health.fail(&Rests::default(), ErrorKind::UpstreamRateLimited, Some(1_000), 0);
+        assert_eq!(health.begin(999), AttemptPermit::Closed(Some(1)));
+        assert_eq!((health.begin(1_000), health.begin(1_000)), (AttemptPermit::Probe, AttemptPermit::Wait));
         health.answered();
-        assert_eq!(health.begin(1_001), Begin::Free, "what is not whole yet has been answered");
-        health.fail(&Rests::default(), Kind::UpstreamReset, None, 1_002);
-        assert_eq!(health.begin(1_003), Begin::Free, "a rest of our own closes nothing");
+        assert_eq!(health.begin(1_001), AttemptPermit::Free, "what is not whole yet has been answered");
+        health.fail(&Rests::default(), ErrorKind::UpstreamReset, None, 1_002);
+        assert_eq!(health.begin(1_003), AttemptPermit::Free, "a rest of our own closes nothing");
         let over_ms = 1_002 + health.remaining_ms(1_002).expect("a time");
-        assert_eq!((health.begin(over_ms), health.begin(over_ms)), (Begin::Probe, Begin::Free));
+        assert_eq!((health.begin(over_ms), health.begin(over_ms)), (AttemptPermit::Probe, AttemptPermit::Free));
     }
 
     #[test]
     fn refusals_in_a_row_end_it_and_those_of_one_moment_count_once() {
         let mut health = Health::default();
         for _ in 0..10 {
-            health.refuse(Terminal::Expired, 1, 3, 100);
+            health.refuse(TerminalState::Expired, 1, 3, 100);
         }
         assert_eq!(health.terminal(), None);
-        health.refuse(Terminal::Expired, 101, 3, 200);
+        health.refuse(TerminalState::Expired, 101, 3, 200);
         health.succeed(150);
-        health.refuse(Terminal::Expired, 201, 3, 300);
-        health.refuse(Terminal::Expired, 301, 3, 400);
+        health.refuse(TerminalState::Expired, 201, 3, 300);
+        health.refuse(TerminalState::Expired, 301, 3, 400);
         assert_eq!(health.terminal(), None, "a success begins the count anew");
-        health.refuse(Terminal::Expired, 401, 3, 500);
-        assert_eq!(health.terminal(), Some(Terminal::Expired));
-        assert_eq!(health.begin(501), Begin::Closed(None));
+        health.refuse(TerminalState::Expired, 401, 3, 500);
+        assert_eq!(health.terminal(), Some(TerminalState::Expired));
+        assert_eq!(health.begin(501), AttemptPermit::Closed(None));
     }
 
     #[test]
     fn what_a_provider_says_outright_ends_it() {
         for (code, message, expected) in [
-            ("insufficient_quota", "", Some(Terminal::CreditsExhausted)),
-            ("account_deactivated", "", Some(Terminal::Banned)),
-            ("token_expired", "", Some(Terminal::Expired)),
-            ("", "Your credit balance is too low to access the API.", Some(Terminal::CreditsExhausted)),
+            ("insufficient_quota", "", Some(TerminalState::CreditsExhausted)),
+            ("account_deactivated", "", Some(TerminalState::Banned)),
+            ("token_expired", "", Some(TerminalState::Expired)),
+            ("", "Your credit balance is too low to access the API.", Some(TerminalState::CreditsExhausted)),
             ("rate_limit_exceeded", "quota", None),
             ("", "", None),
         ] {
-            assert_eq!(Terminal::of_error(code, message), expected, "{code} {message}");
+            assert_eq!(TerminalState::of_error(code, message), expected, "{code} {message}");
         }
-        for one in [Terminal::Banned, Terminal::Expired, Terminal::CreditsExhausted] {
-            assert_eq!(Terminal::named(one.name()), Some(one));
+        for one in [TerminalState::Banned, TerminalState::Expired, TerminalState::CreditsExhausted] {
+            assert_eq!(TerminalState::named(one.name()), Some(one));
         }
     }
 
@@ -458,16 +463,16 @@ mod tests {
             let mut now_ms = 0u64;
             for event in events {
                 match event {
-                    Event::Fail(hint_ms) => health.fail(&Rests::default(), Kind::UpstreamReset, hint_ms, now_ms),
+                    Event::Fail(hint_ms) => health.fail(&Rests::default(), ErrorKind::UpstreamReset, hint_ms, now_ms),
                     Event::Succeed => health.succeed(now_ms + 1),
                     Event::Probe => { let _took = health.try_probe(now_ms); }
                     Event::QuotaThresholds(remaining, reset_ms) => health.observe_quota(&[reading(remaining, reset_ms)], &QuotaThresholds::default(), now_ms),
                     Event::Pass(ms) => now_ms += ms,
                 }
                 let left_ms = health.remaining_ms(now_ms).expect("nothing here takes an operator");
-                prop_assert!(left_ms <= MAX_HINT_MS);
-                prop_assert_eq!(left_ms == 0, health.state(now_ms) == State::Active);
-                prop_assert_eq!(health.state(now_ms + left_ms), State::Active);
+                prop_assert!(left_ms <= MAX_RETRY_AFTER_MS);
+                prop_assert_eq!(left_ms == 0, health.state(now_ms) == HealthState::Active);
+                prop_assert_eq!(health.state(now_ms + left_ms), HealthState::Active);
                 prop_assert!(health.standing(now_ms + left_ms + PROBE_MS).is_able());
             }
         }

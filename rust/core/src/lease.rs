@@ -175,7 +175,7 @@ pub struct Lease {
     answered_ms: u64,
     asked_ms: u64,
     used_when_asked: u64,
-    /// Of the last grant, above what was taken then.
+    /// Of the last grant_lease, above what was taken then.
     granted: u64,
     /// Units for each second, of late.
     rate: f64,
@@ -339,7 +339,7 @@ impl Lease {
 ///
 /// `others`: used, ceiling and whether the holder is still heard of, of every other node.
 #[must_use]
-pub fn grant(limit: u64, claim: LeaseClaim, others: &[(u64, u64, bool)], is_exact: bool) -> LeaseGrant {
+pub fn grant_lease(limit: u64, claim: LeaseClaim, others: &[(u64, u64, bool)], is_exact: bool) -> LeaseGrant {
     // Of what lost nodes had and did not report a hundredth of the limit may be given to others; of money nothing.
     let mut spare = if is_exact { 0 } else { limit / 100 };
     let (mut claimed, mut others_used, mut orphaned, mut nodes) = (0_u64, 0_u64, 0_u64, 1_u64);

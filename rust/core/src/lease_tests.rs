@@ -63,7 +63,7 @@ impl World {
             .filter(|(other, _)| **other != at)
             .map(|(_, &(used, ceiling, until_ms))| (used, ceiling, until_ms > asked_ms))
             .collect();
-        let granted = grant(self.limit, claim, &others, self.is_exact);
+        let granted = grant_lease(self.limit, claim, &others, self.is_exact);
         self.store.told.insert(at, (claim.used, granted.ceiling, asked_ms + TTL_MS));
         node.lease.take(&node.terms, granted, node.now, asked_ms);
         true

@@ -13,10 +13,10 @@
 //! when that is known. When a request's head came says nothing here, because a caller may hold its body back for minutes.
 
 use crate::clock::{Moment, Present};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::group::{Group, LEVELS_MAX};
 use crate::lease::{Lease, LeaseTerms, NodeUse, Room};
-use crate::limit::{Limit, Scope, Served, Unit, Window};
+use crate::limit::{Limit, LimitScope, LimitUnit, Served, Window};
 use crate::snapshot::Key;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -52,11 +52,11 @@ impl Amounts {
         Self { tokens: self.tokens.max(other.tokens), usd_micros: self.usd_micros.max(other.usd_micros) }
     }
 
-    fn of(self, unit: Unit) -> u64 {
+    fn of(self, unit: LimitUnit) -> u64 {
         match unit {
-            Unit::Requests => 1,
-            Unit::Tokens => self.tokens,
-            Unit::UsdMicros => self.usd_micros,
+            LimitUnit::Requests => 1,
+            LimitUnit::Tokens => self.tokens,
+            LimitUnit::UsdMicros => self.usd_micros,
         }
     }
 }
@@ -107,15 +107,15 @@ impl Reservation {
     /// Whether the request holds room under this limit: a limit whose targets are all left out is not its.
     fn is_under(&self, limit: &Limit, model: &str, targets: &[Served<'_>]) -> bool {
         self.without.is_empty()
-            || limit.scope == Scope::All
-            || matches!(&limit.scope, Scope::Model(name) if name == model)
+            || limit.scope == LimitScope::All
+            || matches!(&limit.scope, LimitScope::Model(name) if name == model)
             || targets.iter().any(|served| !self.leaves_out(model, served) && limit.applies_to(model, served))
     }
 }
 
 /// One limit whose past control is asked for: the sum over the records of the key, or of all keys in the group, since `from_ms`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
+pub struct LimitQuestion {
     /// The key's id, or that of the limit's group.
     pub owner_id: String,
     pub limit: Limit,
@@ -282,7 +282,7 @@ impl Account {
             return Err(unknown());
         }
         if let (Some(lease), Some(terms)) = (&self.lease, terms) {
-            let is_exact = limit.unit == Unit::UsdMicros;
+            let is_exact = limit.unit == LimitUnit::UsdMicros;
             return match lease.room(terms, limit.amount, self.own_use(), amount, is_exact) {
                 Room::Enough => Ok(()),
                 Room::Ask => Err(unknown()),
@@ -347,7 +347,7 @@ impl Part {
 
 /// Whether the windows of a limit are over by the time that their past is known.
 fn needs_no_past(limit: &Limit, window: Window) -> bool {
-    limit.unit == Unit::Requests && window.ends_ms - window.starts_ms < SHORT_WINDOW_MS
+    limit.unit == LimitUnit::Requests && window.ends_ms - window.starts_ms < SHORT_WINDOW_MS
 }
 
 /// What a request came to.
@@ -396,7 +396,7 @@ impl Ledger {
         for limit in key.all_limits() {
             let amount = match most {
                 Some(most) => most.of(limit.unit),
-                None if limit.unit == Unit::Requests => 1,
+                None if limit.unit == LimitUnit::Requests => 1,
                 None => continue,
             };
             let room = || {
@@ -404,15 +404,15 @@ impl Ledger {
                 account.room(limit, amount, now_ms, terms)
             };
             match &limit.scope {
-                Scope::All => room()?,
-                Scope::Model(name) if name.eq_ignore_ascii_case(subject.model) => room()?,
-                Scope::Model(_) | Scope::Provider(_) => {
+                LimitScope::All => room()?,
+                LimitScope::Model(name) if name.eq_ignore_ascii_case(subject.model) => room()?,
+                LimitScope::Model(_) | LimitScope::Provider(_) => {
                     if !targets.iter().any(|served| limit.applies_to(subject.model, served)) {
                         continue;
                     }
                     if let Err(reason) = room() {
                         // Whether there is room is the shared store's to say, which the caller waits for.
-                        if reason.kind == Kind::LimitsUnknown && terms.is_some_and(|terms| !terms.is_lost()) {
+                        if reason.kind == ErrorKind::LimitsUnknown && terms.is_some_and(|terms| !terms.is_lost()) {
                             return Err(reason);
                         }
                         reservation.without.push(limit.clone());
@@ -448,9 +448,9 @@ impl Ledger {
         let accounts = books.accounts(key.into(), now_ms);
         for limit in key.all_limits() {
             let is_asked = match &limit.scope {
-                Scope::All => true,
-                Scope::Model(name) => name == subject.model,
-                Scope::Provider(_) => false,
+                LimitScope::All => true,
+                LimitScope::Model(name) => name == subject.model,
+                LimitScope::Provider(_) => false,
             };
             if is_asked {
                 let account = accounts.iter().find(|account| account.is(limit)).ok_or_else(unknown)?;
@@ -481,13 +481,14 @@ impl Ledger {
         // A request is counted once, whatever window it is in now: its part stays.
         hold.parts.retain(|part| {
             accounts.iter().any(|account| {
-                account.number == part.account && (account.limit.unit == Unit::Requests || account.epoch == part.epoch)
+                account.number == part.account
+                    && (account.limit.unit == LimitUnit::Requests || account.epoch == part.epoch)
             })
         });
         let mut fault = None;
         for account in accounts {
             let unit = account.limit.unit;
-            if unit == Unit::Requests || !account.limit.applies_to(subject.model, &subject.served) {
+            if unit == LimitUnit::Requests || !account.limit.applies_to(subject.model, &subject.served) {
                 continue;
             }
             let at = hold.parts.iter().position(|part| part.is_of(account)).unwrap_or_else(|| {
@@ -606,7 +607,7 @@ impl Ledger {
     /// What must be asked of control. `seal` ends the segment that is being written and gives the number of the next; it is
     /// called only if there is a question, with the accounts held still, so that every record is either before the seal and
     /// in control's sum, or after it and counted here.
-    pub fn ask(&self, now: Moment, seal: impl FnOnce() -> u64) -> (Vec<Question>, u64) {
+    pub fn ask(&self, now: Moment, seal: impl FnOnce() -> u64) -> (Vec<LimitQuestion>, u64) {
         let mut books = self.books.lock();
         let now_ms = books.at(now);
         let mut open: Vec<(&String, &mut Account)> = Vec::new();
@@ -633,14 +634,14 @@ impl Ledger {
                     account.known = leases::UNASKED;
                 }
                 let (limit, from_ms) = (account.limit.clone(), account.window.starts_ms);
-                Question { owner_id: owner_id.clone(), limit, from_ms }
+                LimitQuestion { owner_id: owner_id.clone(), limit, from_ms }
             })
             .collect();
         (questions, segment)
     }
 
     /// Control's answers, in the order of the questions.
-    pub fn seed(&self, questions: &[Question], sums: &[u64]) {
+    pub fn seed(&self, questions: &[LimitQuestion], sums: &[u64]) {
         let mut books = self.books.lock();
         for (question, &sum) in questions.iter().zip(sums) {
             let own = books.of_owners.get_mut(&question.owner_id).map_or(&mut [][..], Vec::as_mut_slice);
@@ -656,37 +657,40 @@ impl Ledger {
 }
 
 fn unknown() -> Error {
-    Error::gateway(Kind::LimitsUnknown, "What this key has used of its limits is being looked up; try again shortly.")
-        .after_s(1)
+    Error::gateway(
+        ErrorKind::LimitsUnknown,
+        "What this key has used of its limits is being looked up; try again shortly.",
+    )
+    .after_s(1)
 }
 
 fn lost() -> Error {
     let message = "The store that this gateway shares its limits in (FAIRLEAD_SHARED_URL) does not answer, and this limit is held only with it; try again shortly.";
-    Error::gateway(Kind::LimitsUnknown, message).after_s(1)
+    Error::gateway(ErrorKind::LimitsUnknown, message).after_s(1)
 }
 
 fn exceeded(limit: &Limit, account: &Account, amount: u64, now_ms: u64) -> Error {
     let show = |amount: u64| match limit.unit {
-        Unit::Requests => format!("{amount} requests"),
-        Unit::Tokens => format!("{amount} tokens"),
-        Unit::UsdMicros => format!("{}.{:06} USD", amount / 1_000_000, amount % 1_000_000),
+        LimitUnit::Requests => format!("{amount} requests"),
+        LimitUnit::Tokens => format!("{amount} tokens"),
+        LimitUnit::UsdMicros => format!("{}.{:06} USD", amount / 1_000_000, amount % 1_000_000),
     };
     let scope = match &limit.scope {
-        Scope::All => String::new(),
-        Scope::Model(name) | Scope::Provider(name) => format!(" on `{name}`"),
+        LimitScope::All => String::new(),
+        LimitScope::Model(name) | LimitScope::Provider(name) => format!(" on `{name}`"),
     };
     let seconds = (account.window.ends_ms - account.window.starts_ms) / 1_000;
     let period = match limit.period {
-        crate::limit::Period::Seconds(_) => format!("{seconds} s"),
-        crate::limit::Period::Day(_) => "day".to_owned(),
-        crate::limit::Period::Week(_) => "week".to_owned(),
-        crate::limit::Period::Month(_) => "month".to_owned(),
+        crate::limit::LimitPeriod::Seconds(_) => format!("{seconds} s"),
+        crate::limit::LimitPeriod::Day(_) => "day".to_owned(),
+        crate::limit::LimitPeriod::Week(_) => "week".to_owned(),
+        crate::limit::LimitPeriod::Month(_) => "month".to_owned(),
     };
     let (used, taken) = account.known_use();
     let wait_s = account.window.ends_ms.saturating_sub(now_ms).div_ceil(1_000).max(1);
     let (left, retry_after_s) = if used >= limit.amount {
         (format!("{} used", show(used)), wait_s)
-    } else if limit.unit != Unit::Requests && amount > limit.amount - used {
+    } else if limit.unit != LimitUnit::Requests && amount > limit.amount - used {
         // Waiting for others does not help: this request alone may need more than is left.
         (
             format!(
@@ -706,16 +710,17 @@ fn exceeded(limit: &Limit, account: &Account, amount: u64, now_ms: u64) -> Error
         limit.name
     );
     let kind = match limit.unit {
-        Unit::Requests => Kind::RateLimited,
-        Unit::Tokens => Kind::TokenLimitExceeded,
-        Unit::UsdMicros => Kind::BudgetExceeded,
+        LimitUnit::Requests => ErrorKind::RateLimited,
+        LimitUnit::Tokens => ErrorKind::TokenLimitExceeded,
+        LimitUnit::UsdMicros => ErrorKind::BudgetExceeded,
     };
     let place = limit.group.as_ref().map_or_else(String::new, |group| format!("groups.{}.", group.id));
     Error::client(kind, message).about(format!("{place}{}", limit.name)).after_s(retry_after_s)
 }
 
 #[path = "ledger_leases.rs"]
-pub mod leases;
+mod leases;
+pub use leases::{LeaseAnswer, LeaseQuestion, LeaseSummary};
 
 #[cfg(test)]
 #[path = "ledger_tests.rs"]

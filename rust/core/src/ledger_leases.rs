@@ -1,9 +1,9 @@
 //! The ledger of a node that holds limits together with others: what it tells the shared store, and what it hears.
 
-use super::{Account, Coverage, Ledger, Question};
+use super::{Account, Coverage, Ledger, LimitQuestion};
 use crate::clock::Moment;
 use crate::lease::{LeaseClaim, LeaseGrant, LeaseTerms, UseByNode};
-use crate::limit::{Limit, Scope, Unit, Window};
+use crate::limit::{Limit, LimitScope, LimitUnit, Window};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -64,18 +64,18 @@ impl Account {
     fn place(&self, owner_id: &str) -> String {
         let Limit { id, unit, scope, period, .. } = &self.limit;
         let unit = match unit {
-            Unit::Requests => "requests",
-            Unit::Tokens => "tokens",
-            Unit::UsdMicros => "usd_micros",
+            LimitUnit::Requests => "requests",
+            LimitUnit::Tokens => "tokens",
+            LimitUnit::UsdMicros => "usd_micros",
         };
         let mut place = format!("{owner_id}/{id}/{unit}/");
         // Writing to a string does not fail.
         let _ = match scope {
-            Scope::All => write!(place, "all"),
-            Scope::Model(name) => write!(place, "model={name}"),
-            Scope::Provider(name) => write!(place, "provider={name}"),
+            LimitScope::All => write!(place, "all"),
+            LimitScope::Model(name) => write!(place, "model={name}"),
+            LimitScope::Provider(name) => write!(place, "provider={name}"),
         };
-        let seconds = if let crate::limit::Period::Seconds(seconds) = period { *seconds } else { 0 };
+        let seconds = if let crate::limit::LimitPeriod::Seconds(seconds) = period { *seconds } else { 0 };
         let Window { starts_ms, ends_ms } = self.window;
         let _ = write!(place, "/{seconds}/{starts_ms}-{ends_ms}");
         place
@@ -125,7 +125,7 @@ impl Ledger {
                     place: account.place(owner_id),
                     window: account.window,
                     limit: account.limit.amount,
-                    is_exact: account.limit.unit == Unit::UsdMicros,
+                    is_exact: account.limit.unit == LimitUnit::UsdMicros,
                     claim,
                     is_whole,
                     past,
@@ -162,7 +162,7 @@ impl Ledger {
     }
 
     /// Control's answers about the past, in the order of the questions.
-    pub fn seed_leases(&self, questions: &[Question], pasts: Vec<UseByNode>) {
+    pub fn seed_leases(&self, questions: &[LimitQuestion], pasts: Vec<UseByNode>) {
         let mut books = self.books.lock();
         for (question, past) in questions.iter().zip(pasts) {
             let own = books.of_owners.get_mut(&question.owner_id).map_or(&mut [][..], Vec::as_mut_slice);

@@ -1,21 +1,21 @@
 //! Tests of the ledger: what is let through together, what comes back, and what is asked of control.
 
 use super::*;
-use crate::limit::{Period, Zone};
+use crate::limit::{LimitPeriod, Zone};
 use crate::snapshot::Snapshot;
 use proptest::prelude::*;
 
 const NOON_MS: u64 = 1_767_268_800_000;
 const DAY_MS: u64 = 86_400_000;
 
-fn limit(unit: Unit, amount: u64, period: Period) -> Limit {
+fn limit(unit: LimitUnit, amount: u64, period: LimitPeriod) -> Limit {
     Limit {
         id: format!("{unit:?}{period:?}"),
         name: "test".into(),
         unit,
         amount,
         period,
-        scope: Scope::All,
+        scope: LimitScope::All,
         zone: Zone::default(),
         group: None,
     }
@@ -58,11 +58,11 @@ fn charge(hold: Option<Hold>, spent: Amounts, segment: u64) -> Charge {
 
 #[test]
 fn requests_under_way_hold_their_room_and_give_back_what_they_did_not_use() {
-    let key = key(vec![limit(Unit::Tokens, 100, Period::Day(0))]);
+    let key = key(vec![limit(LimitUnit::Tokens, 100, LimitPeriod::Day(0))]);
     let ledger = known(&key);
     let first = ledger.reserve(&key, subject(), tokens(60), at(NOON_MS)).expect("room");
     let refused = ledger.reserve(&key, subject(), tokens(60), at(NOON_MS)).expect_err("held");
-    assert_eq!((refused.kind, refused.retry_after_s), (Kind::TokenLimitExceeded, Some(1)));
+    assert_eq!((refused.kind, refused.retry_after_s), (ErrorKind::TokenLimitExceeded, Some(1)));
     ledger.settle("k", subject(), charge(first, tokens(10), 0), at(NOON_MS));
     let second = ledger.reserve(&key, subject(), tokens(90), at(NOON_MS)).expect("room again");
     ledger.settle("k", subject(), charge(second, tokens(90), 0), at(NOON_MS));
@@ -73,17 +73,20 @@ fn requests_under_way_hold_their_room_and_give_back_what_they_did_not_use() {
 
 #[test]
 fn a_request_that_may_need_more_than_is_left_is_told_so() {
-    let key = key(vec![limit(Unit::UsdMicros, 1_000_000, Period::Week(0))]);
+    let key = key(vec![limit(LimitUnit::UsdMicros, 1_000_000, LimitPeriod::Week(0))]);
     let ledger = known(&key);
     let refused =
         ledger.reserve(&key, subject(), Amounts { tokens: 0, usd_micros: 1_500_000 }, at(NOON_MS)).expect_err("dear");
-    assert_eq!(refused.kind, Kind::BudgetExceeded);
+    assert_eq!(refused.kind, ErrorKind::BudgetExceeded);
     assert!(refused.message.contains("may need 1.500000 USD; ask for less output"), "{}", refused.message);
 }
 
 #[test]
 fn all_limits_pass_or_none_is_touched() {
-    let key = key(vec![limit(Unit::Requests, 2, Period::Seconds(60)), limit(Unit::Tokens, 10, Period::Day(0))]);
+    let key = key(vec![
+        limit(LimitUnit::Requests, 2, LimitPeriod::Seconds(60)),
+        limit(LimitUnit::Tokens, 10, LimitPeriod::Day(0)),
+    ]);
     let ledger = known(&key);
     for _ in 0..5 {
         assert!(ledger.reserve(&key, subject(), tokens(50), at(NOON_MS)).is_err());
@@ -93,12 +96,13 @@ fn all_limits_pass_or_none_is_touched() {
         ledger.settle("k", subject(), charge(hold, Amounts::default(), 0), at(NOON_MS));
     }
     let refused = ledger.reserve(&key, subject(), tokens(5), at(NOON_MS)).expect_err("two requests");
-    assert_eq!((refused.kind, refused.retry_after_s), (Kind::RateLimited, Some(60)));
+    assert_eq!((refused.kind, refused.retry_after_s), (ErrorKind::RateLimited, Some(60)));
 }
 
 #[test]
 fn a_limit_counts_only_what_it_is_about() {
-    let of_model = Limit { scope: Scope::Model("p/big".into()), ..limit(Unit::Tokens, 10, Period::Month(0)) };
+    let of_model =
+        Limit { scope: LimitScope::Model("p/big".into()), ..limit(LimitUnit::Tokens, 10, LimitPeriod::Month(0)) };
     let key = key(vec![of_model]);
     let ledger = known(&key);
     let hold = ledger.reserve(&key, subject(), tokens(50), at(NOON_MS)).expect("another model");
@@ -110,14 +114,14 @@ fn a_limit_counts_only_what_it_is_about() {
 
 #[test]
 fn what_is_not_known_is_refused_until_control_has_answered() {
-    let key = key(vec![limit(Unit::Tokens, 100, Period::Day(0))]);
+    let key = key(vec![limit(LimitUnit::Tokens, 100, LimitPeriod::Day(0))]);
     let ledger = Ledger::default();
     let refused = ledger.reserve(&key, subject(), tokens(1), at(NOON_MS)).expect_err("no account");
-    assert_eq!(refused.kind, Kind::LimitsUnknown);
+    assert_eq!(refused.kind, ErrorKind::LimitsUnknown);
     ledger.open([&key].into_iter(), |_| false, at(NOON_MS));
     assert_eq!(
         ledger.reserve(&key, subject(), tokens(1), at(NOON_MS)).map_err(|e| e.kind).err(),
-        Some(Kind::LimitsUnknown)
+        Some(ErrorKind::LimitsUnknown)
     );
 
     let (questions, segment) = ledger.ask(at(NOON_MS), || 7);
@@ -134,7 +138,7 @@ fn what_is_not_known_is_refused_until_control_has_answered() {
 
 #[test]
 fn a_question_that_was_not_answered_is_asked_anew_and_counts_anew() {
-    let key = key(vec![limit(Unit::Tokens, 100, Period::Day(0))]);
+    let key = key(vec![limit(LimitUnit::Tokens, 100, LimitPeriod::Day(0))]);
     let ledger = Ledger::default();
     ledger.open([&key].into_iter(), |_| false, at(NOON_MS));
     ledger.ask(at(NOON_MS), || 1);
@@ -146,13 +150,13 @@ fn a_question_that_was_not_answered_is_asked_anew_and_counts_anew() {
 
 #[test]
 fn a_limit_that_changes_what_it_counts_is_another() {
-    let before = key(vec![limit(Unit::Tokens, 100, Period::Day(0))]);
+    let before = key(vec![limit(LimitUnit::Tokens, 100, LimitPeriod::Day(0))]);
     let ledger = known(&before);
     let id = before.limits[0].id.clone();
     let more = Arc::new(Key { limits: vec![Limit { amount: 200, ..before.limits[0].clone() }], ..Key::clone(&before) });
     ledger.open([&more].into_iter(), |_| false, at(NOON_MS));
     assert!(ledger.reserve(&more, subject(), tokens(150), at(NOON_MS)).is_ok(), "another amount is the same account");
-    let monthly = Limit { id, ..limit(Unit::Tokens, 100, Period::Month(0)) };
+    let monthly = Limit { id, ..limit(LimitUnit::Tokens, 100, LimitPeriod::Month(0)) };
     let other = Arc::new(Key { limits: vec![monthly], ..Key::clone(&before) });
     ledger.open([&other].into_iter(), |_| false, at(NOON_MS));
     assert!(ledger.reserve(&other, subject(), tokens(1), at(NOON_MS)).is_err(), "its past is not known");
@@ -164,7 +168,7 @@ proptest! {
     /// Whatever the order of beginnings and ends: what was spent and what may still be spent never passes the amount.
     #[test]
     fn nothing_is_overspent(amount in 1_u64..500, steps in prop::collection::vec((any::<bool>(), 1_u64..80, 0_u64..100), 1..200)) {
-        let key = key(vec![limit(Unit::Tokens, amount, Period::Day(0))]);
+        let key = key(vec![limit(LimitUnit::Tokens, amount, LimitPeriod::Day(0))]);
         let ledger = known(&key);
         let mut open = Vec::new();
         let (mut spent, mut may_spend) = (0, 0);
@@ -194,10 +198,10 @@ proptest! {
 fn a_limit_of_one_provider_leaves_the_others_and_counts_who_served() {
     let of = |name: &str, amount| Limit {
         id: name.into(),
-        scope: Scope::Provider(name.into()),
-        ..limit(Unit::Tokens, amount, Period::Day(0))
+        scope: LimitScope::Provider(name.into()),
+        ..limit(LimitUnit::Tokens, amount, LimitPeriod::Day(0))
     };
-    let key = key(vec![of("p", 100), of("q", 100), limit(Unit::Tokens, 1_000, Period::Day(0))]);
+    let key = key(vec![of("p", 100), of("q", 100), limit(LimitUnit::Tokens, 1_000, LimitPeriod::Day(0))]);
     let ledger = known(&key);
     let both = [served("p", &[], "m"), served("q", &[], "m")];
     let ask = |tokens_each| ledger.reserve_any(&key, subject(), &both, Some(tokens(tokens_each)), at(NOON_MS));
@@ -210,7 +214,7 @@ fn a_limit_of_one_provider_leaves_the_others_and_counts_who_served() {
     assert_eq!(second.without.iter().map(|limit| limit.id.as_str()).collect::<Vec<_>>(), ["q"]);
     assert!(second.leaves_out("p/m", &both[1]) && !second.leaves_out("p/m", &both[0]));
     ledger.settle("k", subject(), charge(second.hold, tokens(80), 0), at(NOON_MS));
-    assert_eq!(ask(80).map(drop).map_err(|fault| fault.kind), Err(Kind::TokenLimitExceeded));
+    assert_eq!(ask(80).map(drop).map_err(|fault| fault.kind), Err(ErrorKind::TokenLimitExceeded));
     assert!(ask(20).is_ok(), "what was held came back");
 }
 
@@ -220,14 +224,15 @@ fn a_limit_of_a_model_holds_whatever_name_leads_to_it() {
     let big = served("node", prefixes, "big");
     let small = served("node", prefixes, "small");
     for name in ["p/big", "p-2/big", "big"] {
-        let of_big = Limit { scope: Scope::Model(name.into()), ..limit(Unit::Tokens, 10, Period::Day(0)) };
+        let of_big =
+            Limit { scope: LimitScope::Model(name.into()), ..limit(LimitUnit::Tokens, 10, LimitPeriod::Day(0)) };
         let key = key(vec![of_big]);
         let ledger = known(&key);
         let alias = Subject { model: "quick", served: Served::default() };
         let ask = |targets: &[Served<'_>]| ledger.reserve_any(&key, alias, targets, Some(tokens(8)), at(NOON_MS));
         let first = ask(&[big]).expect("room");
         ledger.settle("k", Subject { served: big, ..alias }, charge(first.hold, tokens(8), 0), at(NOON_MS));
-        assert_eq!(ask(&[big]).map(drop).map_err(|fault| fault.kind), Err(Kind::TokenLimitExceeded), "{name}");
+        assert_eq!(ask(&[big]).map(drop).map_err(|fault| fault.kind), Err(ErrorKind::TokenLimitExceeded), "{name}");
         let other = ask(&[big, small]).expect("the other model has room");
         assert!(other.leaves_out("quick", &big) && !other.leaves_out("quick", &small));
         ledger.settle("k", Subject { served: small, ..alias }, charge(other.hold, tokens(8), 0), at(NOON_MS));
@@ -238,7 +243,8 @@ fn a_limit_of_a_model_holds_whatever_name_leads_to_it() {
         );
     }
     // The name that the caller used counts too, wherever it leads.
-    let of_alias = Limit { scope: Scope::Model("quick".into()), ..limit(Unit::Tokens, 10, Period::Day(0)) };
+    let of_alias =
+        Limit { scope: LimitScope::Model("quick".into()), ..limit(LimitUnit::Tokens, 10, LimitPeriod::Day(0)) };
     let key = key(vec![of_alias]);
     let ledger = known(&key);
     let quick = Subject { model: "quick", served: big };
@@ -249,47 +255,53 @@ fn a_limit_of_a_model_holds_whatever_name_leads_to_it() {
 
 #[test]
 fn what_uses_nothing_is_held_to_limits_of_requests_alone() {
-    let key = key(vec![limit(Unit::Requests, 2, Period::Seconds(60)), limit(Unit::Tokens, 0, Period::Day(0))]);
+    let key = key(vec![
+        limit(LimitUnit::Requests, 2, LimitPeriod::Seconds(60)),
+        limit(LimitUnit::Tokens, 0, LimitPeriod::Day(0)),
+    ]);
     let ledger = known(&key);
     let ask = || ledger.reserve_any(&key, subject(), &[served("p", &[], "m")], None, at(NOON_MS));
     assert!(ask().is_ok() && ask().is_ok());
-    assert_eq!(ask().map(drop).map_err(|fault| fault.kind), Err(Kind::RateLimited));
+    assert_eq!(ask().map(drop).map_err(|fault| fault.kind), Err(ErrorKind::RateLimited));
 }
 
 #[test]
 fn a_clock_that_is_put_back_locks_nobody_out() {
-    let key = key(vec![limit(Unit::Requests, 1, Period::Seconds(30))]);
+    let key = key(vec![limit(LimitUnit::Requests, 1, LimitPeriod::Seconds(30))]);
     let ledger = known(&key);
     for (monotonic_ms, unix_ms) in [NOON_MS, NOON_MS + DAY_MS, NOON_MS - DAY_MS, NOON_MS].into_iter().enumerate() {
         let now = Moment { unix_ms, monotonic_ms: NOON_MS + monotonic_ms as u64 };
         assert!(ledger.reserve(&key, subject(), tokens(0), now).is_ok(), "{unix_ms}");
         assert!(ledger.reserve(&key, subject(), tokens(0), now).is_err(), "{unix_ms}");
     }
-    let budget = self::key(vec![limit(Unit::Tokens, 10, Period::Day(0))]);
+    let budget = self::key(vec![limit(LimitUnit::Tokens, 10, LimitPeriod::Day(0))]);
     let ledger = known(&budget);
     ledger.settle("k", subject(), charge(None, tokens(10), 0), at(NOON_MS));
     let yesterday = Moment { unix_ms: NOON_MS - DAY_MS, ..at(NOON_MS + 1) };
     let refused = ledger.reserve(&budget, subject(), tokens(1), yesterday).expect_err("not known");
-    assert_eq!((refused.kind, refused.retry_after_s), (Kind::LimitsUnknown, Some(1)));
+    assert_eq!((refused.kind, refused.retry_after_s), (ErrorKind::LimitsUnknown, Some(1)));
     assert_eq!(ledger.ask(yesterday, || 3).0.len(), 1, "and asked for");
 }
 
 #[test]
 fn a_window_that_a_clock_brings_twice_is_not_taken_for_a_new_one() {
-    let key = key(vec![limit(Unit::Tokens, 10, Period::Day(0))]);
+    let key = key(vec![limit(LimitUnit::Tokens, 10, LimitPeriod::Day(0))]);
     let ledger = known(&key);
     ledger.settle("k", subject(), charge(None, tokens(10), 0), at(NOON_MS + DAY_MS));
     let back = Moment { unix_ms: NOON_MS, ..at(NOON_MS + DAY_MS + 1) };
     assert!(ledger.reserve(&key, subject(), tokens(1), back).is_err());
     let again = Moment { unix_ms: NOON_MS + DAY_MS, ..at(NOON_MS + DAY_MS + 2) };
     let refused = ledger.reserve(&key, subject(), tokens(1), again).expect_err("ten of ten were used");
-    assert_eq!(refused.kind, Kind::LimitsUnknown);
+    assert_eq!(refused.kind, ErrorKind::LimitsUnknown);
 }
 
 #[test]
 fn a_request_whose_body_was_held_back_moves_no_window() {
     let minute = 60_000;
-    let key = key(vec![limit(Unit::Requests, 2, Period::Seconds(30)), limit(Unit::UsdMicros, 10, Period::Day(0))]);
+    let key = key(vec![
+        limit(LimitUnit::Requests, 2, LimitPeriod::Seconds(30)),
+        limit(LimitUnit::UsdMicros, 10, LimitPeriod::Day(0)),
+    ]);
     let ledger = known(&key);
     let cents = Amounts { tokens: 0, usd_micros: 5 };
     for _ in 0..2 {
@@ -301,15 +313,18 @@ fn a_request_whose_body_was_held_back_moves_no_window() {
         assert!(ledger.reserve(&key, subject(), cents, at(late_ms)).is_err());
         ledger.settle("k", subject(), charge(None, Amounts::default(), 0), at(late_ms));
         let refused = ledger.reserve(&key, subject(), cents, at(NOON_MS + DAY_MS)).expect_err("all of it was used");
-        assert_eq!(refused.kind, Kind::RateLimited);
+        assert_eq!(refused.kind, ErrorKind::RateLimited);
     }
     let refused = ledger.reserve(&key, subject(), cents, at(NOON_MS + DAY_MS + minute)).expect_err("so is the budget");
-    assert_eq!(refused.kind, Kind::BudgetExceeded);
+    assert_eq!(refused.kind, ErrorKind::BudgetExceeded);
 }
 
 #[test]
 fn what_a_call_used_counts_in_the_window_in_which_it_ends() {
-    let key = key(vec![limit(Unit::Tokens, 100, Period::Day(0)), limit(Unit::Requests, 1, Period::Seconds(30))]);
+    let key = key(vec![
+        limit(LimitUnit::Tokens, 100, LimitPeriod::Day(0)),
+        limit(LimitUnit::Requests, 1, LimitPeriod::Seconds(30)),
+    ]);
     let ledger = known(&key);
     let over_the_edge = ledger.reserve(&key, subject(), tokens(80), at(NOON_MS)).expect("room");
     let tomorrow = NOON_MS + DAY_MS;
@@ -317,12 +332,12 @@ fn what_a_call_used_counts_in_the_window_in_which_it_ends() {
     let hold = ledger.reserve(&key, subject(), tokens(20), at(tomorrow)).expect("the request itself counted yesterday");
     ledger.settle("k", subject(), charge(hold, tokens(20), 0), at(tomorrow));
     let refused = ledger.reserve(&key, subject(), tokens(1), at(tomorrow + 60_000)).expect_err("80 and 20 are 100");
-    assert_eq!(refused.kind, Kind::TokenLimitExceeded);
+    assert_eq!(refused.kind, ErrorKind::TokenLimitExceeded);
 }
 
 #[test]
 fn a_hold_of_a_window_that_is_over_gives_back_nothing_of_others() {
-    let key = key(vec![limit(Unit::Tokens, 100, Period::Day(0))]);
+    let key = key(vec![limit(LimitUnit::Tokens, 100, LimitPeriod::Day(0))]);
     let ledger = known(&key);
     let old = ledger.reserve(&key, subject(), tokens(90), at(NOON_MS)).expect("room");
     let _new = ledger.reserve(&key, subject(), tokens(90), at(NOON_MS + DAY_MS)).expect("a new day");
@@ -332,7 +347,7 @@ fn a_hold_of_a_window_that_is_over_gives_back_nothing_of_others() {
 
 #[test]
 fn a_conversation_pays_as_it_goes_and_ends_where_there_is_no_room() {
-    let key = key(vec![limit(Unit::Tokens, 100, Period::Day(0))]);
+    let key = key(vec![limit(LimitUnit::Tokens, 100, LimitPeriod::Day(0))]);
     let ledger = known(&key);
     let mut hold = ledger.reserve(&key, subject(), tokens(30), at(NOON_MS)).expect("room").expect("a hold");
     ledger.renew(&key, subject(), &mut hold, tokens(30), at(NOON_MS)).expect("30 used, 30 held");
@@ -355,7 +370,7 @@ fn a_conversation_pays_as_it_goes_and_ends_where_there_is_no_room() {
 #[test]
 fn a_conversation_is_in_the_sum_once_whenever_control_is_asked() {
     for segment in [6, 7] {
-        let key = key(vec![limit(Unit::Tokens, 100, Period::Day(0))]);
+        let key = key(vec![limit(LimitUnit::Tokens, 100, LimitPeriod::Day(0))]);
         let ledger = Ledger::default();
         // The limit is set while the conversation is under way.
         ledger.open([&key].into_iter(), |_| false, at(NOON_MS));
@@ -386,8 +401,8 @@ proptest! {
         steps in prop::collection::vec((0_u8..5, 0_u64..40_000, 0_u64..100_000, 1_u64..50), 1..150),
     ) {
         let key = key(vec![
-            limit(Unit::Tokens, 1_000, Period::Seconds(60)),
-            limit(Unit::Requests, 10, Period::Seconds(30)),
+            limit(LimitUnit::Tokens, 1_000, LimitPeriod::Seconds(60)),
+            limit(LimitUnit::Requests, 10, LimitPeriod::Seconds(30)),
         ]);
         let ledger = known(&key);
         let (mut now_ms, mut open, mut calls) = (NOON_MS, Vec::new(), Vec::<u64>::new());
@@ -426,8 +441,8 @@ proptest! {
             };
             let books = ledger.books.lock();
             let of = |unit| books.of_owners["k"].iter().find(|account| account.limit.unit == unit).expect("an account");
-            prop_assert_eq!(of(Unit::Tokens).used, truth.used);
-            prop_assert_eq!(of(Unit::Requests).used, truth.requests);
+            prop_assert_eq!(of(LimitUnit::Tokens).used, truth.used);
+            prop_assert_eq!(of(LimitUnit::Requests).used, truth.requests);
             prop_assert!(truth.requests <= 10);
         }
         for (hold, before) in open {
@@ -442,28 +457,31 @@ proptest! {
 
 #[test]
 fn a_look_for_room_counts_nothing() {
-    let key = key(vec![limit(Unit::Requests, 1, Period::Seconds(60)), limit(Unit::Tokens, 10, Period::Day(0))]);
+    let key = key(vec![
+        limit(LimitUnit::Requests, 1, LimitPeriod::Seconds(60)),
+        limit(LimitUnit::Tokens, 10, LimitPeriod::Day(0)),
+    ]);
     let ledger = known(&key);
     for _ in 0..3 {
         assert!(ledger.has_room(&key, subject(), at(NOON_MS)).is_ok());
     }
     let hold = ledger.reserve(&key, subject(), tokens(1), at(NOON_MS)).expect("room");
     let refused = ledger.has_room(&key, subject(), at(NOON_MS)).expect_err("the one request is made");
-    assert_eq!(refused.kind, Kind::RateLimited);
+    assert_eq!(refused.kind, ErrorKind::RateLimited);
     ledger.settle("k", subject(), charge(hold, tokens(10), 0), at(NOON_MS));
     let later = ledger.has_room(&key, subject(), at(NOON_MS + 60_000)).expect_err("the tokens are used up");
-    assert_eq!(later.kind, Kind::TokenLimitExceeded);
+    assert_eq!(later.kind, ErrorKind::TokenLimitExceeded);
     let stranger = Ledger::default().has_room(&key, subject(), at(NOON_MS)).expect_err("nothing is known");
-    assert_eq!(stranger.kind, Kind::LimitsUnknown);
+    assert_eq!(stranger.kind, ErrorKind::LimitsUnknown);
 }
 
 #[test]
 fn a_day_begins_where_the_limit_has_it_and_a_new_zone_is_a_new_account() {
     let vienna = Zone::find("Europe/Vienna").expect("a zone");
-    let of_vienna = Limit { zone: vienna, ..limit(Unit::Tokens, 10, Period::Day(0)) };
+    let of_vienna = Limit { zone: vienna, ..limit(LimitUnit::Tokens, 10, LimitPeriod::Day(0)) };
     // 23:00 UTC is midnight there in winter.
     let midnight_ms = NOON_MS + 11 * 3_600_000;
     assert_eq!(of_vienna.window(NOON_MS).ends_ms, midnight_ms);
-    assert_eq!(limit(Unit::Tokens, 10, Period::Day(0)).window(NOON_MS).ends_ms, NOON_MS + DAY_MS / 2);
-    assert!(!of_vienna.counts_like(&limit(Unit::Tokens, 10, Period::Day(0))));
+    assert_eq!(limit(LimitUnit::Tokens, 10, LimitPeriod::Day(0)).window(NOON_MS).ends_ms, NOON_MS + DAY_MS / 2);
+    assert!(!of_vienna.counts_like(&limit(LimitUnit::Tokens, 10, LimitPeriod::Day(0))));
 }

@@ -12,46 +12,92 @@
 //! [`signature`] (how webhooks are signed), [`host`] and [`egress`] (names, and where a connection may go), [`clock`].
 
 #![forbid(unsafe_code)]
+#![allow(unreachable_pub, reason = "`pub` in a private module means the crate; the face is below")]
 
+// The words of AWS: `aws::sign`, `aws::Keys`.
 pub mod aws;
-pub mod breaker;
-pub mod chaos;
-pub mod clock;
-pub mod context;
-pub mod cooldown;
-pub mod dialect;
-pub mod egress;
-pub mod error;
+mod breaker;
+mod chaos;
+mod clock;
+mod context;
+mod cooldown;
+mod dialect;
+mod egress;
+mod error;
 #[cfg(test)]
 mod fuzz;
-pub mod group;
+mod group;
+// Its verbs and nouns are read with it: `guardrail::merge`, `guardrail::Action`.
 pub mod guardrail;
-pub mod health;
+mod health;
+// Functions on the text of a host: `host::name`, `host::is_loopback`.
 pub mod host;
-pub mod ip_filter;
+mod ip_filter;
+// A reader has common words: `json::Value`, `json::Kind`, `json::as_str`.
 pub mod json;
-pub mod jwt;
-pub mod lease;
-pub mod ledger;
-pub mod limit;
+mod jwt;
+mod lease;
+mod ledger;
+mod limit;
+// Functions on the text of a name: `model_name::canonical`, `model_name::address`.
 pub mod model_name;
+// The words of a format: `multipart::Form`, `multipart::Part`, `multipart::Reader`.
 pub mod multipart;
-pub mod pace;
+mod pace;
+// Questions to the rules of a key: `policy::admit_model`, `policy::sees_model`.
 pub mod policy;
-pub mod price;
-pub mod principal;
-pub mod provider_rate;
-pub mod quota;
-pub mod record;
-pub mod resilience;
+mod price;
+mod principal;
+mod provider_rate;
+mod quota;
+mod record;
+mod resilience;
+// A table is asked: `routes::find`, `routes::all`, and a `routes::Match` has a `routes::Answer`.
 pub mod routes;
-pub mod schedule;
-pub mod secret;
-pub mod service_account;
-pub mod session_lease;
-pub mod sessions;
+mod schedule;
+mod secret;
+mod service_account;
+mod session_lease;
+mod sessions;
+// Of webhooks: `signature::sign`, `signature::verify`.
 pub mod signature;
-pub mod snapshot;
+mod snapshot;
+// A room of its own, whose words are common ones: `strategy::Facts`, `strategy::Rules`, `strategy::order`.
 pub mod strategy;
-pub mod tier;
-pub mod usage;
+mod tier;
+mod usage;
+
+pub use breaker::{is_provider_failure, Breaker, BreakerLimits, BreakerPhase, Lockout};
+pub use chaos::{Chaos, Fault};
+pub use clock::{rfc3339, Moment};
+pub use context::{
+    Compression, OwnFilters, Pipeline, PipelineStage, RawOutputs, SystemPrompt, ThinkingBudget, WindowPolicy,
+};
+pub use cooldown::{parse_retry_after, MAX_RETRY_AFTER_MS};
+pub use dialect::Dialect;
+pub use egress::{EgressPolicy, Networks};
+pub use error::{Error, ErrorKind, Origin, Retry};
+pub use health::{AttemptPermit, Health, HealthState, QuotaReading, TerminalState};
+pub use lease::{grant_lease, LeaseGrant, LeaseTerms, StoreLoss, UseByNode};
+pub use ledger::{
+    Amounts, Charge, Hold, LeaseAnswer, LeaseQuestion, LeaseSummary, Ledger, LimitQuestion, Reservation, Subject,
+};
+pub use limit::{Limit, LimitPeriod, LimitScope, LimitUnit, Served, Zone};
+pub use pace::{AccountLimits, Pace, PaceWait, Remaining};
+pub use price::{Cost, PricesInUse};
+pub use principal::{Credentials, Principal};
+pub use provider_rate::{ProviderRates, RateName};
+pub use quota::{read_quota_headers, QuotaSpan, QuotaThresholds, WindowReading};
+pub use record::{
+    read_record_lines, CacheKind, CacheOutcome, Cached, ColumnKind, FieldValue, Outcome, Record, RECORD_COLUMNS,
+};
+pub use resilience::{Clear, Resilience};
+pub use secret::{generate_key, hex, random_bytes, random_name, NoRandomness, Sealer, Secret, SecretHash};
+pub use service_account::ServiceAccount;
+pub use session_lease::SessionClaim;
+pub use sessions::Sessions;
+pub use snapshot::{
+    AccessMode, Auth, CacheDefaultMode, CacheSettings, CaptureSettings, CatalogScope, Connection, Key, Model,
+    PersistedState, ProxyRecord, ProxyScheme, ServiceMode, Snapshot, StreamDefaultMode, UnpricedModels, DIRECT,
+};
+pub use usage::{ServiceTier, Units, Usage, MAX_UNITS};

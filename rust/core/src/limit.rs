@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// What a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Unit {
+pub enum LimitUnit {
     Requests,
     /// Input and output together, as the provider counts them.
     Tokens,
@@ -20,7 +20,7 @@ pub enum Unit {
 /// When counting starts anew; days, weeks and months are those of the limit's zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Period {
+pub enum LimitPeriod {
     /// Windows of this length, counted from 1970.
     Seconds(u64),
     /// From this minute of the day to the same of the next.
@@ -34,7 +34,7 @@ pub enum Period {
 /// To which requests a limit applies.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum LimitScope {
     #[default]
     All,
     Model(String),
@@ -55,11 +55,11 @@ pub struct Limit {
     pub id: String,
     /// The field that it was set with, for the caller to know it by.
     pub name: String,
-    pub unit: Unit,
+    pub unit: LimitUnit,
     pub amount: u64,
-    pub period: Period,
+    pub period: LimitPeriod,
     #[serde(default)]
-    pub scope: Scope,
+    pub scope: LimitScope,
     #[serde(default)]
     pub zone: Zone,
     /// Absent for a limit of the key itself.
@@ -144,20 +144,20 @@ impl Limit {
 
     /// A request counts when it is let through; under a limit of one provider, once that one has been asked.
     pub fn is_counted_at_once(&self) -> bool {
-        self.unit == Unit::Requests && !matches!(self.scope, Scope::Provider(_))
+        self.unit == LimitUnit::Requests && !matches!(self.scope, LimitScope::Provider(_))
     }
 
     /// Whether a request for this model, as its caller named it, counts that was served so.
     pub fn applies_to(&self, model: &str, served: &Served<'_>) -> bool {
         match &self.scope {
-            Scope::All => true,
-            Scope::Model(name) => name.eq_ignore_ascii_case(model) || served.is_model(name),
-            Scope::Provider(name) => name == served.provider,
+            LimitScope::All => true,
+            LimitScope::Model(name) => name.eq_ignore_ascii_case(model) || served.is_model(name),
+            LimitScope::Provider(name) => name == served.provider,
         }
     }
 }
 
-impl Period {
+impl LimitPeriod {
     /// The window that this moment is in.
     pub fn window(self, zone: &Zone, now_ms: u64) -> Window {
         match self {
@@ -223,12 +223,12 @@ mod tests {
     #[test]
     fn windows_begin_where_the_calendar_says() {
         for (period, now, starts, ends) in [
-            (Period::Seconds(60), "2026-03-04T05:06:07Z", "2026-03-04T05:06:00Z", "2026-03-04T05:07:00Z"),
-            (Period::Day(0), "2026-03-04T05:06:07Z", "2026-03-04T00:00:00Z", "2026-03-05T00:00:00Z"),
-            (Period::Day(360), "2026-03-04T05:06:07Z", "2026-03-03T06:00:00Z", "2026-03-04T06:00:00Z"),
-            (Period::Week(0), "2026-03-04T05:06:07Z", "2026-03-02T00:00:00Z", "2026-03-09T00:00:00Z"),
-            (Period::Month(0), "2026-02-28T23:59:59Z", "2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z"),
-            (Period::Month(60), "2026-03-01T00:30:00Z", "2026-02-01T01:00:00Z", "2026-03-01T01:00:00Z"),
+            (LimitPeriod::Seconds(60), "2026-03-04T05:06:07Z", "2026-03-04T05:06:00Z", "2026-03-04T05:07:00Z"),
+            (LimitPeriod::Day(0), "2026-03-04T05:06:07Z", "2026-03-04T00:00:00Z", "2026-03-05T00:00:00Z"),
+            (LimitPeriod::Day(360), "2026-03-04T05:06:07Z", "2026-03-03T06:00:00Z", "2026-03-04T06:00:00Z"),
+            (LimitPeriod::Week(0), "2026-03-04T05:06:07Z", "2026-03-02T00:00:00Z", "2026-03-09T00:00:00Z"),
+            (LimitPeriod::Month(0), "2026-02-28T23:59:59Z", "2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z"),
+            (LimitPeriod::Month(60), "2026-03-01T00:30:00Z", "2026-02-01T01:00:00Z", "2026-03-01T01:00:00Z"),
         ] {
             let window = Window { starts_ms: ms(starts), ends_ms: ms(ends) };
             assert_eq!(period.window(&Zone::default(), ms(now)), window, "{period:?} {now}");
@@ -239,33 +239,63 @@ mod tests {
     fn days_and_months_are_those_of_the_zone_through_changes_of_its_clocks() {
         for (zone, period, now, starts, ends) in [
             // 23 and 25 hours long.
-            ("Europe/Vienna", Period::Day(0), "2026-03-29T12:00:00Z", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"),
-            ("Europe/Vienna", Period::Day(0), "2026-10-25T12:00:00Z", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"),
-            ("Europe/Vienna", Period::Month(0), "2026-03-31T21:59:59Z", "2026-02-28T23:00:00Z", "2026-03-31T22:00:00Z"),
+            (
+                "Europe/Vienna",
+                LimitPeriod::Day(0),
+                "2026-03-29T12:00:00Z",
+                "2026-03-28T23:00:00Z",
+                "2026-03-29T22:00:00Z",
+            ),
+            (
+                "Europe/Vienna",
+                LimitPeriod::Day(0),
+                "2026-10-25T12:00:00Z",
+                "2026-10-24T22:00:00Z",
+                "2026-10-25T23:00:00Z",
+            ),
+            (
+                "Europe/Vienna",
+                LimitPeriod::Month(0),
+                "2026-03-31T21:59:59Z",
+                "2026-02-28T23:00:00Z",
+                "2026-03-31T22:00:00Z",
+            ),
             (
                 "America/New_York",
-                Period::Week(0),
+                LimitPeriod::Week(0),
                 "2026-03-08T12:00:00Z",
                 "2026-03-02T05:00:00Z",
                 "2026-03-09T04:00:00Z",
             ),
-            ("Asia/Kathmandu", Period::Day(0), "2026-01-01T18:14:59Z", "2025-12-31T18:15:00Z", "2026-01-01T18:15:00Z"),
+            (
+                "Asia/Kathmandu",
+                LimitPeriod::Day(0),
+                "2026-01-01T18:14:59Z",
+                "2025-12-31T18:15:00Z",
+                "2026-01-01T18:15:00Z",
+            ),
             // A midnight that clocks skip, a minute of a new day that they show twice, a day that never was.
             (
                 "America/Sao_Paulo",
-                Period::Day(0),
+                LimitPeriod::Day(0),
                 "2018-11-04T12:00:00Z",
                 "2018-11-04T03:00:00Z",
                 "2018-11-05T02:00:00Z",
             ),
             (
                 "America/St_Johns",
-                Period::Day(0),
+                LimitPeriod::Day(0),
                 "2006-10-29T03:00:00Z",
                 "2006-10-29T02:30:00Z",
                 "2006-10-30T03:30:00Z",
             ),
-            ("Pacific/Apia", Period::Day(0), "2011-12-30T09:59:59Z", "2011-12-29T10:00:00Z", "2011-12-30T10:00:00Z"),
+            (
+                "Pacific/Apia",
+                LimitPeriod::Day(0),
+                "2011-12-30T09:59:59Z",
+                "2011-12-29T10:00:00Z",
+                "2011-12-30T10:00:00Z",
+            ),
         ] {
             let window = Window { starts_ms: ms(starts), ends_ms: ms(ends) };
             assert_eq!(period.window(&Zone::find(zone).expect("a zone"), ms(now)), window, "{zone} {period:?} {now}");
@@ -283,10 +313,10 @@ mod tests {
         fn every_moment_is_in_its_window_and_the_next_begins_where_it_ends(
             now_ms in 0_u64..4_000_000_000_000,
             period in prop_oneof![
-                (1_u64..10_000_000).prop_map(Period::Seconds),
-                (0_u16..1_440).prop_map(Period::Day),
-                (0_u16..1_440).prop_map(Period::Week),
-                (0_u16..1_440).prop_map(Period::Month),
+                (1_u64..10_000_000).prop_map(LimitPeriod::Seconds),
+                (0_u16..1_440).prop_map(LimitPeriod::Day),
+                (0_u16..1_440).prop_map(LimitPeriod::Week),
+                (0_u16..1_440).prop_map(LimitPeriod::Month),
             ],
             zone in prop::sample::select(vec![
                 "UTC", "Europe/Vienna", "America/New_York", "America/St_Johns", "America/Sao_Paulo", "America/Havana",

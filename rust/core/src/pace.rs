@@ -55,7 +55,7 @@ impl AccountLimits {
 
 /// Why a request may not begin now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
+pub enum PaceWait {
     /// Until one of those that are open ends.
     Slot,
     /// Milliseconds, at least.
@@ -83,9 +83,9 @@ impl Pace {
     ///
     /// One that is larger than the limit of tokens goes when nothing else was sent for a minute: an estimate is no reason to refuse
     /// it for good.
-    pub fn admits(&mut self, limits: &AccountLimits, in_flight: u32, tokens: u64, now_ms: u64) -> Result<(), Wait> {
+    pub fn admits(&mut self, limits: &AccountLimits, in_flight: u32, tokens: u64, now_ms: u64) -> Result<(), PaceWait> {
         if limits.max_concurrent.is_some_and(|most| in_flight >= most) {
-            return Err(Wait::Slot);
+            return Err(PaceWait::Slot);
         }
         let of_gap =
             limits.min_gap_ms.zip(self.last_ms).map(|(gap_ms, last_ms)| (last_ms + gap_ms).saturating_sub(now_ms));
@@ -93,7 +93,7 @@ impl Pace {
         let of_tokens = limits.tokens_per_minute.map(|most| self.tokens.wait_ms(most, tokens, now_ms));
         match [of_gap, of_requests, of_tokens].into_iter().flatten().max() {
             None | Some(0) => Ok(()),
-            Some(wait_ms) => Err(Wait::Ms(wait_ms)),
+            Some(wait_ms) => Err(PaceWait::Ms(wait_ms)),
         }
     }
 

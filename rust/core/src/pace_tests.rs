@@ -24,7 +24,7 @@ fn so_many_at_once() {
     let two = limits(|one| one.max_concurrent = Some(2));
     let mut pace = Pace::default();
     assert_eq!(pace.admits(&two, 1, 0, 0), Ok(()));
-    assert_eq!(pace.admits(&two, 2, 0, 0), Err(Wait::Slot));
+    assert_eq!(pace.admits(&two, 2, 0, 0), Err(PaceWait::Slot));
     assert_eq!(pace.remaining(&two, 3, 0).slots, Some(0));
 }
 
@@ -34,7 +34,7 @@ fn a_gap_is_from_beginning_to_beginning() {
     let mut pace = Pace::default();
     assert_eq!(pace.admits(&gap, 0, 0, 100), Ok(()));
     pace.begin(0, 100);
-    assert_eq!(pace.admits(&gap, 0, 0, 200), Err(Wait::Ms(150)));
+    assert_eq!(pace.admits(&gap, 0, 0, 200), Err(PaceWait::Ms(150)));
     assert_eq!(pace.admits(&gap, 0, 0, 350), Ok(()));
 }
 
@@ -46,11 +46,11 @@ fn requests_leave_the_minute_one_second_after_another() {
         assert_eq!(pace.admits(&three, 0, 0, at_ms), Ok(()));
         pace.begin(0, at_ms);
     }
-    assert_eq!(pace.admits(&three, 0, 0, 2_500), Err(Wait::Ms(58_500)));
+    assert_eq!(pace.admits(&three, 0, 0, 2_500), Err(PaceWait::Ms(58_500)));
     assert_eq!((pace.remaining(&three, 0, 2_500).requests, pace.rate_left(&three, 2_500)), (Some(0), Some(0.0)));
     assert_eq!(pace.admits(&three, 0, 0, 61_000), Ok(()));
     pace.begin(0, 61_000);
-    assert_eq!(pace.admits(&three, 0, 0, 61_000), Err(Wait::Ms(1_000)));
+    assert_eq!(pace.admits(&three, 0, 0, 61_000), Err(PaceWait::Ms(1_000)));
     assert_eq!(pace.admits(&three, 0, 0, 600_000), Ok(()), "everything is long past");
     assert_eq!(pace.remaining(&three, 0, 600_000).requests, Some(3));
 }
@@ -60,14 +60,14 @@ fn tokens_are_counted_as_they_came_to() {
     let hundred = limits(|one| one.tokens_per_minute = Some(100));
     let mut pace = Pace::default();
     pace.begin(80, 0);
-    assert_eq!(pace.admits(&hundred, 0, 30, 0), Err(Wait::Ms(61_000)));
+    assert_eq!(pace.admits(&hundred, 0, 30, 0), Err(PaceWait::Ms(61_000)));
     pace.correct(0, 80, 20, 5_000);
     assert_eq!(pace.admits(&hundred, 0, 30, 5_000), Ok(()));
     assert_eq!((pace.remaining(&hundred, 0, 5_000).tokens, pace.rate_left(&hundred, 5_000)), (Some(80), Some(0.8)));
     pace.correct(0, 20, 500, 6_000);
     assert_eq!(pace.remaining(&hundred, 0, 6_000).tokens, Some(0), "more than was thought");
     // One that is too large for any minute goes alone.
-    assert_eq!(pace.admits(&hundred, 0, 1_000, 6_000), Err(Wait::Ms(55_000)));
+    assert_eq!(pace.admits(&hundred, 0, 1_000, 6_000), Err(PaceWait::Ms(55_000)));
     assert_eq!(pace.admits(&hundred, 0, 1_000, 61_000), Ok(()));
     pace.correct(0, 500, 9, 70_000);
     assert_eq!(pace.remaining(&hundred, 0, 70_000).tokens, Some(100), "corrected too late to count");
@@ -89,13 +89,13 @@ proptest! {
                     pace.begin(tokens, now_ms);
                     begun.push((now_ms, tokens));
                 }
-                Err(Wait::Ms(wait_ms)) => {
+                Err(PaceWait::Ms(wait_ms)) => {
                     prop_assert!(wait_ms > 0 && wait_ms <= 61_000);
                     // When the wait is over it may begin.
                     now_ms += wait_ms;
                     prop_assert_eq!(pace.admits(&set, 0, tokens, now_ms), Ok(()));
                 }
-                Err(Wait::Slot) => prop_assert!(false, "no slots are limited"),
+                Err(PaceWait::Slot) => prop_assert!(false, "no slots are limited"),
             }
         }
         for &(from_ms, _) in &begun {

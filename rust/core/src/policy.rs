@@ -1,7 +1,7 @@
 //! What a caller may do, held against one key's record: endpoints and models. Patterns are exact names or names with
 //! `*`, matched in linear time.
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::group::Group;
 use crate::ip_filter::HERE;
 use crate::model_name::{self, Case};
@@ -19,7 +19,7 @@ pub fn admit_endpoint(key: &Key, endpoint: &str) -> Result<(), Error> {
     if endpoint == OWN_USAGE || key.allowed_endpoints.is_empty() || key.allowed_endpoints.iter().any(is_allowed) {
         return Ok(());
     }
-    Err(Error::client(Kind::Forbidden, format!("This API key may not use the endpoint `{endpoint}`.")))
+    Err(Error::client(ErrorKind::Forbidden, format!("This API key may not use the endpoint `{endpoint}`.")))
 }
 
 /// Whether the key may be used at this hour.
@@ -27,7 +27,7 @@ pub fn admit_hour(key: &Key, now_ms: u64) -> Result<(), Error> {
     match &key.access_schedule {
         Some(schedule) if !schedule.is_open(now_ms) => {
             let message = format!("This API key may be used in its hours only ({}).", schedule.text());
-            Err(Error::client(Kind::Forbidden, message).about("accessSchedule"))
+            Err(Error::client(ErrorKind::Forbidden, message).about("accessSchedule"))
         }
         _ => Ok(()),
     }
@@ -43,7 +43,7 @@ pub fn admit_address(key: &Key, address: Option<IpAddr>) -> Result<(), Error> {
         return Ok(());
     }
     let message = format!("This API key may not be used from {address}: its `ipAllowlist` does not name that address.");
-    Err(Error::client(Kind::Forbidden, message).about("ipAllowlist"))
+    Err(Error::client(ErrorKind::Forbidden, message).about("ipAllowlist"))
 }
 
 /// Whether the key may use this connection, and every group that it is in.
@@ -113,7 +113,7 @@ impl<'k> ModelRules<'k> {
             None => format!("This API key may not use {what}."),
             Some(group) => format!("The group `{group}` of this API key may not use {what}."),
         };
-        Error::client(Kind::Forbidden, message).about("model")
+        Error::client(ErrorKind::Forbidden, message).about("model")
     }
 }
 
@@ -144,7 +144,7 @@ pub fn admit_combo(key: &Key, name: &str, is_auto: bool) -> Result<(), Error> {
 pub fn admit_listed(key: &Key, snapshot: &Snapshot, model: &str) -> Result<(), Error> {
     if key.disable_non_public_models && snapshot.model(model).is_none() {
         let message = format!("This API key may use listed models only, and `{model}` is not in `GET /v1/models`.");
-        return Err(Error::client(Kind::Forbidden, message).about("model"));
+        return Err(Error::client(ErrorKind::Forbidden, message).about("model"));
     }
     Ok(())
 }
@@ -254,7 +254,7 @@ mod tests {
         let restricted =
             Key { model_access_mode: AccessMode::Restricted, allowed_models: vec!["groq/*".into()], ..key() };
         assert!(admit_model(&restricted, "groq/llama").is_ok());
-        assert_eq!(admit_model(&restricted, "openai/gpt-4o").map_err(|error| error.kind), Err(Kind::Forbidden));
+        assert_eq!(admit_model(&restricted, "openai/gpt-4o").map_err(|error| error.kind), Err(ErrorKind::Forbidden));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Who is calling. One resolver for every credential form, fed from the snapshot; it touches no database.
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::host;
 use crate::secret::{is_well_formed_key, SecretHash, KEY_PREFIX, TOKEN_PREFIX};
 use crate::snapshot::{Key, ManagementToken, Snapshot, TokenScope};
@@ -106,14 +106,14 @@ impl Principal {
                 Ok(Self::Local)
             } else {
                 Err(Error::client(
-                    Kind::Unauthenticated,
+                    ErrorKind::Unauthenticated,
                     "The local token is wrong, or the request did not come directly from this machine.",
                 )
                 .about("X-Gateway-Cli-Token"))
             };
         }
         if shown.ambiguous {
-            return Err(Error::client(Kind::Unauthenticated, "Two different credentials were sent; send one.")
+            return Err(Error::client(ErrorKind::Unauthenticated, "Two different credentials were sent; send one.")
                 .about("Authorization"));
         }
         if let Some(text) = shown.bearer {
@@ -130,7 +130,7 @@ impl Principal {
             if let Some((user_id, manages)) = snapshot.session(&SecretHash::of(cookie.as_bytes()), now_ms) {
                 if shown.is_cross_site {
                     return Err(Error::client(
-                        Kind::Forbidden,
+                        ErrorKind::Forbidden,
                         "A request that changes something with a session cookie must come from the gateway's own pages: send Sec-Fetch-Site or Origin.",
                     )
                     .about("Origin"));
@@ -154,7 +154,7 @@ impl Principal {
     pub fn on_behalf(snapshot: &Snapshot, key_id: &str, now_ms: u64) -> Result<Self, Error> {
         let key = snapshot
             .key_of(key_id)
-            .ok_or_else(|| Error::client(Kind::Unauthenticated, "The API key that this is done for is gone."))?;
+            .ok_or_else(|| Error::client(ErrorKind::Unauthenticated, "The API key that this is done for is gone."))?;
         standing(key, now_ms)
     }
 
@@ -181,7 +181,7 @@ impl Principal {
                  key, or have the operator set SERVICE_PUBLIC_BASE_URL or FAIRLEAD_HOST_NAMES to this name.",
                 host::name(host)
             );
-            return Err(Error::client(Kind::Forbidden, message).about("Host"));
+            return Err(Error::client(ErrorKind::Forbidden, message).about("Host"));
         }
         Ok(())
     }
@@ -197,12 +197,12 @@ impl Principal {
             )
             | (Tier::Account, Self::Session { .. }) => Ok(()),
             (Tier::Key, _) => {
-                Err(Error::client(Kind::Unauthenticated, "A gateway API key is required: send `X-API-Key: sk-fl-...`.")
+                Err(Error::client(ErrorKind::Unauthenticated, "A gateway API key is required: send `X-API-Key: sk-fl-...`.")
                     .about("X-API-Key"))
             }
             (Tier::Inference, Self::Anonymous | Self::Session { .. }) if !require_api_key => Ok(()),
             (Tier::Inference, Self::Anonymous | Self::Session { .. }) => Err(Error::client(
-                Kind::Unauthenticated,
+                ErrorKind::Unauthenticated,
                 "A gateway API key is required: send `Authorization: Bearer sk-fl-...`.",
             )
             .about("Authorization")),
@@ -225,7 +225,7 @@ impl Principal {
                 }
                 let message =
                     format!("This access token has the scope `{}`; `{}` is needed.", token.scope.name(), needed.name());
-                Err(Error::client(Kind::Forbidden, message))
+                Err(Error::client(ErrorKind::Forbidden, message))
             }
             (Tier::Session | Tier::Account, Self::Key(_) | Self::Token(_)) => Err(forbidden(
                 "This needs a signed-in session or the local command-line token; no key or access token of any scope may do it.",
@@ -234,18 +234,18 @@ impl Principal {
                 Ok(())
             }
             (Tier::Management | Tier::Admin | Tier::Session | Tier::Account, Self::Anonymous) => {
-                Err(Error::client(Kind::Unauthenticated, "Sign in, or send a management credential."))
+                Err(Error::client(ErrorKind::Unauthenticated, "Sign in, or send a management credential."))
             }
         }
     }
 }
 
 fn forbidden(message: &'static str) -> Error {
-    Error::client(Kind::Forbidden, message)
+    Error::client(ErrorKind::Forbidden, message)
 }
 
 fn resolve_token(snapshot: &Snapshot, text: &str, now_ms: u64) -> Result<Principal, Error> {
-    let refusal = |message: &'static str| Error::client(Kind::Unauthenticated, message).about("Authorization");
+    let refusal = |message: &'static str| Error::client(ErrorKind::Unauthenticated, message).about("Authorization");
     let token = snapshot
         .token(&SecretHash::of(text.as_bytes()))
         .ok_or_else(|| refusal("The access token is not known here, or was revoked."))?;
@@ -256,10 +256,10 @@ fn resolve_token(snapshot: &Snapshot, text: &str, now_ms: u64) -> Result<Princip
 }
 
 fn resolve_key(snapshot: &Snapshot, text: &str, now_ms: u64) -> Result<Principal, Error> {
-    let unknown = || Error::client(Kind::Unauthenticated, "The API key is not known here.").about("Authorization");
+    let unknown = || Error::client(ErrorKind::Unauthenticated, "The API key is not known here.").about("Authorization");
     if !is_well_formed_key(text) {
         return Err(if text.starts_with(KEY_PREFIX) {
-            Error::client(Kind::Unauthenticated, "The API key is mistyped or cut off: its checksum does not fit.")
+            Error::client(ErrorKind::Unauthenticated, "The API key is mistyped or cut off: its checksum does not fit.")
                 .about("Authorization")
         } else {
             unknown()
@@ -279,12 +279,12 @@ fn standing(key: &Arc<Key>, now_ms: u64) -> Result<Principal, Error> {
         Some("The API key has expired.")
     } else if let Some(group) = key.groups.iter().find(|group| !group.is_active) {
         let message = format!("The group `{}` of the API key is switched off.", group.name);
-        return Err(Error::client(Kind::Forbidden, message).about("Authorization"));
+        return Err(Error::client(ErrorKind::Forbidden, message).about("Authorization"));
     } else {
         None
     };
     match refusal {
-        Some(message) => Err(Error::client(Kind::Forbidden, message).about("Authorization")),
+        Some(message) => Err(Error::client(ErrorKind::Forbidden, message).about("Authorization")),
         None => Ok(Principal::Key(Arc::clone(key))),
     }
 }
@@ -327,7 +327,7 @@ mod tests {
                     .iter()
                     .map(|&tier| match who.admit(tier, is_read, &snapshot, true) {
                         Ok(()) => 'y',
-                        Err(error) if error.kind == Kind::Unauthenticated => 'n',
+                        Err(error) if error.kind == ErrorKind::Unauthenticated => 'n',
                         Err(_) => '-',
                     })
                     .collect();

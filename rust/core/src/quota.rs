@@ -56,7 +56,7 @@ pub struct WindowReading {
 
 /// How long a window is, as strategies tell windows apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Span {
+pub enum QuotaSpan {
     /// Up to a day.
     Session,
     Weekly,
@@ -64,13 +64,13 @@ pub enum Span {
 }
 
 impl WindowReading {
-    pub fn span(&self) -> Span {
+    pub fn span(&self) -> QuotaSpan {
         match self.name.as_str() {
-            "5h" => Span::Session,
-            name if name.starts_with("7d") => Span::Weekly,
-            _ if self.resets_in_ms <= SESSION_MS => Span::Session,
-            _ if self.resets_in_ms <= WEEK_MS => Span::Weekly,
-            _ => Span::Monthly,
+            "5h" => QuotaSpan::Session,
+            name if name.starts_with("7d") => QuotaSpan::Weekly,
+            _ if self.resets_in_ms <= SESSION_MS => QuotaSpan::Session,
+            _ if self.resets_in_ms <= WEEK_MS => QuotaSpan::Weekly,
+            _ => QuotaSpan::Monthly,
         }
     }
 
@@ -100,7 +100,10 @@ enum Family {
 }
 
 /// The windows that these headers tell of. Names are in small letters.
-pub fn read<'a>(headers: impl Iterator<Item = (&'a str, &'a str)>, now_unix_ms: u64) -> SmallVec<[WindowReading; 4]> {
+pub fn read_quota_headers<'a>(
+    headers: impl Iterator<Item = (&'a str, &'a str)>,
+    now_unix_ms: u64,
+) -> SmallVec<[WindowReading; 4]> {
     let mut parts: SmallVec<[Partial<'a>; 4]> = SmallVec::new();
     for (name, value) in headers {
         let Some((family, window, field)) = place(name) else { continue };
@@ -228,7 +231,7 @@ mod tests {
     const NOW_MS: u64 = 1_700_000_000_000;
 
     fn readings(headers: &[(&str, &str)]) -> Vec<(String, f32, u64, bool)> {
-        let read = read(headers.iter().copied(), NOW_MS);
+        let read = read_quota_headers(headers.iter().copied(), NOW_MS);
         read.into_iter().map(|one| (one.name, one.remaining, one.resets_in_ms, one.is_quota)).collect()
     }
 
@@ -290,11 +293,11 @@ mod tests {
             let (name, amounts) = (name.into(), None);
             WindowReading { name, remaining: 0.5, resets_in_ms, is_quota: true, amounts }.span()
         };
-        assert_eq!(span("5h", 0), Span::Session);
-        assert_eq!(span("7d_sonnet", 1), Span::Weekly);
-        assert_eq!(span("requests", 60_000), Span::Session);
-        assert_eq!(span("tokens", 3 * SESSION_MS), Span::Weekly);
-        assert_eq!(span("tokens", 20 * SESSION_MS), Span::Monthly);
+        assert_eq!(span("5h", 0), QuotaSpan::Session);
+        assert_eq!(span("7d_sonnet", 1), QuotaSpan::Weekly);
+        assert_eq!(span("requests", 60_000), QuotaSpan::Session);
+        assert_eq!(span("tokens", 3 * SESSION_MS), QuotaSpan::Weekly);
+        assert_eq!(span("tokens", 20 * SESSION_MS), QuotaSpan::Monthly);
     }
 
     proptest! {
@@ -312,7 +315,7 @@ mod tests {
                 ("x-codex-primary-window-minutes", values[4].as_str()),
                 ("x-codex-primary-reset-at", values[5].as_str()),
             ];
-            for one in read(headers.into_iter(), NOW_MS) {
+            for one in read_quota_headers(headers.into_iter(), NOW_MS) {
                 prop_assert!((0.0..=1.0).contains(&one.remaining) && one.resets_in_ms <= MAX_RESET_MS);
             }
         }

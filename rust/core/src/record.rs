@@ -1,11 +1,14 @@
 //! The usage record: one line of the spool per settled request. Field names are the columns of `usage.duckdb`.
 
-pub mod columns;
+mod columns;
 mod quick;
-pub mod read;
+mod read;
 #[cfg(test)]
 mod read_tests;
 mod row;
+
+pub use columns::{ColumnKind, RECORD_COLUMNS};
+pub use read::{read_record_lines, FieldValue};
 
 use crate::price::MAX_USD_MICROS;
 use crate::usage::{ServiceTier, Usage, MAX_RECORDED_TOKENS};
@@ -28,7 +31,7 @@ pub enum Outcome {
 /// What the response cache had to do with a request that it was asked about, or would have been.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cache {
+pub enum CacheOutcome {
     Hit,
     Miss,
     /// The caller or the key's default asked for the provider's own answer.
@@ -48,7 +51,7 @@ pub enum CacheKind {
 /// What a request had to do with the response cache; nothing, by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cached {
-    pub cache: Option<Cache>,
+    pub cache: Option<CacheOutcome>,
     pub kind: Option<CacheKind>,
     /// What the call would have cost that a hit made needless.
     pub cost_saved_usd_micros: Option<u64>,
@@ -124,7 +127,7 @@ pub struct Record<'a> {
     pub bytes_response: u64,
     pub no_log: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache: Option<Cache>,
+    pub cache: Option<CacheOutcome>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_kind: Option<CacheKind>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
 //! How patient the gateway is with providers that fail: every threshold that an operator may set (`PATCH /api/resilience`), and
 //! what an operator has had forgotten. Part of the snapshot; what is not in it has the default.
 
-use crate::breaker::{Limits, LockoutLimits};
+use crate::breaker::{BreakerLimits, LockoutLimits};
 use crate::cooldown::Rests;
 use crate::quota::QuotaThresholds;
 use serde::Deserialize;
@@ -13,9 +13,9 @@ use serde::Deserialize;
 pub struct Resilience {
     pub connection_cooldown: Rests,
     /// For providers elsewhere.
-    pub provider_breaker: Limits,
+    pub provider_breaker: BreakerLimits,
     /// For those on this machine or a private network.
-    pub own_machine_breaker: Limits,
+    pub own_machine_breaker: BreakerLimits,
     pub model_lockout: LockoutLimits,
     pub quota: QuotaThresholds,
     /// Refusals of a credential in a row after which its connection is no longer tried, until an operator changes the credential.
@@ -30,8 +30,8 @@ impl Default for Resilience {
     fn default() -> Self {
         Self {
             connection_cooldown: Rests::default(),
-            provider_breaker: Limits::HOSTED,
-            own_machine_breaker: Limits::OWN_MACHINE,
+            provider_breaker: BreakerLimits::HOSTED,
+            own_machine_breaker: BreakerLimits::OWN_MACHINE,
             model_lockout: LockoutLimits::default(),
             quota: QuotaThresholds::default(),
             terminal_after: 3,
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(read, Resilience::default());
         let json = r#"{"provider_breaker":{"open_after":3},"quota":{"threshold_percent":5.0},"terminal_after":1}"#;
         let read: Resilience = serde_json::from_str(json).expect("read");
-        assert_eq!(read.provider_breaker, Limits { open_after: 3, ..Limits::HOSTED });
+        assert_eq!(read.provider_breaker, BreakerLimits { open_after: 3, ..BreakerLimits::HOSTED });
         assert_eq!((read.quota.threshold_percent, read.quota.recheck_ms, read.terminal_after), (5.0, 300_000, 1));
     }
 

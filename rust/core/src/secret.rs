@@ -100,7 +100,7 @@ fn nibble(digit: u8) -> Option<u8> {
 pub struct NoRandomness;
 
 /// `N` random bytes from the system.
-pub fn random<const N: usize>() -> Result<[u8; N], NoRandomness> {
+pub fn random_bytes<const N: usize>() -> Result<[u8; N], NoRandomness> {
     let mut bytes = [0_u8; N];
     SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandomness)?;
     Ok(bytes)
@@ -116,7 +116,7 @@ thread_local! {
 pub fn random_name() -> Result<String, NoRandomness> {
     FOR_NAMES.with_borrow_mut(|(bytes, used)| {
         if *used == NAMES_BYTES {
-            *bytes = random()?;
+            *bytes = random_bytes()?;
             *used = 0;
         }
         let name = hex(&bytes[*used..*used + NAME_BYTES]);
@@ -126,8 +126,8 @@ pub fn random_name() -> Result<String, NoRandomness> {
 }
 
 /// A fresh gateway key.
-pub fn new_key() -> Result<String, NoRandomness> {
-    let body = URL_SAFE_NO_PAD.encode(random::<32>()?);
+pub fn generate_key() -> Result<String, NoRandomness> {
+    let body = URL_SAFE_NO_PAD.encode(random_bytes::<32>()?);
     let mut key = format!("{KEY_PREFIX}{body}");
     key.push_str(&checksum(&key));
     Ok(key)
@@ -181,7 +181,7 @@ impl Sealer {
 
     /// One version byte, the nonce, the ciphertext with its tag.
     pub fn seal(&self, record_id: &str, plaintext: &[u8]) -> Result<Vec<u8>, NoRandomness> {
-        let nonce = random::<NONCE_LEN>()?;
+        let nonce = random_bytes::<NONCE_LEN>()?;
         let mut text = plaintext.to_vec();
         self.key
             .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), associated(record_id), &mut text)
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_fresh_key_is_well_formed_and_one_wrong_character_is_not() {
-        let key = new_key().expect("randomness");
+        let key = generate_key().expect("randomness");
         assert!(is_well_formed_key(&key));
         let wrong =
             format!("{}{}", &key[..20], key[20..].replacen(|_| true, if &key[20..21] == "A" { "B" } else { "A" }, 1));

@@ -1,6 +1,6 @@
 //! Which sessions of a key are active, for keys that may have only so many.
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ impl Sessions {
             let oldest_ms = own.values().min().copied().unwrap_or(now_ms);
             let wait_ms = (oldest_ms + IDLE_MS).saturating_sub(now_ms);
             let message = format!("This key may have {max} sessions at a time (`maxSessions`), and has them.");
-            return Err(Error::client(Kind::RateLimited, message)
+            return Err(Error::client(ErrorKind::RateLimited, message)
                 .about("maxSessions")
                 .after_s(wait_ms.div_ceil(1_000).max(1)));
         }
@@ -57,7 +57,7 @@ mod tests {
         assert!(sessions.enter("k", "b", 2, 1_000).is_ok());
         assert!(sessions.enter("k", "a", 2, 2_000).is_ok(), "one that is there goes on");
         let refused = sessions.enter("k", "c", 2, 3_000).expect_err("full");
-        assert_eq!((refused.kind, refused.retry_after_s), (Kind::RateLimited, Some((IDLE_MS - 2_000) / 1_000)));
+        assert_eq!((refused.kind, refused.retry_after_s), (ErrorKind::RateLimited, Some((IDLE_MS - 2_000) / 1_000)));
         assert!(sessions.enter("other", "c", 2, 3_000).is_ok(), "each key has its own");
         assert!(sessions.enter("k", "c", 2, 1_000 + IDLE_MS).is_ok(), "b is over");
         sessions.sweep(1_000 + 3 * IDLE_MS);

@@ -9,7 +9,7 @@ use ring::{digest, hmac};
 use serde_json::json;
 
 use crate::jwt;
-use crate::secret::{random, NoRandomness, Secret};
+use crate::secret::{random_bytes, NoRandomness, Secret};
 
 /// What every signing secret begins with.
 pub const SECRET_PREFIX: &str = "whsec_";
@@ -76,7 +76,7 @@ impl SigningSecret {
 
 /// A fresh secret of 256 random bits.
 pub fn new_secret() -> Result<String, NoRandomness> {
-    Ok(format!("{SECRET_PREFIX}{}", STANDARD.encode(random::<32>()?)))
+    Ok(format!("{SECRET_PREFIX}{}", STANDARD.encode(random_bytes::<32>()?)))
 }
 
 /// The header `webhook-signature`: one signature for each secret, in their order.

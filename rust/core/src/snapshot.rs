@@ -5,12 +5,12 @@ use crate::chaos::Chaos;
 use crate::clock::rfc3339;
 use crate::context::ContextSettings;
 use crate::dialect::Dialect;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 pub use crate::group::AccessMode;
 use crate::group::{path_text, Group, GroupTree};
 use crate::guardrail::Guardrails;
 use crate::ip_filter::{AddressSet, IpFilter};
-use crate::limit::{Limit, Scope};
+use crate::limit::{Limit, LimitScope};
 use crate::model_name::{self, is_named, Case};
 use crate::pace::AccountLimits;
 use crate::price::Price;
@@ -19,7 +19,7 @@ use crate::schedule::Schedule;
 use crate::secret::SecretHash;
 use crate::session_lease::SessionLease;
 use crate::strategy::auto::is_auto;
-use crate::strategy::combo::What;
+use crate::strategy::What;
 use crate::strategy::{AccountStrategies, Combo};
 use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
@@ -749,7 +749,7 @@ impl Snapshot {
             Err(fault) if !self.is_written_down(asked) && !self.model_index.contains_key(asked) => fault,
             _ => return Ok(Cow::Borrowed(asked)),
         };
-        Err(Error::client(Kind::InvalidRequest, format!("`model` {fault}.")).about("model"))
+        Err(Error::client(ErrorKind::InvalidRequest, format!("`model` {fault}.")).about("model"))
     }
 
     fn is_written_down(&self, name: &str) -> bool {
@@ -827,7 +827,7 @@ fn name_once(document: &mut Document) -> HashMap<String, String> {
     for key in &mut document.keys {
         key.forced_model.iter_mut().for_each(rename);
         for limit in &mut key.limits {
-            if let Scope::Model(name) = &mut limit.scope {
+            if let LimitScope::Model(name) = &mut limit.scope {
                 rename(name);
             }
         }
@@ -904,7 +904,7 @@ mod tests {
         // What somebody wrote down is a name, however it looks; nothing else of that look is.
         assert_eq!(name("v//srv/llama"), Ok("v//srv/llama".to_owned()));
         assert_eq!(name("odd//one"), Ok("odd//one".to_owned()));
-        assert_eq!(name("v//srv/other"), Err(Kind::InvalidRequest));
+        assert_eq!(name("v//srv/other"), Err(ErrorKind::InvalidRequest));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a route asks of its caller.
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// Who may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +29,8 @@ impl Tier {
     /// not count is an invalid key (401), whatever the reason.
     #[must_use]
     pub fn refusal_of(self, mut fault: Error) -> Error {
-        if self == Self::Key && fault.kind == Kind::Forbidden {
-            fault.kind = Kind::Unauthenticated;
+        if self == Self::Key && fault.kind == ErrorKind::Forbidden {
+            fault.kind = ErrorKind::Unauthenticated;
         }
         fault
     }
@@ -42,8 +42,8 @@ mod tests {
 
     #[test]
     fn a_refused_credential_is_an_invalid_key_where_only_keys_count() {
-        let fault = || Error::client(Kind::Forbidden, "The API key is banned.");
-        assert_eq!(Tier::Key.refusal_of(fault()).kind, Kind::Unauthenticated);
-        assert_eq!(Tier::Inference.refusal_of(fault()).kind, Kind::Forbidden);
+        let fault = || Error::client(ErrorKind::Forbidden, "The API key is banned.");
+        assert_eq!(Tier::Key.refusal_of(fault()).kind, ErrorKind::Unauthenticated);
+        assert_eq!(Tier::Inference.refusal_of(fault()).kind, ErrorKind::Forbidden);
     }
 }

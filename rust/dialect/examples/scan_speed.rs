@@ -6,8 +6,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use fairlead_core::dialect::Dialect;
-use fairlead_core::json;
+use fairlead_core::{json, Dialect};
 use fairlead_dialect::openai::{answer, request, stream};
 use fairlead_dialect::stream::Follow;
 use fairlead_dialect::translate::{self, AnswerContext, Pair};

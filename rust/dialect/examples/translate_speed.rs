@@ -3,14 +3,15 @@
 
 #![allow(clippy::print_stdout)]
 
-use fairlead_core::dialect::Dialect;
+use fairlead_core::Dialect;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fairlead_dialect::openai::stream::End;
 use fairlead_dialect::stream::Follow;
-use fairlead_dialect::translate::{self, AnswerContext, Pair, Place};
+use fairlead_dialect::translate::{self, AnswerContext, Pair};
+use fairlead_dialect::Place;
 
 const ROUNDS: usize = 30;
 const ROUND: Duration = Duration::from_millis(15);

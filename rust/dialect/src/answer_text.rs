@@ -1,7 +1,7 @@
 //! The text of a streamed answer as its provider tells it, for those who judge an answer before anybody hears of it.
 
 use bytes::Bytes;
-use fairlead_core::dialect::Dialect;
+use fairlead_core::Dialect;
 use serde_json::Value;
 
 use crate::sse::{data_of, Framer, Limits, Part, Verdict};

@@ -1,7 +1,6 @@
 //! How many tokens a request has, about: for a provider that has no endpoint to ask.
 
-use fairlead_core::dialect::Dialect;
-use fairlead_core::error::Error;
+use fairlead_core::{Dialect, Error};
 
 use crate::model::{Content, Part, Request};
 use crate::text::Text;
@@ -19,7 +18,7 @@ const BYTES_PER_DOCUMENT_TOKEN: usize = 40;
 const BYTES_PER_AUDIO_TOKEN: usize = 680;
 
 /// About how many tokens the request has. Reads no member but those that a model is shown.
-pub fn estimate(form: Dialect, body: &[u8]) -> Result<u64, Error> {
+pub fn estimate_tokens(form: Dialect, body: &[u8]) -> Result<u64, Error> {
     Ok(tokens(&read_request(form, body, false)?) as u64)
 }
 
@@ -27,7 +26,10 @@ fn tokens(request: &Request<'_>) -> usize {
     let turns: usize = request.turns.iter().map(|turn| TOKENS_PER_TURN + parts(&turn.parts)).sum();
     let tool = |tool: &crate::model::Tool<'_>| {
         let description = tool.description.as_ref().map_or(0, text);
-        TOKENS_PER_TURN + text(&tool.name) + description + bytes(tool.schema.as_ref().map_or(0, |schema| schema.len()))
+        TOKENS_PER_TURN
+            + text(&tool.name)
+            + description
+            + counted_bytes(tool.schema.as_ref().map_or(0, |schema| schema.len()))
     };
     let tools: usize = request.tools.iter().map(tool).sum();
     parts(&request.system) + turns + tools
@@ -46,7 +48,7 @@ fn of(content: &Content<'_>) -> usize {
             TOKENS_PER_IMAGE + data.len() / BYTES_PER_DOCUMENT_TOKEN
         }
         Content::Image(_) | Content::Document { .. } => TOKENS_PER_IMAGE,
-        Content::Call(call) => TOKENS_PER_TURN + text(&call.name) + bytes(call.arguments.len()),
+        Content::Call(call) => TOKENS_PER_TURN + text(&call.name) + counted_bytes(call.arguments.len()),
         Content::Result { parts: inner, .. } => TOKENS_PER_TURN + parts(inner),
         Content::Audio { data, .. } => data.len() / BYTES_PER_AUDIO_TOKEN,
         Content::Redacted(_) => 0,
@@ -54,11 +56,11 @@ fn of(content: &Content<'_>) -> usize {
 }
 
 fn text(text: &Text<'_>) -> usize {
-    bytes(text.decode().len())
+    counted_bytes(text.decode().len())
 }
 
 /// About how many tokens a text of so many bytes has.
-pub fn bytes(length: usize) -> usize {
+pub fn counted_bytes(length: usize) -> usize {
     length.div_ceil(BYTES_PER_TOKEN)
 }
 
@@ -69,7 +71,7 @@ mod tests {
     #[test]
     fn more_text_is_more_tokens() {
         let body = |said: &str| format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{said}"}}]}}"#);
-        let count = |said: &str| estimate(Dialect::Anthropic, body(said).as_bytes()).expect("a request");
+        let count = |said: &str| estimate_tokens(Dialect::Anthropic, body(said).as_bytes()).expect("a request");
         assert_eq!(count("Good morning"), 7);
         assert_eq!(count("\\u00e9\\u00e9"), 5, "what is said counts, not how it is escaped");
         assert!(count(&"word ".repeat(1_000)) > 1_000);
@@ -79,6 +81,6 @@ mod tests {
     fn tools_and_images_count() {
         let body = br#"{"model":"m","system":"12345678","tools":[{"name":"tide","input_schema":{"type":"object"}}],
             "messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://x"}}]}]}"#;
-        assert_eq!(estimate(Dialect::Anthropic, body).expect("a request"), 2 + 4 + 1 + 5 + 4 + 1_500);
+        assert_eq!(estimate_tokens(Dialect::Anthropic, body).expect("a request"), 2 + 4 + 1 + 5 + 4 + 1_500);
     }
 }

@@ -6,9 +6,8 @@
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use bytes::Bytes;
-use fairlead_core::error::Error;
 use fairlead_core::json::{self, Kind, MAX_DEPTH};
-use fairlead_core::usage::{Units, Usage};
+use fairlead_core::{Error, Units, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

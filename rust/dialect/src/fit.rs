@@ -7,8 +7,8 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use fairlead_core::dialect::Dialect;
 use fairlead_core::json::{self, Kind, Value, MAX_DEPTH};
+use fairlead_core::Dialect;
 use smallvec::SmallVec;
 
 use crate::model::{Effort, Request};

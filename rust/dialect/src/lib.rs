@@ -12,33 +12,47 @@
 //! Bytes that need no change are never copied: a body or a chunk comes in as `Bytes` and leaves as slices of it.
 
 #![forbid(unsafe_code)]
+#![allow(unreachable_pub, reason = "`pub` in a private module means the crate; the face is below")]
 
-pub mod answer_text;
-pub mod anthropic;
+mod answer_text;
+mod anthropic;
 mod call_ids;
-pub mod count;
+mod count;
+// A call of its own with the verbs of `translate`: `embeddings::letter`, `embeddings::answer`.
 pub mod embeddings;
-pub mod fit;
+mod fit;
 #[cfg(test)]
 #[path = "../../core/src/fuzz.rs"]
 mod fuzz;
-pub(crate) mod gemini;
+mod gemini;
 mod model;
+// A dialect of callers with verbs of its own: `ollama::read`, `ollama::answer`.
 pub mod ollama;
+// A dialect whose parts the engine uses without translation: `openai::request::read`, `openai::stream`.
 pub mod openai;
-pub mod place;
+mod place;
+// Its verbs are read with it: `replay::is_fit`, `replay::as_stream`.
 pub mod replay;
-pub(crate) mod responses;
-pub mod shapes;
+mod responses;
+mod shapes;
 mod signature;
-pub mod sse;
-pub(crate) mod step;
+mod sse;
+mod step;
+// A streamed answer has verbs that a whole one has too: `stream::heartbeat`, `stream::terminal_error`.
 pub mod stream;
 #[cfg(test)]
 mod stream_fuzz;
-pub mod substance;
+mod substance;
 mod text;
+// Verbs: `translate::read`, `translate::request`, `translate::answer`.
 pub mod translate;
+
+pub use answer_text::AnswerText;
+pub use count::{counted_bytes, estimate_tokens};
+pub use fit::Fit;
+pub use place::Place;
+pub use shapes::{error_body, ErrorText};
+pub use substance::answer_text;
 
 /// Consecutive byte slices that together are one message, or one part of it.
 pub type Pieces = smallvec::SmallVec<[bytes::Bytes; 4]>;

@@ -6,9 +6,7 @@
 
 use std::borrow::Cow;
 
-use fairlead_core::dialect::Dialect;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::usage::Usage;
+use fairlead_core::{Dialect, Error, ErrorKind, Usage};
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -315,7 +313,7 @@ pub(crate) fn shape(path: &str, error: &dyn std::fmt::Display) -> Error {
 
 /// A member of the request breaks a rule.
 pub(crate) fn wrong(field: &str, rule: &str) -> Error {
-    Error::client(Kind::InvalidRequest, format!("`{field}` {rule}.")).about(field.to_owned())
+    Error::client(ErrorKind::InvalidRequest, format!("`{field}` {rule}.")).about(field.to_owned())
 }
 
 /// A member of the request that the provider's dialect has no word for.

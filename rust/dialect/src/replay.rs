@@ -4,7 +4,7 @@
 //! itself. An answer that was cut, that calls a tool, that was refused or moderated, that tells an error is not; nor is what
 //! is not understood.
 
-use fairlead_core::dialect::Dialect;
+use fairlead_core::Dialect;
 use std::borrow::Cow;
 
 use bytes::Bytes;
@@ -56,24 +56,6 @@ pub fn fit_stream(form: Dialect, stream: &Bytes) -> Option<Bytes> {
     (is_whole && seen.has_text && seen.has_stopped && seen.is_ended && !seen.is_unfit).then(|| match &*pieces {
         [piece] => piece.clone(),
         pieces => Bytes::from(pieces.concat()),
-    })
-}
-
-/// The text of a whole answer that is fit, without thoughts.
-pub fn answer_text(form: Dialect, body: &[u8]) -> Option<String> {
-    let answer = serde_json::from_slice::<Value>(body).ok()?;
-    let texts = |parts: &Value, is_said: fn(&Value) -> bool| -> String {
-        let parts = parts.as_array().map_or(&[][..], Vec::as_slice);
-        parts.iter().filter(|part| is_said(part)).filter_map(|part| part["text"].as_str()).collect()
-    };
-    Some(match form {
-        Dialect::Openai => answer["choices"][0]["message"]["content"].as_str()?.to_owned(),
-        Dialect::Anthropic => texts(&answer["content"], |part| part["type"] == "text"),
-        Dialect::Gemini => texts(&answer["candidates"][0]["content"]["parts"], |part| part["thought"] != true),
-        Dialect::OpenaiResponses => {
-            let items = answer["output"].as_array().map_or(&[][..], Vec::as_slice);
-            items.iter().map(|item| texts(&item["content"], |part| part["type"] == "output_text")).collect()
-        }
     })
 }
 

@@ -1,8 +1,8 @@
 //! Error bodies, in the shape that the clients of each surface know.
 
 use bytes::Bytes;
-use fairlead_core::error::Error;
-pub use fairlead_core::routes::Surface;
+pub(crate) use fairlead_core::routes::Surface;
+use fairlead_core::Error;
 use serde_json::{json, Value};
 
 /// The contents of an error body, before it has a shape.
@@ -111,7 +111,7 @@ fn gemini_status(status: u16) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairlead_core::error::Kind;
+    use fairlead_core::ErrorKind;
 
     fn body(surface: Surface, error: &Error) -> Value {
         let bytes = error_body(surface, &ErrorText::from(error), "req-1");
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn each_surface_has_its_own_shape() {
-        let error = Error::client(Kind::InvalidRequest, "say \"model\"").about("model");
+        let error = Error::client(ErrorKind::InvalidRequest, "say \"model\"").about("model");
 
         let inner = json!({
             "message": "say \"model\"", "type": "invalid_request_error", "param": "model", "code": "invalid_request",
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn every_kind_has_a_name_on_every_surface() {
-        for kind in Kind::ALL {
+        for kind in ErrorKind::ALL {
             let error = Error::gateway(*kind, "text");
             let anthropic = body(Surface::Anthropic, &error);
             let gemini = body(Surface::Gemini, &error);

@@ -13,9 +13,7 @@
 //! messages, events are read here for what they tell, and pass byte for byte.
 
 use bytes::Bytes;
-use fairlead_core::dialect::Dialect;
-use fairlead_core::error::{Error, Kind, Retry};
-use fairlead_core::usage::Usage;
+use fairlead_core::{Dialect, Error, ErrorKind, Retry, Usage};
 
 use crate::gemini::stream_out::Framing;
 use crate::model::{Event, Stop};
@@ -195,7 +193,7 @@ impl Translation {
         let Self { framer, mut state } = self;
         let mut out = Vec::new();
         // As in `openai::stream`.
-        let is_taken_away = matches!((&state.end, &how), (Some(Ended::Done), End::Broken(fault)) if fault.kind == Kind::GuardrailBlocked);
+        let is_taken_away = matches!((&state.end, &how), (Some(Ended::Done), End::Broken(fault)) if fault.kind == ErrorKind::GuardrailBlocked);
         if state.end.is_none() || is_taken_away {
             match how {
                 End::Clean => state.end_cleanly(&framer.close().bytes, &mut out),
@@ -208,7 +206,7 @@ impl Translation {
             Some(Ended::Fault(error)) => (Some(error), None),
             Some(Ended::InBand(told)) => {
                 let message = "The provider reported an error in its stream.";
-                (Some(Error::upstream(Kind::UpstreamStatus, Retry::Never, message)), Some(told))
+                (Some(Error::upstream(ErrorKind::UpstreamStatus, Retry::Never, message)), Some(told))
             }
         };
         let outcome = if error.is_some() { Outcome::UpstreamFailed } else { Outcome::Completed };
@@ -472,9 +470,9 @@ fn status_of(told: &UpstreamError) -> u16 {
 
 fn incomplete() -> Error {
     let message = "The provider ended its stream before the answer was complete.";
-    Error::upstream(Kind::UpstreamReset, Retry::Never, message)
+    Error::upstream(ErrorKind::UpstreamReset, Retry::Never, message)
 }
 
 fn invalid(message: &'static str) -> Error {
-    Error::upstream(Kind::UpstreamInvalid, Retry::Never, message)
+    Error::upstream(ErrorKind::UpstreamInvalid, Retry::Never, message)
 }

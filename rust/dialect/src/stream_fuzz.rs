@@ -6,7 +6,7 @@ use crate::sse::{data_of, Framer, Limits, Part, Verdict};
 use crate::stream::Follow;
 use crate::translate::{AnswerContext, Pair};
 use bytes::Bytes;
-use fairlead_core::dialect::Dialect;
+use fairlead_core::Dialect;
 use proptest::prelude::*;
 use proptest::sample::{select, Index};
 use std::path::Path;

@@ -3,7 +3,7 @@
 //!
 //! An answer that tells why it has nothing (its length, a filter, the caller's own stop sequence) is one all the same.
 
-use fairlead_core::dialect::Dialect;
+use fairlead_core::Dialect;
 use memchr::memmem;
 use serde_json::Value;
 
@@ -78,7 +78,7 @@ pub(crate) fn is_empty(form: Dialect, body: &[u8]) -> bool {
 }
 
 /// The text of a whole answer, of its first choice; `None` for one that calls tools, or is no answer.
-pub fn text(form: Dialect, body: &[u8]) -> Option<String> {
+pub fn answer_text(form: Dialect, body: &[u8]) -> Option<String> {
     let answer: Value = serde_json::from_slice(body).ok()?;
     let of_type = |list: &Value, wanted: &str, member: &str| -> String {
         let parts = self::list(list).iter().filter(|part| part["type"] == wanted);
@@ -307,7 +307,7 @@ mod tests {
                 Some("hi"),
             ),
         ] {
-            assert_eq!(text(form, body.as_bytes()).as_deref(), expected, "{form:?} {body}");
+            assert_eq!(answer_text(form, body.as_bytes()).as_deref(), expected, "{form:?} {body}");
         }
     }
 

@@ -1,10 +1,8 @@
 //! Requests and whole answers between any two dialects. Where both sides speak the same, bytes pass untouched.
 
 use bytes::Bytes;
-use fairlead_core::dialect::Dialect;
-use fairlead_core::error::{Error, Kind as ErrorKind, Retry};
 use fairlead_core::json::{self, Kind};
-use fairlead_core::usage::Usage;
+use fairlead_core::{Dialect, Error, ErrorKind, Retry, Usage};
 use std::borrow::Cow;
 
 use crate::fit::{self, Fit};
@@ -13,7 +11,7 @@ use crate::openai::answer::{inspect, UpstreamError};
 use crate::openai::error::error_fields;
 use crate::openai::request::{self, ChatRequest};
 use crate::openai::usage::service;
-pub use crate::place::Place;
+use crate::place::Place;
 
 use crate::{anthropic, gemini, openai, responses, substance, Pieces};
 

@@ -1,12 +1,13 @@
 //! What holds for every stream and every conversation, not for the recorded ones alone.
 
-use fairlead_core::dialect::Dialect;
+use fairlead_core::Dialect;
 use std::path::Path;
 
 use bytes::Bytes;
 use fairlead_dialect::openai::stream::End;
 use fairlead_dialect::stream::Follow;
-use fairlead_dialect::translate::{self, AnswerContext, Pair, Place};
+use fairlead_dialect::translate::{self, AnswerContext, Pair};
+use fairlead_dialect::Place;
 use proptest::prelude::*;
 use serde_json::{json, Value};
 

@@ -2,16 +2,16 @@
 //!
 //! `UPDATE_GOLDEN=1 cargo test -p fairlead-dialect --test dialects` writes the second ones anew; read what changed.
 
-use fairlead_core::dialect::Dialect;
 use fairlead_core::routes::Surface;
+use fairlead_core::Dialect;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use fairlead_dialect::openai::stream::{End, Outcome};
-use fairlead_dialect::shapes::{error_body, ErrorText};
 use fairlead_dialect::stream::Follow;
-use fairlead_dialect::translate::{self, AnswerContext, Pair, Place};
+use fairlead_dialect::translate::{self, AnswerContext, Pair};
+use fairlead_dialect::{error_body, ErrorText, Place};
 
 /// A request whose answers are told.
 const ASKED: &[u8] = br#"{"model":"harbour/pilot-large","input":"Hello.","temperature":0.5,"metadata":{"berth":"7"}}"#;
@@ -31,7 +31,7 @@ fn read_at(
     form: Dialect,
     body: &[u8],
     path: &Path,
-) -> Result<fairlead_dialect::openai::request::ChatRequest, fairlead_core::error::Error> {
+) -> Result<fairlead_dialect::openai::request::ChatRequest, fairlead_core::Error> {
     let stream = path.to_string_lossy().contains("stream");
     translate::read_at(form, body, Place { model: "harbour/pilot-large", stream, is_list: false })
 }

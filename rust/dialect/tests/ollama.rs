@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use fairlead_core::routes::Surface;
-use fairlead_dialect::ollama::stream::Lines;
-use fairlead_dialect::ollama::{self, AnswerForm, AnswerTime, OllamaCall};
-use fairlead_dialect::shapes::{error_body, ErrorText};
+use fairlead_dialect::ollama::{self, AnswerForm, AnswerTime, Lines, OllamaCall};
+use fairlead_dialect::{error_body, ErrorText};
 use serde_json::Value;
 
 /// The files of a folder that end so and were not written by a test.

@@ -6,9 +6,8 @@
 
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "its output is what it is for")]
 
-use fairlead_core::secret::Sealer;
-use fairlead_core::snapshot::Snapshot;
 use fairlead_core::strategy::{Demand, Strategy};
+use fairlead_core::{Sealer, Snapshot};
 use fairlead_engine::decisions::{digest, Live, Name, PipelineChoice, Recordings};
 use std::hint::black_box;
 use std::time::Instant;

@@ -3,8 +3,7 @@
 
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "its output is what it is for")]
 
-use fairlead_core::secret::Sealer;
-use fairlead_core::snapshot::{Key, Snapshot};
+use fairlead_core::{Key, Sealer, Snapshot};
 use fairlead_engine::lists::{Cursor, Live};
 use std::hint::black_box;
 use std::time::Instant;

@@ -8,9 +8,7 @@ use crate::route::combos::Combos;
 use crate::route::outbound::Outbound;
 use crate::upstream::health::Provider;
 use crate::upstream::target::{Hot, Target};
-use fairlead_core::pace::AccountLimits;
-use fairlead_core::secret::Sealer;
-use fairlead_core::snapshot::{Connection, Snapshot};
+use fairlead_core::{AccountLimits, Connection, Sealer, Snapshot};
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Time: monotonic inside, UTC at the edges.
 
-use fairlead_core::clock::Moment;
+use fairlead_core::Moment;
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 

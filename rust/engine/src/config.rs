@@ -4,8 +4,8 @@ use crate::leases::StoreConfig;
 use crate::observe::trace::Sampling;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
-use fairlead_cache::vectors::VectorFiles;
-use fairlead_core::secret::{Sealer, Secret};
+use fairlead_cache::VectorFiles;
+use fairlead_core::{Sealer, Secret};
 use serde::Deserialize;
 use std::path::PathBuf;
 

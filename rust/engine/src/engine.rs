@@ -31,9 +31,9 @@ use crate::task;
 use crate::upstream::connector::Connector;
 use crate::upstream::wire::Pool;
 use bytes::Bytes;
-use fairlead_cache::cache::{Cache, Opening};
+use fairlead_cache::{Cache, Opening};
 use fairlead_core::routes::{Answer, Ollama};
-use fairlead_core::secret::{hex, random, NoRandomness};
+use fairlead_core::{hex, random_bytes, NoRandomness};
 use fairlead_dialect::ollama::OllamaCall;
 use parking_lot::Mutex;
 use std::future::Future;
@@ -133,7 +133,7 @@ impl Engine {
     pub fn start(config_json: &[u8]) -> Result<Self, StartError> {
         log::start();
         let config = Config::parse(config_json)?;
-        let worker_id = hex(&random::<6>()?);
+        let worker_id = hex(&random_bytes::<6>()?);
         let spool = Spool::open(&config.data_dir, &worker_id)?;
         let cache = Cache::open(Opening {
             data_dir: config.data_dir.clone(),

@@ -33,10 +33,12 @@ mod gate;
 mod leases;
 mod models;
 mod observe;
+// Times that both fronts and the engine hold callers to: `patience::SEND_PATIENCE`.
 pub mod patience;
 mod route;
 mod shared;
 mod socket;
+// How work runs beside a request: `task::spawn`.
 pub mod task;
 #[cfg(test)]
 mod testing;

@@ -9,11 +9,8 @@ use crate::observe::capture::CaptureQueue;
 use crate::observe::spool::Spool;
 use crate::upstream::wire::Pool;
 use arc_swap::ArcSwap;
-use fairlead_cache::cache::Cache;
-use fairlead_cache::learner::Learner;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::ledger::Ledger;
-use fairlead_core::sessions::Sessions;
+use fairlead_cache::{Cache, Learner};
+use fairlead_core::{Error, ErrorKind, Ledger, Sessions};
 use http::HeaderValue;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -106,7 +103,7 @@ impl Drain {
     /// Why a request is refused or ends early while the gateway goes down. It rests no connection and is tried nowhere else.
     #[expect(clippy::unused_self, reason = "callers have the drain that ends their work at hand")]
     pub fn error(&self) -> Error {
-        Error::gateway(Kind::Draining, "The gateway is shutting down.").after_s(1)
+        Error::gateway(ErrorKind::Draining, "The gateway is shutting down.").after_s(1)
     }
 
     /// Ends when the deadline has passed.
@@ -210,7 +207,7 @@ impl GaugePermit {
     pub fn for_stream(shared: &Arc<Shared>) -> Result<Self, Error> {
         Self::take(shared, Gauge::OpenStreams, 1, shared.config.max_open_streams).ok_or_else(|| {
             let message = "The gateway has as many streams open as it takes; try again shortly.";
-            Error::gateway(Kind::Overloaded, message).after_s(1)
+            Error::gateway(ErrorKind::Overloaded, message).after_s(1)
         })
     }
 
@@ -218,7 +215,7 @@ impl GaugePermit {
     pub fn for_request(shared: &Arc<Shared>, limit: usize) -> Result<Self, Error> {
         Self::take(shared, Gauge::InFlight, 1, limit).ok_or_else(|| {
             let message = "The gateway has as many requests open as it takes; try again shortly.";
-            Error::gateway(Kind::Overloaded, message).after_s(1)
+            Error::gateway(ErrorKind::Overloaded, message).after_s(1)
         })
     }
 

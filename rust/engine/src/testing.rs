@@ -11,12 +11,10 @@ use crate::observe::spool::Spool;
 use crate::shared::Shared;
 use crate::upstream::connector::Connector;
 use crate::upstream::wire::Pool;
-use fairlead_cache::cache::{Cache, Opening};
+use fairlead_cache::{Cache, Opening};
 use fairlead_core::guardrail::Disabled;
-use fairlead_core::principal::Principal;
 use fairlead_core::routes::{self, Match};
-use fairlead_core::secret::Sealer;
-use fairlead_core::snapshot::Snapshot;
+use fairlead_core::{Principal, Sealer, Snapshot};
 use std::sync::Arc;
 use std::time::Instant;
 

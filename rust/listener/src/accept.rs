@@ -7,8 +7,8 @@ use crate::config::Config;
 use crate::connection_limit::ConnectionLimit;
 use crate::tls::Certificate;
 use crate::worker::{NewConnection, Worker};
-use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::Surface;
+use fairlead_core::{Error, ErrorKind};
 use fairlead_engine::{refusal, Shared};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, Write as _};
@@ -83,7 +83,7 @@ impl Acceptor {
             return;
         }
         let message = "The gateway has as many connections open as it takes; try again shortly.";
-        let fault = Error::gateway(Kind::Overloaded, message).after_s(1);
+        let fault = Error::gateway(ErrorKind::Overloaded, message).after_s(1);
         let (head, body) = refusal(&self.shared, Surface::Management, "", &fault);
         let mut text =
             format!("HTTP/1.1 {}\r\nconnection: close\r\ncontent-length: {}\r\n", head.status, body.len()).into_bytes();

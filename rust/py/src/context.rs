@@ -1,10 +1,7 @@
 //! Conversations made shorter, for management: previews, and what engines, packs and filters there are.
 
-use fairlead_context::preview::preview;
-use fairlead_context::rtk::{built_in, Filters};
-use fairlead_context::{engine_ids, packs, Level, Mode, Plan, Stage};
-use fairlead_core::context::{OwnFilters, PipelineStage};
-use fairlead_core::dialect::Dialect;
+use fairlead_context::{built_in_filters, engine_ids, packs, preview, Filters, Level, Mode, Plan, Stage};
+use fairlead_core::{Dialect, OwnFilters, PipelineStage};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -92,7 +89,7 @@ pub(crate) fn context_catalogue(py: Python<'_>) -> Bound<'_, PyBytes> {
         "engines": engine_ids().collect::<Vec<_>>(),
         "levels": Level::ALL.map(Level::name),
         "packs": packs,
-        "filters": shown(built_in()),
+        "filters": shown(built_in_filters()),
     });
     PyBytes::new(py, catalogue.to_string().as_bytes())
 }
@@ -107,6 +104,6 @@ pub(crate) fn read_output_filters<'py>(py: Python<'py>, toml: &str) -> PyResult<
 }
 
 fn shown(filters: &Filters) -> Vec<Value> {
-    let shown = |filter: &fairlead_context::rtk::Filter| json!({"id": filter.id, "commands": filter.commands});
+    let shown = |filter: &fairlead_context::Filter| json!({"id": filter.id, "commands": filter.commands});
     filters.list().iter().map(shown).collect()
 }

@@ -1,17 +1,14 @@
 //! Plain functions: tables for the other plane, secrets, the egress policy.
 
-use fairlead_core::aws;
-use fairlead_core::egress::{Networks, Policy};
-use fairlead_core::error::Kind;
 use fairlead_core::guardrail::{self, Actions, Disabled, Guardrail};
-use fairlead_core::limit::{Period, Zone};
 use fairlead_core::model_name::{self, Case};
-use fairlead_core::multipart;
 use fairlead_core::routes::scopes::SCOPES;
 use fairlead_core::routes::{all, Surface, Tier};
-use fairlead_core::secret::{self, Sealer, Secret, SecretHash};
-use fairlead_core::service_account::ServiceAccount;
 use fairlead_core::signature::{self, SigningSecret};
+use fairlead_core::{
+    aws, generate_key, multipart, EgressPolicy, ErrorKind, LimitPeriod, Networks, Sealer, Secret, SecretHash,
+    ServiceAccount, Zone,
+};
 use fairlead_page::{Form, Want};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -85,7 +82,7 @@ fn surface(surface: Surface) -> &'static str {
 /// Every error kind: `kind`, `status`, `type`, `summary`.
 #[pyfunction]
 pub(crate) fn error_kinds(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    Kind::ALL
+    ErrorKind::ALL
         .iter()
         .map(|kind| {
             let entry = PyDict::new(py);
@@ -104,9 +101,9 @@ pub(crate) fn error_kinds(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 #[pyo3(signature = (period, reset_minute, now_ms, zone = "UTC"))]
 pub(crate) fn limit_window(period: &str, reset_minute: u16, now_ms: u64, zone: &str) -> PyResult<(u64, u64)> {
     let period = match period {
-        "day" => Period::Day(reset_minute),
-        "week" => Period::Week(reset_minute),
-        "month" => Period::Month(reset_minute),
+        "day" => LimitPeriod::Day(reset_minute),
+        "week" => LimitPeriod::Week(reset_minute),
+        "month" => LimitPeriod::Month(reset_minute),
         _ => return Err(PyValueError::new_err("a period is `day`, `week` or `month`")),
     };
     let window = period.window(&Zone::from(zone.to_owned()), now_ms);
@@ -144,7 +141,7 @@ fn sealer(key: &[u8]) -> PyResult<Sealer> {
 /// A fresh API key and its hash.
 #[pyfunction]
 pub(crate) fn new_key() -> PyResult<(String, String)> {
-    let key = secret::new_key().map_err(|error| PyOSError::new_err(error.to_string()))?;
+    let key = generate_key().map_err(|error| PyOSError::new_err(error.to_string()))?;
     let hash = SecretHash::of(key.as_bytes()).to_hex();
     Ok((key, hash))
 }
@@ -211,15 +208,15 @@ pub(crate) fn google_assertion(account: &[u8], unix_s: i64) -> PyResult<String> 
 /// Why a text is no pattern of tools' names, as the relay reads it; `None` for one that is.
 #[pyfunction]
 pub(crate) fn pattern_fault(pattern: &str) -> Option<String> {
-    fairlead_core::strategy::rules::pattern_fault(pattern)
+    fairlead_core::strategy::pattern_fault(pattern)
 }
 
 /// Whether the gateway may dial an address. `policy`: `operator` or `public`; `networks`: private ones that are open.
 #[pyfunction]
 #[pyo3(signature = (address, policy, networks = ""))]
 pub(crate) fn address_allowed(address: &str, policy: &str, networks: &str) -> PyResult<bool> {
-    let policy =
-        Policy::from_name(policy).ok_or_else(|| PyValueError::new_err("policy must be 'operator' or 'public'"))?;
+    let policy = EgressPolicy::from_name(policy)
+        .ok_or_else(|| PyValueError::new_err("policy must be 'operator' or 'public'"))?;
     let address: IpAddr = address.parse().map_err(|_| PyValueError::new_err("not an IP address"))?;
     let networks = Networks::parse(networks).map_err(|error| PyValueError::new_err(error.to_string()))?;
     Ok(policy.allows_with(address, &networks))

@@ -6,8 +6,7 @@ use arrow_array::builder::{
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use fairlead_core::record::columns::{ColumnKind, COLUMNS};
-use fairlead_core::record::read::{read_lines, FieldValue};
+use fairlead_core::{read_record_lines, ColumnKind, FieldValue, RECORD_COLUMNS};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
@@ -16,7 +15,9 @@ use std::sync::{Arc, LazyLock};
 /// Strings as views: the form in which polars holds them.
 static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     let field = |name: &str, kind, is_required: bool| Field::new(name, data_type(kind), !is_required);
-    Arc::new(Schema::new(COLUMNS.iter().map(|each| field(each.name, each.kind, each.is_required)).collect::<Vec<_>>()))
+    Arc::new(Schema::new(
+        RECORD_COLUMNS.iter().map(|each| field(each.name, each.kind, each.is_required)).collect::<Vec<_>>(),
+    ))
 });
 
 fn data_type(kind: ColumnKind) -> DataType {
@@ -35,7 +36,7 @@ const LINE_BYTES: usize = 512;
 /// The columns of a record: `name`, `is_required`.
 #[pyfunction]
 pub(crate) fn record_columns(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    COLUMNS
+    RECORD_COLUMNS
         .iter()
         .map(|column| {
             let entry = PyDict::new(py);
@@ -85,9 +86,9 @@ impl PyRecords {
 
 fn read(data: &[u8]) -> Result<PyRecords, ArrowError> {
     let mut columns: Vec<Builder> =
-        COLUMNS.iter().map(|column| Builder::of(column.kind, data.len() / LINE_BYTES)).collect();
+        RECORD_COLUMNS.iter().map(|column| Builder::of(column.kind, data.len() / LINE_BYTES)).collect();
     let mut rejected = Vec::new();
-    read_lines(
+    read_record_lines(
         data,
         |row| {
             for (column, value) in columns.iter_mut().zip(row) {

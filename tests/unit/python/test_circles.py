@@ -170,6 +170,37 @@ def test_the_search_itself_finds_circles() -> None:
     assert circles_of({"a": {"b"}, "b": {"c"}, "c": set()}) == []
 
 
+def public_modules(text: str) -> Iterator[tuple[str, bool]]:
+    """Every public module of a page, and whether a comment above it, or above its run of modules, gives the reason."""
+    has_reason = False
+    for line in text.splitlines():
+        if found := re.match(r"pub mod (\w+);", line):
+            yield found[1], has_reason
+        else:
+            has_reason = bool(re.match(r"// \S", line))
+
+
+def test_a_public_module_has_a_reason() -> None:
+    """A crate has one face: `pub use` in its `lib.rs`. A module is public where its name is read with its items."""
+    wrong = [
+        f"rust/{crate}/src/{file.relative_to(ROOT / 'rust' / crate / 'src')}: {name}"
+        for crate in ("core", "cache", "context", "dialect")
+        for file in sorted((ROOT / "rust" / crate / "src").rglob("*.rs"))
+        for name, has_reason in public_modules(file.read_text("utf-8"))
+        if not has_reason
+    ]
+    wrong += [
+        f"rust/{crate}/src/lib.rs: {name}"
+        for crate in ("engine", "listener", "page")
+        for name, has_reason in public_modules(
+            (ROOT / "rust" / crate / "src" / "lib.rs").read_text("utf-8")
+        )
+        if not has_reason
+    ]
+
+    assert not wrong, "\n".join(wrong)
+
+
 @pytest.mark.parametrize("crate", CRATES)
 def test_the_title_page_of_a_crate_names_its_modules(crate: str) -> None:
     text = (ROOT / "rust" / crate / "src" / "lib.rs").read_text("utf-8")

@@ -10,6 +10,7 @@ mod columnar;
 mod dedup;
 mod lite;
 pub(crate) mod pack;
+pub use pack::{packs, Pack};
 mod rtk;
 mod score;
 

@@ -4,7 +4,7 @@ use crate::conversation::{Piece, Role};
 use crate::level::Level;
 use crate::marker;
 use crate::raw;
-use crate::rtk::{built_in, filtered, Bounds, Focus};
+use crate::rtk::{built_in_filters, filtered, Bounds, Focus};
 
 use super::{Context, Proposal};
 
@@ -25,7 +25,7 @@ pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Propos
         }
         let command = piece.command.as_deref().unwrap_or_default();
         let own = context.filters.and_then(|filters| filters.of(command, &piece.text));
-        let filter = own.or_else(|| built_in().of(command, &piece.text));
+        let filter = own.or_else(|| built_in_filters().of(command, &piece.text));
         if let Some(mut text) = filtered(&piece.text, filter, &focus, bounds) {
             let raw_id = (context.keeps_raw && marker::is_in(&text)).then(|| raw::id_of(&piece.text));
             if let Some(id) = &raw_id {

@@ -8,8 +8,8 @@ mod responses;
 
 use std::collections::HashMap;
 
-use fairlead_core::dialect::Dialect;
 use fairlead_core::json::Kind;
+use fairlead_core::Dialect;
 
 use crate::conversation::{Conversation, Piece, Role};
 use crate::tape::Tape;

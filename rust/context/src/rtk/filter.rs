@@ -173,7 +173,7 @@ static BUILT_IN: LazyLock<Filters> = LazyLock::new(|| {
 });
 
 /// The filters that come with the gateway.
-pub fn built_in() -> &'static Filters {
+pub fn built_in_filters() -> &'static Filters {
     &BUILT_IN
 }
 
@@ -183,12 +183,12 @@ mod tests {
 
     #[test]
     fn every_file_of_filters_is_read() {
-        let ids: Vec<&str> = built_in().list().iter().map(|filter| filter.id.as_str()).collect();
+        let ids: Vec<&str> = built_in_filters().list().iter().map(|filter| filter.id.as_str()).collect();
         assert!(ids.len() >= 40, "{}: {ids:?}", ids.len());
         for id in ["git-diff", "cargo-test", "npm-install", "pytest", "make", "docker-build", "journal", "file"] {
             assert!(ids.contains(&id), "{id}");
         }
-        let id = |command| built_in().of(command, "").map(|filter| filter.id.as_str());
+        let id = |command| built_in_filters().of(command, "").map(|filter| filter.id.as_str());
         assert_eq!(id("git diff --stat"), Some("git-diff-stat"));
         assert_eq!(id("git diff HEAD"), Some("git-diff"));
         assert_eq!(id("gitk"), None);

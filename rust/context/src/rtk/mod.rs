@@ -7,6 +7,6 @@ mod filter;
 mod focus;
 mod output;
 
-pub use filter::{built_in, Filter, FilterError, Filters};
+pub use filter::{built_in_filters, Filter, Filters};
 pub(crate) use focus::Focus;
 pub(crate) use output::{filtered, Bounds};

@@ -27,7 +27,7 @@ pub struct Column {
 pub const LATEST_MS: i64 = 253_402_300_799_999;
 
 /// In the order of the table.
-pub const COLUMNS: [Column; 54] = [
+pub const RECORD_COLUMNS: [Column; 54] = [
     required("request_id", ColumnKind::Text),
     required("ts_ms", ColumnKind::Moment),
     required("worker_id", ColumnKind::Text),

@@ -1,7 +1,7 @@
 //! A line in the form in which a relay writes it: no white space, nothing escaped, no field that is not known. With these a
 //! segment is read in little more than half of the time that lines of any JSON take.
 
-use super::columns::{ColumnKind, COLUMNS};
+use super::columns::{ColumnKind, RECORD_COLUMNS};
 use super::row::{real, FieldOrder, FieldValue, Row, FIRST};
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ impl<'a> Cursor<'a> {
             let at = self.name(order.after(before))?;
             order.note(before, at);
             before = at;
-            row[at] = match COLUMNS[at].kind {
+            row[at] = match RECORD_COLUMNS[at].kind {
                 ColumnKind::Text => FieldValue::Text(Cow::Borrowed(self.text()?)),
                 ColumnKind::Flag => FieldValue::Flag(self.flag()?),
                 ColumnKind::Small | ColumnKind::Whole | ColumnKind::Moment => {
@@ -46,13 +46,15 @@ impl<'a> Cursor<'a> {
 
     /// Steps over a name, whose quote is read, and its colon; which column it is.
     fn name(&mut self, expected: usize) -> Option<usize> {
-        if let Some(rest) = self.rest.strip_prefix(COLUMNS[expected].name).and_then(|rest| rest.strip_prefix("\":")) {
+        if let Some(rest) =
+            self.rest.strip_prefix(RECORD_COLUMNS[expected].name).and_then(|rest| rest.strip_prefix("\":"))
+        {
             self.rest = rest;
             return Some(expected);
         }
         let (name, rest) = self.rest.split_once("\":")?;
         self.rest = rest;
-        COLUMNS.iter().position(|column| column.name == name)
+        RECORD_COLUMNS.iter().position(|column| column.name == name)
     }
 
     fn text(&mut self) -> Option<&'a str> {

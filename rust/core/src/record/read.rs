@@ -1,6 +1,6 @@
 //! Lines of a segment read back, and which lines are no records.
 
-use super::columns::{Column, ColumnKind, COLUMNS, LATEST_MS};
+use super::columns::{Column, ColumnKind, LATEST_MS, RECORD_COLUMNS};
 use super::quick::read_quickly;
 use super::row::{real, FieldOrder, EMPTY, FIRST};
 pub use super::row::{FieldValue, Row};
@@ -12,7 +12,7 @@ use std::fmt;
 /// Reads NDJSON: `keep` gets each record, `reject` each line that is none. Blank lines are nothing. A field that is no
 /// column is left out; of a field that is told twice the later counts; a line that lacks a field or has one of another
 /// type is rejected.
-pub fn read_lines<'a>(data: &'a [u8], mut keep: impl FnMut(&Row<'a>), mut reject: impl FnMut(&'a [u8])) {
+pub fn read_record_lines<'a>(data: &'a [u8], mut keep: impl FnMut(&Row<'a>), mut reject: impl FnMut(&'a [u8])) {
     let mut order = FieldOrder::default();
     let mut row = EMPTY;
     let mut from = 0;
@@ -44,7 +44,7 @@ fn is_record<'a>(line: &'a [u8], order: &mut FieldOrder, row: &mut Row<'a>) -> b
             return false;
         }
     }
-    row.iter().zip(&COLUMNS).all(|(value, column)| fits(value, column))
+    row.iter().zip(&RECORD_COLUMNS).all(|(value, column)| fits(value, column))
 }
 
 /// Reads a line of any JSON object; whether it is one.
@@ -85,7 +85,7 @@ impl<'a> Visitor<'a> for Fields<'_, 'a> {
                 fields.next_value::<IgnoredAny>()?;
                 continue;
             };
-            self.row[at] = match COLUMNS[at].kind {
+            self.row[at] = match RECORD_COLUMNS[at].kind {
                 ColumnKind::Real => real(fields.next_value::<&RawValue>()?.get()),
                 _ => fields.next_value_seed(Any)?,
             };
@@ -117,10 +117,10 @@ impl Visitor<'_> for Name {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
-        if COLUMNS[self.expected].name == name {
+        if RECORD_COLUMNS[self.expected].name == name {
             return Ok(Some(self.expected));
         }
-        Ok(COLUMNS.iter().position(|column| column.name == name))
+        Ok(RECORD_COLUMNS.iter().position(|column| column.name == name))
     }
 }
 

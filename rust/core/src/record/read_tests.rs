@@ -1,19 +1,19 @@
 //! What the writer writes, the reader reads back; what is no record is told.
 
-use super::columns::{ColumnKind, COLUMNS};
+use super::columns::{ColumnKind, RECORD_COLUMNS};
 use super::quick::read_quickly;
-use super::read::{read_any, read_lines, FieldValue};
+use super::read::{read_any, read_record_lines, FieldValue};
 use super::row::{FieldOrder, EMPTY};
-use super::{Cache, CacheKind, Outcome, Record};
+use super::{CacheKind, CacheOutcome, Outcome, Record};
 use proptest::prelude::*;
 use serde_json::{json, Value as Json};
 
 /// Each record as JSON of its columns, and the lines that are none.
 fn read(data: &[u8]) -> (Vec<Json>, Vec<Vec<u8>>) {
     let (mut kept, mut rejected) = (Vec::new(), Vec::new());
-    read_lines(
+    read_record_lines(
         data,
-        |row| kept.push(COLUMNS.iter().zip(row).map(|(column, value)| (column.name, as_json(value))).collect()),
+        |row| kept.push(RECORD_COLUMNS.iter().zip(row).map(|(column, value)| (column.name, as_json(value))).collect()),
         |line| rejected.push(line.to_vec()),
     );
     (kept, rejected)
@@ -52,7 +52,7 @@ fn plain() -> Record<'static> {
         bytes_request: 8,
         bytes_response: 9,
         no_log: true,
-        cache: Some(Cache::Hit),
+        cache: Some(CacheOutcome::Hit),
         cache_kind: Some(CacheKind::Exact),
         ..Record::default()
     }
@@ -107,7 +107,7 @@ fn every_field_that_is_written_is_a_column() {
     assert!(read_quickly(text, &mut FieldOrder::default(), &mut EMPTY.clone()), "as a relay writes it");
 
     let fields: Json = serde_json::from_slice(&line).expect("it is JSON");
-    assert_eq!(fields.as_object().map(serde_json::Map::len), Some(COLUMNS.len()));
+    assert_eq!(fields.as_object().map(serde_json::Map::len), Some(RECORD_COLUMNS.len()));
     assert_eq!(read(&line), (vec![fields], vec![]));
 }
 
@@ -190,7 +190,7 @@ fn with(field: &str, value: &str) -> Vec<u8> {
 
 #[test]
 fn what_has_another_type_or_is_out_of_range_is_rejected() {
-    for column in COLUMNS {
+    for column in RECORD_COLUMNS {
         let fitting = match column.kind {
             ColumnKind::Text => ["\"\"", "\"\\u00e4\\n\"", "\"x\""],
             ColumnKind::Flag => ["true", "false", " true "],

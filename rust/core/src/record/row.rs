@@ -1,6 +1,6 @@
 //! The values of one line of the spool, and the order in which its writer tells them.
 
-use super::columns::COLUMNS;
+use super::columns::RECORD_COLUMNS;
 use std::borrow::Cow;
 
 /// Whole numbers up to here are told exactly by a real one.
@@ -18,20 +18,20 @@ pub enum FieldValue<'a> {
     Other,
 }
 
-/// The values of a line, one for each of [`COLUMNS`].
-pub type Row<'a> = [FieldValue<'a>; COLUMNS.len()];
+/// The values of a line, one for each of [`RECORD_COLUMNS`].
+pub type Row<'a> = [FieldValue<'a>; RECORD_COLUMNS.len()];
 
-pub(super) const EMPTY: Row<'static> = [const { FieldValue::Null }; COLUMNS.len()];
+pub(super) const EMPTY: Row<'static> = [const { FieldValue::Null }; RECORD_COLUMNS.len()];
 
 /// Which column's field came after each one's, and first (the last entry): a writer tells its fields in one order, so
 /// what came next in the line before is looked for first.
-pub(super) struct FieldOrder([usize; COLUMNS.len() + 1]);
+pub(super) struct FieldOrder([usize; RECORD_COLUMNS.len() + 1]);
 
-pub(super) const FIRST: usize = COLUMNS.len();
+pub(super) const FIRST: usize = RECORD_COLUMNS.len();
 
 impl Default for FieldOrder {
     fn default() -> Self {
-        Self([0; COLUMNS.len() + 1])
+        Self([0; RECORD_COLUMNS.len() + 1])
     }
 }
 

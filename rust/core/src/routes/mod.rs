@@ -18,6 +18,7 @@ use std::sync::LazyLock;
 
 mod builders;
 mod relayed;
+// Of keys, beside the routes: `scopes::SCOPES`, `scopes::opens`.
 pub mod scopes;
 mod table;
 

@@ -18,29 +18,30 @@
 //! `memory` and `random`; `rules` (what the operator asks of a combo beyond its strategy); `accounts` (the connections of one
 //! provider, for calls that name no combo).
 
-pub mod accounts;
+mod accounts;
+// Functions on a name: `auto::is_auto`, `auto::is_chat_model`.
 pub mod auto;
-pub mod book;
-pub mod combo;
-pub mod expand;
-pub mod facts;
-pub mod memory;
-pub mod order;
-pub mod pack;
-pub mod random;
-pub mod rules;
+mod book;
+mod combo;
+mod expand;
+mod facts;
+mod memory;
+mod order;
+mod pack;
+mod random;
+mod rules;
 
 pub use accounts::{AccountOrder, AccountStrategies, AccountStrategy};
 pub use book::{Book, Candidate, Ready, To};
-pub use combo::{Combo, Params, Step, Strategy};
+pub use combo::{Combo, Params, Step, Strategy, What};
 pub use expand::{expand, Look, Pick, Targets};
 pub use facts::{CandidateOrder, Demand, Facts, QuotaWindow, Standing};
 pub use memory::Memory;
 use order::lift;
 pub use order::order;
 pub use pack::Pack;
-pub use random::Random;
-pub use rules::{Obstacle, QueueRule, Rules};
+pub use random::{mix, Random};
+pub use rules::{pattern_fault, Obstacle, QueueRule, Rules, Shadow, ToolFilter, Validation};
 
 #[cfg(test)]
 mod tests;
@@ -56,5 +57,5 @@ pub fn identity(parts: &[&str]) -> u64 {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
     }
-    random::mix(hash)
+    mix(hash)
 }

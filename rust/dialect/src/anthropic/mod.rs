@@ -9,5 +9,3 @@ pub(crate) mod stream_in;
 pub(crate) mod stream_out;
 pub(crate) mod usage;
 pub(crate) mod whole;
-
-pub use request_out::DEFAULT_MAX_TOKENS;

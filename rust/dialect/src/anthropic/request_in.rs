@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use fairlead_core::dialect::Dialect;
-use fairlead_core::error::Error;
+use fairlead_core::{Dialect, Error};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -1,6 +1,6 @@
 //! The model, written as a messages request.
 
-use fairlead_core::error::Error;
+use fairlead_core::Error;
 
 use crate::model::{unsupported, wrong, Choice, Content, Effort, Format, Member, Part, Request, Role, Source};
 use crate::signature::is_anthropics;

@@ -1,6 +1,6 @@
 //! The model's events, written as a messages stream.
 
-use fairlead_core::usage::Usage;
+use fairlead_core::Usage;
 
 use super::usage;
 use super::whole::stop_reason;

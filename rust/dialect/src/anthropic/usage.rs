@@ -1,7 +1,7 @@
 //! The `usage` object of a message, told whole or in parts along a stream.
 
 use fairlead_core::json::{self, Kind};
-use fairlead_core::usage::{ServiceTier, Usage};
+use fairlead_core::{ServiceTier, Usage};
 
 use crate::openai::usage::service;
 use crate::text::Writer;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use fairlead_core::error::Error;
+use fairlead_core::Error;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

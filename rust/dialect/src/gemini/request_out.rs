@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use fairlead_core::error::Error;
+use fairlead_core::Error;
 
 use super::whole::write_call;
 use crate::model::{unsupported, Choice, Content, Effort, Format, Member, Part, Request, Role, Source};

@@ -1,7 +1,7 @@
 //! The chunks of a generateContent stream, read into the model. The stream has no terminal event: it ends after the chunk
 //! that says why.
 
-use fairlead_core::usage::Usage;
+use fairlead_core::Usage;
 use serde_json::value::RawValue;
 
 use super::part::PartIn;

@@ -4,8 +4,7 @@
 
 use std::borrow::Cow;
 
-use fairlead_core::json;
-use fairlead_core::usage::Usage;
+use fairlead_core::{json, Usage};
 
 use super::usage;
 use super::whole::{finish_reason, write_call, write_text};

@@ -1,6 +1,6 @@
 //! The `usageMetadata` object. Thoughts are counted beside what was said, and the cached part within the prompt.
 
-use fairlead_core::usage::Usage;
+use fairlead_core::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -59,7 +59,7 @@ pub(crate) fn write(out: &mut Writer, usage: &Usage) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairlead_core::usage::ServiceTier;
+    use fairlead_core::ServiceTier;
 
     #[test]
     fn what_is_written_reads_the_same() {

@@ -1,7 +1,6 @@
 //! What every line of an answer has: the model by the name that was asked for, the time, and at the end counts and durations.
 
-use fairlead_core::clock::rfc3339;
-use fairlead_core::usage::Usage;
+use fairlead_core::{rfc3339, Usage};
 
 use super::OllamaCall;
 use crate::model::{Call, Stop};

@@ -8,16 +8,17 @@
 mod image;
 mod line;
 mod request_in;
-pub mod stream;
+mod stream;
 mod stream_out;
 mod whole;
 
 use bytes::Bytes;
-use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::{Error, ErrorKind, Retry};
 
 use crate::openai;
 pub use line::{AnswerForm, AnswerTime};
 pub use request_in::{read, OllamaRequest};
+pub use stream::Lines;
 
 /// Which of the two calls is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub enum OllamaCall {
 pub fn answer(form: &AnswerForm, completion: &[u8], at: AnswerTime) -> Result<Bytes, Error> {
     let invalid = |_| {
         let message = "The provider's answer cannot be told in Ollama's form.";
-        Error::upstream(Kind::UpstreamInvalid, Retry::Never, message)
+        Error::upstream(ErrorKind::UpstreamInvalid, Retry::Never, message)
     };
     let read = openai::whole::read(completion).map_err(invalid)?;
     Ok(Bytes::from(whole::write(form, &read, at)))

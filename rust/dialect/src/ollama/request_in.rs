@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use fairlead_core::error::Error;
-use fairlead_core::json;
+use fairlead_core::{json, Error};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

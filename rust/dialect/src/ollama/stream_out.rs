@@ -1,8 +1,7 @@
 //! The model's events, written as lines of JSON: one for each piece of text, one for each call of a tool, and one that ends the
 //! answer.
 
-use fairlead_core::json;
-use fairlead_core::usage::Usage;
+use fairlead_core::{json, Usage};
 
 use super::line::{close, write_call, AnswerForm, AnswerTime};
 use crate::model::{Call, Event, Stop};

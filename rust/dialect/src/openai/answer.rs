@@ -1,7 +1,7 @@
 //! A chat answer that came in one piece.
 
 use fairlead_core::json::{self, JsonFault, Kind};
-use fairlead_core::usage::Usage;
+use fairlead_core::Usage;
 
 use super::error;
 pub use super::error::{error_fields, UpstreamError};
@@ -34,7 +34,7 @@ pub fn inspect(body: &[u8]) -> Result<Inspection, JsonFault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairlead_core::usage::ServiceTier;
+    use fairlead_core::ServiceTier;
 
     #[test]
     fn an_answer_has_choices_and_usage() {

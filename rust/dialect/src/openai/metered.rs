@@ -5,9 +5,8 @@
 //! `speech.audio.done`) tells it in the event that ends an item.
 
 use bytes::Bytes;
-use fairlead_core::error::{Error, Kind as ErrorKind, Retry};
 use fairlead_core::json::{self, JsonFault, Kind, Scan, Value};
-use fairlead_core::usage::{Units, Usage, MAX_UNITS};
+use fairlead_core::{Error, ErrorKind, Retry, Units, Usage, MAX_UNITS};
 
 use super::error::{self, UpstreamError};
 use super::stream::has_finish;

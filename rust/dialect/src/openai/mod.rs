@@ -4,16 +4,18 @@
 //! `answer`, `stream`, `error`, `reasoning`, `metered` (streams of typed events and their usage). As one that is translated:
 //! `part` (what both of OpenAI's dialects read alike), `request_in`, `request_out`, `whole`, `stream_in`, `stream_out`, `usage`.
 
+// These are public, since each has a `read`, `inspect` or `rewrite` of its own, which is read with its file's name.
 pub mod answer;
-pub mod error;
 pub mod metered;
 pub mod named;
-pub(crate) mod part;
 pub mod reasoning;
 pub mod request;
+pub mod stream;
+
+pub(crate) mod error;
+pub(crate) mod part;
 pub(crate) mod request_in;
 pub(crate) mod request_out;
-pub mod stream;
 pub(crate) mod stream_in;
 pub(crate) mod stream_out;
 pub(crate) mod usage;

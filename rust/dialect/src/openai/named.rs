@@ -2,9 +2,8 @@
 //! like. What is read of it is what the gateway decides by; every other member is the provider's to judge.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use fairlead_core::error::Error;
 use fairlead_core::json::{self, Kind, Value};
-use fairlead_core::usage::ServiceTier;
+use fairlead_core::{Error, ServiceTier};
 
 use super::request::{broken, check_model, missing, model, service_of, usage_option, wrong, ChatRequest, MAX_DEPTH};
 

@@ -7,9 +7,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
-use fairlead_core::error::{Error, Kind as ErrorKind};
 use fairlead_core::json::{self, FaultKind, JsonFault, Kind, Value};
-use fairlead_core::usage::ServiceTier;
+use fairlead_core::{Error, ErrorKind, ServiceTier};
 
 use super::usage::service;
 use crate::fit::Edits;

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use fairlead_core::error::Error;
-use fairlead_core::json;
+use fairlead_core::{json, Error};
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;

@@ -1,6 +1,6 @@
 //! The model, written as a chat completion request.
 
-use fairlead_core::error::Error;
+use fairlead_core::Error;
 
 use crate::fit::template_words;
 use crate::model::{unsupported, Call, Choice, Content, Effort, Format, Member, Part, Request, Role, Source, Turn};

@@ -17,10 +17,8 @@
 use std::sync::LazyLock;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use fairlead_core::dialect::Dialect;
-use fairlead_core::error::{Error, Kind as ErrorKind, Retry};
 use fairlead_core::json::{self, Kind};
-use fairlead_core::usage::Usage;
+use fairlead_core::{Dialect, Error, ErrorKind, Retry, Usage};
 use memchr::memmem::Finder;
 
 use super::error::{self, UpstreamError};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use fairlead_core::usage::Usage;
+use fairlead_core::Usage;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;

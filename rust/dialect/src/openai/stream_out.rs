@@ -1,6 +1,6 @@
 //! The model's events, written as a chat stream.
 
-use fairlead_core::usage::Usage;
+use fairlead_core::Usage;
 
 use super::whole::{finish_reason, write_usage};
 use crate::model::{Event, Stop};

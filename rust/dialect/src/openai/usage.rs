@@ -1,7 +1,7 @@
 //! The `usage` object of an answer.
 
 use fairlead_core::json::{self, Kind};
-use fairlead_core::usage::{ServiceTier, Usage};
+use fairlead_core::{ServiceTier, Usage};
 
 /// Counts above this are no counts; a thousand billion tokens are more than any model takes.
 const MAX_TOKENS: u64 = 1_000_000_000_000;

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use fairlead_core::error::Error;
-use fairlead_core::usage::Usage;
+use fairlead_core::{Error, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -1,6 +1,6 @@
 //! The model, written as a responses request.
 
-use fairlead_core::error::Error;
+use fairlead_core::Error;
 
 use crate::model::{unsupported, Choice, Content, Effort, Format, Member, Part, Request, Role, Source, Turn};
 use crate::openai::request_out::{effort, is_film, write_schema};

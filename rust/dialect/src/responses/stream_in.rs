@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use fairlead_core::usage::Usage;
+use fairlead_core::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

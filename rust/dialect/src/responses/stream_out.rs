@@ -1,7 +1,7 @@
 //! The model's events, written as a responses stream: items with their parts, each begun, told and ended, numbered through.
 
 use bytes::Bytes;
-use fairlead_core::usage::Usage;
+use fairlead_core::Usage;
 
 use super::item;
 use super::whole::{envelope, inside, status};

@@ -1,6 +1,6 @@
 //! The `usage` object of a response.
 
-use fairlead_core::usage::Usage;
+use fairlead_core::Usage;
 use serde::Deserialize;
 
 use crate::text::Writer;

@@ -3,9 +3,8 @@
 use crate::blocking;
 use crate::call::coalesce::Recordings;
 use crate::task;
-use fairlead_cache::cache::{Bounds, Cache};
-use fairlead_cache::learner::Learner;
-use fairlead_core::snapshot::CacheSettings;
+use fairlead_cache::{Bounds, Cache, Learner};
+use fairlead_core::CacheSettings;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 

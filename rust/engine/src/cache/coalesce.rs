@@ -16,11 +16,8 @@ use crate::gate::limits;
 use crate::observe::settle::{SettledAnswer, Settlement};
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_cache::entry::{CachedAnswer, Delivery, Meta, MAX_BODY_BYTES};
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::price::Cost;
-use fairlead_core::record::{self, CacheKind, Cached, Outcome};
-use fairlead_core::secret::hex;
+use fairlead_cache::{CachedAnswer, Delivery, Meta, MAX_BODY_BYTES};
+use fairlead_core::{hex, CacheKind, CacheOutcome, Cached, Cost, Error, ErrorKind, Outcome};
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::replay;
 use http::{HeaderValue, StatusCode};
@@ -146,7 +143,7 @@ pub async fn share<C: ShareableCall>(mut call: Call, question: CacheQuery, deliv
 async fn join(settlement: &mut Settlement, recording: Arc<Recording>) -> bool {
     let (shared, exchange) = (Arc::clone(&settlement.shared), Arc::clone(&settlement.exchange));
     shared.cache.store.counts().joined.fetch_add(1, Ordering::Relaxed);
-    let joined = Cached { cache: Some(record::Cache::Hit), kind: Some(CacheKind::Joined), ..Cached::default() };
+    let joined = Cached { cache: Some(CacheOutcome::Hit), kind: Some(CacheKind::Joined), ..Cached::default() };
     let before = std::mem::replace(&mut settlement.cached, joined);
     tokio::select! {
         biased;
@@ -187,7 +184,7 @@ async fn join(settlement: &mut Settlement, recording: Arc<Recording>) -> bool {
     if followed == Followed::Whole && status.is_success() {
         settlement.settle(Outcome::Completed, None);
     } else if !exchange.is_cancelled() {
-        let error = Error::gateway(Kind::UpstreamStatus, "The call that this request joined failed.");
+        let error = Error::gateway(ErrorKind::UpstreamStatus, "The call that this request joined failed.");
         settlement.settle(Outcome::UpstreamFailed, Some(&error));
     }
     false

@@ -13,14 +13,8 @@ use crate::gate::limits;
 use crate::observe::settle::Settlement;
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_cache::cache::Found;
-use fairlead_cache::entry::{CachedAnswer, Delivery};
-use fairlead_cache::key::Digest;
-use fairlead_cache::near_miss::Asker;
-use fairlead_core::dialect::Dialect;
-use fairlead_core::error::Error;
-use fairlead_core::price::Cost;
-use fairlead_core::record::{self, CacheKind, Cached, Outcome};
+use fairlead_cache::{Asker, CachedAnswer, Delivery, Digest, Found};
+use fairlead_core::{CacheKind, CacheOutcome, Cached, Cost, Dialect, Error, Outcome};
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::replay;
 use http::header::{self, HeaderMap, HeaderValue};
@@ -61,7 +55,7 @@ pub async fn look_up(settlement: &mut Settlement, asked: &mut CacheQuery, parsed
     let counts = shared.cache.store.counts();
     let Some((body, kept, tier)) = body else {
         counts.misses.fetch_add(1, Ordering::Relaxed);
-        settlement.cached.cache = Some(record::Cache::Miss);
+        settlement.cached.cache = Some(CacheOutcome::Miss);
         return Lookup::Missed;
     };
     let reserve = || limits::reserve_request(shared, settlement, &parsed.model);
@@ -120,7 +114,7 @@ async fn give(
     shared.cache.store.count_hit(&meta.key);
     let kind = if tier == "exact" { CacheKind::Exact } else { CacheKind::Vector };
     let cost_saved_usd_micros = Some(meta.cost_picos / PICOS_PER_MICRO);
-    settlement.cached = Cached { cache: Some(record::Cache::Hit), kind: Some(kind), cost_saved_usd_micros };
+    settlement.cached = Cached { cache: Some(CacheOutcome::Hit), kind: Some(kind), cost_saved_usd_micros };
     settlement.status = StatusCode::OK.as_u16();
     settlement.upstream_model.clone_from(&meta.upstream_model);
     settlement.bytes_response = body.len() as u64;

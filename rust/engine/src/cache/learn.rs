@@ -4,12 +4,9 @@ use super::CacheQuery;
 use crate::clock;
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_cache::cache::Found;
-use fairlead_cache::entry::{CachedAnswer, Delivery};
-use fairlead_cache::key::Digest;
-use fairlead_cache::learner::{Comparison, LEAST};
-use fairlead_core::dialect::Dialect;
-use fairlead_dialect::replay;
+use fairlead_cache::{CachedAnswer, Comparison, Delivery, Digest, Found, LEAST};
+use fairlead_core::Dialect;
+use fairlead_dialect::{answer_text, replay};
 
 /// Longer answers are not compared: they are hardly ever the same word by word.
 const MAX_COMPARED_BYTES: usize = 32 * 1024;
@@ -47,5 +44,5 @@ fn text_of(form: Dialect, kept: &CachedAnswer) -> Option<String> {
         Delivery::Plain => kept.body.clone(),
         Delivery::Stream { .. } => replay::as_whole(form, &kept.body, 0)?,
     };
-    replay::answer_text(form, &whole)
+    answer_text(form, &whole)
 }

@@ -23,10 +23,8 @@ use crate::call::translation::caller_of;
 use crate::gate::preferences::CacheMode;
 use crate::gate::request::{Admission, Whole};
 use crate::shared::Shared;
-use fairlead_cache::entry::Delivery;
-use fairlead_cache::key::{self, Digest, Question, Scope, Turns};
-use fairlead_core::dialect::Dialect;
-use fairlead_core::json;
+use fairlead_cache::{fingerprint, Delivery, Digest, KeyScope, Question, Turns};
+use fairlead_core::{json, Dialect};
 use fairlead_dialect::openai::request::ChatRequest;
 use memchr::memmem;
 
@@ -90,7 +88,7 @@ pub fn question(
     let judged_by = [guardrails::of_answer(live, admission).bytes(), admission.disabled_guardrails.bytes()];
     headers.push(judged_by.as_flattened());
     headers.extend(admission.anthropic_beta.as_ref().map(http::HeaderValue::as_bytes));
-    let scope = Scope {
+    let scope = KeyScope {
         principal: &admission.principal.to_header(),
         // Gemini's plain and streamed calls have addresses of their own, and the same answers.
         route: if form == Dialect::Gemini { "generateContent" } else { admission.route.path },
@@ -102,7 +100,7 @@ pub fn question(
         },
         headers: &headers,
     };
-    let asked = key::read(&scope, body)?;
+    let asked = fingerprint(&scope, body)?;
     let is_meant = asked.is_deterministic || wish.mode != CacheMode::Unsaid;
     if asked.is_unfit || !is_meant {
         return None;

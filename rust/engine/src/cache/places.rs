@@ -1,8 +1,7 @@
 //! Where the models of a prefix are served, as a part of what an answer is kept under: when a provider moves, its answers are others.
 
-use fairlead_cache::key;
-use fairlead_core::secret::hex;
-use fairlead_core::snapshot::Snapshot;
+use fairlead_cache::digest;
+use fairlead_core::{hex, Snapshot};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -33,7 +32,7 @@ pub fn places(snapshot: &Snapshot) -> String {
         text.push_str(&model.id);
         text.push('\n');
     }
-    hex(&key::digest(&[text.as_bytes()]))
+    hex(&digest(&[text.as_bytes()]))
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use crate::gate::request::Whole;
 use crate::observe::settle::Settlement;
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_core::record::Outcome;
 use fairlead_core::routes::Answer;
+use fairlead_core::Outcome;
 use std::future::Future;
 use std::sync::Arc;
 

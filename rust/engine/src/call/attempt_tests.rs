@@ -9,8 +9,8 @@ use crate::upstream::connector::{Connector, Origin};
 use crate::upstream::half_open;
 use crate::upstream::target::Target;
 use crate::upstream::wire::Pool;
-use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::strategy::{Demand, Standing};
+use fairlead_core::{Error, ErrorKind, Retry};
 use fairlead_dialect::Pieces;
 use http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
@@ -77,7 +77,7 @@ impl CallKind for Script {
     }
 }
 
-fn failed(kind: Kind, retry: Retry) -> AttemptFailure {
+fn failed(kind: ErrorKind, retry: Retry) -> AttemptFailure {
     Error::upstream(kind, retry, "failed").into()
 }
 
@@ -97,10 +97,10 @@ fn standing(target: &Target) -> Standing {
 #[tokio::test(start_paused = true)]
 async fn what_is_safe_to_repeat_goes_to_the_next_target() {
     for (kind, retry) in [
-        (Kind::UpstreamRefused, Retry::NothingSent),
-        (Kind::UpstreamReset, Retry::ReusedConnection),
-        (Kind::UpstreamStatus, Retry::Elsewhere),
-        (Kind::UpstreamOverloaded, Retry::Elsewhere),
+        (ErrorKind::UpstreamRefused, Retry::NothingSent),
+        (ErrorKind::UpstreamReset, Retry::ReusedConnection),
+        (ErrorKind::UpstreamStatus, Retry::Elsewhere),
+        (ErrorKind::UpstreamOverloaded, Retry::Elsewhere),
     ] {
         let choice = one_model();
         let (first, second) = (Arc::clone(&choice.targets[0]), Arc::clone(&choice.targets[1]));
@@ -118,7 +118,7 @@ async fn what_is_safe_to_repeat_goes_to_the_next_target() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_with_nothing_in_it_goes_to_the_next_target_and_blames_no_connection() {
-    let empty = || Step::Fails(failed(Kind::EmptyAnswer, Retry::Elsewhere));
+    let empty = || Step::Fails(failed(ErrorKind::EmptyAnswer, Retry::Elsewhere));
     let choice = one_model();
     let first = Arc::clone(&choice.targets[0]);
     let (asked, head, call) = run_script("empty", choice, &Script::of([empty(), Step::Answers])).await;
@@ -143,7 +143,7 @@ fn combo(rules: &Value) -> Choice {
 
 #[tokio::test(start_paused = true)]
 async fn all_targets_are_tried_again_as_often_as_a_combo_says() {
-    let fails = || Step::Fails(failed(Kind::UpstreamStatus, Retry::Elsewhere));
+    let fails = || Step::Fails(failed(ErrorKind::UpstreamStatus, Retry::Elsewhere));
     let rules = json!({"max_set_retries": 1, "set_retry_delay_ms": 50});
     let began = tokio::time::Instant::now();
     let script = Script::of([fails(), fails(), fails(), Step::Answers]);
@@ -162,13 +162,13 @@ async fn a_target_is_asked_again_as_often_as_a_combo_says() {
     let fails = |kind| Step::Fails(failed(kind, Retry::Elsewhere));
     let rules = json!({"max_retries": 2, "retry_delay_ms": 50});
     let began = tokio::time::Instant::now();
-    let script = Script::of([fails(Kind::UpstreamOverloaded), fails(Kind::EmptyAnswer), Step::Answers]);
+    let script = Script::of([fails(ErrorKind::UpstreamOverloaded), fails(ErrorKind::EmptyAnswer), Step::Answers]);
     let (asked, head, call) = run_script("repeats", combo(&rules), &script).await;
     assert_eq!((asked, head.status.as_u16()), (["a", "a", "a"].map(str::to_owned).to_vec(), 200));
     assert_eq!((call.fallbacks(), call.settlement.attempts, began.elapsed().as_millis()), (2, 3, 130));
 
-    let empty = || fails(Kind::EmptyAnswer);
-    let script = Script::of([empty(), empty(), empty(), fails(Kind::UpstreamRateLimited)]);
+    let empty = || fails(ErrorKind::EmptyAnswer);
+    let script = Script::of([empty(), empty(), empty(), fails(ErrorKind::UpstreamRateLimited)]);
     let (asked, head, _) = run_script("repeats-over", combo(&rules), &script).await;
     assert_eq!(asked, ["a", "a", "a", "b"], "a limit does not pass at once");
     assert_eq!(head.status.as_u16(), 429);
@@ -195,7 +195,10 @@ async fn a_limit_is_waited_for_as_its_provider_says() {
     let choice = one_model();
     let first = Arc::clone(&choice.targets[0]);
     let limited = |hint_ms| {
-        Step::Fails(AttemptFailure { hint_ms: Some(hint_ms), ..failed(Kind::UpstreamRateLimited, Retry::Elsewhere) })
+        Step::Fails(AttemptFailure {
+            hint_ms: Some(hint_ms),
+            ..failed(ErrorKind::UpstreamRateLimited, Retry::Elsewhere)
+        })
     };
     let (asked, head, _) = run_script("limits", choice, &Script::of([limited(60_000), limited(9_500)])).await;
     assert_eq!(asked, ["a", "b"]);
@@ -207,21 +210,21 @@ async fn a_limit_is_waited_for_as_its_provider_says() {
 async fn what_may_have_been_done_is_not_repeated() {
     let choice = one_model();
     let first = Arc::clone(&choice.targets[0]);
-    let script = Script::of([Step::Fails(failed(Kind::UpstreamTimeout, Retry::Never))]);
+    let script = Script::of([Step::Fails(failed(ErrorKind::UpstreamTimeout, Retry::Never))]);
     let (asked, head, _) = run_script("timeout", choice, &script).await;
     assert_eq!((asked, head.status.as_u16()), (vec!["a".to_owned()], 504));
     assert_eq!(standing(&first), Standing::Resting);
 
     let choice = one_model();
     let first = Arc::clone(&choice.targets[0]);
-    let rejected = AttemptFailure { blames_connection: false, ..failed(Kind::InvalidRequest, Retry::Never) };
+    let rejected = AttemptFailure { blames_connection: false, ..failed(ErrorKind::InvalidRequest, Retry::Never) };
     let (asked, _, _) = run_script("rejected", choice, &Script::of([Step::Fails(rejected)])).await;
     assert_eq!((asked, standing(&first)), (vec!["a".to_owned()], Standing::Able), "the caller's own fault");
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_repeated_once_the_caller_has_a_head() {
-    let script = Script::of([Step::FailsAfterHead(failed(Kind::UpstreamReset, Retry::Elsewhere))]);
+    let script = Script::of([Step::FailsAfterHead(failed(ErrorKind::UpstreamReset, Retry::Elsewhere))]);
     let (asked, _, call) = run_script("headed", one_model(), &script).await;
     assert_eq!(asked, ["a"]);
     let taken = call.settlement.exchange.take().expect("an end");
@@ -264,7 +267,7 @@ async fn race(times: [u64; 2], fails: [Option<Retry>; 2]) -> Race {
     let began = tokio::time::Instant::now();
     let outcome = |at: usize| match fails[at] {
         None => Ok(at as u32),
-        Some(retry) => Err(failed(Kind::UpstreamStatus, retry)),
+        Some(retry) => Err(failed(ErrorKind::UpstreamStatus, retry)),
     };
     let ask = |at: usize| contest(times[at], outcome(at), &dropped);
     let won = hedge::race(&mut call, Duration::from_millis(100), false, ask).await;
@@ -308,7 +311,7 @@ async fn a_race_goes_on_without_who_failed() {
 async fn one_caller_finds_out_whether_a_provider_is_back() {
     let choice = one_model();
     let target = Arc::clone(&choice.targets[0]);
-    target.blame(Kind::UpstreamRateLimited, Some(60_000));
+    target.blame(ErrorKind::UpstreamRateLimited, Some(60_000));
     let script = Script::of([Step::Answers]);
     let (asked, head, call) = run_script("closed", choice, &script).await;
     assert_eq!((asked, head.status), (vec!["a".to_owned(), "b".to_owned()], StatusCode::OK));
@@ -332,7 +335,7 @@ async fn send_to(name: &str, answer: &'static str) -> (Result<u16, AttemptFailur
     let choice = one_model();
     let mut target = Target::build(
         Arc::clone(&choice.targets[0].connection),
-        &fairlead_core::secret::Sealer::new(&[0; 32]).expect("a key"),
+        &fairlead_core::Sealer::new(&[0; 32]).expect("a key"),
         Arc::default(),
         "0",
     )
@@ -357,15 +360,15 @@ async fn an_answer_says_whether_another_target_may_be_asked() {
         (
             "429",
             "HTTP/1.1 429 No\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n",
-            Kind::UpstreamRateLimited,
+            ErrorKind::UpstreamRateLimited,
             Retry::Elsewhere,
             Some(7_000),
         ),
-        ("503", "HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n", Kind::UpstreamOverloaded, Retry::Elsewhere, None),
-        ("500", "HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n", Kind::UpstreamStatus, Retry::Elsewhere, None),
-        ("400", "HTTP/1.1 400 No\r\ncontent-length: 0\r\n\r\n", Kind::InvalidRequest, Retry::Never, None),
-        ("cut", "HTTP/1.1 2", Kind::UpstreamReset, Retry::Never, None),
-        ("noise", "SSH-2.0-x\r\n\r\n", Kind::UpstreamInvalid, Retry::Never, None),
+        ("503", "HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n", ErrorKind::UpstreamOverloaded, Retry::Elsewhere, None),
+        ("500", "HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n", ErrorKind::UpstreamStatus, Retry::Elsewhere, None),
+        ("400", "HTTP/1.1 400 No\r\ncontent-length: 0\r\n\r\n", ErrorKind::InvalidRequest, Retry::Never, None),
+        ("cut", "HTTP/1.1 2", ErrorKind::UpstreamReset, Retry::Never, None),
+        ("noise", "SSH-2.0-x\r\n\r\n", ErrorKind::UpstreamInvalid, Retry::Never, None),
     ] {
         let (sent, target) = send_to(name, answer).await;
         let failed = sent.expect_err(name);
@@ -381,6 +384,6 @@ async fn an_answer_that_does_not_come_ends_with_its_deadline() {
     let began = tokio::time::Instant::now();
     let (sent, target) = send_to("silent", "").await;
     let failed = sent.expect_err("late");
-    assert_eq!((failed.error.kind, failed.error.retry), (Kind::UpstreamTimeout, Retry::Never));
+    assert_eq!((failed.error.kind, failed.error.retry), (ErrorKind::UpstreamTimeout, Retry::Never));
     assert!(began.elapsed() >= Duration::from_millis(target.connection.timeouts.answer_ms));
 }

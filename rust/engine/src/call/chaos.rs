@@ -4,10 +4,8 @@
 use crate::clock;
 use crate::gate::headers;
 use crate::observe::settle::Settlement;
-use fairlead_core::chaos::Chaos;
-use fairlead_core::error::Error;
-use fairlead_core::secret;
 use fairlead_core::strategy::Random;
+use fairlead_core::{random_bytes, Chaos, Error};
 use http::{HeaderMap, HeaderValue};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +18,7 @@ pub async fn strike(settlement: &mut Settlement) -> Result<(), Error> {
 }
 
 async fn strike_by(chaos: Chaos, settlement: &mut Settlement) -> Result<(), Error> {
-    let seed = secret::random::<8>().map_or_else(|_| clock::unix_ms(), u64::from_ne_bytes);
+    let seed = random_bytes::<8>().map_or_else(|_| clock::unix_ms(), u64::from_ne_bytes);
     let Some(fault) = chaos.draw(&mut Random::seeded(seed)) else { return Ok(()) };
     settlement.set_chaos(fault);
     if fault.waits() {

@@ -10,8 +10,7 @@ use crate::route::choice::Choice;
 use crate::route::model;
 use crate::shared::GaugePermit;
 use bytes::Bytes;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::policy;
+use fairlead_core::{policy, Error, ErrorKind};
 use fairlead_dialect::openai::request::ChatRequest;
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
@@ -79,7 +78,7 @@ pub async fn choose_in_time(
         let live = shared.live.load_full();
         let combo = live.combos.book.find(live.snapshot.alias(name).unwrap_or(name));
         let ready = combo.and_then(|at| live.combos.book.get(at));
-        let rest_ms = fault.retry_after_s.filter(|_| fault.kind == Kind::UpstreamRateLimited).map(|s| s * 1_000);
+        let rest_ms = fault.retry_after_s.filter(|_| fault.kind == ErrorKind::UpstreamRateLimited).map(|s| s * 1_000);
         let wait = ready.zip(rest_ms).and_then(|(ready, ms)| worth_waiting(&ready.rules, settlement.elapsed(), ms));
         let Some(wait) = wait else { return Err(fault) };
         drop(live);

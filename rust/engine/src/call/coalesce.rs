@@ -13,7 +13,7 @@
 use crate::clock;
 use crate::exchange::{Exchange, Head, Room, Wake, HIGH_WATER_BYTES};
 use bytes::Bytes;
-use fairlead_core::error::{Error, Kind};
+use fairlead_core::{Error, ErrorKind};
 use http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
 use ring::digest::{Context, SHA256};
@@ -34,7 +34,7 @@ const MAX_ENTRIES: usize = 20_000;
 /// Who sent which key: a key means nothing to anybody else.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Name {
-    /// Kind and id of the principal.
+    /// ErrorKind and id of the principal.
     pub principal: String,
     pub key: String,
 }
@@ -113,7 +113,7 @@ impl Recordings {
 }
 
 fn conflict(message: &'static str) -> Error {
-    Error::client(Kind::Conflict, message).about("Idempotency-Key")
+    Error::client(ErrorKind::Conflict, message).about("Idempotency-Key")
 }
 
 #[derive(Debug, Default)]

@@ -90,7 +90,7 @@ async fn a_key_is_its_callers_and_its_requests() {
     let _first = leader(&twins, 0);
     assert!(matches!(twins.enter(name("b"), [1; 32], 0), Ok(Role::Leader(_))), "another caller");
     let refused = twins.enter(name("a"), [2; 32], 0).expect_err("another body");
-    assert_eq!(refused.kind, Kind::Conflict);
+    assert_eq!(refused.kind, ErrorKind::Conflict);
     assert_ne!(digest(&[b"a", b"bc"]), digest(&[b"ab", b"c"]));
 }
 

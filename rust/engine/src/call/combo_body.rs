@@ -2,11 +2,9 @@
 //! of the caller's dialect, before the request is said to anybody.
 
 use bytes::Bytes;
-use fairlead_context::system_prompt;
-use fairlead_core::context::SystemPrompt;
-use fairlead_core::dialect::Dialect;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::strategy::rules::ToolFilter;
+use fairlead_context::add_system_prompt;
+use fairlead_core::strategy::ToolFilter;
+use fairlead_core::{Dialect, Error, ErrorKind, SystemPrompt};
 use serde_json::{Map, Value};
 
 /// The body with the combo's instructions and tools; `None` where it changes nothing.
@@ -21,7 +19,7 @@ pub fn shaped(
     }
     let instructed = system.and_then(|system| {
         let prompt = SystemPrompt { prefix: system.to_owned(), suffix: String::new() };
-        system_prompt::add(caller, body, &prompt).map(Bytes::from)
+        add_system_prompt(caller, body, &prompt).map(Bytes::from)
     });
     let Some(tools) = tools else { return Ok(instructed) };
     // What cannot be read is told as such by whoever reads it next.
@@ -43,7 +41,7 @@ fn filter(caller: Dialect, fields: &mut Map<String, Value>, tools: &ToolFilter) 
         let message = format!(
             "The tool `{forced}` must be called, and the combo's `toolFilterRegex` leaves it out; name another, or none."
         );
-        return Err(Error::client(Kind::InvalidRequest, message).about("tool_choice"));
+        return Err(Error::client(ErrorKind::InvalidRequest, message).about("tool_choice"));
     }
     let mut is_left = false;
     for member in ["tools", "functions"] {

@@ -13,9 +13,8 @@ use crate::observe::settle::{CompressionFigures, Settlement};
 use crate::route::model;
 use bytes::Bytes;
 use fairlead_context::{compress, Mode, Outcome, Plan, Session, Unchanged};
-use fairlead_core::dialect::Dialect;
-use fairlead_core::error::{Error, Kind};
-use fairlead_dialect::count;
+use fairlead_core::{Dialect, Error, ErrorKind};
+use fairlead_dialect::counted_bytes;
 use fairlead_dialect::openai::request::ChatRequest;
 use http::HeaderMap;
 use std::collections::BTreeMap;
@@ -89,7 +88,7 @@ impl PipelineChoice<'_> {
             let found = live.plans.find(asked).ok_or_else(|| {
                 let names = live.plans.names().join("`, `");
                 let message = format!("`X-Gateway-Compression` must be `default`, or one of `{names}`.");
-                Error::client(Kind::InvalidRequest, message).about("X-Gateway-Compression")
+                Error::client(ErrorKind::InvalidRequest, message).about("X-Gateway-Compression")
             })?;
             return Ok(Some(found).filter(|found| !found.plan.stages.is_empty()));
         }
@@ -97,7 +96,7 @@ impl PipelineChoice<'_> {
             return Ok(None);
         }
         let combo = self.combo.and_then(|combo| settings.assignments.get(combo));
-        let is_long = settings.automatic_tokens > 0 && count::bytes(self.bytes) as u64 >= settings.automatic_tokens;
+        let is_long = settings.automatic_tokens > 0 && counted_bytes(self.bytes) as u64 >= settings.automatic_tokens;
         let automatic = is_long.then_some(&settings.automatic_mode);
         let name = combo.or(automatic).unwrap_or(&settings.mode);
         if name.is_empty() || name == Mode::Off.name() {

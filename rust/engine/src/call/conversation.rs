@@ -39,12 +39,9 @@ use crate::upstream::slot::{self, Slot};
 use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
 use bytes::Bytes;
-use fairlead_context::{system_prompt, thinking};
-use fairlead_core::context::ThinkingBudget;
-use fairlead_core::error::{Error, Kind, Origin, Retry};
-use fairlead_core::record::{self, Outcome};
+use fairlead_context::{add_system_prompt, rewrite_thinking};
 use fairlead_core::strategy::{QueueRule, Strategy};
-use fairlead_core::usage::Usage;
+use fairlead_core::{CacheOutcome, Error, ErrorKind, Origin, Outcome, Retry, ThinkingBudget, Usage};
 use fairlead_dialect::openai::request::ChatRequest;
 use http::HeaderValue;
 use http_body_util::BodyExt as _;
@@ -84,7 +81,7 @@ pub async fn run(mut call: Call, body: &Bytes) {
         Err(fault) => return call.refuse(&fault),
     }
     let mut choice = model::choose(&shared, &live, &call.settlement.admission, &request.model, &recalled);
-    if let Some(fault) = choice.as_ref().err().filter(|fault| fault.kind == Kind::UpstreamRateLimited).cloned() {
+    if let Some(fault) = choice.as_ref().err().filter(|fault| fault.kind == ErrorKind::UpstreamRateLimited).cloned() {
         let exchange = Arc::clone(&call.settlement.exchange);
         // On the heap, so that conversations whose targets are free do not carry its size.
         choice = tokio::select! {
@@ -112,7 +109,7 @@ pub async fn run(mut call: Call, body: &Bytes) {
             Lookup::Missed => {}
         }
     } else if call.settlement.admission.bypasses_cache() {
-        call.settlement.cached.cache = Some(record::Cache::Bypass);
+        call.settlement.cached.cache = Some(CacheOutcome::Bypass);
     }
     // On the heap, so that calls do not carry what is seldom asked for.
     let (sent, request) = match Box::pin(shorten(&mut call, &live, recalled, request)).await {
@@ -182,8 +179,8 @@ fn with_settings(live: &Live, settlement: &Settlement, body: &Bytes) -> Option<B
         return None;
     }
     let dialect = caller_of(route);
-    let thought = thinking::rewrite(dialect, body, settings.thinking).map(Bytes::from);
-    let prompted = system_prompt::add(dialect, thought.as_ref().unwrap_or(body), &settings.system_prompt);
+    let thought = rewrite_thinking(dialect, body, settings.thinking).map(Bytes::from);
+    let prompted = add_system_prompt(dialect, thought.as_ref().unwrap_or(body), &settings.system_prompt);
     prompted.map(Bytes::from).or(thought)
 }
 
@@ -235,7 +232,7 @@ fn translate(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) 
 /// Ends a call that failed before any of its targets was asked for the caller's answer.
 fn refuse_before_attempts(call: &mut Call, fault: &Error) {
     let outcome = match fault.origin {
-        _ if fault.kind == Kind::Draining => Outcome::Drained,
+        _ if fault.kind == ErrorKind::Draining => Outcome::Drained,
         Origin::Upstream => Outcome::UpstreamFailed,
         Origin::Client | Origin::Gateway => Outcome::Refused,
     };
@@ -499,5 +496,5 @@ async fn first_bytes(body: &mut Incoming) -> Result<Bytes, Error> {
         }
     }
     let message = "The provider ended its stream before it said anything.";
-    Err(Error::upstream(Kind::UpstreamReset, Retry::Elsewhere, message))
+    Err(Error::upstream(ErrorKind::UpstreamReset, Retry::Elsewhere, message))
 }

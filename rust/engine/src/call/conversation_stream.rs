@@ -22,8 +22,8 @@ use crate::upstream::slot::Slot;
 use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
 use bytes::Bytes;
-use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::guardrail::Actions;
+use fairlead_core::{Error, ErrorKind, Retry};
 use fairlead_dialect::openai::reasoning::Listener;
 use fairlead_dialect::openai::stream::{Closing, End, Outcome, StreamPiece};
 use fairlead_dialect::stream::Follow;
@@ -71,7 +71,7 @@ pub fn check_type(response: &Response<Incoming>) -> Result<(), Error> {
         return Ok(());
     }
     let message = "The provider's answer is not an event stream.";
-    Err(Error::upstream(Kind::UpstreamInvalid, Retry::Elsewhere, message))
+    Err(Error::upstream(ErrorKind::UpstreamInvalid, Retry::Elsewhere, message))
 }
 
 /// Waits for the provider's head, with comments for the caller once waiting is long.

@@ -22,13 +22,10 @@ use crate::upstream::failure::AttemptFailure;
 use crate::upstream::slot;
 use crate::upstream::target::Target;
 use bytes::Bytes;
-use fairlead_core::dialect::Dialect;
-use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::json::{self, Kind as JsonKind};
-use fairlead_core::record::Outcome;
+use fairlead_core::{Dialect, Error, ErrorKind, Outcome, Retry};
 use fairlead_dialect::openai::request::ChatRequest;
-use fairlead_dialect::translate::{self};
-use fairlead_dialect::{count, Pieces};
+use fairlead_dialect::{estimate_tokens, translate, Pieces};
 use http::header::{self, HeaderValue};
 use http::StatusCode;
 use std::future::Future;
@@ -172,7 +169,7 @@ fn is_unserved(failed: &AttemptFailure) -> bool {
 }
 
 fn estimate(caller: Dialect, body: &[u8], member: &str) -> Result<Bytes, Error> {
-    let tokens = count::estimate(caller, body)?;
+    let tokens = estimate_tokens(caller, body)?;
     let object = if caller == Dialect::OpenaiResponses { r#""object":"response.input_tokens","# } else { "" };
     Ok(Bytes::from(format!(r#"{{{object}"{member}":{tokens}}}"#)))
 }
@@ -210,7 +207,7 @@ async fn ask(shared: &Shared, target: &Target, request: Upstream<'_>, member: &s
         let counted = json::scan_object(&told, &wanted, json::MAX_DEPTH).ok();
         if counted.and_then(|scan| json::as_u64(&told, scan.get(member)?)).is_none() {
             let message = format!("The provider's answer has no `{member}`.");
-            return Err(Error::upstream(Kind::UpstreamInvalid, Retry::Elsewhere, message).into());
+            return Err(Error::upstream(ErrorKind::UpstreamInvalid, Retry::Elsewhere, message).into());
         }
         Ok(told)
     };

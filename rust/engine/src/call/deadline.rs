@@ -3,7 +3,7 @@
 use crate::call::context::Call;
 use crate::route::choice::Choice;
 use crate::upstream::failure::AttemptFailure;
-use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::{Error, ErrorKind, Retry};
 use std::future::Future;
 use std::time::Duration;
 
@@ -42,6 +42,6 @@ pub fn too_slow(limit: Duration) -> AttemptFailure {
     let message = format!("The target did not answer within the {} ms that the combo gives it.", limit.as_millis());
     AttemptFailure {
         blames_connection: false,
-        ..Error::upstream(Kind::UpstreamTimeout, Retry::Elsewhere, message).into()
+        ..Error::upstream(ErrorKind::UpstreamTimeout, Retry::Elsewhere, message).into()
     }
 }

@@ -2,9 +2,8 @@
 //! read. The provider must speak OpenAI's dialect, which is the one that has these calls, or for some another one beside or in place of it.
 
 use crate::route::choice::Choice;
-use fairlead_core::dialect::Dialect;
-use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::{Answer, Relayed, Route};
+use fairlead_core::{Dialect, Error, ErrorKind};
 use fairlead_dialect::embeddings;
 use fairlead_dialect::openai::named::Needs;
 
@@ -185,7 +184,7 @@ pub fn narrow(route: &Route, choice: &mut Choice) -> Result<(), Error> {
             "No connection of this model's provider has {}: they are asked for in {spoken} only.",
             endpoint.name
         );
-        return Err(Error::client(Kind::InvalidRequest, message).about("model"));
+        return Err(Error::client(ErrorKind::InvalidRequest, message).about("model"));
     }
     if places.len() < choice.targets.len() {
         *choice = choice.narrowed(&places);

@@ -7,8 +7,7 @@ use crate::route::combos::{excluded, waits};
 use crate::route::model;
 use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
-use fairlead_core::error::{Kind, Retry};
-use fairlead_core::record::Outcome;
+use fairlead_core::{ErrorKind, Outcome, Retry};
 use serde_json::{json, Value};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -29,7 +28,7 @@ const OF_THE_MODEL: &[&str] = &[
 /// Between connections of one model only what is safe is repeated. A combo is the operator's word that another target may
 /// answer, so there every failure of a provider goes on, and so does a rejection that is about the model.
 pub fn may_go_on(choice: &Choice, failed: &AttemptFailure) -> bool {
-    if matches!(failed.error.kind, Kind::Draining | Kind::GuardrailBlocked) {
+    if matches!(failed.error.kind, ErrorKind::Draining | ErrorKind::GuardrailBlocked) {
         return false;
     }
     if choice.combo.is_none() {
@@ -46,26 +45,26 @@ pub fn may_go_on(choice: &Choice, failed: &AttemptFailure) -> bool {
 pub fn may_pass(failed: &AttemptFailure) -> bool {
     let passes = matches!(
         failed.error.kind,
-        Kind::UpstreamRefused
-            | Kind::UpstreamReset
-            | Kind::UpstreamInvalid
-            | Kind::EmptyAnswer
-            | Kind::AnswerRejected
-            | Kind::UpstreamOverloaded
-            | Kind::UpstreamTimeout
+        ErrorKind::UpstreamRefused
+            | ErrorKind::UpstreamReset
+            | ErrorKind::UpstreamInvalid
+            | ErrorKind::EmptyAnswer
+            | ErrorKind::AnswerRejected
+            | ErrorKind::UpstreamOverloaded
+            | ErrorKind::UpstreamTimeout
     );
     // A failure of the provider's own; 501 and 505 say that it never will.
     let status = failed.error.upstream_status;
     let is_of_server =
-        failed.error.kind == Kind::UpstreamStatus && status.is_some_and(|status| !matches!(status, 501 | 505));
+        failed.error.kind == ErrorKind::UpstreamStatus && status.is_some_and(|status| !matches!(status, 501 | 505));
     failed.rejection.is_none() && (passes || is_of_server)
 }
 
 /// How a request ends that this failure ends.
-pub fn outcome(kind: Kind) -> Outcome {
+pub fn outcome(kind: ErrorKind) -> Outcome {
     match kind {
-        Kind::Draining => Outcome::Drained,
-        Kind::GuardrailBlocked | Kind::AccountsBusy => Outcome::Refused,
+        ErrorKind::Draining => Outcome::Drained,
+        ErrorKind::GuardrailBlocked | ErrorKind::AccountsBusy => Outcome::Refused,
         _ => Outcome::UpstreamFailed,
     }
 }
@@ -120,7 +119,7 @@ pub fn diagnostics(choice: &Choice, failures: &[(Arc<Target>, AttemptFailure)]) 
 pub fn summary(choice: &Choice, failures: &[(Arc<Target>, AttemptFailure)]) -> Option<String> {
     let combo = choice.combo.as_ref()?;
     let (_, last) = failures.last()?;
-    if matches!(last.error.kind, Kind::Draining | Kind::GuardrailBlocked)
+    if matches!(last.error.kind, ErrorKind::Draining | ErrorKind::GuardrailBlocked)
         || (last.rejection.is_some() && !may_go_on(choice, last))
     {
         return None;

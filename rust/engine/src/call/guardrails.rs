@@ -9,11 +9,11 @@ use crate::gate::request::Admission;
 use crate::observe::settle::{findings_text, Settlement};
 use crate::shared::Shared;
 use bytes::{Bytes, BytesMut};
-use fairlead_core::error::{Error, Kind};
 use fairlead_core::guardrail::{
     self, blocking, judge_body, judge_text, Action, Actions, Disabled, Finding, Findings, GuardedEvent, Guardrails,
     StreamGuard,
 };
+use fairlead_core::{Error, ErrorKind};
 use fairlead_dialect::Pieces;
 use http::HeaderMap;
 use serde_json::value::RawValue;
@@ -172,7 +172,7 @@ fn blocked(finding: Finding) -> Error {
         article(finding.kind),
         finding.kind
     );
-    Error::client(Kind::GuardrailBlocked, message)
+    Error::client(ErrorKind::GuardrailBlocked, message)
 }
 
 fn article(kind: &str) -> &'static str {
@@ -324,7 +324,7 @@ fn too_long() -> Error {
     let message =
         "The answer is one list or event of more than 32 MiB, which guardrails do not read, and they may change or \
                    withhold it; ask for events (`alt=sse`), or for less in one.";
-    Error::gateway(Kind::TooLarge, message)
+    Error::gateway(ErrorKind::TooLarge, message)
 }
 
 /// An event of one `data:` line.
@@ -451,7 +451,7 @@ mod tests {
         assert!(filtered(&chunks, REDACT).expect("it passes").contains("[REDACTED:email]"));
         let event = large(33 << 20);
         let chunks: Vec<&[u8]> = event.chunks(64 * 1024).collect();
-        assert_eq!(filtered(&chunks, REDACT).map_err(|error| error.kind), Err(Kind::TooLarge));
+        assert_eq!(filtered(&chunks, REDACT).map_err(|error| error.kind), Err(ErrorKind::TooLarge));
         let warns = Actions { pii_masker: Action::Warn, ..REDACT };
         assert_eq!(filtered(&chunks, warns).map(|out| out.len()).ok(), Some(event.len()));
     }

@@ -12,9 +12,8 @@ use crate::observe::settle::Settlement;
 use crate::route::choice::{Choice, ComboChoice};
 use crate::route::model;
 use bytes::Bytes;
-use fairlead_context::system_prompt;
-use fairlead_core::context::SystemPrompt;
-use fairlead_core::error::Error;
+use fairlead_context::add_system_prompt;
+use fairlead_core::{Error, SystemPrompt};
 use fairlead_dialect::openai::request::ChatRequest;
 use serde_json::{json, Map, Value};
 use std::fmt::Write as _;
@@ -46,7 +45,7 @@ pub async fn prepare(
     let Some(note) = note(call, body, request).await? else { return Ok(None) };
     let prompt = SystemPrompt { prefix: String::new(), suffix: format!("{BEFORE_NOTE}\n\n{note}") };
     let dialect = caller_of(call.settlement.admission.route);
-    let Some(told) = system_prompt::add(dialect, body, &prompt).map(Bytes::from) else { return Ok(None) };
+    let Some(told) = add_system_prompt(dialect, body, &prompt).map(Bytes::from) else { return Ok(None) };
     let read = translation::read(&call.settlement.admission, &told)?;
     Ok(Some((told, read.going_on_from(request.clone()))))
 }

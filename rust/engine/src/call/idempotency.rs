@@ -14,8 +14,7 @@ use crate::observe::trace;
 use crate::route::model;
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::record::Outcome;
+use fairlead_core::{Error, ErrorKind, Outcome};
 use http::{HeaderValue, StatusCode};
 use std::future::Future;
 use std::sync::Arc;
@@ -89,7 +88,7 @@ pub async fn repeat(settlement: &mut Settlement, recording: Arc<Recording>, body
     if followed == Followed::Whole && status.is_success() {
         settlement.settle(Outcome::Completed, None);
     } else if !exchange.is_cancelled() {
-        let error = Error::gateway(Kind::UpstreamStatus, "The call that this request repeats failed.");
+        let error = Error::gateway(ErrorKind::UpstreamStatus, "The call that this request repeats failed.");
         settlement.settle(Outcome::UpstreamFailed, Some(&error));
     }
 }

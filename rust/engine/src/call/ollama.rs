@@ -17,11 +17,9 @@ use crate::models::listed::ListDialect;
 use crate::observe::settle::Settlement;
 use crate::shared::Shared;
 use bytes::{Bytes, BytesMut};
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::record::Outcome;
 use fairlead_core::routes::Surface;
-use fairlead_dialect::ollama::stream::Lines;
-use fairlead_dialect::ollama::{self, AnswerForm, AnswerTime, OllamaCall, OllamaRequest};
+use fairlead_core::{Error, ErrorKind, Outcome};
+use fairlead_dialect::ollama::{self, AnswerForm, AnswerTime, Lines, OllamaCall, OllamaRequest};
 use http::header::{self, HeaderValue};
 use http::StatusCode;
 use std::future::{poll_fn, Future};
@@ -105,7 +103,7 @@ fn tell_loaded(shared: &Shared, whole: &Whole, request: &OllamaRequest, unloads:
     let admission = &whole.admission;
     if !is_listed {
         let message = format!("The model `{}` is not known here.", request.form.model);
-        let fault = Error::client(Kind::ModelNotFound, message).about("model");
+        let fault = Error::client(ErrorKind::ModelNotFound, message).about("model");
         return answer::refuse(shared, &whole.exchange, Surface::Ollama, &admission.request_id, &fault);
     }
     let at = AnswerTime { unix_ms: clock::unix_ms(), ..AnswerTime::default() };

@@ -29,17 +29,11 @@ use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
 use crate::upstream::wire::{Chunk, Incoming};
 use bytes::Bytes;
-use fairlead_core::dialect::Dialect;
-use fairlead_core::error::{Error, Kind, Retry};
-use fairlead_core::record::Outcome;
 use fairlead_core::routes::Relayed;
-use fairlead_core::usage::Units;
-use fairlead_dialect::embeddings;
-use fairlead_dialect::openai::metered;
-use fairlead_dialect::openai::named;
+use fairlead_core::{Dialect, Error, ErrorKind, Outcome, Retry, Units};
 use fairlead_dialect::openai::request::{rewrite, ChatRequest};
-use fairlead_dialect::translate;
-use fairlead_dialect::Pieces;
+use fairlead_dialect::openai::{metered, named};
+use fairlead_dialect::{embeddings, translate, Pieces};
 use http::header::{self, HeaderValue};
 use http::Response;
 use smallvec::SmallVec;
@@ -196,7 +190,7 @@ async fn run_form(mut call: Call, stored: &Stored) {
 /// Reads the call from a form, with the content type that the form goes on under.
 fn read_form(stored: &Stored, endpoint: &Endpoint) -> Result<(ChatRequest, HeaderValue), Error> {
     let missing =
-        |name: &'static str| Error::client(Kind::InvalidRequest, format!("`{name}` is required.")).about(name);
+        |name: &'static str| Error::client(ErrorKind::InvalidRequest, format!("`{name}` is required.")).about(name);
     let form = &stored.form;
     let model = form.field("model").ok_or_else(|| missing("model"))?;
     if form.part(endpoint.needs.member).is_none() {
@@ -208,13 +202,13 @@ fn read_form(stored: &Stored, endpoint: &Endpoint) -> Result<(ChatRequest, Heade
         None => 1,
         Some(Ok(choices)) => choices.max(1),
         Some(Err(_)) => {
-            return Err(Error::client(Kind::InvalidRequest, "`n` must be a whole number in digits.").about("n"));
+            return Err(Error::client(ErrorKind::InvalidRequest, "`n` must be a whole number in digits.").about("n"));
         }
     };
     let parsed = named::of_form(model, stream, choices)?;
     // The body goes out as it came, so its boundary is the caller's; the body begins with it.
     let content_type =
-        stored.content_type().map_err(|_| Error::client(Kind::InvalidRequest, "The boundary is no header."))?;
+        stored.content_type().map_err(|_| Error::client(ErrorKind::InvalidRequest, "The boundary is no header."))?;
     Ok((parsed, content_type))
 }
 

@@ -13,8 +13,7 @@ use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
 use bytes::{Bytes, BytesMut};
-use fairlead_core::error::{Error, Kind, Retry};
-use fairlead_core::usage::Usage;
+use fairlead_core::{Error, ErrorKind, Retry, Usage};
 use fairlead_dialect::openai::reasoning::Thought;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Response, StatusCode};
@@ -77,14 +76,15 @@ pub async fn collect(mut body: Incoming, idle: Duration) -> Result<Bytes, Error>
     loop {
         let frame = tokio::time::timeout(idle, body.frame()).await.map_err(|_| {
             Error::upstream(
-                Kind::UpstreamIdleTimeout,
+                ErrorKind::UpstreamIdleTimeout,
                 Retry::Never,
                 format!("The provider was silent for {} ms inside its answer.", idle.as_millis()),
             )
         })?;
         let Some(frame) = frame else { break };
-        let frame = frame
-            .map_err(|_| Error::upstream(Kind::UpstreamReset, Retry::Elsewhere, "The provider cut its answer off."))?;
+        let frame = frame.map_err(|_| {
+            Error::upstream(ErrorKind::UpstreamReset, Retry::Elsewhere, "The provider cut its answer off.")
+        })?;
         let Ok(data) = frame.into_data() else { continue };
         if first.as_ref().map_or(0, Bytes::len) + rest.len() + data.len() > MAX_ANSWER_BYTES {
             return Err(too_large());
@@ -161,12 +161,12 @@ pub(crate) fn is_json(value: &HeaderValue) -> bool {
 }
 
 pub(crate) fn invalid(message: &'static str) -> Error {
-    Error::upstream(Kind::UpstreamInvalid, Retry::Elsewhere, message)
+    Error::upstream(ErrorKind::UpstreamInvalid, Retry::Elsewhere, message)
 }
 
 fn too_large() -> Error {
     Error::upstream(
-        Kind::UpstreamInvalid,
+        ErrorKind::UpstreamInvalid,
         Retry::Never,
         "The provider's answer is larger than 32 MiB; ask for a stream.",
     )

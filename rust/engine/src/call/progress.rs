@@ -5,7 +5,7 @@
 //! an empty `choices`, as the usage chunk of that form has, for readers that take every event for a chunk.
 
 use bytes::Bytes;
-use fairlead_core::dialect::Dialect;
+use fairlead_core::Dialect;
 use fairlead_dialect::Pieces;
 use memchr::memmem;
 use std::time::{Duration, Instant};

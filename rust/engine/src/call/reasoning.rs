@@ -9,7 +9,7 @@ use crate::route::choice::Choice;
 use crate::shared::Shared;
 use crate::upstream::target::Target;
 use fairlead_cache::reasoning::{Now, Origin, ThoughtFilter};
-use fairlead_core::dialect::Dialect;
+use fairlead_core::Dialect;
 use fairlead_dialect::openai::reasoning::{attach, of_answer, Listener, Thought};
 use fairlead_dialect::Pieces;
 use serde_json::{json, Value};

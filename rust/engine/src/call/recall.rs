@@ -5,7 +5,7 @@ use crate::call::guardrails;
 use crate::control::responses;
 use crate::observe::settle::Settlement;
 use bytes::Bytes;
-use fairlead_core::error::Error;
+use fairlead_core::Error;
 use fairlead_dialect::openai::request::ChatRequest;
 use std::sync::Arc;
 

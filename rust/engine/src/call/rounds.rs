@@ -3,8 +3,8 @@
 
 use crate::call::context::Call;
 use crate::clock;
-use fairlead_core::error::Kind;
 use fairlead_core::strategy::Rules;
+use fairlead_core::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ impl Rounds {
 
     /// Until the first target need not wait any more, where all were told to wait and for no longer than the operator allows.
     fn cooldown(&mut self, rules: &Rules, call: &Call) -> Option<Duration> {
-        let waits = |kind| matches!(kind, Kind::UpstreamRateLimited | Kind::UpstreamOverloaded);
+        let waits = |kind| matches!(kind, ErrorKind::UpstreamRateLimited | ErrorKind::UpstreamOverloaded);
         if self.waits >= MAX_WAITS || !call.failures.iter().all(|(_, failed)| waits(failed.error.kind)) {
             return None;
         }

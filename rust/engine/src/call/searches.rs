@@ -20,11 +20,8 @@ use crate::route::choice::Choice;
 use crate::shared::Shared;
 use crate::upstream::wire::Sliced;
 use bytes::Bytes;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::price::Cost;
-use fairlead_core::record::Outcome;
 use fairlead_core::routes::Answer;
-use fairlead_core::usage::Units;
+use fairlead_core::{Cost, Error, ErrorKind, Outcome, Units};
 use fairlead_dialect::Pieces;
 use http::{HeaderMap, HeaderName, StatusCode};
 use serde::Deserialize;
@@ -70,7 +67,7 @@ async fn begin(shared: &Arc<Shared>, whole: Whole) {
         Err(fault) => return refuse(&mut settlement, Outcome::Refused, &fault),
     };
     let Some(runtime) = shared.runtime() else {
-        let fault = Error::gateway(Kind::Internal, "The engine does not run.");
+        let fault = Error::gateway(ErrorKind::Internal, "The engine does not run.");
         return refuse(&mut settlement, Outcome::Refused, &fault);
     };
     let task = runtime.spawn(async move {
@@ -106,7 +103,7 @@ async fn run(mut settlement: Settlement, mut choice: Option<Choice>, mut forward
             Ok((open, slot)) => (choice, _slot) = (Some(open), Some(slot)),
             Err(fault) => {
                 settlement.set_units(Units::default());
-                let outcome = if fault.kind == Kind::Draining { Outcome::Drained } else { Outcome::Refused };
+                let outcome = if fault.kind == ErrorKind::Draining { Outcome::Drained } else { Outcome::Refused };
                 return refuse(&mut settlement, outcome, &fault);
             }
         }
@@ -126,7 +123,7 @@ async fn run(mut settlement: Settlement, mut choice: Option<Choice>, mut forward
                 Some(choice) => serve_by(&mut settlement, choice, 0),
                 None => settlement.set_units(Units::default()),
             }
-            let is_drained = fault.kind == Kind::Draining;
+            let is_drained = fault.kind == ErrorKind::Draining;
             let outcome = if is_drained { Outcome::Drained } else { Outcome::UpstreamFailed };
             return refuse(&mut settlement, outcome, &fault);
         }
@@ -175,10 +172,10 @@ fn serve_by(settlement: &mut Settlement, choice: &Choice, lane: usize) {
 fn ending(status: StatusCode, is_whole: bool, is_gone: bool) -> (Outcome, Option<Error>) {
     let fault = |kind| Some(Error::gateway(kind, "The work that control was asked for failed."));
     match status {
-        _ if is_gone => (Outcome::ClientGone, fault(Kind::ClientGone)),
-        _ if !is_whole => (Outcome::UpstreamFailed, fault(Kind::ControlUnavailable)),
+        _ if is_gone => (Outcome::ClientGone, fault(ErrorKind::ClientGone)),
+        _ if !is_whole => (Outcome::UpstreamFailed, fault(ErrorKind::ControlUnavailable)),
         status if status.is_success() => (Outcome::Completed, None),
-        status if status.is_server_error() => (Outcome::UpstreamFailed, fault(Kind::UpstreamStatus)),
-        _ => (Outcome::Refused, fault(Kind::InvalidRequest)),
+        status if status.is_server_error() => (Outcome::UpstreamFailed, fault(ErrorKind::UpstreamStatus)),
+        _ => (Outcome::Refused, fault(ErrorKind::InvalidRequest)),
     }
 }

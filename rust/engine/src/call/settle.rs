@@ -11,15 +11,14 @@ use crate::gate::answer;
 use crate::observe::settle::Settlement;
 use crate::upstream::target::Target;
 use bytes::Bytes;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::record::Outcome;
-use fairlead_dialect::shapes;
+use fairlead_core::{Error, ErrorKind, Outcome};
+use fairlead_dialect::{error_body, ErrorText};
 use http::StatusCode;
 
 /// Refuses a request: in the caller's dialect, or, where comments of a stream went out already, in the stream.
 pub fn refuse(settlement: &mut Settlement, outcome: Outcome, fault: &Error) {
     if settlement.exchange.is_headed() {
-        return end_with_error(settlement, outcome, fault, &shapes::ErrorText::from(fault));
+        return end_with_error(settlement, outcome, fault, &ErrorText::from(fault));
     }
     settlement.status = fault.kind.status();
     let surface = settlement.admission.route.surface;
@@ -31,7 +30,7 @@ pub fn refuse(settlement: &mut Settlement, outcome: Outcome, fault: &Error) {
 }
 
 /// Tells a failure as the last event of a stream of which only comments went out.
-fn end_with_error(settlement: &mut Settlement, outcome: Outcome, fault: &Error, text: &shapes::ErrorText<'_>) {
+fn end_with_error(settlement: &mut Settlement, outcome: Outcome, fault: &Error, text: &ErrorText<'_>) {
     let bytes = translation::terminal_error(&settlement.admission, text);
     settlement.bytes_response += bytes.len() as u64;
     settlement.settle(outcome, Some(fault));
@@ -77,7 +76,10 @@ impl Call {
         let (target, model) = (&self.choice.targets[at], self.choice.upstream_model(at));
         target.hold_against(model, failed);
         self.settlement.note_failed_attempt(&target.connection.id, model, failed.error.kind);
-        let is_of_combo = matches!(failed.error.kind, Kind::EmptyAnswer | Kind::AnswerRejected | Kind::UpstreamTimeout);
+        let is_of_combo = matches!(
+            failed.error.kind,
+            ErrorKind::EmptyAnswer | ErrorKind::AnswerRejected | ErrorKind::UpstreamTimeout
+        );
         if failed.blames_connection || is_of_combo {
             failover::remember(&self.choice, at, &mut self.settlement, false);
         }
@@ -107,15 +109,15 @@ impl Call {
         if let Some(diagnostics) = diagnostics {
             error = error.with_diagnostics(&diagnostics);
         }
-        if matches!(error.kind, Kind::UpstreamRateLimited | Kind::UpstreamOverloaded) {
+        if matches!(error.kind, ErrorKind::UpstreamRateLimited | ErrorKind::UpstreamOverloaded) {
             // What the provider said, or else how long the connection rests on its own.
             let model = settlement.upstream_model.as_deref().unwrap_or_default();
             let (_, rest_ms) = target.standing(model, clock::monotonic_ms());
             error.retry_after_s = Some(last.hint_ms.unwrap_or(rest_ms).div_ceil(1_000).max(1));
         }
-        if error.kind == Kind::AccountsBusy {
+        if error.kind == ErrorKind::AccountsBusy {
             // The first connection to have room again.
-            let others = failures.iter().filter(|(_, one)| one.error.kind == Kind::AccountsBusy);
+            let others = failures.iter().filter(|(_, one)| one.error.kind == ErrorKind::AccountsBusy);
             let waits = others.map(|(_, one)| one.error.retry_after_s).chain([error.retry_after_s]);
             error.retry_after_s = waits.flatten().min();
         }
@@ -124,12 +126,12 @@ impl Call {
             error.message = format!("{} Other connections failed before: {}.", error.message, others.join(", ")).into();
         }
         // The provider's own words where the request is what is wrong with it; ours otherwise.
-        let text = last.rejection.as_ref().map_or_else(|| shapes::ErrorText::from(&error), |one| one.text());
+        let text = last.rejection.as_ref().map_or_else(|| ErrorText::from(&error), |one| one.text());
         if settlement.exchange.is_headed() {
             return end_with_error(settlement, outcome, &error, &text);
         }
         let surface = settlement.admission.route.surface;
-        let body = shapes::error_body(surface, &text, &settlement.admission.request_id);
+        let body = error_body(surface, &text, &settlement.admission.request_id);
         let (mut head, _) = answer::error(&settlement.shared, surface, &settlement.admission.request_id, &error);
         head.headers.extend(plain::headers(settlement, &target, earlier + failures.len()));
         head.status = StatusCode::from_u16(text.status).unwrap_or(StatusCode::BAD_GATEWAY);

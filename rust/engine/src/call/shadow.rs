@@ -9,13 +9,8 @@ use crate::observe::trace;
 use crate::route::model;
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_core::error::Kind;
-use fairlead_core::record::{Outcome, Record};
-use fairlead_core::secret::random_name;
-use fairlead_core::snapshot::Key;
-use fairlead_core::strategy::rules::Shadow;
-use fairlead_core::strategy::Random;
-use fairlead_core::usage::Usage;
+use fairlead_core::strategy::{Random, Shadow};
+use fairlead_core::{random_name, ErrorKind, Key, Outcome, Record, Usage};
 use fairlead_dialect::openai::request::ChatRequest;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -98,7 +93,7 @@ impl Ask {
         let (outcome, error, usage) = match saying.await {
             Ok(Ok(said)) => (Outcome::Completed, None, said.usage),
             Ok(Err(failed)) => (Outcome::UpstreamFailed, Some(failed.error.kind), Usage::default()),
-            Err(_) => (Outcome::UpstreamFailed, Some(Kind::UpstreamTimeout), Usage::default()),
+            Err(_) => (Outcome::UpstreamFailed, Some(ErrorKind::UpstreamTimeout), Usage::default()),
         };
         let price = self.shared.live.load();
         let cost = price.snapshot.price(&self.model).map(|price| price.cost(&usage)).unwrap_or_default();
@@ -120,9 +115,9 @@ impl Ask {
             provider: Some(&target.connection.provider),
             connection_id: Some(&target.connection.id),
             upstream_model: Some(&upstream_model),
-            status: error.map_or(200, Kind::status),
+            status: error.map_or(200, ErrorKind::status),
             outcome,
-            error_kind: error.map(Kind::code),
+            error_kind: error.map(ErrorKind::code),
             latency_ms: began.elapsed().as_secs_f64() * 1_000.0,
             ..Record::default()
         };

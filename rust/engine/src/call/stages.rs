@@ -19,13 +19,10 @@ use crate::upstream::failure::AttemptFailure;
 use crate::upstream::slot;
 use crate::upstream::target::Target;
 use bytes::Bytes;
-use fairlead_core::dialect::Dialect;
-use fairlead_core::error::{Error, Kind, Retry};
-use fairlead_core::secret::random_name;
-use fairlead_core::snapshot::Snapshot;
 use fairlead_core::strategy::Strategy;
-use fairlead_core::usage::Usage;
-use fairlead_dialect::openai::request::{self, ChatRequest};
+use fairlead_core::{random_name, Dialect, Error, ErrorKind, Retry, Snapshot, Usage};
+use fairlead_dialect::openai::request;
+use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::translate::{self, AnswerContext, Pair};
 use serde_json::{json, Map, Value};
 use std::fmt::Write as _;
@@ -73,7 +70,7 @@ pub async fn prepare(call: &mut Call, body: &Bytes, parsed: &ChatRequest) -> Res
     let route = settlement.admission.route;
     if endpoints::needs(route).is_some() {
         let message = "A combo of the strategy `fusion` or `pipeline` is asked in conversations only.";
-        return Err(Error::client(Kind::InvalidRequest, message).about("model"));
+        return Err(Error::client(ErrorKind::InvalidRequest, message).about("model"));
     }
     let Some(mut fields) = translation::chat_members(route, body, parsed)? else { return Ok(Staged::AsIs) };
     if let Some(tier) = defaults::chat_tier(settlement.admission.service_mode()) {
@@ -212,7 +209,7 @@ fn panel_timeout(choice: &Choice) -> Error {
     let (name, timeout_ms) =
         choice.combo.as_ref().map_or(("", 0), |combo| (combo.name.as_str(), combo.params.panel_timeout_ms));
     let message = format!("No target of the combo `{name}` answered within {timeout_ms} ms.");
-    Error::upstream(Kind::UpstreamTimeout, Retry::Never, message)
+    Error::upstream(ErrorKind::UpstreamTimeout, Retry::Never, message)
 }
 
 /// The one answer of a panel, in the caller's dialect, with nothing left to judge.
@@ -223,7 +220,7 @@ fn only_answer(settlement: &mut Settlement, choice: &Choice, at: usize, one: &Pa
     settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
     settlement.priced_model = Some(choice.model(at).to_owned());
     let pair = Pair { caller: caller_of(settlement.admission.route), provider: Dialect::Openai };
-    let id = random_name().map_err(|_| Error::gateway(Kind::Internal, "The system has no random numbers."))?;
+    let id = random_name().map_err(|_| Error::gateway(ErrorKind::Internal, "The system has no random numbers."))?;
     let about = AnswerContext { created_s: clock::unix_ms() / 1_000, id, ..AnswerContext::default() };
     let told = translate::answer(pair, &one.answer.body, &about).map_err(Error::from)?;
     Ok(Staged::Done { target, answer: told.body.into() })
@@ -275,7 +272,7 @@ async fn chain(
             missing + 1,
             combo.name
         );
-        return Err(Error::gateway(Kind::NoRoute, message).after_s(5));
+        return Err(Error::gateway(ErrorKind::NoRoute, message).after_s(5));
     }
     let mut extra: Vec<Value> = Vec::new();
     let prompt = |step: usize| combo.prompts.get(step).and_then(Option::as_deref);
@@ -296,7 +293,7 @@ async fn chain(
                     text = Some(one.text);
                     break;
                 }
-                Err(failed) if failed.error.kind == Kind::Draining => return Err(failed.error),
+                Err(failed) if failed.error.kind == ErrorKind::Draining => return Err(failed.error),
                 Err(failed) => failures.push((at, failed)),
             }
         }
@@ -379,7 +376,7 @@ pub(crate) async fn say(
     let mut text = whole["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned();
     if text.is_empty() {
         let message = "The provider's answer has no text.";
-        return Err(Error::upstream(Kind::UpstreamInvalid, Retry::Elsewhere, message).into());
+        return Err(Error::upstream(ErrorKind::UpstreamInvalid, Retry::Elsewhere, message).into());
     }
     let mut end = text.len().min(MAX_QUOTED_BYTES);
     while !text.is_char_boundary(end) {

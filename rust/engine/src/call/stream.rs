@@ -27,15 +27,13 @@ use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
 use bytes::Bytes;
-use fairlead_core::dialect::Dialect;
-use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::guardrail::Actions;
-use fairlead_core::record::Outcome;
+use fairlead_core::{Dialect, Error, ErrorKind, Outcome, Retry};
 use fairlead_dialect::openai::answer::UpstreamError;
-use fairlead_dialect::openai::stream::{self, Closing, End, StreamPiece};
-use fairlead_dialect::shapes::ErrorText;
+use fairlead_dialect::openai::stream;
+use fairlead_dialect::openai::stream::{Closing, End, StreamPiece};
 use fairlead_dialect::stream::terminal_error;
-use fairlead_dialect::Pieces;
+use fairlead_dialect::{ErrorText, Pieces};
 use http::header::HeaderValue;
 use http::StatusCode;
 use http_body::Body as _;
@@ -230,7 +228,7 @@ impl<'a> StreamRelay<'a> {
                 Step::Ended => break End::Clean,
                 Step::Broken => {
                     let message = format!("The provider cut its {} off.", K::NAME);
-                    break End::Broken(Error::upstream(Kind::UpstreamReset, Retry::Elsewhere, message));
+                    break End::Broken(Error::upstream(ErrorKind::UpstreamReset, Retry::Elsewhere, message));
                 }
                 Step::Drained => break End::Broken(shared.drain.error()),
             }
@@ -336,7 +334,7 @@ impl<'a> StreamRelay<'a> {
     /// Takes the bytes that guardrails held back, and judges those that end the stream, which may hold whole texts. A stream that
     /// was blocked says nothing more.
     fn take_held(&mut self, mut closing: Closing) -> (Closing, Pieces) {
-        let is_blocked = closing.error.as_ref().is_some_and(|fault| fault.kind == Kind::GuardrailBlocked);
+        let is_blocked = closing.error.as_ref().is_some_and(|fault| fault.kind == ErrorKind::GuardrailBlocked);
         let Some(filter) = self.filter.as_mut().filter(|_| !is_blocked) else { return (closing, Pieces::new()) };
         // An error event is ours, unless it is the end of a list, which is judged whole.
         let is_judged = closing.error.is_none() || !filter.is_events();
@@ -365,7 +363,7 @@ impl<'a> StreamRelay<'a> {
             _ => Outcome::UpstreamFailed,
         };
         let beginning = self.beginning.take();
-        let is_rejected = closing.error.as_ref().is_some_and(|error| error.kind == Kind::AnswerRejected);
+        let is_rejected = closing.error.as_ref().is_some_and(|error| error.kind == ErrorKind::AnswerRejected);
         if is_rejected {
             // Of an answer that nobody gets nothing is told, and nothing is paid for.
             last.clear();
@@ -399,7 +397,7 @@ impl<'a> StreamRelay<'a> {
     /// A stream that failed before anything of it was sent.
     fn failure(&self, error: &Error, upstream_error: Option<UpstreamError>) -> AttemptFailure {
         if let Some(reported) = upstream_error.filter(blames_request) {
-            let error = Error::upstream(Kind::InvalidRequest, Retry::Never, "The provider rejected the request.");
+            let error = Error::upstream(ErrorKind::InvalidRequest, Retry::Never, "The provider rejected the request.");
             let rejection = Some(Box::new(rejection(StatusCode::BAD_REQUEST, reported, &self.target)));
             return AttemptFailure { error, hint_ms: None, rejection, blames_connection: false };
         }
@@ -467,10 +465,10 @@ fn poll_step(
 pub fn silent<K: StreamKind>(patience: Duration, has_begun: bool) -> Error {
     let waited_ms = patience.as_millis();
     let (kind, message) = if has_begun {
-        (Kind::UpstreamIdleTimeout, format!("The provider was silent for {waited_ms} ms inside its {}.", K::NAME))
+        (ErrorKind::UpstreamIdleTimeout, format!("The provider was silent for {waited_ms} ms inside its {}.", K::NAME))
     } else {
         let message = format!("The provider sent {} within {waited_ms} ms.", K::NO_BEGINNING);
-        (Kind::UpstreamFirstTokenTimeout, message)
+        (ErrorKind::UpstreamFirstTokenTimeout, message)
     };
     Error::upstream(kind, Retry::Never, message)
 }

@@ -3,10 +3,10 @@
 //! answer is whole.
 
 use bytes::Bytes;
-use fairlead_core::error::{Error, Kind, Retry};
-use fairlead_core::strategy::rules::Validation;
 use fairlead_core::strategy::Rules;
-use fairlead_dialect::answer_text::AnswerText;
+use fairlead_core::strategy::Validation;
+use fairlead_core::{Error, ErrorKind, Retry};
+use fairlead_dialect::AnswerText;
 use std::sync::Arc;
 
 /// The longest stream that is held back; one that is longer is rejected.
@@ -68,13 +68,13 @@ impl StreamJudge {
 /// An answer that is not as its combo wants it.
 pub fn rejected(fault: &str) -> Error {
     let message = format!("The answer {fault}, against the combo's `responseValidation`.");
-    Error::upstream(Kind::AnswerRejected, Retry::Elsewhere, message)
+    Error::upstream(ErrorKind::AnswerRejected, Retry::Elsewhere, message)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairlead_core::dialect::Dialect;
+    use fairlead_core::Dialect;
     use serde_json::{json, Value};
 
     fn judge(validation: &Value) -> StreamJudge {
@@ -102,7 +102,7 @@ mod tests {
         assert!(one.holds() && one.fault().is_none());
         one.hear(&chunk(&json!({"content": "rry"})));
         let fault = one.fault().expect("a fault");
-        assert_eq!((fault.kind, fault.retry), (Kind::AnswerRejected, Retry::Elsewhere));
+        assert_eq!((fault.kind, fault.retry), (ErrorKind::AnswerRejected, Retry::Elsewhere));
     }
 
     #[test]

@@ -9,21 +9,14 @@ use crate::gate::request::Admission;
 use crate::route::choice::Choice;
 use crate::upstream::target::Target;
 use bytes::Bytes;
-use fairlead_core::dialect::Dialect;
-use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::{Answer, Relayed, Route, Surface};
-use fairlead_core::secret::random_name;
-use fairlead_core::snapshot::{ServiceMode, Snapshot};
 use fairlead_core::strategy::Rules;
-use fairlead_dialect::answer_text::AnswerText;
-use fairlead_dialect::fit::Fit;
+use fairlead_core::{random_name, Dialect, Error, ErrorKind, ServiceMode, Snapshot};
 use fairlead_dialect::openai::named;
 use fairlead_dialect::openai::request::ChatRequest;
-use fairlead_dialect::shapes::ErrorText;
 use fairlead_dialect::stream::{self, Follow};
-use fairlead_dialect::substance;
-use fairlead_dialect::translate::{self, AnswerContext, Pair, Place};
-use fairlead_dialect::Pieces;
+use fairlead_dialect::translate::{self, AnswerContext, Pair};
+use fairlead_dialect::{answer_text, AnswerText, ErrorText, Fit, Pieces, Place};
 use http::Uri;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -125,7 +118,7 @@ impl Translation {
         choice: &mut Choice,
         snapshot: &Snapshot,
     ) -> Result<Self, Error> {
-        let id = random_name().map_err(|_| Error::gateway(Kind::Internal, "The system has no random numbers."))?;
+        let id = random_name().map_err(|_| Error::gateway(ErrorKind::Internal, "The system has no random numbers."))?;
         let (asks_usage, is_list, id) = (parsed.asks_usage, parsed.reads_list, id);
         let told = AnswerContext { asks_usage, is_list, id, keeps: parsed.stores, ..AnswerContext::default() };
         let asked = if caller == Dialect::OpenaiResponses { body.clone() } else { Bytes::new() };
@@ -248,7 +241,7 @@ impl Translation {
     /// Holds the text of an answer to the rules of the combo.
     fn judge(&self, body: &[u8]) -> Result<(), Error> {
         let Some(validation) = self.rules.as_ref().and_then(|rules| rules.validation.as_ref()) else { return Ok(()) };
-        let fault = substance::text(self.caller, body).and_then(|text| validation.fault(&text));
+        let fault = answer_text(self.caller, body).and_then(|text| validation.fault(&text));
         fault.map_or(Ok(()), |fault| Err(rejected(&fault)))
     }
 
@@ -305,8 +298,7 @@ mod tests {
     use super::*;
     use crate::active_config::Live;
     use crate::route::choose;
-    use fairlead_core::secret::Sealer;
-    use fairlead_core::snapshot::Snapshot;
+    use fairlead_core::{Sealer, Snapshot};
 
     /// One prefix whose connections speak two dialects.
     fn choice() -> Choice {

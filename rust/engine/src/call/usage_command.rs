@@ -12,10 +12,7 @@ use crate::gate::limits;
 use crate::gate::request::Forward;
 use crate::upstream::wire::Sliced;
 use bytes::Bytes;
-use fairlead_core::dialect::Dialect;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::price::Cost;
-use fairlead_core::secret::random_name;
+use fairlead_core::{random_name, Cost, Dialect, Error, ErrorKind};
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::translate::{self, AnswerContext, Pair};
 use fairlead_dialect::{replay, Pieces};
@@ -102,13 +99,13 @@ async fn ask(call: &Call) -> Result<String, Error> {
 }
 
 fn silent() -> Error {
-    Error::gateway(Kind::ControlUnavailable, "The control plane did not say what the key has left.").after_s(1)
+    Error::gateway(ErrorKind::ControlUnavailable, "The control plane did not say what the key has left.").after_s(1)
 }
 
 /// The text as a model's answer, in the caller's form.
 fn say(caller: Dialect, request: &ChatRequest, text: &str) -> Result<Bytes, Error> {
-    let broken = || Error::gateway(Kind::Internal, "The answer cannot be said in this dialect.");
-    let id = random_name().map_err(|_| Error::gateway(Kind::Internal, "The system has no random numbers."))?;
+    let broken = || Error::gateway(ErrorKind::Internal, "The answer cannot be said in this dialect.");
+    let id = random_name().map_err(|_| Error::gateway(ErrorKind::Internal, "The system has no random numbers."))?;
     let created_s = clock::unix_ms() / 1_000;
     let chat = json!({
         "id": format!("chatcmpl-{id}"), "object": "chat.completion", "created": created_s, "model": request.model,

@@ -3,8 +3,8 @@
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use bytes::Bytes;
-use fairlead_core::error::{Error, Kind};
 use fairlead_core::multipart::{boundary_of, Part, Reader};
+use fairlead_core::{Error, ErrorKind};
 use http::header::{self, HeaderMap, HeaderValue};
 use serde_json::{Map, Value};
 
@@ -53,14 +53,16 @@ fn picture(part: &Part, body: &Bytes) -> Result<Value, Error> {
     };
     let content = &body[part.start as usize..part.end as usize];
     if content.len() > PICTURE_MAX_BYTES {
-        return Err(Error::client(Kind::TooLarge, "`input_reference` must be at most 16 MiB large.").about(PICTURE));
+        return Err(
+            Error::client(ErrorKind::TooLarge, "`input_reference` must be at most 16 MiB large.").about(PICTURE)
+        );
     }
     let url = format!("data:{kind};base64,{}", STANDARD.encode(content));
     Ok(serde_json::json!({"image_url": url}))
 }
 
 fn wrong(message: String) -> Error {
-    Error::client(Kind::InvalidRequest, message)
+    Error::client(ErrorKind::InvalidRequest, message)
 }
 
 #[cfg(test)]

@@ -13,14 +13,9 @@ use crate::shared::Shared;
 use crate::upstream::slot::{self, Slot};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
-use fairlead_core::dialect::Dialect;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::model_name;
-use fairlead_core::policy;
 use fairlead_core::routes::Surface;
-use fairlead_core::snapshot::{Auth, Connection, Key, DIRECT};
 use fairlead_core::strategy::auto;
-use fairlead_core::usage::Units;
+use fairlead_core::{model_name, policy, Auth, Connection, Dialect, Error, ErrorKind, Key, Units, DIRECT};
 use fairlead_dialect::openai::named;
 use http::{HeaderMap, HeaderName};
 use serde::Deserialize;
@@ -60,8 +55,9 @@ pub(crate) fn admit_video(shared: &Shared, settlement: &mut Settlement, body: &[
     settlement.model = Some(parsed.model.clone());
     let choice = model::choose(shared, &live, &settlement.admission, &parsed.model, b"");
     let mut choice =
-        choice
-            .map_err(|fault| if fault.kind == Kind::ModelNotFound { unserved(&parsed.model, form) } else { fault })?;
+        choice.map_err(
+            |fault| if fault.kind == ErrorKind::ModelNotFound { unserved(&parsed.model, form) } else { fault },
+        )?;
     admit_aliases(settlement, &choice)?;
     let places: Vec<usize> =
         (0..choice.targets.len()).filter(|&at| form.is_made_by(&choice.targets[at].connection)).collect();
@@ -88,7 +84,7 @@ pub(crate) async fn take_room(
     for (at, target) in choice.targets.iter().enumerate() {
         let slot = match slot::acquire(shared, target, &choice.entrant(at, 0), &mut queued).await {
             Ok(slot) => slot,
-            Err(failed) if failed.error.kind == Kind::AccountsBusy => {
+            Err(failed) if failed.error.kind == ErrorKind::AccountsBusy => {
                 busy = Some(failed.error);
                 continue;
             }
@@ -103,7 +99,7 @@ pub(crate) async fn take_room(
         name_lanes(&choice, headers);
         return Ok((choice, slot));
     }
-    Err(busy.unwrap_or_else(|| Error::gateway(Kind::NoRoute, "There is no connection to try.")))
+    Err(busy.unwrap_or_else(|| Error::gateway(ErrorKind::NoRoute, "There is no connection to try.")))
 }
 
 fn name_lanes(choice: &Choice, headers: &mut HeaderMap) {
@@ -174,7 +170,7 @@ fn is_another_name(live: &Live, model: &str) -> bool {
 fn unserved(model: &str, form: VideoForm) -> Error {
     let dialects = if form == VideoForm::Google { "in Gemini's dialect" } else { "in OpenAI's or Gemini's dialect" };
     let message = format!("No connection {dialects} serves `{model}`: videos are made by those alone.");
-    Error::client(Kind::ModelNotFound, message).about("model")
+    Error::client(ErrorKind::ModelNotFound, message).about("model")
 }
 
 /// A name without a prefix, as Google's own clients send it, means the listed model of that name which the key may call over
@@ -233,7 +229,8 @@ struct OpenAiAsk {
 }
 
 fn read_openai(body: &[u8]) -> Result<AskedVideo, Error> {
-    let wrong = |message: &'static str, about: &'static str| Error::client(Kind::InvalidRequest, message).about(about);
+    let wrong =
+        |message: &'static str, about: &'static str| Error::client(ErrorKind::InvalidRequest, message).about(about);
     let ask: OpenAiAsk = serde_json::from_slice(body).map_err(|_| wrong("The body must be a JSON object.", "body"))?;
     let Value::String(model) = ask.model else { return Err(wrong("`model` is required: a name.", "model")) };
     let seconds = match &ask.seconds {

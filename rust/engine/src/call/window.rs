@@ -8,12 +8,9 @@ use crate::call::endpoints;
 use crate::call::translation::{self, caller_of};
 use crate::observe::settle::CompressionFigures;
 use bytes::Bytes;
-use fairlead_context::window::{trim, Trimmed};
-use fairlead_core::context::WindowPolicy;
-use fairlead_core::dialect::Dialect;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::snapshot::Snapshot;
-use fairlead_dialect::count;
+use fairlead_context::{trim_window, Trimmed};
+use fairlead_core::{Dialect, Error, ErrorKind, Snapshot, WindowPolicy};
+use fairlead_dialect::estimate_tokens;
 use fairlead_dialect::openai::request::ChatRequest;
 
 /// A larger body is counted where computing may block.
@@ -60,7 +57,7 @@ pub async fn hold(
         "The request has about {tokens} tokens, and the largest window of `{}` has {largest}. Send less, or name a model with a larger window.",
         request.model
     );
-    Err(Error::client(Kind::ContextTooLong, message).about("messages"))
+    Err(Error::client(ErrorKind::ContextTooLong, message).about("messages"))
 }
 
 fn window(snapshot: &Snapshot, call: &Call, at: usize) -> Option<u64> {
@@ -70,15 +67,15 @@ fn window(snapshot: &Snapshot, call: &Call, at: usize) -> Option<u64> {
 /// About how many tokens the body has.
 async fn counted(dialect: Dialect, body: &Bytes) -> Option<u64> {
     if body.len() <= MOST_INLINE_BYTES {
-        return count::estimate(dialect, body).ok();
+        return estimate_tokens(dialect, body).ok();
     }
     let body = body.clone();
-    blocking::compute(move || count::estimate(dialect, &body).ok()).await.ok().flatten()
+    blocking::compute(move || estimate_tokens(dialect, &body).ok()).await.ok().flatten()
 }
 
 async fn trimmed(dialect: Dialect, body: &Bytes, most: u64) -> Option<Trimmed> {
     let body = body.clone();
-    blocking::compute(move || trim(dialect, &body, most)).await.ok().flatten()
+    blocking::compute(move || trim_window(dialect, &body, most)).await.ok().flatten()
 }
 
 /// Adds to the record that messages were left out.

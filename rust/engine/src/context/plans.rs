@@ -1,8 +1,7 @@
 //! Pipelines by the names that callers, keys' defaults and combos know them by, prepared once for each snapshot.
 
-use fairlead_context::rtk::Filters;
-use fairlead_context::{engine_ids, Level, Mode, Plan, Stage};
-use fairlead_core::context::{Compression, Pipeline};
+use fairlead_context::{engine_ids, Filters, Level, Mode, Plan, Stage};
+use fairlead_core::{Compression, Pipeline};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -64,7 +63,7 @@ impl Plans {
 }
 
 fn stages(pipeline: &Pipeline) -> Result<Vec<Stage>, String> {
-    let stage = |each: &fairlead_core::context::PipelineStage| {
+    let stage = |each: &fairlead_core::PipelineStage| {
         let level = each.level.parse().map_err(|()| format!("no level `{}`", each.level))?;
         Stage::new(&each.engine, level).ok_or_else(|| format!("no engine `{}`", each.engine))
     };
@@ -86,7 +85,7 @@ fn own_filters(settings: &Compression) -> Option<Filters> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairlead_core::context::PipelineStage;
+    use fairlead_core::PipelineStage;
 
     fn stage(engine: &str, level: &str) -> PipelineStage {
         PipelineStage { engine: engine.into(), level: level.into() }
@@ -117,7 +116,7 @@ mod tests {
     fn own_filters_need_the_hash_that_was_trusted() {
         let toml = "[[filter]]\nid = \"x\"\ncommands = [\"x\"]\n".to_owned();
         let with = |sha256: String| {
-            let filters = vec![fairlead_core::context::OwnFilters { toml: toml.clone(), sha256 }];
+            let filters = vec![fairlead_core::OwnFilters { toml: toml.clone(), sha256 }];
             let plans = Plans::build(&Compression { filters, ..Compression::default() });
             plans.find("rtk").expect("a mode").plan.filters.is_some()
         };

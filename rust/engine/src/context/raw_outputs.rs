@@ -5,9 +5,8 @@
 use crate::blocking;
 use crate::task;
 use fairlead_context::RawOutput;
-use fairlead_core::context::RawOutputs as Settings;
 use fairlead_core::guardrail::{judge_text, Action, Actions};
-use fairlead_core::secret::{Sealer, SecretHash};
+use fairlead_core::{RawOutputs as Settings, Sealer, SecretHash};
 use serde_json::json;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};

@@ -85,7 +85,7 @@ impl SessionMap {
 mod tests {
     use super::*;
     use fairlead_context::{compress, Mode, Plan};
-    use fairlead_core::dialect::Dialect;
+    use fairlead_core::Dialect;
 
     fn session(text: &str) -> Session {
         let body = format!(r#"{{"messages":[{{"role":"tool","tool_call_id":"1","content":"{text}   \nx"}}]}}"#);

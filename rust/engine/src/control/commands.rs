@@ -8,10 +8,8 @@ use crate::call::simulate;
 use crate::control::lease_candidates;
 use crate::control::reports::Report;
 use crate::shared::Shared;
-use fairlead_cache::cache::{Cache, EntryFilter};
-use fairlead_cache::learner::Learner;
-use fairlead_cache::EntrySummary;
-use fairlead_core::secret::hex;
+use fairlead_cache::{Cache, EntryFilter, EntrySummary, Learner};
+use fairlead_core::hex;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{json, Value};
@@ -134,7 +132,7 @@ fn show(told: &EntrySummary) -> Value {
     let meta = &told.meta;
     json!({
         "signature": hex(&meta.key), "key_id": meta.key_id, "route": meta.route, "model": meta.model,
-        "provider": meta.provider, "upstream_model": meta.upstream_model, "stream": meta.delivery != fairlead_cache::entry::Delivery::Plain,
+        "provider": meta.provider, "upstream_model": meta.upstream_model, "stream": meta.delivery != fairlead_cache::Delivery::Plain,
         "tokens": meta.tokens_input.saturating_add(meta.tokens_output), "cost_picos": meta.cost_picos,
         "created_ms": meta.created_ms, "expires_ms": meta.expires_ms, "hits": told.hits,
         "in_memory": told.in_memory, "on_disk": told.on_disk, "bytes": told.body_bytes,

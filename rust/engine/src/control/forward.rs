@@ -12,8 +12,7 @@ use crate::upstream::failure;
 use crate::upstream::wire::{Chunk, Fault, Incoming, Lease, Sliced, Unanswered};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::json;
+use fairlead_core::{json, Error, ErrorKind};
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response};
@@ -128,7 +127,7 @@ pub(crate) fn check_body(body: &[u8]) -> Result<(), Error> {
         return Ok(());
     }
     json::scan_object(body, &[], json::MAX_DEPTH).map(drop).map_err(|fault| {
-        let error = Error::client(Kind::InvalidRequest, format!("The body cannot be read: {fault}."));
+        let error = Error::client(ErrorKind::InvalidRequest, format!("The body cannot be read: {fault}."));
         match fault.field.clone() {
             field if field.is_empty() => error,
             field => error.about(field),
@@ -139,7 +138,7 @@ pub(crate) fn check_body(body: &[u8]) -> Result<(), Error> {
 /// The file of a form; what else the form says goes into the head. Control does not read forms: two readers would be one
 /// too many.
 fn the_file(stored: &Stored, headers: &mut HeaderMap) -> Result<Chunk, Error> {
-    let wrong = |message: &'static str| Error::client(Kind::InvalidRequest, message).about("file");
+    let wrong = |message: &'static str| Error::client(ErrorKind::InvalidRequest, message).about("file");
     let mut files = stored.form.files();
     let file = files.next().filter(|file| file.name == "file");
     let file = file.ok_or_else(|| wrong("`file` is required: send one part of this name with a file name."))?;
@@ -154,7 +153,7 @@ fn the_file(stored: &Stored, headers: &mut HeaderMap) -> Result<Chunk, Error> {
     });
     let told = STANDARD.encode(told.to_string());
     if told.len() > MAX_FIELDS_BYTES {
-        return Err(Error::client(Kind::InvalidRequest, "The form's fields are larger than this route takes."));
+        return Err(Error::client(ErrorKind::InvalidRequest, "The form's fields are larger than this route takes."));
     }
     headers.insert(FORM, headers::value(told));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
@@ -219,7 +218,7 @@ fn head_of(forward: Forward) -> Result<http::request::Parts, Error> {
     *request.uri_mut() = forward
         .path_and_query
         .parse()
-        .map_err(|_| Error::client(Kind::InvalidRequest, "The request target is not a legal path and query."))?;
+        .map_err(|_| Error::client(ErrorKind::InvalidRequest, "The request target is not a legal path and query."))?;
     *request.headers_mut() = forward.headers;
     Ok(request.into_parts().0)
 }
@@ -261,9 +260,9 @@ async fn send(
     body: Sliced,
     head_deadline: Duration,
 ) -> Result<Result<Response<Incoming>, Unanswered>, Error> {
-    tokio::time::timeout(head_deadline, lease.send(head, body))
-        .await
-        .map_err(|_| Error::gateway(Kind::ControlUnavailable, "The control plane did not answer in time.").after_s(5))
+    tokio::time::timeout(head_deadline, lease.send(head, body)).await.map_err(|_| {
+        Error::gateway(ErrorKind::ControlUnavailable, "The control plane did not answer in time.").after_s(5)
+    })
 }
 
 /// The body, with back-pressure; `false` when it did not come whole, or nobody is there for it.
@@ -294,7 +293,7 @@ fn lost(unanswered: &Unanswered) -> Error {
 }
 
 fn absent() -> Error {
-    Error::gateway(Kind::ControlUnavailable, "The control plane is not running; inference goes on.").after_s(1)
+    Error::gateway(ErrorKind::ControlUnavailable, "The control plane is not running; inference goes on.").after_s(1)
 }
 
 pub(crate) fn pass_headers(from: &HeaderMap, to: &mut HeaderMap) {

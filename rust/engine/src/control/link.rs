@@ -10,10 +10,7 @@ use crate::observe::metrics::Sample;
 use crate::shared::Shared;
 use crate::upstream::wire::Sliced;
 use bytes::Bytes;
-use fairlead_core::lease::UseByNode;
-use fairlead_core::ledger::Question;
-use fairlead_core::limit::{Scope, Unit};
-use fairlead_core::snapshot::Snapshot;
+use fairlead_core::{LimitQuestion, LimitScope, LimitUnit, Snapshot, UseByNode};
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderValue};
 use http::{Method, Request};
@@ -60,18 +57,18 @@ struct SpentQuestion<'a> {
     key_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     group_id: Option<&'a str>,
-    unit: Unit,
+    unit: LimitUnit,
     from_ms: u64,
     model: Option<&'a str>,
     provider: Option<&'a str>,
 }
 
-impl<'a> From<&'a Question> for SpentQuestion<'a> {
-    fn from(question: &'a Question) -> Self {
+impl<'a> From<&'a LimitQuestion> for SpentQuestion<'a> {
+    fn from(question: &'a LimitQuestion) -> Self {
         let (model, provider) = match &question.limit.scope {
-            Scope::All => (None, None),
-            Scope::Model(name) => (Some(name.as_str()), None),
-            Scope::Provider(name) => (None, Some(name.as_str())),
+            LimitScope::All => (None, None),
+            LimitScope::Model(name) => (Some(name.as_str()), None),
+            LimitScope::Provider(name) => (None, Some(name.as_str())),
         };
         let (unit, from_ms) = (question.limit.unit, question.from_ms);
         let id = Some(question.owner_id.as_str());
@@ -316,7 +313,7 @@ async fn exchange(shared: &Shared, body: Vec<u8>) -> Result<Bytes, Fault> {
 
 fn poll_request(
     shared: &Shared,
-    questions: &[Question],
+    questions: &[LimitQuestion],
     before_segment: u64,
     done: &[crate::control::reports::Report],
     news: &[Sample],

@@ -7,8 +7,8 @@ use crate::gate::request::Admission;
 use crate::shared::Shared;
 use crate::upstream::wire::Sliced;
 use bytes::Bytes;
-use fairlead_core::error::{Error, Kind};
 use fairlead_core::json::{self, Kind as JsonKind};
+use fairlead_core::{Error, ErrorKind};
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -40,17 +40,17 @@ pub async fn recall(
     match status {
         StatusCode::OK => splice(body, &told).map(Some),
         StatusCode::NOT_FOUND => Err(Error::client(
-            Kind::NotFound,
+            ErrorKind::NotFound,
             format!("There is no response `{}` to go on from.", previous.chars().take(100).collect::<String>()),
         )
         .about("previous_response_id")),
         StatusCode::CONFLICT => {
             let message = "The response of `previous_response_id` is still worked on: wait for its end.";
-            Err(Error::client(Kind::InvalidRequest, message).about("previous_response_id"))
+            Err(Error::client(ErrorKind::InvalidRequest, message).about("previous_response_id"))
         }
         StatusCode::PAYLOAD_TOO_LARGE => {
             let message = "The conversation behind `previous_response_id` is too long to go on.";
-            Err(Error::client(Kind::TooLarge, message).about("previous_response_id"))
+            Err(Error::client(ErrorKind::TooLarge, message).about("previous_response_id"))
         }
         _ => Err(late()),
     }
@@ -120,7 +120,7 @@ fn own_items(body: &[u8]) -> Option<Vec<u8>> {
 
 /// The body with the earlier items before its own, and without the name of the earlier response.
 fn splice(body: &Bytes, told: &[u8]) -> Result<Bytes, Error> {
-    let broken = || Error::gateway(Kind::Internal, "What was kept of the earlier response cannot be read.");
+    let broken = || Error::gateway(ErrorKind::Internal, "What was kept of the earlier response cannot be read.");
     let wanted = ["items"];
     let scan = json::scan_object(told, &wanted, json::MAX_DEPTH).map_err(|_| broken())?;
     let items = scan.get("items").and_then(|items| told.get(items.start + 1..items.end - 1)).ok_or_else(broken)?;
@@ -164,7 +164,7 @@ async fn ask(shared: &Shared, path: &'static str, pieces: Pieces) -> Result<(Sta
 fn late() -> Error {
     let message =
         "The control plane, which keeps responses, did not answer; requests without `previous_response_id` go on.";
-    Error::gateway(Kind::ControlUnavailable, message).after_s(1)
+    Error::gateway(ErrorKind::ControlUnavailable, message).after_s(1)
 }
 
 #[cfg(test)]

@@ -5,8 +5,7 @@ use crate::active_config::Live;
 use crate::clock;
 use crate::upstream::limiter::LimiterStats;
 use crate::upstream::target::Target;
-use fairlead_core::breaker::Phase;
-use fairlead_core::health::State;
+use fairlead_core::{BreakerPhase, HealthState};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -139,8 +138,8 @@ fn connection(target: &Target, now: Now) -> ConnectionStats<'_> {
         revision: target.connection.revision,
         state: state.name(),
         reason: match state {
-            State::Terminal => health.terminal().map(fairlead_core::health::Terminal::name),
-            State::Cooling => condition.last_error,
+            HealthState::Terminal => health.terminal().map(fairlead_core::TerminalState::name),
+            HealthState::Cooling => condition.last_error,
             _ => None,
         },
         until_ms: (cooling_ms > 0).then(|| now.unix_ms.saturating_add(cooling_ms)),
@@ -163,6 +162,7 @@ fn provider(target: &Target, now: Now) -> ProviderStats<'_> {
         id: &target.connection.provider,
         phase: phase.name(),
         failures: breaker.failures(),
-        until_ms: (phase == Phase::Open).then(|| now.unix_ms.saturating_add(breaker.remaining_ms(now.monotonic_ms))),
+        until_ms: (phase == BreakerPhase::Open)
+            .then(|| now.unix_ms.saturating_add(breaker.remaining_ms(now.monotonic_ms))),
     }
 }

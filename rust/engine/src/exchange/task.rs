@@ -1,7 +1,6 @@
 //! The task's side of an exchange: gives the answer's head, its bytes and its end, and waits for a client that reads slowly.
 
 use super::state::{wait, Exchange, Head, State, HIGH_WATER_BYTES};
-use crate::observe::capture::Capture;
 use bytes::Bytes;
 use std::future::poll_fn;
 use std::task::{Context, Poll};

@@ -18,14 +18,9 @@ use crate::models::ollama;
 use crate::observe::trace::Trace;
 use crate::shared::{GaugePermit, Shared};
 use bytes::{Bytes, BytesMut};
-use fairlead_core::error::{Error, Kind};
 use fairlead_core::guardrail::Disabled;
-use fairlead_core::policy;
-use fairlead_core::principal::Principal;
-use fairlead_core::record::Outcome;
 use fairlead_core::routes::{self, scopes, Answer, Match, Ollama, Route, Surface, Tier};
-use fairlead_core::secret::SecretHash;
-use fairlead_core::snapshot::Snapshot;
+use fairlead_core::{policy, Error, ErrorKind, Outcome, Principal, SecretHash, Snapshot};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -172,7 +167,7 @@ impl<'a> Gate<'a> {
                 }
                 Ok(None)
             }
-            Match::None => Err(Error::client(Kind::NotFound, "Nothing is served under this path.")),
+            Match::None => Err(Error::client(ErrorKind::NotFound, "Nothing is served under this path.")),
         }
     }
 
@@ -234,7 +229,7 @@ fn admit_address(shared: &Shared, address: Option<IpAddr>) -> Result<(), Error> 
     if shared.live.load().snapshot.ip_filter.admits(address, clock::unix_ms()) {
         return Ok(());
     }
-    Err(Error::client(Kind::Forbidden, "This address may not call the gateway."))
+    Err(Error::client(ErrorKind::Forbidden, "This address may not call the gateway."))
 }
 
 /// Who calls, once the rules of the route's tier and of the key let the call in.
@@ -353,7 +348,7 @@ fn admit_page(route: &Route, principal: &Principal, headers: &RequestHeaders<'_>
     };
     if is_open && headers.credentials.is_of_foreign_page {
         let message = "What another site's page sends here needs a key.";
-        return Err(Error::client(Kind::Forbidden, message).about("Origin"));
+        return Err(Error::client(ErrorKind::Forbidden, message).about("Origin"));
     }
     Ok(())
 }
@@ -387,7 +382,7 @@ fn check_type(route: &Route, headers: &RequestHeaders<'_>) -> Result<(), Error> 
     }
     if headers.credentials.is_cross_site {
         let message = "A form must come from the gateway's own pages: send Sec-Fetch-Site or Origin.";
-        return Err(Error::client(Kind::Forbidden, message).about("Origin"));
+        return Err(Error::client(ErrorKind::Forbidden, message).about("Origin"));
     }
     Ok(())
 }

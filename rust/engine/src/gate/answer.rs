@@ -8,9 +8,9 @@ use crate::models::listed::ListDialect;
 use crate::models::openai;
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::Surface;
-use fairlead_dialect::shapes;
+use fairlead_core::{Error, ErrorKind};
+use fairlead_dialect::{error_body, ErrorText};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::StatusCode;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub fn base_headers(shared: &Shared, request_id: &str) -> HeaderMap {
 
 /// An error in the shape of a surface.
 pub fn error(shared: &Shared, surface: Surface, request_id: &str, error: &Error) -> (Head, Bytes) {
-    let body = shapes::error_body(surface, &shapes::ErrorText::from(error), request_id);
+    let body = error_body(surface, &ErrorText::from(error), request_id);
     let mut headers = base_headers(shared, request_id);
     headers.insert(header::CONTENT_TYPE, JSON);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -51,7 +51,7 @@ pub fn refuse(shared: &Shared, exchange: &Exchange, surface: Surface, request_id
 /// 405 with the methods that the path has.
 pub fn other_method(shared: &Shared, exchange: &Exchange, surface: Surface, request_id: &str, methods: &[&str]) {
     let allow = methods.join(", ");
-    let fault = Error::client(Kind::MethodNotAllowed, format!("This path answers {allow}."));
+    let fault = Error::client(ErrorKind::MethodNotAllowed, format!("This path answers {allow}."));
     let (mut head, body) = error(shared, surface, request_id, &fault);
     head.headers.insert(header::ALLOW, value(allow));
     exchange.answer(head, body);
@@ -87,7 +87,7 @@ impl Drop for EndGuard {
             // Nobody is there to be told.
             return self.exchange.end([]);
         }
-        let fault = Error::gateway(Kind::Internal, "This is a defect of the gateway; its log has more.");
+        let fault = Error::gateway(ErrorKind::Internal, "This is a defect of the gateway; its log has more.");
         refuse(&self.shared, &self.exchange, self.surface, &self.request_id, &fault);
         self.exchange.abort();
     }
@@ -170,8 +170,9 @@ pub fn model(shared: &Shared, exchange: &Exchange, admission: &Admission) {
     let live = shared.live.load();
     let Some(body) = live.lists.one(&admission.tail, admission.principal.key().map(AsRef::as_ref), ListDialect::OpenAi)
     else {
-        let fault = Error::client(Kind::ModelNotFound, format!("The model `{}` is not known here.", admission.tail))
-            .about("model");
+        let fault =
+            Error::client(ErrorKind::ModelNotFound, format!("The model `{}` is not known here.", admission.tail))
+                .about("model");
         shared.metrics.answered(admission.route.endpoint, fault.kind.status());
         refuse(shared, exchange, Surface::OpenAi, &admission.request_id, &fault);
         return;

@@ -7,9 +7,8 @@ use crate::gate::upload::Upload;
 use crate::observe::settle::Settlement;
 use crate::shared::{Gauge, GaugePermit, Shared, MAX_BUFFERED_BYTES};
 use bytes::{Bytes, BytesMut};
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::record::Outcome;
 use fairlead_core::routes::{Answer, Surface};
+use fairlead_core::{Error, ErrorKind, Outcome};
 use http::HeaderValue;
 use std::sync::Arc;
 
@@ -48,16 +47,17 @@ pub enum Fed {
 
 fn malformed() -> Error {
     let message = "The request's body broke off, or its chunks are not what HTTP says: send it again, whole.";
-    Error::client(Kind::InvalidRequest, message).about("Transfer-Encoding")
+    Error::client(ErrorKind::InvalidRequest, message).about("Transfer-Encoding")
 }
 
 /// The bodies that are held at once have come to their bound.
 pub(crate) fn too_many_bytes() -> Error {
-    Error::gateway(Kind::Overloaded, "Too many request bodies are being read at once; try again shortly.").after_s(1)
+    Error::gateway(ErrorKind::Overloaded, "Too many request bodies are being read at once; try again shortly.")
+        .after_s(1)
 }
 
 pub(super) fn too_large(limit: usize) -> Error {
-    Error::client(Kind::TooLarge, format!("The body is larger than the {limit} bytes that this route takes."))
+    Error::client(ErrorKind::TooLarge, format!("The body is larger than the {limit} bytes that this route takes."))
 }
 
 impl Pending {
@@ -161,7 +161,7 @@ impl Pending {
 
     /// The body did not come in time.
     pub fn time_out(&mut self) {
-        let fault = Error::client(Kind::RequestTimeout, "The request's body did not arrive in time.");
+        let fault = Error::client(ErrorKind::RequestTimeout, "The request's body did not arrive in time.");
         self.refuse(Outcome::Refused, &fault);
     }
 
@@ -181,7 +181,7 @@ impl Pending {
         if let Some(whole) = self.whole.take() {
             let Whole { exchange, admission, .. } = *whole;
             refuse_head(&self.shared, &exchange, admission.route.surface, &admission.request_id, fault);
-            let gone = Error::client(Kind::ClientGone, "The caller left.");
+            let gone = Error::client(ErrorKind::ClientGone, "The caller left.");
             let recorded = if outcome == Outcome::ClientGone { &gone } else { fault };
             settle(&self.shared, &exchange, admission, outcome, recorded);
         }
@@ -212,7 +212,7 @@ impl Drop for Pending {
     fn drop(&mut self) {
         if let Some(whole) = self.whole.take() {
             let Whole { exchange, admission, .. } = *whole;
-            let fault = Error::client(Kind::ClientGone, "The caller left.");
+            let fault = Error::client(ErrorKind::ClientGone, "The caller left.");
             settle(&self.shared, &exchange, admission, Outcome::ClientGone, &fault);
         }
     }

@@ -4,10 +4,8 @@
 use crate::gate::preferences::Accepts;
 use crate::gate::request::Admission;
 use bytes::{Bytes, BytesMut};
-use fairlead_core::dialect::Dialect;
-use fairlead_core::json;
 use fairlead_core::routes::Surface;
-use fairlead_core::snapshot::{ServiceMode, StreamDefaultMode};
+use fairlead_core::{json, Dialect, ServiceMode, StreamDefaultMode};
 
 /// The body with `stream` in it, where it says nothing of that and the caller wants a stream.
 pub fn with_stream(admission: &Admission, body: &Bytes) -> Option<Bytes> {

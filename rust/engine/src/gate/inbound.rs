@@ -4,10 +4,7 @@
 //! of the body, one credential. Headers are looked at once, in place; nothing is copied for a request that needs none.
 
 use crate::gate::lease::LeaseHeaders;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::host;
-use fairlead_core::multipart;
-use fairlead_core::principal::Credentials;
+use fairlead_core::{host, multipart, Credentials, Error, ErrorKind};
 use std::net::IpAddr;
 
 const MAX_TARGET_BYTES: usize = 8 * 1024;
@@ -103,10 +100,13 @@ impl<'a> CacheHeaders<'a> {
 /// Holds the head to the rules and reads what the engine needs of it.
 pub fn read<'a>(inbound: &Inbound<'a>) -> Result<RequestHeaders<'a>, Error> {
     if inbound.path.len() + inbound.query.len() > MAX_TARGET_BYTES {
-        return Err(Error::client(Kind::UriTooLong, "The request target is longer than 8 KiB; send data in the body."));
+        return Err(Error::client(
+            ErrorKind::UriTooLong,
+            "The request target is longer than 8 KiB; send data in the body.",
+        ));
     }
     if inbound.headers.len() > MAX_HEADERS {
-        return Err(Error::client(Kind::HeadersTooLarge, "There are more than 100 header lines."));
+        return Err(Error::client(ErrorKind::HeadersTooLarge, "There are more than 100 header lines."));
     }
     let mut reader = HeadReader::default();
     for &(name, value) in inbound.headers {
@@ -194,7 +194,7 @@ impl<'a> HeadReader<'a> {
             b"x-gateway-cli-token" => headers.credentials.local_token = Some(text(value).unwrap_or("")),
             _ => {
                 let message = "A key is visible ASCII.";
-                let token = text(value).ok_or_else(|| Error::client(Kind::Unauthenticated, message))?;
+                let token = text(value).ok_or_else(|| Error::client(ErrorKind::Unauthenticated, message))?;
                 show(&mut headers.credentials, token);
             }
         }
@@ -211,14 +211,14 @@ impl<'a> HeadReader<'a> {
             b"transfer-encoding" => {
                 if self.is_chunked || !value.eq_ignore_ascii_case(b"chunked") {
                     let message = "The only transfer coding is `chunked`, once.";
-                    return Err(Error::client(Kind::InvalidRequest, message).about("Transfer-Encoding"));
+                    return Err(Error::client(ErrorKind::InvalidRequest, message).about("Transfer-Encoding"));
                 }
                 self.headers.has_body = true;
                 self.is_chunked = true;
             }
             _ if !value.eq_ignore_ascii_case(b"identity") && !value.is_empty() => {
                 let message = "Request bodies are read uncoded only; leave `Content-Encoding` out.";
-                return Err(Error::client(Kind::UnsupportedMediaType, message).about("Content-Encoding"));
+                return Err(Error::client(ErrorKind::UnsupportedMediaType, message).about("Content-Encoding"));
             }
             _ => {}
         }
@@ -233,12 +233,12 @@ impl<'a> HeadReader<'a> {
             headers.may_have_body = true;
         }
         if self.total_bytes > MAX_HEADER_BYTES {
-            return Err(Error::client(Kind::HeadersTooLarge, "The headers are larger than 32 KiB."));
+            return Err(Error::client(ErrorKind::HeadersTooLarge, "The headers are larger than 32 KiB."));
         }
         if self.is_chunked && headers.content_length.is_some() {
             // Two framings of one body are how requests are smuggled past a first reader.
             let message = "`Content-Length` and `Transfer-Encoding` exclude each other.";
-            return Err(Error::client(Kind::InvalidRequest, message).about("Content-Length"));
+            return Err(Error::client(ErrorKind::InvalidRequest, message).about("Content-Length"));
         }
         // HTTP/2 names the host in `:authority`, and `Host` may be left out (RFC 9113, 8.3.1).
         let authority = inbound.authority.map(str::as_bytes).filter(|_| inbound.is_http2);
@@ -262,7 +262,7 @@ impl<'a> HeadReader<'a> {
 
 /// The refusal of a scheme that is not `Bearer`.
 pub fn other_scheme() -> Error {
-    Error::client(Kind::Unauthenticated, "`Authorization` must be `Bearer <key>`.").about("Authorization")
+    Error::client(ErrorKind::Unauthenticated, "`Authorization` must be `Bearer <key>`.").about("Authorization")
 }
 
 fn show<'a>(credentials: &mut Credentials<'a>, token: &'a str) {
@@ -288,13 +288,13 @@ fn cookie(value: &[u8]) -> Option<&str> {
 
 fn tag<'a>(value: &'a [u8], name: &'static str) -> Result<&'a str, Error> {
     text(value).filter(|text| text.len() <= MAX_TAG_BYTES).ok_or_else(|| {
-        Error::client(Kind::InvalidRequest, format!("`{name}` must be at most 256 visible ASCII characters."))
+        Error::client(ErrorKind::InvalidRequest, format!("`{name}` must be at most 256 visible ASCII characters."))
             .about(name)
     })
 }
 
 fn bad_host(message: &'static str) -> Error {
-    Error::client(Kind::InvalidRequest, message).about("Host")
+    Error::client(ErrorKind::InvalidRequest, message).about("Host")
 }
 
 /// `name`, `name:port`, `[v6]` or `[v6]:port`, and nothing else.
@@ -360,7 +360,7 @@ pub fn check_json(content_type: Option<&[u8]>) -> Result<(), Error> {
     let essence = content_type.and_then(text).map(|value| value.split(';').next().unwrap_or("").trim());
     match essence {
         Some(essence) if essence.eq_ignore_ascii_case("application/json") => Ok(()),
-        _ => Err(Error::client(Kind::UnsupportedMediaType, "Send JSON with `Content-Type: application/json`.")
+        _ => Err(Error::client(ErrorKind::UnsupportedMediaType, "Send JSON with `Content-Type: application/json`.")
             .about("Content-Type")),
     }
 }
@@ -373,8 +373,11 @@ pub fn is_file(content_type: Option<&[u8]>) -> bool {
 /// The boundary of a body that must be a form with files.
 pub fn boundary(content_type: Option<&[u8]>) -> Result<&str, Error> {
     content_type.and_then(text).and_then(multipart::boundary_of).ok_or_else(|| {
-        Error::client(Kind::UnsupportedMediaType, "Send a form with `Content-Type: multipart/form-data; boundary=...`.")
-            .about("Content-Type")
+        Error::client(
+            ErrorKind::UnsupportedMediaType,
+            "Send a form with `Content-Type: multipart/form-data; boundary=...`.",
+        )
+        .about("Content-Type")
     })
 }
 

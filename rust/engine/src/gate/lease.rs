@@ -1,7 +1,6 @@
 //! The headers by which a caller shows that a connection is leased to its session.
 
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::session_lease::SessionClaim;
+use fairlead_core::{Error, ErrorKind, SessionClaim};
 
 const OWNER: &str = "X-Gateway-Lease-Owner";
 const GENERATION: &str = "X-Gateway-Lease-Generation";
@@ -48,7 +47,7 @@ fn is_owner(text: &str) -> bool {
 }
 
 fn wrong(header: &'static str, rule: &str) -> Error {
-    Error::client(Kind::InvalidRequest, format!("{header} {rule}.")).about(header.to_ascii_lowercase())
+    Error::client(ErrorKind::InvalidRequest, format!("{header} {rule}.")).about(header.to_ascii_lowercase())
 }
 
 #[cfg(test)]

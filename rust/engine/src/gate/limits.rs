@@ -5,12 +5,10 @@ use crate::gate::unpriced;
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::shared::Shared;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::ledger::{Amounts, Reservation, Subject};
-use fairlead_core::limit::Served;
-use fairlead_core::snapshot::{Key, ServiceMode, Snapshot};
 use fairlead_core::strategy::Strategy;
-use fairlead_core::usage::{ServiceTier, Usage};
+use fairlead_core::{
+    Amounts, Error, ErrorKind, Key, Reservation, Served, ServiceMode, ServiceTier, Snapshot, Subject, Usage,
+};
 use fairlead_dialect::openai::request::ChatRequest;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -198,7 +196,7 @@ async fn ask_again<T>(
 /// Whether a refusal may be another one now: what was missing has been asked for.
 async fn is_worth_another(shared: &Shared, fault: &Error, tries: &mut u8) -> bool {
     let Some(leases) = &shared.leases else { return false };
-    if fault.kind != Kind::LimitsUnknown || *tries == MAX_TRIES || leases.terms.is_lost() {
+    if fault.kind != ErrorKind::LimitsUnknown || *tries == MAX_TRIES || leases.terms.is_lost() {
         return false;
     }
     *tries += 1;

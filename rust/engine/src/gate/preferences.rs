@@ -2,7 +2,7 @@
 
 use crate::gate::headers::value;
 use crate::gate::inbound::CacheHeaders;
-use fairlead_core::error::{Error, Kind};
+use fairlead_core::{Error, ErrorKind};
 use http::{HeaderMap, HeaderValue};
 
 /// `X-Gateway-Cache-Mode`.
@@ -31,7 +31,7 @@ pub struct CachePreference {
 impl CachePreference {
     pub fn read(sheet: &CacheHeaders<'_>) -> Result<Self, Error> {
         let wrong = |name: &'static str, rule: &str| {
-            Error::client(Kind::InvalidRequest, format!("`{name}` must be {rule}.")).about(name)
+            Error::client(ErrorKind::InvalidRequest, format!("`{name}` must be {rule}.")).about(name)
         };
         let mode = match sheet.mode {
             None => CacheMode::Unsaid,

@@ -3,10 +3,8 @@
 
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::limit::{Limit, Served, Unit};
-use fairlead_core::snapshot::{Key, Snapshot, UnpricedModels};
 use fairlead_core::strategy::Strategy;
+use fairlead_core::{Error, ErrorKind, Key, Limit, LimitUnit, Served, Snapshot, UnpricedModels};
 
 /// Leaves out the targets whose model has no price, where the key has a limit in dollars that holds for them and unpriced models
 /// are refused. An error when none is left, or when one is that the combo cannot do without.
@@ -73,7 +71,7 @@ fn is_priced(snapshot: &Snapshot, model: &str) -> bool {
 }
 
 fn limit_on<'k>(key: &'k Key, asked: &str, served: &Served<'_>) -> Option<&'k Limit> {
-    key.all_limits().find(|limit| limit.unit == Unit::UsdMicros && limit.applies_to(asked, served))
+    key.all_limits().find(|limit| limit.unit == LimitUnit::UsdMicros && limit.applies_to(asked, served))
 }
 
 fn refusal(key: &Key, model: &str, limit: &Limit) -> Error {
@@ -83,7 +81,7 @@ fn refusal(key: &Key, model: &str, limit: &Limit) -> Error {
          `refuse`. Set a price at PUT /api/pricing, or `unpricedModels` to `allow`.",
         limit.name
     );
-    Error::client(Kind::UnpricedModel, message).about("unpricedModels")
+    Error::client(ErrorKind::UnpricedModel, message).about("unpricedModels")
 }
 
 #[cfg(test)]

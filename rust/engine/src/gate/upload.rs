@@ -15,10 +15,8 @@ use crate::shared::{Gauge, GaugePermit, Shared};
 use crate::upstream::failure::unreadable;
 use crate::upstream::wire::Chunk;
 use bytes::{Bytes, BytesMut};
-use fairlead_core::error::{Error, Kind};
 use fairlead_core::multipart::{Form, Part, Reader};
-use fairlead_core::record::Outcome;
-use fairlead_core::secret::{hex, random};
+use fairlead_core::{hex, random_bytes, Error, ErrorKind, Outcome};
 use parking_lot::Mutex;
 use ring::digest::{Context, SHA256};
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -69,7 +67,9 @@ pub struct Receipt(oneshot::Receiver<Result<Stored, (Outcome, Error)>>);
 impl Receipt {
     /// Waits until all is stored.
     pub async fn stored(self) -> Result<Stored, (Outcome, Error)> {
-        self.0.await.unwrap_or_else(|_| Err(refused(Error::gateway(Kind::Internal, "The upload was not finished."))))
+        self.0
+            .await
+            .unwrap_or_else(|_| Err(refused(Error::gateway(ErrorKind::Internal, "The upload was not finished."))))
     }
 }
 
@@ -114,7 +114,7 @@ impl Upload {
     pub fn begin(shared: &Arc<Shared>, exchange: &Arc<Exchange>, content_type: Option<&[u8]>) -> Result<Self, Error> {
         let boundary = inbound::boundary(content_type)?;
         let Some(runtime) = shared.runtime() else {
-            return Err(Error::gateway(Kind::Internal, "The engine does not run."));
+            return Err(Error::gateway(ErrorKind::Internal, "The engine does not run."));
         };
         let (pieces, given) = mpsc::unbounded_channel();
         let (done, receipt) = oneshot::channel();
@@ -203,7 +203,7 @@ impl Task {
         };
         if !is_counted {
             let message = "Too many uploads are under way at once; try again shortly.";
-            return Err((Outcome::Shed, Error::gateway(Kind::Overloaded, message).after_s(5)));
+            return Err((Outcome::Shed, Error::gateway(ErrorKind::Overloaded, message).after_s(5)));
         }
         let file = self.file.clone();
         let dir = self.shared.config.data_dir.join("uploads");
@@ -228,7 +228,7 @@ impl Task {
             } else {
                 "The upload cannot be written to disk.".to_owned()
             };
-            refused(Error::gateway(Kind::StorageUnavailable, message).after_s(30))
+            refused(Error::gateway(ErrorKind::StorageUnavailable, message).after_s(30))
         })?;
         self.file = Some(file);
         Ok(())
@@ -273,13 +273,13 @@ fn refused(error: Error) -> (Outcome, Error) {
 }
 
 fn broken(fault: &str) -> Error {
-    Error::client(Kind::InvalidRequest, format!("The body cannot be read. {fault}"))
+    Error::client(ErrorKind::InvalidRequest, format!("The body cannot be read. {fault}"))
 }
 
 /// A file that goes with its last user.
 fn nameless(dir: &Path) -> io::Result<File> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    let name = random::<16>().map(|bytes| hex(&bytes)).map_err(io::Error::other)?;
+    let name = random_bytes::<16>().map(|bytes| hex(&bytes)).map_err(io::Error::other)?;
     let path = dir.join(name);
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
     std::fs::remove_file(&path)?;

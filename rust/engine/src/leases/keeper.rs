@@ -5,8 +5,7 @@ use super::store::{Epoch, Greeting, Store, StoreAnswers, StoreFault};
 use super::Leases;
 use crate::clock;
 use crate::shared::Shared;
-use fairlead_core::ledger::leases::{LeaseAnswer, LeaseQuestion};
-use fairlead_core::secret::{hex, random};
+use fairlead_core::{hex, random_bytes, LeaseAnswer, LeaseQuestion};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
@@ -186,6 +185,6 @@ impl<'a> Keeper<'a> {
     }
 
     fn new_epoch(&self) -> String {
-        random::<8>().map_or_else(|_| self.shared.worker_id.clone(), |bytes| hex(&bytes))
+        random_bytes::<8>().map_or_else(|_| self.shared.worker_id.clone(), |bytes| hex(&bytes))
     }
 }

@@ -6,9 +6,7 @@ pub mod store;
 
 use self::store::Epoch;
 use crate::observe::metrics::Sample;
-use fairlead_core::lease::{LeaseTerms, StoreLoss};
-use fairlead_core::ledger::leases::LeaseSummary;
-use fairlead_core::secret::Secret;
+use fairlead_core::{LeaseSummary, LeaseTerms, Secret, StoreLoss};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

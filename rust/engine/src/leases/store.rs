@@ -4,8 +4,7 @@
 //! that counts otherwise uses other names, so two may run side by side during an upgrade, each true to its own.
 
 use super::StoreConfig;
-use fairlead_core::lease::LeaseGrant;
-use fairlead_core::ledger::leases::{LeaseAnswer, LeaseQuestion};
+use fairlead_core::{LeaseAnswer, LeaseGrant, LeaseQuestion};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue as _, Pipeline, Value};
 use std::collections::BTreeSet;

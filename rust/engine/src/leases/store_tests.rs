@@ -1,12 +1,10 @@
-//! Tests of the scripts on a real server, which decide as `fairlead_core::lease::grant` does.
+//! Tests of the scripts on a real server, which decide as `fairlead_core::grant_lease` does.
 
 use super::*;
 use crate::leases::{Leases, OnLoss};
-use fairlead_core::clock::Moment;
-use fairlead_core::lease::{grant, LeaseTerms, StoreLoss};
-use fairlead_core::ledger::{Amounts, Hold, Ledger, Subject};
-use fairlead_core::limit::Served;
-use fairlead_core::snapshot::{Key, Snapshot};
+use fairlead_core::{
+    grant_lease, Amounts, Hold, Key, LeaseTerms, Ledger, Moment, Served, Snapshot, StoreLoss, Subject,
+};
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -124,7 +122,7 @@ async fn the_script_grants_as_the_core_does() {
                 .filter(|other| *other != which)
                 .filter_map(|other| told[other].map(|(used, ceiling)| (used, ceiling, true)))
                 .collect();
-            let wanted = grant(limit, questions[0].claim, &others, is_exact);
+            let wanted = grant_lease(limit, questions[0].claim, &others, is_exact);
             let answers = store.ask(None, node.name, &epoch, TTL_MS, &questions).await.expect("an answer");
             assert_eq!(answers.leases, [Some(LeaseAnswer::Grant(wanted))], "{:?} {others:?}", questions[0].claim);
             told[which] = Some((questions[0].claim.used, wanted.ceiling));

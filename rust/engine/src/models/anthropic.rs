@@ -7,8 +7,8 @@ use crate::models::listed::ListDialect;
 use crate::models::openai::{join, write_ends, Cursor, Page};
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::{self, Answer, Surface};
+use fairlead_core::{Error, ErrorKind};
 use http::header::{self, HeaderValue};
 use http::StatusCode;
 
@@ -27,7 +27,7 @@ pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission, query
     };
     let Some(body) = body else {
         let message = format!("The model `{}` is not known here.", admission.tail);
-        let fault = Error::client(Kind::ModelNotFound, message).about("model");
+        let fault = Error::client(ErrorKind::ModelNotFound, message).about("model");
         shared.metrics.answered(admission.route.endpoint, fault.kind.status());
         answer::refuse(shared, exchange, Surface::Anthropic, &admission.request_id, &fault);
         return Ok(());
@@ -44,7 +44,7 @@ pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission, query
 /// `limit`, `after_id` and `before_id` of the query.
 fn range(query: &[u8]) -> Result<(Cursor, usize), Error> {
     let invalid =
-        |name: &'static str, message: &str| Error::client(Kind::InvalidRequest, message.to_owned()).about(name);
+        |name: &'static str, message: &str| Error::client(ErrorKind::InvalidRequest, message.to_owned()).about(name);
     let query = std::str::from_utf8(query).map_err(|_| invalid("limit", "The query is not UTF-8."))?;
     let mut cursor = Cursor::Start;
     let mut limit = LIMIT_DEFAULT;
@@ -83,7 +83,7 @@ fn document(page: &Page<'_>) -> Bytes {
 mod tests {
     use super::*;
     use crate::models::entries;
-    use fairlead_core::snapshot::Model;
+    use fairlead_core::Model;
 
     #[test]
     fn a_page_says_where_it_ends() {
@@ -129,7 +129,7 @@ mod tests {
             "after_id=a&before_id=b",
         ] {
             let fault = range(wrong.as_bytes()).expect_err(wrong);
-            assert_eq!(fault.kind, Kind::InvalidRequest, "{wrong}");
+            assert_eq!(fault.kind, ErrorKind::InvalidRequest, "{wrong}");
         }
     }
 }

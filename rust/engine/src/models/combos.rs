@@ -8,12 +8,9 @@ use crate::route::combos::Verdict;
 use crate::route::model::{self, Subject};
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::policy;
 use fairlead_core::routes::Answer;
-use fairlead_core::snapshot::Key;
-use fairlead_core::strategy::combo::What;
-use fairlead_core::strategy::{Combo, Standing};
+use fairlead_core::strategy::{Combo, Standing, What};
+use fairlead_core::{policy, Error, ErrorKind, Key};
 use http::header::{self, HeaderValue};
 use http::StatusCode;
 use serde_json::{json, Value};
@@ -74,7 +71,7 @@ fn candidates(shared: &Shared, key: Option<&Key>, channel: &str) -> Result<Value
     let found = live.combos.book.find(&name).and_then(|at| Some((at, live.combos.book.get(at)?)));
     let Some((at, ready)) = found.filter(|(_, ready)| ready.is_auto) else {
         let message = format!("There is no channel `{name}`; `GET /v1/models` lists those that lead to a model.");
-        return Err(Error::client(Kind::ModelNotFound, message).about("channel"));
+        return Err(Error::client(ErrorKind::ModelNotFound, message).about("channel"));
     };
     let caller = key.map_or("", |key| &key.id);
     let demand = model::demand(&live, Subject { caller, held: None }, b"");

@@ -1,8 +1,7 @@
 //! One model or combo as an entry of a list, in Anthropic's and in Google's words.
 
 use bytes::Bytes;
-use fairlead_core::dialect::Dialect;
-use fairlead_core::snapshot::Model;
+use fairlead_core::{Dialect, Model};
 use serde::Serialize;
 
 const CONVERSATION: &[&str] = &["generateContent", "streamGenerateContent", "countTokens"];

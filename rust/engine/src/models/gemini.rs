@@ -8,8 +8,8 @@ use crate::models::listed::ListDialect;
 use crate::models::openai::{join, Cursor, Page};
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::{self, Answer};
+use fairlead_core::{Error, ErrorKind};
 use http::header::{self, HeaderValue};
 use http::StatusCode;
 
@@ -28,7 +28,7 @@ pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission, query
     };
     let Some(body) = body else {
         let message = format!("The model `{}` is not known here.", admission.tail);
-        let fault = Error::client(Kind::ModelNotFound, message).about("name");
+        let fault = Error::client(ErrorKind::ModelNotFound, message).about("name");
         answer::refuse(shared, exchange, admission.route.surface, &admission.request_id, &fault);
         return Ok(());
     };
@@ -42,7 +42,7 @@ pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission, query
 /// `pageSize` and `pageToken` of the query; all of the list where neither is there.
 fn range(query: &[u8]) -> Result<(Cursor, usize), Error> {
     let invalid =
-        |name: &'static str, message: &str| Error::client(Kind::InvalidRequest, message.to_owned()).about(name);
+        |name: &'static str, message: &str| Error::client(ErrorKind::InvalidRequest, message.to_owned()).about(name);
     let query = std::str::from_utf8(query).map_err(|_| invalid("pageSize", "The query is not UTF-8."))?;
     let (mut cursor, mut limit) = (Cursor::Start, usize::MAX);
     for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {

@@ -2,9 +2,8 @@
 
 use crate::models::{entries, ollama_entry};
 use bytes::Bytes;
-use fairlead_core::dialect::Dialect;
 use fairlead_core::policy::{admit_combo, sees_model};
-use fairlead_core::snapshot::{CatalogScope, Key, Model};
+use fairlead_core::{CatalogScope, Dialect, Key, Model};
 use serde::Serialize;
 use std::sync::OnceLock;
 

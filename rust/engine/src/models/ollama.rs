@@ -9,9 +9,7 @@ use crate::models::ollama_entry::OllamaEntry;
 use crate::models::openai::{join, Cursor};
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_core::clock::rfc3339;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::json;
+use fairlead_core::{json, rfc3339, Error, ErrorKind};
 use http::header::{self, HeaderValue};
 use http::StatusCode;
 use serde_json::{json, Value};
@@ -53,7 +51,7 @@ fn shown(shared: &Shared, admission: &Admission, body: &[u8]) -> Result<Bytes, E
     let listed = find(&model).or_else(|| find(model.strip_suffix(":latest")?));
     let entry = listed.as_deref().and_then(|listed| serde_json::from_slice::<OllamaEntry<'_>>(listed).ok());
     let entry = entry.filter(OllamaEntry::is_told).ok_or_else(|| {
-        Error::client(Kind::ModelNotFound, format!("The model `{model}` is not known here.")).about("model")
+        Error::client(ErrorKind::ModelNotFound, format!("The model `{model}` is not known here.")).about("model")
     })?;
     let mut info = json!({ "general.architecture": entry.owned_by, "general.basename": entry.id });
     if let Some(length) = entry.context_length {
@@ -70,7 +68,7 @@ fn shown(shared: &Shared, admission: &Admission, body: &[u8]) -> Result<Bytes, E
 /// The model that a body names; `name` is an older name of the member.
 fn name(body: &[u8]) -> Result<String, Error> {
     let wrong = |field: &str, rule: &str| {
-        Error::client(Kind::InvalidRequest, format!("`{field}` {rule}.")).about(field.to_owned())
+        Error::client(ErrorKind::InvalidRequest, format!("`{field}` {rule}.")).about(field.to_owned())
     };
     json::scan_object(body, &[], json::MAX_DEPTH).map_err(|_| wrong("body", "must be a JSON object"))?;
     let members: serde_json::Map<String, Value> =

@@ -1,8 +1,7 @@
 //! One model as an entry of Ollama's list, from what OpenAI's has of it.
 
 use bytes::Bytes;
-use fairlead_core::clock::rfc3339;
-use fairlead_core::secret::{hex, SecretHash};
+use fairlead_core::{hex, rfc3339, SecretHash};
 use serde::Deserialize;
 use serde_json::{json, Value};
 

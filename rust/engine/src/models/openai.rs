@@ -4,10 +4,7 @@
 
 use crate::models::listed::{ListDialect, Listed, ListedKind};
 use bytes::Bytes;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::routes;
-use fairlead_core::secret::{hex, SecretHash};
-use fairlead_core::snapshot::{AccessMode, CatalogScope, Key, Model, Snapshot};
+use fairlead_core::{hex, routes, AccessMode, CatalogScope, Error, ErrorKind, Key, Model, SecretHash, Snapshot};
 use parking_lot::Mutex;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -194,7 +191,7 @@ fn rules(key: &Key) -> SecretHash {
 /// `limit` and `after` of a query, as OpenAI's lists have them. `None`: the whole list is asked for.
 pub fn range(query: &[u8]) -> Result<Option<(Cursor, usize)>, Error> {
     let invalid =
-        |name: &'static str, message: &str| Error::client(Kind::InvalidRequest, message.to_owned()).about(name);
+        |name: &'static str, message: &str| Error::client(ErrorKind::InvalidRequest, message.to_owned()).about(name);
     let query = std::str::from_utf8(query).map_err(|_| invalid("limit", "The query is not UTF-8."))?;
     let (mut cursor, mut limit) = (None, None);
     for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {

@@ -4,7 +4,7 @@
 //! Nobody waits for any of it. Where there is no room a body is cut, and where the queue is full it is not kept.
 
 use bytes::Bytes;
-use fairlead_core::snapshot::CaptureSettings;
+use fairlead_core::CaptureSettings;
 use http::header::{HeaderMap, HeaderValue, CONTENT_TYPE};
 use http::StatusCode;
 use parking_lot::Mutex;

@@ -7,7 +7,7 @@ use crate::call::guardrails::{data_of, StreamFilter};
 use crate::observe::capture::{CaptureQueue, CapturedExchange, KeptBody, Message};
 use bytes::Bytes;
 use fairlead_core::guardrail::{mask_json, mask_text, GuardedEvent, StreamGuard, Transcript, MASKING};
-use fairlead_core::secret::Sealer;
+use fairlead_core::Sealer;
 use fairlead_dialect::Pieces;
 use rustix::fs::statvfs;
 use serde_json::value::RawValue;

@@ -5,10 +5,8 @@
 //! [`MAX_PROVIDERS`] count as `other`.
 
 use arc_swap::ArcSwap;
-use fairlead_core::error::Kind;
 use fairlead_core::guardrail::{Action, Finding, Guardrail};
-use fairlead_core::record::{Cache, CacheKind, Cached, Outcome};
-use fairlead_core::usage::Usage;
+use fairlead_core::{CacheKind, CacheOutcome, Cached, ErrorKind, Outcome, Usage};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -78,7 +76,7 @@ struct Provider {
 }
 
 #[derive(Debug)]
-struct Errors([Counter; Kind::ALL.len()]);
+struct Errors([Counter; ErrorKind::ALL.len()]);
 
 impl Default for Errors {
     fn default() -> Self {
@@ -136,7 +134,7 @@ pub struct Settled<'a> {
     pub endpoint: &'a str,
     pub status: u16,
     pub outcome: Outcome,
-    pub error: Option<Kind>,
+    pub error: Option<ErrorKind>,
     pub provider: Option<&'a str>,
     pub usage: Usage,
     pub cost_usd_micros: u64,
@@ -161,7 +159,7 @@ impl Metrics {
         self.requests[endpoint][outcome].add(1);
         self.durations[endpoint].observe(request.took);
         if let Some(kind) = request.error {
-            if let Some(at) = Kind::ALL.iter().position(|one| *one == kind) {
+            if let Some(at) = ErrorKind::ALL.iter().position(|one| *one == kind) {
                 self.errors.0[at].add(1);
             }
         }
@@ -188,11 +186,11 @@ impl Metrics {
 
     fn note_cache(&self, cached: Cached) {
         let at = match (cached.cache, cached.kind) {
-            (Some(Cache::Hit), Some(CacheKind::Vector)) => 1,
-            (Some(Cache::Hit), Some(CacheKind::Joined)) => 4,
-            (Some(Cache::Hit), _) => 0,
-            (Some(Cache::Miss), _) => 2,
-            (Some(Cache::Bypass), _) => 3,
+            (Some(CacheOutcome::Hit), Some(CacheKind::Vector)) => 1,
+            (Some(CacheOutcome::Hit), Some(CacheKind::Joined)) => 4,
+            (Some(CacheOutcome::Hit), _) => 0,
+            (Some(CacheOutcome::Miss), _) => 2,
+            (Some(CacheOutcome::Bypass), _) => 3,
             (None, _) => return,
         };
         self.caches[at].add(1);
@@ -236,7 +234,7 @@ impl Metrics {
             ];
             self.durations[at].collect(names, &[("endpoint", endpoint)], &mut out);
         }
-        for (kind, counter) in Kind::ALL.iter().zip(&self.errors.0) {
+        for (kind, counter) in ErrorKind::ALL.iter().zip(&self.errors.0) {
             push("fairlead_errors_total", &[("kind", kind.code())], counter.get(), &mut out);
         }
         for (result, counter) in CACHES.into_iter().zip(&self.caches) {
@@ -314,7 +312,7 @@ mod tests {
             provider: Some(provider),
             usage: Usage { input: 7, ..Usage::default() },
             cost_usd_micros: 3,
-            cached: Cached { cache: Some(Cache::Miss), ..Cached::default() },
+            cached: Cached { cache: Some(CacheOutcome::Miss), ..Cached::default() },
             findings: &[],
             attempts: 1,
             took: Duration::from_millis(6),
@@ -339,7 +337,7 @@ mod tests {
         metrics.settled(&Settled {
             outcome: Outcome::Refused,
             status: 429,
-            error: Some(Kind::RateLimited),
+            error: Some(ErrorKind::RateLimited),
             ..settled("lab")
         });
         let told = metrics.samples();

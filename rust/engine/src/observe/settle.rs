@@ -7,14 +7,11 @@ use crate::gate::request::Admission;
 use crate::observe::metrics::Settled;
 use crate::shared::Shared;
 use crate::upstream::target::Target;
-use fairlead_core::chaos::Fault;
-use fairlead_core::error::{Error, Kind};
 use fairlead_core::guardrail::{self, Actions, Finding, Findings};
-use fairlead_core::ledger::{Amounts, Charge, Hold, Subject};
-use fairlead_core::limit::Served;
-use fairlead_core::price::{Cost, PricesInUse};
-use fairlead_core::record::{Cached, Outcome, Record};
-use fairlead_core::usage::{Units, Usage};
+use fairlead_core::{
+    Amounts, Cached, Charge, Cost, Error, ErrorKind, Fault, Hold, Outcome, PricesInUse, Record, Served, Subject, Units,
+    Usage,
+};
 use std::fmt::Write as _;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
@@ -324,7 +321,7 @@ impl Open {
     }
 
     /// Notes an attempt that failed just now. Cold: nothing of it is done for calls that their first target serves.
-    pub fn note_failed_attempt(&mut self, connection_id: &str, model: &str, kind: Kind) {
+    pub fn note_failed_attempt(&mut self, connection_id: &str, model: &str, kind: ErrorKind) {
         let end_ms = millis(self.elapsed());
         let text = &mut self.extras.get_or_insert_default().failed_attempts;
         if text.len() >= MAX_FAILED_BYTES {
@@ -404,7 +401,7 @@ impl Open {
         self.exchange = Arc::clone(exchange);
     }
 
-    fn write(&mut self, outcome: Outcome, error: Option<Kind>) {
+    fn write(&mut self, outcome: Outcome, error: Option<ErrorKind>) {
         if std::mem::replace(&mut self.is_settled, true) {
             return;
         }
@@ -454,7 +451,7 @@ impl Open {
     }
 
     /// The record of usage, without tokens, cost and findings.
-    fn record(&self, outcome: Outcome, error: Option<Kind>) -> Record<'_> {
+    fn record(&self, outcome: Outcome, error: Option<ErrorKind>) -> Record<'_> {
         let admission = &self.admission;
         let key = admission.principal.key();
         let trace = admission.trace.as_deref();
@@ -480,7 +477,7 @@ impl Open {
             stream: self.stream,
             status: self.status,
             outcome,
-            error_kind: error.map(Kind::code),
+            error_kind: error.map(ErrorKind::code),
             tokens_input: 0,
             tokens_output: 0,
             tokens_cached: 0,
@@ -561,9 +558,9 @@ impl Drop for Open {
             return;
         }
         let (outcome, kind) = if self.exchange.is_cancelled() {
-            (Outcome::ClientGone, Kind::ClientGone)
+            (Outcome::ClientGone, ErrorKind::ClientGone)
         } else {
-            (Outcome::Refused, Kind::Internal)
+            (Outcome::Refused, ErrorKind::Internal)
         };
         if self.status == 0 {
             self.status = kind.status();

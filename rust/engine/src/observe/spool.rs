@@ -2,7 +2,7 @@
 //! segments. A line is in the file (`write`, so in the kernel) before the last byte of its answer goes to the client:
 //! what a client saw complete survives a `kill -9` of this process.
 
-use fairlead_core::record::Record;
+use fairlead_core::Record;
 use parking_lot::Mutex;
 use rustix::fs::{flock, FlockOperation};
 use std::fs::{self, File, OpenOptions};
@@ -193,7 +193,7 @@ impl Spool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairlead_core::record::Outcome;
+    use fairlead_core::Outcome;
 
     fn record(request_id: &str) -> Record<'_> {
         Record {

@@ -4,7 +4,7 @@
 //! provider gets the caller's trace with the gateway's span as its parent, and the record keeps what control needs to export
 //! the span. Nothing is exported from here.
 
-use fairlead_core::secret::{hex, random};
+use fairlead_core::{hex, random_bytes};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 use std::future::Future;
@@ -58,9 +58,9 @@ impl Trace {
         };
         let trace_id = match &parent {
             Some(parent) => parent.trace_id.to_owned(),
-            None => hex(&random::<16>().ok()?),
+            None => hex(&random_bytes::<16>().ok()?),
         };
-        let own = hex(&random::<8>().ok()?);
+        let own = hex(&random_bytes::<8>().ok()?);
         let is_sampled = match &parent {
             Some(parent) if sampling.parent_based => parent.is_sampled,
             _ => is_within(&trace_id, sampling.ratio),

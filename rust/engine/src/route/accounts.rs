@@ -1,9 +1,8 @@
 //! The strategies of the snapshot in use, by which calls that name a plain model are shared among a provider's connections.
 
 use crate::clock;
-use fairlead_core::secret;
-use fairlead_core::snapshot::Snapshot;
 use fairlead_core::strategy::{AccountOrder, AccountStrategies, AccountStrategy, CandidateOrder, Demand, Facts};
+use fairlead_core::{random_bytes, Snapshot};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -55,5 +54,5 @@ fn fresh() -> Arc<Mutex<AccountOrder>> {
 
 /// Where a source of chance begins. Workers that begin with the same seed would all pick the same target.
 pub fn seed() -> u64 {
-    secret::random::<8>().map_or_else(|_| clock::unix_ms(), u64::from_ne_bytes)
+    random_bytes::<8>().map_or_else(|_| clock::unix_ms(), u64::from_ne_bytes)
 }

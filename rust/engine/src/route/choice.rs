@@ -2,9 +2,8 @@
 
 use crate::upstream::limiter::Entrant;
 use crate::upstream::target::Target;
-use fairlead_core::limit::Served;
-use fairlead_core::strategy::rules::ToolFilter;
-use fairlead_core::strategy::{identity, Memory, Obstacle, Params, QueueRule, Random, Rules, Strategy};
+use fairlead_core::strategy::{identity, Memory, Obstacle, Params, QueueRule, Random, Rules, Strategy, ToolFilter};
+use fairlead_core::Served;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;

@@ -6,10 +6,8 @@ use crate::route::accounts::Accounts;
 use crate::route::choice::Choice;
 use crate::route::lease;
 use crate::upstream::target::Target;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::policy;
-use fairlead_core::snapshot::Key;
 use fairlead_core::strategy::{identity, Demand, Facts, Standing};
+use fairlead_core::{policy, Error, ErrorKind, Key};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -144,7 +142,7 @@ impl<'a> Candidates<'a> {
                 "No connection of `{prefix}` that this request may use is the one that `X-Gateway-Connection` names; leave \
                  the header out, or name another."
             );
-            return Err(Error::client(Kind::InvalidRequest, message).about(PIN));
+            return Err(Error::client(ErrorKind::InvalidRequest, message).about(PIN));
         }
         Ok(())
     }
@@ -181,15 +179,15 @@ impl<'a> Candidates<'a> {
                 "No connection of `{prefix}` can be used, because the provider refuses the account or its credential. \
                  An operator must replace the credential, or put the account in order and test the connection."
             );
-            return Error::gateway(Kind::NoRoute, message);
+            return Error::gateway(ErrorKind::NoRoute, message);
         }
         if self.is_broken {
             let message = format!("The provider `{prefix}` fails; it is asked again in {wait_s} s.");
-            return Error::gateway(Kind::NoRoute, message).after_s(wait_s.max(1));
+            return Error::gateway(ErrorKind::NoRoute, message).after_s(wait_s.max(1));
         }
         if self.is_closed {
             let message = format!("Every connection of `{prefix}` was told by its provider to wait.");
-            return Error::gateway(Kind::UpstreamRateLimited, message).after_s(wait_s);
+            return Error::gateway(ErrorKind::UpstreamRateLimited, message).after_s(wait_s);
         }
         if self.is_leased {
             return lease::none_open(self.leased);
@@ -197,22 +195,21 @@ impl<'a> Candidates<'a> {
         if self.is_barred {
             let message =
                 format!("This API key may use no connection of the provider `{prefix}` (`allowedConnections`).");
-            return Error::client(Kind::Forbidden, message).about("model");
+            return Error::client(ErrorKind::Forbidden, message).about("model");
         }
-        Error::gateway(Kind::NoRoute, format!("The provider `{prefix}` has no usable connection.")).after_s(5)
+        Error::gateway(ErrorKind::NoRoute, format!("The provider `{prefix}` has no usable connection.")).after_s(5)
     }
 }
 
 fn not_found(message: String) -> Error {
-    Error::client(Kind::ModelNotFound, message).about("model")
+    Error::client(ErrorKind::ModelNotFound, message).about("model")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing;
-    use fairlead_core::secret::Sealer;
-    use fairlead_core::snapshot::Snapshot;
+    use fairlead_core::{Sealer, Snapshot};
     use std::collections::{HashMap, HashSet};
 
     fn live() -> Live {
@@ -236,7 +233,7 @@ mod tests {
 
     fn rest(live: &Live, id: &str, hint_ms: Option<u64>) {
         let target = live.targets.iter().flatten().find(|target| target.connection.id == id).expect("there");
-        target.blame(Kind::UpstreamReset, hint_ms);
+        target.blame(ErrorKind::UpstreamReset, hint_ms);
     }
 
     #[test]
@@ -256,10 +253,10 @@ mod tests {
         assert_eq!(order(&live), ["b"]);
         rest(&live, "b", Some(9_500));
         let error = choose(&live, "openai/m", None, RoutingHints::default()).expect_err("closed");
-        assert_eq!((error.kind, error.retry_after_s), (Kind::UpstreamRateLimited, Some(10)));
+        assert_eq!((error.kind, error.retry_after_s), (ErrorKind::UpstreamRateLimited, Some(10)));
     }
 
-    fn pinned(live: &Live, id: &str) -> Result<Vec<String>, Kind> {
+    fn pinned(live: &Live, id: &str) -> Result<Vec<String>, ErrorKind> {
         let wish = RoutingHints { pin: Some(id), ..RoutingHints::default() };
         let choice = choose(live, "openai/m", None, wish).map_err(|error| error.kind)?;
         Ok(choice.targets.iter().map(|target| target.connection.id.clone()).collect())
@@ -270,7 +267,11 @@ mod tests {
         let live = live();
         assert_eq!(pinned(&live, "b"), Ok(vec!["b".into()]));
         for other in ["g", "nothing", ""] {
-            assert_eq!(pinned(&live, other), Err(Kind::InvalidRequest), "another provider's and none are the same");
+            assert_eq!(
+                pinned(&live, other),
+                Err(ErrorKind::InvalidRequest),
+                "another provider's and none are the same"
+            );
         }
         rest(&live, "b", None);
         assert_eq!(pinned(&live, "b"), Ok(vec!["a".into(), "b".into()]));
@@ -335,10 +336,10 @@ mod tests {
     fn a_model_needs_a_prefix_that_somebody_has() {
         let live = live();
         for (model, kind) in [
-            ("m", Kind::ModelNotFound),
-            ("/m", Kind::ModelNotFound),
-            ("openai/", Kind::ModelNotFound),
-            ("other/m", Kind::ModelNotFound),
+            ("m", ErrorKind::ModelNotFound),
+            ("/m", ErrorKind::ModelNotFound),
+            ("openai/", ErrorKind::ModelNotFound),
+            ("other/m", ErrorKind::ModelNotFound),
         ] {
             assert_eq!(
                 choose(&live, model, None, RoutingHints::default()).map(drop).map_err(|error| error.kind),

@@ -4,12 +4,10 @@ use crate::clock;
 use crate::route::accounts;
 use crate::route::choice::{Choice, ComboChoice, Leg, Remembered, TOLD_AT_MOST};
 use crate::upstream::target::Target;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::policy;
-use fairlead_core::snapshot::{Key, Snapshot};
 use fairlead_core::strategy::{
     auto, expand, Book, Candidate, Demand, Facts, Look, Memory, Obstacle, Pick, Random, Ready, Standing, Strategy, To,
 };
+use fairlead_core::{policy, Error, ErrorKind, Key, Snapshot};
 use parking_lot::Mutex;
 use serde_json::{json, Value};
 use smallvec::SmallVec;
@@ -47,7 +45,7 @@ impl Combos {
         key: Option<&Key>,
     ) -> Result<Choice, Error> {
         let Some(ready) = self.book.get(combo) else {
-            return Err(Error::gateway(Kind::Internal, "A combo is not in the book that named it."));
+            return Err(Error::gateway(ErrorKind::Internal, "A combo is not in the book that named it."));
         };
         self.admit_size(combo, ask)?;
         let mut desk = Desk { combos: self, targets, now_ms: clock::monotonic_ms(), is_trial: false };
@@ -202,7 +200,7 @@ fn too_long(ready: &Ready, ask: &Demand, most: u64) -> Error {
         "The request has about {} tokens, and the combo `{}` takes {most} (`contextLength`): shorten it, or call another model.",
         ask.input_tokens, ready.name
     );
-    Error::client(Kind::InvalidRequest, message).about("messages")
+    Error::client(ErrorKind::InvalidRequest, message).about("messages")
 }
 
 /// Why a combo comes to no target, with each that there is in `diagnostics`.
@@ -230,21 +228,21 @@ fn why_none(ready: &Ready, closed: &[(Arc<str>, u64)], barred: &[(Arc<str>, Obst
             "No target of the combo `{name}` can be used, because the providers refuse the accounts or their credentials. \
              An operator must replace the credentials, or put the accounts in order and test the connections."
         );
-        return Error::gateway(Kind::NoRoute, message);
+        return Error::gateway(ErrorKind::NoRoute, message);
     }
     if let Some(soonest_ms) = soonest_ms {
         let message = format!("Every target of the combo `{name}` must wait for its provider: {}.", waits(closed));
-        return Error::gateway(Kind::UpstreamRateLimited, message).after_s(soonest_ms.div_ceil(1_000).max(1));
+        return Error::gateway(ErrorKind::UpstreamRateLimited, message).after_s(soonest_ms.div_ceil(1_000).max(1));
     }
     if is_barred {
         let message = format!("This API key may use no target of the combo `{name}`.");
-        return Error::client(Kind::Forbidden, message).about("model");
+        return Error::client(ErrorKind::Forbidden, message).about("model");
     }
     if let Some((model, obstacle)) = barred.first() {
         let message = format!("The combo `{name}` leaves every target out for this request: {model}: {obstacle}.");
-        return Error::client(Kind::InvalidRequest, message).about("model");
+        return Error::client(ErrorKind::InvalidRequest, message).about("model");
     }
-    Error::gateway(Kind::NoRoute, format!("The combo `{name}` has no usable target.")).after_s(5)
+    Error::gateway(ErrorKind::NoRoute, format!("The combo `{name}` has no usable target.")).after_s(5)
 }
 
 /// `<model>: waits <n> s`, for people.

@@ -4,8 +4,7 @@ use crate::active_config::Live;
 use crate::clock;
 use crate::gate::request::Admission;
 use crate::route::choice::Choice;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::snapshot::Connection;
+use fairlead_core::{Connection, Error, ErrorKind};
 
 /// What callers are told to wait who find all connections leased.
 const RETRY_AFTER_S: u64 = 30;
@@ -15,7 +14,7 @@ pub fn held<'a>(live: &'a Live, admission: &Admission) -> Result<Option<&'a str>
     let Some(claim) = &admission.lease else { return Ok(None) };
     if claim.generation.is_none() {
         let message = "X-Gateway-Lease-Generation is missing: send it beside X-Gateway-Lease-Owner.";
-        return Err(Error::client(Kind::InvalidRequest, message).about("x-gateway-lease-generation"));
+        return Err(Error::client(ErrorKind::InvalidRequest, message).about("x-gateway-lease-generation"));
     }
     let (key, now_ms) = (admission.principal.key(), clock::unix_ms());
     let mut connections = live.snapshot.connections.iter();
@@ -26,7 +25,7 @@ pub fn held<'a>(live: &'a Live, admission: &Admission) -> Result<Option<&'a str>
         return Ok(Some(&connection.id));
     }
     let message = "The lease is over, or another one took its place: acquire one at /v1/session-leases.";
-    Err(Error::client(Kind::LeaseStale, message).about("x-gateway-lease-generation"))
+    Err(Error::client(ErrorKind::LeaseStale, message).about("x-gateway-lease-generation"))
 }
 
 /// Whether requests may go over this connection, of a caller to whom this one is leased.
@@ -55,7 +54,8 @@ pub fn narrow(choice: Choice, held: Option<&str>) -> Result<Choice, Error> {
 pub fn none_open(held: Option<&str>) -> Error {
     if held.is_some() {
         let message = "The leased connection does not serve this model: acquire a lease for it.";
-        return Error::client(Kind::InvalidRequest, message).about("model");
+        return Error::client(ErrorKind::InvalidRequest, message).about("model");
     }
-    Error::gateway(Kind::LeaseUnavailable, "Every connection that may serve this is leased.").after_s(RETRY_AFTER_S)
+    Error::gateway(ErrorKind::LeaseUnavailable, "Every connection that may serve this is leased.")
+        .after_s(RETRY_AFTER_S)
 }

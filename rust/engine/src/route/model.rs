@@ -9,10 +9,8 @@ use crate::route::choose::{self, RoutingHints};
 use crate::route::lease;
 use crate::route::picture::has_picture;
 use crate::shared::Shared;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::policy;
-use fairlead_core::snapshot::Key;
 use fairlead_core::strategy::{auto, identity, Demand, Strategy};
+use fairlead_core::{policy, Error, ErrorKind, Key};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -137,7 +135,7 @@ pub fn demand(live: &Live, subject: Subject<'_>, body: &[u8]) -> Demand {
 /// The error for a name that no combo has.
 pub fn no_combo(name: &str) -> Error {
     let message = format!("There is no combo `{name}`; `GET /api/combos` lists them.");
-    Error::client(Kind::ModelNotFound, message).about("model")
+    Error::client(ErrorKind::ModelNotFound, message).about("model")
 }
 
 /// About how many tokens a body has: pictures and files in it are not text.

@@ -3,8 +3,7 @@
 
 use crate::route::choice::Choice;
 use crate::upstream::proxy::Proxy;
-use fairlead_core::secret::Sealer;
-use fairlead_core::snapshot::{Key, Snapshot, DIRECT};
+use fairlead_core::{Key, Sealer, Snapshot, DIRECT};
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -7,8 +7,7 @@ use crate::upstream::connector::Socket;
 use crate::upstream::target::Target;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
-use fairlead_core::error::{Error, Kind, Retry};
-use fairlead_core::secret::random;
+use fairlead_core::{random_bytes, Error, ErrorKind, Retry};
 use http::header;
 use ring::digest::{digest, SHA1_FOR_LEGACY_USE_ONLY};
 use std::time::Duration;
@@ -24,7 +23,7 @@ pub async fn connect(shared: &Shared, target: &Target, model: &str) -> Result<(S
     let dialled =
         tokio::time::timeout(Duration::from_millis(timeouts.connect_ms), shared.pool.dial(&target.origin)).await;
     let mut stream = dialled.map_err(|_| target.origin.late(timeouts.connect_ms))??;
-    let nonce = random::<16>().map_err(|_| Error::gateway(Kind::Internal, "There is no randomness."))?;
+    let nonce = random_bytes::<16>().map_err(|_| Error::gateway(ErrorKind::Internal, "There is no randomness."))?;
     let nonce = STANDARD.encode(nonce);
     let uri = target.uri_of(&format!("/realtime?model={}", query::encode(model)))?;
     let mut head = format!("GET {uri} HTTP/1.1\r\n").into_bytes();
@@ -53,18 +52,23 @@ pub async fn connect(shared: &Shared, target: &Target, model: &str) -> Result<(S
             read.extend_from_slice(&buffer[..count]);
         }
     };
-    let (head, early) = tokio::time::timeout(Duration::from_millis(timeouts.header_ms), answering)
-        .await
-        .map_err(|_| Error::upstream(Kind::UpstreamTimeout, Retry::Never, "The provider sent no answer in time."))??;
+    let (head, early) =
+        tokio::time::timeout(Duration::from_millis(timeouts.header_ms), answering).await.map_err(|_| {
+            Error::upstream(ErrorKind::UpstreamTimeout, Retry::Never, "The provider sent no answer in time.")
+        })??;
     let judged = check_switch(&String::from_utf8_lossy(&head), &nonce);
-    if judged.as_ref().is_err_and(|error| error.kind == Kind::UpstreamAuth) {
+    if judged.as_ref().is_err_and(|error| error.kind == ErrorKind::UpstreamAuth) {
         target.hot.access_token.forget();
     }
     judged.map(|()| (stream, early))
 }
 
 fn cut() -> Error {
-    Error::upstream(Kind::UpstreamReset, Retry::NothingSent, "The provider closed the connection before it answered.")
+    Error::upstream(
+        ErrorKind::UpstreamReset,
+        Retry::NothingSent,
+        "The provider closed the connection before it answered.",
+    )
 }
 
 /// Whether the provider has switched, and to this conversation.
@@ -75,15 +79,18 @@ fn check_switch(head: &str, nonce: &str) -> Result<(), Error> {
     match status {
         "101" => {}
         "401" | "402" | "403" => {
-            return fail(Kind::UpstreamAuth, format!("The provider refused the connection's credential ({status})."))
+            return fail(
+                ErrorKind::UpstreamAuth,
+                format!("The provider refused the connection's credential ({status})."),
+            )
         }
-        "429" => return fail(Kind::UpstreamRateLimited, "The provider limits this connection.".into()),
-        "503" | "529" => return fail(Kind::UpstreamOverloaded, format!("The provider is overloaded ({status}).")),
+        "429" => return fail(ErrorKind::UpstreamRateLimited, "The provider limits this connection.".into()),
+        "503" | "529" => return fail(ErrorKind::UpstreamOverloaded, format!("The provider is overloaded ({status}).")),
         "400" | "404" => {
             let message = format!("The provider has no such conversation ({status}).");
-            return Err(Error::upstream(Kind::InvalidRequest, Retry::Never, message));
+            return Err(Error::upstream(ErrorKind::InvalidRequest, Retry::Never, message));
         }
-        _ => return fail(Kind::UpstreamStatus, "The provider did not switch to a WebSocket.".into()),
+        _ => return fail(ErrorKind::UpstreamStatus, "The provider did not switch to a WebSocket.".into()),
     }
     let accept = lines.find_map(|line| {
         let (name, value) = line.split_once(':')?;
@@ -93,7 +100,7 @@ fn check_switch(head: &str, nonce: &str) -> Result<(), Error> {
     if accept == Some(expected.as_str()) {
         return Ok(());
     }
-    fail(Kind::UpstreamInvalid, "The provider's handshake is not as the protocol says.".into())
+    fail(ErrorKind::UpstreamInvalid, "The provider's handshake is not as the protocol says.".into())
 }
 
 #[cfg(test)]
@@ -108,6 +115,6 @@ mod tests {
         assert!(check_switch(&head("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), nonce).is_ok());
         assert!(check_switch(&head("x"), nonce).is_err());
         let refused = check_switch("HTTP/1.1 401 Unauthorized", nonce).map_err(|error| error.kind);
-        assert_eq!(refused, Err(Kind::UpstreamAuth));
+        assert_eq!(refused, Err(ErrorKind::UpstreamAuth));
     }
 }

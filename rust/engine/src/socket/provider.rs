@@ -3,7 +3,7 @@
 use crate::shared::Shared;
 use crate::socket::assembly::{Assembly, CountedStream};
 use crate::upstream::connector::Socket;
-use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::{Error, ErrorKind, Retry};
 use futures_util::{SinkExt as _, StreamExt as _};
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,6 +114,6 @@ impl ProviderSocket {
             return Ok(());
         }
         let message = "The provider takes no more of the conversation.";
-        Err(Error::upstream(Kind::UpstreamReset, Retry::Never, message))
+        Err(Error::upstream(ErrorKind::UpstreamReset, Retry::Never, message))
     }
 }

@@ -1,12 +1,14 @@
 //! The query of `/v1/realtime?model=...`: the model that it names, and the text of a name for a provider's query.
 
-use fairlead_core::error::{Error, Kind};
+use fairlead_core::{Error, ErrorKind};
 use std::fmt::Write as _;
 
 /// The model that the query names, exactly once.
 pub fn model_of(query: &[u8]) -> Result<String, Error> {
-    let missing =
-        || Error::client(Kind::InvalidRequest, "`model` is required: ask for `/v1/realtime?model=...`.").about("model");
+    let missing = || {
+        Error::client(ErrorKind::InvalidRequest, "`model` is required: ask for `/v1/realtime?model=...`.")
+            .about("model")
+    };
     let query = std::str::from_utf8(query).map_err(|_| missing())?;
     let mut found = None;
     for pair in query.split('&') {
@@ -14,11 +16,11 @@ pub fn model_of(query: &[u8]) -> Result<String, Error> {
         let name = decode(name).ok_or_else(missing)?;
         if name != "model" && name.trim_matches('\0').trim().eq_ignore_ascii_case("model") {
             let message = "The query's `model` is written in lower case and without blanks.";
-            return Err(Error::client(Kind::InvalidRequest, message).about("model"));
+            return Err(Error::client(ErrorKind::InvalidRequest, message).about("model"));
         }
         if name == "model" && found.replace(value).is_some() {
             let message = "The query names `model` twice; name it once.";
-            return Err(Error::client(Kind::InvalidRequest, message).about("model"));
+            return Err(Error::client(ErrorKind::InvalidRequest, message).about("model"));
         }
     }
     decode(found.ok_or_else(missing)?).ok_or_else(missing)

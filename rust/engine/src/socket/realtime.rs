@@ -20,8 +20,7 @@ use crate::socket::query::model_of;
 use crate::socket::requests::FrameConnection;
 use crate::socket::session::{CallerSide, Session, Sides, TRY_AGAIN_LATER};
 use crate::upstream::slot;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::record::Outcome;
+use fairlead_core::{Error, ErrorKind, Outcome};
 use fairlead_dialect::openai::named;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -57,14 +56,15 @@ impl Realtime {
         let choice = model_of(query).and_then(|model| choose(shared, &mut settlement, &model));
         let opened = choice.and_then(|choice| {
             let slot = GaugePermit::for_stream(shared)?;
-            let runtime = shared.runtime().ok_or_else(|| Error::gateway(Kind::Internal, "The engine does not run."))?;
+            let runtime =
+                shared.runtime().ok_or_else(|| Error::gateway(ErrorKind::Internal, "The engine does not run."))?;
             Ok((choice, slot, runtime))
         });
         let (choice, slot, runtime) = match opened {
             Ok(opened) => opened,
             Err(fault) => {
                 settlement.status = fault.kind.status();
-                let outcome = if fault.kind == Kind::Overloaded { Outcome::Shed } else { Outcome::Refused };
+                let outcome = if fault.kind == ErrorKind::Overloaded { Outcome::Shed } else { Outcome::Refused };
                 settlement.settle(outcome, Some(&fault));
                 return Err(fault);
             }
@@ -159,7 +159,7 @@ impl Conversation {
             // Tokens are counted as the provider tells of them, answer by answer.
             let slot = match slot::acquire(&shared, target, &self.choice.entrant(at, 0), &mut queued).await {
                 Ok(slot) => slot,
-                Err(busy) if busy.error.kind == Kind::AccountsBusy => {
+                Err(busy) if busy.error.kind == ErrorKind::AccountsBusy => {
                     last = Some(busy.error);
                     continue;
                 }
@@ -185,7 +185,7 @@ impl Conversation {
                     let provider = ProviderSocket::new(&shared, stream, early).await;
                     let sides = Sides { caller: &mut self.caller, provider, slot: &slot };
                     let end = Session::new(sides, &mut settlement, &self.choice).run().await;
-                    if let Some(error) = end.error.as_ref().filter(|error| error.kind == Kind::UpstreamReset) {
+                    if let Some(error) = end.error.as_ref().filter(|error| error.kind == ErrorKind::UpstreamReset) {
                         target.blame(error.kind, None);
                     }
                     settlement.settle(end.outcome, end.error.as_ref());
@@ -193,7 +193,7 @@ impl Conversation {
                 }
                 Err(error) => {
                     target.blame(error.kind, None);
-                    let may_go_on = error.kind != Kind::Draining && error.kind != Kind::InvalidRequest;
+                    let may_go_on = error.kind != ErrorKind::Draining && error.kind != ErrorKind::InvalidRequest;
                     last = Some(error);
                     if !may_go_on {
                         break;
@@ -201,7 +201,7 @@ impl Conversation {
                 }
             }
         }
-        let error = last.unwrap_or_else(|| Error::gateway(Kind::NoRoute, "There is no connection to try."));
+        let error = last.unwrap_or_else(|| Error::gateway(ErrorKind::NoRoute, "There is no connection to try."));
         self.end_unserved(settlement, failover::outcome(error.kind), &error);
     }
 
@@ -209,8 +209,8 @@ impl Conversation {
     fn end_unserved(self, mut settlement: Settlement, outcome: Outcome, error: &Error) {
         self.caller.send_error(error);
         let code = match error.kind {
-            Kind::Draining => 1001,
-            Kind::AccountsBusy | Kind::UpstreamRateLimited | Kind::UpstreamOverloaded => TRY_AGAIN_LATER,
+            ErrorKind::Draining => 1001,
+            ErrorKind::AccountsBusy | ErrorKind::UpstreamRateLimited | ErrorKind::UpstreamOverloaded => TRY_AGAIN_LATER,
             _ => 1011,
         };
         settlement.status = error.kind.status();

@@ -20,11 +20,9 @@ use crate::shared::{Gauge, GaugePermit, Shared, MAX_BUFFERED_BYTES};
 use crate::socket::assembly::Assembly;
 use crate::socket::outbox::{Drawn, Outbox};
 use bytes::{Bytes, BytesMut};
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::policy;
-use fairlead_core::principal::Principal;
-use fairlead_core::routes::{self, Match, Route};
-use fairlead_dialect::shapes::{error_body, ErrorText, Surface};
+use fairlead_core::routes::{self, Match, Route, Surface};
+use fairlead_core::{policy, Error, ErrorKind, Principal};
+use fairlead_dialect::{error_body, ErrorText};
 use http::header;
 use http::StatusCode;
 use parking_lot::Mutex;
@@ -114,7 +112,7 @@ impl RequestSocket {
     /// Opens one for a head that has passed the gate; an error when there are too many.
     pub fn open(shared: &Arc<Shared>, whole: Whole, wake: Arc<dyn Wake>) -> Result<Self, Error> {
         let Match::Found { route, .. } = routes::find("POST", PATH) else {
-            return Err(Error::gateway(Kind::Internal, "There is no chat route."));
+            return Err(Error::gateway(ErrorKind::Internal, "There is no chat route."));
         };
         let open = GaugePermit::for_stream(shared)?;
         let outbox = Outbox::new(whole.exchange.id(), wake);
@@ -200,7 +198,7 @@ impl RequestSocket {
             policy::admit_endpoint(key, self.route.endpoint)?;
         }
         if payload.get().len() > self.route.body_limit_bytes() {
-            return Err(Error::client(Kind::TooLarge, "The payload is larger than a request may be."));
+            return Err(Error::client(ErrorKind::TooLarge, "The payload is larger than a request may be."));
         }
         shared.counts.requests_total.fetch_add(1, Ordering::Relaxed);
         let buffered = GaugePermit::take(shared, Gauge::BodyBytes, payload.get().len(), MAX_BUFFERED_BYTES);

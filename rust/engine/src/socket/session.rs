@@ -16,10 +16,7 @@ use crate::shared::{GaugePermit, Shared};
 use crate::socket::outbox::Outbox;
 use crate::socket::provider::{ProviderMessage, ProviderSocket, ReadFault};
 use crate::upstream::slot::Slot;
-use fairlead_core::error::{Error, Kind, Retry};
-use fairlead_core::policy;
-use fairlead_core::principal::Principal;
-use fairlead_core::record::Outcome;
+use fairlead_core::{policy, Error, ErrorKind, Outcome, Principal, Retry};
 use fairlead_dialect::openai::metered;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -137,7 +134,7 @@ impl<'a> Session<'a> {
                 },
                 () = tokio::time::sleep_until(until) => {
                     let message = format!("A conversation lasts {} h at most; open another.", LONGEST.as_secs() / 3_600);
-                    Some(self.end(Error::client(Kind::RequestTimeout, message)).await)
+                    Some(self.end(Error::client(ErrorKind::RequestTimeout, message)).await)
                 }
                 () = shared.drain.expired() => {
                     self.provider.close(GOING_AWAY).await;
@@ -178,7 +175,7 @@ impl<'a> Session<'a> {
             ReadFault::Protocol(code) => {
                 self.provider.close(code).await;
                 let message = "The provider's frames are not as the protocol says.";
-                self.broken(Error::upstream(Kind::UpstreamInvalid, Retry::Never, message))
+                self.broken(Error::upstream(ErrorKind::UpstreamInvalid, Retry::Never, message))
             }
             ReadFault::NoRoom => {
                 self.provider.close(TRY_AGAIN_LATER).await;
@@ -186,7 +183,7 @@ impl<'a> Session<'a> {
             }
             ReadFault::Cut => {
                 let message = "The provider cut the conversation off.";
-                self.broken(Error::upstream(Kind::UpstreamReset, Retry::Never, message))
+                self.broken(Error::upstream(ErrorKind::UpstreamReset, Retry::Never, message))
             }
         })
     }
@@ -241,7 +238,7 @@ impl<'a> Session<'a> {
         }
         if self.heard.elapsed() > SILENCE {
             let message = "The provider answers no more.";
-            return Err(self.broken(Error::upstream(Kind::UpstreamIdleTimeout, Retry::Never, message)));
+            return Err(self.broken(Error::upstream(ErrorKind::UpstreamIdleTimeout, Retry::Never, message)));
         }
         self.provider.ping().await.map_err(|error| self.broken(error))
     }
@@ -266,7 +263,7 @@ impl<'a> Session<'a> {
         admit_aliases(settlement, self.choice)?;
         if settlement.target.as_ref().is_some_and(|target| !policy::sees_connection(&key, &target.connection.id)) {
             let message = "This API key may not use the connection of this conversation any more.";
-            return Err(Error::client(Kind::Forbidden, message).about("allowedConnections"));
+            return Err(Error::client(ErrorKind::Forbidden, message).about("allowedConnections"));
         }
         limits::renew(shared, settlement, &key)
     }
@@ -292,6 +289,6 @@ fn closed_by_provider(code: u16) -> SessionEnd {
         return SessionEnd { outcome: Outcome::Completed, error: None, code: passed };
     }
     let message = format!("The provider closed the conversation with {code}.");
-    let error = Error::upstream(Kind::UpstreamStatus, Retry::Never, message);
+    let error = Error::upstream(ErrorKind::UpstreamStatus, Retry::Never, message);
     SessionEnd { outcome: Outcome::UpstreamFailed, error: Some(error), code: passed }
 }

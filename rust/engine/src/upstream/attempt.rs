@@ -8,9 +8,7 @@ use crate::upstream::failure::{unreadable, AttemptFailure, Rejection};
 use crate::upstream::half_open;
 use crate::upstream::target::Target;
 use crate::upstream::wire::{Chunk, Fault, Incoming, Lease, Pool, Sliced};
-use fairlead_core::cooldown::parse_retry_after;
-use fairlead_core::dialect::Dialect;
-use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::{parse_retry_after, Dialect, Error, ErrorKind, Retry};
 use fairlead_dialect::openai::answer::{error_fields, UpstreamError};
 use fairlead_dialect::Pieces;
 use http::{header, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
@@ -131,7 +129,7 @@ async fn send_over(
     let (head, ()) = request.into_parts();
     let answer = lease.send(&head, body.body());
     let answer = tokio::time::timeout(Duration::from_millis(head_ms), answer).await.map_err(|_| {
-        upstream(Kind::UpstreamTimeout, Retry::Never, format!("The provider sent no answer within {head_ms} ms."))
+        upstream(ErrorKind::UpstreamTimeout, Retry::Never, format!("The provider sent no answer within {head_ms} ms."))
     })?;
     let response =
         answer.map_err(|unanswered| broken(&unanswered.fault, is_reused && sent_at.elapsed() < IDLE_CLOSE_WINDOW))?;
@@ -151,7 +149,7 @@ pub async fn prove(
         Contents::Json(pieces) => Ok(target.proof.headers(pool, token, uri, pieces).await?),
         Contents::Form { .. } if matches!(target.proof, Proof::Aws { .. }) => {
             let message = "Connections that sign each request take no forms.";
-            let error = Error::client(Kind::InvalidRequest, message).about("model");
+            let error = Error::client(ErrorKind::InvalidRequest, message).about("model");
             Err(AttemptFailure { blames_connection: false, ..error.into() })
         }
         Contents::Form { .. } => Ok(target.proof.headers(pool, token, uri, &Pieces::new()).await?),
@@ -162,10 +160,11 @@ pub async fn prove(
 fn broken(fault: &Fault, may_be_idle_close: bool) -> AttemptFailure {
     let retry = match fault {
         Fault::NothingSent => {
-            return upstream(Kind::UpstreamReset, Retry::NothingSent, "The provider closed the connection.").into();
+            return upstream(ErrorKind::UpstreamReset, Retry::NothingSent, "The provider closed the connection.")
+                .into();
         }
         Fault::Malformed => {
-            return upstream(Kind::UpstreamInvalid, Retry::Never, "The provider's answer is not HTTP.").into();
+            return upstream(ErrorKind::UpstreamInvalid, Retry::Never, "The provider's answer is not HTTP.").into();
         }
         Fault::Body(error) => {
             tracing::error!(%error, "an upload cannot be read again");
@@ -174,7 +173,7 @@ fn broken(fault: &Fault, may_be_idle_close: bool) -> AttemptFailure {
         Fault::Closed if may_be_idle_close => Retry::ReusedConnection,
         Fault::Closed | Fault::Broken(_) => Retry::Never,
     };
-    upstream(Kind::UpstreamReset, retry, "The provider closed the connection before it answered.").into()
+    upstream(ErrorKind::UpstreamReset, retry, "The provider closed the connection before it answered.").into()
 }
 
 /// Passes a success (2xx) on; every other status becomes a failure with its class.
@@ -188,7 +187,7 @@ async fn judge(
         if is_coded(&response) {
             // We ask for none; decoding what we did not ask for is how small answers become large ones.
             let message = "The provider sent a coded answer that was not asked for.";
-            return Err(upstream(Kind::UpstreamInvalid, Retry::Elsewhere, message).into());
+            return Err(upstream(ErrorKind::UpstreamInvalid, Retry::Elsewhere, message).into());
         }
         return Ok(response);
     }
@@ -215,20 +214,20 @@ async fn judge(
 /// to be left alone, which counts for limits and overload.
 fn failure_of(code: u16, hint_ms: Option<u64>) -> AttemptFailure {
     let (kind, message) = match code {
-        429 => (Kind::UpstreamRateLimited, "The provider limits this connection.".into()),
-        401 | 403 => (Kind::UpstreamAuth, format!("The provider refused the connection's credential ({code}).")),
-        402 => (Kind::UpstreamAuth, "The provider asks for payment (402).".into()),
-        503 | 529 => (Kind::UpstreamOverloaded, format!("The provider is overloaded ({code}).")),
-        408 | 504 => (Kind::UpstreamTimeout, format!("The provider timed out ({code}).")),
-        500..=599 => (Kind::UpstreamStatus, format!("The provider failed ({code}).")),
-        400..=499 => (Kind::InvalidRequest, format!("The provider rejected the request ({code}).")),
+        429 => (ErrorKind::UpstreamRateLimited, "The provider limits this connection.".into()),
+        401 | 403 => (ErrorKind::UpstreamAuth, format!("The provider refused the connection's credential ({code}).")),
+        402 => (ErrorKind::UpstreamAuth, "The provider asks for payment (402).".into()),
+        503 | 529 => (ErrorKind::UpstreamOverloaded, format!("The provider is overloaded ({code}).")),
+        408 | 504 => (ErrorKind::UpstreamTimeout, format!("The provider timed out ({code}).")),
+        500..=599 => (ErrorKind::UpstreamStatus, format!("The provider failed ({code}).")),
+        400..=499 => (ErrorKind::InvalidRequest, format!("The provider rejected the request ({code}).")),
         300..=399 => {
             let message = "redirects are not followed with a credential";
-            (Kind::UpstreamInvalid, format!("The provider redirects ({code}); {message}."))
+            (ErrorKind::UpstreamInvalid, format!("The provider redirects ({code}); {message}."))
         }
-        _ => (Kind::UpstreamInvalid, format!("The provider answered {code}.")),
+        _ => (ErrorKind::UpstreamInvalid, format!("The provider answered {code}.")),
     };
-    let is_rejected = kind == Kind::InvalidRequest;
+    let is_rejected = kind == ErrorKind::InvalidRequest;
     let retry = if is_rejected { Retry::Never } else { Retry::Elsewhere };
     AttemptFailure {
         error: upstream(kind, retry, message).with_upstream_status(code),
@@ -248,7 +247,7 @@ fn retry_hint(response: &Response<Incoming>) -> Option<u64> {
     let text = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
     text("retry-after-ms")
         .and_then(|ms| ms.trim().parse::<u64>().ok().filter(|&ms| ms > 0))
-        .map(|ms| ms.min(fairlead_core::cooldown::MAX_HINT_MS))
+        .map(|ms| ms.min(fairlead_core::MAX_RETRY_AFTER_MS))
         .or_else(|| parse_retry_after(text("retry-after")?, clock::unix_ms() / 1_000))
 }
 
@@ -265,6 +264,6 @@ async fn read_error(response: Response<Incoming>, deadline: Duration) -> Upstrea
     told.unwrap_or_default()
 }
 
-fn upstream(kind: Kind, retry: Retry, message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+fn upstream(kind: ErrorKind, retry: Retry, message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
     Error::upstream(kind, retry, message)
 }

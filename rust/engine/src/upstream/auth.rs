@@ -6,10 +6,7 @@ use crate::upstream::connector::Origin;
 use crate::upstream::proxy::Proxy;
 use crate::upstream::wire::{Pool, Sliced};
 use fairlead_core::aws::{self, Keys, SigningScope, Unsigned};
-use fairlead_core::error::{Error, Kind, Retry};
-use fairlead_core::secret::Secret;
-use fairlead_core::service_account::ServiceAccount;
-use fairlead_core::snapshot::{Auth, Connection};
+use fairlead_core::{Auth, Connection, Error, ErrorKind, Retry, Secret, ServiceAccount};
 use fairlead_dialect::Pieces;
 use http::{header, HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::{BodyExt as _, Limited};
@@ -172,10 +169,9 @@ impl Google {
     /// Exchanges an assertion for a token.
     async fn exchange(&self, pool: &Pool) -> Result<Token, Error> {
         let asked_ms = clock::monotonic_ms();
-        let assertion = self
-            .account
-            .assertion(clock::unix_s())
-            .map_err(|error| Error::gateway(Kind::Internal, format!("The service account signs nothing: {error}.")))?;
+        let assertion = self.account.assertion(clock::unix_s()).map_err(|error| {
+            Error::gateway(ErrorKind::Internal, format!("The service account signs nothing: {error}."))
+        })?;
         let mut request = Request::new(());
         let form = Sliced::new(Pieces::from_iter([format!("{GRANT}{assertion}").into()]));
         *request.method_mut() = Method::POST;
@@ -185,7 +181,7 @@ impl Google {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         let lease = pool.fresh(&self.origin).await.map_err(|error| {
-            if error.kind == Kind::ProxyFailed {
+            if error.kind == ErrorKind::ProxyFailed {
                 return error;
             }
             let message = "The token service of the connection's service account cannot be reached.";
@@ -243,5 +239,5 @@ impl AccessToken {
 /// Nothing reached the provider itself, so another connection may be tried.
 fn refused(reason: &str) -> Error {
     let message = format!("The token service of the connection's service account gave no token: {reason}.");
-    Error::upstream(Kind::UpstreamAuth, Retry::NothingSent, message)
+    Error::upstream(ErrorKind::UpstreamAuth, Retry::NothingSent, message)
 }

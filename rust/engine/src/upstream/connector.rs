@@ -3,8 +3,7 @@
 
 use crate::upstream::proxy::{self, Proxy};
 use crate::upstream::resolver::Resolver;
-use fairlead_core::egress::Policy;
-use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::{EgressPolicy, Error, ErrorKind, Retry};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use std::io;
@@ -73,7 +72,7 @@ impl Origin {
             return proxy::failed("it made no connection in time");
         }
         let message = format!("The provider did not take the connection within {connect_ms} ms.");
-        Error::upstream(Kind::UpstreamRefused, Retry::NothingSent, message)
+        Error::upstream(ErrorKind::UpstreamRefused, Retry::NothingSent, message)
     }
 }
 
@@ -123,7 +122,7 @@ impl Connector {
     pub async fn dial(&self, origin: &Origin) -> Result<Socket, Error> {
         Ok(match origin {
             Origin::Unix(path) => Socket::Unix(UnixStream::connect(path).await.map_err(|_| {
-                Error::gateway(Kind::ControlUnavailable, "The control plane is not running; inference goes on.")
+                Error::gateway(ErrorKind::ControlUnavailable, "The control plane is not running; inference goes on.")
             })?),
             Origin::Tcp { host, port, tls, proxy } => {
                 let stream = match proxy {
@@ -152,7 +151,7 @@ impl Connector {
         if let Some(refusal) = proxy.refusal() {
             return Err(refusal);
         }
-        if host.parse().is_ok_and(|address: IpAddr| !Policy::Operator.allows(address)) {
+        if host.parse().is_ok_and(|address: IpAddr| !EgressPolicy::Operator.allows(address)) {
             return Err(refused(FORBIDDEN));
         }
         let mut stream = self.connect(&proxy.host, proxy.port).await.map_err(|error| {
@@ -177,7 +176,7 @@ impl Connector {
         let mut left = addresses.len();
         for address in addresses {
             left -= 1;
-            if !Policy::Operator.allows(address) {
+            if !EgressPolicy::Operator.allows(address) {
                 failure = refused(FORBIDDEN);
                 continue;
             }
@@ -194,7 +193,11 @@ impl Connector {
 }
 
 fn refused(reason: &'static str) -> Error {
-    Error::upstream(Kind::UpstreamRefused, Retry::NothingSent, format!("The provider cannot be reached: {reason}."))
+    Error::upstream(
+        ErrorKind::UpstreamRefused,
+        Retry::NothingSent,
+        format!("The provider cannot be reached: {reason}."),
+    )
 }
 
 fn connect_reason(error: &io::Error) -> &'static str {

@@ -1,8 +1,8 @@
 //! Why an attempt at a provider failed, as every later step needs it: the caller's error, whether another attempt is safe, and
 //! who is to blame.
 
-use fairlead_core::error::{Error, Kind};
-use fairlead_dialect::shapes::ErrorText;
+use fairlead_core::{Error, ErrorKind};
+use fairlead_dialect::ErrorText;
 use http::StatusCode;
 
 /// Why an attempt failed.
@@ -33,7 +33,7 @@ impl From<Error> for AttemptFailure {
         // may be what was asked for: no caller can make a connection rest for all others by asking for it.
         let blames_connection = !matches!(
             error.kind,
-            Kind::GuardrailBlocked | Kind::ProxyFailed | Kind::EmptyAnswer | Kind::AnswerRejected
+            ErrorKind::GuardrailBlocked | ErrorKind::ProxyFailed | ErrorKind::EmptyAnswer | ErrorKind::AnswerRejected
         );
         Self { error, hint_ms: None, rejection: None, blames_connection }
     }
@@ -41,7 +41,7 @@ impl From<Error> for AttemptFailure {
 
 /// A body that was kept for the provider cannot be had.
 pub(crate) fn unreadable() -> Error {
-    Error::gateway(Kind::StorageUnavailable, "The upload cannot be read again.").after_s(1)
+    Error::gateway(ErrorKind::StorageUnavailable, "The upload cannot be read again.").after_s(1)
 }
 
 impl Rejection {

@@ -4,9 +4,8 @@
 use crate::clock;
 use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
-use fairlead_core::error::{Error, Kind, Retry};
-use fairlead_core::health::Begin;
-use fairlead_core::strategy::random::mix;
+use fairlead_core::strategy::mix;
+use fairlead_core::{AttemptPermit, Error, ErrorKind, Retry};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -27,10 +26,10 @@ pub async fn acquire(target: &Target) -> Result<Permit<'_>, AttemptFailure> {
         // Whatever turns from here on is heard.
         turned.as_mut().enable();
         let is_probe = match target.begin(clock::monotonic_ms()) {
-            Begin::Free => false,
-            Begin::Probe => true,
-            Begin::Closed(left_ms) => return Err(closed(left_ms)),
-            Begin::Wait => {
+            AttemptPermit::Free => false,
+            AttemptPermit::Probe => true,
+            AttemptPermit::Closed(left_ms) => return Err(closed(left_ms)),
+            AttemptPermit::Wait => {
                 let until = *until.get_or_insert_with(|| Instant::now() + patience(target.resilience.probe_wait_ms));
                 if tokio::time::timeout_at(until, turned).await.is_ok() {
                     continue;
@@ -74,12 +73,12 @@ fn patience(wait_ms: u64) -> Duration {
 fn closed(left_ms: Option<u64>) -> AttemptFailure {
     let error = match left_ms {
         Some(_) => Error::upstream(
-            Kind::UpstreamRateLimited,
+            ErrorKind::UpstreamRateLimited,
             Retry::Elsewhere,
             "The connection must not be used now: its provider failed or asked to wait.",
         ),
         None => Error::upstream(
-            Kind::UpstreamAuth,
+            ErrorKind::UpstreamAuth,
             Retry::Elsewhere,
             "The connection cannot be used, because the provider refuses the account or its credential. An operator must \
              replace the credential, or put the account in order and test the connection.",

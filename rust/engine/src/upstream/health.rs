@@ -2,13 +2,10 @@
 //!
 //! One lock for each connection and one for each provider, held for as long as it takes to look at a few numbers.
 
-use fairlead_core::breaker::{Breaker, Lockout};
-use fairlead_core::health::{Health, Terminal};
-use fairlead_core::quota::QuotaThresholds;
-use fairlead_core::quota::{Span, WindowReading};
-use fairlead_core::resilience::Clear;
-use fairlead_core::snapshot::PersistedState;
 use fairlead_core::strategy::QuotaWindow;
+use fairlead_core::{
+    Breaker, Clear, Health, Lockout, PersistedState, QuotaSpan, QuotaThresholds, TerminalState, WindowReading,
+};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -65,7 +62,7 @@ impl Condition {
         })
     }
 
-    pub(super) fn tightest(&self, span: Span, now_ms: u64) -> Option<QuotaWindow> {
+    pub(super) fn tightest(&self, span: QuotaSpan, now_ms: u64) -> Option<QuotaWindow> {
         let of_span = self.windows(now_ms).filter(|kept| kept.told.span() == span);
         let window = |kept: &ObservedWindow| QuotaWindow {
             remaining: kept.told.remaining,
@@ -104,8 +101,8 @@ impl Condition {
     pub fn hold(&mut self, held: &PersistedState, now_ms: u64, now_unix_ms: u64) {
         match held.state.as_str() {
             "terminal" if self.health.terminal().is_none() => {
-                let reason = held.reason.as_deref().and_then(Terminal::named);
-                self.health.end(reason.unwrap_or(Terminal::Expired));
+                let reason = held.reason.as_deref().and_then(TerminalState::named);
+                self.health.end(reason.unwrap_or(TerminalState::Expired));
             }
             // Who has heard of the provider itself knows better.
             "quota-exhausted" if self.windows.is_empty() => {

@@ -6,10 +6,8 @@
 
 use crate::clock;
 use crate::upstream::load::Load;
-use fairlead_core::pace::{AccountLimits, Pace, Remaining, Wait};
-use fairlead_core::provider_rate::{ProviderRates, RateName};
-use fairlead_core::quota::WindowReading;
 use fairlead_core::strategy::QueueRule;
+use fairlead_core::{AccountLimits, Pace, PaceWait, ProviderRates, RateName, Remaining, WindowReading};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -93,7 +91,7 @@ pub enum Entry {
     /// The request waits, for so long at most; its place is given up with [`Limiter::leave`].
     Queued(Arc<Notify>, Duration),
     /// The request is turned away.
-    Refused(Wait),
+    Refused(PaceWait),
 }
 
 impl Limiter {
@@ -178,7 +176,7 @@ impl Limiter {
                 Err(wait) => wait,
             }
         } else {
-            Wait::Slot
+            PaceWait::Slot
         };
         let (depth, patience) = queue_of(&state.limits, entrant.queue);
         let patience = patience.saturating_sub(waited);
@@ -191,10 +189,10 @@ impl Limiter {
     }
 
     /// Begins the request that waits at this place, if it is the first and there is room.
-    pub fn begin_queued(&self, place: &Arc<Notify>, load: &Load, entrant: &Entrant<'_>) -> Result<Charge, Wait> {
+    pub fn begin_queued(&self, place: &Arc<Notify>, load: &Load, entrant: &Entrant<'_>) -> Result<Charge, PaceWait> {
         let mut state = self.state.lock();
         if !state.queue.front().is_some_and(|first| Arc::ptr_eq(first, place)) {
-            return Err(Wait::Slot);
+            return Err(PaceWait::Slot);
         }
         state.begin(load, entrant)
     }
@@ -242,17 +240,17 @@ impl State {
         }
     }
 
-    fn admits(&mut self, model: &str, tokens: u64, in_flight: u32, now_ms: u64) -> Result<(), Wait> {
+    fn admits(&mut self, model: &str, tokens: u64, in_flight: u32, now_ms: u64) -> Result<(), PaceWait> {
         let own = self.pace.admits(&self.limits, in_flight, tokens, now_ms);
         match (own, self.rates.wait_ms(model, tokens, now_ms)) {
             (own, 0) => own,
-            (Ok(()), told_ms) => Err(Wait::Ms(told_ms)),
-            (Err(Wait::Ms(own_ms)), told_ms) => Err(Wait::Ms(own_ms.max(told_ms))),
-            (Err(Wait::Slot), _) => Err(Wait::Slot),
+            (Ok(()), told_ms) => Err(PaceWait::Ms(told_ms)),
+            (Err(PaceWait::Ms(own_ms)), told_ms) => Err(PaceWait::Ms(own_ms.max(told_ms))),
+            (Err(PaceWait::Slot), _) => Err(PaceWait::Slot),
         }
     }
 
-    fn begin(&mut self, load: &Load, entrant: &Entrant<'_>) -> Result<Charge, Wait> {
+    fn begin(&mut self, load: &Load, entrant: &Entrant<'_>) -> Result<Charge, PaceWait> {
         let now_ms = clock::monotonic_ms();
         let Entrant { model, tokens, .. } = *entrant;
         self.admits(model, tokens, load.in_flight(), now_ms)?;

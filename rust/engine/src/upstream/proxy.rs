@@ -7,9 +7,7 @@
 use crate::clock;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
-use fairlead_core::error::{Error, Kind, Retry};
-use fairlead_core::secret::{Sealer, Secret, SecretHash};
-use fairlead_core::snapshot::{ProxyRecord, ProxyScheme};
+use fairlead_core::{Error, ErrorKind, ProxyRecord, ProxyScheme, Retry, Sealer, Secret, SecretHash};
 use serde::Deserialize;
 use std::hash::{Hash, Hasher};
 use std::io;
@@ -268,11 +266,15 @@ fn status_of(head: &[u8]) -> Option<u16> {
 
 /// The proxy is to blame, and no connection: another target may be tried.
 pub fn failed(reason: &'static str) -> Error {
-    Error::upstream(Kind::ProxyFailed, Retry::NothingSent, format!("The outbound proxy cannot be used: {reason}."))
+    Error::upstream(ErrorKind::ProxyFailed, Retry::NothingSent, format!("The outbound proxy cannot be used: {reason}."))
 }
 
 fn unreached(reason: &'static str) -> Error {
-    Error::upstream(Kind::UpstreamRefused, Retry::NothingSent, format!("The provider cannot be reached: {reason}."))
+    Error::upstream(
+        ErrorKind::UpstreamRefused,
+        Retry::NothingSent,
+        format!("The provider cannot be reached: {reason}."),
+    )
 }
 
 #[cfg(test)]
@@ -330,9 +332,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_refusal_says_who_is_to_blame() {
-        for (status, kind, rests) in
-            [("407", Kind::ProxyFailed, true), ("403", Kind::ProxyFailed, false), ("502", Kind::UpstreamRefused, false)]
-        {
+        for (status, kind, rests) in [
+            ("407", ErrorKind::ProxyFailed, true),
+            ("403", ErrorKind::ProxyFailed, false),
+            ("502", ErrorKind::UpstreamRefused, false),
+        ] {
             let proxy = proxy("http", None);
             let answer = format!("HTTP/1.0 {status} No\r\n\r\n").into_bytes();
             let (made, _) = play(&proxy, vec![(connect_head(""), answer)]).await;
@@ -354,13 +358,13 @@ mod tests {
         ];
         let (made, rest) = play(&proxy("socks5", Some(("u", "p"))), script).await;
         assert_eq!((made, rest), (Ok(()), b"hi".to_vec()));
-        for (reply, kind) in [(2, Kind::ProxyFailed), (5, Kind::UpstreamRefused)] {
+        for (reply, kind) in [(2, ErrorKind::ProxyFailed), (5, ErrorKind::UpstreamRefused)] {
             let script = vec![(vec![5, 1, 0], vec![5, 0]), (request.clone(), vec![5, reply, 0, 1, 0, 0, 0, 0, 0, 0])];
             assert_eq!(play(&proxy("socks5", None), script).await.0.map_err(|error| error.kind), Err(kind));
         }
         let refused = vec![(vec![5, 2, 0, 2], vec![5, 2]), (vec![1, 1, b'u', 1, b'p'], vec![1, 1])];
         let made = play(&proxy("socks5", Some(("u", "p"))), refused).await.0;
-        assert_eq!(made.map_err(|error| error.kind), Err(Kind::ProxyFailed));
+        assert_eq!(made.map_err(|error| error.kind), Err(ErrorKind::ProxyFailed));
     }
 
     #[test]
@@ -368,7 +372,7 @@ mod tests {
         let record = r#"{"id": "global:", "scheme": "http", "host": "h", "port": 1, "credentials_sealed": "AAAA"}"#;
         let record = serde_json::from_str(record).expect("a record");
         let broken = Proxy::open(&record, &Sealer::new(&[7; 32]).expect("a key"));
-        assert_eq!(broken.refusal().map(|error| error.kind), Some(Kind::ProxyFailed));
+        assert_eq!(broken.refusal().map(|error| error.kind), Some(ErrorKind::ProxyFailed));
         assert!(Proxy::missing("key:x").refusal().is_some());
         let shown = format!("{:?}", proxy("http", Some(("user-canary", "password-canary"))));
         assert!(!shown.contains("canary"), "{shown}");

@@ -12,9 +12,7 @@ use crate::shared::Shared;
 use crate::upstream::failure::AttemptFailure;
 use crate::upstream::limiter::{Charge, Entrant, Entry};
 use crate::upstream::target::{Hot, Target};
-use fairlead_core::error::{Error, Kind, Retry};
-use fairlead_core::pace::Wait;
-use fairlead_core::usage::Usage;
+use fairlead_core::{Error, ErrorKind, PaceWait, Retry, Usage};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -97,7 +95,7 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    async fn wait(self, until: Instant) -> Result<Slot, Wait> {
+    async fn wait(self, until: Instant) -> Result<Slot, PaceWait> {
         loop {
             let wait = match self.hot.limiter.begin_queued(&self.place, &self.hot.load, self.entrant) {
                 Ok(charge) => return Ok(Slot { hot: Arc::clone(&self.hot), charge: Some(charge) }),
@@ -108,8 +106,8 @@ impl Turn<'_> {
                 return Err(wait);
             }
             let wake_at = match wait {
-                Wait::Ms(ms) => until.min(now + Duration::from_millis(ms)),
-                Wait::Slot => until,
+                PaceWait::Ms(ms) => until.min(now + Duration::from_millis(ms)),
+                PaceWait::Slot => until,
             };
             // Both a word and the time are reasons to look again.
             let _told = tokio::time::timeout_at(wake_at, self.place.notified()).await;
@@ -124,16 +122,16 @@ impl Drop for Turn<'_> {
 }
 
 /// The connection takes no request now; another one may.
-fn busy(target: &Target, wait: Wait) -> AttemptFailure {
+fn busy(target: &Target, wait: PaceWait) -> AttemptFailure {
     let hint_ms = match wait {
-        Wait::Slot => SLOT_HINT_MS,
-        Wait::Ms(ms) => ms.max(1),
+        PaceWait::Slot => SLOT_HINT_MS,
+        PaceWait::Ms(ms) => ms.max(1),
     };
     let message = format!(
         "Every connection of `{}` that may serve this has as many requests as its limits allow.",
         target.provider_name()
     );
-    let error = Error { retry: Retry::NothingSent, ..Error::gateway(Kind::AccountsBusy, message) };
+    let error = Error { retry: Retry::NothingSent, ..Error::gateway(ErrorKind::AccountsBusy, message) };
     let error = error.after_s(hint_ms.div_ceil(1_000));
     AttemptFailure { error, hint_ms: Some(hint_ms), rejection: None, blames_connection: false }
 }

@@ -2,8 +2,8 @@ use super::*;
 use crate::clock;
 use crate::task;
 use crate::testing;
-use fairlead_core::pace::AccountLimits;
 use fairlead_core::strategy::{QueueRule, Random};
+use fairlead_core::AccountLimits;
 use serde_json::{json, Value};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -72,7 +72,7 @@ async fn the_queue_is_first_come_first_served_and_bounded() {
     let refused = take(&shared, &one).await.expect_err("the queue is full");
     assert_eq!(
         (refused.error.kind, refused.error.retry, refused.blames_connection),
-        (Kind::AccountsBusy, Retry::NothingSent, false)
+        (ErrorKind::AccountsBusy, Retry::NothingSent, false)
     );
     assert_eq!(refused.error.retry_after_s, Some(1));
     drop(first);
@@ -93,7 +93,7 @@ async fn who_is_late_leaves_and_waits_nowhere_else_as_long() {
     let mut waited = Duration::default();
     let began = Instant::now();
     let refused = acquire_for(&shared, &one, 1, &mut waited).await.expect_err("late");
-    assert_eq!((refused.error.kind, began.elapsed().as_secs(), queued(&one)), (Kind::AccountsBusy, 5, 0));
+    assert_eq!((refused.error.kind, began.elapsed().as_secs(), queued(&one)), (ErrorKind::AccountsBusy, 5, 0));
     assert!(acquire_for(&shared, &one, 1, &mut waited).await.is_err());
     assert_eq!(began.elapsed().as_secs(), 5, "its patience is used up there");
     assert!(acquire_for(&shared, &other, 1, &mut waited).await.is_err());
@@ -139,7 +139,7 @@ async fn a_gateway_that_goes_down_keeps_nobody_waiting() {
     let (shared, one) = (testing::shared("slots-drain"), one_at_a_time(9, 60_000));
     let _first = take(&shared, &one).await.expect("a slot");
     shared.drain.expire();
-    assert_eq!(take(&shared, &one).await.expect_err("drained").error.kind, Kind::Draining);
+    assert_eq!(take(&shared, &one).await.expect_err("drained").error.kind, ErrorKind::Draining);
 }
 
 #[tokio::test]

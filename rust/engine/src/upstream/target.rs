@@ -7,14 +7,9 @@ use crate::upstream::health::{is_own_machine, Condition, Provider};
 use crate::upstream::proxy::Proxy;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
-use fairlead_core::aws;
-use fairlead_core::dialect::Dialect;
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::model_name;
-use fairlead_core::resilience::Resilience;
-use fairlead_core::secret::{Sealer, Secret};
-use fairlead_core::service_account::ServiceAccount;
-use fairlead_core::snapshot::{Auth, Connection};
+use fairlead_core::{
+    aws, model_name, Auth, Connection, Dialect, Error, ErrorKind, Resilience, Sealer, Secret, ServiceAccount,
+};
 use fairlead_dialect::embeddings;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::Uri;
@@ -281,14 +276,14 @@ impl Target {
 
     fn nameless(&self, fault: model_name::NameFault) -> Error {
         let message = format!("`model` {fault}. The provider `{}` is asked by it.", self.provider_name());
-        Error::client(Kind::InvalidRequest, message).about("model")
+        Error::client(ErrorKind::InvalidRequest, message).about("model")
     }
 
     fn model_uri(&self, model: &str, action: &str) -> Result<Uri, Error> {
         let path = model_name::address(model).map_err(|fault| self.nameless(fault))?;
         let address = format!("{}/{path}{action}", self.chat_uri.path().trim_end_matches('/'));
         // What was written has no character that a path may not have.
-        address.parse().map_err(|_| Error::gateway(Kind::Internal, "The model has no address."))
+        address.parse().map_err(|_| Error::gateway(ErrorKind::Internal, "The model has no address."))
     }
 
     /// Path of another endpoint of the same provider, `/embeddings` for instance.
@@ -296,7 +291,7 @@ impl Target {
         let base = self.connection.base_url.parse::<Uri>();
         let base = base.as_ref().map_or("", |base| base.path().trim_end_matches('/'));
         // The base URL was read once before, so this is a path.
-        format!("{base}{path}").parse().map_err(|_| Error::gateway(Kind::Internal, "The endpoint has no path."))
+        format!("{base}{path}").parse().map_err(|_| Error::gateway(ErrorKind::Internal, "The endpoint has no path."))
     }
 
     /// The text without the connection's secrets, should a provider echo them.
@@ -383,7 +378,7 @@ mod tests {
         assert_eq!(count, "/v1beta/models/x:countTokens");
         for model in ["../../admin", "g-1/../x", "a/b", "x%2Fy", "x?y", ""] {
             let fault = target.uri(model, false).expect_err(model);
-            assert_eq!((fault.kind, fault.param.as_deref()), (Kind::InvalidRequest, Some("model")), "{model}");
+            assert_eq!((fault.kind, fault.param.as_deref()), (ErrorKind::InvalidRequest, Some("model")), "{model}");
             assert!(target.count_uri(model).is_err() && target.admit_name(model).is_err());
             assert!(target.embedding_uri(embeddings::EmbeddingCall::One, model).is_err());
         }

@@ -9,11 +9,11 @@ use crate::clock;
 use crate::upstream::failure::AttemptFailure;
 use crate::upstream::health::{Condition, ObservedWindow};
 use crate::upstream::target::Target;
-use fairlead_core::breaker::{counts, Limits};
-use fairlead_core::error::{Error, Kind};
-use fairlead_core::health::{Begin, QuotaReading, State, Terminal};
-use fairlead_core::quota::{self, Span, WindowReading};
 use fairlead_core::strategy::{Facts, Standing};
+use fairlead_core::{
+    is_provider_failure, read_quota_headers, AttemptPermit, BreakerLimits, Error, ErrorKind, HealthState, QuotaReading,
+    QuotaSpan, TerminalState, WindowReading,
+};
 use http::HeaderMap;
 use smallvec::SmallVec;
 use std::error::Error as _;
@@ -28,7 +28,7 @@ fn graver(one: (Standing, u64), other: (Standing, u64)) -> (Standing, u64) {
 }
 
 impl Target {
-    pub fn breaker_limits(&self) -> &Limits {
+    pub fn breaker_limits(&self) -> &BreakerLimits {
         if self.is_own_machine {
             &self.resilience.own_machine_breaker
         } else {
@@ -52,12 +52,12 @@ impl Target {
         }
         let breaker = self.provider.breaker.lock();
         if breaker.failures() > 0 {
-            use fairlead_core::breaker::Phase;
+            use fairlead_core::BreakerPhase;
             let standing = match breaker.phase(self.breaker_limits(), now_ms) {
-                Phase::Open => Standing::Closed,
-                Phase::HalfOpen if breaker.is_probed(now_ms) => Standing::Resting,
-                Phase::HalfOpen => Standing::Probing,
-                Phase::Closed | Phase::Degraded => Standing::Able,
+                BreakerPhase::Open => Standing::Closed,
+                BreakerPhase::HalfOpen if breaker.is_probed(now_ms) => Standing::Resting,
+                BreakerPhase::HalfOpen => Standing::Probing,
+                BreakerPhase::Closed | BreakerPhase::Degraded => Standing::Able,
             };
             worst = graver(worst, (standing, breaker.remaining_ms(now_ms)));
         }
@@ -82,9 +82,9 @@ impl Target {
             used: self.hot.load.used(),
             latency_ms: self.hot.latency_ms().map(|ms| ms as f32),
             success_rate: self.hot.load.success_rate(),
-            session: span(Span::Session),
-            weekly: span(Span::Weekly),
-            monthly: span(Span::Monthly),
+            session: span(QuotaSpan::Session),
+            weekly: span(QuotaSpan::Weekly),
+            monthly: span(QuotaSpan::Monthly),
             ..known
         }
     }
@@ -98,7 +98,7 @@ impl Target {
 
     /// Not in the pool from which requests are served, rather than resting for a while.
     pub fn is_out_of_pool(&self, now_ms: u64) -> bool {
-        matches!(self.hot.condition.lock().health.state(now_ms), State::Terminal | State::Deactivated)
+        matches!(self.hot.condition.lock().health.state(now_ms), HealthState::Terminal | HealthState::Deactivated)
     }
 
     /// Whether its provider as a whole rests.
@@ -107,28 +107,28 @@ impl Target {
     }
 
     /// How the target stands for an attempt that would begin now.
-    pub fn begin(&self, now_ms: u64) -> Begin {
+    pub fn begin(&self, now_ms: u64) -> AttemptPermit {
         let mut condition = self.hot.condition.lock();
         let mut breaker = self.provider.breaker.lock();
         match (condition.health.begin(now_ms), breaker.begin(self.breaker_limits(), now_ms)) {
-            (Begin::Closed(left), other) | (other, Begin::Closed(left)) => {
-                if other == Begin::Probe {
+            (AttemptPermit::Closed(left), other) | (other, AttemptPermit::Closed(left)) => {
+                if other == AttemptPermit::Probe {
                     condition.health.give_up_probe();
                     breaker.give_up_probe();
                 }
-                Begin::Closed(left)
+                AttemptPermit::Closed(left)
             }
-            (Begin::Probe, Begin::Wait) => {
+            (AttemptPermit::Probe, AttemptPermit::Wait) => {
                 condition.health.give_up_probe();
-                Begin::Wait
+                AttemptPermit::Wait
             }
-            (Begin::Wait, Begin::Probe) => {
+            (AttemptPermit::Wait, AttemptPermit::Probe) => {
                 breaker.give_up_probe();
-                Begin::Wait
+                AttemptPermit::Wait
             }
-            (Begin::Wait, _) | (_, Begin::Wait) => Begin::Wait,
-            (Begin::Probe, _) | (_, Begin::Probe) => Begin::Probe,
-            (Begin::Free, Begin::Free) => Begin::Free,
+            (AttemptPermit::Wait, _) | (_, AttemptPermit::Wait) => AttemptPermit::Wait,
+            (AttemptPermit::Probe, _) | (_, AttemptPermit::Probe) => AttemptPermit::Probe,
+            (AttemptPermit::Free, AttemptPermit::Free) => AttemptPermit::Free,
         }
     }
 
@@ -173,11 +173,11 @@ impl Target {
     }
 
     /// An attempt has failed, and the connection is to blame. The gateway's own end blames nobody.
-    pub fn blame(&self, kind: Kind, hint_ms: Option<u64>) {
-        if kind == Kind::GuardrailBlocked {
+    pub fn blame(&self, kind: ErrorKind, hint_ms: Option<u64>) {
+        if kind == ErrorKind::GuardrailBlocked {
             return self.give_up_probe();
         }
-        if kind == Kind::Draining {
+        if kind == ErrorKind::Draining {
             return;
         }
         let now_ms = clock::monotonic_ms();
@@ -186,7 +186,7 @@ impl Target {
             condition.health.fail(&self.resilience.connection_cooldown, kind, hint_ms, now_ms);
             condition.last_error = Some(kind.code());
         }
-        if counts(kind) {
+        if is_provider_failure(kind) {
             self.provider.breaker.lock().fail(self.breaker_limits(), now_ms);
         }
         self.provider.turned.notify_waiters();
@@ -213,7 +213,7 @@ impl Target {
             let mut condition = self.hot.condition.lock();
             condition.lock_out(model, |lockout| lockout.fail(limits, failed.hint_ms, now_ms), now_ms);
             // The rest of the connection's models are as good as before, unless the provider's servers fail.
-            if !counts(failed.error.kind) {
+            if !is_provider_failure(failed.error.kind) {
                 drop(condition);
                 return self.give_up_probe();
             }
@@ -237,7 +237,7 @@ impl Target {
     /// Reads limits and quotas from the headers of an answer by this model.
     pub fn observe_head(&self, model: &str, headers: &HeaderMap) {
         let named = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-        let told = quota::read(named, clock::unix_ms());
+        let told = read_quota_headers(named, clock::unix_ms());
         if told.is_empty() {
             return;
         }
@@ -267,13 +267,13 @@ impl Target {
     /// Notes an error of the provider that condemns the connection for good.
     pub fn observe_refusal(&self, status: u16, code: Option<&str>, message: &str, started_ms: u64) {
         let mut condition = self.hot.condition.lock();
-        if let Some(reason) = Terminal::of_error(code.unwrap_or_default(), message) {
+        if let Some(reason) = TerminalState::of_error(code.unwrap_or_default(), message) {
             condition.health.end(reason);
             return;
         }
         let reason = match status {
-            401 => Terminal::Expired,
-            402 => Terminal::CreditsExhausted,
+            401 => TerminalState::Expired,
+            402 => TerminalState::CreditsExhausted,
             _ => return,
         };
         condition.health.refuse(reason, started_ms, self.resilience.terminal_after, clock::monotonic_ms());

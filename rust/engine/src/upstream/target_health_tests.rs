@@ -2,9 +2,7 @@ use super::*;
 use crate::active_config::Live;
 use crate::upstream::failure::Rejection;
 use crate::upstream::health::is_own_machine;
-use fairlead_core::error::{Error, Retry};
-use fairlead_core::secret::Sealer;
-use fairlead_core::snapshot::Snapshot;
+use fairlead_core::{Error, Retry, Sealer, Snapshot};
 use http::{HeaderName, HeaderValue, StatusCode};
 use std::sync::Arc;
 
@@ -32,7 +30,7 @@ fn standing(target: &Target, model: &str) -> Standing {
     target.standing(model, clock::monotonic_ms()).0
 }
 
-fn failed(kind: Kind, status: Option<u16>) -> AttemptFailure {
+fn failed(kind: ErrorKind, status: Option<u16>) -> AttemptFailure {
     let mut error = Error::upstream(kind, Retry::Elsewhere, "failed");
     error.upstream_status = status;
     AttemptFailure::from(error)
@@ -46,7 +44,7 @@ fn rejected(status: u16, code: &str) -> AttemptFailure {
         code: Some(code.to_owned()),
         param: None,
     };
-    let error = Error::upstream(Kind::InvalidRequest, Retry::Never, "rejected");
+    let error = Error::upstream(ErrorKind::InvalidRequest, Retry::Never, "rejected");
     AttemptFailure { error, hint_ms: None, rejection: Some(Box::new(rejection)), blames_connection: false }
 }
 
@@ -73,7 +71,10 @@ fn an_operator_says_which_statuses_are_about_the_model() {
     let extra = r#","resilience":{"model_lockout":{"status_codes":[429]}}"#;
     let live = live(document(1, extra, ""), &Live::default());
     let one = target(&live, "a");
-    one.hold_against("m", &AttemptFailure { hint_ms: Some(60_000), ..failed(Kind::UpstreamRateLimited, Some(429)) });
+    one.hold_against(
+        "m",
+        &AttemptFailure { hint_ms: Some(60_000), ..failed(ErrorKind::UpstreamRateLimited, Some(429)) },
+    );
     assert_eq!((standing(&one, "m"), standing(&one, "other")), (Standing::Closed, Standing::Able));
     one.hold_against("m2", &rejected(404, ""));
     assert_eq!(standing(&one, "m2"), Standing::Able);
@@ -88,15 +89,19 @@ fn a_provider_that_fails_over_all_its_connections_rests_as_a_whole() {
     let (one, other) = (target(&live, "a"), target(&live, "b"));
     for at in 0..4 {
         let target = if at % 2 == 0 { &one } else { &other };
-        target.blame(Kind::UpstreamStatus, None);
+        target.blame(ErrorKind::UpstreamStatus, None);
     }
     assert_eq!((standing(&one, "m"), standing(&other, "m")), (Standing::Closed, Standing::Closed));
     assert!(one.is_broken(clock::monotonic_ms()));
-    assert!(matches!(one.begin(clock::monotonic_ms()), Begin::Closed(Some(_))));
+    assert!(matches!(one.begin(clock::monotonic_ms()), AttemptPermit::Closed(Some(_))));
     let over_ms = clock::monotonic_ms() + 60_000;
-    assert_eq!((one.begin(over_ms), other.begin(over_ms)), (Begin::Probe, Begin::Wait), "one for the provider");
+    assert_eq!(
+        (one.begin(over_ms), other.begin(over_ms)),
+        (AttemptPermit::Probe, AttemptPermit::Wait),
+        "one for the provider"
+    );
     one.answered();
-    assert_eq!(other.begin(over_ms), Begin::Probe, "its own rest is half over too");
+    assert_eq!(other.begin(over_ms), AttemptPermit::Probe, "its own rest is half over too");
     one.served(Duration::ZERO, Duration::ZERO);
     assert!(!other.is_broken(clock::monotonic_ms()));
 }
@@ -104,7 +109,9 @@ fn a_provider_that_fails_over_all_its_connections_rests_as_a_whole() {
 #[test]
 fn credentials_and_limits_say_nothing_of_the_provider() {
     let live = live(document(1, r#","resilience":{"provider_breaker":{"open_after":2}}"#, ""), &Live::default());
-    for kind in [Kind::UpstreamAuth, Kind::UpstreamRateLimited, Kind::UpstreamInvalid, Kind::Draining] {
+    for kind in
+        [ErrorKind::UpstreamAuth, ErrorKind::UpstreamRateLimited, ErrorKind::UpstreamInvalid, ErrorKind::Draining]
+    {
         for _ in 0..5 {
             target(&live, "a").blame(kind, None);
         }
@@ -140,7 +147,7 @@ fn quotas_close_until_their_reset_and_rates_only_weigh() {
     assert_eq!(standing(&other, "m"), Standing::Closed, "two percent are kept back");
     let facts = other.facts("m", Facts::default(), clock::monotonic_ms());
     assert_eq!(facts.weekly.map(|window| window.remaining), Some(0.5));
-    assert_eq!(other.hot.condition.lock().health.state(clock::monotonic_ms()), State::PolicyBlocked);
+    assert_eq!(other.hot.condition.lock().health.state(clock::monotonic_ms()), HealthState::PolicyBlocked);
 }
 
 #[test]
@@ -149,12 +156,12 @@ fn what_is_said_for_good_ends_a_connection_and_repeated_refusals_do() {
     let (one, other) = (target(&live, "a"), target(&live, "b"));
     one.observe_refusal(429, Some("insufficient_quota"), "", clock::monotonic_ms());
     assert!(one.is_out_of_pool(clock::monotonic_ms()));
-    assert_eq!(one.begin(u64::MAX / 2), Begin::Closed(None));
+    assert_eq!(one.begin(u64::MAX / 2), AttemptPermit::Closed(None));
     for at in 0..3 {
         assert!(!other.is_out_of_pool(clock::monotonic_ms()), "after {at}");
         other.observe_refusal(401, None, "", clock::monotonic_ms() + 1_000);
     }
-    assert_eq!(other.hot.condition.lock().health.terminal(), Some(Terminal::Expired));
+    assert_eq!(other.hot.condition.lock().health.terminal(), Some(TerminalState::Expired));
     other.observe_refusal(403, None, "", 0);
 }
 
@@ -180,12 +187,12 @@ fn an_operators_word_is_carried_out_once_and_by_who_was_there() {
 fn what_outlives_a_worker_is_known_to_the_next() {
     let terminal = r#","held":{"state":"terminal","reason":"banned"}"#;
     let one = live(document(1, "", terminal), &Live::default());
-    assert_eq!(target(&one, "a").hot.condition.lock().health.terminal(), Some(Terminal::Banned));
+    assert_eq!(target(&one, "a").hot.condition.lock().health.terminal(), Some(TerminalState::Banned));
     let until_ms = clock::unix_ms() + 60_000;
     let empty = format!(r#","held":{{"state":"quota-exhausted","until_ms":{until_ms}}}"#);
     let other = live(document(1, "", &empty), &Live::default());
     let now_ms = clock::monotonic_ms();
-    assert_eq!(target(&other, "a").hot.condition.lock().health.state(now_ms), State::QuotaExhausted);
+    assert_eq!(target(&other, "a").hot.condition.lock().health.state(now_ms), HealthState::QuotaExhausted);
     assert_eq!(standing(&target(&other, "a"), "m"), Standing::Closed);
     assert_eq!(target(&other, "a").standing("m", now_ms + 60_001).0, Standing::Able);
 }

@@ -5,7 +5,7 @@
 
 use super::connection::Connection;
 use crate::upstream::connector::{Connector, Origin, Socket};
-use fairlead_core::error::Error;
+use fairlead_core::Error;
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::collections::HashMap;
