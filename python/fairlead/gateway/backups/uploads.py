@@ -147,18 +147,18 @@ class Uploads:
         try:
             await self._check(upload, folder, progress)
             if is_dry:
-                progress.state = "checked"
                 await _remove(folder)
+                progress.state = "checked"
                 return
             progress.state = "restoring"
             await self._restore(upload, folder, progress)
         except FairleadError as error:
-            progress.state, progress.error = "refused", error.message
             await _remove(folder)
+            progress.state, progress.error = "refused", error.message
         except Exception as error:  # noqa: BLE001 - whoever asks for the progress is told
-            progress.state, progress.error = "refused", "The restore failed. Nothing was changed."
             log.error("export not restored", error=type(error).__name__)
             await _remove(folder)
+            progress.state, progress.error = "refused", "The restore failed. Nothing was changed."
 
     async def _check(self, upload: Upload, folder: Path, progress: Progress) -> None:
         await _remove(folder)
