@@ -18,9 +18,9 @@ from typing import Any, Final
 
 import structlog
 
-from fairlead.store.file import Connection, open_file
+from fairlead.store.connection import Connection
 from fairlead.store.meta import read_meta, write_meta
-from fairlead.store.prepare import MIGRATIONS, usage_path
+from fairlead.store.prepare import usage_path
 
 _NOTE: Final = "restored"
 
@@ -91,12 +91,16 @@ def _put_usage(data_dir: Path, folder: Path, replaced: Path) -> None:
     source, target = folder / "usage.duckdb", usage_path(data_dir)
     if not source.exists():
         return
-    if target.exists():
-        # Closing takes the log in, which would otherwise be replayed into the other database.
-        open_file(target, MIGRATIONS / "usage").close()
-        # A link first: there is no moment without a database of this name.
-        with contextlib.suppress(FileExistsError):
-            os.link(target, replaced / target.name)
+    # A link first: there is no moment without a database of this name.
+    with contextlib.suppress(FileNotFoundError, FileExistsError):
+        os.link(target, replaced / target.name)
+    # Its log goes with it, or it would be replayed into the other database. Nothing opens what lacks its log: the
+    # next start comes here first.
+    log_file = target.with_name(f"{target.name}.wal")
+    with contextlib.suppress(FileNotFoundError):
+        log_file.rename(replaced / log_file.name)
+    _sync(replaced)
+    _sync(data_dir)
     source.replace(target)
 
 

@@ -147,18 +147,34 @@ class Uploads:
         try:
             await self._check(upload, folder, progress)
             if is_dry:
-                progress.state = "checked"
                 await _remove(folder)
+                progress.state = "checked"
                 return
             progress.state = "restoring"
             await self._restore(upload, folder, progress)
         except FairleadError as error:
-            progress.state, progress.error = "refused", error.message
-            await _remove(folder)
+            await self._refuse(upload, folder, progress, error, error.message)
         except Exception as error:  # noqa: BLE001 - whoever asks for the progress is told
-            progress.state, progress.error = "refused", "The restore failed. Nothing was changed."
             log.error("export not restored", error=type(error).__name__)
+            await self._refuse(upload, folder, progress, error, "The restore failed.")
+
+    async def _refuse(
+        self, upload: Upload, folder: Path, progress: Progress, error: Exception, sentence: str
+    ) -> None:
+        if progress.state == "checking" or isinstance(error, InvalidRequest):
             await _remove(folder)
+        else:
+            # The state may be restored all the same, now or a moment later: the folder is the next start's to
+            # move into place or to delete.
+            try:
+                note = await self.services.state.read(last_restore)
+            except FairleadError:
+                note = None
+            if note is not None and note.id == upload.id:
+                progress.state = "restored"
+                self._start_anew()
+                return
+        progress.state, progress.error = "refused", sentence
 
     async def _check(self, upload: Upload, folder: Path, progress: Progress) -> None:
         await _remove(folder)
@@ -186,9 +202,12 @@ class Uploads:
         before = await self.keeper.restore(state, note)
         progress.replaced_backup_id, progress.state = before.id, "restored"
         await asyncio.to_thread(upload.path.unlink, missing_ok=True)
+        self._start_anew()
+
+    def _start_anew(self) -> None:
+        # Control starts anew, which puts usage and files in place.
         on_fatal = self.services.state.database.on_fatal
         if on_fatal is not None:
-            # Control starts anew, which puts usage and files in place.
             on_fatal()
 
     def _check_idle(self, upload_id: str) -> None:
