@@ -132,6 +132,17 @@ def test_a_picture_goes_along(
     )
 
 
+def test_nothing_is_made_that_is_not_reserved(
+    gateway: Gateway, provider: VideoProvider, reel: str
+) -> None:
+    """The relay counts `seconds`: what would say the amount by another name goes to no provider."""
+    for name, value in (("n", 4), ("Duration", "60"), ("seconds[0]", "60"), ("model[a]", "b")):
+        ask = {"model": reel, "prompt": "a", name: value}
+        refused = expect(gateway.caller.post("/v1/videos", json=ask), 400)
+        assert refused["error"]["param"] == name
+    assert provider.forms == []
+
+
 def test_a_remix_is_paid_for_as_its_source(
     gateway: Gateway, client: openai.OpenAI, provider: VideoProvider, reel: str
 ) -> None:
