@@ -104,8 +104,14 @@ def test_a_picture_goes_along(
     """As a file of the form, as an address, and as a data URL in JSON."""
     file = ("a.png", io.BytesIO(PICTURE), "image/png")
     client.videos.create(model=reel, prompt="a", input_reference=file)
-    address: Any = {"image_url": "https://pictures.example/a.png"}
-    client.videos.create(model=reel, prompt="b", input_reference=address)
+    # The client takes files alone: the address is a field of the form that is sent without it.
+    fields = {
+        "model": reel,
+        "prompt": "b",
+        "input_reference[image_url]": "https://pictures.example/a.png",
+    }
+    form = [(name, (None, text)) for name, text in fields.items()]
+    expect(gateway.caller.post("/v1/videos", files=form), 200)
     data = f"data:image/png;base64,{base64.b64encode(PICTURE).decode()}"
     body = {
         "model": reel,
@@ -124,6 +130,17 @@ def test_a_picture_goes_along(
         "6",
         "7",
     )
+
+
+def test_nothing_is_made_that_is_not_reserved(
+    gateway: Gateway, provider: VideoProvider, reel: str
+) -> None:
+    """The relay counts `seconds`: what would say the amount by another name goes to no provider."""
+    for name, value in (("n", 4), ("Duration", "60"), ("seconds[0]", "60"), ("model[a]", "b")):
+        ask = {"model": reel, "prompt": "a", name: value}
+        refused = expect(gateway.caller.post("/v1/videos", json=ask), 400)
+        assert refused["error"]["param"] == name
+    assert provider.forms == []
 
 
 def test_a_remix_is_paid_for_as_its_source(
@@ -179,7 +196,7 @@ def test_a_budget_is_reserved(gateway: Gateway, provider: VideoProvider, reel: s
     provider.refuse_with = 400
     with openai_client(gateway) as client:
         with pytest.raises(openai.BadRequestError, match="No such size"):
-            client.videos.create(model=reel, prompt="a", size="9x9" + "9")
+            client.videos.create(model=reel, prompt="a", size="99x99")
         assert all(each.model != reel for each in client.videos.list())
 
 

@@ -120,11 +120,11 @@ class OperatorSettings(BaseModel):
         "do not come together.",
     )
     provider_usage_minutes: StrictInt = Field(
-        60,
+        0,
         ge=0,
         le=10_080,
         description="Minutes from one question to the next at each provider's own usage route, where it has one; 0 "
-        "asks only when somebody does.",
+        "asks none by the clock.",
     )
     audit_retention_days: StrictInt = Field(
         400,

@@ -1,9 +1,8 @@
 """Providers are asked for usage by the clock: each active connection whose provider tells it, every
-`providerUsageMinutes`.
+`providerUsageMinutes`, which is 0 until an operator sets it: nobody is asked unbidden.
 
 A connection is due by when it was asked last, so a restart asks nobody again. After failures the pauses grow
-up to a day. At most
-two are asked at once.
+up to a day. At most two are asked at once.
 """
 
 from __future__ import annotations
@@ -41,8 +40,7 @@ def due_ms(usage: ProviderUsage, every_minutes: int) -> int:
 
 async def read_due(services: Services, at_ms: int) -> list[str]:
     """Asks for the connections that are due at this moment (UTC milliseconds), those that wait longest first;
-    returns their
-    ids.
+    returns their ids.
     """
     # Imported when there may be something to ask, since most gateways have another kind of provider.
     from fairlead.gateway.provider_usage.reader import (  # noqa: PLC0415

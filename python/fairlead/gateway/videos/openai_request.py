@@ -21,6 +21,13 @@ from fairlead.gateway.videos.targets import OPENAI, VideoTarget
 # OpenAI's documentation: what is made where nothing is said. The relay reserves by the same figure.
 USUAL_SECONDS: Final = 4
 _PICTURE = re.compile(r"data:(image/(?:png|jpeg|webp));base64,([A-Za-z0-9+/]+={0,2})")
+# What a field of a form may be called: a name with brackets would be a member of another field.
+_FIELD = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+# Other services' names of how much is made. The price is reserved by `seconds` and one video alone.
+_AMOUNTS: Final = frozenset(
+    {"n", "count", "duration", "duration_seconds", "durationseconds", "length", "num_videos"}
+    | {"number_of_videos", "numberofvideos", "sample_count", "samplecount", "num_frames", "frames"}
+)
 # What Gemini's models make, by size.
 _GEMINI_SIZES: Final = {
     "1280x720": ("16:9", "720p"),
@@ -66,11 +73,19 @@ class VideoCreate(BaseModel):
         return orjson.dumps(kept).decode()
 
     def further(self) -> dict[str, str]:
-        """The members that only a provider knows, as texts; `InvalidRequest` for one that is no plain value."""
+        """The members that only a provider knows, as texts; `InvalidRequest` for one that is no plain value or that
+        says how much is made.
+        """
         texts = {}
         for name, value in (self.model_extra or {}).items():
             if value is None:
                 continue
+            if name.lower() in _AMOUNTS or not _FIELD.fullmatch(name):
+                raise InvalidRequest(
+                    f"{name[:100]} is not taken: a request makes one video, as long as `seconds` says, and names of "
+                    "further fields have no brackets.",
+                    param=name[:100],
+                )
             if not isinstance(value, str | int | float):
                 raise InvalidRequest(
                     f"{name} must be a text, a number or a boolean.", param=name[:100]

@@ -60,8 +60,7 @@ async def create(
     ask: VideoCreate, request: Request, services: ServicesDep, owner: OwnerDep, head: Response
 ) -> dict[str, Any]:
     """By a connection in OpenAI's or Gemini's dialect that serves the model. Also as a form, with the picture
-    as its file
-    `input_reference`.
+    as its file `input_reference`.
     """
     sealer, choice = services.state.sealer, read_choice(request.headers.get(CHOICE_HEADER, ""))
     video_request = openai_request(ask)

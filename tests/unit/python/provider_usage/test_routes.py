@@ -141,6 +141,11 @@ async def test_the_clock_asks_what_is_due(management: Management, upstream: Upst
     elsewhere = {"providerSpecificData": {"baseUrl": upstream.url}}
     await connect(management, "openrouter", **elsewhere)
     services, at_ms = management.services, now_ms()
+    # Until somebody wants it, nobody is asked.
+    assert (await management.ask("GET", "/api/settings"))["providerUsageMinutes"] == 0
+    assert await read_due(services, at_ms) == []
+    assert upstream.requests == []
+    await management.ask("PATCH", "/api/settings", {"providerUsageMinutes": 60})
     assert await read_due(services, at_ms) == [own]
     assert len(upstream.requests) == 1
     assert await read_due(services, at_ms + 59 * MINUTE_MS) == []
