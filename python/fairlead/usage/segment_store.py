@@ -41,9 +41,7 @@ class Batch:
 class SegmentStore:
     """The one writer of segments of a usage database: its statements are planned once for the connection."""
 
-    def __init__(
-        self, usage: Database, spool_dir: Path, closed: ClosedBins | None = None
-    ) -> None:
+    def __init__(self, usage: Database, spool_dir: Path, closed: ClosedBins | None = None) -> None:
         self.usage = usage
         self._closed = closed or ClosedBins()
         self.rejected = Rejected(spool_dir)

@@ -129,6 +129,8 @@ class PartitionThresholds(Wire):
     is_learning: bool
     base: float
     thresholds: list[PartitionThreshold]
+
+
 Cause = Literal["distance", "language", "number", "quote", "code", "negation", "word", "order"]
 
 
