@@ -132,7 +132,7 @@ async def show_request(visit: Visit) -> View:
 
 
 async def show_bodies(visit: Visit) -> View:
-    """What was asked and answered. Opening the page is a read that the audit log notes."""
+    """The bodies of the request and of its answer. Opening the page is a read that the audit log notes."""
     request_id = visit.params["request_id"]
     kept = await visit.api.get(f"/api/usage/logs/{quote(request_id, safe='')}/body")
     fields = {"kept": kept, "title": f"What request {request_id} said"}
