@@ -194,9 +194,10 @@ def test_a_budget_is_reserved(gateway: Gateway, provider: VideoProvider, reel: s
         with openai_client(gateway, barred) as client, pytest.raises(openai.PermissionDeniedError):
             client.videos.create(model=reel, prompt="a")
     provider.refuse_with = 400
+    size: Any = "99x99"
     with openai_client(gateway) as client:
         with pytest.raises(openai.BadRequestError, match="No such size"):
-            client.videos.create(model=reel, prompt="a", size="99x99")
+            client.videos.create(model=reel, prompt="a", size=size)
         assert all(each.model != reel for each in client.videos.list())
 
 
@@ -272,7 +273,7 @@ def test_a_wrong_body_begins_nothing(
 
 
 def test_a_wrong_form_begins_nothing(gateway: Gateway, provider: VideoProvider, reel: str) -> None:
-    fields = {"model": (None, reel), "prompt": (None, "a")}
+    fields: dict[str, Any] = {"model": (None, reel), "prompt": (None, "a")}
     page = ("a.html", b"<html>", "text/html")
     for files in (
         {**fields, "input_reference": page},

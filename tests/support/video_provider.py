@@ -115,7 +115,7 @@ def _form(handler: BaseHTTPRequestHandler, body: bytes) -> dict[str, Any]:
     told: dict[str, Any] = {}
     for part in BytesParser(policy=HTTP).parsebytes(head + body).iter_parts():
         name = part.get_param("name", header="content-disposition")
-        content = part.get_payload(decode=True)
+        content: Any = part.get_payload(decode=True)
         is_file = part.get_filename() is not None
         told[str(name)] = (part.get_content_type(), content) if is_file else content.decode()
     return told

@@ -47,7 +47,7 @@ class Picture(BaseModel):
 
 class VideoCreate(BaseModel):
     """A video to be made. Further members that are texts, numbers or booleans go to providers in OpenAI's
-    dialect as they are.
+    dialect as they are, but for those that say by another name how much is made: they are refused.
     """
 
     model_config = ConfigDict(extra="allow")
