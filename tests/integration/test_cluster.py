@@ -84,7 +84,7 @@ def test_every_node_shows_every_node_and_one_that_is_drained_says_so(
     assert "usage behind" in status.stdout
     assert "(this)" in status.stdout
 
-    gate = Gate("more")
+    gate = Gate()
     upstream.script([*stream(delta("begun"), ended=False), gate, delta("rest"), finish()])
     body = lane.body(stream=True)
     headers = {"authorization": f"Bearer {key}"}
