@@ -273,8 +273,7 @@ class Runner(ABC, Generic[ItemT]):
 
     @property
     def _work_leases(self) -> WorkLeases | None:
-        peers = self.services.peers if self.services is not None else None
-        return None if peers is None else peers.leases
+        return None if (peers := self.services.peers) is None else peers.leases
 
     async def _not_elsewhere(self, active: list[ItemT]) -> list[ItemT]:
         """The items that no other control works on. Those that others have ended are stopped here, when their own end

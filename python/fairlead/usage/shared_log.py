@@ -190,7 +190,7 @@ class SharedLog:
         last = segments[-1]
         self._place = LogPlace(head.log_id, last.position, last.name)
         self._arrivals.announce()
-        self._tell(last.position, head.position)
+        self._log_progress(last.position, head.position)
         return len(segments)
 
     def _note_even(self) -> None:
@@ -199,7 +199,7 @@ class SharedLog:
             log.info("the log of usage is followed to its end")
         self._is_even = not any(os.scandir(self._outgoing)) if self._outgoing.exists() else True
 
-    def _tell(self, position: int, end: int) -> None:
+    def _log_progress(self, position: int, end: int) -> None:
         """Says how far a long way to the end of the log has come."""
         if not self.was_current and time.monotonic() - self._told_s >= TOLD_EVERY_S:
             self._told_s = time.monotonic()
