@@ -209,7 +209,7 @@ CONNECTIONS: Final = RecordSamples(
         ),
         "awsKeys.sessionToken": Sample(None, readers=("rust/core/src/aws.rs",), outside="sealed"),
         "serviceAccount": Sample(
-            None, readers=("rust/engine/src/upstream/auth.rs",), outside="sealed"
+            None, readers=("rust/engine/src/upstream/target.rs",), outside="sealed"
         ),
         "displayName": Sample(
             {"displayName": "Shown"}, readers=(_PAGES.format("providers"),), outside=_SHOWN

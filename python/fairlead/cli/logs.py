@@ -33,11 +33,14 @@ Record = dict[str, Any]
 app = typer.Typer(invoke_without_command=True)
 
 
-@app.callback()
+@app.callback(help="Show settled requests.")
 def logs(
     ctx: typer.Context,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with new ones until Ctrl-C.")
+        bool,
+        typer.Option(
+            "--follow", "-f", help="Go on with new ones until Ctrl-C; with --json each is one line."
+        ),
     ] = False,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=500, help="How many.")] = 20,
     model: Annotated[

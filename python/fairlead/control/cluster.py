@@ -32,7 +32,7 @@ class Here:
         return self._publisher.current.version if applied is None else applied
 
     def report(self) -> str:
-        """What every node shows of this one."""
+        """This node as every node shows it."""
         return report_of(self._services).model_dump_json(by_alias=True)
 
     async def heard(self, within_s: float) -> None:

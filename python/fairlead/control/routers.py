@@ -43,7 +43,6 @@ ROUTERS: Final = (
     _entry("gateway.nodes.router", "/api/provider-nodes"),
     _entry("gateway.providers.router", "/api/providers"),
     _entry("gateway.providers.bulk_router", "/api/providers"),
-    _entry("gateway.providers.order_router", "/api/providers"),
     _entry("gateway.provider_usage.router", "/api/providers"),
     _entry("gateway.models.router", "/api/provider-models"),
     _entry("gateway.models.catalogue_router", "/api/models/catalog"),

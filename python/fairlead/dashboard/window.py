@@ -39,7 +39,7 @@ class Window:
 
     @property
     def bounds(self) -> tuple[str, str]:
-        """Its start and its end as texts."""
+        """The start and the end of a window as texts."""
         return iso(moment_of(self.from_ms)), iso(moment_of(self.until_ms))
 
     @property

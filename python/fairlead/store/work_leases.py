@@ -52,7 +52,7 @@ def clock_s() -> float:
 
 @contextmanager
 def working_under(lease: Lease | None) -> Iterator[None]:
-    """What is done inside is done on behalf of the lease's item."""
+    """Statements inside are made on behalf of the lease's item."""
     before = _current.set(lease)
     try:
         yield

@@ -47,7 +47,7 @@ class Breakdown:
         )
 
     def where(self, condition: pl.Expr) -> Breakdown:
-        """Those of the groups that meet a condition on their columns."""
+        """The groups that meet a condition on their columns."""
         return Breakdown(self.sums.filter(condition), self.bins.filter(condition))
 
 

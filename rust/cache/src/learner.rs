@@ -13,7 +13,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// What is less similar than this says nothing of thresholds.
+/// The least similarity from which a comparison says something of thresholds.
 pub const LEAST: f32 = 0.5;
 /// A threshold is never learnt to be lower than the operator's by more than this.
 const MOST_LOWERED: f32 = 0.15;
@@ -38,7 +38,7 @@ const SEALED_AS: &str = "cache-thresholds";
 pub enum Comparison {
     Same,
     Different,
-    /// They are worded differently, and may mean the same.
+    /// Two answers in different words, which may mean the same.
     Unclear,
 }
 

@@ -73,11 +73,12 @@ impl Near {
     /// The nearest question that is not given: as near as the threshold wants, and asks something else, or asks the same from
     /// farther off. Of a large partition some are looked at only.
     pub fn nearest_miss(&self, probe: &Probe, threshold: f32) -> Option<(Digest, f32)> {
-        let judge = |(key, other): (&Digest, &Box<Probe>)| {
+        let judge = |(key, other): (&Digest, &Probe)| {
             let near = similarity(&probe.vector, &other.vector);
             (probe.form.agrees(&other.form) != (near >= threshold)).then_some((*key, near))
         };
-        let looked_at = self.probes.iter().take(MAX_LOOKED_AT).filter_map(judge);
+        let probes = self.probes.iter().map(|(key, other)| (key, &**other));
+        let looked_at = probes.take(MAX_LOOKED_AT).filter_map(judge);
         looked_at.max_by(|(_, a), (_, b)| a.total_cmp(b))
     }
 }

@@ -31,9 +31,13 @@ fn body(text: &str) -> Vec<u8> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    use std::fmt::Write as _;
     use std::io::Write as _;
     let deep = "[".repeat(TEXT_BYTES / 2) + &"]".repeat(TEXT_BYTES / 2);
-    let lines: String = (0..TEXT_BYTES / 24).map(|at| format!("error {at}: x{}\n", at * 7_919)).collect();
+    let mut lines = String::new();
+    for at in 0..TEXT_BYTES / 24 {
+        writeln!(lines, "error {at}: x{}", at * 7_919)?;
+    }
     let mut texts = vec![("deep JSON".to_owned(), deep), ("lines that differ".to_owned(), lines)];
     let seeds = [
         "a",

@@ -10,7 +10,7 @@ const ID_BYTES: usize = 16;
 pub struct RawOutput {
     /// As the shorter text names it. The same output has the same id in every turn, so that the text of a turn stays as it was.
     pub id: String,
-    /// What was run; empty where that is not known.
+    /// The command that was run; empty where it is not known.
     pub command: String,
     pub text: String,
 }

@@ -175,7 +175,7 @@ pub struct Lease {
     answered_ms: u64,
     asked_ms: u64,
     used_when_asked: u64,
-    /// Of the last grant_lease, above what was taken then.
+    /// Of the last grant, above what was taken then.
     granted: u64,
     /// Units for each second, of late.
     rate: f64,

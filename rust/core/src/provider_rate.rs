@@ -44,12 +44,12 @@ impl RateName {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProviderRate {
     pub limit: u64,
-    /// What was left when it was told.
+    /// The amount that was left when the provider told it.
     left: u64,
     told_ms: u64,
     /// When everything is there again; what was told is forgotten then.
     pub full_ms: u64,
-    /// What was begun since.
+    /// The amount that calls have begun since.
     begun: u64,
 }
 
@@ -65,7 +65,7 @@ impl ProviderRate {
         now_ms >= self.full_ms
     }
 
-    /// What comes back until it is full.
+    /// The amount that comes back until the limit is full.
     fn missing(&self) -> u64 {
         self.limit - self.left
     }

@@ -173,7 +173,7 @@ impl Sealer {
         Some(Self { key: aes_key(key)?, other: None })
     }
 
-    /// The same, which also opens what is sealed with another key. `None` unless that has 32 bytes.
+    /// This sealer, opening also what is sealed with another key. `None` unless that key has 32 bytes.
     #[must_use]
     pub fn with_other(self, other: &[u8]) -> Option<Self> {
         Some(Self { other: Some(aes_key(other)?), ..self })

@@ -256,6 +256,7 @@ pub enum Auth {
 }
 
 /// Timers of one connection, milliseconds. None of them is a total on a stream.
+#[expect(clippy::struct_field_names, reason = "the unit of each field, as everywhere")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Timeouts {
@@ -416,6 +417,7 @@ pub struct Settings {
 }
 
 /// The response cache, as the operator wants it.
+#[expect(clippy::struct_excessive_bools, reason = "settings that an operator switches one by one")]
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct CacheSettings {
@@ -432,7 +434,7 @@ pub struct CacheSettings {
     pub notes_near_misses: bool,
 }
 
-/// What is kept of requests and answers.
+/// Which bodies of requests and answers are kept, and how much of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct CaptureSettings {

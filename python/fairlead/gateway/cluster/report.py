@@ -1,4 +1,4 @@
-"""What a node says of itself, stored with its heartbeat and shown by every node."""
+"""A node's own report, stored with its heartbeat and shown by every node."""
 
 from __future__ import annotations
 

@@ -1,36 +1,54 @@
-"""`/api/providers/bulk` and `/api/providers/import`: many connections at once, each row on its own.
+"""`/api/providers/bulk`, `/api/providers/import` and `/api/providers/reorder`: many connections at once.
 
-An invalid row is reported with its place and its error; the others are created in one commit.
+Of those to be made each row is on its own: an invalid one is reported with its place and its error, and the others are
+created in one commit. An order is taken whole or not at all.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter
-from pydantic import Field, StrictBool, ValidationError
+from pydantic import Field, StrictBool, StrictStr, ValidationError
 
 from fairlead.errors import FairleadError, InvalidRequest
 from fairlead.gateway.fields import Text
-from fairlead.gateway.providers.creation import add_connection, draft_connection, provider_of
+from fairlead.gateway.providers.creation import (
+    add_connection,
+    draft_connection,
+    event_data,
+    provider_of,
+)
 from fairlead.gateway.providers.credentials import open_credentials
 from fairlead.gateway.providers.endpoint import reached_endpoint
 from fairlead.gateway.providers.fields import NewConnection
 from fairlead.gateway.providers.probe import probe
-from fairlead.gateway.providers.table import Connection
+from fairlead.gateway.providers.table import (
+    Connection,
+    count_connections,
+    list_connections,
+    set_priorities,
+)
 from fairlead.invalid import invalid_request
+from fairlead.moment import now_ms
 from fairlead.store.file import Connection as Database
+from fairlead.store.outbox import Event, emit
 from fairlead.store.services import Services, ServicesDep
-from fairlead.wire import Wire
+from fairlead.wire import Success, Wire
 
 router = APIRouter(prefix="/api/providers", tags=["providers"])
 
 # Keys that are probed at once.
 ASKED_AT_ONCE = 8
+# A priority is a number of 1 to 100.
+ORDERED_MAX: Final = 100
 
 # Any JSON value is accepted here, so that a row which is no object fails alone.
 Rows = Annotated[list[Any], Field(min_length=1, max_length=200)]
+
+
+ConnectionId = Annotated[StrictStr, Field(min_length=1, max_length=100)]
 
 
 class Bulk(Wire):
@@ -52,6 +70,12 @@ class Import(Wire):
     validate_keys: StrictBool = Field(
         False, description="Ask each provider, and refuse keys that it rejects."
     )
+
+
+class ConnectionOrder(Wire):
+    """The order in which connections are used, by their ids; those that are not named come behind."""
+
+    connection_ids: Annotated[list[ConnectionId], Field(min_length=1, max_length=ORDERED_MAX)]
 
 
 class MadeRow(Wire):
@@ -191,3 +215,42 @@ async def _probe_rows(
 def _name(row: object) -> str | None:
     name = row.get("name") if isinstance(row, dict) else None
     return name[:200] if isinstance(name, str) else None
+
+
+@router.post("/reorder", summary="Put connections in an order: the first gets the priority 1")
+async def reorder(body: ConnectionOrder, services: ServicesDep) -> Success:
+    """Requests go by the order when this returns. Only while there are at most 100 connections."""
+
+    def put(con: Database) -> None:
+        count = count_connections(con)
+        if count > ORDERED_MAX:
+            raise InvalidRequest(
+                f"There are {count:,} connections, and priorities go from 1 to {ORDERED_MAX}: set "
+                "the priority of each instead.",
+                param="connectionIds",
+            )
+        found = list_connections(con, ORDERED_MAX, 0)
+        there = {
+            each.id: each for each in sorted(found, key=lambda each: (each.priority, each.name))
+        }
+        for at, connection_id in enumerate(body.connection_ids):
+            if connection_id not in there:
+                raise InvalidRequest(
+                    f"connectionIds.{at}: there is no connection with this id.",
+                    param=f"connectionIds.{at}",
+                )
+        if len(set(body.connection_ids)) < len(body.connection_ids):
+            raise InvalidRequest(
+                "connectionIds: each connection has one place.", param="connectionIds"
+            )
+        others = [each for each in there if each not in body.connection_ids]
+        places = {each: at for at, each in enumerate([*body.connection_ids, *others], 1)}
+        changed = {each: place for each, place in places.items() if there[each].priority != place}
+        if changed:
+            set_priorities(con, changed, now_ms())
+        for connection_id in changed:
+            data = {**event_data(there[connection_id]), "changed": ["priority"]}
+            emit(con, Event("provider.updated", data))
+
+    await services.state.commit(put)
+    return Success()

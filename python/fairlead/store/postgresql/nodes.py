@@ -55,7 +55,7 @@ class Here(Protocol):
         """The snapshot that all of its live relays have applied."""
 
     def report(self) -> str:
-        """What is shown of this process at every node, as JSON."""
+        """The report of this process that every node shows, as JSON."""
 
     async def heard(self, within_s: float) -> None:
         """Waits until a relay reports, for at most so many seconds."""

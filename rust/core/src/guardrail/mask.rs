@@ -10,7 +10,7 @@ use super::{Action, Actions, Findings};
 use serde::de::IgnoredAny;
 use std::borrow::Cow;
 
-/// What is done with every body that is kept, whatever keys and calls opt out of.
+/// The masking of every body that is kept, whatever keys and calls opt out of.
 pub const MASKING: Actions =
     Actions { pii_masker: Action::Redact, prompt_injection: Action::Off, credential_masker: Action::Redact };
 

@@ -1,4 +1,4 @@
-//! What answers teach of thresholds: an answer that was made although one to a near question was kept is compared with that one.
+//! Lessons of answers for thresholds: an answer that was made although one to a near question was kept is compared with that one.
 
 use super::CacheQuery;
 use crate::clock;

@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime};
 const MOST_OUTPUT_BYTES: usize = 1024 * 1024;
 const MOST_FILES: usize = 20_000;
 const SWEEP_EVERY_MS: u64 = 60_000;
-/// What is left when there was too much, so that the next ones need no sweep of their own.
+/// The share of the bound that is left when there was too much, so that the next ones need no sweep of their own.
 const LEFT_OF_FULL: f64 = 0.75;
 /// Found in an output, these are replaced by their kind.
 const REDACTED: Actions =

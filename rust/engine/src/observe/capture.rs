@@ -53,7 +53,7 @@ impl CaptureQueue {
         let _told = self.sender.send(Message::End);
     }
 
-    /// What was written, or could not be, takes no memory any more.
+    /// A body that was written, or could not be, takes no memory any more.
     pub fn release(&self, one: &CapturedExchange) {
         self.held_bytes.fetch_sub(one.held_bytes(), Ordering::AcqRel);
     }
@@ -118,7 +118,7 @@ impl KeptBody {
     }
 }
 
-/// What was asked and answered, as it went.
+/// The request and its answer, as they went.
 #[derive(Debug, Default)]
 pub struct CapturedExchange {
     pub subject: CaptureSubject,

@@ -115,7 +115,7 @@ fn spooled_bytes(folder: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// What is sealed: both bodies as people may read them.
+/// The content that is sealed: both bodies as people may read them.
 fn document(one: &CapturedExchange) -> Value {
     let mut answer = shown(&one.answer, one.is_whole);
     answer["status"] = one.status.into();

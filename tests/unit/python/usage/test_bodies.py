@@ -40,13 +40,15 @@ def put(management: Management, name: BodyName, content: bytes | None = None) ->
 async def settle(management: Management, request_id: str, ts_ms: int, **fields: Any) -> BodyName:
     """A settled request with bodies."""
     from fairlead.usage.ingest import Ingest
+    from fairlead.usage.segment_store import SegmentStore
 
     record = usage_record(request_id, ts_ms=ts_ms, **fields)
     # Not the spool, so that the application's own task leaves it to this round.
     apart = management.services.data_dir / "apart"
     apart.mkdir(exist_ok=True)
     (apart / f"w-{request_id}.ndjson").write_text(json.dumps(record) + "\n", encoding="utf-8")
-    await Ingest(management.services.usage, apart).ingest()
+    store = SegmentStore(management.services.usage, apart)
+    await Ingest(store, apart).ingest()
     name = BodyName(ts_ms, request_id, record["key_id"])
     put(management, name)
     return name

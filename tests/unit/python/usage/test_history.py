@@ -309,12 +309,25 @@ async def test_histograms_of_closed_buckets_are_kept_until_a_late_record_arrives
     assert await median() == pytest.approx(10, rel=0.011)
     late = lines("b", "c", ts_ms=yesterday + HOUR, latency_ms=900.0)
     (spool / "w-1.ndjson").write_bytes(late)
-    await Ingest(usage, spool).ingest()
+    await Ingest(SegmentStore(usage, spool), spool).ingest()
     assert await median() == pytest.approx(10, rel=0.011), "nobody said that something came"
     closed.forget(now, now + 1)
     assert await median() == pytest.approx(10, rel=0.011), "what came is of another time"
     closed.forget(yesterday + HOUR, yesterday + HOUR + 1)
     assert await median() == pytest.approx(900, rel=0.011)
+
+
+async def test_a_segment_that_is_stored_tells_the_kept_histograms_of_its_times(
+    usage: Database, spool: Path, lines: Any
+) -> None:
+    closed = ClosedBins()
+    store = SegmentStore(usage, spool, closed)
+    (spool / "w-1.ndjson").write_bytes(lines("late", ts_ms=START))
+    await Ingest(store, spool).ingest()
+    assert closed.epoch == 1
+    day = Part("day", START, START + DAY)
+    closed.keep(("stale",), day, pl.DataFrame({"bin": [1], "requests": [1], "total": [1]}), 0)
+    assert closed.find(("stale",)) is None
 
 
 def test_what_was_read_before_a_change_is_not_kept_after_it() -> None:
