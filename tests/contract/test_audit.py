@@ -163,7 +163,7 @@ async def test_filters_narrow_the_log(control: Control) -> None:
     assert (await entries(control, requestId=entry["requestId"]))[0]["id"] == entry["id"]
     assert await entries(control, until=entry["at"], method="PATCH") == []
     assert [each["id"] for each in await entries(control, **{"from": entry["at"]}, method="PATCH")]
-    for bad in ({"limit": 0}, {"method": "GET"}, {"from": "yesterday"}, {"outcome": "fine"}):
+    for bad in ({"limit": 0}, {"method": "HEAD"}, {"from": "yesterday"}, {"outcome": "fine"}):
         answer = await control.client.get("/api/audit", params=bad)
         assert answer.status_code == 400
         assert answer.json()["error"]["param"] == next(iter(bad))

@@ -90,6 +90,7 @@ async def test_settings_of_the_cache_are_in_the_snapshot(control) -> None:
         "disk_bytes": 256 * 2**20,
         "wants_vectors": False,
         "notes_near_misses": False,
+        "learns": False,
         "threshold": 0.8,
     }
     change = {

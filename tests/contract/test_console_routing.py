@@ -90,6 +90,7 @@ async def test_a_combo_is_made_with_every_kind_of_field_and_reads_back(control, 
     # Saved as it was shown, nothing has changed.
     again = {**typed, **steps, "act": "change", "seen": seen_in(page)}
     again |= {"config.shadowRouting.maxTargets": "1", "config.shadowRouting.timeoutMs": "60000"}
+    again["config.responseValidation.streams"] = "hold"
     answer = await post(control, admin, place, **again)
     assert answer.status_code == 303, html.unescape(answer.text)
     (after,) = await combos_of(control)

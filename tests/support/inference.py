@@ -146,12 +146,13 @@ EXAMPLES: Final[dict[str, Example]] = {
 
 
 def inference_routes() -> list[str]:
-    """`<method> <path>` of every route of the tier `inference`, and of those that begin a video or fetch
-    a page for a key, in the table's order.
+    """`<method> <path>` of every route of the tier `inference`, and of those that begin a video, fetch
+    a page or lease a connection for a key, in the table's order.
     """
     return [
         f"{route['method']} {route['path']}"
         for route in _core.routes()
         if route["tier"] == "inference"
         or (route["endpoint"] in ("video", "web-fetch") and route["method"] == "POST")
+        or route["path"] == "/v1/session-leases"
     ]

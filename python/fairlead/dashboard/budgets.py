@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from fairlead.dashboard.api import Api
 from fairlead.dashboard.names import read_keys
@@ -32,10 +33,13 @@ class Budget:
         return self.spent / self.limit if self.limit else 1.0
 
 
-async def read_budgets(api: Api) -> list[Budget]:
-    """The keys' limits of money, with what is spent of each since its day, week or month began in its zone."""
+async def read_budgets(api: Api, keys: Sequence[dict[str, Any]] | None = None) -> list[Budget]:
+    """The limits of money of these keys, or of all, with what is spent of each since its day, week or month began
+    in its zone.
+    """
     at_ms = now_ms()
-    keys = await read_keys(api)
+    if keys is None:
+        keys = await read_keys(api)
     limits = [
         (key, kind, budget_window(kind, key["usageLimitTz"], at_ms)[0])
         for key in keys

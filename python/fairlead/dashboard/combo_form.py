@@ -57,6 +57,7 @@ STEPS_MAX: Final = 100
 PREFIX: Final = "combo/"
 _PREDICATES: Final = "config.responseValidation.jsonPathPredicates"
 _SHADOWS: Final = "config.shadowRouting"
+_STREAMS: Final = (("hold", "are held back until they are judged"), ("pass", "are not judged"))
 
 GROUPS: Final = (
     Group(
@@ -210,6 +211,9 @@ GROUPS: Final = (
                 "While the request is younger than this; 0: not.",
                 "ms",
             ),
+            Field("config.queueDepth", "Wait at a target", "whole", "0: asks the next.", "calls"),
+            Field("config.queueTimeoutMs", "They wait at most", "whole", "", "ms"),
+            Field("contextCacheProtection", "Stays where its prompt is cached", "switch"),
         ),
         hint="Empty: as the defaults of all combos say.",
     ),
@@ -238,8 +242,9 @@ GROUPS: Final = (
                 "One in a line: a path, then exists, nonEmpty, equals or notEquals, then a value as JSON.",
                 example='items.0.name nonEmpty\nstatus equals "ok"',
             ),
+            Field("config.responseValidation.streams", "Streams", "choice", options=_STREAMS),
         ),
-        hint="One that breaks these goes to the next target. Streams are not judged.",
+        hint="One that breaks these goes to the next target.",
     ),
     Group(
         "Shadows",
@@ -439,7 +444,7 @@ def _config(config: dict[str, Any]) -> dict[str, Any]:
         found.pop("contextRequirements", None)
     validation = config.get("responseValidation") or {}
     found.pop("responseValidation", None)
-    if any(validation.values()):
+    if any(value for name, value in validation.items() if name != "streams"):
         predicates = [_predicate(line) for line in validation.get("jsonPathPredicates") or ()]
         least = validation.get("minContentLength") or 0
         found["responseValidation"] = {

@@ -34,7 +34,7 @@ const MAX_ENTRIES: usize = 20_000;
 /// Who sent which key: a key means nothing to anybody else.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Name {
-    /// ErrorKind and id of the principal.
+    /// The kind and the id of the principal.
     pub principal: String,
     pub key: String,
 }

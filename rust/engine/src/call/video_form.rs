@@ -75,11 +75,11 @@ mod tests {
     }
 
     fn form(parts: &[(&str, &str)]) -> Bytes {
-        let parts: String = parts
-            .iter()
-            .map(|(about, content)| format!("--b\r\nContent-Disposition: form-data; {about}\r\n\r\n{content}\r\n"))
-            .collect();
-        Bytes::from(format!("{parts}--b--\r\n"))
+        let shown = |(about, content): &(&str, &str)| {
+            format!("--b\r\nContent-Disposition: form-data; {about}\r\n\r\n{content}\r\n")
+        };
+        let parts: Vec<String> = parts.iter().map(shown).collect();
+        Bytes::from(parts.concat() + "--b--\r\n")
     }
 
     #[test]

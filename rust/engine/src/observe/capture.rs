@@ -146,6 +146,10 @@ pub struct Capture {
 
 impl Capture {
     /// `request`: its body where that is JSON.
+    #[expect(
+        clippy::unnecessary_box_returns,
+        reason = "an exchange has one pointer for it, null where nothing is kept"
+    )]
     pub fn begin(
         queue: &Arc<CaptureQueue>,
         settings: CaptureSettings,
@@ -170,6 +174,7 @@ impl Capture {
     }
 
     /// The answer came to its end.
+    #[expect(clippy::boxed_local, reason = "it comes in the box that its exchange had")]
     pub fn end(mut self: Box<Self>) {
         self.kept.is_whole = true;
     }
@@ -185,6 +190,7 @@ impl Drop for Capture {
 mod tests {
     use super::*;
 
+    #[expect(clippy::unnecessary_box_returns, reason = "as `Capture::begin` gives it")]
     fn begin(queue: &Arc<CaptureQueue>, body_bytes: usize) -> Box<Capture> {
         let settings = CaptureSettings { is_for_all: true, body_bytes };
         Capture::begin(queue, settings, CaptureSubject::default(), Some(&Bytes::from_static(b"{\"a\":1}")))
