@@ -264,8 +264,12 @@ mod tests {
 
     fn lesson(right: &[f32], wrong: &[f32]) -> Lesson {
         let mut lesson = Lesson::default();
-        right.iter().for_each(|near| lesson.note(*near, true));
-        wrong.iter().for_each(|near| lesson.note(*near, false));
+        for near in right {
+            lesson.note(*near, true);
+        }
+        for near in wrong {
+            lesson.note(*near, false);
+        }
         lesson
     }
 

@@ -108,7 +108,8 @@ mod tests {
 
     /// The text of these events, cut into pieces of a few bytes, and whether a tool is called.
     fn heard(form: Dialect, events: &[Value]) -> (String, bool) {
-        let stream: String = events.iter().map(|event| format!("event: e\ndata: {event}\n\n")).collect();
+        let events: Vec<String> = events.iter().map(|event| format!("event: e\ndata: {event}\n\n")).collect();
+        let stream = events.concat();
         let mut answer = AnswerText::new(form);
         for piece in stream.as_bytes().chunks(7) {
             answer.push(&Bytes::copy_from_slice(piece));
