@@ -143,7 +143,7 @@ impl Breaker {
         *self = Self::default();
     }
 
-    /// A failure of a kind that [`counts`]. Those that arrive while it is open belong to what opened it.
+    /// A failure that is the provider's ([`is_provider_failure`]). Those that arrive while it is open belong to what opened it.
     pub fn fail(&mut self, limits: &BreakerLimits, now_ms: u64) {
         self.probe_at_ms = None;
         match self.phase(limits, now_ms) {
