@@ -156,6 +156,7 @@ def addresses(gateway: Gateway, owner: httpx.Client) -> dict[str, str]:
         "{user_id}": expect(owner.get("/api/users"), 200)["users"][0]["id"],
         "{request_id}": requests(gateway, owner),
         "{provider}": "openai",
+        "{node_id}": node["id"],
         "mitm/{tool_id}": "mitm/kiro",
         "cli-agents/{tool_id}": "cli-agents/goose",
         "{tool_id}": "codex",

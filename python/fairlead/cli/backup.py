@@ -184,7 +184,7 @@ def _upload(instance: Instance, file: Path, *, dry_run: bool) -> dict[str, Any]:
             instance.delete(path)
     if done["state"] == "refused":
         raise CommandFailed(str(done["error"]))
-    return {**done["counts"], "replacedBackupId": done["replacedBackupId"]}
+    return {**done["counts"], "dryRun": dry_run, "replacedBackupId": done["replacedBackupId"]}
 
 
 def _wait_for(instance: Instance, path: str) -> dict[str, Any]:

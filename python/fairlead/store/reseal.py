@@ -48,6 +48,7 @@ COLUMNS: Final = (
     SealedColumn("provider_nodes", "headers_sealed"),
     SealedColumn("provider_clients", "secret_sealed", "'provider-client:' || provider"),
     SealedColumn("provider_sign_ins", "refresh_sealed", "connection_id"),
+    SealedColumn("provider_usage", "key_sealed", "'provider-usage:' || connection_id"),
     SealedColumn("provider_sign_in_flows", "secret_sealed"),
     SealedColumn("search_providers", "key_sealed"),
     SealedColumn("outbound_proxies", "login_sealed", "level || ':' || target"),

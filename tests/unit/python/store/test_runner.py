@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -86,7 +87,7 @@ class Rows(Runner[Row]):
 
 
 async def test_so_many_are_worked_on_at_once_and_an_end_makes_room() -> None:
-    rows = Rows(None)
+    rows = Rows(SimpleNamespace(peers=None))
     running = asyncio.create_task(rows.run())
     await rows.until("b begins")
     assert rows.told == ["swept", "a begins", "b begins"]
@@ -101,7 +102,7 @@ async def test_so_many_are_worked_on_at_once_and_an_end_makes_room() -> None:
 
 
 async def test_what_has_no_room_waits_behind_nobody_and_what_is_stopped_is_dropped() -> None:
-    rows = Rows(None)
+    rows = Rows(SimpleNamespace(peers=None))
     rows.refused = "a"
     running = asyncio.create_task(rows.run())
     await rows.until("c begins")
@@ -127,7 +128,7 @@ async def test_a_database_that_does_not_answer_ends_it_for_whoever_starts_it_aga
 
 
 async def test_what_two_processes_did_not_survive_is_given_up_and_the_others_go_on() -> None:
-    rows = Rows(None)
+    rows = Rows(SimpleNamespace(peers=None))
     rows.starts = {"a": 2, "b": 1}
     running = asyncio.create_task(rows.run())
     await rows.until("c begins")
