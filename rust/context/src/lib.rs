@@ -5,7 +5,7 @@
 //! `gate` (what is checked after each engine), `lines` (outputs of commands, line by line), `marker` (what stands where something was left out),
 //! `engines` (one file each), `rtk` (filters by command), `raw` (outputs as they came, for who wants to read them whole). Beside compression, by the operator's settings: [`system_prompt`] (text around the
 //! caller's own), [`thinking`] (how much a model may think), [`window`] (the oldest messages go until the rest fits); `edit` makes their
-//! changes. [`mod@preview`] shows a body before and after. Figures are in docs/explanation/context.md.
+//! changes. `preview` shows a body before and after. Figures are in docs/explanation/context.md.
 
 #![forbid(unsafe_code)]
 #![allow(unreachable_pub, reason = "`pub` in a private module means the crate; the face is below")]
