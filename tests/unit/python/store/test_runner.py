@@ -124,7 +124,7 @@ async def test_a_database_that_does_not_answer_ends_it_for_whoever_starts_it_aga
             raise OSError
 
     with pytest.raises(OSError):
-        await Silent(None).run()
+        await Silent(SimpleNamespace(peers=None)).run()
 
 
 async def test_what_two_processes_did_not_survive_is_given_up_and_the_others_go_on() -> None:
