@@ -44,19 +44,16 @@ BARS = {
 }
 
 
+def example(name: str, profile: str) -> list[str]:
+    """The command that runs an example of the crate."""
+    command = ["cargo", "run", "--quiet", "--locked", "--profile", profile]
+    return [*command, "-p", "fairlead-context", "--example", name]
+
+
 def measured(half: str, profile: str) -> list[dict[str, Any]]:
     """One row for each conversation and mode."""
-    command = [
-        "cargo",
-        "run",
-        "--quiet",
-        "--locked",
-        "--profile",
-        profile,
-        "-p",
-        "fairlead-context",
-    ]
-    command += ["--example", "corpus", "--", str(HERE / f"{half}.jsonl")]
+    command = example("corpus", profile)
+    command += ["--", str(HERE / f"{half}.jsonl")]
     ran = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=RUN_S, check=True, env=os.environ
     )
@@ -68,18 +65,8 @@ HOSTILE_MS_PER_MB = 100.0
 
 def hostile(profile: str) -> int:
     """Prints the slowest text of each mode and engine; 1 where one takes too long."""
-    command = [
-        "cargo",
-        "run",
-        "--quiet",
-        "--locked",
-        "--profile",
-        profile,
-        "-p",
-        "fairlead-context",
-    ]
     ran = subprocess.run(
-        [*command, "--example", "hostile"],
+        example("hostile", profile),
         cwd=ROOT,
         capture_output=True,
         text=True,
