@@ -41,6 +41,10 @@ CONNECTIONS_MAX: Final = 5
 POOL_WITHIN_S: Final = 3.0
 
 _CONFLICTS: Final = (errors.SerializationFailure, errors.DeadlockDetected)
+# A key that another transaction committed meanwhile is found by the index before the conflict is. The next attempt sees the
+# other's row, so whoever fails once more has a duplicate of its own.
+_DUPLICATE: Final = errors.UniqueViolation
+DUPLICATES_MAX: Final = 2
 # The server that was written to has become a replica, or is one.
 _NOT_PRIMARY: Final = (errors.ReadOnlySqlTransaction,)
 
@@ -70,10 +74,14 @@ class PostgresqlEngine:
         """How often a transaction was run again."""
 
     def transact(self, transactions: Sequence[Transaction[Any]]) -> list[Any]:
+        duplicates = 0
         for attempt in range(1, ATTEMPTS_MAX + 1):
             try:
                 return self._attempt(transactions)
-            except _CONFLICTS as error:
+            except (*_CONFLICTS, _DUPLICATE) as error:
+                duplicates += isinstance(error, _DUPLICATE)
+                if duplicates == DUPLICATES_MAX:
+                    raise
                 if attempt == ATTEMPTS_MAX:
                     log.warning(
                         "given up after conflicts", attempts=attempt, of=type(error).__name__

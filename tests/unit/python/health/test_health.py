@@ -6,9 +6,11 @@ import os
 import time
 from typing import Any
 
+import duckdb
 import pytest
 
 from fairlead import __version__
+from fairlead.errors import StorageUnavailable
 from fairlead.gateway.health.process import measure_spool
 from fairlead.gateway.health.reports import merge_reports
 from fairlead.gateway.providers.catalogue import catalogue
@@ -46,6 +48,10 @@ async def make(management: Management, **fields: Any) -> str:
     body = {"provider": "openai", "name": "main", "apiKey": "sk-canary-0123456789", **fields}
     made = await management.ask("POST", "/api/providers", body, expect=201)
     return str(made["connection"]["id"])
+
+
+def fail_to_write(_: object) -> None:
+    raise duckdb.IOException("no space left")
 
 
 async def test_with_nothing_set_up(management: Management) -> None:
@@ -140,7 +146,9 @@ async def test_a_failed_test_is_told_until_traffic_contradicts_it(management: Ma
 @pytest.mark.parametrize(
     ("fault", "status"), [("task", "degraded"), ("spool", "degraded"), ("storage", "error")]
 )
-async def test_what_is_wrong_shows(management: Management, fault: str, status: str) -> None:
+async def test_what_is_wrong_shows(
+    management: Management, monkeypatch: pytest.MonkeyPatch, fault: str, status: str
+) -> None:
     services = management.services
     services.workers = lambda: [worker()]
     assert (await management.ask("GET", PATH))["status"] == "healthy"
@@ -148,7 +156,10 @@ async def test_what_is_wrong_shows(management: Management, fault: str, status: s
     if fault == "task":
         services.tasks = lambda: [TaskReport("usage.ingest", False, 3, "OSError")]
     elif fault == "storage":
-        services.usage.fault = "usage.duckdb: IOException"
+        # Every write fails, so that none of the background tasks' clears the fault.
+        monkeypatch.setattr(services.usage._engine, "transact", fail_to_write)
+        with pytest.raises(StorageUnavailable):
+            await services.usage.write(lambda _: None)
     else:
         # A folder of that name: the ingesting task cannot take it away.
         waiting = services.data_dir / "spool" / "w-0.ndjson"

@@ -31,6 +31,13 @@ async def nodes(database_url: str) -> AsyncIterator[tuple[Database, Database]]:
         await each.close()
 
 
+def insert_grant(con: Connection) -> None:
+    con.execute(
+        "INSERT INTO oauth_grants (id, client_id, user_id, resource, created_at_ms) VALUES (?, 'c', 'u', 'r', 0)",
+        ["of one id"],
+    )
+
+
 async def test_counters_of_two_processes_lose_nothing(nodes: tuple[Database, Database]) -> None:
     writes = [nodes[at % 2].write(lambda con: count_up(con, "races")) for at in range(60)]
     seen = await asyncio.gather(*writes)
@@ -59,6 +66,35 @@ async def test_what_is_checked_by_a_select_holds_between_processes(
     )
     assert results.count(True) == 1
     assert all(isinstance(each, Conflict) for each in results if each is not True), results
+
+
+async def test_a_row_that_the_other_process_made_meanwhile_is_seen_by_the_next_attempt(
+    nodes: tuple[Database, Database],
+) -> None:
+    """Such a row is no conflict to the server, for the transaction read nothing that the other wrote."""
+    first, second = nodes
+    loop = asyncio.get_running_loop()
+    seen = []
+
+    def make_here(con: Connection) -> None:
+        seen.append(con.execute("SELECT count(*) FROM oauth_clients").fetchone())
+        if len(seen) == 1:
+            asyncio.run_coroutine_threadsafe(first.write(insert_grant), loop).result(10)
+        elif con.execute("SELECT 1 FROM oauth_grants").fetchone() is not None:
+            return
+        insert_grant(con)
+
+    await second.write(make_here)
+    assert len(seen) == 2
+
+
+async def test_a_duplicate_of_its_own_is_reported(nodes: tuple[Database, Database]) -> None:
+    def insert_twice(con: Connection) -> None:
+        insert_grant(con)
+        insert_grant(con)
+
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        await nodes[0].write(insert_twice)
 
 
 async def test_a_job_that_raises_leaves_no_trace_and_fails_alone(
