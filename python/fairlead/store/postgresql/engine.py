@@ -41,8 +41,8 @@ CONNECTIONS_MAX: Final = 5
 POOL_WITHIN_S: Final = 3.0
 
 _CONFLICTS: Final = (errors.SerializationFailure, errors.DeadlockDetected)
-# A key that another transaction committed meanwhile is found by the index before the conflict is. The next attempt sees the
-# other's row, so whoever fails once more has a duplicate of its own.
+# A row that another transaction committed meanwhile is found by the index before the conflict is. The next
+# attempt sees that row, so whoever fails once more has a duplicate of its own.
 _DUPLICATE: Final = errors.UniqueViolation
 DUPLICATES_MAX: Final = 2
 # The server that was written to has become a replica, or is one.
