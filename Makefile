@@ -109,7 +109,7 @@ check-python: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest fairlead._core
-	$(BIN)/pytest -q tests/unit/python/test_arrows.py tests/unit/python/test_documents.py tests/contract/test_description.py
+	$(BIN)/pytest -q -p no:cacheprovider tests/unit/python/test_arrows.py tests/unit/python/test_documents.py tests/contract/test_description.py
 
 .PHONY: check-rust
 check-rust: | $(BIN)/python
