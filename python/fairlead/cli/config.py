@@ -12,7 +12,7 @@ from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json, show_table
 from fairlead.cli.setup import HOME, AllowContainerWrite, ApiKey, ConfigHome, Model, Remote
-from fairlead.cli.tool_commands import displayed_tools
+from fairlead.cli.tool_list import displayed_tools
 
 app = typer.Typer(help="Operator settings.", no_args_is_help=True)
 

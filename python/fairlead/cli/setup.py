@@ -15,7 +15,7 @@ from fairlead.cli.failure import CommandFailed
 from fairlead.cli.group import HELP_OPTIONS, TOOLS
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import show_json
-from fairlead.cli.tool_commands import SETUP_PREFIX, displayed_tools, summary_of_tool
+from fairlead.cli.tool_list import SETUP_PREFIX, displayed_tools, summary_of_tool
 
 if TYPE_CHECKING:
     # Typer carries its own copy of click.

@@ -6,17 +6,13 @@ every other command down.
 
 from __future__ import annotations
 
-import tomllib
-from functools import cache
 from importlib import import_module
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from typer.core import TyperCommand
 
 from fairlead.cli.group import TOOLS, CommandGroup
-
-SETUP_PREFIX: Final = "setup-"
+from fairlead.cli.tool_list import SETUP_PREFIX, displayed_tools, summary_of_tool
 
 
 class ToolCommands(CommandGroup):
@@ -38,21 +34,3 @@ class ToolCommands(CommandGroup):
             setup = import_module("fairlead.cli.setup")
             command = setup.setup_command(name.removeprefix(SETUP_PREFIX))
         return name, command, rest
-
-
-def summary_of_tool(tool: str) -> str:
-    """The line of a tool's command in the list of commands."""
-    return f"Point {displayed_tools()[tool]} at the gateway."
-
-
-@cache
-def displayed_tools() -> dict[str, str]:
-    """The tools that can be set up with their names, read without checking the files."""
-    folder = Path(__file__).parents[1] / "data" / "coding_tools"
-    found = {}
-    for path in sorted(folder.glob("*.toml")):
-        # What a tool is called stands before its first table.
-        entry = tomllib.loads(path.read_text("utf-8").partition("\n[")[0])
-        if entry["baseUrlSupport"] != "none" and entry["category"] != "launcher":
-            found[path.stem] = entry["name"]
-    return found

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use fairlead_core::{json, Dialect};
 use fairlead_dialect::openai::{answer, request, stream};
 use fairlead_dialect::stream::Follow;
-use fairlead_dialect::translate::{self, AnswerContext, Pair};
+use fairlead_dialect::translate::{self, Pair};
+use fairlead_dialect::AnswerContext;
 
 /// Each figure is the best of this many rounds, because the machine is shared.
 const ROUNDS: usize = 7;

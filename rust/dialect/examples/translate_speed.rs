@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use fairlead_dialect::openai::stream::End;
 use fairlead_dialect::stream::Follow;
-use fairlead_dialect::translate::{self, AnswerContext, Pair};
+use fairlead_dialect::translate::{self, Pair};
+use fairlead_dialect::AnswerContext;
 use fairlead_dialect::Place;
 
 const ROUNDS: usize = 30;

@@ -15,6 +15,7 @@
 use bytes::Bytes;
 use fairlead_core::{Dialect, Error, ErrorKind, Retry, Usage};
 
+use crate::answer_context::AnswerContext;
 use crate::gemini::stream_out::Framing;
 use crate::model::{Event, Stop};
 use crate::openai::error::UpstreamError;
@@ -24,7 +25,7 @@ use crate::sse::{data_of, Flow, Framer, Limits, Part, Verdict};
 use crate::step::{Malformed, Step};
 use crate::substance::Watch;
 use crate::text::Text;
-use crate::translate::{self, AnswerContext, Pair};
+use crate::translate::{self, Pair};
 use crate::{anthropic, gemini, openai, responses, Pieces};
 
 /// An event longer than this is a fault; up to it, it is held until it is whole.
@@ -93,24 +94,24 @@ enum Encoder {
 }
 
 impl Follow {
-    pub fn new(pair: Pair, told: AnswerContext) -> Self {
+    pub fn new(pair: Pair, context: AnswerContext) -> Self {
         if (pair.caller, pair.provider) == (Dialect::Openai, Dialect::Openai) {
-            return Self::Scan(Box::new(StreamScan::new(told.asks_usage)));
+            return Self::Scan(Box::new(StreamScan::new(context.asks_usage)));
         }
         let limits = Limits { held_bytes: MAX_EVENT_BYTES, event_bytes: MAX_EVENT_BYTES };
         let reader = match pair.provider {
             Dialect::Openai => Reader::Chat(openai::stream_in::Reader::default()),
-            Dialect::OpenaiResponses => Reader::Responses(responses::stream_in::Reader::new(told.keeps)),
+            Dialect::OpenaiResponses => Reader::Responses(responses::stream_in::Reader::new(context.keeps)),
             Dialect::Anthropic => Reader::Messages(anthropic::stream_in::Reader::default()),
             Dialect::Gemini => Reader::Gemini(gemini::stream_in::Reader::default()),
         };
-        let (created_s, id, framing) = (told.created_s, told.id.clone(), Framing::new(told.is_list));
+        let (created_s, id, framing) = (context.created_s, context.id.clone(), Framing::new(context.is_list));
         let way = match pair.caller {
-            caller if caller == pair.provider && caller == Dialect::Gemini && told.is_list => Way::List(framing),
+            caller if caller == pair.provider && caller == Dialect::Gemini && context.is_list => Way::List(framing),
             caller if caller == pair.provider => Way::Pass,
-            Dialect::Openai => Way::Say(Encoder::Chat(openai::stream_out::Encoder::new(created_s, told.asks_usage))),
+            Dialect::Openai => Way::Say(Encoder::Chat(openai::stream_out::Encoder::new(created_s, context.asks_usage))),
             Dialect::OpenaiResponses => {
-                Way::Say(Encoder::Responses(Box::new(responses::stream_out::Encoder::new(told))))
+                Way::Say(Encoder::Responses(Box::new(responses::stream_out::Encoder::new(context))))
             }
             Dialect::Anthropic => Way::Say(Encoder::Messages(anthropic::stream_out::Encoder::default())),
             Dialect::Gemini => Way::Say(Encoder::Gemini(gemini::stream_out::Encoder::new(framing))),

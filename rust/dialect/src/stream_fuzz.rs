@@ -1,10 +1,11 @@
 //! Streams of every dialect, nearly right, cut anywhere: what a caller gets is what it gets of the uncut stream.
 
+use crate::answer_context::AnswerContext;
 use crate::fuzz;
 use crate::openai::stream::End;
 use crate::sse::{data_of, Framer, Limits, Part, Verdict};
 use crate::stream::Follow;
-use crate::translate::{AnswerContext, Pair};
+use crate::translate::Pair;
 use bytes::Bytes;
 use fairlead_core::Dialect;
 use proptest::prelude::*;

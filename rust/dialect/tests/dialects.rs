@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use fairlead_dialect::openai::stream::{End, Outcome};
 use fairlead_dialect::stream::Follow;
-use fairlead_dialect::translate::{self, AnswerContext, Pair};
+use fairlead_dialect::translate::{self, Pair};
+use fairlead_dialect::AnswerContext;
 use fairlead_dialect::{error_body, ErrorText, Place};
 
 /// A request whose answers are told.

@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{item, usage};
+use crate::answer_context::AnswerContext;
 use crate::model::{typed, wrong, Answer, Call, Content, Part, Stop};
 use crate::openai::request_in::arguments;
 use crate::openai::usage::service;
 use crate::signature::{from_responses, of_redacted};
 use crate::text::{Text, Writer};
-use crate::translate::AnswerContext;
 
 #[derive(Deserialize)]
 pub(super) struct ResponseIn<'a> {
@@ -148,9 +148,9 @@ pub(super) fn status(stop: Stop) -> (&'static str, Option<&'static str>) {
     }
 }
 
-/// How a response that holds so far what `output` says is told; `output` is the inside of a list.
+/// How a response that holds so far what `output` says is written; `output` is the inside of a list.
 pub(super) fn envelope(
-    told: &AnswerContext,
+    context: &AnswerContext,
     model: &Text<'_>,
     status: &str,
     incomplete: Option<&str>,
@@ -158,12 +158,12 @@ pub(super) fn envelope(
     output: &[u8],
     used: Option<&Usage>,
 ) -> Vec<u8> {
-    let mut out = Writer::with_capacity(output.len() + told.echo.len() + 384);
-    out.open(b'{').key("id").joined(&["resp_", &told.id]).key("object").raw(r#""response""#);
-    out.key("created_at").number(told.created_s).key("status").str(status);
+    let mut out = Writer::with_capacity(output.len() + context.echo.len() + 384);
+    out.open(b'{').key("id").joined(&["resp_", &context.id]).key("object").raw(r#""response""#);
+    out.key("created_at").number(context.created_s).key("status").str(status);
     out.key("completed_at");
     match status {
-        item::COMPLETED => out.number(told.created_s),
+        item::COMPLETED => out.number(context.created_s),
         _ => out.raw("null"),
     };
     out.key("error");
@@ -179,7 +179,7 @@ pub(super) fn envelope(
         None => drop(out.raw("null")),
     }
     out.member("model", model).key("output").open(b'[').spliced(output).close(b']');
-    out.spliced(&told.echo).key("usage");
+    out.spliced(&context.echo).key("usage");
     match used {
         Some(used) => usage::write(&mut out, used),
         None => drop(out.raw("null")),
@@ -187,10 +187,10 @@ pub(super) fn envelope(
     out.close(b'}').take()
 }
 
-pub(crate) fn write(answer: &Answer<'_>, told: &AnswerContext) -> Vec<u8> {
+pub(crate) fn write(answer: &Answer<'_>, context: &AnswerContext) -> Vec<u8> {
     let (status, incomplete) = status(answer.stop);
-    let output = items(answer, &told.id);
-    envelope(told, &answer.model, status, incomplete, None, &output, Some(&answer.usage))
+    let output = items(answer, &context.id);
+    envelope(context, &answer.model, status, incomplete, None, &output, Some(&answer.usage))
 }
 
 fn items(answer: &Answer<'_>, id: &str) -> Vec<u8> {

@@ -15,7 +15,8 @@ use fairlead_core::{random_name, Dialect, Error, ErrorKind, ServiceMode, Snapsho
 use fairlead_dialect::openai::named;
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::stream::{self, Follow};
-use fairlead_dialect::translate::{self, AnswerContext, Pair};
+use fairlead_dialect::translate::{self, Pair};
+use fairlead_dialect::AnswerContext;
 use fairlead_dialect::{answer_text, AnswerText, ErrorText, Fit, Pieces, Place};
 use http::Uri;
 use serde_json::{Map, Value};
