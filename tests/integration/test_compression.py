@@ -281,7 +281,7 @@ def test_a_preview_shows_both_sides(gateway: Gateway) -> None:
     assert shown["tokensSaved"] > 0
     assert shown["savingsPct"] > 50
     engines = [each["engine"] for each in shown["engineBreakdown"]]
-    assert engines == ["rtk", "lite", "columnar", "caveman", "session-dedup"]
+    assert engines == ["caveman", "rtk", "lite", "columnar", "session-dedup"]
     for change in shown["diff"]:
         parts = change["segments"]
         original = "".join(part["text"] for part in parts if part["kind"] != "added")

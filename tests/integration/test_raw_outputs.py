@@ -80,6 +80,32 @@ def test_a_key_reads_what_it_sent_and_nobody_else_does(
     assert read(gateway, path, key).status_code == 404, "switched off"
 
 
+def test_every_read_is_in_the_audit_log(gateway: Gateway, lane: Lane) -> None:
+    made = gateway.create_key()
+    with settings(gateway, compressionRawOutputBytes=10_000_000):
+        path = named_in(ask(lane, "rtk", made["key"])[1])
+        assert path is not None
+        eventually(
+            lambda: read(gateway, path, made["key"]).status_code == 200 or None, "it is kept"
+        )
+        stranger = gateway.create_key()
+        assert read(gateway, path, stranger["key"]).status_code == 404
+    entries = [each for each in audited(gateway) if each["path"] == path]
+    assert entries, "a read leaves an entry"
+    for entry in entries:
+        assert (entry["method"], entry["outcome"], entry["status"]) == ("GET", "done", 200)
+        assert (entry["actor"]["kind"], entry["actor"]["id"]) == ("key", made["id"])
+    assert stranger["id"] not in {each["actor"]["id"] for each in audited(gateway)}, (
+        "it saw nothing"
+    )
+
+
+def audited(gateway: Gateway) -> list[Any]:
+    answer = gateway.admin.get("/api/audit", params={"route": AT})
+    entries: list[Any] = expect(answer, 200)["entries"]
+    return entries
+
+
 def test_nothing_is_named_that_is_not_kept(gateway: Gateway, lane: Lane, key: str) -> None:
     _, sent = ask(lane, "rtk", key)
     assert named_in(sent) is None, "off by default"

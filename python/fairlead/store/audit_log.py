@@ -77,6 +77,13 @@ def insert_entry(
     )
 
 
+def insert_read(con: Connection, caller: Caller, route: str, **named: str) -> None:
+    """Stores that somebody is shown what is shown to nobody unseen, in the writer. `named` are the parts
+    of the route's path in braces.
+    """
+    insert_entry(con, AuditRecord(caller, "GET", route.format(**named), route), "done", 200)
+
+
 def set_outcome(con: Connection, record: AuditRecord, outcome: Outcome, status: int) -> None:
     """Says how the request was answered, in the writer."""
     con.execute(

@@ -14,7 +14,7 @@ from pydantic import Field
 from fairlead.caller import Caller, CallerDep
 from fairlead.errors import Forbidden, NotFound
 from fairlead.moment import Time, moment_of
-from fairlead.store.audit_log import AuditRecord, insert_entry
+from fairlead.store.audit_log import insert_read
 from fairlead.store.file import Connection
 from fairlead.store.kept_bodies import BodyName
 from fairlead.store.services import Services, ServicesDep
@@ -107,9 +107,9 @@ def _may_be_kept(con: Connection, key_id: str) -> bool:
 
 async def _note(services: Services, caller: Caller, name: BodyName) -> None:
     """Nothing is shown that is not in the audit log."""
-    path = ROUTE.replace("{id}", name.request_id)
-    record = AuditRecord(caller, "GET", path, ROUTE)
-    await services.state.database.write(lambda con: insert_entry(con, record, "done", 200))
+    await services.state.database.write(
+        lambda con: insert_read(con, caller, ROUTE, id=name.request_id)
+    )
 
 
 def _opened(services: Services, name: BodyName, sealed: bytes) -> dict[str, Any]:

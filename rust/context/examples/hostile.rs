@@ -6,6 +6,9 @@ use fairlead_core::Dialect;
 use rustix::time::{clock_gettime, ClockId};
 use serde_json::json;
 
+#[path = "../src/hostile.rs"]
+mod hostile;
+
 const TEXT_BYTES: usize = 5 << 20;
 
 fn now_ms() -> f64 {
@@ -31,38 +34,7 @@ fn body(text: &str) -> Vec<u8> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    use std::fmt::Write as _;
     use std::io::Write as _;
-    let deep = "[".repeat(TEXT_BYTES / 2) + &"]".repeat(TEXT_BYTES / 2);
-    let mut lines = String::new();
-    for at in 0..TEXT_BYTES / 24 {
-        writeln!(lines, "error {at}: x{}", at * 7_919)?;
-    }
-    let mut texts = vec![("deep JSON".to_owned(), deep), ("lines that differ".to_owned(), lines)];
-    let seeds = [
-        "a",
-        "\"",
-        "` ",
-        "please ",
-        "\n",
-        "error\n",
-        "[{\"a\":1},",
-        "\u{1b}[",
-        "\r",
-        ";base64,",
-        "diff --git\n",
-        "\u{4f60}",
-        "\u{201c}",
-        "\u{ab} ",
-        "\0",
-        "\u{202e}",
-        "```\n",
-        "could you please, ",
-        "src/a.rs:4 ",
-        "the of and to ",
-        "1.2.3.4 ",
-    ];
-    texts.extend(seeds.iter().map(|seed| (format!("{seed:?}"), seed.repeat(TEXT_BYTES / seed.len()))));
     let modes = Mode::ALL.into_iter().map(|mode| (mode.name().to_owned(), Plan::from(mode)));
     let engines = engine_ids().map(|id| {
         let stages = Stage::new(id, Level::Standard).into_iter().collect();
@@ -70,8 +42,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     let plans: Vec<(String, Plan)> = modes.chain(engines).collect();
     let mut out = std::io::stdout().lock();
-    for (text, content) in &texts {
-        let body = body(content);
+    for (text, content) in hostile::texts(TEXT_BYTES) {
+        let body = body(&content);
         for (name, plan) in &plans {
             let before = now_ms();
             let outcome = compress(Dialect::Openai, &body, plan, None, || 0);

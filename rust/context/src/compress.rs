@@ -1,15 +1,14 @@
 //! The face of the crate: a body in, a body and a report out.
 
 use fairlead_dialect::counted_bytes;
-use std::borrow::Cow;
 
 use fairlead_core::Dialect;
 use serde::Serialize;
 
 use crate::conversation::{Conversation, Piece};
-use crate::engines::Context;
-use crate::gate::{self, Rejection};
-use crate::plan::{Plan, Stage};
+use crate::gate::Rejection;
+use crate::passes::{self, Passed};
+use crate::plan::Plan;
 use crate::raw::RawOutput;
 use crate::read;
 use crate::session::Session;
@@ -37,6 +36,8 @@ pub enum Unchanged {
     NotUnderstood,
     /// No engine found anything to leave out.
     NothingToGain,
+    /// The engines found more in what the others left, pass after pass, so that what goes out would be made shorter again.
+    Unsettled,
 }
 
 /// Figures of one body. Tokens are those of its texts, by the gateway's one counter; calls and schemas are not in them.
@@ -52,8 +53,8 @@ pub struct Report {
     pub frozen: usize,
 }
 
-/// Figures of one stage. Its time is measured by the caller's `lap`.
-#[derive(Debug, Serialize)]
+/// Figures of one stage, over all passes. Its time is measured by the caller's `lap`.
+#[derive(Debug, Default, Serialize)]
 pub struct StageReport {
     pub engine: &'static str,
     pub tokens_before: u64,
@@ -70,8 +71,8 @@ pub struct StageReport {
     pub is_downgraded: bool,
 }
 
-/// Runs a plan over a body. `lap` is called after each stage and gives the microseconds since it was called last; a
-/// caller that measures nothing gives 0.
+/// Runs a plan over a body, until no stage of it finds anything more. `lap` is called after each run of a stage and gives the microseconds
+/// since it was called last; a caller that measures nothing gives 0.
 pub fn compress(
     dialect: Dialect,
     body: &[u8],
@@ -93,69 +94,25 @@ pub fn compress(
     if before.pieces.is_empty() {
         return unchanged(Unchanged::NotUnderstood);
     }
-    let mut after = Conversation { pieces: before.pieces.clone(), has_cache_mark: before.has_cache_mark };
+    let copied = || Conversation { pieces: before.pieces.clone(), has_cache_mark: before.has_cache_mark };
+    let mut after = copied();
     let mut report = Report { tokens_before: tokens(before.bytes()), ..Report::default() };
     report.frozen = session.map_or(0, |session| session.freeze(&mut after));
     let _ = lap();
-    let mut raw_outputs = Vec::new();
-    for stage in &plan.stages {
-        let figures = run(*stage, plan, &mut after, &mut raw_outputs, &mut lap);
-        report.stages.push(figures);
+    let Passed { stages, mut raw_outputs, is_settled } = passes::run(plan, &mut after, &mut lap);
+    report.stages = stages;
+    if !is_settled {
+        after = copied();
+        report.frozen = session.map_or(0, |session| session.freeze(&mut after));
+        raw_outputs.clear();
     }
     report.tokens_after = tokens(after.bytes());
     report.tool_tokens_before = tokens(before.tool_bytes());
     report.tool_tokens_after = tokens(after.tool_bytes());
     let next = Session::after(&before.pieces, &after.pieces);
-    let body = written(body, &before.pieces, &after.pieces).ok_or(Unchanged::NothingToGain);
+    let why = if is_settled { Unchanged::NothingToGain } else { Unchanged::Unsettled };
+    let body = written(body, &before.pieces, &after.pieces).ok_or(why);
     Outcome { body, report, raw_outputs, session: next }
-}
-
-fn run(
-    stage: Stage,
-    plan: &Plan,
-    conversation: &mut Conversation<'_>,
-    raw_outputs: &mut Vec<RawOutput>,
-    lap: &mut impl FnMut() -> u64,
-) -> StageReport {
-    let engine = stage.engine;
-    let bytes = conversation.bytes();
-    let mut figures = StageReport {
-        engine: engine.id,
-        tokens_before: tokens(bytes),
-        tokens_after: tokens(bytes),
-        changed: 0,
-        protected: 0,
-        rejected: Vec::new(),
-        micros: 0,
-        is_downgraded: conversation.has_cache_mark && !engine.is_stable,
-    };
-    if figures.is_downgraded {
-        return figures;
-    }
-    let context = Context {
-        level: stage.level,
-        filters: plan.filters.as_deref(),
-        languages: &plan.languages,
-        keeps_raw: plan.keeps_raw,
-    };
-    for proposal in (engine.propose)(&conversation.pieces, &context) {
-        let Some(piece) = conversation.pieces.get_mut(proposal.piece).filter(|piece| !piece.frozen) else { continue };
-        match gate::check(piece, &proposal, engine.loss) {
-            Ok(protected) => {
-                figures.protected += protected;
-                figures.changed += 1;
-                let before = std::mem::replace(&mut piece.text, Cow::Owned(proposal.text));
-                if let Some(id) = proposal.raw_id {
-                    let command = piece.command.clone().unwrap_or_default();
-                    raw_outputs.push(RawOutput { id, command, text: before.into_owned() });
-                }
-            }
-            Err(rejection) => figures.rejected.push(rejection),
-        }
-    }
-    figures.tokens_after = tokens(conversation.bytes());
-    figures.micros = lap();
-    figures
 }
 
 /// The body with the texts that changed; `None` when none did. All other bytes are the caller's.

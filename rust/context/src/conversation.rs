@@ -37,6 +37,16 @@ pub struct Piece<'a> {
     pub(crate) command: Option<String>,
     /// A frozen text went to the provider in an earlier turn, and goes there again byte by byte.
     pub(crate) frozen: bool,
+    /// The run of a stage that wrote it anew last; 0 for a text as it came.
+    pub(crate) changed_at: usize,
+}
+
+impl Piece<'_> {
+    /// Puts another text in the place of this one, which is given back.
+    pub(crate) fn rewrite(&mut self, text: String, run: usize) -> String {
+        self.changed_at = run;
+        std::mem::replace(&mut self.text, Cow::Owned(text)).into_owned()
+    }
 }
 
 /// The texts of a body in the order in which a model reads them.

@@ -2,7 +2,7 @@
 //!
 //! Read in this order: [`compress`](mod@compress) (the face: a body in, a body and a report out), [`plan`] with `level` (modes and pipelines), [`session`] (texts that
 //! went out before and stay as they went), `tape` and `read` (a body as a `conversation`), `protect` (spans that no engine may touch),
-//! `gate` (what is checked after each engine), `lines` (outputs of commands, line by line), `marker` (what stands where something was left out),
+//! `passes` (the stages at work), `gate` (what is checked after each engine), `lines` (outputs of commands, line by line), `marker` (what stands where something was left out),
 //! `engines` (one file each), `rtk` (filters by command), `raw` (outputs as they came, for who wants to read them whole). Beside compression, by the operator's settings: [`system_prompt`] (text around the
 //! caller's own), [`thinking`] (how much a model may think), [`window`] (the oldest messages go until the rest fits); `edit` makes their
 //! changes. `preview` shows a body before and after. Figures are in docs/explanation/context.md.
@@ -18,9 +18,12 @@ mod engines;
 #[path = "../../core/src/fuzz.rs"]
 mod fuzz;
 mod gate;
+#[cfg(test)]
+mod hostile;
 mod level;
 mod lines;
 mod marker;
+mod passes;
 mod plan;
 mod preview;
 #[cfg(test)]

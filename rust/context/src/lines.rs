@@ -116,7 +116,12 @@ fn after_escape(rest: &str) -> &str {
         chars.next();
         return chars.as_str();
     };
-    inner.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, ';' | '?')).get(1..).unwrap_or_default()
+    let mut chars = inner.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, ';' | '?')).chars();
+    // The letter that says what it is.
+    if chars.clone().next().is_some_and(|c| c.is_ascii()) {
+        chars.next();
+    }
+    chars.as_str()
 }
 
 #[cfg(test)]
@@ -150,5 +155,7 @@ mod tests {
     #[test]
     fn control_characters_go() {
         assert_eq!(without_control("a\r\x1b[31mb\x1b[0m\r\nc"), "b\nc");
+        // Half a sequence before other text takes none of it along.
+        assert_eq!(without_control("\x1b[31\u{e9} stays"), "\u{e9} stays");
     }
 }

@@ -35,42 +35,42 @@ impl Mode {
         }
     }
 
-    /// Ids of its engines with their levels, in the order in which they run.
+    /// Ids of its engines with their levels, in the order in which they run. Words of people go first: outputs are read by those that are left.
     pub fn engines(self) -> &'static [(&'static str, Level)] {
         use Level::{Minimal, Standard};
         match self {
             Self::Off => &[],
             Self::Lite => &[("lite", Standard)],
             Self::Standard => &[
+                ("caveman", Standard),
                 ("rtk", Minimal),
                 ("lite", Standard),
                 ("columnar", Standard),
-                ("caveman", Standard),
                 ("session-dedup", Standard),
             ],
             Self::Aggressive => &[
+                ("caveman", Standard),
                 ("rtk", Minimal),
                 ("age", Standard),
                 ("lite", Standard),
                 ("columnar", Standard),
-                ("caveman", Standard),
                 ("session-dedup", Standard),
             ],
             Self::Ultra => &[
+                ("caveman", Standard),
+                ("score", Standard),
                 ("rtk", Standard),
                 ("age", Standard),
                 ("lite", Standard),
                 ("columnar", Standard),
-                ("caveman", Standard),
-                ("score", Standard),
                 ("session-dedup", Standard),
             ],
             Self::Rtk => &[("rtk", Standard), ("columnar", Standard)],
             Self::Stacked => &[
+                ("caveman", Standard),
                 ("rtk", Standard),
                 ("lite", Standard),
                 ("columnar", Standard),
-                ("caveman", Standard),
                 ("session-dedup", Standard),
             ],
         }

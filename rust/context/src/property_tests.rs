@@ -1,10 +1,10 @@
-//! Properties that hold for every body: valid JSON out, structure and protected spans as they were, twice is once for lite, frozen turns stay.
+//! Properties that hold for every body: valid JSON out, structure and protected spans as they were, twice is once, frozen turns stay.
 
 use fairlead_core::Dialect;
 use proptest::prelude::*;
 use serde_json::{json, Value};
 
-use crate::{compress, engine_ids, fuzz, protect, Level, Mode, Plan, Stage};
+use crate::{compress, engine_ids, fuzz, hostile, protect, Level, Mode, Plan, Stage};
 
 /// Parts of texts that engines look at, joined in any order.
 const PARTS: [&str; 26] = [
@@ -104,13 +104,7 @@ fn fuzz_compression() {
                 at += found.unwrap_or_default() + span.len();
             }
         }
-        let twice = after_text(&once, mode);
-        // Lines that one engine brings together may be a sample for another on a second run, in pipelines of several.
-        if mode == Mode::Lite {
-            prop_assert_eq!(twice, String::from_utf8_lossy(&once));
-        } else {
-            prop_assert!(twice.len() <= once.len(), "{:?}", mode);
-        }
+        prop_assert_eq!(after_text(&once, mode), String::from_utf8_lossy(&once), "twice is once: {:?}", mode);
         Ok(())
     });
 }
@@ -212,50 +206,112 @@ fn fuzz_every_engine_in_every_dialect() {
     });
 }
 
-#[test]
-fn fuzz_an_engine_that_has_worked_finds_nothing_more() {
+/// Any engines in any order, each at any level.
+fn pipelines() -> impl Strategy<Value = Plan> {
     let ids: Vec<&str> = engine_ids().collect();
-    fuzz::check(&(messages(), 0..ids.len()), |(messages, at)| {
-        let plan = engine(ids[at]);
-        let run =
-            |bytes: &[u8]| compress(Dialect::Openai, bytes, &plan, None, || 0).body.unwrap_or_else(|_| bytes.to_vec());
-        let once = run(&body(&messages));
-        let twice = run(&once);
-        prop_assert_eq!(String::from_utf8_lossy(&twice), String::from_utf8_lossy(&once), "{}", ids[at]);
+    let stage = (prop::sample::select(ids), prop::sample::select(&Level::ALL[..]));
+    prop::collection::vec(stage, 1..7).prop_map(|stages| Plan {
+        stages: stages.into_iter().filter_map(|(id, level)| Stage::new(id, level)).collect(),
+        ..Plan::default()
+    })
+}
+
+/// The body after a plan, and after the plan went over it again.
+fn once_and_twice(dialect: Dialect, before: &[u8], plan: &Plan) -> (String, String) {
+    let run = |bytes: &[u8]| {
+        let after = compress(dialect, bytes, plan, None, || 0).body;
+        assert!(after != Err(crate::Unchanged::Unsettled), "real engines come to rest: {:?}", plan.stages);
+        after.unwrap_or_else(|_| bytes.to_vec())
+    };
+    let once = run(before);
+    let twice = run(&once);
+    (String::from_utf8_lossy(&once).into_owned(), String::from_utf8_lossy(&twice).into_owned())
+}
+
+#[test]
+fn fuzz_twice_is_once_for_every_pipeline() {
+    fuzz::check(&(messages(), pipelines(), any::<bool>()), |(messages, plan, keeps_raw)| {
+        let plan = Plan { keeps_raw, ..plan };
+        for (dialect, before) in bodies(&messages) {
+            let (once, twice) = once_and_twice(dialect, &before, &plan);
+            prop_assert_eq!(twice, once, "{:?} {:?}", dialect, plan.stages);
+        }
         Ok(())
     });
+}
+
+#[test]
+fn fuzz_twice_is_once_for_hostile_texts() {
+    let texts = hostile::texts(4_000);
+    let text = prop::collection::vec((prop::sample::select(texts), 0..4_000_usize), 1..4).prop_map(|parts| {
+        let cut = |(text, end): &(String, usize)| text.chars().take(*end).collect::<String>();
+        parts.iter().map(|((_, text), end)| cut(&(text.clone(), *end))).collect::<String>()
+    });
+    let messages = prop::collection::vec((0..4_usize, text), 1..6);
+    fuzz::check(&(messages, pipelines()), |(messages, plan)| {
+        let (once, twice) = once_and_twice(Dialect::Openai, &body(&messages), &plan);
+        prop_assert_eq!(twice, once, "{:?}", plan.stages);
+        Ok(())
+    });
+}
+
+/// Results that differ in white space alone are one result, the first time and not the second time only.
+#[test]
+fn results_that_become_equal_are_repeats_at_once() {
+    let line = "a result of a tool that is long enough to be worth a note about it ".repeat(4);
+    let before = body(&[(2, format!("{line}\n\n\nend")), (3, format!("{line}  \n\nend  "))]);
+    let (once, twice) = once_and_twice(Dialect::Openai, &before, &engine("lite"));
+    assert!(once.contains("the text of an earlier message again"), "{once}");
+    assert_eq!(twice, once);
+}
+
+/// A filter may know an output by how it begins, which its colours are no part of.
+#[test]
+fn an_output_in_colours_is_known_by_its_text() {
+    let files: Vec<String> = (0..120).map(|at| format!("-rw-r--r-- 1 u u {at} {at}.rs")).collect();
+    let plain = format!("total 40\n{}", files.join("\n"));
+    let colours = "\u{1b}[0m".repeat(200);
+    let with = |text: String| {
+        let call = json!({"id": "c", "type": "function", "function": {"name": "x", "arguments": "{}"}});
+        let list = json!([{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c", "content": text}]);
+        let outcome =
+            compress(Dialect::Openai, json!({ "messages": list }).to_string().as_bytes(), &engine("rtk"), None, || 0);
+        let sent: Value = serde_json::from_slice(&outcome.body.expect("shorter")).expect("JSON");
+        sent["messages"][1]["content"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(with(format!("{colours}{plain}")), with(plain));
+}
+
+/// Two stages that take a sign each from what the other left: such a body goes out as it came.
+#[test]
+fn what_never_settles_goes_out_as_it_came() {
+    use crate::engines::{Context, Engine, Loss, Proposal};
+    fn shorter(pieces: &[crate::Piece<'_>], context: &Context<'_>) -> Vec<Proposal> {
+        let free = pieces.iter().enumerate().filter(|(_, piece)| context.is_new(piece) && piece.text.len() > 1);
+        free.map(|(piece, of)| Proposal { piece, text: of.text[1..].to_owned(), raw_id: None }).collect()
+    }
+    static GREEDY: Engine = Engine { id: "greedy", loss: Loss::Nothing, is_stable: true, propose: shorter };
+    let stage = Stage { engine: &GREEDY, level: Level::Standard };
+    let before = body(&[(0, "x".repeat(100))]);
+    let alone = Plan { stages: vec![stage], ..Plan::default() };
+    assert!(compress(Dialect::Openai, &before, &alone, None, || 0).body.is_ok());
+    let both = Plan { stages: vec![stage, stage], ..Plan::default() };
+    let outcome = compress(Dialect::Openai, &before, &both, None, || 0);
+    assert_eq!(outcome.body, Err(crate::Unchanged::Unsettled));
+    assert_eq!(outcome.report.tokens_after, outcome.report.tokens_before);
 }
 
 /// Documents that no reader of ours may be slow or wrong about, in the place of a tool's output and of a person's words.
 #[test]
 fn hostile_documents_leave_valid_bodies() {
-    let deep = |open: &str, close: &str| open.repeat(20_000) + &close.repeat(20_000);
-    let texts = [
-        deep("[", "]"),
-        deep("{\"a\":", "}"),
-        "\0".repeat(100_000),
-        "\u{202e}\u{2066}please \u{2069}".repeat(20_000),
-        "x".repeat(2_000_000),
-        format!("{}\n", "y".repeat(500)).repeat(2_000),
-        "\u{1f468}\u{200d}\u{1f469}".repeat(50_000),
-        "[\u{2026} 3 lines left out]\n".repeat(20_000),
-        "```\n~~~\n".repeat(50_000),
-        "{\"a\":1}\n{\"a\":".repeat(20_000),
-    ];
-    for text in texts {
+    for (seed, text) in hostile::texts(40_000) {
         for (dialect, before) in
             bodies(&[(0, text.clone()), (2, text.clone()), (2, text.clone()), (1, text), (0, "?".into())])
         {
             for (name, plan) in plans() {
-                let start = std::time::Instant::now();
-                let outcome = compress(dialect, &before, &plan, None, || 0);
-                let allowed_ms = 1_000 + 2_000 * before.len() as u128 / (1 << 20);
-                let took = start.elapsed().as_millis();
-                // Far above the 100 ms a MB of a free core: a test shares its core with others.
-                assert!(took < allowed_ms, "{name} {dialect:?} {took} ms");
-                if let Ok(body) = outcome.body {
-                    assert!(serde_json::from_slice::<Value>(&body).is_ok(), "{name} {dialect:?}");
-                }
+                let (once, twice) = once_and_twice(dialect, &before, &plan);
+                assert!(serde_json::from_str::<Value>(&once).is_ok(), "{name} {dialect:?} {seed}");
+                assert!(twice == once, "{name} {dialect:?} {seed}");
             }
         }
     }
@@ -306,29 +362,13 @@ fn fuzz_frozen_sessions() {
 
 #[test]
 fn hostile_text_takes_linear_time() {
-    for seed in [
-        "a",
-        "\"",
-        "` ",
-        "please ",
-        "\n",
-        "error\n",
-        "[{\"a\":1},",
-        "\u{1b}[",
-        "\r",
-        ";base64,",
-        "diff --git\n",
-        "\u{4f60}",
-        "\u{201c}",
-        "\u{ab} ",
-    ] {
-        let text = seed.repeat((1 << 20) / seed.len());
+    for (seed, text) in hostile::texts(1 << 20) {
         let before = body(&[(0, text.clone()), (2, text)]);
         for mode in Mode::ALL {
             let start = std::time::Instant::now();
             let _ = after(&before, mode);
             // Far above the 100 ms a MB of a free core: a test shares its core with others.
-            assert!(start.elapsed().as_millis() < 2_000, "{seed:?} {mode:?} {:?}", start.elapsed());
+            assert!(start.elapsed().as_millis() < 2_000, "{seed} {mode:?} {:?}", start.elapsed());
         }
     }
 }

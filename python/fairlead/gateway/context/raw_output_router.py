@@ -1,6 +1,7 @@
 """`/api/context/rtk/raw-output/{id}`: outputs of commands as they were before a filter made them shorter.
 
-The relay writes them, one sealed file for each (`rust/engine/src/context/raw_outputs.rs`); a key reads its own.
+The relay writes them, one sealed file for each (`rust/engine/src/context/raw_outputs.rs`); a key reads its
+own, and every read is in the audit log.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pydantic import Field
 from fairlead.caller import CallerDep
 from fairlead.errors import Internal, NotFound
 from fairlead.moment import Time, moment_of, now_ms
+from fairlead.store.audit_log import insert_read
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.sealer import Sealer
 from fairlead.store.services import ServicesDep
@@ -26,6 +28,7 @@ from fairlead.wire import Wire
 
 router = APIRouter(prefix="/api/context/rtk/raw-output", tags=["context"])
 
+ROUTE: Final = "/api/context/rtk/raw-output/{id}"
 FOLDER: Final = "raw-outputs"
 _ID: Final = re.compile(r"[0-9a-f]{32}")
 _MS_PER_HOUR: Final = 3_600_000
@@ -47,7 +50,7 @@ class RawOutput(Wire):
     "/{output_id}", summary="An output of the calling key's as it was before it was shortened"
 )
 async def read(output_id: str, caller: CallerDep, services: ServicesDep) -> RawOutput:
-    """404 for one that is another key's, too old, or was never kept."""
+    """404 for one that is another key's, too old, or was never kept. Each read is in the audit log."""
     settings = await services.state.read(read_operator_settings)
     not_before_ms = now_ms() - settings.compression_raw_output_hours * _MS_PER_HOUR
     key_id = caller.principal.id
@@ -61,6 +64,8 @@ async def read(output_id: str, caller: CallerDep, services: ServicesDep) -> RawO
             "This key has no output with that id: it was never kept, or is too old "
             "(`rawOutputHours` of /api/context/rtk/config)."
         )
+    # Nothing is shown that is not in the audit log.
+    await services.state.database.write(lambda con: insert_read(con, caller, ROUTE, id=output_id))
     return found
 
 

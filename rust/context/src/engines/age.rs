@@ -1,7 +1,6 @@
 //! Results of older turns, shorter by what they are: a file by its definitions, hits of a search by their files, output of a shell by its
 //! beginning and end, JSON by its first rows. Errors stay, and lines with rare words of the people's own.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::conversation::{Piece, Role};
@@ -9,7 +8,7 @@ use crate::level::Level;
 use crate::rtk::Focus;
 use crate::{lines, marker};
 
-use super::{each, is_file, Context, Proposal};
+use super::{is_file, Context, Proposal};
 
 /// Shorter results stay.
 const MIN_LINES: usize = 12;
@@ -32,11 +31,11 @@ pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Propos
     let last = pieces.iter().map(|piece| piece.turn).max().unwrap_or_default();
     let mut focus = Focus::default();
     for piece in pieces.iter().filter(|piece| piece.role == Role::User) {
-        focus.add(&piece.text);
+        focus.add(piece, context);
     }
-    each(pieces, |_, piece| {
+    let shorter = |(index, piece): (usize, &Piece<'_>)| {
         let is_old = piece.role == Role::Tool && piece.turn + newest <= last;
-        if !is_old || marker::is_in(&piece.text) {
+        if !is_old || piece.frozen || marker::is_in(&piece.text) || !(focus.is_new || context.is_new(piece)) {
             return None;
         }
         let lines: Vec<&str> = piece.text.lines().collect();
@@ -46,8 +45,9 @@ pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Propos
         let mut keep = chosen(strategy_of(piece), &lines);
         lines::mark_errors(&lines, &mut keep);
         focus.mark(&lines, &mut keep);
-        lines::selection(&lines, &keep).map(Cow::Owned)
-    })
+        Some(Proposal { piece: index, text: lines::selection(&lines, &keep)?, raw_id: None })
+    };
+    pieces.iter().enumerate().filter_map(shorter).collect()
 }
 
 fn strategy_of(piece: &Piece<'_>) -> Strategy {

@@ -1,6 +1,5 @@
 //! Prose without phrases that say nothing: greetings, hedges, long connectives. What they are is in the rule packs.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::conversation::Piece;
@@ -8,16 +7,16 @@ use crate::protect;
 
 use super::lite::tidied;
 use super::pack::{bare, pack_of, Pack, Rule};
-use super::{each, is_prose, Context, Proposal};
+use super::{each, prose_pack, Context, Proposal};
 
 /// Passes over a text: a phrase that goes may bring two words together that are a phrase themselves.
 const PASSES: usize = 4;
 
 pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Proposal> {
     let is_wanted = |pack: &Pack| context.languages.is_empty() || context.languages.contains(&pack.language);
-    each(pieces, |_, piece| {
-        let pack = pack_of(&piece.text).filter(|pack| is_prose(piece) && is_wanted(pack))?;
-        settled(&piece.text, pack).map(Cow::Owned)
+    each(pieces, context, |piece| {
+        let pack = prose_pack(piece).filter(|pack| is_wanted(pack))?;
+        settled(&piece.text, pack)
     })
 }
 

@@ -1,8 +1,6 @@
 //! JSON in results: lists of objects with the same keys as `{"columns":[...],"rows":[[...],...]}`, white space between values left out.
 //! Values are copied byte by byte.
 
-use std::borrow::Cow;
-
 use fairlead_core::json::Kind;
 
 use crate::conversation::{Piece, Role};
@@ -13,8 +11,8 @@ use super::{each, is_file, Context, Proposal};
 /// Shorter lists gain nothing.
 const ROWS_MIN: usize = 4;
 
-pub(super) fn propose(pieces: &[Piece<'_>], _: &Context<'_>) -> Vec<Proposal> {
-    each(pieces, |_, piece| {
+pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Proposal> {
+    each(pieces, context, |piece| {
         let is_json = piece.role == Role::Tool && !is_file(piece) && piece.text.trim_start().starts_with(['{', '[']);
         if !is_json {
             return None;
@@ -22,7 +20,7 @@ pub(super) fn propose(pieces: &[Piece<'_>], _: &Context<'_>) -> Vec<Proposal> {
         let tape = Tape::read(piece.text.as_bytes()).ok()?;
         let mut out = Vec::with_capacity(piece.text.len());
         write(&tape, 0, &mut out, 0);
-        (out.len() < piece.text.len()).then(|| String::from_utf8(out).ok().map(Cow::Owned))?
+        (out.len() < piece.text.len()).then(|| String::from_utf8(out).ok())?
     })
 }
 

@@ -1,39 +1,62 @@
 //! White space at the ends of lines, wide padding of tables, long rules, more than one empty line, texts that came before, data URLs in texts.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::conversation::{Piece, Role};
 use crate::marker;
 
-use super::{each, is_excerpt, is_file, Context, Proposal};
+use super::{is_excerpt, is_file, Context, Proposal};
 
 /// A repeated text must be longer than the note that stands for it.
 const REPEAT_MIN_BYTES: usize = 160;
 /// Data URLs up to this length stay.
 const DATA_MIN_BYTES: usize = 256;
 
-pub(super) fn propose(pieces: &[Piece<'_>], _: &Context<'_>) -> Vec<Proposal> {
-    let mut earlier: HashMap<(Role, &str), usize> = HashMap::new();
-    let mut repeats = vec![false; pieces.len()];
-    for (index, piece) in pieces.iter().enumerate() {
-        let may_repeat = matches!(piece.role, Role::System | Role::Tool) && piece.text.len() >= REPEAT_MIN_BYTES;
-        if may_repeat {
-            let first = *earlier.entry((piece.role, piece.text.as_ref())).or_insert(index);
-            repeats[index] = first != index;
-        }
+pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Proposal> {
+    let light = |piece: &Piece<'_>| if piece.frozen || !context.is_new(piece) { None } else { lightened(piece) };
+    let written: Vec<Option<String>> = pieces.iter().map(light).collect();
+    let repeats = repeats(pieces, &written);
+    let texts = written.into_iter().zip(repeats).enumerate();
+    texts
+        .filter_map(|(piece, (written, repeats))| {
+            let text = if repeats { marker::text_again() } else { written? };
+            Some(Proposal { piece, text, raw_id: None })
+        })
+        .collect()
+}
+
+/// Which pieces say what an earlier one says. What is compared are the texts that would go out: those that differ in white space alone
+/// are one.
+fn repeats(pieces: &[Piece<'_>], written: &[Option<String>]) -> Vec<bool> {
+    let texts: Vec<(Role, &str)> = pieces
+        .iter()
+        .zip(written)
+        .map(|(piece, written)| (piece.role, written.as_deref().unwrap_or(&piece.text)))
+        .collect();
+    let may_repeat =
+        |(role, text): &(Role, &str)| matches!(role, Role::System | Role::Tool) && text.len() >= REPEAT_MIN_BYTES;
+    // A text is read only where another one has its length.
+    let mut lengths: HashMap<usize, usize> = HashMap::new();
+    for (_, text) in texts.iter().filter(|text| may_repeat(text)) {
+        *lengths.entry(text.len()).or_default() += 1;
     }
-    each(pieces, |index, piece| {
-        if repeats[index] {
-            return Some(Cow::Owned(marker::text_again()));
-        }
-        let tidy = if is_file(piece) { None } else { tidied(&piece.text) };
-        let text = tidy.as_deref().unwrap_or(&piece.text);
-        let narrow = if piece.role == Role::Tool && !is_excerpt(piece) { narrowed(text) } else { None };
-        let tidy = narrow.or(tidy);
-        let text = tidy.as_deref().unwrap_or(&piece.text);
-        without_data(text).or(tidy).map(Cow::Owned)
-    })
+    let mut earlier: HashSet<(Role, &str)> = HashSet::new();
+    let is_among_equals = |text: &(Role, &str)| lengths.get(&text.1.len()).is_some_and(|count| *count > 1);
+    let mut is_repeat = vec![false; pieces.len()];
+    for (index, text) in texts.iter().enumerate().filter(|(_, text)| may_repeat(text) && is_among_equals(text)) {
+        is_repeat[index] = !earlier.insert(*text) && !pieces[index].frozen;
+    }
+    is_repeat
+}
+
+/// The text of a piece without what nobody reads; `None` when it has nothing of the kind.
+fn lightened(piece: &Piece<'_>) -> Option<String> {
+    let tidy = if is_file(piece) { None } else { tidied(&piece.text) };
+    let text = tidy.as_deref().unwrap_or(&piece.text);
+    let narrow = if piece.role == Role::Tool && !is_excerpt(piece) { narrowed(text) } else { None };
+    let tidy = narrow.or(tidy);
+    let text = tidy.as_deref().unwrap_or(&piece.text);
+    without_data(text).or(tidy)
 }
 
 /// The text without white space that nobody sees; `None` when it has none. Fenced code stays as it is.
@@ -41,9 +64,10 @@ pub(super) fn tidied(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut empty = 0;
     let mut is_fenced = false;
+    let has_fence = memchr::memmem::find(text.as_bytes(), b"```").is_some();
     for line in text.split_inclusive('\n') {
         let body = line.trim_end();
-        if body.trim_start().starts_with("```") {
+        if has_fence && body.trim_start().starts_with("```") {
             is_fenced = !is_fenced;
         } else if is_fenced {
             out.push_str(line);
@@ -69,18 +93,28 @@ const SHORT: usize = 2;
 
 /// The text with narrow padding between columns and short rules; `None` when none is wide. Indentation stays.
 fn narrowed(text: &str) -> Option<String> {
-    let mut out = String::with_capacity(text.len());
+    let bytes = text.as_bytes();
+    let mut out = String::new();
+    let (mut from, mut at) = (0, 0);
     let mut is_indentation = true;
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let length = rest.len() - rest.trim_start_matches(first).len();
-        let is_rule = matches!(first, '-' | '=' | '*' | '_' | '\u{2501}' | '\u{2500}');
-        let is_wide = length >= WIDE * first.len_utf8() && (is_rule || (first == ' ' && !is_indentation));
-        out.push_str(&rest[..if is_wide { SHORT * first.len_utf8() } else { length }]);
-        is_indentation = first == '\n' || (is_indentation && first == ' ');
-        rest = &rest[length..];
+    while let Some(&byte) = bytes.get(at) {
+        // The two rules that are drawn have three bytes.
+        let width = if matches!(bytes.get(at..at + 3), Some([0xe2, 0x94, 0x80 | 0x81])) { 3 } else { 1 };
+        let may_be_wide = width == 3 || matches!(byte, b'-' | b'=' | b'*' | b'_') || (byte == b' ' && !is_indentation);
+        is_indentation = byte == b'\n' || (is_indentation && byte == b' ');
+        if !may_be_wide {
+            at += 1;
+            continue;
+        }
+        let sign = &bytes[at..at + width];
+        let count = bytes[at..].chunks_exact(width).take_while(|next| *next == sign).count();
+        if count >= WIDE {
+            out.push_str(&text[from..at + SHORT * width]);
+            from = at + count * width;
+        }
+        at += count * width;
     }
-    (out.len() < text.len()).then_some(out)
+    (from > 0).then(|| out + &text[from..])
 }
 
 /// The text with a note for each long data URL.
@@ -117,6 +151,9 @@ mod tests {
     fn padding_and_rules_are_short() {
         assert_eq!(narrowed("          a          b\n==========").as_deref(), Some("          a  b\n=="));
         assert_eq!(narrowed("a   b --- c"), None);
+        let drawn = "\u{2500}".repeat(9) + "\u{2501}" + &"\u{2501}".repeat(7) + "\u{2502}";
+        assert_eq!(narrowed(&drawn).as_deref(), Some("\u{2500}\u{2500}\u{2501}\u{2501}\u{2502}"));
+        assert_eq!(narrowed("\n        x\n         y"), None);
     }
 
     #[test]

@@ -10,11 +10,10 @@ mod columnar;
 mod dedup;
 mod lite;
 pub(crate) mod pack;
+use pack::pack_of;
 pub use pack::{packs, Pack};
 mod rtk;
 mod score;
-
-use std::borrow::Cow;
 
 use crate::conversation::{Piece, Role};
 use crate::level::Level;
@@ -50,10 +49,19 @@ pub(crate) struct Context<'a> {
     pub(crate) languages: &'a [String],
     /// Whether outputs are named as they came.
     pub(crate) keeps_raw: bool,
+    /// The run of a stage in which this one worked last, in an earlier pass; `None` in its first.
+    pub(crate) ran_at: Option<usize>,
+}
+
+impl Context<'_> {
+    /// Whether a piece has a text that this stage did not see, nor write itself.
+    pub(crate) fn is_new(&self, piece: &Piece<'_>) -> bool {
+        self.ran_at.is_none_or(|run| piece.changed_at > run)
+    }
 }
 
 /// One engine. It is stable when a piece's new text depends on that piece and earlier ones only, so that the beginning of a
-/// conversation is written in the same way in each turn.
+/// conversation is written in the same way in each turn. It finds nothing more in what it wrote itself.
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) id: &'static str,
@@ -80,19 +88,22 @@ pub(crate) const ENGINES: [Engine; 7] = [
 /// Proposals of an engine that writes each piece by itself; `None` leaves a piece as it is.
 fn each<'p>(
     pieces: &'p [Piece<'p>],
-    mut write: impl FnMut(usize, &'p Piece<'p>) -> Option<Cow<'p, str>>,
+    context: &Context<'_>,
+    mut write: impl FnMut(&'p Piece<'p>) -> Option<String>,
 ) -> Vec<Proposal> {
-    let free = pieces.iter().enumerate().filter(|(_, piece)| !piece.frozen);
-    free.filter_map(|(index, piece)| {
-        Some(Proposal { piece: index, text: write(index, piece)?.into_owned(), raw_id: None })
-    })
-    .collect()
+    let free = pieces.iter().enumerate().filter(|(_, piece)| !piece.frozen && context.is_new(piece));
+    free.filter_map(|(index, piece)| Some(Proposal { piece: index, text: write(piece)?, raw_id: None })).collect()
 }
 
-/// Whether a piece is what a person or a model wrote, long enough that words can be spared.
-fn is_prose(piece: &Piece<'_>) -> bool {
-    const MIN_CHARS: usize = 50;
-    matches!(piece.role, Role::User | Role::Assistant) && piece.text.len() >= MIN_CHARS
+/// The pack for what a person or a model wrote, long enough that words can be spared; `None` for all else.
+fn prose_pack(piece: &Piece<'_>) -> Option<&'static Pack> {
+    const MIN_BYTES: usize = 50;
+    let is_prose = matches!(piece.role, Role::User | Role::Assistant) && piece.text.len() >= MIN_BYTES;
+    if is_prose {
+        pack_of(&piece.text)
+    } else {
+        None
+    }
 }
 
 /// Whether a piece shows code or text of files, as hits of a search and differences do.

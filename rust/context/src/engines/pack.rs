@@ -1,6 +1,6 @@
 //! Rule packs: for each language, phrases that say nothing and phrases that have a shorter form. They are data, in the folder `packs`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -35,9 +35,9 @@ pub struct Pack {
     pub language: String,
     /// `complete`, or `partial` for lists that are honest about what they lack.
     pub coverage: String,
-    pub(crate) signs: Vec<String>,
+    pub(crate) signs: HashSet<String>,
     pub(crate) rules: HashMap<String, Vec<Rule>>,
-    pub(crate) light: std::collections::HashSet<String>,
+    pub(crate) light: HashSet<String>,
     /// Words are not spaced: rules hold characters.
     pub(crate) is_unspaced: bool,
 }
@@ -87,7 +87,14 @@ fn built(source: Source) -> Pack {
         list.sort_by_key(|rule| std::cmp::Reverse(rule.words.len()));
     }
     let light = source.light.into_iter().collect();
-    Pack { language: source.language, coverage: source.coverage, signs: source.signs, rules, light, is_unspaced }
+    Pack {
+        language: source.language,
+        coverage: source.coverage,
+        signs: source.signs.into_iter().collect(),
+        rules,
+        light,
+        is_unspaced,
+    }
 }
 
 /// Words that are looked at to tell a language.
@@ -104,7 +111,7 @@ pub(crate) fn pack_of(text: &str) -> Option<&'static Pack> {
         return packs().iter().find(|pack| pack.language == language);
     }
     let words: Vec<String> = text.split_whitespace().take(SAMPLE_WORDS).map(|word| bare(word).to_lowercase()).collect();
-    let hits = |pack: &Pack| words.iter().filter(|word| pack.signs.contains(word)).count();
+    let hits = |pack: &Pack| words.iter().filter(|word| pack.signs.contains(word.as_str())).count();
     let best =
         packs().iter().filter(|pack| !pack.is_unspaced).map(|pack| (hits(pack), pack)).max_by_key(|(hits, _)| *hits)?;
     (best.0 >= 2).then_some(best.1)

@@ -2,9 +2,9 @@
 
 use crate::conversation::{Piece, Role};
 use crate::level::Level;
-use crate::marker;
 use crate::raw;
 use crate::rtk::{built_in_filters, filtered, Bounds, Focus};
+use crate::{lines, marker};
 
 use super::{Context, Proposal};
 
@@ -18,22 +18,29 @@ pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Propos
     let mut proposals = Vec::new();
     for (index, piece) in pieces.iter().enumerate() {
         if piece.role == Role::User {
-            focus.add(&piece.text);
+            focus.add(piece, context);
         }
-        if piece.role != Role::Tool || piece.frozen || marker::is_in(&piece.text) {
+        let is_new = focus.is_new || context.is_new(piece);
+        if piece.role != Role::Tool || piece.frozen || !is_new || marker::is_in(&piece.text) {
             continue;
         }
+        // A filter may know an output by its beginning, which colours are no part of.
+        let clean = lines::without_control(&piece.text);
         let command = piece.command.as_deref().unwrap_or_default();
-        let own = context.filters.and_then(|filters| filters.of(command, &piece.text));
-        let filter = own.or_else(|| built_in_filters().of(command, &piece.text));
-        if let Some(mut text) = filtered(&piece.text, filter, &focus, bounds) {
-            let raw_id = (context.keeps_raw && marker::is_in(&text)).then(|| raw::id_of(&piece.text));
-            if let Some(id) = &raw_id {
-                text.push('\n');
-                text.push_str(&marker::kept_whole(id));
+        let own = context.filters.and_then(|filters| filters.of(command, &clean));
+        let filter = own.or_else(|| built_in_filters().of(command, &clean));
+        let Some(mut text) = filtered(&clean, filter, &focus, bounds) else {
+            if clean.len() < piece.text.len() {
+                proposals.push(Proposal { piece: index, text: clean.into_owned(), raw_id: None });
             }
-            proposals.push(Proposal { piece: index, text, raw_id });
+            continue;
+        };
+        let raw_id = context.keeps_raw.then(|| raw::id_of(&piece.text));
+        if let Some(id) = &raw_id {
+            text.push('\n');
+            text.push_str(&marker::kept_whole(id));
         }
+        proposals.push(Proposal { piece: index, text, raw_id });
     }
     proposals
 }

@@ -1,16 +1,14 @@
 //! Words of little weight, in prose that is older than the last two messages. A word's weight depends on the word alone, so that what is
 //! left would be kept again.
 
-use std::borrow::Cow;
-
 use crate::conversation::{Piece, Role};
 use crate::level::Level;
 use crate::protect;
 
 use super::caveman::{is_settled, settled};
 use super::lite::tidied;
-use super::pack::{bare, pack_of, Pack};
-use super::{each, is_prose, Context, Proposal};
+use super::pack::{bare, Pack};
+use super::{each, prose_pack, Context, Proposal};
 
 /// Messages at the end that stay as they are.
 const VERBATIM_TURNS: usize = 2;
@@ -22,14 +20,17 @@ pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Propos
         Level::Standard => 0.3,
         Level::Aggressive => 0.45,
     };
-    each(pieces, |_, piece| {
+    each(pieces, context, |piece| {
         let is_old = piece.turn + VERBATIM_TURNS <= last && piece.role != Role::System;
-        let pack = pack_of(&piece.text).filter(|pack| is_old && is_prose(piece) && !pack.is_unspaced)?;
+        let pack = if is_old { prose_pack(piece)? } else { return None };
+        if pack.is_unspaced {
+            return None;
+        }
         let mut text = lighter(&piece.text, pack, threshold)?;
         for _ in 1..PASSES {
             match lighter(&text, pack, threshold) {
                 Some(shorter) => text = shorter,
-                None => return is_settled(&text, pack).then_some(Cow::Owned(text)),
+                None => return is_settled(&text, pack).then_some(text),
             }
         }
         None

@@ -39,7 +39,15 @@ impl Reader<'_, '_> {
     /// Takes the text at `index`, if there is one.
     fn push(&mut self, index: usize, role: Role, turn: usize, command: Option<String>) {
         let (Some(value), Some(text)) = (self.tape.value(index), self.tape.text(index)) else { return };
-        self.conversation.pieces.push(Piece { span: value.span(), text, role, turn, command, frozen: false });
+        self.conversation.pieces.push(Piece {
+            span: value.span(),
+            text,
+            role,
+            turn,
+            command,
+            frozen: false,
+            changed_at: 0,
+        });
     }
 
     /// Takes a content that is a string, or a list of parts with a member `text`.

@@ -2,6 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::conversation::Piece;
+use crate::engines::Context;
+
 /// Words that are remembered at most; the first ones of a conversation count, so that what stays does not change later.
 const WORDS_MAX: usize = 2_000;
 const CHARS_MIN: usize = 4;
@@ -11,20 +14,29 @@ const LINES_MAX: usize = 3;
 #[derive(Debug, Default)]
 pub(crate) struct Focus {
     words: HashSet<String>,
+    /// A text that it has words of changed since the stage worked last.
+    pub(crate) is_new: bool,
 }
 
 impl Focus {
-    pub(crate) fn add(&mut self, text: &str) {
+    pub(crate) fn add(&mut self, said: &Piece<'_>, context: &Context<'_>) {
         let free = WORDS_MAX.saturating_sub(self.words.len());
-        self.words.extend(words(text).take(free).map(str::to_lowercase));
+        self.words.extend(words(&said.text).take(free).map(str::to_lowercase));
+        self.is_new |= context.is_new(said);
     }
 
     /// Marks the lines that have a word of the conversation which few lines have.
     pub(crate) fn mark(&self, lines: &[&str], keep: &mut [bool]) {
+        if self.words.is_empty() {
+            return;
+        }
         let mut found: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut lower = String::new();
         for (at, line) in lines.iter().enumerate() {
             for word in words(line) {
-                let lower = word.to_ascii_lowercase();
+                lower.clear();
+                lower.push_str(word);
+                lower.make_ascii_lowercase();
                 if let Some(word) = self.words.get(lower.as_str()) {
                     let places = found.entry(word).or_default();
                     if places.last() != Some(&at) && places.len() <= LINES_MAX {

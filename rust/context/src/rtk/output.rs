@@ -25,13 +25,12 @@ pub(crate) struct Bounds {
 /// Lines of an output whose filter says nothing about it.
 const MAX_LINES: usize = 120;
 
-/// The output without the lines that say nothing; `None` when all stay.
+/// The output without the lines that say nothing; `None` when all stay. The output comes without a terminal's colours.
 pub(crate) fn filtered(text: &str, filter: Option<&Filter>, focus: &Focus, bounds: Bounds) -> Option<String> {
-    let clean = lines::without_control(text);
-    let lines: Vec<&str> = clean.lines().collect();
+    let lines: Vec<&str> = text.lines().collect();
     let is_text = filter.is_some_and(|filter| filter.is_text);
-    if lines.len() < MIN_LINES || (is_text && bounds.text.is_none()) || is_json(&clean) {
-        return (clean.len() < text.len()).then(|| clean.into_owned());
+    if lines.len() < MIN_LINES || (is_text && bounds.text.is_none()) || is_json(text) {
+        return None;
     }
     let mut keep = if is_text { vec![true; lines.len()] } else { samples_of_each_make(&lines, filter, bounds.samples) };
     let mut needed = vec![false; lines.len()];
@@ -48,7 +47,7 @@ pub(crate) fn filtered(text: &str, filter: Option<&Filter>, focus: &Focus, bound
     for (keep, needed) in keep.iter_mut().zip(&needed) {
         *keep |= needed;
     }
-    lines::selection(&lines, &keep).or_else(|| (clean.len() < text.len()).then(|| clean.into_owned()))
+    lines::selection(&lines, &keep)
 }
 
 /// Whether the whole output is JSON: cutting lines out of it would leave none.
