@@ -22,6 +22,7 @@ start.
         +-- UnsupportedMediaType    415
         +-- RateLimited             429   the caller's own limits
         +-- BudgetExceeded          429   what the key may spend
+        +-- CallTooDear             402   more than the caller lets the call cost
         +-- TokenLimitExceeded      429   the tokens that the key may use
         +-- AccountsBusy            429   the limits of every connection that may serve it
         +-- LeaseUnavailable        429   every connection that may serve it is leased
@@ -150,6 +151,10 @@ class RateLimited(FairleadError):
 
 class BudgetExceeded(FairleadError):
     kind, status, type = "budget_exceeded", 429, "rate_limit_error"
+
+
+class CallTooDear(FairleadError):
+    kind, status, type = "call_too_dear", 402, "billing_error"
 
 
 class TokenLimitExceeded(FairleadError):

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from fairlead.store.provider_usage import ProviderUsage, UsageFigure, put_provider_usage
 from fairlead.store.services import Services
 from fairlead.usage.quota_router import usable_percent
 from tests.support.records import usage_record
@@ -330,6 +331,23 @@ async def test_the_quota_endpoint(control: Any) -> None:
     assert provider["quotas"]["5h"]["remainingPercentage"] == 51, "what the provider itself says"
     assert provider["quotaWindowThresholds"] == {"5h": 2, "7d": 2}
     await get(control, f"{path}?format=xml", 400, **headers)
+    assert provider["providerUsage"] == []
+
+    # What the provider's own usage route told, as far as it did.
+    figures = (
+        UsageFigure("credits", "USD", used_micros=1_500_000, limit_micros=10_000_000),
+        UsageFigure("balance", "points", remaining_micros=7_000_000, limit_micros=14_000_000),
+    )
+    own = ProviderUsage(connection["id"], figures=figures, last_error="sk-canary refused")
+    await control.app.state.services.state.commit(lambda con: put_provider_usage(con, own))
+    text = (await control.client.get(path, headers=headers)).text
+    assert "\nopenai (main) credits: 1.50 USD used, 10.00 USD in all\n" in text
+    assert "\nopenai (main) balance: 7.00 points left, 14.00 points in all\n" in text
+    told = await get(control, f"{path}?format=json", **headers)
+    spent, balance = told["provider"]["providerUsage"]
+    assert (spent["usedMicros"], spent["remainingMicros"]) == (1_500_000, None)
+    assert balance["remainingPercent"] == 50
+    assert "canary" not in text + json.dumps(told)
 
 
 def test_nothing_is_left_exactly_where_routing_stops() -> None:

@@ -96,6 +96,19 @@ GROUPS: Final = (
                 "decimal",
                 "context-relay: the share of the quota that is used, 0 to 1.",
             ),
+            Field(
+                "config.handoffModel",
+                "Who writes the hand-over note",
+                hint="context-relay; empty: the next target.",
+                example="openai/gpt-4o-mini",
+            ),
+            Field(
+                "config.maxMessagesForSummary",
+                "The note is about the last",
+                "whole",
+                "context-relay: 1 to 200; empty: 30.",
+                "messages",
+            ),
             Field("config.pack", "Weights", "choice", "auto.", options=PACKS),
             Field(
                 "config.judgeModel",
@@ -202,6 +215,14 @@ GROUPS: Final = (
                 "From the request's arrival; 0: no limit.",
                 "ms",
             ),
+            Field(
+                "config.maxRetries",
+                "One is asked again",
+                "whole",
+                "0 to 10: after a failure that may pass, before the next.",
+                "times",
+            ),
+            Field("config.retryDelayMs", "Pause before that", "whole", "Empty: 2000.", "ms"),
             Field("config.maxSetRetries", "All are tried again", "whole", "0 to 10.", "times"),
             Field("config.setRetryDelayMs", "Pause before that", "whole", "Empty: 2000.", "ms"),
             Field(
@@ -213,7 +234,6 @@ GROUPS: Final = (
             ),
             Field("config.queueDepth", "Wait at a target", "whole", "0: asks the next.", "calls"),
             Field("config.queueTimeoutMs", "They wait at most", "whole", "", "ms"),
-            Field("contextCacheProtection", "Stays where its prompt is cached", "switch"),
         ),
         hint="Empty: as the defaults of all combos say.",
     ),

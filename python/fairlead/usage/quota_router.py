@@ -2,7 +2,8 @@
 people and as JSON for programs.
 
 The text shows the *usable* part: routing reserves a share of each window, so it stops at `0% left`.
-The JSON shows the providers' own figures, with the reserved shares beside them.
+The JSON shows the providers' own figures, with the reserved shares beside them. Both show what a provider's own usage
+route told, where it was asked.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from fairlead.moment import iso, moment_of, ms_of, now_ms
 from fairlead.money import usd_of
 from fairlead.store.budgets import COLUMNS, KINDS, window_of
 from fairlead.store.file import Connection
+from fairlead.store.provider_usage import MICROS, ProviderUsage, UsageFigure, all_provider_usage
+from fairlead.store.provider_usage_view import show_provider_usage
 from fairlead.store.services import Services, ServicesDep
 from fairlead.usage.facts import Filters, sums_of
 from fairlead.usage.reports import ConnectionReport, Window, merge_reports
@@ -49,15 +52,15 @@ async def om_usage(
     """For a key with `allowUsageCommand`; another is answered 403."""
     key_id = caller.principal.id or ""
 
-    def read_rows(con: Connection) -> tuple[Any, list[Any]]:
+    def read_rows(con: Connection) -> tuple[Any, list[Any], dict[str, ProviderUsage]]:
         key = con.execute(f"SELECT {_KEY} FROM keys WHERE id = ?", [key_id]).fetchone()
         connections = con.execute(
             "SELECT id, name, provider, quota_window_thresholds FROM provider_connections WHERE is_active "
             "ORDER BY priority, created_at_ms, id"
         ).fetchall()
-        return key, connections
+        return key, connections, all_provider_usage(con)
 
-    key, connections = await services.state.read(read_rows)
+    key, connections, own = await services.state.read(read_rows)
     if key is None or not key[0]:
         message = "This key may not ask for its usage: set allowUsageCommand on it."
         return _json({"allowed": False, "error": {"message": message}}, 403)
@@ -69,7 +72,7 @@ async def om_usage(
     said = merge_reports(services.workers())
     cutoff = await asyncio.to_thread(_cutoff_percent, services.data_dir / "snapshot.json")
     told = [
-        _provider(row, said.get(row[0], ConnectionReport()), cutoff)
+        _provider(row, said.get(row[0], ConnectionReport()), cutoff, own.get(row[0]))
         for row in connections
         if access_mode != "restricted" or row[0] in allowed
     ]
@@ -77,12 +80,15 @@ async def om_usage(
         body: dict[str, Any] = {"allowed": True}
         if personal is not None:
             body["personal"] = personal
-        # Connections with known windows come first.
-        known = [one for one in told if one["quotas"]]
+        # Connections of which something is known come first.
+        known = [one for one in told if one["quotas"] or one["providerUsage"]]
         body["provider"] = known[0] if known else None
         body["providers"] = told
         return _json(body, 200)
-    return PlainTextResponse(_text(personal, told, at_ms), headers={"cache-control": "no-store"})
+    figures = {each: usage.figures for each, usage in own.items()}
+    return PlainTextResponse(
+        _text(personal, told, figures, at_ms), headers={"cache-control": "no-store"}
+    )
 
 
 async def _personal(
@@ -103,18 +109,45 @@ async def _personal(
     return told
 
 
-def _provider(row: Any, said: ConnectionReport, cutoff_percent: float) -> dict[str, Any]:
+def _provider(
+    row: Any, said: ConnectionReport, cutoff_percent: float, own: ProviderUsage | None
+) -> dict[str, Any]:
     connection_id, name, provider, thresholds = row
-    own: dict[str, float] = orjson.loads(thresholds) if thresholds else {}
+    reserved: dict[str, float] = orjson.loads(thresholds) if thresholds else {}
     return {
         "connectionId": connection_id,
         "name": name,
         "provider": provider,
         "quotas": {window.name: _quota(window) for window in said.windows.values()},
         "quotaWindowThresholds": {
-            window: own.get(window, cutoff_percent) for window in said.windows
+            window: reserved.get(window, cutoff_percent) for window in said.windows
         },
+        "providerUsage": _figures(own),
     }
+
+
+def _figures(own: ProviderUsage | None) -> list[dict[str, Any]]:
+    """The figures of the provider's own usage route, where it was asked and told any. Why it told none is the
+    operator's to see.
+    """
+    if own is None:
+        return []
+    view = show_provider_usage(own)
+    return [figure.model_dump(mode="json", by_alias=True) for figure in view.figures]
+
+
+def _figure_text(figure: UsageFigure) -> str:
+    """What is told of a figure, and nothing else."""
+    parts = [
+        f"{micros / MICROS:.2f} {figure.unit} {word}"
+        for micros, word in (
+            (figure.used_micros, "used"),
+            (figure.remaining_micros, "left"),
+            (figure.limit_micros, "in all"),
+        )
+        if micros is not None
+    ]
+    return f"{figure.name}: {', '.join(parts) or 'unknown'}"
 
 
 def _quota(window: Window) -> dict[str, Any]:
@@ -128,7 +161,12 @@ def _quota(window: Window) -> dict[str, Any]:
     }
 
 
-def _text(personal: dict[str, Any] | None, told: list[dict[str, Any]], at_ms: int) -> str:
+def _text(
+    personal: dict[str, Any] | None,
+    told: list[dict[str, Any]],
+    figures: dict[str, tuple[UsageFigure, ...]],
+    at_ms: int,
+) -> str:
     lines = []
     for name in (kind.word for kind in KINDS) if personal else ():
         limit = personal[f"{name}LimitUsd"] if personal else None
@@ -144,7 +182,11 @@ def _text(personal: dict[str, Any] | None, told: list[dict[str, Any]], at_ms: in
             lines.append(
                 f"{one['provider']} ({one['name']}) {window}: {left}% left, reset {resets}"
             )
-    if not any(one["quotas"] for one in told):
+        name = f"{one['provider']} ({one['name']})"
+        lines.extend(
+            f"{name} {_figure_text(each)}" for each in figures.get(one["connectionId"], ())
+        )
+    if not any(one["quotas"] or one["providerUsage"] for one in told):
         lines.append("Unavailable")
     return "\n".join(lines) + "\n"
 

@@ -46,6 +46,7 @@ kinds! {
     UnsupportedMediaType "unsupported_media_type" 415 "invalid_request_error" "The body's type or coding is not read here.";
     RateLimited "rate_limited" 429 "rate_limit_error" "A limit of this gateway was reached.";
     BudgetExceeded "budget_exceeded" 429 "rate_limit_error" "What this key may spend is spent, or reserved by requests under way.";
+    CallTooDear "call_too_dear" 402 "billing_error" "The call may cost more than its caller lets it.";
     TokenLimitExceeded "token_limit_exceeded" 429 "rate_limit_error" "The tokens that this key may use are used, or reserved by requests under way.";
     AccountsBusy "accounts_busy" 429 "rate_limit_error" "Every connection that may serve the request has reached the limits set for it.";
     LeaseUnavailable "LEASE_CAPACITY_UNAVAILABLE" 429 "lease_error" "Every connection that may serve the request is leased to a session.";

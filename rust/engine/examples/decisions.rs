@@ -2,7 +2,7 @@
 //! `cargo run --release -p fairlead-engine --example decisions`. `make bench` runs it.
 //!
 //! Decisions are made by the engine's own combos over the states of real connections, with 50 combos of 20 targets each and 1,000
-//! keys; each figure is the least of several rounds.
+//! keys, and by `auto` over 2,000 candidates; each figure is the least of several rounds.
 
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "its output is what it is for")]
 
@@ -13,6 +13,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 const COMBOS: usize = 50;
+/// What `auto` chooses from, over connections of their own providers.
+const POOL: usize = 2_000;
+const POOL_CONNECTIONS: usize = 40;
 const TARGETS: usize = 20;
 const KEYS: usize = 1_000;
 /// Many short ones: on a machine that does other things, too, one of them is left alone.
@@ -32,6 +35,16 @@ fn main() {
             assert_eq!(choice.targets.len(), TARGETS);
         });
         println!(r#"{{"name":"decision {name}","us":{each_us:.3}}}"#);
+    }
+    let pool = pool();
+    let ask = Demand::default();
+    for channel in ["auto", "auto/cheap", "auto/coding", "auto/claude"] {
+        let each_us = least(DECISIONS, |_| {
+            let combo = pool.combos.book.find(channel).expect("there");
+            let choice = pool.combos.choose(&pool.targets, combo, &ask, None).expect("a choice");
+            assert!(choice.targets.len() > 8);
+        });
+        println!(r#"{{"name":"decision {channel} over {POOL} candidates","us":{each_us:.3}}}"#);
     }
     let live = live("priority");
     let wish = PipelineChoice { header: None, key_allows: true, combo: Some("combo 7"), bytes: BODY_BYTES };
@@ -67,8 +80,29 @@ fn least(calls: usize, mut work: impl FnMut(usize)) -> f64 {
     least_us
 }
 
+fn list(count: usize, of: &dyn Fn(usize) -> String) -> String {
+    (0..count).map(of).collect::<Vec<_>>().join(",")
+}
+
+/// Every fourth model is of one family, and every price another.
+fn pool() -> Live {
+    let name = |at: usize| {
+        let family = ["claude", "gpt", "qwen-coder", "mistral"][at / POOL_CONNECTIONS % 4];
+        format!("p{}/{family}-{at}", at % POOL_CONNECTIONS)
+    };
+    let connections = list(POOL_CONNECTIONS, &|at| {
+        format!(
+            r#"{{"id":"c{at}","provider":"p{at}","prefixes":["p{at}"],"dialect":"openai","base_url":"http://h{at}.example","auth":"none"}}"#
+        )
+    });
+    let models = list(POOL, &|at| format!(r#"{{"id":"{}","provider":"p{}"}}"#, name(at), at % POOL_CONNECTIONS));
+    let prices = list(POOL, &|at| format!(r#"{{"model":"{}","input":{at},"output":{}}}"#, name(at), 4 * at));
+    let json = format!(r#"{{"version":1,"connections":[{connections}],"models":[{models}],"prices":[{prices}]}}"#);
+    let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
+    Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0")
+}
+
 fn live(strategy: &str) -> Live {
-    let list = |count: usize, of: &dyn Fn(usize) -> String| (0..count).map(of).collect::<Vec<_>>().join(",");
     let connections = list(TARGETS, &|at| {
         format!(
             r#"{{"id":"c{at}","provider":"p{at}","prefixes":["p{at}"],"dialect":"openai","base_url":"http://h{at}.example","auth":"none"}}"#

@@ -4,7 +4,7 @@ use crate::active_config::Live;
 use crate::call::context::Call;
 use crate::config::Config;
 use crate::exchange::{Exchange, Wake};
-use crate::gate::preferences::{Accepts, CachePreference};
+use crate::gate::preferences::{Accepts, CachePreference, RoutePreference};
 use crate::gate::request::Admission;
 use crate::observe::settle::Settlement;
 use crate::observe::spool::Spool;
@@ -76,6 +76,7 @@ pub(crate) fn call(shared: &Arc<Shared>) -> Call {
         trace: None,
         compression: None,
         cache: CachePreference::default(),
+        wish: RoutePreference::default(),
         started: Instant::now(),
         ts_ms: 0,
     };

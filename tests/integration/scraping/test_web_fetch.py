@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -81,3 +83,23 @@ def test_guards_and_quotas(
     full = {"url": site.url("/article")}
     eventually(lambda: reader.post(FETCH, json=full).status_code == 429, "the day is used up")
     assert gateway.client().post(FETCH, json={"url": site.url("/")}).status_code == 401
+
+
+def test_fifty_at_once_get_what_is_left_of_the_day(
+    gateway: Gateway, site: Site, change_settings: Callable[..., None]
+) -> None:
+    """A page costs no money; what its reader has is a day's calls, and each takes one before it is read."""
+    change_settings(scrapeRequestsPerDay=1, scrapeHostDelayMs=0)
+    probe, key = (gateway.create_key(allowedEndpoints=["web-fetch"])["key"] for _ in range(2))
+    full = {"url": site.url("/article")}
+    first = gateway.client(headers={"X-API-Key": probe}, timeout=60)
+    eventually(lambda: first.post(FETCH, json=full).status_code == 429, "the limit is in force")
+
+    def ask(number: int) -> int:
+        with gateway.client(headers={"X-API-Key": key}, timeout=60) as client:
+            url = site.url(f"/article?number={number}")
+            return client.post(FETCH, json={"url": url}).status_code
+
+    with ThreadPoolExecutor(50) as pool:
+        statuses = Counter(pool.map(ask, range(50)))
+    assert statuses == {200: 1, 429: 49}

@@ -144,6 +144,18 @@ class AccessSchedule(Wire):
 
 # The narrow scopes, with what each opens.
 KEY_SCOPES: dict[str, dict[str, Any]] = {each["scope"]: each for each in _core.key_scopes()}
+_OF_PEOPLE = "the caches are for people who have signed in, and no key reads or clears them"
+# Scopes that keys of other gateways have, and what stands in their place here.
+WHY_NO_SCOPE: dict[str, str] = {
+    "read:cache": _OF_PEOPLE,
+    "write:cache": _OF_PEOPLE,
+    "execute:completions": "any key may call models, and `allowedEndpoints` narrows that",
+    "execute:search": "any key may search, and `allowedEndpoints` narrows that",
+    "mcp:connect": "tool clients connect with access tokens of their own, by signing in or as `flb_`",
+    "policy:bypass-provider-quota": (
+        "the `quotaWindowThresholds` of a connection hold for every key; lower them there"
+    ),
+}
 ChaosFault = Literal["error", "overload", "rate-limit", "timeout", "latency"]
 CHAOS_FAULTS: tuple[ChaosFault, ...] = get_args(ChaosFault)
 
@@ -295,8 +307,10 @@ def _is_known(scope: str) -> bool:
 def _check_scopes(scopes: list[str], before: list[str]) -> None:
     unknown = [each for each in scopes if not _is_known(each) and each not in before]
     if unknown:
+        reason = WHY_NO_SCOPE.get(unknown[0])
+        why = "" if reason is None else f": {reason}"
         raise InvalidRequest(
-            f"scopes: `{unknown[0]}` would open nothing. Known are manage, admin, "
+            f"scopes: `{unknown[0]}` would open nothing{why}. Known are manage, admin, "
             f"{', '.join(KEY_SCOPES)}.",
             param="scopes",
         )

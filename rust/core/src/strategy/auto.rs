@@ -1,4 +1,4 @@
-//! `auto`: the best by score. What does not change between snapshots (price, fit, tier) is one number per candidate, computed
+//! `auto`: the best by score. What does not change between snapshots (price, fit, tier) is known of each candidate
 //! when the snapshot is compiled; a decision adds what is hot and picks the best few, in time linear in the candidates.
 
 use super::facts::{CandidateOrder, Facts, Standing};
@@ -7,6 +7,8 @@ use super::random::Random;
 
 /// Candidates of one channel; the most deserving are kept.
 pub const MAX_CANDIDATES: usize = 64;
+/// So many of them are the best by each pack, whichever is the channel's own: a request may ask for another one.
+pub const BEST_OF_EACH_PACK: usize = 8;
 /// As many are put in order; more are not tried.
 const RANKED: usize = 8;
 /// How often the second is tried first, so that what is thought of it stays true.
@@ -28,6 +30,15 @@ impl Prior {
         let weights = pack.weights();
         weights.cost * self.cheapness + weights.fit * self.fit + weights.tier * self.tier
     }
+
+    /// The better of each part.
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            cheapness: self.cheapness.max(other.cheapness),
+            fit: self.fit.max(other.fit),
+            tier: self.tier.max(other.tier),
+        }
+    }
 }
 
 /// The whole score, 0 to about 1. What is not known counts half; a quota that is not known counts as full.
@@ -40,7 +51,7 @@ pub fn score(facts: &Facts, pack: Pack) -> f32 {
     };
     // A second is half as good as no time at all; each open request makes it longer.
     let latency = facts.latency_ms.map_or(0.5, |ms| 1_000.0 / (1_000.0 + ms * (1.0 + facts.in_flight as f32 / 8.0)));
-    facts.merit
+    facts.prior.merit(pack)
         + weights.health * health
         + weights.quota * facts.headroom()
         + weights.latency * latency
@@ -94,7 +105,10 @@ const fn free(name: &'static str, task: Option<Task>) -> Channel {
     Channel { name, pack: Pack::Balanced, task, is_free: true, is_lkgp: false }
 }
 
-/// Every channel that there is.
+/// What a family's channel does: any model of the family, by the usual weights.
+pub const OF_FAMILY: Channel = channel("auto/<family>", Pack::Balanced, None);
+
+/// Every channel that there is, but for those of families.
 pub const CHANNELS: &[Channel] = &[
     channel("auto", Pack::Balanced, None),
     channel("auto/fast", Pack::ShipFast, None),

@@ -4,6 +4,7 @@
 use super::auto::{self, Channel, Prior};
 use super::combo::{Combo, Params, Step, Strategy, What};
 use super::facts::Facts;
+use super::family;
 use super::pack::Pack;
 use super::rules::{Rules, ToolFilter};
 use super::{identity, MAX_DEPTH};
@@ -74,7 +75,9 @@ impl Book {
         let pool = spread.pool();
         // An operator's combo of the same name wins.
         let channels = auto::CHANNELS.iter().filter(|channel| !by_name.contains_key(channel.name));
-        ready.extend(channels.map(|channel| fill(channel, &pool)).collect::<Vec<_>>());
+        ready.extend(channels.map(|channel| pool.channel(channel)).collect::<Vec<_>>());
+        let families = pool.families().into_iter().filter(|ready| !by_name.contains_key(&ready.name));
+        ready.extend(families.collect::<Vec<_>>());
         for (at, one) in ready.iter().enumerate().skip(snapshot.combos.len()) {
             by_name.insert(one.name.clone(), at);
         }
@@ -129,7 +132,7 @@ impl Spread<'_> {
             }
         }
         if combo.strategy == Strategy::Auto {
-            rate(&mut candidates, combo.params.pack, None, self.snapshot);
+            rate(&mut candidates, None, self.snapshot);
         }
         Ready {
             id: combo.id.clone(),
@@ -196,31 +199,69 @@ struct Pool<'a> {
     candidates: Vec<Candidate>,
 }
 
-fn fill(channel: &Channel, pool: &Pool<'_>) -> Ready {
-    let is_free = |one: &Candidate| one.known.price_input == Some(0) && one.known.price_output == Some(0);
-    let mut candidates: Vec<Candidate> = if channel.is_free {
-        pool.candidates.iter().filter(|one| is_free(one)).cloned().collect()
-    } else {
-        pool.candidates.clone()
-    };
-    rate(&mut candidates, channel.pack, Some(channel), pool.snapshot);
-    candidates.sort_by(|a, b| b.known.merit.total_cmp(&a.known.merit));
-    candidates.truncate(auto::MAX_CANDIDATES);
-    Ready {
-        id: channel.name.to_owned(),
-        name: channel.name.to_owned(),
-        strategy: if channel.is_lkgp { Strategy::Lkgp } else { Strategy::Auto },
-        params: Params { pack: channel.pack, ..Params::default() },
-        rules: Arc::default(),
-        tools: None,
-        steps: Vec::new(),
-        candidates,
-        is_auto: true,
+impl Pool<'_> {
+    fn channel(&self, channel: &Channel) -> Ready {
+        let is_free = |one: &Candidate| one.known.price_input == Some(0) && one.known.price_output == Some(0);
+        let candidates = if channel.is_free {
+            self.candidates.iter().filter(|one| is_free(one)).cloned().collect()
+        } else {
+            self.candidates.clone()
+        };
+        self.fill(channel.name, channel, candidates)
+    }
+
+    /// `auto/<family>` of every family, but for those whose name is a channel's.
+    fn families(&self) -> Vec<Ready> {
+        let families = family::families(self.candidates.iter().map(|one| &*one.name));
+        let named = families.into_iter().map(|(family, places)| (format!("auto/{family}"), places));
+        let free = named.filter(|(name, _)| auto::CHANNELS.iter().all(|channel| channel.name != name));
+        free.map(|(name, places)| {
+            let candidates = places.into_iter().filter_map(|place| self.candidates.get(place).cloned()).collect();
+            self.fill(&name, &auto::OF_FAMILY, candidates)
+        })
+        .collect()
+    }
+
+    fn fill(&self, name: &str, channel: &Channel, mut candidates: Vec<Candidate>) -> Ready {
+        rate(&mut candidates, Some(channel), self.snapshot);
+        keep_best(&mut candidates, channel.pack);
+        Ready {
+            id: name.to_owned(),
+            name: name.to_owned(),
+            strategy: if channel.is_lkgp { Strategy::Lkgp } else { Strategy::Auto },
+            params: Params { pack: channel.pack, ..Params::default() },
+            rules: Arc::default(),
+            tools: None,
+            steps: Vec::new(),
+            candidates,
+            is_auto: true,
+        }
     }
 }
 
+/// Keeps as many as a channel has: the best few by each pack, and beside them the best by its own. In the order of its own.
+fn keep_best(candidates: &mut Vec<Candidate>, own: Pack) {
+    let merit = |one: &Candidate, pack: Pack| one.known.prior.merit(pack);
+    candidates.sort_by(|a, b| merit(b, own).total_cmp(&merit(a, own)));
+    if candidates.len() <= auto::MAX_CANDIDATES {
+        return;
+    }
+    let mut is_kept = vec![false; candidates.len()];
+    let mut places: Vec<usize> = (0..candidates.len()).collect();
+    for &pack in Pack::ALL {
+        let best_first =
+            |a: &usize, b: &usize| merit(&candidates[*b], pack).total_cmp(&merit(&candidates[*a], pack)).then(a.cmp(b));
+        places.select_nth_unstable_by(auto::BEST_OF_EACH_PACK - 1, best_first);
+        places[..auto::BEST_OF_EACH_PACK].iter().for_each(|&place| is_kept[place] = true);
+    }
+    let room = auto::MAX_CANDIDATES - is_kept.iter().filter(|kept| **kept).count();
+    is_kept.iter_mut().filter(|kept| !**kept).take(room).for_each(|kept| *kept = true);
+    let mut kept = is_kept.into_iter();
+    candidates.retain(|_| kept.next().unwrap_or(false));
+}
+
 /// Puts into each candidate what it deserves beforehand, in comparison with the others.
-fn rate(candidates: &mut [Candidate], pack: Pack, channel: Option<&Channel>, snapshot: &Snapshot) {
+fn rate(candidates: &mut [Candidate], channel: Option<&Channel>, snapshot: &Snapshot) {
     let price = |one: &Candidate| Some((one.known.price_input? * 3 + one.known.price_output? * 2) as f32 / 5.0);
     // Prices span five powers of ten: their logarithm compares them.
     let log = |price: f32| (1.0 + price).ln();
@@ -242,13 +283,12 @@ fn rate(candidates: &mut [Candidate], pack: Pack, channel: Option<&Channel>, sna
             }),
             To::Combo(_) => 0.5,
         };
-        let prior = Prior {
+        one.known.prior = Prior {
             cheapness: dearness.map_or(0.5, |dearness| 1.0 - dearness),
             // A model's price is the best guess at what it can do that every provider gives.
             fit: if is_fit { 0.5 + 0.5 * dearness.unwrap_or(0.5) } else { 0.0 },
             tier,
         };
-        one.known.merit = prior.merit(pack);
     }
 }
 

@@ -133,6 +133,53 @@ fn auto_is_there_without_being_made() {
     assert!(book.find("auto/nothing").is_none());
 }
 
+/// A provider with these models, each with a price of input and output.
+fn priced(models: &[(String, u64)]) -> Book {
+    let listed: Vec<String> = models.iter().map(|(id, _)| format!(r#"{{"id":"{id}","provider":"a"}}"#)).collect();
+    let prices: Vec<String> =
+        models.iter().map(|(id, price)| format!(r#"{{"model":"{id}","input":{price},"output":{price}}}"#)).collect();
+    let json = format!(
+        r#"{{"version":1,"connections":[{{"id":"a1","provider":"a","prefixes":["a"],"dialect":"openai","base_url":"https://h","auth":"none"}}],
+        "models":[{}],"prices":[{}]}}"#,
+        listed.join(","),
+        prices.join(",")
+    );
+    Book::compile(&Snapshot::parse(json.as_bytes()).expect("a snapshot"), &|_, _| true)
+}
+
+#[test]
+fn every_family_has_a_channel_of_its_own_models() {
+    let models = ["a/claude-opus-4", "a/claude-haiku-4", "a/vendor/gpt-5", "a/o3", "a/claude-embed", "a/chat-1"];
+    let book = priced(&models.map(|id| (id.to_owned(), 5)));
+    let mut claude = named(&book, "auto/claude");
+    claude.sort_unstable();
+    assert_eq!(claude, ["a/claude-haiku-4@0", "a/claude-opus-4@0"]);
+    assert_eq!(named(&book, "combo/auto/gpt"), ["a/vendor/gpt-5@0"]);
+    assert!(book.find("auto/o").is_none() && book.find("auto/llama").is_none());
+    assert_eq!(named(&book, "auto/chat").len(), 5, "a channel goes before a family of its name");
+    assert!(book.get(book.find("auto/claude").expect("there")).is_some_and(|ready| ready.is_auto));
+}
+
+#[test]
+fn a_caller_may_want_other_weights_than_the_channels() {
+    let models: Vec<(String, u64)> = (0..2_000).map(|at| (format!("a/m{at}"), 10 + at * at * 1_000)).collect();
+    let book = priced(&models);
+    let at = book.find("auto").expect("a channel");
+    assert_eq!(book.get(at).expect("ready").candidates.len(), auto::MAX_CANDIDATES);
+    let first = |pack| {
+        let ask = Demand { pack, ..Demand::default() };
+        // One in twenty explores, so that the first of most is what counts.
+        let mut desk = Desk::of(&book);
+        let firsts = (0..9).filter_map(|_| expand(&book, at, &ask, &mut desk).picks[0].of(&book));
+        let mut names: Vec<String> = firsts.map(|one| one.name.to_string()).collect();
+        names.sort_unstable();
+        names.swap_remove(4)
+    };
+    assert_eq!(first(Some(Pack::CostSaver)), "a/m0");
+    assert_eq!(first(Some(Pack::QualityFirst)), "a/m1999");
+    assert_eq!(first(None), first(Some(Pack::Balanced)));
+}
+
 #[test]
 fn an_operators_combo_goes_before_a_channel_of_its_name() {
     let book = book(r#"{"id":"i","name":"auto/cheap","steps":[{"kind":"model","model":"a/m"}]}"#);

@@ -1,5 +1,7 @@
 //! The facts of a candidate at the moment of a decision, and the demand of the request that asks for it.
 
+use super::auto::Prior;
+use super::pack::Pack;
 use smallvec::SmallVec;
 
 /// Whether a candidate may be tried. The order is one of preference.
@@ -39,8 +41,8 @@ pub struct Facts {
     /// Until it is able again; 0 for one that is.
     pub rest_ms: u64,
     pub weight: f32,
-    /// The candidate's fit, price and tier as parts of the score, which `auto` knows beforehand.
-    pub merit: f32,
+    /// The candidate's fit, price and tier, which `auto` knows beforehand.
+    pub prior: Prior,
     pub in_flight: u32,
     /// Requests sent to it since the process started.
     pub used: u64,
@@ -111,7 +113,7 @@ impl Facts {
             if (one.standing, one.rest_ms) < (all.standing, all.rest_ms) {
                 (all.standing, all.rest_ms) = (one.standing, one.rest_ms);
             }
-            all.merit = all.merit.max(one.merit);
+            all.prior = all.prior.max(one.prior);
             all.in_flight = all.in_flight.saturating_add(one.in_flight);
             all.used = all.used.saturating_add(one.used);
             all.rate_left = all.rate_left.zip(one.rate_left).map(|(a, b)| a.max(b));
@@ -141,12 +143,14 @@ pub struct Demand {
     /// The candidate that served this session before.
     pub held: Option<u64>,
     pub has_picture: bool,
+    /// `auto`: the weights that the caller wants in place of the combo's.
+    pub pack: Option<Pack>,
 }
 
 impl Default for Demand {
     /// A request of which nothing is known weighs input three times as much as output, as chats do on average.
     fn default() -> Self {
-        Self { input_tokens: 3, output_tokens: 1, affinity: None, held: None, has_picture: false }
+        Self { input_tokens: 3, output_tokens: 1, affinity: None, held: None, has_picture: false, pack: None }
     }
 }
 

@@ -14,7 +14,7 @@
 //! those that are able and have room.
 //!
 //! `combo` (a combo as the snapshot has it), `book` (combos compiled with their candidates), `facts` (what is known of a candidate and
-//! of a request), `expand` (a request's targets out of a combo), `order` (the strategies), `auto` with `pack` (the one that scores),
+//! of a request), `expand` (a request's targets out of a combo), `order` (the strategies), `auto` with `pack` (the one that scores) and `family` (its channels of one family),
 //! `memory` and `random`; `rules` (what the operator asks of a combo beyond its strategy); `accounts` (the connections of one
 //! provider, for calls that name no combo).
 
@@ -25,6 +25,7 @@ mod book;
 mod combo;
 mod expand;
 mod facts;
+mod family;
 mod memory;
 mod order;
 mod pack;

@@ -104,7 +104,9 @@ impl<'a> Arrangement<'a> {
             Strategy::ResetWindow => self.by_soonest_reset(able),
             Strategy::Lkgp => lift(able, self.facts, self.memory.last_good),
             Strategy::ContextRelay => self.by_what_is_left(able),
-            Strategy::Auto => auto::arrange(self.facts, self.params.pack, able, self.random),
+            Strategy::Auto => {
+                auto::arrange(self.facts, self.ask.pack.unwrap_or(self.params.pack), able, self.random);
+            }
         }
     }
 

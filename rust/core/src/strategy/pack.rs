@@ -28,6 +28,40 @@ pub struct Weights {
 }
 
 impl Pack {
+    pub const ALL: &'static [Pack] = &[
+        Self::Balanced,
+        Self::ShipFast,
+        Self::CostSaver,
+        Self::QualityFirst,
+        Self::OfflineFriendly,
+        Self::ReliabilityFirst,
+    ];
+
+    /// The pack that a mode means, by its short name or the pack's own.
+    pub fn of_mode(mode: &str) -> Option<Self> {
+        Some(match mode {
+            "balanced" => Self::Balanced,
+            "fast" | "ship-fast" => Self::ShipFast,
+            "cheap" | "cost-saver" => Self::CostSaver,
+            "quality" | "quality-first" => Self::QualityFirst,
+            "offline" | "offline-friendly" => Self::OfflineFriendly,
+            "reliable" | "reliability-first" => Self::ReliabilityFirst,
+            _ => return None,
+        })
+    }
+
+    /// The pack's own name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Balanced => "balanced",
+            Self::ShipFast => "ship-fast",
+            Self::CostSaver => "cost-saver",
+            Self::QualityFirst => "quality-first",
+            Self::OfflineFriendly => "offline-friendly",
+            Self::ReliabilityFirst => "reliability-first",
+        }
+    }
+
     pub fn weights(self) -> Weights {
         let of = |quota, health, cost, latency, fit, stability, tier| Weights {
             quota,

@@ -2,6 +2,7 @@
 //! may take, what counts as an answer, and who is asked beside.
 
 use super::facts::{CandidateOrder, Demand, Facts};
+use super::family::is_of_family;
 use regex::Regex;
 use serde::Deserialize;
 use std::cmp::Reverse;
@@ -243,12 +244,6 @@ impl ContextRule {
             None => self.is_strict,
         }
     }
-}
-
-/// Whether a model's name, without what stands before its last `/`, begins with the family's.
-pub fn is_of_family(model: &str, family: &str) -> bool {
-    let name = model.rsplit('/').next().unwrap_or(model);
-    name.get(..family.len()).is_some_and(|start| start.eq_ignore_ascii_case(family))
 }
 
 impl Validation {

@@ -1,5 +1,6 @@
 //! What each strategy promises, shown over many decisions.
 
+use super::auto::Prior;
 use super::combo::WindowName;
 use super::{auto, order, Demand, Facts, Memory, Params, QuotaWindow, Random, Standing, Strategy};
 use proptest::prelude::*;
@@ -65,7 +66,7 @@ prop_compose! {
         ],
         rest_ms in 1u64..100_000,
         weight in 0.0f32..100.0,
-        merit in 0.0f32..1.0,
+        cheapness in 0.0f32..1.0,
         in_flight in 0u32..50,
         used in 0u64..1_000,
         capacity in proptest::option::of(1u32..20),
@@ -81,7 +82,8 @@ prop_compose! {
             id: 0,
             standing,
             rest_ms: if standing == Standing::Resting { rest_ms } else { 0 },
-            weight, merit, in_flight, used, capacity, latency_ms, success_rate,
+            prior: Prior { cheapness, ..Prior::default() },
+            weight, in_flight, used, capacity, latency_ms, success_rate,
             rate_left: own_limits.0,
             is_shut: own_limits.1,
             price_input: prices.map(|prices| prices.0),
@@ -420,7 +422,7 @@ fn fill_first_goes_on_when_one_is_full() {
 fn auto_explores_now_and_then() {
     let mut facts = plain(3);
     for (one, merit) in facts.iter_mut().zip([0.1, 0.3, 0.2]) {
-        one.merit = merit;
+        one.prior = Prior { cheapness: merit, fit: merit, tier: merit };
     }
     let counts = Desk::new(29).firsts(Strategy::Auto, &facts, DRAWS);
     assert_share(counts[1], DRAWS, 0.95);

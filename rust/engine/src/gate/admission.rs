@@ -8,7 +8,7 @@ use crate::gate::answer;
 use crate::gate::body::{refuse_head, settle, too_large, Pending};
 use crate::gate::cors::{self, Cors};
 use crate::gate::inbound::{self, Inbound, RequestHeaders};
-use crate::gate::preferences::{Accepts, CachePreference};
+use crate::gate::preferences::{Accepts, CachePreference, RoutePreference};
 use crate::gate::request::{Admission, Forward, Whole};
 use crate::gate::upload::Upload;
 use crate::models::anthropic;
@@ -122,6 +122,7 @@ impl<'a> Gate<'a> {
             trace: trace_of(shared, route, &headers),
             compression: headers.compression.filter(|name| !name.is_empty()).map(str::to_owned),
             cache: CachePreference::read(&headers.cache)?,
+            wish: RoutePreference::read(&headers.wish)?,
             reads_list: route.answer == Answer::StreamGenerate && !inbound::asks_events(inbound.query),
             started: Instant::now(),
             ts_ms,

@@ -5,6 +5,7 @@
 
 use crate::gate::lease::LeaseHeaders;
 use fairlead_core::{host, multipart, Credentials, Error, ErrorKind};
+use smallvec::SmallVec;
 use std::net::IpAddr;
 
 const MAX_TARGET_BYTES: usize = 8 * 1024;
@@ -72,7 +73,16 @@ pub struct RequestHeaders<'a> {
     /// The caller is an Anthropic client, whatever the route.
     pub has_anthropic_version: bool,
     pub cache: CacheHeaders<'a>,
+    pub wish: RouteHeaders<'a>,
     pub lease: LeaseHeaders<'a>,
+}
+
+/// The headers that the choice of a target goes by.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct RouteHeaders<'a> {
+    pub mode: Option<&'a str>,
+    pub budget: Option<&'a str>,
+    pub budget_fallback: Option<&'a str>,
 }
 
 /// The headers that the response cache goes by.
@@ -131,9 +141,30 @@ struct HeadReader<'a> {
 }
 
 impl<'a> HeadReader<'a> {
-    /// Reads one header line. One match, so that a name is looked up once.
+    /// Reads one header line.
     fn take(&mut self, name: &[u8], value: &'a [u8]) -> Result<(), Error> {
         self.total_bytes += name.len() + value.len();
+        match name.strip_prefix(b"x-omniroute-") {
+            Some(end) => self.read_alike(end, value),
+            None => self.read(name, value),
+        }
+    }
+
+    /// Reads a header under the prefix that another gateway's clients have for ours. A credential has one name only.
+    fn read_alike(&mut self, end: &[u8], value: &'a [u8]) -> Result<(), Error> {
+        match end {
+            b"cli-token" => Ok(()),
+            b"session" => self.read(b"x_session_id", value),
+            _ => {
+                let mut name: SmallVec<[u8; 64]> = SmallVec::from_slice(b"x-gateway-");
+                name.extend_from_slice(end);
+                self.read(&name, value)
+            }
+        }
+    }
+
+    /// One match, so that a name is looked up once.
+    fn read(&mut self, name: &[u8], value: &'a [u8]) -> Result<(), Error> {
         let headers = &mut self.headers;
         match name {
             b"host" if self.host.is_some() => return Err(bad_host("There is more than one Host header.")),
@@ -147,7 +178,9 @@ impl<'a> HeadReader<'a> {
             b"x-gateway-session-id" => headers.session_tag = Some(tag(value, "X-Gateway-Session-Id")?),
             // Two spellings of one header: the hyphened one wins.
             b"x-session-id" => headers.session_id = Some(tag(value, "X-Session-Id")?),
-            b"x_session_id" if headers.session_id.is_none() => headers.session_id = Some(tag(value, "x_session_id")?),
+            b"x_session_id" | b"x-codex-session-id" if headers.session_id.is_none() => {
+                headers.session_id = Some(tag(value, "X-Session-Id")?);
+            }
             b"x-gateway-connection" => headers.pin = Some(tag(value, "X-Gateway-Connection")?),
             b"x-route-model" => headers.route_model = Some(tag(value, "X-Route-Model")?),
             b"accept" => headers.accept = Some(value),
@@ -160,6 +193,11 @@ impl<'a> HeadReader<'a> {
             }
             b"x-disabled-guardrails" if headers.disabled_guardrails.is_none() => {
                 headers.disabled_guardrails = Some(tag(value, "X-Disabled-Guardrails")?);
+            }
+            b"x-gateway-mode" => headers.wish.mode = Some(tag(value, "X-Gateway-Mode")?),
+            b"x-gateway-budget" => headers.wish.budget = Some(tag(value, "X-Gateway-Budget")?),
+            b"x-gateway-budget-fallback" => {
+                headers.wish.budget_fallback = Some(tag(value, "X-Gateway-Budget-Fallback")?);
             }
             b"x-gateway-compression" => headers.compression = Some(tag(value, "X-Gateway-Compression")?),
             b"anthropic-version" => headers.has_anthropic_version = true,

@@ -1,7 +1,7 @@
 //! A request held against its key's limits: sessions, then room for the most that it can cost.
 
 use crate::clock;
-use crate::gate::unpriced;
+use crate::gate::{call_budget, unpriced};
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::shared::Shared;
@@ -31,28 +31,8 @@ pub fn reserve(
     choice: &mut Choice,
 ) -> Result<(), Error> {
     unpriced::leave_out(snapshot, settlement, &request.model, choice)?;
-    let of = |at| most(snapshot, request, choice.model(at), settlement);
-    let dearest = (0..choice.targets.len()).map(of).reduce(Amounts::max).unwrap_or_default();
-    let most = match &choice.combo {
-        // Every member of a panel is asked, each model once, and then its judge.
-        Some(combo) if combo.strategy == Strategy::Fusion => {
-            let is_first = |at: &usize| (0..*at).all(|before| choice.model(before) != choice.model(*at));
-            (0..choice.targets.len()).filter(is_first).map(of).fold(dearest, Amounts::plus)
-        }
-        // One call for each step of a chain.
-        Some(combo) if combo.strategy == Strategy::Pipeline => (0..combo.prompts.len())
-            .map(|step| {
-                let places = (0..choice.targets.len()).filter(|&at| choice.leg(at).is_some_and(|leg| leg.step == step));
-                places.map(of).reduce(Amounts::max).unwrap_or_default()
-            })
-            .fold(Amounts::default(), Amounts::plus),
-        // The hand-over note is written about what is sent.
-        Some(combo) if combo.is_moving() => {
-            let writer = combo.params.handoff_model.as_deref().unwrap_or(choice.model(0));
-            dearest.plus(most(snapshot, request, writer, settlement))
-        }
-        _ => dearest,
-    };
+    call_budget::hold_to(snapshot, settlement, request, choice)?;
+    let most = most_of_choice(snapshot, request, settlement, choice);
     hold(shared, settlement, &request.model, choice, Some(most))
 }
 
@@ -102,6 +82,7 @@ pub fn reserve_request(shared: &Shared, settlement: &mut Settlement, model: &str
 
 /// For a call that names no model: a session, and room for what it costs at most.
 pub fn reserve_sum(shared: &Shared, settlement: &mut Settlement, usd_micros: u64) -> Result<(), Error> {
+    call_budget::admit_sum(settlement, usd_micros)?;
     reserve_known(shared, settlement, "", Some(Amounts { tokens: 0, usd_micros }))
 }
 
@@ -149,8 +130,39 @@ pub fn renew(shared: &Shared, settlement: &mut Settlement, key: &Key) -> Result<
     renewed
 }
 
+/// An upper bound of what the request can come to, whichever targets serve it.
+pub(super) fn most_of_choice(
+    snapshot: &Snapshot,
+    request: &ChatRequest,
+    settlement: &Settlement,
+    choice: &Choice,
+) -> Amounts {
+    let of = |at| most(snapshot, request, choice.model(at), settlement);
+    let dearest = (0..choice.targets.len()).map(of).reduce(Amounts::max).unwrap_or_default();
+    match &choice.combo {
+        // Every member of a panel is asked, each model once, and then its judge.
+        Some(combo) if combo.strategy == Strategy::Fusion => {
+            let is_first = |at: &usize| (0..*at).all(|before| choice.model(before) != choice.model(*at));
+            (0..choice.targets.len()).filter(is_first).map(of).fold(dearest, Amounts::plus)
+        }
+        // One call for each step of a chain.
+        Some(combo) if combo.strategy == Strategy::Pipeline => (0..combo.prompts.len())
+            .map(|step| {
+                let places = (0..choice.targets.len()).filter(|&at| choice.leg(at).is_some_and(|leg| leg.step == step));
+                places.map(of).reduce(Amounts::max).unwrap_or_default()
+            })
+            .fold(Amounts::default(), Amounts::plus),
+        // The hand-over note is written about what is sent.
+        Some(combo) if combo.is_moving() => {
+            let writer = combo.params.handoff_model.as_deref().unwrap_or(choice.model(0));
+            dearest.plus(most(snapshot, request, writer, settlement))
+        }
+        _ => dearest,
+    }
+}
+
 /// An upper bound of what the request can come to at one target.
-fn most(snapshot: &Snapshot, request: &ChatRequest, name: &str, settlement: &Settlement) -> Amounts {
+pub(super) fn most(snapshot: &Snapshot, request: &ChatRequest, name: &str, settlement: &Settlement) -> Amounts {
     let model = snapshot.model(name);
     let input = settlement.bytes_sent.unwrap_or(settlement.bytes_request).div_ceil(BYTES_PER_TOKEN);
     let input = model.and_then(|model| model.context_length).map_or(input, |most| input.min(most));

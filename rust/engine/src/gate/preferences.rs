@@ -1,7 +1,8 @@
-//! A caller's preferences: about the response cache, and about the form of the answer.
+//! A caller's preferences: about the response cache, about which target serves, and about the form of the answer.
 
 use crate::gate::headers::value;
-use crate::gate::inbound::CacheHeaders;
+use crate::gate::inbound::{CacheHeaders, RouteHeaders};
+use fairlead_core::strategy::Pack;
 use fairlead_core::{Error, ErrorKind};
 use http::{HeaderMap, HeaderValue};
 
@@ -30,9 +31,6 @@ pub struct CachePreference {
 
 impl CachePreference {
     pub fn read(sheet: &CacheHeaders<'_>) -> Result<Self, Error> {
-        let wrong = |name: &'static str, rule: &str| {
-            Error::client(ErrorKind::InvalidRequest, format!("`{name}` must be {rule}.")).about(name)
-        };
         let mode = match sheet.mode {
             None => CacheMode::Unsaid,
             Some("exact") => CacheMode::Exact,
@@ -68,6 +66,73 @@ impl CachePreference {
             headers.insert("x-gateway-no-memory", said);
         }
     }
+}
+
+fn wrong(name: &'static str, rule: &str) -> Error {
+    Error::client(ErrorKind::InvalidRequest, format!("`{name}` must be {rule}.")).about(name)
+}
+
+/// A caller's wishes about which target serves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RoutePreference {
+    /// `X-Gateway-Mode`: the weights that `auto` goes by.
+    pub pack: Option<Pack>,
+    pub budget: Option<CallBudget>,
+}
+
+/// What one call may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallBudget {
+    /// `X-Gateway-Budget`.
+    pub usd_micros: u64,
+    /// `X-Gateway-Budget-Fallback`: where nothing is as cheap, the cheapest serves, and nobody otherwise.
+    pub falls_back: bool,
+}
+
+/// Nobody means a larger one.
+const MAX_BUDGET_USD: f64 = 1e6;
+const BUDGET: &str = "X-Gateway-Budget";
+const BUDGET_FALLBACK: &str = "X-Gateway-Budget-Fallback";
+
+impl RoutePreference {
+    pub fn read(sheet: &RouteHeaders<'_>) -> Result<Self, Error> {
+        let modes = "`balanced`, `fast`, `cheap`, `quality`, `reliable` or `offline`";
+        let pack = match sheet.mode {
+            None => None,
+            Some(mode) => Some(Pack::of_mode(mode).ok_or_else(|| wrong("X-Gateway-Mode", modes))?),
+        };
+        let falls_back = match sheet.budget_fallback {
+            None | Some("strict") => false,
+            Some("cheapest") => true,
+            Some(_) => return Err(wrong(BUDGET_FALLBACK, "`strict` or `cheapest`")),
+        };
+        let budget = match sheet.budget.map(str::parse::<f64>) {
+            None if sheet.budget_fallback.is_some() => return Err(wrong(BUDGET_FALLBACK, "beside X-Gateway-Budget")),
+            None => None,
+            Some(Ok(usd)) if (0.0..=MAX_BUDGET_USD).contains(&usd) => {
+                Some(CallBudget { usd_micros: (usd * 1e6).round() as u64, falls_back })
+            }
+            Some(_) => return Err(wrong(BUDGET, "a number of US dollars from 0 to 1000000")),
+        };
+        Ok(Self { pack, budget })
+    }
+
+    /// Writes them as the headers that they were read from.
+    pub fn write(&self, headers: &mut HeaderMap) {
+        if let Some(pack) = self.pack {
+            headers.insert("x-gateway-mode", HeaderValue::from_static(pack.name()));
+        }
+        if let Some(budget) = self.budget {
+            headers.insert("x-gateway-budget", value(dollars(budget.usd_micros)));
+            let fallback = if budget.falls_back { "cheapest" } else { "strict" };
+            headers.insert("x-gateway-budget-fallback", HeaderValue::from_static(fallback));
+        }
+    }
+}
+
+/// Micro-dollars as dollars.
+pub fn dollars(usd_micros: u64) -> String {
+    format!("{}.{:06}", usd_micros / 1_000_000, usd_micros % 1_000_000)
 }
 
 /// Whether `Accept` names `text/event-stream`.
@@ -112,6 +177,39 @@ mod tests {
         assert_eq!(read(Some("vector"), Some("0.95")).map(|wish| wish.threshold).ok(), Some(Some(0.95)));
         for (mode, threshold) in [(Some("semantic"), None), (None, Some("2")), (None, Some("NaN")), (None, Some(""))] {
             assert!(read(mode, threshold).is_err(), "{mode:?} {threshold:?}");
+        }
+    }
+
+    #[test]
+    fn a_wish_for_a_target_is_read_or_refused_and_written_as_it_was_read() {
+        let sheet = |mode, budget, budget_fallback| RouteHeaders { mode, budget, budget_fallback };
+        let read = |mode, budget, fallback| RoutePreference::read(&sheet(mode, budget, fallback));
+        let budget = |usd_micros, falls_back| Some(CallBudget { usd_micros, falls_back });
+        assert_eq!(read(None, None, None), Ok(RoutePreference::default()));
+        assert_eq!(read(Some("cheap"), None, None).map(|wish| wish.pack), Ok(Some(Pack::CostSaver)));
+        assert_eq!(read(Some("ship-fast"), None, None).map(|wish| wish.pack), Ok(Some(Pack::ShipFast)));
+        assert_eq!(read(None, Some("0.000003"), None).map(|wish| wish.budget), Ok(budget(3, false)));
+        assert_eq!(read(None, Some("2"), Some("cheapest")).map(|wish| wish.budget), Ok(budget(2_000_000, true)));
+        for (mode, sum, fallback) in [
+            (Some("best"), None, None),
+            (Some(""), None, None),
+            (None, Some("-1"), None),
+            (None, Some("NaN"), None),
+            (None, Some("inf"), None),
+            (None, Some("$1"), None),
+            (None, Some("1"), Some("dearest")),
+            (None, None, Some("strict")),
+        ] {
+            let fault = read(mode, sum, fallback).expect_err("no such wish");
+            assert_eq!(fault.kind, ErrorKind::InvalidRequest, "{mode:?} {sum:?} {fallback:?}");
+        }
+        for pack in Pack::ALL {
+            let wish = RoutePreference { pack: Some(*pack), budget: budget(1_250_000, true) };
+            let mut headers = HeaderMap::new();
+            wish.write(&mut headers);
+            let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+            let [mode, sum, fallback] = ["x-gateway-mode", "x-gateway-budget", "x-gateway-budget-fallback"].map(said);
+            assert_eq!(read(mode, sum, fallback), Ok(wish));
         }
     }
 

@@ -1,7 +1,7 @@
 //! A request that has passed the gate: who asks for what, and the request whole, with its body.
 
 use crate::exchange::Exchange;
-use crate::gate::preferences::{Accepts, CachePreference};
+use crate::gate::preferences::{Accepts, CachePreference, RoutePreference};
 use crate::gate::upload::Receipt;
 use crate::observe::capture::{Capture, CaptureSubject};
 use crate::observe::trace::Trace;
@@ -48,6 +48,8 @@ pub struct Admission {
     pub compression: Option<String>,
     /// The caller's wishes about the response cache.
     pub cache: CachePreference,
+    /// Those about which target serves.
+    pub wish: RoutePreference,
     pub started: Instant,
     pub ts_ms: u64,
 }

@@ -126,7 +126,7 @@ impl Combos {
             };
             let facts = target.facts(model, candidate.known, desk.now_ms);
             let pack = self.book.get(pick.combo).filter(|placed| placed.strategy == Strategy::Auto);
-            let score = pack.map(|placed| auto::score(&facts, placed.params.pack));
+            let score = pack.map(|placed| auto::score(&facts, ask.pack.unwrap_or(placed.params.pack)));
             verdicts.push(Verdict {
                 target: Arc::clone(target),
                 candidate: candidate.clone(),

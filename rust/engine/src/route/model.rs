@@ -78,6 +78,7 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
         let protected = if is_protected { conversation(admission, model, body) } else { None };
         let held = protected.or_else(|| session(admission, model)).and_then(last_target);
         let ask = demand(live, Subject { caller: caller(admission), held }, body);
+        let ask = Demand { pack: admission.wish.pack, ..ask };
         let choice = live.combos.choose(&live.targets, combo, &ask, key)?;
         let mut choice = lease::narrow(choice, leased)?;
         if let Some(combo) = &mut choice.combo {
@@ -129,6 +130,7 @@ pub fn demand(live: &Live, subject: Subject<'_>, body: &[u8]) -> Demand {
         affinity: if wants_affinity { affinity(subject.caller, body) } else { None },
         held: subject.held,
         has_picture: has_picture(body),
+        pack: None,
     }
 }
 

@@ -59,6 +59,32 @@ async def test_a_node_takes_no_kind_that_changes_nothing(management: Management)
     assert (await management.ask("PUT", one, back))["node"]["name"] == "Other"
 
 
+@pytest.mark.parametrize(
+    ("scope", "reason"),
+    [
+        ("read:cache", "the caches are for people who have signed in"),
+        ("write:cache", "the caches are for people who have signed in"),
+        ("execute:completions", "any key may call models"),
+        ("execute:search", "any key may search"),
+        ("mcp:connect", "tool clients connect with access tokens of their own"),
+        (
+            "policy:bypass-provider-quota",
+            "the `quotaWindowThresholds` of a connection hold for every key",
+        ),
+    ],
+)
+async def test_a_scope_of_other_gateways_is_refused_with_what_stands_in_its_place(
+    management: Management, scope: str, reason: str
+) -> None:
+    message, param = await management.refused("POST", "/api/keys", {"name": "k", "scopes": [scope]})
+    assert param == "scopes"
+    assert f"`{scope}` would open nothing: {reason}" in message
+    key = await management.ask("POST", "/api/keys", {"name": "k"}, expect=201)
+    one = f"/api/keys/{key['id']}"
+    assert (await management.refused("PATCH", one, {"scopes": [scope]}))[1] == "scopes"
+    assert (await management.ask("GET", one))["scopes"] == []
+
+
 async def test_a_key_says_what_of_it_is_not_in_force(management: Management) -> None:
     path = "/api/keys"
     new = {

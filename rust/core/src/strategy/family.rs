@@ -1,0 +1,94 @@
+//! Families of models, by their names: all that every provider tells.
+
+use std::collections::BTreeMap;
+
+/// So many families have a channel of `auto` at most, those with the most models first.
+const MAX_FAMILIES: usize = 48;
+/// A family's name is a word.
+const MIN_LETTERS: usize = 2;
+
+/// A model's own name: what follows its last `/`, without names of vendors before it (`anthropic.claude-...`, `us.meta.llama...`).
+fn own_name(model: &str) -> &str {
+    let mut name = model.rsplit('/').next().unwrap_or(model);
+    while let Some((vendor, rest)) = name.split_once('.') {
+        let is_vendor = !vendor.is_empty() && letters(vendor) == vendor.len();
+        if !is_vendor || letters(rest) < MIN_LETTERS {
+            break;
+        }
+        name = rest;
+    }
+    name
+}
+
+/// How many letters a name begins with.
+fn letters(name: &str) -> usize {
+    name.bytes().take_while(u8::is_ascii_alphabetic).count()
+}
+
+/// Whether a model's own name begins with the family's.
+pub fn is_of_family(model: &str, family: &str) -> bool {
+    own_name(model).get(..family.len()).is_some_and(|start| start.eq_ignore_ascii_case(family))
+}
+
+/// The family that a model's name tells: the letters that its own name begins with (`claude` of `claude-opus-4-1`).
+pub fn family_of(model: &str) -> Option<String> {
+    let name = own_name(model);
+    let word = &name[..letters(name)];
+    (word.len() >= MIN_LETTERS).then(|| word.to_ascii_lowercase())
+}
+
+/// The families of these models that have a channel, each with the places of its models.
+pub fn families<'a>(models: impl Iterator<Item = &'a str>) -> BTreeMap<String, Vec<usize>> {
+    let mut found: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (place, model) in models.enumerate() {
+        if let Some(family) = family_of(model) {
+            found.entry(family).or_default().push(place);
+        }
+    }
+    if found.len() > MAX_FAMILIES {
+        let mut largest: Vec<(String, Vec<usize>)> = found.into_iter().collect();
+        // Stable: of equal ones the first by name stay.
+        largest.sort_by_key(|(_, places)| std::cmp::Reverse(places.len()));
+        largest.truncate(MAX_FAMILIES);
+        found = largest.into_iter().collect();
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_its_family() {
+        for (model, family) in [
+            ("anthropic/claude-opus-4-1", Some("claude")),
+            ("bedrock/us.anthropic.claude-3-5-sonnet-v2:0", Some("claude")),
+            ("openrouter/openai/GPT-4.1", Some("gpt")),
+            ("groq/llama3-70b", Some("llama")),
+            ("a/qwen2.5-coder", Some("qwen")),
+            ("bedrock/deepseek.r1-v1:0", Some("deepseek")),
+            ("openai/o3-mini", None),
+            ("a/7b", None),
+            ("a/", None),
+            ("a/.claude", None),
+            ("a/claude.", Some("claude")),
+        ] {
+            assert_eq!(family_of(model).as_deref(), family, "{model}");
+        }
+        assert!(is_of_family("meta.llama3-8b", "Llama3") && !is_of_family("a/gpt-4.1", "1"));
+    }
+
+    #[test]
+    fn the_largest_families_are_kept() {
+        let letters = |number: usize| {
+            format!("{}{}", char::from(b'a' + (number / 26) as u8), char::from(b'a' + (number % 26) as u8))
+        };
+        let mut models: Vec<String> = (0..60).map(|number| format!("p/{}-1", letters(number))).collect();
+        models.push(format!("p/{}-2", letters(59)));
+        let found = families(models.iter().map(String::as_str));
+        assert_eq!(found.len(), MAX_FAMILIES);
+        assert_eq!(found.get(&letters(59)), Some(&vec![59, 60]));
+        assert!(found.contains_key(&letters(0)) && !found.contains_key(&letters(58)));
+    }
+}

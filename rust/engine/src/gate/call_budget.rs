@@ -1,0 +1,74 @@
+//! A caller's own limit in dollars on one call (`X-Gateway-Budget`), held against the most that the call can come to: the same
+//! bound that is reserved under the limits of keys.
+
+use crate::gate::limits::{most, most_of_choice};
+use crate::gate::preferences::dollars;
+use crate::observe::settle::Settlement;
+use crate::route::choice::Choice;
+use fairlead_core::strategy::Strategy;
+use fairlead_core::{Error, ErrorKind, Snapshot};
+use fairlead_dialect::openai::request::ChatRequest;
+use smallvec::SmallVec;
+
+/// Leaves out the targets that may cost more. Where all may, an error, or the cheapest first if the caller said so; a model without a
+/// price may cost anything.
+pub fn hold_to(
+    snapshot: &Snapshot,
+    settlement: &Settlement,
+    request: &ChatRequest,
+    choice: &mut Choice,
+) -> Result<(), Error> {
+    let Some(budget) = settlement.admission.wish.budget else { return Ok(()) };
+    let cost = |at: usize| {
+        let model = choice.model(at);
+        snapshot.price(model).map(|_| most(snapshot, request, model, settlement).usd_micros)
+    };
+    let costs: SmallVec<[Option<u64>; 32]> = (0..choice.targets.len()).map(cost).collect();
+    let fits = |cost: &Option<u64>| cost.is_some_and(|cost| cost <= budget.usd_micros);
+    // A panel that lost a member answers otherwise, and a chain that lost a step does not answer.
+    let needs_all =
+        choice.combo.as_ref().is_some_and(|combo| matches!(combo.strategy, Strategy::Fusion | Strategy::Pipeline));
+    if needs_all {
+        let is_known = costs.iter().all(Option::is_some);
+        let total = most_of_choice(snapshot, request, settlement, choice).usd_micros;
+        return admit(
+            budget.falls_back || (is_known && total <= budget.usd_micros),
+            is_known.then_some(total),
+            budget.usd_micros,
+        );
+    }
+    if costs.iter().all(fits) {
+        return Ok(());
+    }
+    let mut places: Vec<usize> = (0..costs.len()).filter(|&at| fits(&costs[at])).collect();
+    if places.is_empty() {
+        admit(budget.falls_back, costs.iter().flatten().min().copied(), budget.usd_micros)?;
+        places = (0..costs.len()).collect();
+        places.sort_by_key(|&at| costs[at].unwrap_or(u64::MAX));
+    }
+    *choice = choice.narrowed(&places);
+    Ok(())
+}
+
+/// For a call whose cost does not depend on who serves it.
+pub fn admit_sum(settlement: &Settlement, usd_micros: u64) -> Result<(), Error> {
+    let Some(budget) = settlement.admission.wish.budget else { return Ok(()) };
+    admit(budget.falls_back || usd_micros <= budget.usd_micros, Some(usd_micros), budget.usd_micros)
+}
+
+/// `least`: what the call may cost at the cheapest target, where any has a price.
+fn admit(is_admitted: bool, least: Option<u64>, budget: u64) -> Result<(), Error> {
+    if is_admitted {
+        return Ok(());
+    }
+    let cost = match least {
+        Some(least) => format!("may cost {} USD where it is cheapest", dollars(least)),
+        None => "goes to models without a price".to_owned(),
+    };
+    let message = format!(
+        "The call {cost}, and `X-Gateway-Budget` is {}. Ask for fewer output tokens, or send \
+         `X-Gateway-Budget-Fallback: cheapest` to have it served all the same.",
+        dollars(budget)
+    );
+    Err(Error::client(ErrorKind::CallTooDear, message).about("X-Gateway-Budget"))
+}
