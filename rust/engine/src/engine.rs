@@ -280,6 +280,12 @@ impl Engine {
         &self.handle
     }
 
+    /// Says that this worker will drain, and goes on serving. How long to wait before `begin_drain`, milliseconds.
+    pub fn announce_drain(&self) -> u64 {
+        self.shared.drain.announce();
+        self.shared.config.drain_delay_ms
+    }
+
     /// Nothing new from here on; what is open has until the deadline.
     pub fn begin_drain(&self) {
         self.shared.drain.begin();

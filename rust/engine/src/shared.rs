@@ -77,16 +77,28 @@ pub struct Counts {
     pub socket_refused_total: AtomicU64,
 }
 
-/// The way out: first nothing new, then, at the deadline, an end for what is still open.
+/// The way out: first it is said, so that a load balancer sends nothing more, then nothing new is taken, then, at the deadline, what is
+/// still open is ended.
 #[derive(Debug, Default)]
 pub struct Drain {
+    announced: AtomicBool,
     draining: AtomicBool,
     expired: AtomicBool,
     deadline: Notify,
 }
 
 impl Drain {
+    /// Says it, and goes on serving.
+    pub fn announce(&self) {
+        self.announced.store(true, Ordering::Release);
+    }
+
+    pub fn is_announced(&self) -> bool {
+        self.announced.load(Ordering::Acquire)
+    }
+
     pub fn begin(&self) {
+        self.announce();
         self.draining.store(true, Ordering::Release);
     }
 
