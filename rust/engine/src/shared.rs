@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::leases::Leases;
 use crate::observe::capture::CaptureQueue;
 use crate::observe::spool::Spool;
+use crate::peers::Peers;
 use crate::upstream::wire::Pool;
 use arc_swap::ArcSwap;
 use fairlead_cache::{Cache, Learner};
@@ -43,6 +44,8 @@ pub struct Shared {
     pub ledger: Ledger,
     /// Where other nodes hold the same limits.
     pub leases: Option<Leases>,
+    /// Whom idempotency keys and rests are shared with.
+    pub peers: Option<Peers>,
     pub sessions: Sessions,
     pub idempotency: Recordings,
     pub cache: crate::cache::answers::Answers,
@@ -130,6 +133,7 @@ impl Drain {
 impl Shared {
     pub fn new(config: Config, worker_id: String, pool: Pool, spool: Spool, cache: Cache) -> Self {
         let control = Arc::new(crate::upstream::connector::Origin::Unix(config.control_socket.clone()));
+        let peers = config.shared_store.clone().map(|store| Peers::new(store, worker_id.clone()));
         let leases = config.shared_store.clone().map(Leases::new);
         let learner = Learner::open(&config.data_dir, config.sealer.clone());
         let version = crate::gate::headers::value(config.version.as_str());
@@ -148,6 +152,7 @@ impl Shared {
             heard: crate::control::counters::CounterReports::default(),
             ledger: leases.as_ref().map_or_else(Ledger::default, |leases| Ledger::shared(Arc::clone(&leases.terms))),
             leases,
+            peers,
             sessions: Sessions::default(),
             idempotency: Recordings::default(),
             cache: crate::cache::answers::Answers::new(cache, learner),

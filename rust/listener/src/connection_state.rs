@@ -221,7 +221,9 @@ impl ConnectionState {
             return;
         }
         match self.close_mode() {
-            CloseMode::Open | CloseMode::AfterAnswer if is_idle && is_over(since, IDLE) => self.close(CloseMode::Graceful),
+            CloseMode::Open | CloseMode::AfterAnswer if is_idle && is_over(since, IDLE) => {
+                self.close(CloseMode::Graceful)
+            }
             CloseMode::Graceful if is_idle && is_over(self.close_told_at.load(Ordering::Relaxed), END_WITHIN) => {
                 self.close(CloseMode::Now);
             }
