@@ -61,7 +61,8 @@ impl Rests {
     /// The message about what is to be told now, if anything is.
     pub fn news(&mut self, live: &Live, worker: &str, now_ms: u64) -> Option<Vec<u8>> {
         let resting: Vec<Told> = live.targets.iter().flatten().flat_map(|target| resting(target, now_ms)).collect();
-        self.known.retain(|_, known| known.until_ms > now_ms);
+        // What an operator had forgotten, or an attempt ended, is news when it comes again.
+        self.known.retain(|of, _| resting.iter().any(|told| told.of == *of));
         if resting.is_empty() {
             return None;
         }
