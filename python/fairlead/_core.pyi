@@ -57,6 +57,9 @@ class Listener:
     """
 
     def __new__(cls, config: bytes, listener: bytes) -> Listener: ...
+    def announce_drain(self) -> int:
+        """Says that a drain is to come, and goes on serving. How long to wait before ``drain``, milliseconds."""
+
     def drain(self) -> None:
         """No connection and no request more; what is open has until the configured deadline."""
 
@@ -89,6 +92,9 @@ class Engine:
 
     def admit_socket(self, scope: dict[str, Any]) -> Socket | Exchange:
         """Admits the head of an ASGI WebSocket scope; an ``Exchange`` has the refusal."""
+
+    def announce_drain(self) -> int:
+        """Says that this worker will drain, and goes on serving. Milliseconds to wait before ``begin_drain``."""
 
     def begin_drain(self) -> None:
         """Nothing new from here on; what is open has until the configured deadline."""
@@ -288,8 +294,9 @@ def sign_aws(
     path: str,
     query: str,
     unix_s: int,
+    body: bytes | None = None,
 ) -> list[tuple[str, str]]:
-    """The headers that sign a request without a body (AWS Signature Version 4).
+    """The headers that sign a request (AWS Signature Version 4).
 
     ``keys``: JSON of ``access_key_id``, ``secret_access_key`` and perhaps ``session_token``;
     ``ValueError`` for anything else.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -18,13 +18,15 @@ import pytest
 
 from tests.support.polling import eventually
 from tests.support.process import free_port
-from tests.support.processes import Gateway, expect, start_gateway
+from tests.support.processes import FRONTS, Gateway, expect, start_gateway
 from tests.support.upstream import Script, Seen, Upstream, completion, delta, finish, reply, stream
 
 if TYPE_CHECKING:
     from tests.support.postgresql import PostgresqlServer
 
 ROOT = Path(__file__).resolve().parents[2]
+# HAProxy looks twice a second.
+DRAIN_DELAY_MS = "3000"
 KEY = "bm9kZXMgb2Ygb25lIGRhdGFiYXNlIHNoYXJlIGEga2U="
 
 
@@ -46,9 +48,16 @@ def plain() -> Iterator[Plain]:
 @pytest.fixture
 def pair(postgresql: PostgresqlServer, tmp_path: Path) -> Iterator[tuple[Gateway, Gateway]]:
     url = postgresql.migrated()
-    settings = {"FAIRLEAD_DATABASE_URL": url, "FAIRLEAD_SECRET_KEY": KEY}
+    settings = {
+        "FAIRLEAD_DATABASE_URL": url,
+        "FAIRLEAD_SECRET_KEY": KEY,
+        "FAIRLEAD_DRAIN_DELAY_MS": DRAIN_DELAY_MS,
+    }
     with contextlib.ExitStack() as stack:
-        first, second = (stack.enter_context(start_gateway(tmp_path, **settings)) for _ in range(2))
+        first, second = (
+            stack.enter_context(start_gateway(tmp_path, **settings, FAIRLEAD_FRONT=front))
+            for front in FRONTS
+        )
         yield first, second
     postgresql.drop(url)
 
@@ -88,12 +97,25 @@ def balancer(pair: tuple[Gateway, Gateway], tmp_path: Path) -> Iterator[str]:
         process.wait(10)
 
 
-def set_state(socket_path: Path, name: str, state: str) -> None:
+def is_up(socket_path: Path, name: str) -> bool:
+    """Whether HAProxy sends requests to a node."""
     with socket.socket(socket.AF_UNIX) as runtime:
         runtime.settimeout(10)
         runtime.connect(str(socket_path))
-        runtime.sendall(f"set server nodes/{name} state {state}\n".encode())
-        assert not runtime.recv(4096).strip()
+        runtime.sendall(b"show stat\n")
+        told = b"".join(iter(lambda: runtime.recv(65_536), b"")).decode()
+    header, *rows = told.removeprefix("# ").splitlines()
+    status = header.split(",").index("status")
+    return any(
+        fields[:2] == ["nodes", name] and fields[status] == "UP"
+        for fields in (row.split(",") for row in rows)
+    )
+
+
+def are_draining(gateway: Gateway) -> list[bool]:
+    """Of each node in order of age, whether it says that it drains."""
+    told = expect(gateway.admin.get("/api/cluster"), 200)
+    return [bool(node["report"] and node["report"]["draining"]) for node in told["nodes"]]
 
 
 class Callers:
@@ -138,25 +160,43 @@ class Callers:
                     self.failed.append(f"{answer.status_code} {answer.text[:300]}")
 
 
+def test_a_node_that_is_told_to_stop_drains_without_a_failed_request(
+    pair: tuple[Gateway, Gateway], balancer: str, plain: Plain
+) -> None:
+    """A bare SIGTERM: HAProxy notices before the node takes nothing more, and so do the other nodes."""
+    first, second = pair
+    key = first.create_key(name="balanced")
+    model = first.add_lane(plain).model
+    eventually(lambda: are_draining(second) == [False, False], "both are shown", within_s=20)
+    with Callers(balancer, key["key"], model) as callers:
+        callers.wait_for_more(20)
+        first.popen.send_signal(signal.SIGTERM)
+        eventually(lambda: are_draining(second) == [True, False], "it drains", within_s=10)
+        assert first.wait() == 0
+        callers.wait_for_more(20)
+    assert not callers.failed
+
+
 @pytest.mark.slow
 def test_nodes_are_replaced_one_after_the_other_without_a_failed_request(
     pair: tuple[Gateway, Gateway], balancer: str, plain: Plain, tmp_path: Path
 ) -> None:
     first, second = pair
-    lane = first.add_lane(plain)
+    model = first.add_lane(plain).model
     key = first.create_key(name="balanced")
-    with Callers(balancer, key["key"], lane.model) as callers:
+    with Callers(balancer, key["key"], model) as callers:
         callers.wait_for_more(40)
         for node, other, name in ((first, second, "one"), (second, first, "two")):
-            set_state(tmp_path / "haproxy.sock", name, "drain")
-            # What HAProxy had chosen the node for by then arrives there.
-            time.sleep(0.5)
             assert node.stop() == 0
             callers.wait_for_more(20)
             # The instance is managed meanwhile.
             expect(other.admin.post("/api/keys", json={"name": "meanwhile"}), 201)
             node.start()
-            set_state(tmp_path / "haproxy.sock", name, "ready")
+            eventually(
+                lambda name=name: is_up(tmp_path / "haproxy.sock", name),
+                "HAProxy has it back",
+                within_s=20,
+            )
             callers.wait_for_more(40)
     assert not callers.failed
 

@@ -74,6 +74,42 @@ def test_open_requests_finish(gateways: Callable[..., Gateway], upstream: Upstre
     assert outcomes(gateway, lane) == {"completed": 2}
 
 
+def test_what_comes_while_a_stop_is_announced_is_served(
+    gateways: Callable[..., Gateway], upstream: Upstream
+) -> None:
+    """For the time that a load balancer takes to notice: not ready, and all is served as before."""
+    gateway = gateways(FAIRLEAD_DRAIN_DELAY_MS="2500")
+    lane = gateway.add_lane(upstream)
+    upstream.script(reply(completion("served")))
+    body = chat_bytes(lane)
+    with RawClient(gateway.port) as kept:
+        kept.request("GET", "/readyz")
+        assert kept.response().header("connection") is None
+        started = time.monotonic()
+        gateway.popen.send_signal(signal.SIGTERM)
+        eventually(lambda: readiness(gateway) == (503, "draining"), "it is not ready", within_s=2)
+        # An idle connection stays, and ends with the answer that says so.
+        kept.request("POST", CHAT, [gateway.auth], body)
+        answer = kept.response()
+        assert answer.json()["choices"][0]["message"]["content"] == "served"
+        assert answer.header("connection") == "close"
+        assert kept.until_closed().rest == b""
+    with RawClient(gateway.port) as later:
+        later.request("POST", CHAT, [gateway.auth], body)
+        assert later.response().status == 200
+    assert gateway.wait(10) == 0
+    assert time.monotonic() - started >= 2.5
+    assert outcomes(gateway, lane) == {"completed": 2}
+
+
+def readiness(gateway: Gateway) -> tuple[int, str]:
+    """What a load balancer is told."""
+    with RawClient(gateway.port, timeout_s=2) as client:
+        client.request("GET", "/readyz")
+        answer = client.response()
+    return answer.status, answer.json()["status"]
+
+
 def refuses_work(gateway: Gateway, lane: Lane) -> bool:
     """Whether a new request is turned away: 503 with Retry-After, or no connection at all."""
     try:

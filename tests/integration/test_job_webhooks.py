@@ -16,7 +16,7 @@ import pytest
 
 from fairlead.gateway.batches.runner import BatchRunner
 from fairlead.gateway.batches.table import Batch, insert_batch
-from fairlead.gateway.files.contents import Contents
+from fairlead.gateway.files.contents import contents_of
 from fairlead.gateway.files.table import StoredFile, put_file
 from fairlead.store.service_jobs import insert_job
 from fairlead.store.signing_keys import ensure_signing_key
@@ -156,7 +156,7 @@ async def test_a_batch_that_ran_out_of_time_tells_it_with_a_token(
         async def chunks() -> AsyncIterator[bytes]:
             yield content
 
-        await Contents(services.data_dir).write("file-in", chunks(), len(content))
+        await contents_of(services).write("file-in", chunks(), len(content))
         await ensure_signing_key(services.state)
         file = StoredFile("file-in", "key", "batch", "in", len(content), at_ms, None)
         batch = Batch(

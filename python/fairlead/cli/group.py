@@ -43,7 +43,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "health": CommandEntry("health", "health", "Show how workers and providers are.", WATCH),
     "top": CommandEntry("top", "top", "Show live traffic by provider.", WATCH),
     "logs": CommandEntry("logs", "app", "Show settled requests.", WATCH),
-    "usage": CommandEntry("usage", "usage", "Show usage over time.", WATCH),
+    "usage": CommandEntry("usage", "app", "Show usage over time.", WATCH),
     "cost": CommandEntry("cost", "cost", "Show what was spent, as bars.", WATCH),
     "quota": CommandEntry("quota", "quota", "Show what providers and keys have left.", WATCH),
     "sessions": CommandEntry("sessions", "sessions", "Show callers' recent sessions.", WATCH),

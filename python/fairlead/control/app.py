@@ -46,6 +46,7 @@ from fairlead.identity.sign_in import SignIn
 from fairlead.identity.users import ensure_owner
 from fairlead.moment import now_ms
 from fairlead.settings import ControlConfig
+from fairlead.store.blobs.place import close_blobs
 from fairlead.store.database import Database
 from fairlead.store.key_check import check_key
 from fairlead.store.pending_restore import finish_restore, last_restore
@@ -171,6 +172,7 @@ async def _lifespan(
         services.tool_access = await open_oauth(services)
         if config.initial_password is not None:
             await services.state.database.write(ensure_owner)
+        stack.push_async_callback(close_blobs, services)
         app.state.services = services
         app.state.sign_in = sign_in
         shared_log = SharedLog.of(services)

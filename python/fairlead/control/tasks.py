@@ -87,7 +87,7 @@ TASKS: Final = (
         "gateway.batches",
         "fairlead.gateway.batches.tasks",
         "fairlead.gateway.batches.runner",
-        ("batches",),
+        ("batches", "files"),
     ),
     TaskEntry(
         "gateway.responses",

@@ -18,6 +18,9 @@ from fairlead.relay.socket import InFlightSocket, refuse
 
 # How long after the drain's deadline requests may be held open by slow callers.
 DRAIN_GRACE_S = 0.5
+_CLOSE = (b"connection", b"close")
+# In HTTP/2 there is no such header.
+_CLOSED_BY_HEADER = frozenset({"1", "1.0", "1.1"})
 
 
 class Relay:
@@ -26,6 +29,8 @@ class Relay:
     def __init__(self, config: bytes) -> None:
         self._config = config
         self._flights: dict[int, InFlightRequest | InFlightSocket] = {}
+        # A stop was announced: callers are told to come back over another connection.
+        self._is_leaving = False
         self._drained_at_s: float | None = None
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -36,7 +41,7 @@ class Relay:
             try:
                 if exchange.wants_body:
                     await self._feed(flight)
-                await self._answer(flight, scope["method"] == "HEAD", send)
+                await self._answer(flight, scope, send)
             except ClientGone:
                 exchange.cancel()
             except BaseException:
@@ -93,11 +98,14 @@ class Relay:
         flight.is_feeding = False
         flight.reading_since_s = None
 
-    async def _answer(self, flight: InFlightRequest, is_head: bool, send: Send) -> None:
-        exchange = flight.exchange
+    async def _answer(self, flight: InFlightRequest, scope: Message, send: Send) -> None:
+        exchange, is_head = flight.exchange, scope["method"] == "HEAD"
         while (head := exchange.head()) is None:
             await self._wait(flight)
-        await send({"type": "http.response.start", "status": head[0], "headers": head[1]})
+        status, headers = head
+        if self._is_leaving and scope["http_version"] in _CLOSED_BY_HEADER:
+            headers.append(_CLOSE)
+        await send({"type": "http.response.start", "status": status, "headers": headers})
         more = True
         while more:
             while (taken := exchange.take()) is None:
@@ -135,6 +143,11 @@ class Relay:
                 self._engine.stop()
                 os._exit(0)
 
+    def _announce_drain(self) -> None:
+        if not self._is_leaving:
+            self._is_leaving = True
+            self._loop.call_later(self._engine.announce_drain() / 1000, self._drain)
+
     def _drain(self) -> None:
         if self._drained_at_s is None:
             self._drained_at_s = self._loop.time() + self._engine.drain_ms() / 1000
@@ -151,7 +164,7 @@ class Relay:
             return
         self._body_idle_s = self._engine.body_idle_ms() / 1000
         self._loop.add_reader(self._engine.ready_descriptor(), self._on_ready)
-        self._loop.add_signal_handler(signal.SIGTERM, self._drain)
+        self._loop.add_signal_handler(signal.SIGTERM, self._announce_drain)
         self._sweep()
         # Objects that live until the end need no garbage collection, and requests leave no cycles.
         gc.freeze()

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 class Instance:
     """The plain values that the supervisor works with. Secrets are in clear; paths are absolute.
 
+    `drain_ms` is how long relays may take to stop.
     `is_protected` is whether the address is one that only an owner with a password may open to others. `control`,
     `relay`, `listener` and `acp` (None where no coding tool may be started) are the documents of
     docs/explanation/contracts.md without what is made for each start (`Planes` adds it).

@@ -1,7 +1,7 @@
 """The relay plane with the engine's own listener in place of granian.
 
 No Python runs on a request's path. This process opens the listener and handles signals: SIGTERM and SIGINT
-drain, a second one ends at once, SIGHUP reloads the certificate.
+announce a drain and, after its delay, drain, a second one ends at once, SIGHUP reloads the certificate.
 """
 
 from __future__ import annotations
@@ -28,11 +28,17 @@ def serve_listener() -> None:
         )
     except ValueError as error:
         sys.exit(f"the relay cannot be opened: {error}")
-    while (number := signal.sigwait(_SIGNALS)) == signal.SIGHUP:
+    while signal.sigwait(_SIGNALS) == signal.SIGHUP:
         listener.reload()
+    _wait(listener.announce_drain() / 1000)
     listener.drain()
     while not listener.is_drained():
-        again = signal.sigtimedwait(_SIGNALS - {signal.SIGHUP}, _LOOK_EVERY_S)
-        if again is not None:
-            os._exit(128 + number)
+        _wait(_LOOK_EVERY_S)
     listener.stop()
+
+
+def _wait(seconds: float) -> None:
+    """Waits, and ends the process at once where it is told again to stop."""
+    again = signal.sigtimedwait(_SIGNALS - {signal.SIGHUP}, seconds)
+    if again is not None:
+        os._exit(128 + again.si_signo)

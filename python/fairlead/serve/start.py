@@ -37,7 +37,7 @@ def instance_of(settings: ServeSettings) -> Instance:
         front=settings.front,
         workers=settings.workers,
         max_open_streams=settings.max_open_streams,
-        drain_ms=settings.drain_ms,
+        drain_ms=settings.drain_delay_ms + settings.drain_ms,
         control_silence_ms=settings.control_silence_ms,
         demo=settings.demo,
         require_api_key=settings.require_api_key,

@@ -7,6 +7,7 @@ from fairlead.settings.acp import AcpFields
 from fairlead.settings.agents import AgentAuthFields
 from fairlead.settings.coding_tools import CodingToolFields
 from fairlead.settings.egress import EgressFields
+from fairlead.settings.files import FileFields
 from fairlead.settings.instance import InstanceFields
 from fairlead.settings.issuer import IssuerFields
 from fairlead.settings.limits import LimitFields
@@ -32,6 +33,7 @@ class ServeFields(
     LimitFields,
     AccessFields,
     TlsFields,
+    FileFields,
     StoreFields,
     SharedStoreFields,
     InstanceFields,

@@ -22,6 +22,13 @@ class LimitFields(SettingsGroup):
     drain_ms: int = Field(
         30_000, ge=0, le=3_600_000, description="How long a stop waits for what is in flight."
     )
+    drain_delay_ms: int = Field(
+        0,
+        ge=0,
+        le=600_000,
+        description="How long a stop goes on serving first, while `/readyz` says that it is draining: the time that a "
+        "load balancer takes to notice.",
+    )
     control_silence_ms: int = Field(
         60_000,
         ge=3_000,

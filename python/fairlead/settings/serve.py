@@ -66,6 +66,7 @@ class ServeSettings(ServeFields, BaseSettings):
                 f"{flag_and_variable('threads')} is {self.threads}, and granian relays on one "
                 f"thread: set {flag_and_variable('front')} to native, or leave it at 1."
             )
+        self.check_files()
         check_tls(self.tls_certificate, self.tls_key)
         check_sign_on(
             self.service_oidc_issuer,
@@ -108,6 +109,7 @@ class ServeSettings(ServeFields, BaseSettings):
             "max_in_flight": self.max_in_flight,
             "heartbeat_ms": self.heartbeat_ms,
             "drain_ms": self.drain_ms,
+            "drain_delay_ms": self.drain_delay_ms,
             "body_idle_ms": self.body_idle_ms,
             "host_names": self._own_names(),
             "trusted_proxies": self.service_trusted_proxies if self.service_trust_proxy else 0,
@@ -138,6 +140,7 @@ class ServeSettings(ServeFields, BaseSettings):
             "secret_key",
             "other_secret_key",
             "database_url",
+            "files_secret_access_key",
             "initial_password",
             "service_oidc_client_secret",
             "issuer_admin_token",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,11 +103,17 @@ class Services:
     """A name of this process among all that there were."""
     _singletons: dict[type, object] = field(default_factory=dict)
     """Objects that live as long as the process, one for each class."""
+    _making: threading.RLock = field(default_factory=threading.RLock)
+    """Held while one is made, which may ask for others."""
 
     def singleton(self, kind: type[T], make: Callable[[], T]) -> T:
-        """The process's only instance of a class, created on first use."""
+        """The process's only instance of a class, created on first use, by whichever thread asks first."""
         found = self.existing(kind)
-        return self.put(kind, make()) if found is None else found
+        if found is not None:
+            return found
+        with self._making:
+            found = self.existing(kind)
+            return self.put(kind, make()) if found is None else found
 
     def existing(self, kind: type[T]) -> T | None:
         """The process's only instance of a class, or None when there is none yet."""

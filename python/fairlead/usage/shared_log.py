@@ -186,7 +186,7 @@ class SharedLog:
                 segments=segments[0].position - place.position - 1,
             )
         store = await asyncio.to_thread(store_of, self._services)
-        await store.take_in(await asyncio.to_thread(_batches_of, segments, head.log_id, store))
+        await store.take_in(await asyncio.to_thread(batches_of, segments, head.log_id, store))
         last = segments[-1]
         self._place = LogPlace(head.log_id, last.position, last.name)
         self._arrivals.announce()
@@ -256,7 +256,8 @@ def _outgoing_of(segments: list[Segment]) -> list[OutgoingSegment]:
     return outgoing
 
 
-def _batches_of(segments: list[LoggedSegment], log_id: str, store: SegmentStore) -> list[Batch]:
+def batches_of(segments: list[LoggedSegment], log_id: str, store: SegmentStore) -> list[Batch]:
+    """Segments of the log as they are stored. Blocking."""
     from fairlead.usage.record import parse_lines  # noqa: PLC0415 - polars is large
     from fairlead.usage.segment_store import Batch  # noqa: PLC0415 - polars is large
 

@@ -9,6 +9,9 @@ use ring::hmac;
 use serde::Deserialize;
 use std::fmt::Write as _;
 
+/// The service whose rules differ from those of all others.
+const S3: &str = "s3";
+
 /// A key pair of Amazon's, with the session's token where it is a temporary one.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Keys {
@@ -55,9 +58,17 @@ pub fn sign(keys: &Keys, scope: &SigningScope, request: Unsigned<'_>, unix_s: i6
     let at = moment.strftime("%Y%m%dT%H%M%SZ").to_string();
     let day = &at[..8];
     let token = keys.session_token.as_ref().map(Secret::expose);
+    let hash = hex(&request.body_hash);
+    let is_s3 = scope.service == S3;
 
-    let mut headers = format!("host:{}\nx-amz-date:{at}\n", request.host);
-    let mut signed = String::from("host;x-amz-date");
+    let mut headers = format!("host:{}\n", request.host);
+    let mut signed = String::from("host");
+    if is_s3 {
+        headers.extend(["x-amz-content-sha256:", &hash, "\n"]);
+        signed.push_str(";x-amz-content-sha256");
+    }
+    headers.extend(["x-amz-date:", &at, "\n"]);
+    signed.push_str(";x-amz-date");
     if let Some(token) = token {
         headers.extend(["x-amz-security-token:", token, "\n"]);
         signed.push_str(";x-amz-security-token");
@@ -65,9 +76,9 @@ pub fn sign(keys: &Keys, scope: &SigningScope, request: Unsigned<'_>, unix_s: i6
     let canonical = format!(
         "{}\n{}\n{}\n{headers}\n{signed}\n{}",
         request.method,
-        encode_path(request.path),
+        if is_s3 { request.path.to_owned() } else { encode_path(request.path) },
         sort_query(request.query),
-        hex(&request.body_hash),
+        hash,
     );
     let about = format!("{day}/{}/{}/aws4_request", scope.region, scope.service);
     let text = format!("AWS4-HMAC-SHA256\n{at}\n{about}\n{}", hex(digest(&SHA256, canonical.as_bytes()).as_ref()));
@@ -82,6 +93,9 @@ pub fn sign(keys: &Keys, scope: &SigningScope, request: Unsigned<'_>, unix_s: i6
         keys.access_key_id
     );
     let mut out = vec![("x-amz-date", at), ("authorization", proof)];
+    if is_s3 {
+        out.push(("x-amz-content-sha256", hash));
+    }
     if let Some(token) = token {
         out.push(("x-amz-security-token", token.to_owned()));
     }
@@ -166,6 +180,26 @@ mod tests {
         assert!(headers[1].1.contains("Credential=AKIDEXAMPLE/19700101/eu-west-1/bedrock/aws4_request"));
         assert!(headers[1].1.contains("SignedHeaders=host;x-amz-date;x-amz-security-token"));
         assert!(!format!("{:?}", keys(Some("a-token"))).contains("a-token"));
+    }
+
+    /// Amazon's own example ("Signature Calculations for the Authorization Header", GET Bucket Lifecycle).
+    #[test]
+    fn s3_signs_the_body_hash_as_a_header_and_the_path_as_it_is() {
+        let keys = Keys {
+            access_key_id: "AKIAIOSFODNN7EXAMPLE".into(),
+            secret_access_key: Secret::from("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY".to_owned()),
+            session_token: None,
+        };
+        let scope = SigningScope { region: "us-east-1".into(), service: S3.into() };
+        let mut body_hash = [0; 32];
+        body_hash.copy_from_slice(digest(&SHA256, b"").as_ref());
+        let host = "examplebucket.s3.amazonaws.com";
+        let request = Unsigned { method: "GET", host, path: "/", query: "lifecycle", body_hash };
+        let headers = sign(&keys, &scope, request, 1_369_353_600);
+        let wanted = "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543";
+        assert!(headers[1].1.contains("SignedHeaders=host;x-amz-content-sha256;x-amz-date"), "{headers:?}");
+        assert!(headers[1].1.ends_with(wanted), "{headers:?}");
+        assert_eq!(headers[2].0, "x-amz-content-sha256");
     }
 
     #[test]

@@ -163,6 +163,17 @@ impl Breaker {
         self.open_until_ms = Some(now_ms.saturating_add(limits.reset_ms.saturating_mul(stretch)));
     }
 
+    /// Another worker's breaker of this provider is open, for so long. One's own that is open longer stays.
+    pub fn open_as_told(&mut self, limits: &BreakerLimits, left_ms: u64, now_ms: u64) {
+        let longest_ms = limits.reset_ms.saturating_mul(limits.max_stretch);
+        let until_ms = now_ms.saturating_add(left_ms.min(longest_ms));
+        if until_ms > self.open_until_ms.unwrap_or_default().max(now_ms) {
+            self.open_until_ms = Some(until_ms);
+            self.openings = self.openings.max(1);
+            self.is_answered = false;
+        }
+    }
+
     pub fn remaining_ms(&self, now_ms: u64) -> u64 {
         self.open_until_ms.map_or(0, |until_ms| until_ms.saturating_sub(now_ms))
     }

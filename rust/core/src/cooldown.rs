@@ -105,6 +105,19 @@ impl Cooldown {
             self.is_binding = is_binding || (self.is_binding && was_cooling);
         }
     }
+
+    /// Another worker tells of a rest that has so long left. One's own that lasts longer stays.
+    pub fn rest_as_told(&mut self, rests: &Rests, left_ms: u64, is_binding: bool, now_ms: u64) {
+        let longest_ms = if is_binding { rests.max_retry_after_ms } else { rests.max_ms.max(rests.refused_ms) };
+        let until_ms = now_ms.saturating_add(left_ms.min(longest_ms).min(MAX_RETRY_AFTER_MS));
+        if until_ms > self.until_ms.max(now_ms) {
+            let was_cooling = self.is_cooling(now_ms);
+            self.is_binding = is_binding || (self.is_binding && was_cooling);
+            self.until_ms = until_ms;
+            self.failed_at_ms = now_ms;
+            self.level = self.level.max(1);
+        }
+    }
 }
 
 fn backoff_ms(rests: &Rests, level: u32) -> u64 {

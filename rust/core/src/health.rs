@@ -236,6 +236,18 @@ impl Health {
         self.is_answered = false;
     }
 
+    /// How long the connection still rests after a failure, and whether the provider itself asked for it.
+    pub fn rest(&self, now_ms: u64) -> Option<(u64, bool)> {
+        let left_ms = self.cooldown.remaining_ms(now_ms);
+        (left_ms > 0).then(|| (left_ms, self.cooldown.is_binding()))
+    }
+
+    /// Another worker tells of a rest of the connection's, which has so long left.
+    pub fn rest_as_told(&mut self, rests: &Rests, left_ms: u64, is_binding: bool, now_ms: u64) {
+        self.cooldown.rest_as_told(rests, left_ms, is_binding, now_ms);
+        self.is_answered = false;
+    }
+
     /// A probe was dropped without a result.
     pub fn give_up_probe(&mut self) {
         self.probe_at_ms = None;

@@ -27,6 +27,8 @@ struct Document {
     heartbeat_ms: u64,
     #[serde(default = "default_drain_ms")]
     drain_ms: u64,
+    #[serde(default)]
+    drain_delay_ms: u64,
     #[serde(default = "default_body_idle_ms")]
     body_idle_ms: u64,
     #[serde(default)]
@@ -66,6 +68,8 @@ pub struct Config {
     pub max_in_flight: usize,
     pub heartbeat_ms: u64,
     pub drain_ms: u64,
+    /// How long a worker goes on serving after it was told to stop.
+    pub drain_delay_ms: u64,
     pub body_idle_ms: u64,
     /// Names that are the gateway's own, beside `localhost` and addresses.
     pub host_names: Vec<String>,
@@ -104,6 +108,7 @@ impl Config {
             max_in_flight: document.max_in_flight,
             heartbeat_ms: document.heartbeat_ms,
             drain_ms: document.drain_ms,
+            drain_delay_ms: document.drain_delay_ms,
             body_idle_ms: document.body_idle_ms,
             host_names: document.host_names,
             trusted_proxies: document.trusted_proxies,

@@ -157,6 +157,7 @@ impl Engine {
                 let _beating = task::spawn(beat(own.threads.enlist("engine")));
                 let _link = task::spawn(link::run(Arc::clone(&own)));
                 let _keeping = task::spawn(keep_house(Arc::clone(&own)));
+                let _hearing = own.peers.is_some().then(|| task::spawn(crate::peers::run(Arc::clone(&own))));
                 let leasing = own.leases.is_some().then(|| task::spawn(keeper::run(Arc::clone(&own))));
                 // Either a request to stop or the engine's own end.
                 drop(stopped.await);
@@ -278,6 +279,12 @@ impl Engine {
     /// The runtime of the engine's own thread.
     pub fn runtime(&self) -> &Handle {
         &self.handle
+    }
+
+    /// Says that this worker will drain, and goes on serving. How long to wait before `begin_drain`, milliseconds.
+    pub fn announce_drain(&self) -> u64 {
+        self.shared.drain.announce();
+        self.shared.config.drain_delay_ms
     }
 
     /// Nothing new from here on; what is open has until the deadline.

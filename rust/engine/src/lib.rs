@@ -3,7 +3,7 @@
 //! Read in this order: [`engine`] (what a front calls), [`exchange`] (one request's answer between a front and the task that makes
 //! it), [`gate`] (head, caller, limits, body), [`call`] (admit, choose, attempt, relay, settle), [`route`] (models to targets),
 //! [`upstream`] (providers), [`context`] (pipelines that make conversations shorter), [`cache`] (answers that are given again), [`socket`] (connections of frames), [`control`] (the other
-//! plane), [`models`] (lists of them), [`leases`] (limits that several nodes hold together), [`observe`] (records, metrics, traces).
+//! plane), [`models`] (lists of them), [`leases`] (limits that several nodes hold together), [`peers`] (what else they tell each other), [`observe`] (records, metrics, traces).
 //!
 //! They stand on [`shared`] (what requests share), [`active_config`] (the snapshot in force), [`config`] (settings of the worker),
 //! [`front`] (work begun where a request came in), [`task`] and [`blocking`] (where work runs), [`clock`], [`patience`] (how long
@@ -33,6 +33,7 @@ mod gate;
 mod leases;
 mod models;
 mod observe;
+mod peers;
 // Times that both fronts and the engine hold callers to: `patience::SEND_PATIENCE`.
 pub mod patience;
 mod route;

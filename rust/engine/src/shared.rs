@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::leases::Leases;
 use crate::observe::capture::CaptureQueue;
 use crate::observe::spool::Spool;
+use crate::peers::Peers;
 use crate::upstream::wire::Pool;
 use arc_swap::ArcSwap;
 use fairlead_cache::{Cache, Learner};
@@ -43,6 +44,8 @@ pub struct Shared {
     pub ledger: Ledger,
     /// Where other nodes hold the same limits.
     pub leases: Option<Leases>,
+    /// Whom idempotency keys and rests are shared with.
+    pub peers: Option<Peers>,
     pub sessions: Sessions,
     pub idempotency: Recordings,
     pub cache: crate::cache::answers::Answers,
@@ -77,16 +80,28 @@ pub struct Counts {
     pub socket_refused_total: AtomicU64,
 }
 
-/// The way out: first nothing new, then, at the deadline, an end for what is still open.
+/// The way out: first it is said, so that a load balancer sends nothing more, then nothing new is taken, then, at the deadline, what is
+/// still open is ended.
 #[derive(Debug, Default)]
 pub struct Drain {
+    announced: AtomicBool,
     draining: AtomicBool,
     expired: AtomicBool,
     deadline: Notify,
 }
 
 impl Drain {
+    /// Says it, and goes on serving.
+    pub fn announce(&self) {
+        self.announced.store(true, Ordering::Release);
+    }
+
+    pub fn is_announced(&self) -> bool {
+        self.announced.load(Ordering::Acquire)
+    }
+
     pub fn begin(&self) {
+        self.announce();
         self.draining.store(true, Ordering::Release);
     }
 
@@ -118,6 +133,7 @@ impl Drain {
 impl Shared {
     pub fn new(config: Config, worker_id: String, pool: Pool, spool: Spool, cache: Cache) -> Self {
         let control = Arc::new(crate::upstream::connector::Origin::Unix(config.control_socket.clone()));
+        let peers = config.shared_store.clone().map(|store| Peers::new(store, worker_id.clone()));
         let leases = config.shared_store.clone().map(Leases::new);
         let learner = Learner::open(&config.data_dir, config.sealer.clone());
         let version = crate::gate::headers::value(config.version.as_str());
@@ -136,6 +152,7 @@ impl Shared {
             heard: crate::control::counters::CounterReports::default(),
             ledger: leases.as_ref().map_or_else(Ledger::default, |leases| Ledger::shared(Arc::clone(&leases.terms))),
             leases,
+            peers,
             sessions: Sessions::default(),
             idempotency: Recordings::default(),
             cache: crate::cache::answers::Answers::new(cache, learner),

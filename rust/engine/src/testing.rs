@@ -67,6 +67,7 @@ pub(crate) fn call(shared: &Arc<Shared>) -> Call {
         lease: None,
         route_model: None,
         idempotency_key: None,
+        is_key_declared: false,
         accepts_events: Accepts::No,
         disabled_guardrails: Disabled::default(),
         reads_list: false,

@@ -48,6 +48,8 @@ fn ticks(duration: Duration) -> u32 {
 pub enum CloseMode {
     /// The connection stays.
     Open,
+    /// The connection ends with the next answer, which says so. Where nothing is asked it stays.
+    AfterAnswer,
     /// The connection ends after the request that is under way, or at once where there is none.
     Graceful,
     /// The connection ends at once, whatever is under way.
@@ -168,7 +170,8 @@ impl ConnectionState {
     pub fn close_mode(&self) -> CloseMode {
         match self.close_mode.load(Ordering::Acquire) {
             0 => CloseMode::Open,
-            1 => CloseMode::Graceful,
+            1 => CloseMode::AfterAnswer,
+            2 => CloseMode::Graceful,
             _ => CloseMode::Now,
         }
     }
@@ -218,7 +221,9 @@ impl ConnectionState {
             return;
         }
         match self.close_mode() {
-            CloseMode::Open if is_idle && is_over(since, IDLE) => self.close(CloseMode::Graceful),
+            CloseMode::Open | CloseMode::AfterAnswer if is_idle && is_over(since, IDLE) => {
+                self.close(CloseMode::Graceful)
+            }
             CloseMode::Graceful if is_idle && is_over(self.close_told_at.load(Ordering::Relaxed), END_WITHIN) => {
                 self.close(CloseMode::Now);
             }
@@ -254,7 +259,7 @@ pub async fn drive<C: Future>(
         }
         match state.close_mode() {
             CloseMode::Open => {}
-            CloseMode::Graceful => {
+            CloseMode::AfterAnswer | CloseMode::Graceful => {
                 if !std::mem::replace(&mut is_finishing, true) {
                     finish(connection.as_mut());
                 }

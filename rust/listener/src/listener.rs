@@ -1,4 +1,4 @@
-//! The listener as Python sees it: started, told to drain, asked whether it is done, stopped.
+//! The listener as Python sees it: started, told to announce its drain and to drain, asked whether it is done, stopped.
 
 use crate::accept::{self, Acceptor};
 use crate::config::{Config, DRAIN_GRACE};
@@ -86,6 +86,16 @@ impl Listener {
             drained_at: Mutex::new(None),
             watching: Mutex::new(Some(watching)),
         })
+    }
+
+    /// Says that a drain is to come, and goes on serving: each connection of HTTP/1.1 ends with its next answer, one of HTTP/2 with the
+    /// streams that it has. How long to wait before `drain`, milliseconds.
+    pub fn announce_drain(&self) -> u64 {
+        let delay_ms = self.engine.announce_drain();
+        for worker in self.workers.iter() {
+            worker.close_connections(CloseMode::AfterAnswer);
+        }
+        delay_ms
     }
 
     /// No connection and no request more; what is open has until the engine's deadline.

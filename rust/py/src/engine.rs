@@ -61,6 +61,11 @@ impl PyEngine {
         }
     }
 
+    /// Says that this worker will drain, and goes on serving. How long to wait before `begin_drain`, milliseconds.
+    fn announce_drain(&self) -> u64 {
+        self.engine.announce_drain()
+    }
+
     /// Nothing new from here on; what is open has until the configured deadline.
     fn begin_drain(&self) {
         self.engine.begin_drain();

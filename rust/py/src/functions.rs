@@ -177,11 +177,13 @@ pub(crate) fn judge_guardrails<'py>(
     Ok((found, judged.body.map(|body| PyBytes::new(py, &body))))
 }
 
-/// The headers that sign a request of a few bytes to Amazon. `keys`: JSON of `access_key_id`, `secret_access_key` and
+/// The headers that sign a request to Amazon or to whoever speaks its protocol. `keys`: JSON of `access_key_id`, `secret_access_key` and
 /// perhaps `session_token`.
 #[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "one for each part of a request line and of a signature's scope")]
+#[pyo3(signature = (keys, region, service, method, host, path, query, unix_s, body = None))]
+#[expect(clippy::too_many_arguments, reason = "one for each part of a request and of a signature's scope")]
 pub(crate) fn sign_aws(
+    py: Python<'_>,
     keys: &[u8],
     region: String,
     service: String,
@@ -190,9 +192,10 @@ pub(crate) fn sign_aws(
     path: &str,
     query: &str,
     unix_s: i64,
+    body: Option<&[u8]>,
 ) -> PyResult<Vec<(&'static str, String)>> {
     let keys = aws::Keys::parse(keys).ok_or_else(|| PyValueError::new_err("not a pair of keys"))?;
-    let body_hash = SecretHash::of(b"").0;
+    let body_hash = py.detach(|| SecretHash::of(body.unwrap_or_default()).0);
     let request = aws::Unsigned { method, host, path, query, body_hash };
     Ok(aws::sign(&keys, &aws::SigningScope { region, service }, request, unix_s))
 }

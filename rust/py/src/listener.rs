@@ -23,6 +23,11 @@ impl PyListener {
         Ok(Self { listener })
     }
 
+    /// Says that a drain is to come, and goes on serving. How long to wait before `drain`, milliseconds.
+    fn announce_drain(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.listener.announce_drain())
+    }
+
     /// No connection and no request more; what is open has until the configured deadline.
     fn drain(&self, py: Python<'_>) {
         py.detach(|| self.listener.drain());

@@ -1,12 +1,11 @@
-"""The folder `<data-dir>/backups`: finished copies of the state, newest first, and copies that are
-being written.
+"""Finished copies of the state, newest first, below `backups/` in the store of contents, and copies that are
+being written, in `<data-dir>/backups`.
 
-A copy gets its final name only once it is whole and flushed to the disk.
+A copy gets its final name only once it is whole and stored.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 from dataclasses import dataclass
@@ -14,10 +13,12 @@ from pathlib import Path
 from typing import Final, Literal, cast, get_args
 
 from fairlead.moment import moment_of, now_ms
+from fairlead.store.blobs.blob import Blobs, copy_to
 
 Reason = Literal["manual", "scheduled", "pre-restore"]
 
 DAY_MS: Final = 86_400_000
+FOLDER: Final = "backups"
 
 _NAME = re.compile(rf"state-([0-9]{{13}})-([0-9a-f]{{6}})-({'|'.join(get_args(Reason))})\.duckdb")
 
@@ -37,63 +38,76 @@ class Backup:
     """A finished copy of the state. `size` is in bytes."""
 
     id: str
-    path: Path
     created_at_ms: int
     size: int
     reason: Reason
 
+    @property
+    def file(self) -> str:
+        """The name of the file."""
+        return f"{self.id}.duckdb"
+
 
 class Folder:
-    """The backup folder of one data directory (mode 0700)."""
+    """The copies that are kept, and those under way in the data directory's folder (mode 0700)."""
 
-    def __init__(self, data_dir: Path) -> None:
-        self._path = data_dir / "backups"
+    def __init__(self, data_dir: Path, blobs: Blobs) -> None:
+        self._path = data_dir / FOLDER
+        self._blobs = blobs
 
     def new_file(self) -> Path:
         """The path of a new temporary file, for a copy that is being written."""
         self._path.mkdir(mode=0o700, exist_ok=True)
         return self._path / f"{secrets.token_hex(8)}.part"
 
-    def keep(self, part: Path, reason: Reason) -> Backup:
-        """Gives a written copy its final name."""
-        with part.open("rb") as file:
-            os.fsync(file.fileno())
-        at_ms = now_ms()
-        path = self._path / f"state-{at_ms:013d}-{secrets.token_hex(3)}-{reason}.duckdb"
-        part.rename(path)
-        handle = os.open(self._path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        return self.list()[0]
+    def new_folder(self) -> Path:
+        """A new temporary folder."""
+        self._path.mkdir(mode=0o700, exist_ok=True)
+        folder = self._path / f"{secrets.token_hex(8)}.copies"
+        folder.mkdir(mode=0o700)
+        return folder
 
-    def prune(self, retention: Retention, at_ms: int) -> list[Backup]:
+    async def keep(self, part: Path, reason: Reason) -> Backup:
+        """Gives a written copy its final name."""
+        at_ms = now_ms()
+        backup_id = f"state-{at_ms:013d}-{secrets.token_hex(3)}-{reason}"
+        size = await self._blobs.take(f"{FOLDER}/{backup_id}.duckdb", part)
+        return Backup(backup_id, at_ms, size or 0, reason)
+
+    async def copy(self, backup: Backup, part: Path) -> None:
+        """Writes what is kept into a temporary file. `FileNotFoundError`."""
+        await copy_to(self._blobs, f"{FOLDER}/{backup.file}", part)
+
+    async def delete(self, *backups: Backup) -> None:
+        """Deletes copies."""
+        await self._blobs.remove(*(f"{FOLDER}/{backup.file}" for backup in backups))
+
+    async def prune(self, retention: Retention, at_ms: int) -> list[Backup]:
         """Deletes the copies that do not stay at this moment (UTC milliseconds); returns them."""
-        kept = self.list()
+        kept = await self.list()
         oldest_ms = at_ms - retention.days * DAY_MS if retention.days else 0
         old = [
             backup
             for place, backup in enumerate(kept)
             if place >= retention.count or (place > 0 and backup.created_at_ms < oldest_ms)
         ]
-        for backup in old:
-            backup.path.unlink(missing_ok=True)
+        await self.delete(*old)
         return old
 
-    def list(self) -> list[Backup]:
+    async def list(self) -> list[Backup]:
         """The finished copies, newest first."""
         found = []
-        for path in self._path.glob("*.duckdb"):
-            name = _NAME.fullmatch(path.name)
+        for blob in await self._blobs.list(FOLDER):
+            name = _NAME.fullmatch(blob.file)
             if name is not None:
-                size = path.stat().st_size
-                found.append(Backup(path.stem, path, int(name[1]), size, cast("Reason", name[3])))
+                backup_id = blob.file.removesuffix(".duckdb")
+                reason = cast("Reason", name[3])
+                found.append(Backup(backup_id, int(name[1]), blob.size, reason))
         return sorted(found, key=lambda backup: backup.id, reverse=True)
 
-    def find(self, backup_id: str) -> Backup | None:
+    async def find(self, backup_id: str) -> Backup | None:
         """The copy with this id, or None."""
-        return next((each for each in self.list() if each.id == backup_id), None)
+        return next((each for each in await self.list() if each.id == backup_id), None)
 
     def discard(self, part: Path) -> None:
         """Deletes a temporary file, and the files that opening it as a database left beside it."""

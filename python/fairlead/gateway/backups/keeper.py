@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import shutil
 import sys
@@ -14,12 +15,15 @@ from typing import Literal
 import duckdb
 import structlog
 
-from fairlead.errors import InvalidRequest, StorageUnavailable
+from fairlead.errors import InvalidRequest, NotFound, StorageUnavailable
 from fairlead.gateway.backups.archive import files_bytes, pack
 from fairlead.gateway.backups.folder import Backup, Folder, Reason, Retention
 from fairlead.minimal_environment import minimal_environment
 from fairlead.moment import now_ms
 from fairlead.store.backup import copy_to, detach_copy, restore_from
+from fairlead.store.blobs.blob import Blobs
+from fairlead.store.blobs.blob import copy_to as copy_content_to
+from fairlead.store.blobs.place import blobs_of
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.operator_settings import read_operator_settings
@@ -32,6 +36,8 @@ Kind = Literal["state", "usage"]
 COPY_DEADLINE_S = 50.0
 INSPECT_DEADLINE_S = 40.0
 SENTENCE_MAX_CHARS = 300
+# Where the contents of files are in their store.
+CONTENTS = "files"
 
 log = structlog.get_logger("fairlead.gateway")
 
@@ -59,10 +65,15 @@ class Keeper:
 
     async def archive(self) -> Path:
         """State, usage and files, compressed, in a temporary file that the caller deletes."""
-        files = self.services.data_dir / "files"
+        blobs = blobs_of(self.services)
         async with self.busy:
             parts: list[tuple[str, Path]] = []
+            copies: Path | None = None
             try:
+                files = blobs.path(CONTENTS)
+                if files is None:
+                    copies = files = await asyncio.to_thread(self.folder.new_folder)
+                    await self._copy_contents(blobs, files)
                 for database in (self.services.state.database, self.services.usage):
                     part = await self._copy(database)
                     parts.append((f"{database.stem}.duckdb", part))
@@ -77,6 +88,17 @@ class Keeper:
             finally:
                 for _, part in parts:
                     await asyncio.to_thread(self.folder.discard, part)
+                if copies is not None:
+                    await asyncio.to_thread(shutil.rmtree, copies, ignore_errors=True)
+
+    async def _copy_contents(self, blobs: Blobs, folder: Path) -> None:
+        """Copies the contents of files from a store that is elsewhere."""
+        listed = await blobs.list(CONTENTS)
+        await self._check_disk(sum(blob.size for blob in listed))
+        for blob in listed:
+            # It may be deleted meanwhile: then the state that is copied later does not have it either.
+            with contextlib.suppress(FileNotFoundError):
+                await copy_content_to(blobs, blob.name, folder / blob.file)
 
     async def receive(self, content: bytes) -> Path:
         """Writes an uploaded file to a temporary file."""
@@ -89,9 +111,15 @@ class Keeper:
         """A temporary copy of a backup: restoring may migrate it, and the backup itself must not
         change.
         """
-        await self._check_disk(backup.path.stat().st_size)
+        await self._check_disk(backup.size)
         part = await asyncio.to_thread(self.folder.new_file)
-        await asyncio.to_thread(shutil.copyfile, backup.path, part)
+        try:
+            await self.folder.copy(backup, part)
+        except BaseException as error:
+            self.folder.discard(part)
+            if isinstance(error, FileNotFoundError):
+                raise NotFound("There is no backup with this id any more.") from None
+            raise
         return part
 
     async def inspect(
@@ -158,14 +186,18 @@ class Keeper:
     async def delete(self, backup: Backup) -> None:
         """Deletes a backup."""
         async with self.busy:
-            await asyncio.to_thread(backup.path.unlink, missing_ok=True)
+            await self.folder.delete(backup)
 
     async def _make(self, reason: Reason) -> Backup:
         part = await self._copy(self.services.state.database)
-        made = await asyncio.to_thread(self.folder.keep, part, reason)
+        try:
+            made = await self.folder.keep(part, reason)
+        except BaseException:
+            self.folder.discard(part)
+            raise
         settings = await self.services.state.read(read_operator_settings)
         retention = Retention(settings.backup_keep_count, settings.backup_keep_days)
-        for old in await asyncio.to_thread(self.folder.prune, retention, now_ms()):
+        for old in await self.folder.prune(retention, now_ms()):
             log.info("old backup deleted", backup=old.id)
         return made
 
@@ -183,7 +215,9 @@ class Keeper:
 
 def keeper_of(services: Services) -> Keeper:
     """The process's keeper, made when it is first needed."""
-    return services.singleton(Keeper, lambda: Keeper(services, Folder(services.data_dir)))
+    return services.singleton(
+        Keeper, lambda: Keeper(services, Folder(services.data_dir, blobs_of(services)))
+    )
 
 
 def _write(path: Path, content: bytes) -> None:

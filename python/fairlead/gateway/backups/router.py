@@ -79,7 +79,7 @@ class Imported(NamedWire):
 @router.get("", summary="List backups, newest first")
 async def list_all(services: ServicesDep) -> BackupList:
     """The backups that are kept on the gateway's machine."""
-    backups = keeper_of(services).folder.list()
+    backups = await keeper_of(services).folder.list()
     return BackupList.model_construct(backups=[_view(backup) for backup in backups])
 
 
@@ -96,7 +96,7 @@ async def create(services: ServicesDep) -> CreatedBackup:
 async def restore(body: Restore, services: ServicesDep, after: BackgroundTasks) -> Restored:
     """All of the state is as it was then: users, sessions and keys too."""
     keeper = keeper_of(services)
-    backup = _found(keeper, body.backup_id, "backupId")
+    backup = await _found(keeper, body.backup_id, "backupId")
 
     async def put_back(part: Path) -> Restored:
         counts = await keeper.inspect(part)
@@ -114,7 +114,7 @@ async def restore(body: Restore, services: ServicesDep, after: BackgroundTasks) 
 async def delete(backup_id: str, services: ServicesDep) -> Success:
     """Deletes one kept copy."""
     keeper = keeper_of(services)
-    await keeper.delete(_found(keeper, backup_id, "id"))
+    await keeper.delete(await _found(keeper, backup_id, "id"))
     return Success()
 
 
@@ -169,8 +169,8 @@ async def export_all(services: ServicesDep) -> FileAnswer:
     return _download(keeper, part, shown_name(now_ms(), ".tar.gz"), "application/gzip")
 
 
-def _found(keeper: Keeper, backup_id: str, param: str) -> Backup:
-    backup = keeper.folder.find(backup_id)
+async def _found(keeper: Keeper, backup_id: str, param: str) -> Backup:
+    backup = await keeper.folder.find(backup_id)
     if backup is None:
         raise NotFound("There is no backup with this id.", param=param)
     return backup
@@ -216,7 +216,7 @@ def _snake(counts: dict[str, int]) -> dict[str, Any]:
 def _view(backup: Backup) -> BackupView:
     return BackupView.model_construct(
         id=backup.id,
-        filename=backup.path.name,
+        filename=backup.file,
         created_at=moment_of(backup.created_at_ms),
         size=backup.size,
         reason=backup.reason,

@@ -64,7 +64,7 @@ def is_due(newest_ms: int | None, every_hours: int, at_ms: int) -> bool:
 
 
 async def _newest_scheduled_ms(keeper: Keeper) -> int | None:
-    kept = await asyncio.to_thread(keeper.folder.list)
+    kept = await keeper.folder.list()
     return next((each.created_at_ms for each in kept if each.reason == "scheduled"), None)
 
 

@@ -5,7 +5,6 @@ takes the place of `key`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,11 +37,9 @@ def write_output(source: Path, results: Results, target: Path) -> None:
             file.write(orjson.dumps(told | _outcome(document)) + b"\n")
 
 
-def output_lines(path: Path) -> Iterator[orjson.Fragment]:
-    """The lines of an output, as they stand in an answer. Blocking."""
-    with path.open("rb") as file:
-        for line in file:
-            yield orjson.Fragment(line.rstrip(b"\n"))
+def output_lines(output: bytes) -> list[orjson.Fragment]:
+    """The lines of an output, as they stand in an answer."""
+    return [orjson.Fragment(line) for line in output.removesuffix(b"\n").split(b"\n") if line]
 
 
 def _outcome(document: dict[str, Any] | None) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from fairlead.gateway.batches.table import (
     list_batches,
     new_batch,
 )
-from fairlead.gateway.files.contents import Contents, new_id
+from fairlead.gateway.files.contents import Contents, contents_of, new_id
 from fairlead.gateway.files.table import StoredFile, find_file, forget_file, insert_file
 from fairlead.gateway.google import named_model
 from fairlead.gateway.owner import OwnerDep
@@ -105,12 +105,12 @@ async def generate(
             insert_job(con, owner, batch_id, uris, hooks.user_metadata, created_at_ms)
 
     if batch.is_inline:
-        await Contents(services.data_dir).write(file_id, _one_chunk(content), len(content))
+        await contents_of(services).write(file_id, _one_chunk(content), len(content))
     try:
         await services.state.record(insert)
     except BaseException:
         if batch.is_inline:
-            await Contents(services.data_dir).remove(file_id)
+            await contents_of(services).remove(file_id)
         raise
     BatchRunner.of(services).wake()
     return google_view(batch)
@@ -170,7 +170,7 @@ async def delete(batch_id: str, services: ServicesDep, owner: OwnerDep) -> dict[
         return ids
 
     gone = await services.state.record(delete_rows)
-    await Contents(services.data_dir).remove(*gone)
+    await contents_of(services).remove(*gone)
     return {}
 
 
@@ -178,18 +178,25 @@ async def operation(services: Services, batch: Batch) -> Response:
     """The operation, with the answers of an inline batch in it."""
     answers, as_file = None, False
     if batch.is_inline and batch.ended_at_ms is not None and batch.output_file_id is not None:
-        path = Contents(services.data_dir).path(batch.output_file_id)
-        try:
-            as_file = path.stat().st_size > INLINE_MAX_BYTES
-            if not as_file:
-                answers = await asyncio.to_thread(lambda: list(output_lines(path)))
-        except FileNotFoundError:
-            # The file has expired, or its owner deleted it.
-            answers = None
+        contents = contents_of(services)
+        # None: the file has expired, or its owner deleted it.
+        size = await contents.size(batch.output_file_id)
+        as_file = size is not None and size > INLINE_MAX_BYTES
+        if size is not None and not as_file:
+            answers = await _answers(contents, batch.output_file_id)
     body = await asyncio.to_thread(
         lambda: orjson.dumps(google_view(batch, answers, as_file=as_file))
     )
     return Response(body, media_type="application/json")
+
+
+async def _answers(contents: Contents, file_id: str) -> list[orjson.Fragment] | None:
+    try:
+        output = b"".join([chunk async for chunk in contents.read(file_id)])
+    except FileNotFoundError:
+        # Deleted since it was looked at.
+        return None
+    return output_lines(output)
 
 
 def _written(requests: list[InlineRequest], model: str) -> bytes:

@@ -23,12 +23,14 @@ from fairlead.gateway.batches.google_output import write_output
 from fairlead.gateway.batches.lines import Line, check_input, read_lines
 from fairlead.gateway.batches.notifications import notify_end
 from fairlead.gateway.batches.results import Results
+from fairlead.gateway.batches.results_copy import ResultsCopy
 from fairlead.gateway.batches.table import Batch, change_batch, count_batch, find_batch
-from fairlead.gateway.files.contents import Contents, new_id
+from fairlead.gateway.files.contents import contents_of, new_id
 from fairlead.gateway.files.table import StoredFile, find_file, put_file
 from fairlead.moment import now_ms
 from fairlead.origin import public_base
 from fairlead.own_relay import on_behalf_of
+from fairlead.store.blobs.place import blobs_of
 from fairlead.store.file import Connection
 from fairlead.store.owner_bytes import check_disk
 from fairlead.store.services import Services
@@ -55,7 +57,9 @@ class BatchRun:
         self._services = services
         self._client = client
         self._batch = batch
-        self._contents = Contents(services.data_dir)
+        self._contents = contents_of(services)
+        self._copy = ResultsCopy(blobs_of(services), batch.id)
+        self._input: Path | None = None
         self._cancelled = asyncio.Event()
         self._write = asyncio.Lock()
         self._origin = public_base(services.config)
@@ -74,19 +78,38 @@ class BatchRun:
 
     async def run(self) -> None:
         """Continues from the batch's stored step until it has ended."""
+        try:
+            await self._run()
+        finally:
+            await asyncio.to_thread(self._input_copy.unlink, missing_ok=True)
+
+    async def _run(self) -> None:
         batch = self._batch
         if batch.status == "validating" and self._revoked is not None:
             await self._fail([_error("invalid_api_key", self._revoked)])
             return
         if batch.status == "validating" and not await self._validate():
             return
-        results = await asyncio.to_thread(Results, self._services.data_dir, batch.id)
+        await self._copy.fetch()
+        results = await asyncio.to_thread(Results, self._contents.work_folder, batch.id)
         try:
             if batch.status != "finalizing":
                 await self._run_lines(results)
             await self._finish(results)
+            await self._copy.remove()
         finally:
             results.close()
+
+    @property
+    def _input_copy(self) -> Path:
+        return self._contents.work_folder / "batches" / f"{self._batch.id}.input"
+
+    async def _input_path(self) -> Path:
+        """The input as a file of this machine. `FileNotFoundError`."""
+        if self._input is None:
+            await asyncio.to_thread(self._input_copy.parent.mkdir, 0o700, exist_ok=True)
+            self._input = await self._contents.fetch(self._batch.input_file_id, self._input_copy)
+        return self._input
 
     async def _validate(self) -> bool:
         batch = self._batch
@@ -96,7 +119,7 @@ class BatchRun:
             )
             checked = await asyncio.to_thread(
                 check_input,
-                self._contents.path(batch.input_file_id),
+                await self._input_path(),
                 batch.endpoint,
                 batch.model if batch.dialect == "gemini" else None,
             )
@@ -134,9 +157,10 @@ class BatchRun:
 
     async def _run_lines(self, results: Results) -> None:
         under_way: set[asyncio.Task[None]] = set()
+        folder = self._contents.work_folder
         stop = asyncio.create_task(self._stopped())
         counter = asyncio.create_task(self._keep_count(results))
-        lines = self._reader()
+        lines = await self._reader()
         try:
             is_more = True
             while is_more or under_way:
@@ -144,7 +168,7 @@ class BatchRun:
                     # A request is paid for once it is sent, so its answer must fit on the disk first.
                     # Where it does not, the
                     # batch waits until there is room; the lines under way are still written.
-                    await asyncio.to_thread(check_disk, self._services.data_dir, ANSWER_ROOM_BYTES)
+                    await asyncio.to_thread(check_disk, folder, ANSWER_ROOM_BYTES)
                     line = await lines.next()
                     if line is None:
                         is_more = False
@@ -170,9 +194,8 @@ class BatchRun:
             await asyncio.gather(*under_way, stop, counter, return_exceptions=True)
             await lines.close()
 
-    def _reader(self) -> _Reader:
-        batch = self._batch
-        return _Reader(self._contents.path(batch.input_file_id), batch.dialect)
+    async def _reader(self) -> _Reader:
+        return _Reader(await self._input_path(), self._batch.dialect)
 
     async def _stopped(self) -> None:
         """Returns when the batch is cancelled or expires."""
@@ -190,6 +213,7 @@ class BatchRun:
     async def _keep_count(self, results: Results) -> None:
         while True:
             await asyncio.sleep(COUNT_EVERY_S)
+            await self._copy.push()
             await self._count(results)
 
     async def _count(self, results: Results) -> None:
@@ -251,7 +275,7 @@ class BatchRun:
 
     async def _expire(self, results: Results) -> None:
         """Writes every line that was not run in time to the error file."""
-        lines = self._reader()
+        lines = await self._reader()
         try:
             while (line := await lines.next()) is not None:
                 if line.custom_id not in results.done:
@@ -315,8 +339,8 @@ class BatchRun:
             # A batch that was cancelled before its input was read has no lines to report.
             return results.output
         written = results.output.with_suffix(".google")
-        if not self._contents.path(batch.output_file_id or "").exists():
-            source = self._contents.path(batch.input_file_id)
+        if await self._contents.size(batch.output_file_id or "") is None:
+            source = await self._input_path()
             await asyncio.to_thread(write_output, source, results, written)
             await self._contents.move_in(batch.output_file_id or "", written)
         await asyncio.to_thread(results.remove)

@@ -14,7 +14,7 @@ from fairlead.errors import FairleadError
 from fairlead.gateway.batches.notifications import notify_end
 from fairlead.gateway.batches.run import WIDTH, BatchRun
 from fairlead.gateway.batches.table import Batch, active_batches, change_batch
-from fairlead.gateway.files.contents import Contents
+from fairlead.gateway.files.contents import contents_of
 from fairlead.gateway.files.table import all_ids, take_expired
 from fairlead.moment import now_ms
 from fairlead.origin import public_base
@@ -25,6 +25,7 @@ from fairlead.store.services import Services
 
 BATCHES_AT_ONCE: Final = 16
 RETRY_S: Final = 2.0
+STRAYS_EVERY_S: Final = 3600.0
 
 log = structlog.get_logger("fairlead.gateway")
 
@@ -37,13 +38,14 @@ class BatchRunner(Runner[Batch]):
 
     def __init__(self, services: Services) -> None:
         super().__init__(services)
-        self._contents = Contents(services.data_dir)
+        self._contents = contents_of(services)
+        self._strays_looked_s: float | None = None
         self._runs: dict[str, BatchRun] = {}
 
     async def run(self) -> None:
         self._client = relay_client(self.services.config, connections=BATCHES_AT_ONCE * WIDTH)
         try:
-            await self._forget_strays()
+            await self._bring_in()
             await super().run()
         finally:
             await self._client.aclose()
@@ -79,6 +81,10 @@ class BatchRunner(Runner[Batch]):
     async def sweep(self) -> None:
         gone = await self.services.state.database.write(lambda con: take_expired(con, now_ms()))
         await self._contents.remove(*gone)
+        now_s = asyncio.get_running_loop().time()
+        if self._strays_looked_s is None or now_s - self._strays_looked_s >= STRAYS_EVERY_S:
+            self._strays_looked_s = now_s
+            await self._forget_strays()
 
     def cancel(self, batch_id: str) -> None:
         """Stops a batch that is under way; its row is marked as cancelling already."""
@@ -86,14 +92,34 @@ class BatchRunner(Runner[Batch]):
             run.cancel()
         self.wake()
 
+    async def _bring_in(self) -> None:
+        try:
+            brought = await self._contents.bring_in(self.services.data_dir)
+        except (FairleadError, OSError) as error:
+            # They stay where they are until the next start.
+            log.error("files not brought in", error=type(error).__name__)
+            return
+        if brought:
+            log.info("files brought into the store", files=brought)
+
     async def _forget_strays(self) -> None:
-        """Deletes contents without a row: uploads that a crash interrupted. A batch that is about
-        to end has named its files in its row.
+        """Deletes contents that have been without a row for long: uploads that a crash interrupted. A batch that is
+        about to end has named its files in its row.
         """
-        known = await self.services.state.read(all_ids)
-        for batch in await self.services.state.read(active_batches):
-            known |= {batch.output_file_id or "", batch.error_file_id or ""}
-        await self._contents.sweep(known)
+
+        async def known() -> set[str]:
+            # A batch that ends between the two has its files in the second.
+            active = await self.services.state.read(active_batches)
+            named = {name for each in active for name in (each.output_file_id, each.error_file_id)}
+            return {name for name in named if name} | await self.services.state.read(all_ids)
+
+        try:
+            strays = await self._contents.forget_strays(known, now_ms())
+        except (FairleadError, OSError) as error:
+            log.error("strays not deleted", error=type(error).__name__)
+            return
+        if strays:
+            log.info("contents without a row deleted", files=strays)
 
     def began(self, item: Batch) -> None:
         self._runs[item.id] = BatchRun(self.services, self._client, item)

@@ -1,108 +1,107 @@
-"""The contents of files: one file each in the folder `files`, named by its id.
+"""The contents of files: below `files/` in the store of contents, named by the file's id.
 
-A content is whole or not there: it is written to a temporary name, flushed to the disk and renamed.
-A content without a row, left when control was stopped between the two, is deleted at the next
-start.
+A content without a row is what a crash between the two left. It is deleted once it is so old that nobody can be
+about to write its row: where nodes share a store, what is young may be another's upload.
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
 import re
 import secrets
-import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Final
 
-from fairlead.errors import InvalidRequest, StorageUnavailable
-from fairlead.store.owner_bytes import check_disk
+from fairlead.errors import InvalidRequest
+from fairlead.store.blobs.blob import Blobs, fetch
+from fairlead.store.blobs.place import blobs_of
+from fairlead.store.services import Services
 
+FOLDER: Final = "files"
+# Longer than an upload may be silent and a batch may take to end, and than clocks of nodes differ.
+STRAY_AFTER_MS: Final = 3_600_000
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_STARTED_S = time.time()
 
 
 class Contents:
-    """The folder of contents."""
+    """The contents of files in a store."""
 
-    def __init__(self, data_dir: Path) -> None:
-        self._folder = data_dir / "files"
+    def __init__(self, blobs: Blobs) -> None:
+        self._blobs = blobs
 
-    def path(self, file_id: str) -> Path:
-        """The path of a file's content. `InvalidRequest` for a text that is no file id."""
-        if _ID.fullmatch(file_id) is None:
-            raise InvalidRequest("That is no file's id.", param="id")
-        return self._folder / file_id
+    @property
+    def work_folder(self) -> Path:
+        """Where work on files is kept while it is under way."""
+        return self._blobs.work_folder
+
+    def path(self, file_id: str) -> Path | None:
+        """Where a content is on this machine; None in a store that is elsewhere. `InvalidRequest` for a text that is
+        no file id.
+        """
+        return self._blobs.path(_name_of(file_id))
 
     async def write(self, file_id: str, chunks: AsyncIterator[bytes], announced: int) -> int:
         """Writes a content from a stream and returns its size in bytes. An interrupted stream
         leaves nothing.
         """
-        path = self.path(file_id)
-        part = path.with_suffix(".part")
-        size = 0
-        try:
-            file = await asyncio.to_thread(self._open, part, announced)
-            try:
-                async for chunk in chunks:
-                    if chunk:
-                        await asyncio.to_thread(file.write, chunk)
-                        size += len(chunk)
-                if size != announced:
-                    raise InvalidRequest("The upload did not come whole.", param="file")
-                await asyncio.to_thread(_keep, file, part, path)
-            finally:
-                await asyncio.to_thread(file.close)
-        except OSError as error:
-            await self._forget(part)
-            raise StorageUnavailable(
-                f"The file cannot be written ({error.strerror}).", retry_after_s=30
-            ) from None
-        except BaseException:
-            await self._forget(part)
-            raise
-        return size
+        await self._blobs.write(_name_of(file_id), chunks, announced)
+        return announced
 
     async def move_in(self, file_id: str, source: Path) -> int | None:
-        """Moves a finished file into the folder and returns its size; None when it is in neither
+        """Takes over a finished file of this machine and returns its size; None when it is in neither
         place. Repeatable.
         """
-        return await asyncio.to_thread(self._move_in, self.path(file_id), source)
+        return await self._blobs.take(_name_of(file_id), source)
+
+    async def size(self, file_id: str) -> int | None:
+        """How many bytes a content has; None when there is none."""
+        return await self._blobs.size(_name_of(file_id))
+
+    def read(self, file_id: str, first: int = 0, last: int | None = None) -> AsyncIterator[bytes]:
+        """The bytes from the first to the last, both included. `FileNotFoundError`."""
+        return self._blobs.read(_name_of(file_id), first, last)
+
+    async def fetch(self, file_id: str, target: Path) -> Path:
+        """A content as a file of this machine: where it is, or a copy in `target`. `FileNotFoundError`."""
+        return await fetch(self._blobs, _name_of(file_id), target)
 
     async def remove(self, *file_ids: str) -> None:
         """Deletes contents; one that is missing is no error."""
-        for file_id in file_ids:
-            await self._forget(self.path(file_id))
+        await self._blobs.remove(*map(_name_of, file_ids))
 
-    async def sweep(self, known: set[str]) -> None:
-        """Deletes contents of earlier processes that have no row."""
-        await asyncio.to_thread(self._sweep, known)
+    async def bring_in(self, data_dir: Path) -> int:
+        """Takes over contents that are in the data directory, from before the store was elsewhere or from a restored
+        archive; returns how many.
+        """
+        if not (data_dir / FOLDER).is_dir() or self._blobs.path(FOLDER) == data_dir / FOLDER:
+            return 0
+        brought = 0
+        for path in list((data_dir / FOLDER).iterdir()):
+            if _ID.fullmatch(path.name) and path.is_file():
+                await self._blobs.take(f"{FOLDER}/{path.name}", path)
+                brought += 1
+        return brought
 
-    async def _forget(self, path: Path) -> None:
-        await asyncio.to_thread(lambda: path.unlink(missing_ok=True))
+    async def forget_strays(self, known: Callable[[], Awaitable[set[str]]], at_ms: int) -> int:
+        """Deletes what has been there for long without a row at this moment, and writings that were interrupted;
+        returns how many contents. `known` asks for the ids of all rows.
+        """
+        before_ms = at_ms - STRAY_AFTER_MS
+        await self._blobs.forget_unfinished(FOLDER, before_ms)
+        old = [
+            blob.file
+            for blob in await self._blobs.list(FOLDER)
+            if blob.changed_ms < before_ms and _ID.fullmatch(blob.file)
+        ]
+        # Asked afterwards: whatever is that old and has a row has it by now.
+        strays = set(old) - await known() if old else set()
+        await self.remove(*strays)
+        return len(strays)
 
-    def _open(self, part: Path, announced: int) -> BinaryIO:
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        check_disk(self._folder, announced)
-        return os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
-    def _move_in(self, path: Path, source: Path) -> int | None:
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        if source.exists():
-            with source.open("rb") as file:
-                os.fsync(file.fileno())
-            source.rename(path)
-            _sync_folder(path.parent)
-        return path.stat().st_size if path.exists() else None
-
-    def _sweep(self, known: set[str]) -> None:
-        if not self._folder.is_dir():
-            return
-        for path in self._folder.iterdir():
-            is_left = path.name not in known and path.stat().st_mtime < _STARTED_S
-            if is_left and path.is_file():
-                path.unlink(missing_ok=True)
+def contents_of(services: Services) -> Contents:
+    """The contents of files in the process's store."""
+    return Contents(blobs_of(services))
 
 
 def new_id(prefix: str) -> str:
@@ -110,16 +109,7 @@ def new_id(prefix: str) -> str:
     return f"{prefix}{secrets.token_hex(12)}"
 
 
-def _keep(file: BinaryIO, part: Path, path: Path) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-    part.rename(path)
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _name_of(file_id: str) -> str:
+    if _ID.fullmatch(file_id) is None:
+        raise InvalidRequest("That is no file's id.", param="id")
+    return f"{FOLDER}/{file_id}"

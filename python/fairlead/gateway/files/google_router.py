@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from fairlead.errors import NotFound
@@ -17,7 +18,9 @@ from fairlead.store.services import Services, ServicesDep
 PICTURES = ("image/jpeg", "image/png", "image/webp")
 
 
-async def download(file_id: str, services: ServicesDep, owner: OwnerDep) -> Response:
+async def download(
+    file_id: str, services: ServicesDep, owner: OwnerDep, request: Request
+) -> Response:
     """A video, read at its provider as it is asked for, or the answers of a batch."""
     sealer = services.state.sealer
 
@@ -30,7 +33,7 @@ async def download(file_id: str, services: ServicesDep, owner: OwnerDep) -> Resp
 
     file, target = await services.state.read(find_source)
     if file is None:
-        return await content_of(services, file_id, owner)
+        return await content_of(services, file_id, owner, request.headers.get("range"))
     if target is None:
         raise NotFound(
             "The connection that made the video was deleted, so the video cannot be read any more."

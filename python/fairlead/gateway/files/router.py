@@ -9,9 +9,9 @@ from fastapi import APIRouter, Query
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from fairlead.errors import ClientGone, Conflict, NotFound
-from fairlead.file_answer import FileAnswer
-from fairlead.gateway.files.contents import Contents, new_id
+from fairlead.errors import ClientGone, Conflict
+from fairlead.gateway.files.content_answer import content_answer
+from fairlead.gateway.files.contents import contents_of, new_id
 from fairlead.gateway.files.form import PURPOSES, read_upload
 from fairlead.gateway.files.table import (
     StoredFile,
@@ -36,7 +36,7 @@ async def upload(request: Request, services: ServicesDep, owner: OwnerDep) -> di
     `created_at`) and `expires_after[seconds]`. Files of the purpose `batch` go after 30 days.
     """
     asked = read_upload(request)
-    contents = Contents(services.data_dir)
+    contents = contents_of(services)
     file_id = new_id("file-")
     try:
         size = await contents.write(file_id, request.stream(), asked.bytes)
@@ -95,22 +95,23 @@ async def delete(file_id: str, services: ServicesDep, owner: OwnerDep) -> dict[s
         delete_file(con, file_id, owner, now_ms())
 
     await services.state.database.write(delete_row)
-    await Contents(services.data_dir).remove(file_id)
+    await contents_of(services).remove(file_id)
     return {"id": file_id, "object": "file", "deleted": True}
 
 
 @router.get("/{file_id}/content", summary="A file's content")
-async def content(file_id: str, services: ServicesDep, owner: OwnerDep) -> Response:
+async def content(
+    file_id: str, services: ServicesDep, owner: OwnerDep, request: Request
+) -> Response:
     """As it was uploaded; `Range` asks for a part of it."""
-    return await content_of(services, file_id, owner)
+    return await content_of(services, file_id, owner, request.headers.get("range"))
 
 
-async def content_of(services: Services, file_id: str, owner: str) -> Response:
-    """The content of an owner's file as an answer; `NotFound`."""
+async def content_of(
+    services: Services, file_id: str, owner: str, asked_range: str | None
+) -> Response:
+    """The content of an owner's file as an answer, or the part of it that is asked for; `NotFound`."""
     found = await services.state.read(lambda con: find_file(con, file_id, owner, now_ms()))
-    path = Contents(services.data_dir).path(found.id)
-    if not path.is_file():
-        raise NotFound(f"The content of {found.id} is not there.", param="id")
     headers = {
         "content-disposition": f"attachment; filename*=UTF-8''{quote(found.file_name, safe='')}",
         "x-content-type-options": "nosniff",
@@ -118,8 +119,7 @@ async def content_of(services: Services, file_id: str, owner: str) -> Response:
         # The download may take as long as the caller needs to read it.
         "x-fairlead-lasting": "1",
     }
-    # The content is a caller's upload, so browsers must not show it as a page.
-    return FileAnswer(path, headers=headers, media_type="application/octet-stream")
+    return await content_answer(contents_of(services), found.id, headers, asked_range)
 
 
 def file_view(file: StoredFile) -> dict[str, Any]:

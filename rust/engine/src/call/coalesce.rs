@@ -12,6 +12,7 @@
 
 use crate::clock;
 use crate::exchange::{Exchange, Head, Room, Wake, HIGH_WATER_BYTES};
+use crate::peers::once::Ticket;
 use bytes::Bytes;
 use fairlead_core::{Error, ErrorKind};
 use http::{HeaderMap, StatusCode};
@@ -79,7 +80,7 @@ impl Recordings {
         let mut entries = self.entries.lock();
         if let Some(entry) = entries.get(&name).filter(|entry| entry.recording.is_given(now_ms, self.window_ms)) {
             if entry.digest != digest {
-                return Err(conflict("This idempotency key was just used with another request; use a fresh key."));
+                return Err(other_request());
             }
             if !entry.recording.is_whole() {
                 return Err(too_late());
@@ -110,6 +111,16 @@ impl Recordings {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// The error for a key that stands for another request.
+pub fn other_request() -> Error {
+    conflict("This idempotency key was just used with another request; use a fresh key.")
+}
+
+/// The error for a request that another worker is serving.
+pub fn under_way() -> Error {
+    conflict("The same request is under way at another worker of the gateway; ask again when it has ended.").after_s(1)
 }
 
 fn conflict(message: &'static str) -> Error {
@@ -159,6 +170,13 @@ impl Recording {
 
     fn is_whole(&self) -> bool {
         self.state.lock().dropped == 0
+    }
+
+    /// An answer that ended well and of which nothing was dropped.
+    pub fn answer(&self) -> Option<(StatusCode, HeaderMap, Vec<Bytes>)> {
+        let chunks = self.whole()?;
+        let (status, headers) = self.state.lock().head.clone()?;
+        Some((status, headers, chunks))
     }
 
     /// The body of an answer that ended well and of which nothing was dropped.
@@ -375,6 +393,8 @@ impl Wake for Bell {
 #[derive(Debug)]
 pub struct Leader {
     pub source: Arc<Exchange>,
+    /// Where other workers may be sent the same request.
+    pub ticket: Option<Box<Ticket>>,
     bell: Arc<Bell>,
     reader: Reader,
 }
@@ -401,7 +421,11 @@ impl Leader {
         let source = Exchange::new(id, Arc::clone(&bell) as Arc<dyn Wake>);
         // Nothing is written before the leader has its place.
         let reader = recording.seat(&mut recording.state.lock());
-        Self { source, bell, reader }
+        Self { source, ticket: None, bell, reader }
+    }
+
+    pub fn with(self, ticket: Option<Box<Ticket>>) -> Self {
+        Self { ticket, ..self }
     }
 
     /// Starts the work, which answers to `source`, and gives its answer to the leader's caller. The work goes on for the

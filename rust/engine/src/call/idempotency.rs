@@ -1,4 +1,5 @@
-//! Requests of one idempotency key: the first does the call, those that repeat it follow its answer.
+//! Requests of one idempotency key: the first does the call, those that repeat it follow its answer. Where workers share a store, the
+//! first at each of them asks there whether it is the first of all.
 
 use crate::call::coalesce::{self, Followed, Leader, Name, Recording, Role};
 use crate::call::context::Call;
@@ -11,6 +12,7 @@ use crate::gate::headers;
 use crate::gate::request::Admission;
 use crate::observe::settle::Settlement;
 use crate::observe::trace;
+use crate::peers::once::{self, Answer, Claim, Ticket};
 use crate::route::model;
 use crate::shared::Shared;
 use bytes::Bytes;
@@ -29,12 +31,46 @@ pub async fn lead<W: Future<Output = ()> + Send + 'static>(
     let settlement = &call.settlement;
     let end = EndGuard::new(&settlement.shared, &settlement.exchange, &settlement.admission);
     let permits = call.request_permits.clone();
+    let held = match leader.ticket.as_deref() {
+        None => None,
+        Some(ticket) => match Box::pin(once::claim(&settlement.shared, ticket)).await {
+            Claim::Held(held) => Some(held),
+            Claim::Alone => None,
+            told => {
+                let work = async move {
+                    tell(call, told);
+                    drop((end, permits));
+                };
+                return leader.lead(exchange, work).await;
+            }
+        },
+    };
     let work = work(call);
     let work = trace::within(trace::current(), async move {
         work.await;
         drop((end, permits));
     });
-    leader.lead(exchange, Box::pin(work)).await;
+    match held {
+        None => leader.lead(exchange, Box::pin(work)).await,
+        Some(held) => leader.lead_then(exchange, Box::pin(work), move |recording| held.settle(recording)).await,
+    }
+}
+
+/// Answers as another worker has, or says why it cannot.
+fn tell(call: Call, told: Claim) {
+    let mut settlement = call.settlement;
+    let fault = match told {
+        Claim::Done(Answer { mut head, body }) => {
+            head.headers.extend(answer::base_headers(&settlement.shared, &settlement.admission.request_id));
+            head.headers.insert(headers::IDEMPOTENT, HeaderValue::from_static("true"));
+            settlement.status = head.status.as_u16();
+            settlement.exchange.answer(head, body);
+            return settlement.settle(Outcome::Completed, None);
+        }
+        Claim::OtherRequest => coalesce::other_request(),
+        Claim::UnderWay | Claim::Held(_) | Claim::Alone => coalesce::under_way(),
+    };
+    refuse(&mut settlement, Outcome::Refused, &fault);
 }
 
 /// The part of a request among those of its idempotency key.
@@ -58,8 +94,10 @@ impl Part {
         let framing = if admission.reads_list { "list" } else { "" };
         let place = [admission.route.path, &admission.tail, framing, progress, model, pin].map(str::as_bytes);
         let digest = coalesce::digest(&[place[0], place[1], place[2], place[3], place[4], place[5], body]);
+        let is_shared = shared.peers.is_some() && admission.is_key_declared;
+        let ticket = is_shared.then(|| Box::new(Ticket::new(&name, digest)));
         match shared.idempotency.enter(name, digest, clock::monotonic_ms()) {
-            Ok(Role::Leader(recording)) => Self::Leader(Leader::new(&recording, exchange.id())),
+            Ok(Role::Leader(recording)) => Self::Leader(Leader::new(&recording, exchange.id()).with(ticket)),
             Ok(Role::Follower(recording)) => Self::Follower(recording),
             Err(fault) => Self::Refused(fault),
         }

@@ -331,7 +331,7 @@ fn poll_request(
             open_streams: shared.counts.open_streams.load(Ordering::Relaxed),
             requests_total: shared.counts.requests_total.load(Ordering::Relaxed),
             shed_total: shared.counts.shed_total.load(Ordering::Relaxed),
-            draining: shared.drain.is_draining(),
+            draining: shared.drain.is_announced(),
             socket_connections: shared.counts.socket_connections.load(Ordering::Relaxed),
             socket_refused_total: shared.counts.socket_refused_total.load(Ordering::Relaxed),
             threads_stuck: shared.threads.stuck().len(),

@@ -114,6 +114,7 @@ impl<'a> Gate<'a> {
             lease: headers.lease.claim()?,
             route_model: headers.route_model.filter(|model| !model.is_empty()).map(str::to_owned),
             idempotency_key: headers.idempotency_key.map(str::to_owned),
+            is_key_declared: headers.is_key_declared,
             accepts_events: Accepts::read(headers.accept),
             disabled_guardrails: headers.disabled_guardrails.map(Disabled::parse).unwrap_or_default(),
             anthropic_beta: headers.anthropic_beta.and_then(|betas| HeaderValue::from_str(betas).ok()),

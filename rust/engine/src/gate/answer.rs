@@ -105,12 +105,12 @@ pub fn health(shared: &Shared, exchange: &Exchange) {
     json(shared, exchange, StatusCode::OK, "", r#"{"status":"ok"}"#.to_owned());
 }
 
-/// `GET /readyz`: 200 once a snapshot is loaded, while nothing drains and no thread is stuck; control's state is told, not
+/// `GET /readyz`: 200 once a snapshot is loaded, until a drain is announced, and while no thread is stuck; control's state is told, not
 /// judged.
 pub fn ready(shared: &Shared, exchange: &Exchange) {
     let version = shared.live.load().snapshot.version;
     let stuck = shared.threads.stuck();
-    let (status, word) = if shared.drain.is_draining() {
+    let (status, word) = if shared.drain.is_announced() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining")
     } else if !stuck.is_empty() {
         (StatusCode::SERVICE_UNAVAILABLE, "stuck")

@@ -55,6 +55,8 @@ pub struct RequestHeaders<'a> {
     pub route_model: Option<&'a str>,
     /// `Idempotency-Key`, or else `X-Request-Id`.
     pub idempotency_key: Option<&'a str>,
+    /// The caller has sent it as such, rather than an id that many requests carry.
+    pub is_key_declared: bool,
     pub accept: Option<&'a [u8]>,
     /// `<link token>:<key id>`, from control only; worth nothing until the token is compared.
     pub on_behalf: Option<&'a str>,
@@ -266,6 +268,7 @@ impl<'a> HeadReader<'a> {
     /// Judges what only the whole head tells: its size, the framing of the body, the host, and where the request comes from.
     fn finish(self, inbound: &Inbound<'a>) -> Result<RequestHeaders<'a>, Error> {
         let mut headers = self.headers;
+        headers.is_key_declared = headers.idempotency_key.is_some_and(|key| !key.is_empty());
         headers.idempotency_key = headers.idempotency_key.or(self.request_id).filter(|key| !key.is_empty());
         if inbound.is_http2 && headers.content_length.is_none() && !matches!(inbound.method, "GET" | "HEAD") {
             headers.may_have_body = true;

@@ -32,6 +32,8 @@ pub struct Admission {
     /// `X-Route-Model`: the model that takes the place of the body's.
     pub route_model: Option<String>,
     pub idempotency_key: Option<String>,
+    /// The caller has sent it as such, and other workers are asked about it.
+    pub is_key_declared: bool,
     /// Whether `Accept` names event streams.
     pub accepts_events: Accepts,
     /// `X-Gateway-Disabled-Guardrails`.

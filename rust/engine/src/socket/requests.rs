@@ -221,6 +221,7 @@ impl RequestSocket {
             lease: of.lease.clone(),
             route_model: of.route_model.clone(),
             idempotency_key: None,
+            is_key_declared: false,
             disabled_guardrails: of.disabled_guardrails,
             accepts_events: of.accepts_events,
             compression: of.compression.clone(),

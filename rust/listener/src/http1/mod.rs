@@ -332,7 +332,7 @@ impl Connection {
         };
         let closes = !request.is_persistent
             || coding == BodyCoding::UntilClose
-            || self.caller.state.close_mode() >= CloseMode::Graceful
+            || self.caller.state.close_mode() >= CloseMode::AfterAnswer
             || head
                 .headers
                 .get(header::CONNECTION)
@@ -413,7 +413,7 @@ impl Connection {
                 None
             }
             Opening::Refused(head, body) => {
-                let closes = is_last || self.caller.state.close_mode() >= CloseMode::Graceful;
+                let closes = is_last || self.caller.state.close_mode() >= CloseMode::AfterAnswer;
                 let content_length = Some(body.len() as u64);
                 self.outgoing.push_head(&head, &HeadFacts { content_length, closes, ..HeadFacts::default() });
                 self.outgoing.push_piece(body, BodyCoding::Length);

@@ -9,6 +9,7 @@ import pytest
 from fairlead.gateway.backups.folder import DAY_MS, Folder, Retention
 from fairlead.gateway.backups.schedule import HOUR_MS, is_due, make_if_due
 from fairlead.moment import now_ms
+from fairlead.store.blobs.directory import Directory
 from fairlead.store.webhook_endpoints import insert_endpoint, new_endpoint
 
 pytestmark = pytest.mark.anyio
@@ -34,7 +35,7 @@ def test_when_one_is_due(newest_ms: int | None, every_hours: int, due: bool) -> 
 
 
 def copies(tmp_path: Path, *ages_days: int) -> Folder:
-    folder = Folder(tmp_path)
+    folder = Folder(tmp_path, Directory(tmp_path))
     for age in ages_days:
         folder.new_file()
         name = f"state-{AT_MS - age * DAY_MS:013d}-0a0b0c-manual.duckdb"
@@ -51,16 +52,16 @@ def copies(tmp_path: Path, *ages_days: int) -> Folder:
         (Retention(count=1, days=7), [0]),
     ],
 )
-def test_which_stay(tmp_path: Path, retention: Retention, stay: list[int]) -> None:
+async def test_which_stay(tmp_path: Path, retention: Retention, stay: list[int]) -> None:
     folder = copies(tmp_path, 0, 5, 9)
-    folder.prune(retention, AT_MS)
-    assert [(AT_MS - each.created_at_ms) // DAY_MS for each in folder.list()] == stay
+    await folder.prune(retention, AT_MS)
+    assert [(AT_MS - each.created_at_ms) // DAY_MS for each in await folder.list()] == stay
 
 
-def test_the_newest_stays_at_any_age(tmp_path: Path) -> None:
+async def test_the_newest_stays_at_any_age(tmp_path: Path) -> None:
     folder = copies(tmp_path, 30, 40)
-    folder.prune(Retention(count=20, days=7), AT_MS)
-    assert [(AT_MS - each.created_at_ms) // DAY_MS for each in folder.list()] == [30]
+    await folder.prune(Retention(count=20, days=7), AT_MS)
+    assert [(AT_MS - each.created_at_ms) // DAY_MS for each in await folder.list()] == [30]
 
 
 async def test_one_is_made_when_it_is_due(management) -> None:

@@ -87,7 +87,10 @@ def test_every_line_has_an_outcome_in_its_place(tmp_path: Path) -> None:
     assert (counts.tokens_input, counts.tokens_output, counts.tokens_reasoning) == (3, 6, 4)
     write_output(path, results, tmp_path / "output")
     results.close()
-    told = [orjson.loads(orjson.dumps(line)) for line in output_lines(tmp_path / "output")]
+    told = [
+        orjson.loads(orjson.dumps(line))
+        for line in output_lines((tmp_path / "output").read_bytes())
+    ]
     assert [line.pop("key") for line in told] == ["k0", "k1", "k2", "k3", "k4"]
     assert told == [
         {"error": {"code": 8, "message": "slow"}},

@@ -14,7 +14,7 @@ from fairlead.gateway.batches import google_router
 from fairlead.gateway.batches.results import Results
 from fairlead.gateway.batches.runner import BatchRunner
 from fairlead.gateway.batches.table import ENDED, find_batch, insert_batch
-from fairlead.gateway.files.contents import Contents
+from fairlead.gateway.files.contents import contents_of
 from fairlead.gateway.files.table import StoredFile, find_file, put_file
 from fairlead.store.file import Connection
 from tests.support.batches import make_batch
@@ -40,7 +40,7 @@ async def test_what_was_not_run_in_its_day_is_told(management: Management) -> No
     async def chunks() -> AsyncIterator[bytes]:
         yield content
 
-    await Contents(services.data_dir).write("file-in", chunks(), len(content))
+    await contents_of(services).write("file-in", chunks(), len(content))
     file = StoredFile("file-in", "key", "batch", "in", len(content), now_ms, None)
     batch = make_batch(
         output_expires_after_s=3600, created_at_ms=now_ms, expires_at_ms=now_ms + 1500

@@ -155,6 +155,7 @@ def test_both_planes_get_what_the_contract_says(tmp_path: Path) -> None:
         "max_in_flight": 10_000,
         "heartbeat_ms": 15_000,
         "drain_ms": 30_000,
+        "drain_delay_ms": 0,
         "body_idle_ms": 30_000,
         "host_names": [],
         "version": "0.1.0",

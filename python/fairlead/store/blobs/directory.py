@@ -1,0 +1,173 @@
+"""Contents in a folder: the data directory, or one that nodes share.
+
+A content is written to a temporary name, flushed to the disk and renamed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from fairlead.errors import InvalidRequest, StorageUnavailable
+from fairlead.store.blobs.blob import CHUNK_BYTES, Blob
+from fairlead.store.owner_bytes import check_disk
+
+_PART: Final = ".part"
+
+
+class Directory:
+    """`Blobs` in a folder."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    @property
+    def work_folder(self) -> Path:
+        return self._root
+
+    def path(self, name: str) -> Path:
+        return self._root / name
+
+    async def write(self, name: str, chunks: AsyncIterator[bytes], announced: int) -> None:
+        path = self.path(name)
+        part = _part_of(path)
+        size = 0
+        try:
+            file = await asyncio.to_thread(_open, part, announced)
+            try:
+                async for chunk in chunks:
+                    if chunk:
+                        await asyncio.to_thread(file.write, chunk)
+                        size += len(chunk)
+                if size != announced:
+                    raise InvalidRequest("The upload did not come whole.", param="file")
+                await asyncio.to_thread(_keep, file, part, path)
+            finally:
+                await asyncio.to_thread(file.close)
+        except OSError as error:
+            await _forget(part)
+            raise StorageUnavailable(
+                f"The file cannot be written ({error.strerror}).", retry_after_s=30
+            ) from None
+        except BaseException:
+            await _forget(part)
+            raise
+
+    async def take(self, name: str, source: Path) -> int | None:
+        return await asyncio.to_thread(_take, self.path(name), source)
+
+    async def size(self, name: str) -> int | None:
+        try:
+            return (await asyncio.to_thread(self.path(name).stat)).st_size
+        except FileNotFoundError:
+            return None
+
+    async def read(
+        self, name: str, first: int = 0, last: int | None = None
+    ) -> AsyncIterator[bytes]:
+        left = None if last is None else last - first + 1
+        with await asyncio.to_thread(self.path(name).open, "rb") as file:
+            await asyncio.to_thread(file.seek, first)
+            while left is None or left > 0:
+                most = CHUNK_BYTES if left is None else min(left, CHUNK_BYTES)
+                chunk = await asyncio.to_thread(file.read, most)
+                if not chunk:
+                    return
+                left = None if left is None else left - len(chunk)
+                yield chunk
+
+    async def list(self, folder: str) -> list[Blob]:
+        return await asyncio.to_thread(lambda: sorted(self._walk(folder), key=lambda b: b.name))
+
+    async def remove(self, *names: str) -> None:
+        for name in names:
+            await _forget(self.path(name))
+
+    async def forget_unfinished(self, folder: str, before_ms: int) -> None:
+        def forget() -> None:
+            for blob in self._walk(folder, parts=True):
+                if blob.changed_ms < before_ms:
+                    self.path(blob.name).unlink(missing_ok=True)
+
+        await asyncio.to_thread(forget)
+
+    async def close(self) -> None:
+        return
+
+    def _walk(self, folder: str, *, parts: bool = False) -> Iterator[Blob]:
+        for at, _, files in os.walk(self._root / folder):
+            for file in files:
+                path = Path(at) / file
+                if (path.suffix == _PART) is not parts:
+                    continue
+                try:
+                    found = path.stat()
+                except FileNotFoundError:
+                    # Deleted meanwhile.
+                    continue
+                name = path.relative_to(self._root).as_posix()
+                yield Blob(name, found.st_size, found.st_mtime_ns // 1_000_000)
+
+
+def _part_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}{_PART}")
+
+
+async def _forget(path: Path) -> None:
+    await asyncio.to_thread(lambda: path.unlink(missing_ok=True))
+
+
+def _open(part: Path, announced: int) -> BinaryIO:
+    part.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    check_disk(part.parent, announced)
+    return os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+
+def _take(path: Path, source: Path) -> int | None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        with source.open("rb") as file:
+            os.fsync(file.fileno())
+        # What is here is as old as its being here, whenever it was written.
+        os.utime(source)
+        _move(source, path)
+    except FileNotFoundError:
+        pass
+    else:
+        _sync_folder(path.parent)
+    return path.stat().st_size if path.exists() else None
+
+
+def _move(source: Path, path: Path) -> None:
+    try:
+        source.rename(path)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        # Another file system: the name is given to a copy that is whole.
+        part = _part_of(path)
+        check_disk(path.parent, source.stat().st_size)
+        shutil.copyfile(source, part)
+        with part.open("rb+") as file:
+            _keep(file, part, path)
+        source.unlink()
+
+
+def _keep(file: BinaryIO, part: Path, path: Path) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+    part.rename(path)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,230 @@
+//! Idempotency keys over all workers: whoever has the claim does the call, and leaves its answer for those who repeat it.
+//!
+//! A claim is a value in the store that ends by itself when its worker dies. It begins with what tells requests and claims apart;
+//! behind that stands, once there is one, the answer, sealed as everything is that leaves this process.
+//!
+//! ```text
+//! (none) -> under way, renewed -> answered, kept 5 s -> (none)
+//!                              \-> failed -> (none)
+//! ```
+
+use crate::call::coalesce;
+use crate::call::coalesce::{Name, Recording, WINDOW_MS};
+use crate::exchange::Head;
+use crate::shared::Shared;
+use bytes::Bytes;
+use fairlead_core::{hex, random_bytes};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use redis::aio::MultiplexedConnection;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::AbortHandle;
+
+/// Two versions that keep other values use other names.
+const PREFIX: &str = "fairlead:1:once:";
+const UNDER_WAY: u8 = b'u';
+const ANSWERED: u8 = b'a';
+/// The state, the digest of the request, the claim's own name.
+const HEAD_BYTES: usize = 1 + 32 + 16;
+/// Renewals in the time that a claim lasts.
+const RENEWALS: u64 = 3;
+
+/// Writes a value in place of a claim, or removes it: `KEYS[1]`, the claim as it stands, the value or nothing, its milliseconds.
+const SETTLE: &str = "\
+if redis.call('GETRANGE', KEYS[1], 0, #ARGV[1] - 1) ~= ARGV[1] then return 0 end \
+if ARGV[2] == '' then return redis.call('DEL', KEYS[1]) end \
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) return 1";
+/// Makes a claim last longer: `KEYS[1]`, the claim as it stands, milliseconds.
+const RENEW: &str = "\
+if redis.call('GETRANGE', KEYS[1], 0, #ARGV[1] - 1) ~= ARGV[1] then return 0 end \
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])";
+
+/// What a claim is asked with.
+#[derive(Debug)]
+pub struct Ticket {
+    key: String,
+    digest: [u8; 32],
+}
+
+impl Ticket {
+    /// `digest` tells the request from others under its key.
+    pub fn new(name: &Name, digest: [u8; 32]) -> Self {
+        // Neither the caller nor the key stands in the store.
+        let hidden = coalesce::digest(&[name.principal.as_bytes(), name.key.as_bytes()]);
+        Self { key: format!("{PREFIX}{}", hex(&hidden)), digest }
+    }
+}
+
+/// The store's word on a ticket.
+#[derive(Debug)]
+pub enum Claim {
+    /// The call is this worker's to do.
+    Held(Held),
+    /// Another worker has done it.
+    Done(Answer),
+    /// Another worker is doing it.
+    UnderWay,
+    /// The key was used with another request.
+    OtherRequest,
+    /// The store does not answer: each worker goes by itself.
+    Alone,
+}
+
+/// An answer that another worker left.
+#[derive(Debug)]
+pub struct Answer {
+    pub head: Head,
+    pub body: Bytes,
+}
+
+#[derive(Serialize, Deserialize)]
+struct AnswerHead {
+    status: u16,
+    headers: Vec<(String, String)>,
+}
+
+impl Answer {
+    /// A length, the head as JSON, the body.
+    fn write(recording: &Recording) -> Option<Vec<u8>> {
+        let (status, headers, chunks) = recording.answer()?;
+        let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
+        let headers = headers.iter().filter_map(|(name, value)| Some((name.as_str().to_owned(), text(value)?)));
+        let head = serde_json::to_vec(&AnswerHead { status: status.as_u16(), headers: headers.collect() }).ok()?;
+        let mut out = u32::try_from(head.len()).ok()?.to_be_bytes().to_vec();
+        out.extend(head);
+        for chunk in chunks {
+            out.extend_from_slice(&chunk);
+        }
+        Some(out)
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (length, rest) = bytes.split_first_chunk::<4>()?;
+        let (head, body) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+        let told: AnswerHead = serde_json::from_slice(head).ok()?;
+        let mut headers = HeaderMap::with_capacity(told.headers.len());
+        for (name, value) in told.headers {
+            headers.append(HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?);
+        }
+        let head = Head { status: StatusCode::from_u16(told.status).ok()?, headers };
+        Some(Self { head, body: Bytes::copy_from_slice(body) })
+    }
+}
+
+/// A claim of this worker's, renewed until it is settled. Dropped, it is given up.
+#[derive(Debug)]
+pub struct Held {
+    shared: Arc<Shared>,
+    key: String,
+    /// The claim as it stands in the store.
+    claim: Vec<u8>,
+    renewing: AbortHandle,
+    is_settled: bool,
+}
+
+/// Asks the store for the call of a ticket. One round trip; none where the store is away.
+pub async fn claim(shared: &Arc<Shared>, ticket: &Ticket) -> Claim {
+    let Some(peers) = shared.peers.as_ref() else { return Claim::Alone };
+    let (Some(mut connection), Ok(own)) = (peers.connection(), random_bytes::<16>()) else { return Claim::Alone };
+    let ttl_ms = peers.config.lease_ms;
+    let mut claim = vec![UNDER_WAY];
+    claim.extend(ticket.digest);
+    claim.extend(own);
+    let mut ask = redis::cmd("SET");
+    ask.arg(&ticket.key).arg(&claim).arg("NX").arg("GET").arg("PX").arg(ttl_ms);
+    let asked = tokio::time::timeout(peers.deadline(), ask.query_async::<Option<Vec<u8>>>(&mut connection)).await;
+    let known = match asked {
+        Ok(Ok(known)) => known,
+        Ok(Err(_)) | Err(_) => {
+            peers.lose();
+            return Claim::Alone;
+        }
+    };
+    match known {
+        Some(known) => judge(shared, ticket, &known),
+        None => Claim::Held(Held::new(shared, ticket, claim, connection, ttl_ms)),
+    }
+}
+
+fn judge(shared: &Shared, ticket: &Ticket, known: &[u8]) -> Claim {
+    let Some((head, sealed)) = known.split_at_checked(HEAD_BYTES) else { return Claim::Alone };
+    if head[1..33] != ticket.digest {
+        return Claim::OtherRequest;
+    }
+    if head[0] == UNDER_WAY {
+        return Claim::UnderWay;
+    }
+    let opened = shared.config.sealer.open(&ticket.key, sealed).ok();
+    // What this version cannot read was not done for it.
+    opened.and_then(|bytes| Answer::read(&bytes)).map_or(Claim::Alone, Claim::Done)
+}
+
+impl Held {
+    fn new(
+        shared: &Arc<Shared>,
+        ticket: &Ticket,
+        claim: Vec<u8>,
+        connection: MultiplexedConnection,
+        ttl_ms: u64,
+    ) -> Self {
+        let (key, own) = (ticket.key.clone(), claim.clone());
+        // It ends with the claim, which aborts it.
+        let renewing = crate::task::spawn(renew(connection, key, own, ttl_ms)).abort_handle();
+        Self { shared: Arc::clone(shared), key: ticket.key.clone(), claim, renewing, is_settled: false }
+    }
+
+    /// Leaves the answer for those who repeat the request, if it ended well and is whole.
+    pub fn settle(mut self, recording: &Recording) {
+        let answer = Answer::write(recording);
+        let sealed = answer.and_then(|answer| self.shared.config.sealer.seal(&self.key, &answer).ok());
+        self.end(sealed);
+    }
+
+    fn end(&mut self, sealed: Option<Vec<u8>>) {
+        self.is_settled = true;
+        self.renewing.abort();
+        let (shared, key, claim) = (Arc::clone(&self.shared), std::mem::take(&mut self.key), self.claim.clone());
+        let value = sealed.map_or_else(Vec::new, |sealed| {
+            let mut value = claim.clone();
+            value[0] = ANSWERED;
+            value.extend(sealed);
+            value
+        });
+        // Bounded by the deadline. A worker that has no runtime any more leaves the claim to its end.
+        if let Some(runtime) = self.shared.runtime() {
+            drop(runtime.spawn(async move { write(&shared, &key, &claim, &value).await }));
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            self.end(None);
+        }
+    }
+}
+
+async fn write(shared: &Shared, key: &str, claim: &[u8], value: &[u8]) {
+    let Some(peers) = shared.peers.as_ref() else { return };
+    let Some(mut connection) = peers.connection() else { return };
+    let mut ask = redis::cmd("EVAL");
+    ask.arg(SETTLE).arg(1).arg(key).arg(claim).arg(value).arg(WINDOW_MS);
+    let done = tokio::time::timeout(peers.deadline(), ask.query_async::<u64>(&mut connection)).await;
+    if !matches!(done, Ok(Ok(_))) {
+        peers.lose();
+    }
+}
+
+async fn renew(mut connection: MultiplexedConnection, key: String, claim: Vec<u8>, ttl_ms: u64) {
+    loop {
+        tokio::time::sleep(Duration::from_millis(ttl_ms / RENEWALS)).await;
+        let mut ask = redis::cmd("EVAL");
+        ask.arg(RENEW).arg(1).arg(&key).arg(&claim).arg(ttl_ms);
+        if ask.query_async::<u64>(&mut connection).await.unwrap_or_default() == 0 {
+            // It is lost with the store: the call goes on, and whoever repeats it now does it again.
+            return;
+        }
+    }
+}

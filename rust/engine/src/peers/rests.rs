@@ -1,0 +1,227 @@
+//! Rests of connections and open breakers of providers, as workers tell each other of them.
+//!
+//! Told is how long a rest has left, because clocks differ, and only a rest that a worker took on its own: once when it begins or
+//! grows, and again every few seconds for those that were not there. What was heard ends by itself; the first attempt afterwards
+//! probes, as after a rest of one's own.
+
+use crate::active_config::Live;
+use crate::upstream::target::Target;
+use fairlead_core::BreakerPhase;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// Rests that differ by less are the same one.
+const SAME_MS: u64 = 1_000;
+const AGAIN_EVERY_MS: u64 = 5_000;
+const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
+
+/// The kind and the id of what rests.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Subject {
+    Connection(String),
+    Provider(String),
+}
+
+/// One rest on its way between workers.
+#[derive(Debug, Serialize, Deserialize)]
+struct Told {
+    of: Subject,
+    /// The connection's record that it speaks of; 0 of a provider.
+    #[serde(default)]
+    revision: u64,
+    left_ms: u64,
+    /// The provider itself said when to come back.
+    #[serde(default)]
+    is_binding: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Message {
+    worker: String,
+    /// The newest of an operator's resets that the worker has carried out: what it says of before another is nothing.
+    cleared: u64,
+    rests: Vec<Told>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    until_ms: u64,
+    is_own: bool,
+}
+
+/// Rests that were told or heard.
+#[derive(Debug, Default)]
+pub struct Rests {
+    known: HashMap<Subject, Known>,
+    retold_ms: u64,
+}
+
+impl Rests {
+    /// The message about what is to be told now, if anything is.
+    pub fn news(&mut self, live: &Live, worker: &str, now_ms: u64) -> Option<Vec<u8>> {
+        let resting: Vec<Told> = live.targets.iter().flatten().flat_map(|target| resting(target, now_ms)).collect();
+        // What an operator had forgotten, or an attempt ended, is news when it comes again.
+        self.known.retain(|of, _| resting.iter().any(|told| told.of == *of));
+        if resting.is_empty() {
+            return None;
+        }
+        let is_again = now_ms.saturating_sub(self.retold_ms) >= AGAIN_EVERY_MS;
+        let mut rests = Vec::new();
+        for told in resting {
+            let until_ms = now_ms.saturating_add(told.left_ms);
+            let known = self.known.get(&told.of).copied();
+            let is_new = known.is_none_or(|known| until_ms > known.until_ms.saturating_add(SAME_MS));
+            let is_own = is_new || known.is_some_and(|known| known.is_own);
+            self.known.insert(told.of.clone(), Known { until_ms, is_own });
+            // Connections of one provider share its breaker.
+            let is_said = rests.iter().any(|said: &Told| said.of == told.of);
+            if (is_new || (is_own && is_again)) && !is_said {
+                rests.push(told);
+            }
+        }
+        if is_again {
+            self.retold_ms = now_ms;
+        }
+        if rests.is_empty() {
+            return None;
+        }
+        let cleared = live.snapshot.resilience.newest_clear();
+        serde_json::to_vec(&Message { worker: worker.to_owned(), cleared, rests }).ok()
+    }
+
+    /// Takes over what another worker has told.
+    pub fn hear(&mut self, live: &Live, worker: &str, payload: &[u8], now_ms: u64) {
+        if payload.len() > MAX_MESSAGE_BYTES {
+            return;
+        }
+        let Ok(message) = serde_json::from_slice::<Message>(payload) else {
+            tracing::debug!("another worker says what this version does not know");
+            return;
+        };
+        if message.worker == worker || message.cleared != live.snapshot.resilience.newest_clear() {
+            return;
+        }
+        for told in message.rests {
+            for target in live.targets.iter().flatten() {
+                adopt(target, &told, now_ms);
+            }
+            let until_ms = now_ms.saturating_add(told.left_ms);
+            let known = self.known.entry(told.of).or_insert(Known { until_ms, is_own: false });
+            known.until_ms = known.until_ms.max(until_ms);
+        }
+    }
+}
+
+fn resting(target: &Target, now_ms: u64) -> impl Iterator<Item = Told> {
+    let connection = target.hot.condition.lock().health.rest(now_ms).map(|(left_ms, is_binding)| Told {
+        of: Subject::Connection(target.connection.id.clone()),
+        revision: target.connection.revision,
+        left_ms,
+        is_binding,
+    });
+    let breaker = target.provider.breaker.lock();
+    let is_open = breaker.phase(target.breaker_limits(), now_ms) == BreakerPhase::Open;
+    let provider = is_open.then(|| Told {
+        of: Subject::Provider(target.connection.provider.clone()),
+        revision: 0,
+        left_ms: breaker.remaining_ms(now_ms),
+        is_binding: false,
+    });
+    connection.into_iter().chain(provider)
+}
+
+fn adopt(target: &Target, told: &Told, now_ms: u64) {
+    let connection = &target.connection;
+    match &told.of {
+        Subject::Connection(id) if *id == connection.id && told.revision == connection.revision => {
+            let rests = &target.resilience.connection_cooldown;
+            target.hot.condition.lock().health.rest_as_told(rests, told.left_ms, told.is_binding, now_ms);
+        }
+        Subject::Provider(id) if *id == connection.provider => {
+            target.provider.breaker.lock().open_as_told(target.breaker_limits(), told.left_ms, now_ms);
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use fairlead_core::ErrorKind;
+    use serde_json::json;
+
+    fn config(revision: u64) -> Live {
+        let connection = |id: &str| {
+            json!({
+                "id": id, "provider": "p", "prefix": "p", "name": id, "revision": revision, "dialect": "openai",
+                "base_url": "http://127.0.0.1:1", "auth": "none", "models": [{"id": "m"}],
+            })
+        };
+        testing::live(&json!({"version": 1, "connections": [connection("one"), connection("two")]}))
+    }
+
+    fn fail(live: &Live, kind: ErrorKind, times: usize) {
+        let target = live.targets[0].as_ref().expect("a target");
+        for _ in 0..times {
+            target.blame(kind, None);
+        }
+    }
+
+    fn rest_of(live: &Live, at: usize) -> Option<u64> {
+        let target = live.targets[at].as_ref().expect("a target");
+        let rest = target.hot.condition.lock().health.rest(crate::clock::monotonic_ms());
+        rest.map(|(left_ms, _)| left_ms)
+    }
+
+    #[test]
+    fn a_rest_is_told_once_and_taken_over() {
+        let (here, there) = (config(1), config(1));
+        let (mut ours, mut theirs) = (Rests::default(), Rests::default());
+        let now_ms = crate::clock::monotonic_ms() + AGAIN_EVERY_MS;
+        assert!(ours.news(&here, "a", now_ms).is_none(), "nothing rests");
+        fail(&here, ErrorKind::UpstreamRateLimited, 1);
+        let now_ms = crate::clock::monotonic_ms();
+        let news = ours.news(&here, "a", now_ms).expect("it rests");
+        theirs.hear(&there, "a", &news, now_ms);
+        assert_eq!(rest_of(&there, 0), None, "its own words are no news");
+        theirs.hear(&there, "b", &news, now_ms);
+        assert!(rest_of(&there, 0).is_some_and(|left_ms| left_ms > 3_000));
+        assert_eq!(rest_of(&there, 1), None, "the other connection is as good as before");
+        assert!(ours.news(&here, "a", now_ms + 250).is_none(), "it was told");
+        assert!(theirs.news(&there, "b", now_ms + 250).is_none(), "what was heard is not told on");
+        assert!(ours.news(&here, "a", now_ms + AGAIN_EVERY_MS - 500).is_some() || rest_of(&here, 0).is_none());
+    }
+
+    #[test]
+    fn an_open_breaker_is_taken_over_once_for_the_provider() {
+        let (here, there) = (config(1), config(1));
+        let (mut ours, mut theirs) = (Rests::default(), Rests::default());
+        fail(&here, ErrorKind::UpstreamStatus, 64);
+        let now_ms = crate::clock::monotonic_ms();
+        let news = ours.news(&here, "a", now_ms).expect("it is open");
+        let told: Message = serde_json::from_slice(&news).expect("a message");
+        let of_provider = told.rests.iter().filter(|told| matches!(told.of, Subject::Provider(_))).count();
+        assert_eq!(of_provider, 1);
+        theirs.hear(&there, "b", &news, now_ms);
+        assert!(there.targets[1].as_ref().expect("a target").is_broken(now_ms));
+    }
+
+    #[test]
+    fn what_is_of_another_record_or_of_before_a_reset_is_nothing() {
+        let here = config(1);
+        fail(&here, ErrorKind::UpstreamRateLimited, 1);
+        let now_ms = crate::clock::monotonic_ms();
+        let news = Rests::default().news(&here, "a", now_ms).expect("it rests");
+        let changed = config(2);
+        Rests::default().hear(&changed, "b", &news, now_ms);
+        assert_eq!(rest_of(&changed, 0), None);
+        let mut message: Message = serde_json::from_slice(&news).expect("a message");
+        message.cleared = 7;
+        let there = config(1);
+        Rests::default().hear(&there, "b", &serde_json::to_vec(&message).expect("JSON"), now_ms);
+        Rests::default().hear(&there, "b", b"{\"of\": 1}", now_ms);
+        assert_eq!(rest_of(&there, 0), None);
+    }
+}

@@ -1,0 +1,195 @@
+"""What relay workers of two nodes tell each other over one Redis: idempotency keys and rests of connections."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from tests.support.chat import CHAT
+from tests.support.polling import eventually
+from tests.support.processes import FRONTS, Gateway, expect, start_gateway
+from tests.support.shared_store import PASSWORD, SharedStore, shared_store
+from tests.support.upstream import (
+    Gate,
+    Upstream,
+    completion,
+    delta,
+    finish,
+    reply,
+    stream,
+)
+
+if TYPE_CHECKING:
+    from tests.support.postgresql import PostgresqlServer
+
+KEY = "bm9kZXMgb2Ygb25lIGRhdGFiYXNlIHNoYXJlIGEga2U="
+Pair = tuple[Gateway, Gateway]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedStore]:
+    with shared_store(tmp_path_factory.mktemp("store")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def pair(
+    postgresql: PostgresqlServer, store: SharedStore, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Pair]:
+    url = postgresql.migrated()
+    settings = {
+        "FAIRLEAD_DATABASE_URL": url,
+        "FAIRLEAD_SECRET_KEY": KEY,
+        "FAIRLEAD_SHARED_URL": store.url,
+    }
+    folder = tmp_path_factory.mktemp("pair")
+    with contextlib.ExitStack() as stack:
+        first, second = (
+            stack.enter_context(start_gateway(folder, **settings, FAIRLEAD_FRONT=front))
+            for front in FRONTS
+        )
+        for gateway in (first, second):
+            gateway.canaries.append(PASSWORD)
+        yield first, second
+    postgresql.drop(url)
+
+
+def ask(
+    gateway: Gateway, key: str, body: dict[str, Any], *, once: str | None = None
+) -> httpx.Response:
+    headers = {"authorization": f"Bearer {key}"} | ({"idempotency-key": once} if once else {})
+    return httpx.post(f"{gateway.url}{CHAT}", json=body, headers=headers, timeout=30)
+
+
+def test_a_request_that_is_repeated_at_another_node_gets_the_first_ones_answer(
+    pair: Pair, upstream: Upstream
+) -> None:
+    first, second = pair
+    lane, key = first.add_lane(upstream), first.create_key(name="once")["key"]
+    upstream.script(reply(completion("first")), reply(completion("second")))
+    told = ask(first, key, lane.body(), once="k1")
+
+    def repeated() -> httpx.Response | None:
+        # The answer is on its way to the store when the caller has it.
+        answer = ask(second, key, lane.body(), once="k1")
+        return answer if answer.status_code != 409 else None
+
+    again = eventually(repeated, "the answer is kept", within_s=3)
+    assert again.status_code == 200, again.text
+    assert again.json() == told.json()
+    assert again.headers["x-gateway-idempotent"] == "true"
+    assert again.headers["x-gateway-request-id"] != told.headers["x-gateway-request-id"]
+    assert len(upstream.requests) == 1
+    other = ask(second, key, lane.body(temperature=0.5), once="k1")
+    assert (other.status_code, other.json()["error"]["code"]) == (409, "conflict")
+    stranger = first.create_key(name="stranger")["key"]
+    assert ask(second, stranger, lane.body(), once="k1").json() != told.json()
+    assert len(upstream.requests) == 2
+
+
+def test_a_stream_is_repeated_whole(pair: Pair, upstream: Upstream) -> None:
+    first, second = pair
+    lane, key = first.add_lane(upstream), first.create_key(name="streams")["key"]
+    upstream.script(stream(delta("hel"), delta("lo"), finish()))
+    body = lane.body(stream=True)
+    told = ask(second, key, body, once="s1").text
+
+    def repeated() -> str | None:
+        answer = ask(first, key, body, once="s1")
+        return answer.text if answer.status_code == 200 else None
+
+    assert eventually(repeated, "the answer is kept", within_s=3) == told
+    assert "[DONE]" in told
+    assert len(upstream.requests) == 1
+
+
+def test_a_request_that_is_under_way_elsewhere_is_a_conflict(
+    pair: Pair, upstream: Upstream
+) -> None:
+    first, second = pair
+    lane, key = first.add_lane(upstream), first.create_key(name="under way")["key"]
+    gate = Gate()
+    upstream.script([gate, *reply(completion("late"))])
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(ask, first, key, lane.body(), once="u1")
+        eventually(lambda: upstream.requests, "the provider has the request")
+        refused = ask(second, key, lane.body(), once="u1")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "conflict")
+        assert refused.headers["retry-after"] == "1"
+        gate.open()
+        assert asked.result().status_code == 200
+    assert len(upstream.requests) == 1
+
+
+def test_a_request_that_failed_is_done_anew_at_another_node(pair: Pair, upstream: Upstream) -> None:
+    first, second = pair
+    lane, key = first.add_lane(upstream), first.create_key(name="failed")["key"]
+    upstream.script(reply({"error": {"message": "no"}}, status=400), reply(completion("done")))
+    assert ask(first, key, lane.body(), once="f1").status_code == 400
+
+    def done() -> bool:
+        return ask(second, key, lane.body(), once="f1").status_code == 200
+
+    eventually(done, "the claim is given up", within_s=3)
+    assert len(upstream.requests) == 2
+
+
+def test_a_connection_that_rests_at_one_node_rests_at_the_other(
+    pair: Pair, upstream: Upstream
+) -> None:
+    first, second = pair
+    lane, key = first.add_lane(upstream), first.create_key(name="rests")["key"]
+    limited = reply({"error": {"message": "slow"}}, status=429, headers=[("Retry-After", "30")])
+    upstream.script(limited, reply(completion("it was asked")))
+    assert ask(first, key, lane.body()).status_code == 429
+    (connection,) = lane.connections
+
+    def state_at(gateway: Gateway) -> str:
+        found = expect(gateway.admin.get(f"/api/providers/{connection['id']}"), 200)
+        return str((found.get("connection") or found).get("state"))
+
+    time.sleep(1)
+    asked = len(upstream.requests)
+    answer = ask(second, key, lane.body())
+    assert answer.status_code in {429, 503}, answer.text
+    assert len(upstream.requests) == asked, "the other node does not ask it either"
+    eventually(lambda: state_at(second) == "cooling", "it is shown", within_s=10)
+
+
+@pytest.mark.slow
+def test_without_the_store_each_node_goes_by_itself(
+    pair: Pair, store: SharedStore, upstream: Upstream
+) -> None:
+    first, second = pair
+    lane, key = first.add_lane(upstream), first.create_key(name="alone")["key"]
+    upstream.script(reply(completion("each")))
+    store.stop()
+    try:
+        for gateway in pair:
+            for _ in range(2):
+                answer = ask(gateway, key, lane.body(), once="a1")
+                assert answer.status_code == 200, answer.text
+        assert len(upstream.requests) == 2, "once at each of them"
+
+        def lost(gateway: Gateway) -> bool:
+            nodes = expect(gateway.admin.get("/api/cluster"), 200)["nodes"]
+            return all(node["report"]["sharedLimits"]["connectedWorkers"] == 0 for node in nodes)
+
+        eventually(lambda: lost(second), "it is said", within_s=30)
+    finally:
+        store.start()
+
+    def is_shared() -> bool:
+        once = f"b{time.monotonic_ns()}"
+        ask(first, key, lane.body(), once=once)
+        time.sleep(0.2)
+        again = ask(second, key, lane.body(), once=once)
+        return again.headers.get("x-gateway-idempotent") == "true"
+
+    eventually(is_shared, "they go together again", within_s=30)
