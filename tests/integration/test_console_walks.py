@@ -147,6 +147,55 @@ def _pattern(address: str) -> str:
     return re.sub(r"\\\{[^}]*\\\}", "[0-9a-f-]{36}", re.escape(address))
 
 
+# The forms of a page with something that is typed or chosen.
+FORMS = """const typed = form => [...form.elements].filter(each => each.name
+  && each.matches('input, select, textarea') && !['hidden', 'password', 'file'].includes(each.type));
+const forms = [...document.querySelectorAll('form[method=post]')].filter(form => typed(form).length);"""
+# Fills a form: another choice, the other side of a switch, some words.
+FILL = (
+    """at => { %s
+  const form = forms[at];
+  for (const each of typed(form)) {
+    if (each.type === 'checkbox') each.checked = !each.checked;
+    else if (each.matches('select')) each.selectedIndex = each.options.length - 1;
+    else if (each.type === 'datetime-local') each.value = '2026-03-04T05:06';
+    else if (each.type !== 'radio') each.value = '7';
+  }
+  form.noValidate = true;
+  return typed(form).map(each => each.type === 'checkbox' ? each.checked : each.value);
+}"""
+    % FORMS
+)  # noqa: UP031 - braces of the script
+READ = (
+    "at => { %s return forms[at] && typed(forms[at]).map(each => each.type === 'checkbox' ? each.checked : each.value); }"  # noqa: UP031
+    % FORMS
+)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_where_a_session_ends_no_form_loses_what_was_typed(
+    gateway: Gateway, owner: httpx.Client, browser: Any
+) -> None:
+    kept = 0
+    with Tab(browser, gateway, owner) as tab:
+        page = tab.page
+        for path in addresses(owner):
+            page.goto(path)
+            for at in range(page.evaluate(f"() => {{ {FORMS} return forms.length; }}")):
+                page.goto(path)
+                typed = page.evaluate(FILL, at)
+                tab.context.clear_cookies()
+                page.evaluate(f"at => {{ {FORMS} forms[at].requestSubmit(); }}", at)
+                page.wait_for_url("**/login?**")
+                page.get_by_label("Password").fill(OWNER_PASSWORD)
+                page.get_by_role("button", name="Sign in").click()
+                page.wait_for_url(f"**{path.partition('?')[0]}*")
+                assert page.evaluate(READ, at) == typed, (path, at)
+                kept += 1
+    assert kept > 30, "every page with a form is among them"
+
+
 def test_connections_are_put_in_an_order_by_keys_and_by_dragging(
     gateway: Gateway, owner: httpx.Client, browser: Any
 ) -> None:

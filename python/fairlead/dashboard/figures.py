@@ -54,6 +54,8 @@ def milliseconds(value: float | None) -> str:
         return f"{minutes} min {rest} s"
     if value >= 1000:
         return f"{value / 1000:.2f} s" if value < 10_000 else f"{value / 1000:.1f} s"
+    if value < 0.1:
+        return f"{value * 1000:.0f} µs"
     return f"{value:.0f} ms" if value >= 10 else f"{value:.1f} ms"
 
 

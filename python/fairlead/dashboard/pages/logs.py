@@ -123,6 +123,7 @@ async def show_request(visit: Visit) -> View:
         "decision": _decision(row, names),
         "why": _why(row),
         "lines": lines,
+        "headers": await _headers(visit, row),
         "is_told": abs(sum(line.micros for line in lines) - row["costUsdMicros"]) < 1.5,
         "title": f"Request {request_id}",
         **_facts(row, names),
@@ -149,6 +150,20 @@ def _bar(row: dict[str, Any], longest: float) -> Bar:
         return Bar(max(whole, 0.6), 0)
     wait = min(row["ttftMs"], row["latencyMs"]) / longest * BOX
     return Bar(max(wait, 0.6), max(whole - wait, 0))
+
+
+async def _headers(visit: Visit, row: dict[str, Any]) -> dict[str, Any] | None:
+    """The headers that steered the request, and those of its answer; None where none are kept."""
+    if not row["hasBodies"]:
+        return None
+    try:
+        kept: dict[str, Any] = await visit.api.get(
+            f"/api/usage/logs/{quote(row['requestId'], safe='')}/headers"
+        )
+    except Refused:
+        # They have gone in the meantime.
+        return None
+    return kept if kept["request"] or kept["response"] else None
 
 
 async def _cost_lines(visit: Visit, row: dict[str, Any]) -> list[CostLine]:

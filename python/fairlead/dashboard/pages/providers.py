@@ -181,13 +181,11 @@ async def show_provider(visit: Visit) -> View:
     )
     models, limits, told, sign_in = await asyncio.gather(
         visit.api.get(f"/api/providers/{connection_id}/models"),
-        visit.api.get("/api/rate-limits"),
+        visit.api.get("/api/rate-limits", connectionId=connection_id),
         visit.api.get(f"/api/providers/{connection_id}/usage"),
         read_sign_in(visit.api, answer["connection"]["provider"]),
     )
-    now = next(
-        (each for each in limits["connections"] if each["connectionId"] == connection_id), None
-    )
+    now = next(iter(limits["connections"]), None)
     connection = answer["connection"]
     shown = {**connection, "quotaWindowThresholds": _shown_percents(connection)}
     form = make_form("change", CHANGE, shown, visit.failure, **{SEEN: connection["updatedAt"]})
