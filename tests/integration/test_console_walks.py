@@ -23,6 +23,7 @@ from tests.integration.test_console_pages import (
 )
 from tests.support.browser_tab import Tab
 from tests.support.owner import OWNER_PASSWORD, demo_owner_of
+from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect
 
 sync_api = pytest.importorskip(
@@ -237,6 +238,25 @@ def test_connections_are_put_in_an_order_by_keys_and_by_dragging(
     for each in found:
         if each["name"].endswith("line"):
             expect(owner.delete(f"/api/providers/{each['id']}"), 200)
+
+
+def test_a_request_shows_the_headers_that_steered_it(gateway: Gateway, owner: httpx.Client) -> None:
+    expect(owner.patch("/api/settings", json={"captureBodies": True}), 200)
+    body = {"model": "demo/echo", "messages": [{"role": "user", "content": "Ahoy"}]}
+    headers = {"x-gateway-no-cache": "true", "x-gateway-session-id": "<b>bold</b>"}
+    answer = gateway.caller.post("/v1/chat/completions", json=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    path = f"/dashboard/logs/{answer.headers['x-gateway-request-id']}"
+
+    def is_shown() -> bool:
+        return "x-gateway-no-cache" in owner.get(path).text
+
+    eventually(is_shown, "the headers are shown", within_s=15, every_s=0.2)
+    page = owner.get(path).text
+    assert "x-gateway-decision" in page
+    assert "&lt;b&gt;bold&lt;/b&gt;" in page
+    assert "<b>bold" not in page
+    expect(owner.patch("/api/settings", json={"captureBodies": False}), 200)
 
 
 def test_without_scripts_every_page_is_read(

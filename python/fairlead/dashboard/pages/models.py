@@ -62,7 +62,12 @@ PRICE: Final = (
         "Price",
         (
             *(
-                Field(f"price.{name}", label, "decimal", unit=f"USD / {unit}")
+                Field(
+                    f"price.{name}",
+                    label,
+                    "decimal",
+                    unit="USD each" if unit == "each" else f"USD / {unit}",
+                )
                 for name, label, unit in PRICES
             ),
             Field(

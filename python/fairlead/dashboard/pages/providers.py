@@ -153,7 +153,8 @@ async def show_choice(visit: Visit) -> View:
     providers = await read_providers(visit.api)
     wanted = visit.query.get("q", "").strip().lower()
     found = [(id_, name) for id_, name in providers.items() if wanted in f"{id_} {name}".lower()]
-    return View("provider_choice.html", {"found": found, "wanted": wanted})
+    own = [id_ for id_, _ in found if id_ not in _built_in]
+    return View("provider_choice.html", {"found": found, "own": own, "wanted": wanted})
 
 
 async def show_new(visit: Visit) -> View:

@@ -30,9 +30,22 @@ TITLES: Final = {
     "context": "What models are told",
     "account": "Accounts",
     "unpriced": "Accounts",
+    "capture": "Bodies of requests",
+    "credential": "Asking providers by the clock",
+    "provider": "Asking providers by the clock",
 }
 SECURITY: Final = "Sign-in and security"
-UNITS: Final = {"days": "days", "hours": "hours", "ms": "ms", "mb": "MiB", "count": ""}
+UNITS: Final = {
+    "days": "days",
+    "hours": "hours",
+    "minutes": "minutes",
+    "ms": "ms",
+    "mb": "MiB",
+    "kb": "KiB",
+    "bytes": "bytes",
+    "tokens": "tokens",
+    "percent": "%",
+}
 
 
 async def show(visit: Visit) -> View:
@@ -73,11 +86,12 @@ def _groups() -> tuple[Group, ...]:
 
 
 def _field(name: str, info: FieldInfo) -> Field:
-    words = name.replace("_", " ").capitalize()
+    first, _, last = name.rpartition("_")
+    unit = UNITS.get(last, "")
+    # What the unit says is not said twice.
+    words = (first if unit else name).replace("_", " ").capitalize()
     for known, spelled in (
-        ("ttl ms", "lifetime"),
-        (" mb", ""),
-        (" ms", ""),
+        ("ttl", "lifetime"),
         ("pii", "PII"),
         ("Oidc", "Single sign-on:"),
         ("Cors", "CORS"),
@@ -92,7 +106,7 @@ def _field(name: str, info: FieldInfo) -> Field:
         words,
         kind,
         f"{hint} Default: {_default(info.default)}.",
-        UNITS.get(name.rsplit("_", 1)[-1], ""),
+        unit,
         options,
         is_required=kind in ("whole", "decimal"),
         is_nullable=info.default is None,

@@ -34,7 +34,7 @@ LEADS: Final = {
     "agent": "Agents that work by themselves, pointed at the gateway with one form, and back again.",
 }
 PLACES: Final = {"code": "/cli-code", "agent": "/cli-agents"}
-TITLES: Final = {"code": "Coding tools", "agent": "Agents of the terminal"}
+TITLES: Final = {"code": "Coding tools", "agent": "Terminal agents"}
 
 
 def _fields(models: list[str]) -> tuple[Field, ...]:

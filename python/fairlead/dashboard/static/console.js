@@ -41,6 +41,10 @@ document.addEventListener("visibilitychange", () => (document.hidden ? stop() : 
 addEventListener("pagehide", stop);
 addEventListener("pageshow", listen);
 
+// ---- where one is stands in the list of pages, however long that is
+
+document.querySelector(".places [aria-current]")?.scrollIntoView({ block: "nearest" });
+
 // ---- tables that are wider than their place are scrolled by keys too
 
 function reach() {
