@@ -132,7 +132,7 @@ class Opened:
                 f"| control's memory, PSS in MB | {self.memory_mb[0]:.0f} | {self.memory_mb[1]:.0f} "
                 f"| at most {MEMORY_WANTED_MB:.0f} more: {_met(self.added_mb <= MEMORY_WANTED_MB)} |"
             ),
-            self._row("requests a second", "rate", 0),
+            self._row("requests a second", "rate", 0) + " |",
             self._row("a relayed call, CPU us of the relay", "call_us", 0)
             + f" a pair differs by {statistics.median(shares):+.1%} ({min(shares):+.1%} to {max(shares):+.1%}), "
             f"at most {CALL_WANTED:+.0%}: {_met(self.is_call_met)} |",
@@ -140,12 +140,7 @@ class Opened:
             self._row("a relayed call, p99 ms", "p99_ms", 2) + " |",
             self._row("control's CPU, ms a second", "control_ms", 0) + " |",
         ]
-        return (
-            "\n".join(
-                line if line.endswith("|") or "|" not in line else f"{line} |" for line in lines
-            )
-            + "\n"
-        )
+        return "\n".join(lines) + "\n"
 
     def _row(self, title: str, name: str, digits: int) -> str:
         cells = []

@@ -103,6 +103,8 @@ EDITED = {
     "providers/endpoints/{node_id}": "Name",
     "webhooks/{webhook_id}": "Name",
     "agent-skills/{skill_id}": "Name",
+    "context/pipelines/{pipeline_id}": "Name",
+    "models/mappings/{mapping_id}": "Description",
     "settings/mail": "Host",
 }
 
