@@ -1,5 +1,6 @@
 -- One request over and over, from the environment:
 --   LOAD_HEADERS  "name: value" lines     LOAD_BODY  the JSON body
+--   LOAD_PAUSE_MS what each connection waits before a request; unset: nothing
 -- At the end one line of JSON. No response callback: it would make wrk, which shares the cores with what it
 -- measures, the bottleneck of short answers.
 wrk.method = "POST"
@@ -9,6 +10,11 @@ for line in os.getenv("LOAD_HEADERS"):gmatch("[^\n]+") do
   wrk.headers[name] = value
 end
 wrk.body = os.getenv("LOAD_BODY")
+
+local pause = tonumber(os.getenv("LOAD_PAUSE_MS") or "")
+if pause then
+  function delay() return pause end
+end
 
 function done(summary, latency, _)
   local e = summary.errors

@@ -39,8 +39,8 @@ STATUSES = {
 QUERIES = {"models/model": "?id=openai%2Fgpt-4o"}
 
 
-async def add_person(control, role: str) -> dict[str, str]:
-    user = new_user(f"{role}@example.org", f"{role} {MARKUP}", role, None)
+async def add_person(control, role: str, name: str = "") -> dict[str, str]:
+    user = new_user(f"{name or role}@example.org", f"{role} {MARKUP}", role, None)
     await control.app.state.services.state.record(lambda con: insert_user(con, user))
     scopes = ["manage"] if role == "admin" else []
     return control.as_principal("session", user.id, scopes)

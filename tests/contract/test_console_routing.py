@@ -215,6 +215,67 @@ async def test_combos_are_put_in_an_order_copied_and_deleted(control, admin) -> 
     assert there["a"] not in {each["id"] for each in await combos_of(control)}
 
 
+UNDO = re.compile(r'name="undo" value="([^"]+)"')
+
+
+async def test_what_was_deleted_comes_back_as_it_was_for_who_deleted_it(control, admin) -> None:
+    steps = {"models.0.model": MODEL, "models.0.weight": "70", "models.1.model": "n/two"}
+    typed = {"act": "create", "name": "quick", "strategy": "weighted", "isActive": "on"}
+    answer = await post(control, admin, "/dashboard/combos/new", **typed, **steps)
+    assert answer.status_code == 303, html.unescape(answer.text)
+    (before,) = await combos_of(control)
+    path = f"/dashboard/combos/{before['id']}"
+    gone = await post(control, admin, path, act="delete", confirmed="yes")
+    assert await combos_of(control) == []
+    page = await shown(control, admin, gone.headers["location"])
+    found = UNDO.search(page)
+    assert found is not None
+    other = await add_person(control, "admin", "other")
+    assert UNDO.search(await shown(control, other, gone.headers["location"])) is None
+    refused = await post(control, other, "/dashboard/undo", undo=found[1])
+    assert (refused.status_code, await combos_of(control)) == (404, [])
+
+    back = await post(control, admin, "/dashboard/undo", undo=found[1])
+    assert back.status_code == 303, html.unescape(back.text)
+    assert "It is back as it was." in await shown(control, admin, back.headers["location"])
+    (after,) = await combos_of(control)
+    own = ("id", "createdAt", "updatedAt")
+    assert {name: value for name, value in after.items() if name not in own} == {
+        name: value for name, value in before.items() if name not in own
+    }
+    again = await post(control, admin, "/dashboard/undo", undo=found[1])
+    assert again.status_code == 404, "once"
+    assert "too late" in again.text
+
+
+async def test_names_and_prices_come_back(control, admin) -> None:
+    await make_connection(control)
+    names = "/dashboard/models/names"
+    await post(control, admin, names, act="alias", alias="smart", model=MODEL)
+    place = "/dashboard/models/model?id=openai%2Fgpt-4o"
+    price = {"openai": {"gpt-4o": {"input": 1.5, "output": 3.25}}}
+    set_ = await control.client.put("/api/pricing", json=price)
+    assert set_.status_code == 200, set_.text
+
+    async def state() -> tuple[dict, dict]:
+        aliases = (await control.client.get("/api/models/alias")).json()["aliases"]
+        prices = (await control.client.get("/api/pricing?provider=openai")).json()
+        return aliases, prices["openai"].get("gpt-4o")
+
+    before = await state()
+    for path, typed in (
+        (names, {"act": "drop_alias", "alias": "smart"}),
+        (place, {"act": "unset"}),
+    ):
+        gone = await post(control, admin, path, **typed, confirmed="yes")
+        assert await state() != before
+        found = UNDO.search(await shown(control, admin, gone.headers["location"]))
+        assert found is not None, path
+        back = await post(control, admin, "/dashboard/undo", undo=found[1])
+        assert back.status_code == 303, html.unescape(back.text)
+        assert await state() == before
+
+
 async def test_a_simulation_says_what_is_wrong_with_its_request(control, admin) -> None:
     place = "/dashboard/combos/simulate"
     for wrong, field in (("{", "request"), ("[]", "request")):

@@ -161,6 +161,34 @@ def test_a_ping_and_a_rotation_with_both_signatures(
     with pytest.raises(standardwebhooks.WebhookVerificationError):
         standardwebhooks.Webhook(new).verify(last.body, last.headers)
     assert [each["state"] for each in history["deliveries"]] == ["delivered", "delivered"]
+    assert history["next"] is None
+
+
+def test_deliveries_are_paged_by_their_place(
+    callers: Callable[..., GenaiCaller], listener: Listener
+) -> None:
+    caller = callers()
+    made = caller.add_webhook(f"{listener.url}/ok")
+    path = f"/v1/webhooks/{made.id}/deliveries"
+    for _ in range(3):
+        caller.genai.webhooks.ping(id=made.id)
+    with caller.gateway.client(headers={"x-goog-api-key": caller.key}) as plain:
+        whole = [each["id"] for each in plain.get(path).json()["deliveries"]]
+        seen: list[str] = []
+        after: str | None = ""
+        while after is not None:
+            page = plain.get(path, params={"limit": 1, "after": after}).json()
+            seen += [each["id"] for each in page["deliveries"]]
+            after = page["next"]
+            if len(seen) == 1:
+                # What arrives meanwhile moves no page.
+                caller.genai.webhooks.ping(id=made.id)
+        assert seen == whole
+        by_offset = plain.get(path, params={"limit": 1, "offset": 1}).json()["deliveries"]
+        assert [each["id"] for each in by_offset] == whole[:1]
+        wrong = plain.get(path, params={"after": "x"})
+    assert (wrong.status_code, wrong.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
+    assert "after" in wrong.json()["error"]["message"]
 
 
 REFUSED = [

@@ -279,6 +279,12 @@ async def test_rate_limits_tell_of_connections_and_keys(control: Any) -> None:
     assert found["overview"] == {"connections": 1, "active": 1, "limited": 1, "keysWithLimits": 1}
     assert {lock["model"] for lock in found["lockouts"]} == {None, "m"}
     assert found["cacheStats"] == {"hitsLastHour": 1, "missesLastHour": 1, "hitRate": 0.5}
+    other = await a_connection(control)
+    of_one = await get(control, f"/api/rate-limits?connectionId={other['id']}")
+    assert [each["connectionId"] for each in of_one["connections"]] == [other["id"]]
+    assert (of_one["keys"], of_one["lockouts"]) == ([], [])
+    of_key = await get(control, f"/api/rate-limits?keyId={key['id']}")
+    assert (of_key["connections"], [each["keyId"] for each in of_key["keys"]]) == ([], [key["id"]])
 
 
 async def test_the_quota_endpoint(control: Any) -> None:

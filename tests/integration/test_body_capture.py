@@ -258,3 +258,33 @@ def test_a_folder_that_takes_nothing_costs_bodies_and_no_call(
     eventually(lambda: "bodies of requests are not kept" in gateway.log, "the log tells it")
     holds_for(gateway.manages, "control stands", for_s=0.5)
     assert gateway.caller.post(CHAT, json=lane.body()).status_code == 200
+
+
+def test_the_headers_that_steered_a_request_are_kept_and_no_others(
+    gateway: Gateway, lane: Lane, loud: httpx.Client
+) -> None:
+    lane.upstream.script(reply(completion("Hello.")))
+    sent = {
+        "x-gateway-session-id": f"of {MAIL}",
+        "x-gateway-no-cache": "true",
+        "x-gateway-disabled-guardrails": "pii-masker, nobody",
+        "x-secret-of-mine": SECRET,
+        "cookie": f"auth_token={SECRET}",
+    }
+    body = asked_as("openai", "Hello") | {"model": lane.model}
+    answer = loud.post(CHAT, json=body, headers=sent)
+    request_id = request_id_of(answer)
+    bodies(gateway, request_id)
+    kept = expect(gateway.admin.get(f"/api/usage/logs/{request_id}/headers"), 200)
+    assert kept["request"] == {
+        "x-gateway-session-id": "of [REDACTED:email]",
+        "x-gateway-no-cache": "true",
+        "x-gateway-disabled-guardrails": "pii-masker",
+    }
+    told = kept["response"]
+    assert told["x-gateway-request-id"] == request_id
+    assert told["x-gateway-model"] == answer.headers["x-gateway-model"]
+    assert set(told) <= {"content-type", "retry-after"} | {
+        name for name in answer.headers if name.startswith("x-gateway-")
+    }
+    assert SECRET not in json.dumps(kept)

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from tests.support.gateway_pool import GatewayPool
+from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect
 from tests.support.upstream import Upstream, completion, reply
 
@@ -90,6 +91,24 @@ def test_tools_are_asked_side_by_side_and_not_waited_for(
     assert sleeping == [], "who hangs is killed with what it started"
     expect(tools.get("/api/cli-tools/status", params={"tool": "aider"}), 200)
     assert (commands / "aider.log").read_text() == "asked\n", "it is asked once"
+
+
+def test_who_does_not_wait_is_told_what_is_known(tools: httpx.Client, commands: Path) -> None:
+    crush = commands / "crush"
+    crush.write_text("#!/bin/sh\nsleep 1\necho asked >> $0.log\necho crush 1.2.3\n")
+    crush.chmod(0o755)
+
+    def found() -> dict:
+        asked = {"tool": "crush", "wait": "false"}
+        status: dict = expect(tools.get("/api/cli-tools/status", params=asked), 200)["detection"]
+        return status
+
+    first = found()
+    assert (first["installed"], first["version"]) == (True, None)
+    assert "being asked" in first["reason"]
+    eventually(lambda: found()["version"] == "1.2.3", "the version is known", within_s=10)
+    assert (commands / "crush.log").read_text() == "asked\n", "it is asked once"
+    crush.unlink()
 
 
 def test_a_tool_is_configured_seen_and_restored(tools: httpx.Client, home: Path) -> None:

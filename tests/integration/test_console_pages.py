@@ -1,11 +1,13 @@
 """The console in a real browser: live, by keyboard alone, at every width, dark and light, without scripts.
 
-With `FAIRLEAD_DOCS_IMAGES=docs/images` the slow test takes the pictures that the documentation shows.
+With `FAIRLEAD_DOCS_IMAGES=docs/images` the slow test takes the pictures that the documentation shows; with
+`FAIRLEAD_PAGE_IMAGES` and a folder, every page is kept as a picture of each width and scheme, to be looked at.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -141,6 +143,16 @@ def judge(tab: Tab, path: str) -> list[Any]:
     ]
 
 
+def keep_picture(tab: Tab, kind: str, path: str) -> None:
+    """The whole page as a picture, where somebody wants to look at it."""
+    if folder := os.environ.get("FAIRLEAD_PAGE_IMAGES"):
+        name = re.sub(r"[^a-z]+", "-", re.sub(r"[0-9a-f-]{30,}|_\w+", "one", path)).strip("-")
+        said = len(tab.complaints)
+        tab.page.screenshot(path=Path(folder) / kind / f"{name}.png", full_page=True)
+        # The picture is taken with a style that the page's policy refuses.
+        del tab.complaints[said:]
+
+
 @pytest.fixture(scope="module")
 def paths(owner: httpx.Client) -> list[str]:
     return addresses(owner)
@@ -166,6 +178,7 @@ def test_every_page_is_for_everybody_at_every_width(
             tab.page.goto(path)
             assert tab.fits(), (path, viewport)
             assert tab.page.locator("h1").count() == 1, path
+            keep_picture(tab, f"{scheme}-{viewport['width']}", path)
             if viewport != VAST:
                 tab.page.evaluate(
                     "document.querySelectorAll('details').forEach(each => { each.open = true; })"

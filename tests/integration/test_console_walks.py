@@ -23,6 +23,7 @@ from tests.integration.test_console_pages import (
 )
 from tests.support.browser_tab import Tab
 from tests.support.owner import OWNER_PASSWORD, demo_owner_of
+from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect
 
 sync_api = pytest.importorskip(
@@ -102,6 +103,8 @@ EDITED = {
     "providers/endpoints/{node_id}": "Name",
     "webhooks/{webhook_id}": "Name",
     "agent-skills/{skill_id}": "Name",
+    "context/pipelines/{pipeline_id}": "Name",
+    "models/mappings/{mapping_id}": "Description",
     "settings/mail": "Host",
 }
 
@@ -147,6 +150,55 @@ def _pattern(address: str) -> str:
     return re.sub(r"\\\{[^}]*\\\}", "[0-9a-f-]{36}", re.escape(address))
 
 
+# The forms of a page with something that is typed or chosen.
+FORMS = """const typed = form => [...form.elements].filter(each => each.name
+  && each.matches('input, select, textarea') && !['hidden', 'password', 'file'].includes(each.type));
+const forms = [...document.querySelectorAll('form[method=post]')].filter(form => typed(form).length);"""
+# Fills a form: another choice, the other side of a switch, some words.
+FILL = (
+    """at => { %s
+  const form = forms[at];
+  for (const each of typed(form)) {
+    if (each.type === 'checkbox') each.checked = !each.checked;
+    else if (each.matches('select')) each.selectedIndex = each.options.length - 1;
+    else if (each.type === 'datetime-local') each.value = '2026-03-04T05:06';
+    else if (each.type !== 'radio') each.value = '7';
+  }
+  form.noValidate = true;
+  return typed(form).map(each => each.type === 'checkbox' ? each.checked : each.value);
+}"""
+    % FORMS
+)  # noqa: UP031 - braces of the script
+READ = (
+    "at => { %s return forms[at] && typed(forms[at]).map(each => each.type === 'checkbox' ? each.checked : each.value); }"  # noqa: UP031
+    % FORMS
+)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_where_a_session_ends_no_form_loses_what_was_typed(
+    gateway: Gateway, owner: httpx.Client, browser: Any
+) -> None:
+    kept = 0
+    with Tab(browser, gateway, owner) as tab:
+        page = tab.page
+        for path in addresses(owner):
+            page.goto(path)
+            for at in range(page.evaluate(f"() => {{ {FORMS} return forms.length; }}")):
+                page.goto(path)
+                typed = page.evaluate(FILL, at)
+                tab.context.clear_cookies()
+                page.evaluate(f"at => {{ {FORMS} forms[at].requestSubmit(); }}", at)
+                page.wait_for_url("**/login?**")
+                page.get_by_label("Password").fill(OWNER_PASSWORD)
+                page.get_by_role("button", name="Sign in").click()
+                page.wait_for_url(f"**{path.partition('?')[0]}*")
+                assert page.evaluate(READ, at) == typed, (path, at)
+                kept += 1
+    assert kept > 30, "every page with a form is among them"
+
+
 def test_connections_are_put_in_an_order_by_keys_and_by_dragging(
     gateway: Gateway, owner: httpx.Client, browser: Any
 ) -> None:
@@ -188,6 +240,25 @@ def test_connections_are_put_in_an_order_by_keys_and_by_dragging(
     for each in found:
         if each["name"].endswith("line"):
             expect(owner.delete(f"/api/providers/{each['id']}"), 200)
+
+
+def test_a_request_shows_the_headers_that_steered_it(gateway: Gateway, owner: httpx.Client) -> None:
+    expect(owner.patch("/api/settings", json={"captureBodies": True}), 200)
+    body = {"model": "demo/echo", "messages": [{"role": "user", "content": "Ahoy"}]}
+    headers = {"x-gateway-no-cache": "true", "x-gateway-session-id": "<b>bold</b>"}
+    answer = gateway.caller.post("/v1/chat/completions", json=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    path = f"/dashboard/logs/{answer.headers['x-gateway-request-id']}"
+
+    def is_shown() -> bool:
+        return "x-gateway-no-cache" in owner.get(path).text
+
+    eventually(is_shown, "the headers are shown", within_s=15, every_s=0.2)
+    page = owner.get(path).text
+    assert "x-gateway-decision" in page
+    assert "&lt;b&gt;bold&lt;/b&gt;" in page
+    assert "<b>bold" not in page
+    expect(owner.patch("/api/settings", json={"captureBodies": False}), 200)
 
 
 def test_without_scripts_every_page_is_read(

@@ -55,4 +55,4 @@ class Tab:
 
     def __exit__(self, *_: object) -> None:
         self.context.close()
-        assert self.complaints == []
+        assert self.complaints == [], self.complaints

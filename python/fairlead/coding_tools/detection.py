@@ -2,7 +2,8 @@
 
 A tool's command is looked for in PATH by the name that its file gives, and run with the argument that its file gives,
 never with anything from a request. All run side by side, each for at most five seconds; who is slower is killed with
-its group. The answer of a command holds until the command changes; files are read each time.
+its group. The answer of a command holds until the command changes; files are read each time. Who does not want to wait
+is told what is known, and the command is asked meanwhile.
 """
 
 from __future__ import annotations
@@ -30,9 +31,12 @@ from fairlead.moment import moment_of
 DEADLINE_S: Final = 5.0
 _AT_ONCE: Final = 8
 _OUTPUT_BYTES: Final = 4_096
+_BEING_ASKED: Final = "It is being asked for its version: look again in a moment."
 _VERSION: Final = re.compile(rb"\d+\.\d+(?:\.[0-9A-Za-z]+)*(?:[-+][0-9A-Za-z.-]+)?")
 
 ConfigStatus = Literal["configured", "not_configured", "not_installed", "unknown", "other"]
+# Where a command is, and when it was last changed.
+_Stamp = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +67,19 @@ class Detector:
         self._home = home
         self._store = store
         self._own_urls = tuple(own_urls)
-        self._commands: dict[str, tuple[tuple[str, int], FoundCommand]] = {}
+        self._commands: dict[str, tuple[_Stamp, FoundCommand]] = {}
         self._gate = asyncio.Semaphore(_AT_ONCE)
+        self._asking: dict[str, asyncio.Task[FoundCommand]] = {}
 
-    async def find(self, tool: ToolEntry) -> tuple[FoundCommand, FoundConfig]:
-        """The tool's command and configuration."""
-        command = await self._command(tool)
+    async def find(
+        self, tool: ToolEntry, *, waits: bool = True
+    ) -> tuple[FoundCommand, FoundConfig]:
+        """The tool's command and configuration; who does not wait is not kept by a command that is asked."""
+        command = await self._command(tool, waits=waits)
         config = await asyncio.to_thread(self._config, tool, is_installed=command.installed)
         return command, config
 
-    async def _command(self, tool: ToolEntry) -> FoundCommand:
+    async def _command(self, tool: ToolEntry, *, waits: bool) -> FoundCommand:
         if tool.detection is None:
             return FoundCommand(installed=False, reason="It has no command.")
         environment = minimal_environment()
@@ -82,9 +89,22 @@ class Detector:
         known = self._commands.get(tool.id)
         if known is not None and known[0] == stamp:
             return known[1]
+        asking = self._asking.get(tool.id)
+        if asking is None:
+            asking = asyncio.create_task(self._ask(tool.id, stamp, tool.detection, environment))
+            self._asking[tool.id] = asking
+            asking.add_done_callback(lambda _: self._asking.pop(tool.id, None))
+        if waits:
+            # Others may wait for it, too.
+            return await asyncio.shield(asking)
+        return known[1] if known else FoundCommand(True, path=stamp[0], reason=_BEING_ASKED)
+
+    async def _ask(
+        self, tool_id: str, stamp: _Stamp, detection: Detection, environment: dict[str, str]
+    ) -> FoundCommand:
         async with self._gate:
-            found = await _ask_version(stamp[0], tool.detection, environment)
-        self._commands[tool.id] = (stamp, found)
+            found = await _ask_version(stamp[0], detection, environment)
+        self._commands[tool_id] = (stamp, found)
         return found
 
     def _config(self, tool: ToolEntry, *, is_installed: bool) -> FoundConfig:
@@ -111,7 +131,7 @@ class Detector:
                 yield from _texts_at(parse(file.format, content), file.endpoint)
 
 
-def _command_in(path: str | None, command: str) -> tuple[str, int] | None:
+def _command_in(path: str | None, command: str) -> _Stamp | None:
     """Where a command is, and when it was last changed."""
     found = shutil.which(command, path=path)
     return None if found is None else (found, Path(found).stat().st_mtime_ns)

@@ -43,6 +43,13 @@ NO_KEY = "not-needed"
 """What a tool sends that wants a key where the gateway asks for none."""
 
 ToolName = Annotated[ToolId, Query()]
+Wait = Annotated[
+    bool,
+    Query(
+        description="Whether to wait for commands that are asked for their version. If not, what is known is told, "
+        "and `reason` says that a command is being asked."
+    ),
+]
 ModelName = Annotated[
     Text, Spelled(MODEL_NAME.pattern, "must be without blanks, quotes, `%`, `$` and backslashes")
 ]
@@ -85,16 +92,16 @@ async def list_all(services: ServicesDep) -> ToolList:
 
 
 @router.get("/all-statuses", summary="What is installed and configured, of every tool")
-async def all_statuses(services: ServicesDep) -> dict[str, ToolStatus]:
+async def all_statuses(services: ServicesDep, *, wait: Wait = True) -> dict[str, ToolStatus]:
     """By the tool's id. Their commands are asked side by side, each for at most five seconds."""
     tools = [tool for tool in catalogue().values() if tool.is_displayed]
-    found = await asyncio.gather(*(_status(services, tool) for tool in tools))
+    found = await asyncio.gather(*(_status(services, tool, waits=wait) for tool in tools))
     return {tool.id: status for tool, status in zip(tools, found, strict=True)}
 
 
 @router.get("/status", summary="What is installed and configured, of one tool")
-async def status(services: ServicesDep, tool: ToolName) -> ToolStatus:
-    return await _status(services, _displayed(tool))
+async def status(services: ServicesDep, tool: ToolName, *, wait: Wait = True) -> ToolStatus:
+    return await _status(services, _displayed(tool), waits=wait)
 
 
 @router.post("/apply", summary="Write a tool's configuration, or show what would be written")
@@ -177,14 +184,14 @@ def _displayed(name: str) -> ToolEntry:
     return tool
 
 
-async def _status(services: Services, tool: ToolEntry) -> ToolStatus:
+async def _status(services: Services, tool: ToolEntry, *, waits: bool) -> ToolStatus:
     def make() -> Detector:
         config = services.config
         store = BackupStore(services.data_dir)
         return Detector(config.cli_config_home, store, [_own_url(config)])
 
     detector = services.singleton(Detector, make)
-    return ToolStatus.of(tool, *await detector.find(tool))
+    return ToolStatus.of(tool, *await detector.find(tool, waits=waits))
 
 
 def _configurator(services: Services) -> Configurator:

@@ -388,7 +388,8 @@ def _step_fields(
     return (
         Field(
             f"{at}model",
-            "Model, or combo/ and a name",
+            "Model",
+            hint="Or combo/ and the name of one.",
             example="openai/gpt-4o",
             suggestions="targets",
         ),

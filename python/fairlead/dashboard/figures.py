@@ -40,7 +40,10 @@ def money(micros: float | None) -> str:
         return f"${usd:,.0f}"
     if abs(usd) >= 0.1:
         return f"${usd:,.2f}"
-    return f"${usd:.4f}" if abs(usd) >= 0.001 else f"${usd:.6f}"
+    if abs(usd) >= 0.001:
+        return f"${usd:.4f}"
+    # Two digits that count, of at least a micro-dollar.
+    return f"${usd:.5f}" if abs(usd) >= 0.0001 else f"${usd:.6f}"
 
 
 def milliseconds(value: float | None) -> str:
@@ -51,9 +54,11 @@ def milliseconds(value: float | None) -> str:
         return "0"
     if value >= 60_000:
         minutes, rest = divmod(round(value / 1000), 60)
-        return f"{minutes} min {rest} s"
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     if value >= 1000:
         return f"{value / 1000:.2f} s" if value < 10_000 else f"{value / 1000:.1f} s"
+    if value < 0.1:
+        return f"{value * 1000:.0f} µs"
     return f"{value:.0f} ms" if value >= 10 else f"{value:.1f} ms"
 
 

@@ -30,7 +30,7 @@ async def read_left(api: Api, key: dict[str, Any]) -> list[Left]:
     budgets, tokens, rates, above = await asyncio.gather(
         read_budgets(api, [key]),
         api.get("/api/usage/token-limits", apiKeyId=key["id"]),
-        api.get("/api/rate-limits"),
+        api.get("/api/rate-limits", keyId=key["id"]),
         _read_levels(api, key["groupId"]),
     )
     found = [
@@ -54,7 +54,7 @@ async def read_left(api: Api, key: dict[str, Any]) -> list[Left]:
         if each["enabled"]
     ]
     none: list[dict[str, Any]] = []
-    rules = next((each["rules"] for each in rates["keys"] if each["keyId"] == key["id"]), none)
+    rules = next((each["rules"] for each in rates["keys"]), none)
     found += [
         Left(
             f"Requests in {exact(rule['window'])} s",

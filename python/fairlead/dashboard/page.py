@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fairlead.dashboard.api import Api
+from fairlead.dashboard.undo import Undo
 from fairlead.store.people import Person
 
 Group = Literal["Watch", "Set up", "Run"]
@@ -69,6 +70,8 @@ class Action:
     done: str
     """Said on the next page."""
     ask: Callable[[Visit, FormFields], Awaitable[Question]] | None = None
+    undo: Callable[[Visit, FormFields], Awaitable[Undo | None]] | None = None
+    """Reads, before it is destroyed, what it takes to bring it back; where the data allows."""
 
 
 @dataclass(frozen=True, slots=True)

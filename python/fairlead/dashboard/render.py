@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,7 +59,15 @@ for _file in ("icons.html", "parts.html", "key_choice.html"):
     )
 
 
-def answer(page: Page | None, visit: Visit, view: View, toast: str | None = None) -> HTMLResponse:
+@dataclass(frozen=True, slots=True)
+class Toast:
+    """What was done; `undo` is the token by which it can be undone."""
+
+    words: str
+    undo: str | None = None
+
+
+def answer(page: Page | None, visit: Visit, view: View, toast: Toast | None = None) -> HTMLResponse:
     """The whole page."""
     nonce = make_nonce()
     text = templates.get_template(view.template).render(

@@ -19,11 +19,12 @@ from fairlead.dashboard.api import Api, Refused, not_there, refused
 from fairlead.dashboard.live import LivePages, Parts, stream
 from fairlead.dashboard.page import Action, Failure, Page, View, Visit
 from fairlead.dashboard.registry import all_pages, find_page
-from fairlead.dashboard.render import ICON, SCRIPT, STYLE, answer, parts
+from fairlead.dashboard.render import ICON, SCRIPT, STYLE, Toast, answer, parts
+from fairlead.dashboard.undo import Undos
 from fairlead.errors import FairleadError, Forbidden, InvalidRequest
 from fairlead.html_form import read_form
 from fairlead.store.people import Person, find_owner_person, find_person
-from fairlead.store.services import Services, ServicesDep
+from fairlead.store.services import Services, ServicesDep, services_of
 from fairlead.style.page_style import THEME_COOKIE, THEMES, asset
 
 router = APIRouter(tags=["pages"])
@@ -34,6 +35,7 @@ ADDRESS_MAX = 4000
 # Paths that pages had before.
 MOVED = {"cli-tools": "cli-code", "agents": "acp-agents"}
 YEAR_S = 365 * 86_400
+UNDO = "undo"
 
 Below = Annotated[str, Path(max_length=ADDRESS_MAX)]
 
@@ -86,6 +88,8 @@ async def console_form(
         return _failed(_visit(request, person), refused(error))
     if path == "theme":
         return _choose_theme(fields)
+    if path == "undo":
+        return await _undo(services, _visit(request, person), fields)
     page, visit = _find("" if path == "home" else path, request, person)
     name = fields.pop("act", "")
     action = page.actions.get(name) if page is not None else None
@@ -119,7 +123,7 @@ async def _show(request: Request, services: Services, caller: Caller, path: str)
         return HTMLResponse(
             parts(page, visit, view, [part]).get(part, ""), headers={"cache-control": "no-store"}
         )
-    return answer(page, visit, view, _toast(request.query_params))
+    return answer(page, visit, view, _toast(services, visit))
 
 
 async def _do(
@@ -133,6 +137,7 @@ async def _do(
         view = View("confirm.html", {"question": question, "hidden": hidden})
         return answer(page, visit, view)
     try:
+        undo = await action.undo(visit, fields) if action.undo is not None else None
         result = await action.run(visit, fields)
     except Refused as error:
         visit = replace(visit, failure=Failure(name, error.message, error.param, fields))
@@ -144,9 +149,33 @@ async def _do(
         return answer(page, visit, result)
     if isinstance(result, Response):
         return result
-    target, _, words = result.partition("?")
-    query = "&".join(filter(None, (words, urlencode({"done": f"{page.path}:{name}"}))))
+    told = {"done": f"{page.path}:{name}"}
+    if undo is not None:
+        told[UNDO] = _undos(services_of(visit.request)).keep(visit.person.id, undo)
+    return _back(result, told)
+
+
+def _back(place: str, told: Mapping[str, str]) -> Response:
+    """To a page below `/dashboard`, which says what was done."""
+    target, _, words = place.partition("?")
+    query = "&".join(filter(None, (words, urlencode(told))))
     return RedirectResponse(f"/dashboard{target}?{query}", 303, {"cache-control": "no-store"})
+
+
+async def _undo(services: Services, visit: Visit, fields: Mapping[str, str]) -> Response:
+    """Brings back what the person has destroyed."""
+    try:
+        undo = _undos(services).take(visit.person.id, fields.get(UNDO, ""))
+        await visit.api.send(undo.method, undo.path, undo.body)
+    except FairleadError as error:
+        return _failed(visit, refused(error))
+    except Refused as failure:
+        return _failed(visit, failure)
+    return _back(undo.place, {"done": UNDO})
+
+
+def _undos(services: Services) -> Undos:
+    return services.singleton(Undos, Undos)
 
 
 async def _live(request: Request, services: Services, caller: Caller) -> Response:
@@ -214,12 +243,18 @@ def _check_right(page: Page, person: Person) -> None:
         )
 
 
-def _toast(query: Mapping[str, str]) -> str | None:
+def _toast(services: Services, visit: Visit) -> Toast | None:
     """Words about the form that led here. The address names it, and cannot say anything else."""
-    path, _, name = query.get("done", "").partition(":")
+    done = visit.query.get("done", "")
+    if done == UNDO:
+        return Toast("It is back as it was.")
+    path, _, name = done.partition(":")
     page = next((page for page in all_pages() if page.path == path), None)
     action = page.actions.get(name) if page is not None else None
-    return action.done if action is not None else None
+    if action is None:
+        return None
+    token = visit.query.get(UNDO, "")
+    return Toast(action.done, token if _undos(services).has(visit.person.id, token) else None)
 
 
 def _failed(visit: Visit, failure: Refused) -> Response:
@@ -249,7 +284,7 @@ async def _person(services: Services, caller: Caller) -> Person | None:
 
 def _sign_in(request: Request) -> Response:
     path = request.url.path
-    if request.method == "GET" and request.url.query:
+    if request.url.query:
         path += f"?{request.url.query}"
     status = 302 if request.method == "GET" else 303
     query = urlencode({"return_to": path})

@@ -142,4 +142,13 @@ ZEROS: Final[Row] = dict.fromkeys(
         "costUsdMicros",
     ),
     0,
-) | dict.fromkeys(("avgLatencyMs", "p50LatencyMs", "p95LatencyMs", "p99LatencyMs"))
+) | dict.fromkeys(
+    (
+        "avgLatencyMs",
+        "p50LatencyMs",
+        "p95LatencyMs",
+        "p99LatencyMs",
+        "p50ChosenMs",
+        "p99ChosenMs",
+    )
+)

@@ -1,5 +1,5 @@
 """`/api/usage/logs/{id}/body`: what was asked and answered, where it was kept. Every read is in the
-audit log.
+audit log. `/headers` beside it has what steered the request, and nothing of what was said.
 """
 
 from __future__ import annotations
@@ -49,6 +49,16 @@ class KeptAnswer(KeptBody):
     text: str | None = Field(description="Of a stream, what its events say, put together.")
 
 
+class KeptHeaders(View):
+    """Headers by which the caller steered the gateway, and those that the gateway told on the answer. No
+    others are kept, and credentials are masked in them.
+    """
+
+    request_id: str
+    request: dict[str, str] = Field(description="By their names, as the gateway understood them.")
+    response: dict[str, str] = Field(description="By their names.")
+
+
 class RequestBodies(View):
     """The bodies of a request and its answer."""
 
@@ -71,12 +81,7 @@ async def read_bodies(
         raise Forbidden(
             "An access token needs the scope `admin` to read what was asked and answered."
         )
-    name = await _name_of(services, request_id)
-    sealed = None
-    if name is not None:
-        sealed = await asyncio.to_thread(body_keeper_of(services).bodies.find, name)
-    if name is None or sealed is None:
-        raise NotFound("No bodies are kept of a request with this id.", param="requestId")
+    name, sealed = await _found(services, request_id)
     await _note(services, caller, name)
     kept = await asyncio.to_thread(_opened, services, name, sealed)
     return RequestBodies.model_construct(
@@ -86,6 +91,30 @@ async def read_bodies(
         request=KeptBody.model_construct(**_fields(KeptBody, kept["request"])),
         response=KeptAnswer.model_construct(**_fields(KeptAnswer, kept["response"])),
     )
+
+
+@router.get("/logs/{request_id}/headers", summary="The headers of a request, where they were kept")
+async def read_headers(request_id: RequestId, services: ServicesDep) -> KeptHeaders:
+    """Where bodies are kept, with their bounds."""
+    name, sealed = await _found(services, request_id)
+    kept = await asyncio.to_thread(_opened, services, name, sealed)
+    # Those of earlier versions were kept without.
+    return KeptHeaders.model_construct(
+        request_id=name.request_id,
+        request=kept["request"].get("headers", {}),
+        response=kept["response"].get("headers", {}),
+    )
+
+
+async def _found(services: Services, request_id: str) -> tuple[BodyName, bytes]:
+    """What is kept of a request, sealed."""
+    name = await _name_of(services, request_id)
+    sealed = None
+    if name is not None:
+        sealed = await asyncio.to_thread(body_keeper_of(services).bodies.find, name)
+    if name is None or sealed is None:
+        raise NotFound("No bodies are kept of a request with this id.", param="requestId")
+    return name, sealed
 
 
 async def _name_of(services: Services, request_id: str) -> BodyName | None:

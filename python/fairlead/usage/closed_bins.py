@@ -1,15 +1,15 @@
-"""Histograms of buckets that are closed, kept in memory: they change only when a late record arrives.
+"""Histograms and sums of buckets that are closed, kept in memory: they change only when a late record arrives.
 
 A histogram has hundreds of rows for each group and bucket, so adding up those of a month takes tens of milliseconds,
-and nearly all of them are of days that are over. What is kept of those is forgotten as soon as a record
-arrives that falls into it.
+and nearly all of them are of days that are over. Sums have few rows, but to plan their statement takes as long. What
+is kept of either is forgotten as soon as a record arrives that falls into it.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,7 +17,14 @@ import polars as pl
 
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
-from fairlead.usage.facts import Filters, Measure, bins_of_parts, parts_of
+from fairlead.usage.facts import (
+    Filters,
+    Measure,
+    add_up,
+    bins_of_parts,
+    parts_of,
+    sums_of_parts,
+)
 from fairlead.usage.rollup import BUCKET_MS, Level
 from fairlead.usage.span import Part, Span
 
@@ -39,7 +46,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class ClosedBins:
-    """Kept histograms, the least recently used first. `epoch` counts the changes."""
+    """Kept rows, the least recently used first. `epoch` counts the changes."""
 
     epoch: int = 0
     _changes: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=CHANGES_KEPT))
@@ -93,7 +100,9 @@ class ClosedBins:
 
 @dataclass(frozen=True, slots=True)
 class BinsReader:
-    """Histograms, as `facts.bins_of` gives them, for one read. Made before the read's transaction begins."""
+    """Histograms and sums, as `facts.bins_of` and `facts.sums_of` give them, for one read. Made before the read's
+    transaction begins.
+    """
 
     closed: ClosedBins
     epoch: int
@@ -114,18 +123,47 @@ class BinsReader:
         coarsest: Level = "day",
     ) -> pl.DataFrame:
         """One row or more for each group and `bin`."""
-        closed, open_ = _split(parts_of(con, span, coarsest), now_ms())
+        what = ("bins", *groups.items(), *filters.conditions, *filters.bound.items(), *wanted)
+        return self._join(
+            parts_of(con, span, coarsest),
+            what,
+            lambda parts: bins_of_parts(con, parts, groups, filters, wanted),
+        )
+
+    def sums(
+        self,
+        con: Connection,
+        span: Span,
+        groups: dict[str, str],
+        filters: Filters,
+        *,
+        told: Sequence[str],
+        coarsest: Level = "day",
+    ) -> pl.DataFrame:
+        """One row for each group."""
+        what = ("sums", *groups.items(), *filters.conditions, *filters.bound.items(), *told)
+        rows = self._join(
+            parts_of(con, span, coarsest),
+            what,
+            lambda parts: sums_of_parts(con, parts, groups, filters, told),
+        )
+        return add_up(rows, list(groups)).select(*groups, *told)
+
+    def _join(
+        self, parts: list[Part], what: _Key, read: Callable[[list[Part]], pl.DataFrame]
+    ) -> pl.DataFrame:
+        """What was kept of closed parts, with what is read of all others in one statement."""
+        closed, open_ = _split(parts, now_ms())
         frames = []
         for part in closed:
-            key = (part, *groups.items(), *filters.conditions, *filters.bound.items(), *wanted)
-            bins = self.closed.find(key)
-            if bins is None:
-                bins = bins_of_parts(con, [part], groups, filters, wanted)
-                self.closed.keep(key, part, bins, self.epoch)
-            frames.append(bins)
+            key = (part, *what)
+            rows = self.closed.find(key)
+            if rows is None:
+                rows = read([part])
+                self.closed.keep(key, part, rows, self.epoch)
+            frames.append(rows)
         if open_ or not frames:
-            open_ = open_ or [Part("requests", 0, 0)]
-            frames.append(bins_of_parts(con, open_, groups, filters, wanted))
+            frames.append(read(open_ or [Part("requests", 0, 0)]))
         return pl.concat(frames, how="vertical_relaxed")
 
 

@@ -62,14 +62,25 @@ def sums_of(
 
     To plan the statement is most of what it costs, so it names no more than it needs.
     """
+    return sums_of_parts(con, parts_of(con, span, coarsest), groups, filters, told)
+
+
+def sums_of_parts(
+    con: Connection,
+    parts: Sequence[Part],
+    groups: dict[str, str],
+    filters: Filters = EVERYTHING,
+    told: Sequence[str] = EVERY_MEASURE,
+) -> pl.DataFrame:
+    """As `sums_of`, of parts of a span."""
     where = _where(filters.conditions)
     measured = ", ".join(told)
-    by_requests = coarsest == "requests"
+    # Groups that no rollup has are asked for where only the records are read.
+    by_requests = bool(groups.keys() & {"session", "status"})
     has_names = bool(where) or bool(groups.keys() - {"bucket_ms"})
 
     def select(part: Part, at: int) -> str:
         if part.level == "requests":
-            # Columns of single records are there for groups that no rollup has.
             columns = _OF_REQUESTS if by_requests else ""
             columns += f"{_NAMES}, " if has_names else ""
             return (
@@ -83,7 +94,7 @@ def sums_of(
             f"WHERE bucket_ms >= $from_{at} AND bucket_ms < $until_{at}{where}"
         )
 
-    source, bound = _source(parts_of(con, span, coarsest), select, filters.bound)
+    source, bound = _source(parts, select, filters.bound)
     columns = "".join(f"{sql} AS {column}, " for column, sql in groups.items())
     # Without groups, an aggregate over nothing would have one row of nulls.
     having = "" if groups else "HAVING count(*) > 0"

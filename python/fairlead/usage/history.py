@@ -13,7 +13,7 @@ import polars as pl
 
 from fairlead.store.file import Connection
 from fairlead.usage.closed_bins import BinsReader, ClosedBins
-from fairlead.usage.facts import LATENCIES, Filters, add_up, bins_of_page, sums_of
+from fairlead.usage.facts import LATENCIES, Filters, add_up, bins_of_page
 from fairlead.usage.percentile import percentiles
 from fairlead.usage.recent import LONGEST_MS, read_recent
 from fairlead.usage.rollup import Level, read_kept
@@ -179,7 +179,7 @@ def read_history(
     coarsest: Level = "minute" if "minute" in group_by else "hour" if "hour" in group_by else "day"
     if of_requests:
         coarsest = "requests"
-    sums = sums_of(con, span, groups, filters, coarsest=coarsest, told=_TOLD)
+    sums = reader.sums(con, span, groups, filters, coarsest=coarsest, told=_TOLD)
     if query.top is not None:
         rows_of_page = _page(_largest(sums, list(groups), query.top, query.order), query)
         return HistoryPage(

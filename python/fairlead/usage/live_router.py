@@ -24,6 +24,22 @@ from fairlead.usage.views import View
 router = APIRouter(prefix="/api", tags=["usage"])
 
 MINUTE_MS = 60_000
+OneConnection = Annotated[
+    str | None,
+    Query(
+        alias="connectionId",
+        max_length=300,
+        description="This connection alone, and no keys but `keyId`.",
+    ),
+]
+OneKey = Annotated[
+    str | None,
+    Query(
+        alias="keyId",
+        max_length=300,
+        description="This key alone, and no connections but `connectionId`.",
+    ),
+]
 _LIMITS = (
     "max_concurrent, requests_per_minute, tokens_per_minute, min_gap_ms, queue_depth, "
     "queue_timeout_ms"
@@ -191,10 +207,16 @@ class RateLimits(View):
 
 
 @router.get("/rate-limits", summary="What limits each connection and key")
-async def rate_limits(services: ServicesDep, caller: CallerDep) -> RateLimits:
+async def rate_limits(
+    services: ServicesDep,
+    caller: CallerDep,
+    *,
+    connection_id: OneConnection = None,
+    key_id: OneKey = None,
+) -> RateLimits:
     """Limits that are set for connections and what is left of them, rate limits that providers report,
     recent requests per connection, and each key's use of its `rateLimits` windows. A key with the
-    scope `self:account-quota` sees itself, and the connections that it may use.
+    scope `self:account-quota` sees itself, and the connections that it may use. `overview` is of what is told.
     """
     at_ms = now_ms()
     own = confined_to(caller.principal, "read:quota")
@@ -202,6 +224,9 @@ async def rate_limits(services: ServicesDep, caller: CallerDep) -> RateLimits:
     said = merge_reports(services.workers())
 
     connections, keys = await services.state.read(lambda con: _limited_rows(con, own))
+    if connection_id is not None or key_id is not None:
+        connections = [row for row in connections if row[0] == connection_id]
+        keys = [row for row in keys if row[0] == key_id]
     rules = [(key_id, name, json.loads(told)) for key_id, name, told in keys]
 
     def read(con: Connection) -> tuple[Any, Any, Any, list[KeyLimits]]:

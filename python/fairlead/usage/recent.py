@@ -24,9 +24,10 @@ _SUMMED: Final = (
     "cost_usd_micros",
     "latency_us",
 )
+_PARTS: Final = ", ".join(str(share / 100) for share in SHARES)
 _SUMS: Final = f"""
 SELECT count(*), count(*) FILTER (outcome <> 'completed'), {", ".join(map(bounded_sum, _SUMMED))},
-    quantile_disc(latency_us, [{", ".join(str(share / 100) for share in SHARES)}])
+    quantile_disc(latency_us, [{_PARTS}]), quantile_disc(chosen_ms, [{_PARTS}])
 FROM (SELECT *, round(latency_ms * 1000)::BIGINT AS latency_us FROM requests)
 WHERE ts_ms >= ? AND ts_ms < ?
 """
@@ -37,13 +38,17 @@ WHERE ts_ms >= ? AND connection_id IS NOT NULL GROUP BY connection_id
 
 
 def read_recent(con: Connection, span: Span) -> dict[str, Any] | None:
-    """The measures of a short span, with percentiles in microseconds; None where nothing was requested."""
+    """The measures of a short span, with percentiles in microseconds, and in milliseconds those of the time until a
+    request's targets were chosen; None where nothing was requested.
+    """
     until_ms = span.until_ms if not span.is_open else 1 << 62
     row = con.execute(_SUMS, [span.from_ms, until_ms]).fetchone()
     if row is None or not row[0]:
         return None
-    requests, errors, *sums, quantiles = row
+    requests, errors, *sums, quantiles, of_choice = row
     told = {f"p{share}_latency_us": value for share, value in zip(SHARES, quantiles, strict=True)}
+    for share, value in zip(SHARES, of_choice or (None,) * len(SHARES), strict=True):
+        told[f"p{share}_chosen_ms"] = value
     return {
         "requests": requests,
         "errors": errors,

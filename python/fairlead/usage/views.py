@@ -49,6 +49,11 @@ class HistoryRow(View):
     p50_latency_ms: float | None = Field(description="Null where percentiles were not asked for.")
     p95_latency_ms: float | None
     p99_latency_ms: float | None
+    p50_chosen_ms: float | None = Field(
+        description="What the gateway took by itself: from a request's admission until its targets were chosen. Of "
+        "the sum of at most the last two minutes; else null."
+    )
+    p99_chosen_ms: float | None
     is_other: bool = Field(
         description="With `top`: the sum of the groups that are not among the largest."
     )
@@ -164,7 +169,8 @@ class RequestLogRow(LogRow):
     bytes_request: int
     bytes_response: int
     has_bodies: bool = Field(
-        description="Whether `/api/usage/logs/{id}/body` has what was asked and answered."
+        description="Whether `/api/usage/logs/{id}/body` has what was asked and answered, and `/headers` "
+        "the headers that steered it."
     )
 
 

@@ -26,10 +26,9 @@ from fairlead.store.webhook_endpoints import (
     secret_previews,
     update_endpoint,
 )
+from fairlead.webhooks.delivery_page import DeliveryPage, next_of
 from fairlead.webhooks.fields import NewWebhook, Redelivery, Rotation, WebhookChange
 from fairlead.webhooks.history import (
-    Page,
-    Place,
     attempts_of,
     body_of,
     find_delivery,
@@ -150,31 +149,22 @@ async def deliveries(
     services: ServicesDep,
     state: Annotated[Literal["pending", "delivered", "failed"] | None, Query()] = None,
     delivery_id: Annotated[str | None, Query(alias="deliveryId", max_length=64)] = None,
-    limit: Limit = 50,
-    offset: Offset = 0,
-    after: Annotated[
-        str | None,
-        Query(
-            max_length=100,
-            description="The `next` of a page: deliveries that follow it. Goes before offset.",
-        ),
-    ] = None,
+    *,
+    page: DeliveryPage,
 ) -> DeliveryList:
     """A page of the history, or the one delivery that `deliveryId` names, with its body."""
-    page = Page(limit, offset, _place(after) if after else None)
 
     def read_page(con: Connection) -> DeliveryList:
         if delivery_id is not None:
             return _one_delivery(con, _found(con, webhook_id).id, delivery_id)
         found, total = list_deliveries(con, _found(con, webhook_id).id, state, page)
         attempts = attempts_of(con, [each.id for each in found])
-        last = found[-1] if len(found) == limit else None
         return DeliveryList.model_construct(
             deliveries=[show_delivery(each, attempts.get(each.id, ())) for each in found],
             total=total,
-            limit=limit,
-            offset=offset,
-            next=f"{last.created_at_ms}-{last.id}" if last else None,
+            limit=page.limit,
+            offset=page.offset,
+            next=next_of(page, found),
         )
 
     return await services.state.read(read_page)
@@ -235,13 +225,6 @@ def _one_delivery(con: Connection, endpoint_id: str, delivery_id: str) -> Delive
     attempts = attempts_of(con, [delivery.id]).get(delivery.id, [])
     view = show_delivery(delivery, attempts, body_of(con, delivery.message_id))
     return DeliveryList.model_construct(deliveries=[view], total=1, limit=1, offset=0, next=None)
-
-
-def _place(cursor: str) -> Place:
-    at_ms, _, delivery_id = cursor.partition("-")
-    if not (delivery_id and at_ms.isdecimal() and at_ms.isascii() and len(at_ms) < 17):
-        raise InvalidRequest("after must be the `next` of a page.", param="after")
-    return Place(int(at_ms), delivery_id)
 
 
 async def _checked_url(egress: Egress, url: str) -> str:

@@ -33,8 +33,9 @@ from fairlead.store.webhook_endpoints import (
     secret_previews,
     update_endpoint,
 )
+from fairlead.webhooks.delivery_page import DeliveryPage, next_of
 from fairlead.webhooks.fields import Redelivery
-from fairlead.webhooks.history import Page, attempts_of, list_deliveries
+from fairlead.webhooks.history import attempts_of, list_deliveries
 from fairlead.webhooks.ping import ping
 from fairlead.webhooks.redelivery import redeliver
 from fairlead.webhooks.service_wire import (
@@ -49,7 +50,6 @@ from fairlead.webhooks.service_wire import (
     show_service_delivery,
     show_service_webhook,
 )
-from fairlead.wire import Limit, Offset
 
 WEBHOOKS_MAX: Final = 100
 VERSION: Final = {"version": "v1"}
@@ -198,20 +198,21 @@ async def deliveries(
     services: ServicesDep,
     owner: OwnerDep,
     state: Annotated[Literal["pending", "delivered", "failed"] | None, Query()] = None,
-    limit: Limit = 50,
-    offset: Offset = 0,
+    *,
+    page: DeliveryPage,
 ) -> dict[str, Any]:
-    """A page of the history with its attempts, newest first."""
+    """A page of the history with its attempts, newest first. `next` is null at its end."""
 
     def read_page(con: Connection) -> dict[str, Any]:
         endpoint = _found(con, owner, webhook_id)
-        found, total = list_deliveries(con, endpoint.id, state, Page(limit, offset))
+        found, total = list_deliveries(con, endpoint.id, state, page)
         attempts = attempts_of(con, [each.id for each in found])
         return {
             "deliveries": [
                 show_service_delivery(each, attempts.get(each.id, ())) for each in found
             ],
             "total": total,
+            "next": next_of(page, found),
         }
 
     return await services.state.read(read_page)

@@ -22,6 +22,7 @@ from fairlead.dashboard.names import read_all, read_names
 from fairlead.dashboard.order import moved, named_order
 from fairlead.dashboard.page import Action, Failure, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.record import SEEN, check_unchanged
+from fairlead.dashboard.undo import Undo
 
 PLACE: Final = "/combos"
 RANGES: Final = ("1h", "24h", "7d", "30d")
@@ -158,6 +159,18 @@ async def delete(visit: Visit, _typed: FormFields) -> str:
     """Deletes the combo."""
     await visit.api.send("DELETE", f"/api/combos/{visit.params['combo_id']}")
     return PLACE
+
+
+async def undo_delete(visit: Visit, _typed: FormFields) -> Undo:
+    """Makes the combo anew. Nothing led to it: one that a mapping names is not deleted."""
+    combo = await visit.api.get(f"/api/combos/{visit.params['combo_id']}")
+    of_the_record = ("id", "createdAt", "updatedAt")
+    body = {
+        name: value
+        for name, value in combo.items()
+        if name not in of_the_record and value is not None
+    }
+    return Undo("POST", "/api/combos", body, PLACE)
 
 
 async def test(visit: Visit, _typed: FormFields) -> View:
@@ -337,7 +350,7 @@ PAGES = (
             "change": Action(change, "The combo was saved and is in force."),
             "duplicate": Action(duplicate, "This is the copy: it is switched off."),
             "test": Action(test, "It was tested."),
-            "delete": Action(delete, "The combo was deleted.", ask_delete),
+            "delete": Action(delete, "The combo was deleted.", ask_delete, undo_delete),
         },
     ),
 )

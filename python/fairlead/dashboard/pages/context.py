@@ -14,6 +14,7 @@ from fairlead.dashboard.form import Field, Group, changed_values, make_form, rea
 from fairlead.dashboard.names import Names, read_all, read_names
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.record import SEEN, check_unchanged, fingerprint
+from fairlead.dashboard.undo import Undo
 
 PLACE: Final = "/context"
 RANGES: Final = ("1h", "24h", "7d", "30d")
@@ -148,6 +149,13 @@ async def delete(visit: Visit, _typed: FormFields) -> str:
     """Deletes the pipeline."""
     await visit.api.send("DELETE", f"/api/context/combos/{visit.params['pipeline_id']}")
     return PLACE
+
+
+async def undo_delete(visit: Visit, _typed: FormFields) -> Undo:
+    """Makes the pipeline anew; whom it was for is chosen again."""
+    record = await _record(visit)
+    body = {name: record[name] for name in ("name", "description", "stages")}
+    return Undo("POST", "/api/context/combos", body, PLACE)
 
 
 async def show_preview(visit: Visit) -> View:
@@ -341,7 +349,7 @@ PAGES = (
         show_pipeline,
         actions={
             "change": Action(change_pipeline, "The pipeline was saved and is in force."),
-            "delete": Action(delete, "The pipeline was deleted.", ask_delete),
+            "delete": Action(delete, "The pipeline was deleted.", ask_delete, undo_delete),
         },
     ),
 )

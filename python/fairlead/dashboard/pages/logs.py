@@ -123,6 +123,7 @@ async def show_request(visit: Visit) -> View:
         "decision": _decision(row, names),
         "why": _why(row),
         "lines": lines,
+        "headers": await _headers(visit, row),
         "is_told": abs(sum(line.micros for line in lines) - row["costUsdMicros"]) < 1.5,
         "title": f"Request {request_id}",
         **_facts(row, names),
@@ -151,15 +152,25 @@ def _bar(row: dict[str, Any], longest: float) -> Bar:
     return Bar(max(wait, 0.6), max(whole - wait, 0))
 
 
+async def _headers(visit: Visit, row: dict[str, Any]) -> dict[str, Any] | None:
+    """The headers that steered the request, and those of its answer; None where none are kept."""
+    if not row["hasBodies"]:
+        return None
+    try:
+        kept: dict[str, Any] = await visit.api.get(
+            f"/api/usage/logs/{quote(row['requestId'], safe='')}/headers"
+        )
+    except Refused:
+        # They have gone in the meantime.
+        return None
+    return kept if kept["request"] or kept["response"] else None
+
+
 async def _cost_lines(visit: Visit, row: dict[str, Any]) -> list[CostLine]:
     """The arithmetic of the cost at today's prices; nothing where the price is not known."""
     if not row["costUsdMicros"] or row["provider"] is None:
         return []
-    try:
-        known = await visit.api.get("/api/pricing", provider=row["provider"])
-    except Refused:
-        return []
-    price = known.get(row["provider"], {}).get(row["upstreamModel"] or row["model"])
+    price = await _price(visit, row["provider"], row["upstreamModel"] or row["model"])
     if price is None:
         return []
     cached, written = row["tokensCached"], row["tokensCacheWrite"]
@@ -175,6 +186,23 @@ async def _cost_lines(visit: Visit, row: dict[str, Any]) -> list[CostLine]:
         ("output", row["tokensOutput"], price["output"]),
     )
     return [CostLine(name, tokens, each, tokens * each) for name, tokens, each in parts if tokens]
+
+
+async def _price(visit: Visit, provider: str, model: str) -> dict[str, Any] | None:
+    """The price in force; of a provider without a connection the one that the catalogue ships."""
+    try:
+        known = await visit.api.get("/api/pricing", provider=provider)
+        if found := known.get(provider, {}).get(model):
+            return dict(found)
+        page = await visit.api.get("/api/models/catalog", provider=provider, q=model, limit=SHOWN)
+    except Refused:
+        return None
+    listed = [
+        each for entry in page["providers"] for kind in entry["models"].values() for each in kind
+    ]
+    named = (each for each in listed if each["id"].partition("/")[2] == model)
+    price: dict[str, Any] | None = next((each["price"] for each in named if each["price"]), None)
+    return price
 
 
 def _decision(row: dict[str, Any], names: Names) -> list[tuple[str, str, str]]:

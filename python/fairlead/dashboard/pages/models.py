@@ -12,6 +12,7 @@ from fairlead.dashboard.form import Field, Group, make_form, read_values
 from fairlead.dashboard.names import read_all
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.record import SEEN, check_unchanged, fingerprint
+from fairlead.dashboard.undo import Undo
 
 PLACE: Final = "/models"
 SHOWN: Final = 50
@@ -61,7 +62,12 @@ PRICE: Final = (
         "Price",
         (
             *(
-                Field(f"price.{name}", label, "decimal", unit=f"USD / {unit}")
+                Field(
+                    f"price.{name}",
+                    label,
+                    "decimal",
+                    unit="USD each" if unit == "each" else f"USD / {unit}",
+                )
                 for name, label, unit in PRICES
             ),
             Field(
@@ -221,6 +227,19 @@ async def unset_price(visit: Visit, _typed: FormFields) -> str:
     return _place(visit)
 
 
+async def undo_unset_price(visit: Visit, _typed: FormFields) -> Undo | None:
+    """Sets the price again."""
+    provider, name = _named(visit)
+    told = await visit.api.get("/api/pricing", provider=provider)
+    price = told.get(provider, {}).get(name)
+    if price is None or price["source"] != "operator":
+        return None
+    body = {
+        field: value for field, value in price.items() if field != "source" and value is not None
+    }
+    return Undo("PUT", "/api/pricing", {provider: {name: body}}, _place(visit))
+
+
 async def set_settings(visit: Visit, typed: FormFields) -> str:
     """Sets what is said of the model."""
     provider, name = _named(visit)
@@ -296,6 +315,16 @@ async def drop_alias(visit: Visit, typed: FormFields) -> str:
     return f"{PLACE}/names"
 
 
+async def undo_drop_alias(visit: Visit, typed: FormFields) -> Undo | None:
+    """Makes the alias anew."""
+    alias = typed.get("alias", "")
+    model = (await visit.api.get("/api/models/alias"))["aliases"].get(alias)
+    if model is None:
+        return None
+    body = {"alias": alias, "model": model}
+    return Undo("POST", "/api/models/alias", body, f"{PLACE}/names")
+
+
 async def put_mapping(visit: Visit, typed: FormFields) -> str:
     """Makes the mapping."""
     combos = await read_all(visit.api, "/api/combos", "combos")
@@ -341,6 +370,14 @@ async def drop_mapping(visit: Visit, _typed: FormFields) -> str:
     path = f"/api/model-combo-mappings/{visit.params['mapping_id']}"
     await visit.api.send("DELETE", path)
     return f"{PLACE}/names"
+
+
+async def undo_drop_mapping(visit: Visit, _typed: FormFields) -> Undo:
+    """Makes the mapping anew."""
+    mapping = await visit.api.get(f"/api/model-combo-mappings/{visit.params['mapping_id']}")
+    names = ("pattern", "comboId", "priority", "enabled", "description")
+    body = {name: mapping[name] for name in names}
+    return Undo("POST", "/api/model-combo-mappings", body, f"{PLACE}/names")
 
 
 def _mapping_groups(combos: list[dict[str, Any]]) -> tuple[Group, ...]:
@@ -458,7 +495,9 @@ PAGES = (
         show_model,
         actions={
             "price": Action(set_price, "The price was set: new calls cost it."),
-            "unset": Action(unset_price, "The price was taken back.", ask_unset_price),
+            "unset": Action(
+                unset_price, "The price was taken back.", ask_unset_price, undo_unset_price
+            ),
             "settings": Action(set_settings, "It was saved."),
             "forget": Action(forget, "What was said of it is forgotten.", ask_forget),
         },
@@ -469,7 +508,9 @@ PAGES = (
         show_names,
         actions={
             "alias": Action(put_alias, "The alias can be asked for."),
-            "drop_alias": Action(drop_alias, "The alias was deleted.", ask_drop_alias),
+            "drop_alias": Action(
+                drop_alias, "The alias was deleted.", ask_drop_alias, undo_drop_alias
+            ),
             "map": Action(put_mapping, "The mapping is in force."),
         },
     ),
@@ -479,7 +520,9 @@ PAGES = (
         show_mapping,
         actions={
             "change": Action(change_mapping, "The mapping was saved and is in force."),
-            "delete": Action(drop_mapping, "The mapping was deleted.", ask_drop_mapping),
+            "delete": Action(
+                drop_mapping, "The mapping was deleted.", ask_drop_mapping, undo_drop_mapping
+            ),
         },
     ),
 )

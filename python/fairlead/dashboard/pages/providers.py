@@ -153,7 +153,8 @@ async def show_choice(visit: Visit) -> View:
     providers = await read_providers(visit.api)
     wanted = visit.query.get("q", "").strip().lower()
     found = [(id_, name) for id_, name in providers.items() if wanted in f"{id_} {name}".lower()]
-    return View("provider_choice.html", {"found": found, "wanted": wanted})
+    own = [id_ for id_, _ in found if id_ not in _built_in]
+    return View("provider_choice.html", {"found": found, "own": own, "wanted": wanted})
 
 
 async def show_new(visit: Visit) -> View:
@@ -181,13 +182,11 @@ async def show_provider(visit: Visit) -> View:
     )
     models, limits, told, sign_in = await asyncio.gather(
         visit.api.get(f"/api/providers/{connection_id}/models"),
-        visit.api.get("/api/rate-limits"),
+        visit.api.get("/api/rate-limits", connectionId=connection_id),
         visit.api.get(f"/api/providers/{connection_id}/usage"),
         read_sign_in(visit.api, answer["connection"]["provider"]),
     )
-    now = next(
-        (each for each in limits["connections"] if each["connectionId"] == connection_id), None
-    )
+    now = next(iter(limits["connections"]), None)
     connection = answer["connection"]
     shown = {**connection, "quotaWindowThresholds": _shown_percents(connection)}
     form = make_form("change", CHANGE, shown, visit.failure, **{SEEN: connection["updatedAt"]})

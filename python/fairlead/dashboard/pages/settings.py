@@ -11,6 +11,7 @@ from fairlead.dashboard.page import Action, FormFields, Page, View, Visit
 from fairlead.store.operator_settings import SECURITY_SETTINGS, OperatorSettings
 
 REVISION: Final = "settingsRevision"
+MANAGERS_SHOWN: Final = "Changed with the password of whoever does."
 PASSWORD: Final = "currentPassword"  # noqa: S105 - the name of a field
 # Groups by the beginning of a setting's name.
 TITLES: Final = {
@@ -30,9 +31,42 @@ TITLES: Final = {
     "context": "What models are told",
     "account": "Accounts",
     "unpriced": "Accounts",
+    "capture": "Bodies of requests",
+    "credential": "Asking providers by the clock",
+    "provider": "Asking providers by the clock",
+}
+# Where the name of a setting reads badly in its group.
+LABELS: Final = {
+    "usage_retention_days": "Requests",
+    "usage_minute_retention_days": "Sums by the minute",
+    "usage_hour_retention_days": "Sums by the hour",
+    "usage_day_retention_days": "Sums by the day",
+    "capture_bodies": "Keep them of every key",
+    "capture_body_kb": "Of each body",
+    "capture_mb": "All together",
+    "capture_days": "For at most",
+    "webhook_history_days": "Deliveries of webhooks",
+    "audit_retention_days": "Audit log",
+    "backup_every_hours": "One every",
+    "backup_keep_count": "Kept are the newest",
+    "backup_keep_days": "For at most",
+    "backup_upload_mb": "An upload at most",
+    "credential_probe_minutes": "Credentials, every",
+    "credential_probe_jitter_percent": "Sooner or later by",
+    "provider_usage_minutes": "Usage and balance, every",
 }
 SECURITY: Final = "Sign-in and security"
-UNITS: Final = {"days": "days", "hours": "hours", "ms": "ms", "mb": "MiB", "count": ""}
+UNITS: Final = {
+    "days": "days",
+    "hours": "hours",
+    "minutes": "minutes",
+    "ms": "ms",
+    "mb": "MiB",
+    "kb": "KiB",
+    "bytes": "bytes",
+    "tokens": "tokens",
+    "percent": "%",
+}
 
 
 async def show(visit: Visit) -> View:
@@ -69,15 +103,19 @@ def _groups() -> tuple[Group, ...]:
         by_title.setdefault(title, []).append(_field(name, info))
     password = Field(PASSWORD, "Your password", "secret", "Needed to change one of these.")
     by_title[SECURITY].append(password)
-    return tuple(Group(title, tuple(fields), is_open=True) for title, fields in by_title.items())
+    return tuple(
+        Group(title, tuple(fields), is_open=True, hint=MANAGERS_SHOWN if title == SECURITY else "")
+        for title, fields in by_title.items()
+    )
 
 
 def _field(name: str, info: FieldInfo) -> Field:
-    words = name.replace("_", " ").capitalize()
+    first, _, last = name.rpartition("_")
+    unit = UNITS.get(last, "")
+    # What the unit says is not said twice.
+    words = LABELS.get(name) or (first if unit else name).replace("_", " ").capitalize()
     for known, spelled in (
-        ("ttl ms", "lifetime"),
-        (" mb", ""),
-        (" ms", ""),
+        ("ttl", "lifetime"),
         ("pii", "PII"),
         ("Oidc", "Single sign-on:"),
         ("Cors", "CORS"),
@@ -92,7 +130,7 @@ def _field(name: str, info: FieldInfo) -> Field:
         words,
         kind,
         f"{hint} Default: {_default(info.default)}.",
-        UNITS.get(name.rsplit("_", 1)[-1], ""),
+        unit,
         options,
         is_required=kind in ("whole", "decimal"),
         is_nullable=info.default is None,

@@ -34,7 +34,7 @@ LEADS: Final = {
     "agent": "Agents that work by themselves, pointed at the gateway with one form, and back again.",
 }
 PLACES: Final = {"code": "/cli-code", "agent": "/cli-agents"}
-TITLES: Final = {"code": "Coding tools", "agent": "Agents of the terminal"}
+TITLES: Final = {"code": "Coding tools", "agent": "Terminal agents"}
 
 
 def _fields(models: list[str]) -> tuple[Field, ...]:
@@ -72,7 +72,7 @@ async def show_acp(visit: Visit) -> View:
         "tools": [(each, states[each["id"]], f"acp/{each['id']}" in names) for each in tools],
         "title": "Tools as models",
     }
-    return View("acp_tools.html", fields)
+    return View("acp_tools.html", fields, ("tools",))
 
 
 async def show_tool(visit: Visit) -> View:
@@ -131,7 +131,9 @@ async def alias(visit: Visit, typed: FormFields) -> str:
 
 async def _read(visit: Visit) -> tuple[dict[str, Any], dict[str, Any]]:
     listed, states = await asyncio.gather(
-        visit.api.get("/api/cli-tools"), visit.api.get("/api/cli-tools/all-statuses")
+        visit.api.get("/api/cli-tools"),
+        # A page does not wait for commands that are asked for their version: they come over its stream.
+        visit.api.get("/api/cli-tools/all-statuses", wait="false"),
     )
     return listed, states
 
@@ -149,7 +151,7 @@ async def _list_view(visit: Visit, category: str) -> View:
         "mitm": MITM if category == "code" else (),
         "title": TITLES[category],
     }
-    return View("tools.html", fields)
+    return View("tools.html", fields, ("tools",))
 
 
 async def _tool(visit: Visit) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -166,7 +168,7 @@ async def _tool_view(
 ) -> View:
     tool, listed = await _tool(visit)
     status, backups = await asyncio.gather(
-        visit.api.get("/api/cli-tools/status", tool=tool["id"]),
+        visit.api.get("/api/cli-tools/status", tool=tool["id"], wait="false"),
         visit.api.get("/api/cli-tools/backups", tool=tool["id"]),
     )
     failure = visit.failure

@@ -41,6 +41,10 @@ document.addEventListener("visibilitychange", () => (document.hidden ? stop() : 
 addEventListener("pagehide", stop);
 addEventListener("pageshow", listen);
 
+// ---- where one is stands in the list of pages, however long that is
+
+document.querySelector(".places [aria-current]")?.scrollIntoView({ block: "nearest" });
+
 // ---- tables that are wider than their place are scrolled by keys too
 
 function reach() {
@@ -121,28 +125,40 @@ document.addEventListener("click", async (event) => {
 });
 for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
 
-// ---- drafts: what was typed outlives a sign-in in between; secrets are not kept
+// ---- drafts: what was typed outlives a sign-in in between; secrets and files are not kept
 
-const form = document.querySelector("form[data-keep]");
-if (!form) {
-  // Where a page without the form follows, what was typed has arrived.
-  for (const name of Object.keys(sessionStorage)) if (name.startsWith("draft ")) sessionStorage.removeItem(name);
-} else {
-  const name = `draft ${location.pathname} ${form.elements.act.value}`;
-  const fields = [...form.elements].filter((each) => each.name && each.type !== "hidden" && each.type !== "password");
-  const kept = JSON.parse(sessionStorage.getItem(name) ?? "null");
+const typedFields = (form) =>
+  [...form.elements].filter((each) => each.name && each.matches("input, select, textarea") && !["hidden", "password", "file"].includes(each.type));
+const isChecked = (each) => each.type === "checkbox" || each.type === "radio";
+const drafts = new Map();
+for (const form of document.querySelectorAll('form[method="post"]')) {
+  if (!typedFields(form).length) continue;
+  const act = form.querySelector('[name="act"]')?.value ?? "";
+  const base = `draft ${location.pathname} ${act}`;
+  let name = base;
+  for (let at = 2; drafts.has(name); at += 1) name = `${base} ${at}`;
+  drafts.set(name, form);
+}
+// The server says itself what it was sent, or has taken it.
+const isAnswered = document.querySelector("[data-toast], [data-arrived], [data-edited], .error:not([hidden])") !== null;
+for (const name of Object.keys(sessionStorage).filter((each) => each.startsWith("draft "))) {
+  const form = drafts.get(name);
+  const kept = JSON.parse(sessionStorage.getItem(name));
   sessionStorage.removeItem(name);
-  const isBack = kept && Date.now() - kept.at < 30 * 60_000 && !document.querySelector("[data-toast], [data-arrived], [data-edited], .error");
-  if (isBack) {
-    for (const each of fields) {
-      if (!(each.name in kept.values)) continue;
-      if (each.type === "checkbox") each.checked = kept.values[each.name];
-      else each.value = kept.values[each.name];
-    }
-    for (const group of form.querySelectorAll("details")) group.open = true;
-  }
+  // Where a page without the form follows, what was typed has arrived.
+  if (!form || isAnswered || Date.now() - kept.at > 30 * 60_000) continue;
+  typedFields(form).forEach((each, at) => {
+    const [field, value] = kept.values[at] ?? [];
+    if (field !== each.name) return;
+    if (isChecked(each)) each.checked = value;
+    else each.value = value;
+  });
+  for (const group of form.querySelectorAll("details")) group.open = true;
+  for (let around = form.closest("details"); around; around = around.parentElement.closest("details")) around.open = true;
+}
+for (const [name, form] of drafts) {
   form.addEventListener("submit", () => {
-    const values = Object.fromEntries(fields.map((each) => [each.name, each.type === "checkbox" ? each.checked : each.value]));
+    const values = typedFields(form).map((each) => [each.name, isChecked(each) ? each.checked : each.value]);
     sessionStorage.setItem(name, JSON.stringify({ at: Date.now(), values }));
   });
 }

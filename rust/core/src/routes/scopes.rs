@@ -94,6 +94,7 @@ pub static SCOPES: &[KeyScope] = &[
         &[
             ("GET", "/api/usage/history"),
             ("GET", "/api/usage/logs"),
+            ("GET", "/api/usage/logs/{id}/headers"),
             ("GET", "/api/usage/request-logs"),
             ("GET", "/api/usage/token-limits"),
             ("GET", "/api/usage/model-latency-stats"),

@@ -1,13 +1,14 @@
 //! A request that has passed the gate: who asks for what, and the request whole, with its body.
 
 use crate::exchange::Exchange;
-use crate::gate::preferences::{Accepts, CachePreference, RoutePreference};
+use crate::gate::preferences::{Accepts, CacheMode, CachePreference, RoutePreference};
 use crate::gate::upload::Receipt;
 use crate::observe::capture::{Capture, CaptureSubject};
+use crate::observe::kept_headers::{lines, HeaderLines};
 use crate::observe::trace::Trace;
 use crate::shared::{GaugePermit, Shared};
 use bytes::Bytes;
-use fairlead_core::guardrail::Disabled;
+use fairlead_core::guardrail::{Disabled, Guardrail};
 use fairlead_core::routes::Route;
 use fairlead_core::{CacheDefaultMode, Principal, ServiceMode, SessionClaim};
 use http::{HeaderMap, HeaderValue};
@@ -69,6 +70,46 @@ impl Admission {
         HeaderValue::try_from(format!("{}:{of}/{session}", self.principal.kind())).ok()
     }
 
+    /// The caller's headers that decided how the request is served, as they were understood.
+    fn headers(&self) -> HeaderLines {
+        let yes = |is_wanted: bool| is_wanted.then_some("true");
+        let is_off = |guardrail: &Guardrail| self.disabled_guardrails.contains(*guardrail);
+        let disabled = Guardrail::ALL.into_iter().filter(is_off).map(Guardrail::name).collect::<Vec<_>>().join(", ");
+        let threshold = self.cache.threshold.map(|threshold| threshold.to_string());
+        lines([
+            (
+                "accept",
+                match self.accepts_events {
+                    Accepts::No => None,
+                    Accepts::Among => Some("text/event-stream and others"),
+                    Accepts::Only => Some("text/event-stream"),
+                },
+            ),
+            ("anthropic-beta", self.anthropic_beta.as_ref().and_then(|betas| betas.to_str().ok())),
+            ("idempotency-key", self.idempotency_key.as_deref()),
+            (
+                "x-gateway-cache-mode",
+                match self.cache.mode {
+                    CacheMode::Unsaid => None,
+                    CacheMode::Exact => Some("exact"),
+                    CacheMode::Vector => Some("vector"),
+                },
+            ),
+            ("x-gateway-cache-threshold", threshold.as_deref()),
+            ("x-gateway-compression", self.compression.as_deref()),
+            ("x-gateway-connection", self.pin.as_deref()),
+            ("x-gateway-cost-comment", yes(self.wants_cost)),
+            ("x-gateway-disabled-guardrails", (!disabled.is_empty()).then_some(disabled.as_str())),
+            // The owner's name is a secret.
+            ("x-gateway-lease-owner", self.lease.as_ref().map(|_| "***")),
+            ("x-gateway-no-cache", yes(self.cache.is_declined)),
+            ("x-gateway-progress", yes(self.wants_progress)),
+            ("x-gateway-session-id", self.session_tag.as_deref()),
+            ("x-route-model", self.route_model.as_deref()),
+            ("x-session-id", self.session_id.as_deref()),
+        ])
+    }
+
     /// The service tier that the key's conversations are asked for in.
     pub fn service_mode(&self) -> ServiceMode {
         self.principal.key().map_or(ServiceMode::Inherit, |key| key.tool_service_mode)
@@ -120,7 +161,8 @@ impl Whole {
             return;
         }
         let key_id = key.map(|key| key.id.clone());
-        let subject = CaptureSubject { request_id: request_id.clone(), key_id, ts_ms: *ts_ms };
+        let headers = self.admission.headers();
+        let subject = CaptureSubject { request_id: request_id.clone(), key_id, ts_ms: *ts_ms, headers };
         // A form is on disk and may be as large as that.
         let request = self.upload.is_none().then_some(&self.body);
         self.exchange.set_capture(Capture::begin(&shared.captures, settings, subject, request));

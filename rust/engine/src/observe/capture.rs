@@ -3,6 +3,7 @@
 //!
 //! Nobody waits for any of it. Where there is no room a body is cut, and where the queue is full it is not kept.
 
+use crate::observe::kept_headers::{told, HeaderLines};
 use bytes::Bytes;
 use fairlead_core::CaptureSettings;
 use http::header::{HeaderMap, HeaderValue, CONTENT_TYPE};
@@ -91,6 +92,8 @@ pub struct CaptureSubject {
     pub key_id: Option<String>,
     /// UTC, when it was admitted.
     pub ts_ms: u64,
+    /// The caller's headers that decided how it is served.
+    pub headers: HeaderLines,
 }
 
 /// One body: as much of it as is kept, and how long it was.
@@ -124,6 +127,8 @@ pub struct CapturedExchange {
     pub subject: CaptureSubject,
     pub request: KeptBody,
     pub answer: KeptBody,
+    /// What the answer's head told.
+    pub told: HeaderLines,
     /// 0 where no head went to the caller.
     pub status: u16,
     /// The answer came to its end.
@@ -167,6 +172,7 @@ impl Capture {
     pub fn head(&mut self, status: StatusCode, headers: &HeaderMap) {
         self.kept.status = status.as_u16();
         self.kept.answer.content_type = headers.get(CONTENT_TYPE).cloned();
+        self.kept.told = told(headers);
     }
 
     pub fn hear(&mut self, piece: &[u8]) {

@@ -1,10 +1,11 @@
 //! The thread that writes what is kept of requests and answers: masked, sealed, one file for each exchange in `spool/bodies`,
 //! from where control takes them. A file has its name once it is whole, so a crash leaves no half of one.
 //!
-//! What is masked here is what guardrails find, whatever the key or the call opted out of. No header is kept but the body's type.
+//! What is masked here is what guardrails find, whatever the key or the call opted out of.
 
 use crate::call::guardrails::{data_of, StreamFilter};
 use crate::observe::capture::{CaptureQueue, CapturedExchange, KeptBody, Message};
+use crate::observe::kept_headers::{HeaderLines, MAX_VALUE_CHARS};
 use bytes::Bytes;
 use fairlead_core::guardrail::{mask_json, mask_text, GuardedEvent, StreamGuard, Transcript, MASKING};
 use fairlead_core::Sealer;
@@ -120,7 +121,15 @@ fn document(one: &CapturedExchange) -> Value {
     let mut answer = shown(&one.answer, one.is_whole);
     answer["status"] = one.status.into();
     answer["isWhole"] = one.is_whole.into();
-    json!({"version": 1, "request": shown(&one.request, true), "response": answer})
+    answer["headers"] = masked(&one.told);
+    let mut request = shown(&one.request, true);
+    request["headers"] = masked(&one.subject.headers);
+    json!({"version": 1, "request": request, "response": answer})
+}
+
+fn masked(lines: &HeaderLines) -> Value {
+    let masked = |value: &str| mask_text(value, value.chars().count() == MAX_VALUE_CHARS);
+    lines.iter().map(|(name, value)| (name.clone(), Value::from(masked(value)))).collect()
 }
 
 fn shown(kept: &KeptBody, is_whole: bool) -> Value {
@@ -278,7 +287,8 @@ mod tests {
         let thread = start(&dir, sealer.clone(), Arc::clone(&queue)).expect("a thread").expect("the first");
         queue.finish();
         thread.join().expect("ended");
-        let subject = CaptureSubject { request_id: "req_1".into(), key_id: Some("k".into()), ts_ms: 5 };
+        let headers = vec![("x-gateway-session-id".to_owned(), "jo@example.com".to_owned())];
+        let subject = CaptureSubject { request_id: "req_1".into(), key_id: Some("k".into()), ts_ms: 5, headers };
         let request = kept("application/json", b"{}", 2);
         let one = CapturedExchange { subject, request, ..CapturedExchange::default() };
         let folder = folder(&dir);
@@ -288,6 +298,7 @@ mod tests {
         let opened = writer.sealer.open("req_1", &sealed).expect("sealed for it");
         let read: Value = serde_json::from_slice(&opened).expect("JSON");
         assert_eq!((read["request"]["body"].clone(), read["response"]["status"].clone()), (json!("{}"), json!(0)));
+        assert_eq!(read["request"]["headers"], json!({"x-gateway-session-id": "[REDACTED:email]"}));
         assert!(writer.sealer.open("req_2", &sealed).is_err());
         writer.room_bytes = 1;
         assert_eq!(writer.write(&one).expect_err("full").kind(), io::ErrorKind::StorageFull);

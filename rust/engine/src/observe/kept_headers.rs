@@ -1,0 +1,50 @@
+//! The headers that are kept with bodies: those by which a caller steered the gateway, and those that the gateway told on the
+//! answer. Credentials, cookies and whatever else was sent are not among them.
+
+use http::header::{HeaderMap, HeaderName, CONTENT_TYPE, RETRY_AFTER};
+
+/// Headers with their values.
+pub type HeaderLines = Vec<(String, String)>;
+
+/// Of one value; a longer one is cut.
+pub const MAX_VALUE_CHARS: usize = 256;
+/// Of an answer; there are fewer that the gateway tells.
+const MAX_LINES: usize = 40;
+const TOLD: &str = "x-gateway-";
+
+/// The headers of an answer that say how it came about.
+pub fn told(headers: &HeaderMap) -> HeaderLines {
+    let is_ours =
+        |name: &HeaderName| name.as_str().starts_with(TOLD) || [CONTENT_TYPE, RETRY_AFTER].contains(name);
+    let ours = headers.iter().filter(|(name, _)| is_ours(name)).take(MAX_LINES);
+    lines(ours.map(|(name, value)| (name.as_str(), value.to_str().ok())))
+}
+
+/// The lines that have a value.
+pub fn lines<'v>(told: impl IntoIterator<Item = (&'v str, Option<&'v str>)>) -> HeaderLines {
+    let cut = |value: &str| value.chars().take(MAX_VALUE_CHARS).collect();
+    told.into_iter().filter_map(|(name, value)| Some((name.to_owned(), cut(value?)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::header::{HeaderValue, SET_COOKIE};
+
+    #[test]
+    fn of_an_answer_what_the_gateway_told_is_kept_and_nothing_else() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [("x-gateway-provider", "lab"), ("retry-after", "7"), ("x-request-cost", "1")] {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        headers.insert(SET_COOKIE, HeaderValue::from_static("auth_token=secret"));
+        let long = HeaderValue::from_str(&"é".repeat(3)).expect("bytes that are no ASCII are taken");
+        headers.insert("x-gateway-model", long);
+        headers.insert("x-gateway-decision", HeaderValue::from_str(&"d".repeat(999)).expect("visible"));
+        let mut kept = told(&headers);
+        kept.sort();
+        let names: Vec<&str> = kept.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["retry-after", "x-gateway-decision", "x-gateway-provider"]);
+        assert_eq!(kept[1].1.len(), MAX_VALUE_CHARS);
+    }
+}
