@@ -146,7 +146,7 @@ fn what_people_type_is_read_as_what_they_mean() {
         ("im getting error 502 when opening the page", "Error 502 when I open the page, help"),
         ("How long does the battery last?", "How long is the battery?"),
         ("What should I wear to a wedding?", "What do I need to wear to a wedding?"),
-        ("dont know how to install numpy", "How do I install numpy?"),
+        ("i dont know how to install numpy", "How do I install numpy?"),
     ] {
         assert_eq!(cause(a, b), None, "{a} / {b}");
     }
@@ -165,7 +165,7 @@ fn what_people_type_is_read_as_what_they_mean() {
 fn courtesy_and_accents_say_nothing_in_other_languages() {
     for (a, b) in [
         ("Hola, ¿cómo puedo cambiar mi dirección? Gracias", "como hago para cambiar mi direccion"),
-        ("Bonjour, comment puis-je annuler ma commande svp ?", "Comment faire pour annuler ma commande ?"),
+        ("Bonjour, comment puis-je annuler la commande svp ?", "Comment faire pour annuler la commande ?"),
         ("Wie kann ich bitte das Gerät zurücksetzen?", "hallo, wie kann ich das geraet zuruecksetzen, danke"),
     ] {
         assert_eq!(cause(a, b), None, "{a} / {b}");
