@@ -194,7 +194,7 @@ pub(super) const WISHES: &[&[&str]] = &[
     &["looking", "to"],
 ];
 
-/// What is done for somebody who asks for it.
+/// Verbs of services that somebody asks for.
 pub(super) const SERVICES: &[&str] = &[
     "book",
     "cancel",
