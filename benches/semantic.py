@@ -32,7 +32,7 @@ PAIRS = ROOT / "benches" / "semantic"
 FIGURES = ROOT / "benches" / "results" / "semantic-cache.json"
 PICTURE = ROOT / "docs" / "explanation" / "response-cache.svg"
 
-THRESHOLD = 0.8
+THRESHOLD = 0.7
 HIT_BAR, FALSE_BAR = 0.55, 0.005
 LOOKUP_BAR_US, LOOKUP_ENTRIES, RECALL_BAR = 100.0, 200_000, 0.99
 THRESHOLDS = [round(0.50 + step / 50, 2) for step in range(26)]

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::conversation::{Conversation, Piece};
 use crate::gate::Rejection;
-use crate::passes::{self, Passed};
+use crate::passes::{self, Passes};
 use crate::plan::Plan;
 use crate::raw::RawOutput;
 use crate::read;
@@ -99,7 +99,7 @@ pub fn compress(
     let mut report = Report { tokens_before: tokens(before.bytes()), ..Report::default() };
     report.frozen = session.map_or(0, |session| session.freeze(&mut after));
     let _ = lap();
-    let Passed { stages, mut raw_outputs, is_settled } = passes::run(plan, &mut after, &mut lap);
+    let Passes { stages, mut raw_outputs, is_settled } = passes::run(plan, &mut after, &mut lap);
     report.stages = stages;
     if !is_settled {
         after = copied();

@@ -14,7 +14,7 @@ use crate::raw::RawOutput;
 const PASSES_MAX: usize = 8;
 
 /// What the stages did to a conversation.
-pub(crate) struct Passed {
+pub(crate) struct Passes {
     pub(crate) stages: Vec<StageReport>,
     pub(crate) raw_outputs: Vec<RawOutput>,
     /// A further pass would change nothing.
@@ -22,9 +22,9 @@ pub(crate) struct Passed {
 }
 
 /// Runs the stages in order, and again while one changes what another has seen.
-pub(crate) fn run(plan: &Plan, conversation: &mut Conversation<'_>, lap: &mut impl FnMut() -> u64) -> Passed {
+pub(crate) fn run(plan: &Plan, conversation: &mut Conversation<'_>, lap: &mut impl FnMut() -> u64) -> Passes {
     let mut works: Vec<Work> = plan.stages.iter().map(|stage| Work::new(*stage, conversation)).collect();
-    let mut passed = Passed { stages: Vec::new(), raw_outputs: Vec::new(), is_settled: false };
+    let mut passed = Passes { stages: Vec::new(), raw_outputs: Vec::new(), is_settled: false };
     let mut runs = 0;
     for _ in 0..PASSES_MAX {
         let mut is_changed = false;

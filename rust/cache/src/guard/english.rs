@@ -3,7 +3,7 @@
 use super::frames;
 use super::lists::{
     ASKING, BOUNDS, CLOSINGS, CONTRACTIONS, DEFINITE, ENGLISH, FOREIGN, FOR_ME, LEADING, NO_PLURAL, NUMBERS, OPENINGS,
-    QUESTION_WORDS, REQUESTS, SAME, SILENT, WHAT, WHAT_GENERAL,
+    PLEAS, QUESTION_WORDS, REQUESTS, SAME, SERVICES, SILENT, TELLING, TOLD, TYPED, WHAT, WHAT_GENERAL, WISHES,
 };
 use super::phrases::TOOLS;
 use super::sentence::{is_word_at, word};
@@ -25,7 +25,10 @@ pub(super) fn read(marks: Vec<Mark>) -> (Vec<Piece>, Vec<Article>) {
     unframe(&mut marks);
     lead_last(&mut marks);
     marks.retain(|mark| *mark != Mark::Comma);
+    // What one phrase becomes may be a part of another: "do I need to" after "how often".
     frames::plain_phrases(&mut marks);
+    frames::plain_phrases(&mut marks);
+    frames::when_doing(&mut marks);
     turn_phrase(&mut marks);
     make_single(&mut marks);
     frames::tool_first(&mut marks);
@@ -66,6 +69,8 @@ fn spell_out(marks: Vec<Mark>) -> Vec<Mark> {
         };
         if let Some(full) = in_full(text) {
             out.extend(full.iter().map(|each| word(each)));
+        } else if let Some((_, full)) = TYPED.iter().find(|(typed, _)| *typed == text) {
+            out.extend(full.iter().map(|each| word(each)));
         } else if let Some((_, digits)) = NUMBERS.iter().find(|(name, _)| *name == text) {
             out.push(Mark::Number((*digits).to_owned()));
         } else if let Some(owner) = text.strip_suffix("'s").or_else(|| text.strip_suffix('\'')) {
@@ -98,11 +103,28 @@ fn unframe(marks: &mut Vec<Mark>) {
         }
         let asking = longest(marks, ASKING)
             .filter(|phrase| [QUESTION_WORDS, REQUESTS].iter().any(|list| is_word_at(marks, phrase.len(), list)));
-        let Some(phrase) = asking.or_else(|| longest(marks, OPENINGS)) else { break };
+        let before = |list, then: &[&str], skipped: usize| {
+            longest(marks, list).filter(|phrase| (0..=skipped).any(|more| is_word_at(marks, phrase.len() + more, then)))
+        };
+        // "I want to delete my account, how do I do that" asks how.
+        let asks_how = ["that", "it", "this"].iter().any(|what| ends_with(marks, &["do", what]));
+        let wish = before(WISHES, SERVICES, 0).filter(|_| !asks_how);
+        let telling = before(TELLING, TOLD, 2);
+        let Some(phrase) = asking.or(wish).or(telling).or_else(|| longest(marks, OPENINGS)) else { break };
         marks.drain(..phrase.len());
     }
     while marks.last() == Some(&Mark::Comma) {
         marks.pop();
+    }
+    while let Some(plea) = PLEAS.iter().find(|plea| ends_with(marks, plea)) {
+        let rest = marks.len() - plea.len();
+        if marks[rest - 1] != Mark::Comma {
+            break;
+        }
+        marks.truncate(rest);
+        while marks.last() == Some(&Mark::Comma) {
+            marks.pop();
+        }
     }
     let of_request: &[&[&str]] = if is_word_at(marks, 0, REQUESTS) { FOR_ME } else { &[] };
     while let Some(phrase) = CLOSINGS.iter().chain(of_request).find(|phrase| ends_with(marks, phrase)) {
@@ -115,7 +137,8 @@ fn unframe(marks: &mut Vec<Mark>) {
 
 /// `In Python, how do I ...` as `how do I ... in Python`.
 fn lead_last(marks: &mut Vec<Mark>) {
-    let leads = marks.first().and_then(Mark::word).is_some_and(|first| LEADING.contains(&first));
+    let is_doing = marks.get(1).and_then(Mark::word).is_some_and(|text| text == "i" || text.ends_with("ing"));
+    let leads = is_word_at(marks, 0, LEADING) || (is_doing && is_word_at(marks, 0, &["when", "while"]));
     let comma = marks.iter().position(|mark| *mark == Mark::Comma);
     if let Some(comma) = comma.filter(|&comma| leads && (2..=5).contains(&comma) && comma + 1 < marks.len()) {
         let lead: Vec<Mark> = marks.drain(..=comma).filter(|mark| *mark != Mark::Comma).collect();

@@ -44,6 +44,7 @@ pub(super) fn turn(marks: &mut Vec<Mark>) -> bool {
     done_by(marks);
     defined(marks);
     price(marks);
+    lasts(marks);
     measure(marks);
     distance(marks);
     population(marks);
@@ -187,9 +188,45 @@ fn mine_in_how_to(marks: &mut Vec<Mark>) {
 /// `filing` as `file`: of what may be, the one that is spelled so most often.
 fn base_of_doing(text: &str) -> Option<String> {
     const WITH_E: &[&str] = &[
-        "chang", "creat", "delet", "fil", "hir", "mak", "mov", "prepar", "remov", "renam", "renew", "sav", "shar",
-        "stor", "schedul", "updat", "us", "writ", "clos", "invit", "upgrad", "driv", "tak", "bak", "rescu", "configur",
+        "chang",
+        "creat",
+        "delet",
+        "fil",
+        "hir",
+        "mak",
+        "mov",
+        "prepar",
+        "remov",
+        "renam",
+        "renew",
+        "sav",
+        "shar",
+        "stor",
+        "schedul",
+        "updat",
+        "us",
+        "writ",
+        "clos",
+        "invit",
+        "upgrad",
+        "driv",
+        "tak",
+        "bak",
+        "rescu",
+        "configur",
         "purchas",
+        "delet",
+        "enabl",
+        "disabl",
+        "compil",
+        "execut",
+        "reschedul",
+        "mov",
+        "pars",
+        "merg",
+        "caus",
+        "rais",
+        "subscrib",
     ];
     let stem = text.strip_suffix("ing").filter(|stem| stem.len() >= 2)?;
     if let Some(base) = ["travell", "cancell", "labell", "modell"].iter().find(|each| **each == stem) {
@@ -301,6 +338,31 @@ fn measure(marks: &mut Vec<Mark>) {
         marks.pop();
         marks.splice(..4, [word("what"), word("is")]);
         marks.extend([word("boiling"), word("point")]);
+    }
+}
+
+/// `How long does the warranty last` as `how long is the warranty`.
+fn lasts(marks: &mut Vec<Mark>) {
+    if (begins(marks, "how long does") || begins(marks, "how long do")) && ends(marks, "last") && marks.len() > 4 {
+        marks.pop();
+        marks[2] = word("is");
+    }
+}
+
+/// `When logging in` as `when I log in`: who tells of himself and names nobody else.
+pub(super) fn when_doing(marks: &mut Vec<Mark>) {
+    let mut at = 0;
+    while at + 1 < marks.len() {
+        if is_word_at(marks, at, &["when", "while"]) && at > 0 {
+            let doing =
+                marks[at + 1].word().filter(|text| text.len() > 4 && text.ends_with("ing")).and_then(base_of_doing);
+            if let Some(verb) = doing {
+                marks.splice(at..at + 2, [word("when"), word(&verb)]);
+            } else if is_word_at(marks, at + 1, &["i"]) && at + 2 < marks.len() {
+                marks.splice(at..at + 2, [word("when")]);
+            }
+        }
+        at += 1;
     }
 }
 

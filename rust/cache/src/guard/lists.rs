@@ -63,6 +63,43 @@ pub(super) const CONTRACTIONS: &[(&str, &[&str])] = &[
     ("onto", &["on", "to"]),
 ];
 
+/// Words as they are typed in chats, in full. They say nothing of a text's language: `im` is German, too.
+pub(super) const TYPED: &[(&str, &[&str])] = &[
+    ("whats", &["what", "is"]),
+    ("whos", &["who", "is"]),
+    ("wheres", &["where", "is"]),
+    ("hows", &["how", "is"]),
+    ("thats", &["that", "is"]),
+    ("theres", &["there", "is"]),
+    ("im", &["i", "am"]),
+    ("ive", &["i", "have"]),
+    ("youre", &["you", "are"]),
+    ("theyre", &["they", "are"]),
+    ("cant", &["can", "not"]),
+    ("dont", &["do", "not"]),
+    ("doesnt", &["does", "not"]),
+    ("didnt", &["did", "not"]),
+    ("isnt", &["is", "not"]),
+    ("arent", &["are", "not"]),
+    ("wasnt", &["was", "not"]),
+    ("werent", &["were", "not"]),
+    ("wouldnt", &["would", "not"]),
+    ("shouldnt", &["should", "not"]),
+    ("couldnt", &["could", "not"]),
+    ("hasnt", &["has", "not"]),
+    ("havent", &["have", "not"]),
+    ("gonna", &["going", "to"]),
+    ("gotta", &["must"]),
+    ("wanna", &["want", "to"]),
+    ("gimme", &["give", "me"]),
+    ("lemme", &["let", "me"]),
+    ("u", &["you"]),
+    ("ur", &["your"]),
+    ("pls", &["please"]),
+    ("plz", &["please"]),
+    ("cuz", &["because"]),
+];
+
 /// Counting words.
 pub(super) const NUMBERS: &[(&str, &str)] = &[
     ("zero", "0"),
@@ -99,6 +136,90 @@ pub(super) const OPENINGS: &[&[&str]] = &[
     &["kindly"],
     &["ok"],
     &["okay"],
+    &["hi", "all"],
+    &["hi", "everyone"],
+    &["hi", "guys"],
+    &["hi", "team"],
+    &["hey", "there"],
+    &["hey", "guys"],
+    &["hello", "everyone"],
+    &["dear", "team"],
+    &["good", "morning"],
+    &["good", "afternoon"],
+    &["good", "evening"],
+    &["excuse", "me"],
+    &["sorry"],
+    &["so"],
+    &["quick", "question"],
+    &["just", "wondering"],
+];
+
+/// Taken away at the beginning where more than a word follows: who tells of an error asks what to do about it, in whichever words he has it.
+pub(super) const TELLING: &[&[&str]] = &[
+    &["i", "am", "getting"],
+    &["i", "am", "seeing"],
+    &["i", "get"],
+    &["i", "got"],
+    &["i", "keep", "getting"],
+    &["i", "see"],
+    &["getting"],
+    &["it", "says"],
+    &["we", "are", "getting"],
+    &["we", "get"],
+    &["why", "am", "i", "getting"],
+    &["why", "do", "i", "get"],
+    &["why", "do", "i", "keep", "getting"],
+];
+
+/// Heads of what is told so: "I get error 403" and "error 403".
+pub(super) const TOLD: &[&str] = &["error", "errors", "exception", "warning"];
+
+/// Taken away before one of [`SERVICES`]: "I want to cancel my order" asks for what "cancel my order" does.
+pub(super) const WISHES: &[&[&str]] = &[
+    &["i", "am", "looking", "to"],
+    &["i", "am", "trying", "to"],
+    &["i", "must"],
+    &["i", "need", "help", "to"],
+    &["i", "need", "to"],
+    &["i", "need", "you", "to"],
+    &["i", "want", "to"],
+    &["i", "wish", "to"],
+    &["i", "would", "like", "to"],
+    &["help", "me"],
+    &["help", "me", "to"],
+    &["want", "to"],
+    &["need", "to"],
+    &["trying", "to"],
+    &["would", "like", "to"],
+    &["looking", "to"],
+];
+
+/// Verbs of services that somebody asks for.
+pub(super) const SERVICES: &[&str] = &[
+    "book",
+    "cancel",
+    "change",
+    "close",
+    "delete",
+    "downgrade",
+    "exchange",
+    "extend",
+    "open",
+    "order",
+    "pay",
+    "rebook",
+    "renew",
+    "replace",
+    "report",
+    "reschedule",
+    "reset",
+    "return",
+    "send",
+    "track",
+    "transfer",
+    "unsubscribe",
+    "update",
+    "upgrade",
 ];
 
 /// Phrases of politeness that are taken away where a question word or one of [`REQUESTS`] follows: "can you explain" asks for what "explain" does, "can you
@@ -126,7 +247,28 @@ pub(super) const ASKING: &[&[&str]] = &[
     &["i", "do", "not", "understand"],
     &["i", "want", "you", "to"],
     &["just", "tell", "me"],
-    &["quick", "question"],
+    &["any", "idea"],
+    &["anyone", "know"],
+    &["any", "chance", "you"],
+    &["can", "somebody"],
+    &["can", "someone"],
+    &["can", "someone", "tell", "me"],
+    &["can", "u"],
+    &["can", "we"],
+    &["could", "somebody"],
+    &["could", "someone"],
+    &["does", "anybody", "know"],
+    &["i", "can", "not", "figure", "out"],
+    &["i", "am", "curious"],
+    &["i", "am", "not", "sure"],
+    &["i", "do", "not", "know"],
+    &["i", "have", "no", "idea"],
+    &["may", "i", "know"],
+    &["may", "i", "ask"],
+    &["not", "sure"],
+    &["so"],
+    &["wondering"],
+    &["would", "you", "mind", "telling", "me"],
 ];
 
 /// Verbs of requests to an assistant.
@@ -221,7 +363,53 @@ pub(super) const REQUESTS: &[&str] = &[
 ];
 
 /// What closes a request and asks for nothing.
-pub(super) const CLOSINGS: &[&[&str]] = &[&["please"], &["thanks"], &["thank", "you"], &["thx"], &["pls"]];
+pub(super) const CLOSINGS: &[&[&str]] = &[
+    &["please"],
+    &["thanks"],
+    &["thank", "you"],
+    &["thx"],
+    &["pls"],
+    &["ty"],
+    &["cheers"],
+    &["many", "thanks"],
+    &["thanks", "a", "lot"],
+    &["thanks", "in", "advance"],
+    &["thank", "you", "in", "advance"],
+    &["thank", "you", "very", "much"],
+    &["thanks", "so", "much"],
+    &["thank", "you", "so", "much"],
+];
+
+/// What closes a question after a comma, and asks for nothing: it is asked for help by every question.
+pub(super) const PLEAS: &[&[&str]] = &[
+    &["any", "advice"],
+    &["any", "help"],
+    &["any", "idea"],
+    &["any", "ideas"],
+    &["any", "suggestions"],
+    &["any", "tips"],
+    &["asap"],
+    &["can", "anyone", "help"],
+    &["can", "someone", "help"],
+    &["can", "you", "help"],
+    &["can", "you", "help", "me"],
+    &["could", "you", "help"],
+    &["help"],
+    &["help", "me"],
+    &["how", "do", "i", "fix", "it"],
+    &["how", "do", "i", "fix", "this"],
+    &["how", "can", "i", "fix", "it"],
+    &["how", "can", "i", "fix", "this"],
+    &["need", "help"],
+    &["please", "help"],
+    &["please", "help", "me"],
+    &["what", "do", "i", "do"],
+    &["what", "can", "i", "do"],
+    &["what", "must", "i", "do"],
+    &["what", "should", "i", "do"],
+    &["i", "need", "help"],
+    &["please", "advise"],
+];
 
 /// Words that are taken away after one of [`REQUESTS`].
 pub(super) const FOR_ME: &[&[&str]] = &[&["for", "me"], &["to", "me"]];
@@ -336,6 +524,7 @@ pub(super) const SAME: &[(&str, &str)] = &[
     ("aid", "help"),
     ("aluminium", "aluminum"),
     ("analyse", "analyze"),
+    ("anybody", "anyone"),
     ("apartment", "flat"),
     ("application", "app"),
     ("assist", "help"),
@@ -380,6 +569,7 @@ pub(super) const SAME: &[(&str, &str)] = &[
     ("honour", "honor"),
     ("humour", "humor"),
     ("illness", "disease"),
+    ("info", "information"),
     ("initialise", "initialize"),
     ("jewellery", "jewelry"),
     ("kid", "child"),
@@ -412,6 +602,7 @@ pub(super) const SAME: &[(&str, &str)] = &[
     ("people", "person"),
     ("photo", "picture"),
     ("physician", "doctor"),
+    ("pic", "picture"),
     ("pick", "choose"),
     ("plough", "plow"),
     ("pricey", "expensive"),
@@ -436,6 +627,7 @@ pub(super) const SAME: &[(&str, &str)] = &[
     ("shut", "close"),
     ("sign-in", "log-in"),
     ("sofa", "couch"),
+    ("somebody", "someone"),
     ("speak", "talk"),
     ("storey", "story"),
     ("sulphur", "sulfur"),

@@ -7,12 +7,13 @@
 //! order. A word that only one of them has, a tense, an antonym, two names changing places: all of them make lists differ.
 //! So the guard knows no meaning, and what it does not understand it refuses. A miss costs a call; a wrong answer costs more.
 //!
-//! A text that is not plainly English is compared word by word.
+//! A text that is not plainly English is compared word by word, but for courtesy, the ways to ask how, and accents (`courtesy`).
 //!
 //! `split` cuts a text into pieces, `english` says whether it is plainly English and reads it, `frames` brings questions that are
 //! asked in several ways into one form; `sentence` looks at words and phrases, `lists` and `phrases` have them.
 //! [`Reading::form`] is what equal readings are found by.
 
+mod courtesy;
 mod english;
 mod frames;
 mod lists;
@@ -96,8 +97,7 @@ impl Reading {
             let (pieces, articles) = english::read(marks);
             Self { is_english: true, pieces, articles }
         } else {
-            let pieces = marks.into_iter().filter_map(split::Mark::verbatim).collect();
-            Self { is_english: false, pieces, articles: Vec::new() }
+            Self { is_english: false, pieces: courtesy::read(marks), articles: Vec::new() }
         }
     }
 
