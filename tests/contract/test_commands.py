@@ -91,7 +91,7 @@ async def test_settings_of_the_cache_are_in_the_snapshot(control) -> None:
         "wants_vectors": False,
         "notes_near_misses": False,
         "learns": False,
-        "threshold": 0.7,
+        "threshold": 0.8,
     }
     change = {
         "semanticCacheTtlMs": 5_000,

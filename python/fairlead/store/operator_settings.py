@@ -286,7 +286,7 @@ class OperatorSettings(BaseModel):
         "answer. Needs the extra `vectors`.",
     )
     vector_cache_threshold: StrictFloat = Field(
-        0.7,
+        0.8,
         ge=0.5,
         le=1,
         description="How near two questions must be, beside agreeing in every word that counts.",

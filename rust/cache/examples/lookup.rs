@@ -14,7 +14,7 @@ const ROUNDS: usize = 5;
 const LOOKUPS: usize = 2_000;
 /// Looks that are compared with a scan; a scan of half a million takes tens of milliseconds.
 const SCANS: usize = 40;
-const THRESHOLD: f32 = 0.7;
+const THRESHOLD: f32 = 0.8;
 
 type Fault = Box<dyn Error>;
 

@@ -458,7 +458,7 @@ impl Default for CacheSettings {
             memory_bytes: 64 * 1024 * 1024,
             disk_bytes: 256 * 1024 * 1024,
             wants_vectors: false,
-            threshold: 0.7,
+            threshold: 0.8,
             learns: false,
             notes_near_misses: false,
         }
