@@ -26,6 +26,9 @@ pub struct Prior {
 }
 
 impl Prior {
+    /// Where what is not known of a candidate stands.
+    pub const UNKNOWN: f32 = 0.5;
+
     pub fn merit(self, pack: Pack) -> f32 {
         let weights = pack.weights();
         weights.cost * self.cheapness + weights.fit * self.fit + weights.tier * self.tier
