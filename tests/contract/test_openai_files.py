@@ -90,6 +90,7 @@ def test_a_file_comes_back_as_it_went(client: openai.OpenAI, gateway: Gateway) -
     assert answer.content == content
     assert answer.response.headers["content-type"] == "application/octet-stream"
     assert answer.response.headers["x-content-type-options"] == "nosniff"
+    assert answer.response.headers["content-disposition"].startswith("attachment; ")
     assert (gateway.data_dir / "files" / made.id).stat().st_mode & 0o777 == 0o600
 
 

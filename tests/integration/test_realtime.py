@@ -104,6 +104,19 @@ def test_events_pass_both_ways_and_are_one_record(
     assert (record["tokensInput"], record["tokensOutput"], record["tokensCached"]) == (22, 14, 6)
 
 
+def test_a_conversation_through_a_combo_is_recorded_under_it(
+    gateway: Gateway, provider: Provider, prefix: str
+) -> None:
+    name = f"c{secrets.token_hex(4)}"
+    body = {"name": name, "models": [f"{prefix}/gpt-realtime"]}
+    expect(gateway.admin.post("/api/combos", json=body), 201)
+    with opened(gateway, name) as socket:
+        assert heard(socket) == {"type": "session.created"}
+    assert provider.closed.wait(10)
+    [record] = records(gateway, name)
+    assert (record["combo"], record["strategy"]) == (name, "priority")
+
+
 # The client itself calls the library in a way that this one no longer likes.
 @pytest.mark.filterwarnings("ignore:connect:DeprecationWarning")
 def test_the_official_client_converses(gateway: Gateway, provider: Provider, prefix: str) -> None:

@@ -123,6 +123,11 @@ COUNTED: Final = (
         "counter",
         "Usage records that were lost because the disk took none for too long.",
     ),
+    _family(
+        "bodies_lost_total",
+        "counter",
+        "Exchanges whose bodies were to be kept and are not: the disk is full, or too many wait to be written.",
+    ),
 )
 
 # Gauges: summed over live relay workers, or of control itself.

@@ -63,7 +63,7 @@ class RelayCounters:
 
 
 def _samples(stats: dict[str, Any]) -> Iterator[tuple[Key, float]]:
-    for name in ("shed_total", "spool_lost_records", "socket_refused_total"):
+    for name in ("shed_total", "spool_lost_records", "bodies_lost_total", "socket_refused_total"):
         value = stats.get(name)
         if isinstance(value, int):
             family = name if name.endswith("_total") else f"{name}_total"

@@ -137,7 +137,7 @@ def _figures(own: ProviderUsage | None) -> list[dict[str, Any]]:
 
 
 def _figure_text(figure: UsageFigure) -> str:
-    """What is told of a figure, and nothing else."""
+    """The parts of a figure that are told."""
     parts = [
         f"{micros / MICROS:.2f} {figure.unit} {word}"
         for micros, word in (

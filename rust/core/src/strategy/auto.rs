@@ -7,7 +7,7 @@ use super::random::Random;
 
 /// Candidates of one channel; the most deserving are kept.
 pub const MAX_CANDIDATES: usize = 64;
-/// So many of them are the best by each pack, whichever is the channel's own: a request may ask for another one.
+/// Each pack has as many of its best among them, whichever is the channel's own: a request may ask for another one.
 pub const BEST_OF_EACH_PACK: usize = 8;
 /// As many are put in order; more are not tried.
 const RANKED: usize = 8;
@@ -26,6 +26,9 @@ pub struct Prior {
 }
 
 impl Prior {
+    /// Where what is not known of a candidate stands.
+    pub const UNKNOWN: f32 = 0.5;
+
     pub fn merit(self, pack: Pack) -> f32 {
         let weights = pack.weights();
         weights.cost * self.cheapness + weights.fit * self.fit + weights.tier * self.tier

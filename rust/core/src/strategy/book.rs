@@ -16,6 +16,8 @@ use std::sync::Arc;
 /// One combo spreads over at most this many candidates.
 const MAX_CANDIDATES: usize = 512;
 const PREFIX: &str = "combo/";
+/// How dear the cheapest is that costs anything, where what is free is 0 and the dearest 1.
+const CHEAPEST: f32 = 0.1;
 
 /// The target that a candidate stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -265,11 +267,17 @@ fn rate(candidates: &mut [Candidate], channel: Option<&Channel>, snapshot: &Snap
     let price = |one: &Candidate| Some((one.known.price_input? * 3 + one.known.price_output? * 2) as f32 / 5.0);
     // Prices span five powers of ten: their logarithm compares them.
     let log = |price: f32| (1.0 + price).ln();
-    let prices: Vec<f32> = candidates.iter().filter_map(price).map(log).collect();
-    let dearest = prices.iter().copied().fold(0.0, f32::max);
+    let prices = candidates.iter().filter_map(price).filter(|price| *price > 0.0).map(log);
+    let (cheapest, dearest) =
+        prices.fold((f32::MAX, 0.0), |(least, most): (f32, f32), price| (least.min(price), most.max(price)));
+    // From nothing to the dearest of the pool. The unknown stands in the middle of what costs something.
+    let dearness_of = |price: f32| match log(price) {
+        _ if price <= 0.0 => 0.0,
+        price if dearest > cheapest => CHEAPEST + (1.0 - CHEAPEST) * (price - cheapest) / (dearest - cheapest),
+        _ => 1.0,
+    };
     for one in candidates {
-        // From nothing to the dearest of the pool.
-        let dearness = price(one).map(|price| if dearest > 0.0 { log(price) / dearest } else { 0.0 });
+        let dearness = price(one).map(dearness_of);
         let task = channel.and_then(|channel| channel.task);
         let is_fit = task.is_none_or(|task| task.fits(&one.name, one.known.takes_pictures));
         let tier = match &one.to {
@@ -284,9 +292,9 @@ fn rate(candidates: &mut [Candidate], channel: Option<&Channel>, snapshot: &Snap
             To::Combo(_) => 0.5,
         };
         one.known.prior = Prior {
-            cheapness: dearness.map_or(0.5, |dearness| 1.0 - dearness),
+            cheapness: dearness.map_or(Prior::UNKNOWN, |dearness| 1.0 - dearness),
             // A model's price is the best guess at what it can do that every provider gives.
-            fit: if is_fit { 0.5 + 0.5 * dearness.unwrap_or(0.5) } else { 0.0 },
+            fit: if is_fit { 0.5 + 0.5 * dearness.unwrap_or(Prior::UNKNOWN) } else { 0.0 },
             tier,
         };
     }

@@ -161,6 +161,28 @@ fn every_family_has_a_channel_of_its_own_models() {
 }
 
 #[test]
+fn a_model_without_a_price_is_neither_the_cheapest_nor_the_dearest() {
+    // US dollars for a million tokens: 0.15, 1 and 15.
+    let prices = [150_000, 1_000_000, 15_000_000];
+    let mut models: Vec<(String, u64)> =
+        prices.iter().enumerate().map(|(at, price)| (format!("a/m{at}"), *price)).collect();
+    let cheapness = |models: &[(String, u64)]| {
+        let book = priced(models);
+        let ready = book.get(book.find("auto/cheap").expect("there")).expect("ready").clone();
+        let mut told: Vec<(String, f32)> =
+            ready.candidates.iter().map(|one| (one.name.to_string(), one.known.prior.cheapness)).collect();
+        told.sort_by(|a, b| a.0.cmp(&b.0));
+        told.into_iter().map(|(_, cheapness)| cheapness).collect::<Vec<f32>>()
+    };
+    let [small, middle, large] = cheapness(&models)[..] else { panic!("three models") };
+    assert!(small > 0.85 && large < 0.01 && middle > large && small > middle);
+    assert!(small > Prior::UNKNOWN && large < Prior::UNKNOWN);
+    models.push(("a/m3".to_owned(), 0));
+    let free = cheapness(&models);
+    assert_eq!((free[0], free[3]), (small, 1.0), "what is free changes nothing for the others");
+}
+
+#[test]
 fn a_caller_may_want_other_weights_than_the_channels() {
     let models: Vec<(String, u64)> = (0..2_000).map(|at| (format!("a/m{at}"), 10 + at * at * 1_000)).collect();
     let book = priced(&models);

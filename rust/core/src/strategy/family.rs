@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// So many families have a channel of `auto` at most, those with the most models first.
+/// The most families that have a channel of `auto`; those with the most models come first.
 const MAX_FAMILIES: usize = 48;
 /// A family's name is a word.
 const MIN_LETTERS: usize = 2;

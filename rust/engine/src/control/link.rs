@@ -91,6 +91,8 @@ struct Stats<'a> {
     buffered_body_bytes: usize,
     spool_unwritten_bytes: usize,
     spool_lost_records: u64,
+    /// Exchanges whose bodies were to be kept and are not.
+    bodies_lost_total: u64,
     /// The newest clear that this worker has carried out.
     cleared: u64,
     /// Where limits are held together with other nodes.
@@ -338,6 +340,7 @@ fn poll_request(
             buffered_body_bytes: shared.counts.buffered_body_bytes.load(Ordering::Relaxed),
             spool_unwritten_bytes,
             spool_lost_records,
+            bodies_lost_total: shared.captures.lost(),
             metrics: news,
             cleared: live.snapshot.resilience.newest_clear(),
             leases: shared.leases.as_ref().map(|leases| leases.stats(shared.ledger.lease_summary())),
