@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -83,14 +84,14 @@ def test_files_batches_and_backups_are_in_the_bucket(
         for number in range(12)
     )
     source = expect(upload(gateway, lines, "batch"), 200)["id"]
-    asked = {
+    request = {
         "input_file_id": source,
         "endpoint": "/v1/chat/completions",
         "completion_window": "24h",
     }
-    batch = expect(gateway.caller.post("/v1/batches", json=asked), 200)
+    batch = expect(gateway.caller.post("/v1/batches", json=request), 200)
 
-    def ended() -> dict | None:
+    def ended() -> dict[str, Any] | None:
         found = expect(gateway.caller.get(f"/v1/batches/{batch['id']}"), 200)
         return found if found["status"] == "completed" else None
 

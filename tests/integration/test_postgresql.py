@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import json
 import os
 import secrets
 import signal
@@ -18,9 +16,6 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from fairlead.store.postgresql import usage_log
-from fairlead.usage.rebuild import rebuild_usage
-from tests.support.command import fairlead
 from tests.support.polling import eventually
 from tests.support.process import descendants_of, free_port
 from tests.support.processes import DEFAULTS, Gateway, expect, start_gateway
@@ -247,55 +242,3 @@ def test_usage_of_one_node_is_reported_by_every_node(
 
     eventually(lambda: logs_at(second) == 0, "the purge is known", within_s=20, every_s=0.1)
     assert requests_at(second) == 3
-
-
-def test_a_usage_database_is_made_anew_from_the_log(
-    pair: tuple[Gateway, Gateway],
-    shared_url: str,
-    upstream: Upstream,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    first, second = pair
-    body = first.add_lane(upstream).body()
-    key = first.create_key(name="rebuilt")
-    for gateway in (first, first, second):
-        assert chat(gateway, key["key"], body).status_code == 200
-
-    def requests_at(gateway: Gateway) -> int:
-        told = expect(gateway.admin.get("/api/usage/history", params={"groupBy": "key"}), 200)
-        return sum(row["requests"] for row in told["history"] if row["keyId"] == key["id"])
-
-    for gateway in pair:
-        eventually(lambda gateway=gateway: requests_at(gateway) == 3, "all is known", within_s=20)
-    command = ("usage", "rebuild", "--data-dir", str(second.data_dir))
-    environment = {"FAIRLEAD_DATABASE_URL": shared_url}
-    assert "FAIRLEAD_DATABASE_URL is not set" in fairlead(*command).stderr
-    running = fairlead(*command, **environment)
-    assert running.returncode != 0
-    assert "in use" in running.stderr, running.stderr
-
-    assert second.stop() == 0
-    # A rebuild that is interrupted after each round of one segment goes on where it stood.
-    monkeypatch.setattr(usage_log, "READ_SEGMENTS", 1)
-
-    class Interruption(Exception):
-        pass
-
-    def interrupt(segments: int, of: int) -> None:
-        raise Interruption
-
-    with pytest.raises(Interruption):
-        asyncio.run(rebuild_usage(second.data_dir, shared_url, interrupt))
-    assert (second.data_dir / "usage.duckdb").exists()
-    done = fairlead(*command, "--json", **environment)
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["requests"] == 3
-    assert Path(told["replaced"]).exists()
-    assert f"{told['segments']} of {told['segments']} segments" in done.stderr
-    assert not (second.data_dir / "usage.duckdb.incoming").exists()
-    second.start()
-    assert requests_at(second) == 3
-    assert chat(second, key["key"], body).status_code == 200
-    for gateway in pair:
-        eventually(lambda gateway=gateway: requests_at(gateway) == 4, "it goes on", within_s=20)

@@ -30,7 +30,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class RebuiltUsage:
-    """What the new database has, and where the one before it is; None where there was none."""
+    """The new database in numbers, and where the one before it is; None where there was none."""
 
     segments: int
     requests: int

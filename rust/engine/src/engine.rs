@@ -157,7 +157,7 @@ impl Engine {
                 let _beating = task::spawn(beat(own.threads.enlist("engine")));
                 let _link = task::spawn(link::run(Arc::clone(&own)));
                 let _keeping = task::spawn(keep_house(Arc::clone(&own)));
-                let _hearing = own.peers.is_some().then(|| task::spawn(crate::peers::run(Arc::clone(&own))));
+                let _hearing = own.peers.is_some().then(|| task::spawn(crate::peers::listener::run(Arc::clone(&own))));
                 let leasing = own.leases.is_some().then(|| task::spawn(keeper::run(Arc::clone(&own))));
                 // Either a request to stop or the engine's own end.
                 drop(stopped.await);

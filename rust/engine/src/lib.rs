@@ -62,8 +62,9 @@ pub use upstream::wire::take_shelf;
 #[doc(hidden)]
 pub mod decisions {
     pub use crate::active_config::Live;
-    pub use crate::call::coalesce::{digest, Name, Recordings};
+    pub use crate::call::coalesce::Recordings;
     pub use crate::call::compression::PipelineChoice;
+    pub use crate::call::ticket::{digest, Name};
 }
 
 /// The parts that the example `models` measures.

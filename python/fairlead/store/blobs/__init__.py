@@ -1,6 +1,6 @@
 """Contents: bytes of any length under a name, kept apart from the rows that speak of them.
 
-* `blob.py`: what every store of contents does.
+* `blob.py`: the face of every store of contents.
 * `directory.py`: a folder, the data directory's or one that nodes share.
 * `bucket.py`: signed requests to a bucket of an S3-compatible store; `bucket_blobs.py`: contents in it.
 * `place.py`: the store that this process has.

@@ -1,4 +1,4 @@
-"""What every store of contents does (`Blobs`).
+"""The face of every store of contents (`Blobs`).
 
 A content is whole or not there: what was interrupted is not seen under its name. Names are paths such as
 `files/file-1a2b`, of letters, digits, `_`, `-` and `.`.

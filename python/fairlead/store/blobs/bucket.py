@@ -52,7 +52,7 @@ class Bucket:
 
     @property
     def prefix(self) -> str:
-        """What every name begins with in the bucket."""
+        """The beginning of every name in the bucket."""
         return self._place.prefix
 
     async def ask(

@@ -123,13 +123,14 @@ async def _forget(path: Path) -> None:
 
 
 def _open(part: Path, announced: int) -> BinaryIO:
-    part.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # The root is not made: a shared one that is missing was not mounted.
+    part.parent.mkdir(mode=0o700, exist_ok=True)
     check_disk(part.parent, announced)
     return os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def _take(path: Path, source: Path) -> int | None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, exist_ok=True)
     try:
         with source.open("rb") as file:
             os.fsync(file.fileno())

@@ -6,8 +6,9 @@
 
 use super::give::{look_again, Lookup};
 use super::{learn, CacheQuery};
-use crate::call::coalesce::{self, Followed, Leader, Name, Recording, Role};
+use crate::call::coalesce::{self, Followed, Leader, Recording, Role};
 use crate::call::context::Call;
+use crate::call::ticket::Name;
 use crate::clock;
 use crate::exchange::Head;
 use crate::gate::answer::{self, EndGuard};

@@ -10,14 +10,13 @@
 //!                     \-> failed, or too large -> forgotten at once
 //! ```
 
+use crate::call::ticket::{Name, Ticket};
 use crate::clock;
 use crate::exchange::{Exchange, Head, Room, Wake, HIGH_WATER_BYTES};
-use crate::peers::once::Ticket;
 use bytes::Bytes;
 use fairlead_core::{Error, ErrorKind};
 use http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
-use ring::digest::{Context, SHA256};
 use std::collections::HashMap;
 use std::future::{poll_fn, Future};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,14 +30,6 @@ const MAX_RECORDING_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes that all recordings together may hold; beyond them no answer is kept for those who come later.
 const MAX_TOTAL_BYTES: usize = 64 * 1024 * 1024;
 const MAX_ENTRIES: usize = 20_000;
-
-/// Who sent which key: a key means nothing to anybody else.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Name {
-    /// The kind and the id of the principal.
-    pub principal: String,
-    pub key: String,
-}
 
 /// The part of a request among those of its name: it leads, or follows.
 #[derive(Debug)]
@@ -452,18 +443,6 @@ impl Leader {
         });
         read(self.reader, exchange, |_| {}).await;
     }
-}
-
-/// SHA-256 over parts that cannot run into each other.
-pub fn digest(parts: &[&[u8]]) -> [u8; 32] {
-    let mut context = Context::new(&SHA256);
-    for part in parts {
-        context.update(&(part.len() as u64).to_be_bytes());
-        context.update(part);
-    }
-    let mut bytes = [0; 32];
-    bytes.copy_from_slice(context.finish().as_ref());
-    bytes
 }
 
 /// How far a follower got with an answer.

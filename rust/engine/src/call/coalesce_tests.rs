@@ -1,6 +1,7 @@
 //! Tests of the idempotency window: who joins whom, what a late reader gets, who holds the provider back.
 
 use super::*;
+use crate::call::ticket::digest;
 use crate::task;
 use std::time::Duration;
 

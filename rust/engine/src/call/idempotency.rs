@@ -1,9 +1,10 @@
 //! Requests of one idempotency key: the first does the call, those that repeat it follow its answer. Where workers share a store, the
 //! first at each of them asks there whether it is the first of all.
 
-use crate::call::coalesce::{self, Followed, Leader, Name, Recording, Role};
+use crate::call::coalesce::{self, Followed, Leader, Recording, Role};
 use crate::call::context::Call;
 use crate::call::settle::refuse;
+use crate::call::ticket::{self, Name, Ticket};
 use crate::call::translation;
 use crate::clock;
 use crate::exchange::Exchange;
@@ -12,7 +13,7 @@ use crate::gate::headers;
 use crate::gate::request::Admission;
 use crate::observe::settle::Settlement;
 use crate::observe::trace;
-use crate::peers::once::{self, Answer, Claim, Ticket};
+use crate::peers::once::{self, KeptAnswer, Ruling};
 use crate::route::model;
 use crate::shared::Shared;
 use bytes::Bytes;
@@ -31,14 +32,14 @@ pub async fn lead<W: Future<Output = ()> + Send + 'static>(
     let settlement = &call.settlement;
     let end = EndGuard::new(&settlement.shared, &settlement.exchange, &settlement.admission);
     let permits = call.request_permits.clone();
-    let held = match leader.ticket.as_deref() {
+    let claim = match leader.ticket.as_deref() {
         None => None,
         Some(ticket) => match Box::pin(once::claim(&settlement.shared, ticket)).await {
-            Claim::Held(held) => Some(held),
-            Claim::Alone => None,
-            told => {
+            Ruling::Ours(claim) => Some(claim),
+            Ruling::Alone => None,
+            ruling => {
                 let work = async move {
-                    tell(call, told);
+                    repeat_elsewhere(call, ruling);
                     drop((end, permits));
                 };
                 return leader.lead(exchange, work).await;
@@ -50,25 +51,25 @@ pub async fn lead<W: Future<Output = ()> + Send + 'static>(
         work.await;
         drop((end, permits));
     });
-    match held {
+    match claim {
         None => leader.lead(exchange, Box::pin(work)).await,
-        Some(held) => leader.lead_then(exchange, Box::pin(work), move |recording| held.settle(recording)).await,
+        Some(claim) => leader.lead_then(exchange, Box::pin(work), move |recording| claim.settle(recording)).await,
     }
 }
 
 /// Answers as another worker has, or says why it cannot.
-fn tell(call: Call, told: Claim) {
+fn repeat_elsewhere(call: Call, ruling: Ruling) {
     let mut settlement = call.settlement;
-    let fault = match told {
-        Claim::Done(Answer { mut head, body }) => {
+    let fault = match ruling {
+        Ruling::Done(KeptAnswer { mut head, body }) => {
             head.headers.extend(answer::base_headers(&settlement.shared, &settlement.admission.request_id));
             head.headers.insert(headers::IDEMPOTENT, HeaderValue::from_static("true"));
             settlement.status = head.status.as_u16();
             settlement.exchange.answer(head, body);
             return settlement.settle(Outcome::Completed, None);
         }
-        Claim::OtherRequest => coalesce::other_request(),
-        Claim::UnderWay | Claim::Held(_) | Claim::Alone => coalesce::under_way(),
+        Ruling::OtherRequest => coalesce::other_request(),
+        Ruling::UnderWay | Ruling::Ours(_) | Ruling::Alone => coalesce::under_way(),
     };
     refuse(&mut settlement, Outcome::Refused, &fault);
 }
@@ -93,11 +94,11 @@ impl Part {
         // In Gemini's dialect the model is the address's tail, and the query says how the stream is told.
         let framing = if admission.reads_list { "list" } else { "" };
         let place = [admission.route.path, &admission.tail, framing, progress, model, pin].map(str::as_bytes);
-        let digest = coalesce::digest(&[place[0], place[1], place[2], place[3], place[4], place[5], body]);
+        let digest = ticket::digest(&[place[0], place[1], place[2], place[3], place[4], place[5], body]);
         let is_shared = shared.peers.is_some() && admission.is_key_declared;
-        let ticket = is_shared.then(|| Box::new(Ticket::new(&name, digest)));
+        let asked = is_shared.then(|| Box::new(Ticket::new(&name, digest)));
         match shared.idempotency.enter(name, digest, clock::monotonic_ms()) {
-            Ok(Role::Leader(recording)) => Self::Leader(Leader::new(&recording, exchange.id()).with(ticket)),
+            Ok(Role::Leader(recording)) => Self::Leader(Leader::new(&recording, exchange.id()).with(asked)),
             Ok(Role::Follower(recording)) => Self::Follower(recording),
             Err(fault) => Self::Refused(fault),
         }

@@ -1,7 +1,7 @@
 //! One call, from its body to its record: admit, choose, attempt, relay, settle (docs/explanation/planes.md).
 //!
 //! Read [`context`] first: the [`context::Call`] that goes through all phases. Then the phases: [`admit`] (the call begins, or
-//! follows another by `idempotency` on a recording of `coalesce`), [`choose`] (model, key, room), [`attempt`] (the targets one
+//! follows another by `idempotency` on a recording of `coalesce`; [`ticket`] names what is to be done once), [`choose`] (model, key, room), [`attempt`] (the targets one
 //! after the other; [`failover`] says which failures go on, [`deadline`] how long each may take, [`rounds`] whether all are tried again, [`hedge`] lets two of them race), [`relay`] (bytes to the caller) and
 //! [`settle`] (answers, refusals, the record).
 //!
@@ -46,6 +46,7 @@ pub mod simulate;
 pub mod stages;
 pub mod stream;
 pub mod stream_judge;
+pub mod ticket;
 pub mod translation;
 pub mod usage_command;
 pub mod video_form;

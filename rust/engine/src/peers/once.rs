@@ -8,12 +8,12 @@
 //!                              \-> failed -> (none)
 //! ```
 
-use crate::call::coalesce;
-use crate::call::coalesce::{Name, Recording, WINDOW_MS};
+use crate::call::coalesce::{Recording, WINDOW_MS};
+use crate::call::ticket::Ticket;
 use crate::exchange::Head;
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_core::{hex, random_bytes};
+use fairlead_core::random_bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use redis::aio::MultiplexedConnection;
 use serde::{Deserialize, Serialize};
@@ -21,8 +21,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::AbortHandle;
 
-/// Two versions that keep other values use other names.
-const PREFIX: &str = "fairlead:1:once:";
 const UNDER_WAY: u8 = b'u';
 const ANSWERED: u8 = b'a';
 /// The state, the digest of the request, the claim's own name.
@@ -40,29 +38,13 @@ const RENEW: &str = "\
 if redis.call('GETRANGE', KEYS[1], 0, #ARGV[1] - 1) ~= ARGV[1] then return 0 end \
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])";
 
-/// What a claim is asked with.
-#[derive(Debug)]
-pub struct Ticket {
-    key: String,
-    digest: [u8; 32],
-}
-
-impl Ticket {
-    /// `digest` tells the request from others under its key.
-    pub fn new(name: &Name, digest: [u8; 32]) -> Self {
-        // Neither the caller nor the key stands in the store.
-        let hidden = coalesce::digest(&[name.principal.as_bytes(), name.key.as_bytes()]);
-        Self { key: format!("{PREFIX}{}", hex(&hidden)), digest }
-    }
-}
-
 /// The store's word on a ticket.
 #[derive(Debug)]
-pub enum Claim {
+pub enum Ruling {
     /// The call is this worker's to do.
-    Held(Held),
+    Ours(Claim),
     /// Another worker has done it.
-    Done(Answer),
+    Done(KeptAnswer),
     /// Another worker is doing it.
     UnderWay,
     /// The key was used with another request.
@@ -73,24 +55,24 @@ pub enum Claim {
 
 /// An answer that another worker left.
 #[derive(Debug)]
-pub struct Answer {
+pub struct KeptAnswer {
     pub head: Head,
     pub body: Bytes,
 }
 
 #[derive(Serialize, Deserialize)]
-struct AnswerHead {
+struct KeptHead {
     status: u16,
     headers: Vec<(String, String)>,
 }
 
-impl Answer {
+impl KeptAnswer {
     /// A length, the head as JSON, the body.
     fn write(recording: &Recording) -> Option<Vec<u8>> {
         let (status, headers, chunks) = recording.answer()?;
         let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
         let headers = headers.iter().filter_map(|(name, value)| Some((name.as_str().to_owned(), text(value)?)));
-        let head = serde_json::to_vec(&AnswerHead { status: status.as_u16(), headers: headers.collect() }).ok()?;
+        let head = serde_json::to_vec(&KeptHead { status: status.as_u16(), headers: headers.collect() }).ok()?;
         let mut out = u32::try_from(head.len()).ok()?.to_be_bytes().to_vec();
         out.extend(head);
         for chunk in chunks {
@@ -102,7 +84,7 @@ impl Answer {
     fn read(bytes: &[u8]) -> Option<Self> {
         let (length, rest) = bytes.split_first_chunk::<4>()?;
         let (head, body) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
-        let told: AnswerHead = serde_json::from_slice(head).ok()?;
+        let told: KeptHead = serde_json::from_slice(head).ok()?;
         let mut headers = HeaderMap::with_capacity(told.headers.len());
         for (name, value) in told.headers {
             headers.append(HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?);
@@ -114,7 +96,7 @@ impl Answer {
 
 /// A claim of this worker's, renewed until it is settled. Dropped, it is given up.
 #[derive(Debug)]
-pub struct Held {
+pub struct Claim {
     shared: Arc<Shared>,
     key: String,
     /// The claim as it stands in the store.
@@ -124,9 +106,9 @@ pub struct Held {
 }
 
 /// Asks the store for the call of a ticket. One round trip; none where the store is away.
-pub async fn claim(shared: &Arc<Shared>, ticket: &Ticket) -> Claim {
-    let Some(peers) = shared.peers.as_ref() else { return Claim::Alone };
-    let (Some(mut connection), Ok(own)) = (peers.connection(), random_bytes::<16>()) else { return Claim::Alone };
+pub async fn claim(shared: &Arc<Shared>, ticket: &Ticket) -> Ruling {
+    let Some(peers) = shared.peers.as_ref() else { return Ruling::Alone };
+    let (Some(mut connection), Ok(own)) = (peers.connection(), random_bytes::<16>()) else { return Ruling::Alone };
     let ttl_ms = peers.config.lease_ms;
     let mut claim = vec![UNDER_WAY];
     claim.extend(ticket.digest);
@@ -138,29 +120,29 @@ pub async fn claim(shared: &Arc<Shared>, ticket: &Ticket) -> Claim {
         Ok(Ok(known)) => known,
         Ok(Err(_)) | Err(_) => {
             peers.lose();
-            return Claim::Alone;
+            return Ruling::Alone;
         }
     };
     match known {
         Some(known) => judge(shared, ticket, &known),
-        None => Claim::Held(Held::new(shared, ticket, claim, connection, ttl_ms)),
+        None => Ruling::Ours(Claim::new(shared, ticket, claim, connection, ttl_ms)),
     }
 }
 
-fn judge(shared: &Shared, ticket: &Ticket, known: &[u8]) -> Claim {
-    let Some((head, sealed)) = known.split_at_checked(HEAD_BYTES) else { return Claim::Alone };
+fn judge(shared: &Shared, ticket: &Ticket, known: &[u8]) -> Ruling {
+    let Some((head, sealed)) = known.split_at_checked(HEAD_BYTES) else { return Ruling::Alone };
     if head[1..33] != ticket.digest {
-        return Claim::OtherRequest;
+        return Ruling::OtherRequest;
     }
     if head[0] == UNDER_WAY {
-        return Claim::UnderWay;
+        return Ruling::UnderWay;
     }
     let opened = shared.config.sealer.open(&ticket.key, sealed).ok();
     // What this version cannot read was not done for it.
-    opened.and_then(|bytes| Answer::read(&bytes)).map_or(Claim::Alone, Claim::Done)
+    opened.and_then(|bytes| KeptAnswer::read(&bytes)).map_or(Ruling::Alone, Ruling::Done)
 }
 
-impl Held {
+impl Claim {
     fn new(
         shared: &Arc<Shared>,
         ticket: &Ticket,
@@ -176,7 +158,7 @@ impl Held {
 
     /// Leaves the answer for those who repeat the request, if it ended well and is whole.
     pub fn settle(mut self, recording: &Recording) {
-        let answer = Answer::write(recording);
+        let answer = KeptAnswer::write(recording);
         let sealed = answer.and_then(|answer| self.shared.config.sealer.seal(&self.key, &answer).ok());
         self.end(sealed);
     }
@@ -198,7 +180,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for Claim {
     fn drop(&mut self) {
         if !self.is_settled {
             self.end(None);

@@ -1,6 +1,6 @@
 //! Rests of connections and open breakers of providers, as workers tell each other of them.
 //!
-//! Told is how long a rest has left, because clocks differ, and only a rest that a worker took on its own: once when it begins or
+//! RestNotice is how long a rest has left, because clocks differ, and only a rest that a worker took on its own: once when it begins or
 //! grows, and again every few seconds for those that were not there. What was heard ends by itself; the first attempt afterwards
 //! probes, as after a rest of one's own.
 
@@ -25,7 +25,7 @@ enum Subject {
 
 /// One rest on its way between workers.
 #[derive(Debug, Serialize, Deserialize)]
-struct Told {
+struct RestNotice {
     of: Subject,
     /// The connection's record that it speaks of; 0 of a provider.
     #[serde(default)]
@@ -41,11 +41,11 @@ struct Message {
     worker: String,
     /// The newest of an operator's resets that the worker has carried out: what it says of before another is nothing.
     cleared: u64,
-    rests: Vec<Told>,
+    rests: Vec<RestNotice>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct RestRecord {
     until_ms: u64,
     is_own: bool,
 }
@@ -53,14 +53,15 @@ struct Known {
 /// Rests that were told or heard.
 #[derive(Debug, Default)]
 pub struct Rests {
-    known: HashMap<Subject, Known>,
+    known: HashMap<Subject, RestRecord>,
     retold_ms: u64,
 }
 
 impl Rests {
     /// The message about what is to be told now, if anything is.
     pub fn news(&mut self, live: &Live, worker: &str, now_ms: u64) -> Option<Vec<u8>> {
-        let resting: Vec<Told> = live.targets.iter().flatten().flat_map(|target| resting(target, now_ms)).collect();
+        let resting: Vec<RestNotice> =
+            live.targets.iter().flatten().flat_map(|target| resting(target, now_ms)).collect();
         // What an operator had forgotten, or an attempt ended, is news when it comes again.
         self.known.retain(|of, _| resting.iter().any(|told| told.of == *of));
         if resting.is_empty() {
@@ -73,9 +74,9 @@ impl Rests {
             let known = self.known.get(&told.of).copied();
             let is_new = known.is_none_or(|known| until_ms > known.until_ms.saturating_add(SAME_MS));
             let is_own = is_new || known.is_some_and(|known| known.is_own);
-            self.known.insert(told.of.clone(), Known { until_ms, is_own });
+            self.known.insert(told.of.clone(), RestRecord { until_ms, is_own });
             // Connections of one provider share its breaker.
-            let is_said = rests.iter().any(|said: &Told| said.of == told.of);
+            let is_said = rests.iter().any(|said: &RestNotice| said.of == told.of);
             if (is_new || (is_own && is_again)) && !is_said {
                 rests.push(told);
             }
@@ -107,14 +108,14 @@ impl Rests {
                 adopt(target, &told, now_ms);
             }
             let until_ms = now_ms.saturating_add(told.left_ms);
-            let known = self.known.entry(told.of).or_insert(Known { until_ms, is_own: false });
+            let known = self.known.entry(told.of).or_insert(RestRecord { until_ms, is_own: false });
             known.until_ms = known.until_ms.max(until_ms);
         }
     }
 }
 
-fn resting(target: &Target, now_ms: u64) -> impl Iterator<Item = Told> {
-    let connection = target.hot.condition.lock().health.rest(now_ms).map(|(left_ms, is_binding)| Told {
+fn resting(target: &Target, now_ms: u64) -> impl Iterator<Item = RestNotice> {
+    let connection = target.hot.condition.lock().health.rest(now_ms).map(|(left_ms, is_binding)| RestNotice {
         of: Subject::Connection(target.connection.id.clone()),
         revision: target.connection.revision,
         left_ms,
@@ -122,7 +123,7 @@ fn resting(target: &Target, now_ms: u64) -> impl Iterator<Item = Told> {
     });
     let breaker = target.provider.breaker.lock();
     let is_open = breaker.phase(target.breaker_limits(), now_ms) == BreakerPhase::Open;
-    let provider = is_open.then(|| Told {
+    let provider = is_open.then(|| RestNotice {
         of: Subject::Provider(target.connection.provider.clone()),
         revision: 0,
         left_ms: breaker.remaining_ms(now_ms),
@@ -131,7 +132,7 @@ fn resting(target: &Target, now_ms: u64) -> impl Iterator<Item = Told> {
     connection.into_iter().chain(provider)
 }
 
-fn adopt(target: &Target, told: &Told, now_ms: u64) {
+fn adopt(target: &Target, told: &RestNotice, now_ms: u64) {
     let connection = &target.connection;
     match &told.of {
         Subject::Connection(id) if *id == connection.id && told.revision == connection.revision => {

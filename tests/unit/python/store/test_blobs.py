@@ -46,6 +46,7 @@ async def bucket(server: S3Server, tmp_path: Path) -> AsyncIterator[BucketBlobs]
 @pytest.fixture(params=["directory", "bucket"])
 def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
     if request.param == "directory":
+        (tmp_path / "root").mkdir()
         return Directory(tmp_path / "root")
     found: BucketBlobs = request.getfixturevalue("bucket")
     return found
@@ -114,6 +115,12 @@ async def test_what_does_not_come_whole_is_not_there(
     await blobs.forget_unfinished("files", 2**50)
     assert await blobs.list("files") == []
     assert server.uploads == {}
+
+
+async def test_a_folder_that_was_not_mounted_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(StorageUnavailable, match="cannot be written"):
+        await Directory(tmp_path / "mount").write("files/one", pieces(b"body"), 4)
+    assert not (tmp_path / "mount").exists()
 
 
 async def test_a_writing_that_is_cancelled_is_forgotten(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import cast
 
 from fairlead.settings import ControlConfig
@@ -17,7 +18,7 @@ class Writer:
     """Only one may be made: two would write over each other."""
 
 
-def test_threads_that_ask_at_once_get_the_same_instance(tmp_path) -> None:
+def test_threads_that_ask_at_once_get_the_same_instance(tmp_path: Path) -> None:
     nothing = object()
     services = Services(
         cast("ControlConfig", nothing),
@@ -43,7 +44,7 @@ def test_threads_that_ask_at_once_get_the_same_instance(tmp_path) -> None:
     assert len(found) == len(made) == 1
 
 
-def test_one_instance_may_ask_for_another_while_it_is_made(tmp_path) -> None:
+def test_one_instance_may_ask_for_another_while_it_is_made(tmp_path: Path) -> None:
     nothing = object()
     services = Services(
         cast("ControlConfig", nothing),
