@@ -376,6 +376,8 @@ def ask_two_models(page: Any) -> None:
     for side in (0, 1):
         badge = page.locator(".side-of .badge").nth(side)
         sync_api.expect(badge).to_have_text("answered", timeout=WAIT_MS)
+        # A stream's cost is in the log, a moment later.
+        sync_api.expect(page.locator("[data-cost]").nth(side)).not_to_be_empty(timeout=WAIT_MS)
 
 
 @pytest.mark.slow
