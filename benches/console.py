@@ -174,10 +174,12 @@ def report(
         f"| --- | --: | --: | --:{' | --: | --: | --:' if opened else ''} | --- |",
     ]
     for path, one in took.items():
-        cells, each = _cells(one.rounds, one.cpu_ms), [one]
+        cells = _cells(one.rounds, one.cpu_ms)
+        each: list[Took | UnderLoad] = [one]
         if path in loaded:
             under = loaded[path]
-            cells, each = f"{cells} | {_cells(under.rounds, under.cpu_ms)}", [one, under]
+            cells = f"{cells} | {_cells(under.rounds, under.cpu_ms)}"
+            each.append(under)
         elif opened:
             cells += " | | |"
         lines.append(f"| `{path}` | {cells} | {_verdict(each)} |")

@@ -282,7 +282,7 @@ def picture(curve: Sequence[dict[str, float]]) -> str:
         parts.append(text(LEFT - 8, y(share) + 4, f"{share:.0%}", "end"))
     parts += [
         text(x(threshold), TOP + down + 20, f"{threshold:.1f}", "middle")
-        for threshold in (0.5, 0.6, 0.8, 0.8, 0.9, 1.0)
+        for threshold in (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
     ]
     parts.append(text(LEFT + across / 2, HEIGHT - 10, "similarity threshold", "middle"))
     parts.append(

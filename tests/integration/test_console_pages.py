@@ -53,7 +53,7 @@ def owner(demo_owner: httpx.Client) -> httpx.Client:
 
 def work_ids(owner: httpx.Client, webhook_id: str) -> dict[str, str]:
     """What pages show that no made-up traffic brings: a batch, a crawl, an agent, a delivery."""
-    key = expect(owner.post("/api/keys", json={"name": "of the pages"}), 201)
+    key = expect(owner.post("/api/keys", json={"name": "of the pages", "captureBodies": True}), 201)
     headers = {"authorization": f"Bearer {key['key']}"}
     call = {"model": "demo/echo", "messages": [{"role": "user", "content": "Hello"}]}
     url = "/v1/chat/completions"
@@ -63,6 +63,13 @@ def work_ids(owner: httpx.Client, webhook_id: str) -> dict[str, str]:
     ask = {"input_file_id": file["id"], "endpoint": url, "completion_window": "24h"}
     batches, crawls = f"{owner.base_url}/v1/batches", f"{owner.base_url}/api/crawl"
     batch = expect(httpx.post(batches, headers=headers, json=ask), 200)
+    answer = httpx.post(f"{owner.base_url}{url}", headers=headers, json=call)
+    request_id = answer.headers["x-gateway-request-id"]
+    eventually(
+        lambda: owner.get(f"/api/usage/logs/{request_id}/body").status_code == 200,
+        "what was said is kept",
+        within_s=20,
+    )
     site = {"url": "https://93.184.215.14/"}
     agents = expect(owner.get("/api/agent-skills"), 200)["skills"]
     agent = {"name": f"Reader {len(agents)}", "description": "It reads.", "prompt": "Read."}
@@ -75,6 +82,7 @@ def work_ids(owner: httpx.Client, webhook_id: str) -> dict[str, str]:
         "{delivery_id}": test["deliveryId"],
         "{tool_id}": "codex",
         "{file_id}": file["id"],
+        "{request_id}": request_id,
     }
 
 
@@ -82,7 +90,6 @@ def addresses(owner: httpx.Client) -> list[str]:
     """An address of every page that is read."""
     key = expect(owner.get("/api/keys", params={"limit": 1}), 200)["keys"][0]["id"]
     connection = expect(owner.get("/api/providers", params={"limit": 1}), 200)["connections"][0]
-    request = expect(owner.get("/api/usage/logs", params={"limit": 1}), 200)["logs"][0]
     hooks = expect(owner.get("/api/webhooks"), 200)["webhooks"]
     if not hooks:
         body = {
@@ -115,7 +122,6 @@ def addresses(owner: httpx.Client) -> list[str]:
         "{combo_id}": combo[0]["id"],
         "{key_id}": key,
         "{connection_id}": connection["id"],
-        "{request_id}": request["requestId"],
         "{webhook_id}": hooks[0]["id"],
         "{provider}": "openai",
         **work_ids(owner, hooks[0]["id"]),
@@ -370,6 +376,8 @@ def ask_two_models(page: Any) -> None:
     for side in (0, 1):
         badge = page.locator(".side-of .badge").nth(side)
         sync_api.expect(badge).to_have_text("answered", timeout=WAIT_MS)
+        # A stream's cost is in the log, a moment later.
+        sync_api.expect(page.locator("[data-cost]").nth(side)).not_to_be_empty(timeout=WAIT_MS)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import re
 import shutil
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
@@ -50,6 +51,8 @@ REACHABLE = """() => {
   return all.filter(each => isSeen(each) && !each.disabled && each.tabIndex >= 0).length;
 }"""
 STEPS_MAX = 900
+# So often in one test.
+SIGN_INS = 4
 WAIT_MS = 15_000
 
 
@@ -150,29 +153,43 @@ def _pattern(address: str) -> str:
     return re.sub(r"\\\{[^}]*\\\}", "[0-9a-f-]{36}", re.escape(address))
 
 
-# The forms of a page with something that is typed or chosen.
-FORMS = """const typed = form => [...form.elements].filter(each => each.name
-  && each.matches('input, select, textarea') && !['hidden', 'password', 'file'].includes(each.type));
-const forms = [...document.querySelectorAll('form[method=post]')].filter(form => typed(form).length);"""
-# Fills a form: another choice, the other side of a switch, some words.
+# What is typed or chosen in each form of a page, and what it is worth.
+FORMS = """
+  const typed = form => [...form.elements].filter(each => each.name
+    && each.matches('input, select, textarea') && !['hidden', 'password', 'file'].includes(each.type));
+  const forms = [...document.querySelectorAll('form[method=post]')].filter(form => typed(form).length);
+  const worth = each => each.type === 'checkbox' ? each.checked : each.value;
+  const told = form => form && typed(form).map(each => [each.name, worth(each)]);
+"""
+COUNT = "() => {" + FORMS + "return forms.length; }"
+READ = "at => {" + FORMS + "return told(forms[at]); }"
+SEND = "at => {" + FORMS + "forms[at].requestSubmit(); }"
+# Another choice, the other side of a switch, some words.
 FILL = (
-    """at => { %s
-  const form = forms[at];
-  for (const each of typed(form)) {
+    "at => {"
+    + FORMS
+    + """
+  for (const each of typed(forms[at])) {
     if (each.type === 'checkbox') each.checked = !each.checked;
     else if (each.matches('select')) each.selectedIndex = each.options.length - 1;
     else if (each.type === 'datetime-local') each.value = '2026-03-04T05:06';
     else if (each.type !== 'radio') each.value = '7';
   }
-  form.noValidate = true;
-  return typed(form).map(each => each.type === 'checkbox' ? each.checked : each.value);
+  forms[at].noValidate = true;
+  return told(forms[at]);
 }"""
-    % FORMS
-)  # noqa: UP031 - braces of the script
-READ = (
-    "at => { %s return forms[at] && typed(forms[at]).map(each => each.type === 'checkbox' ? each.checked : each.value); }"  # noqa: UP031
-    % FORMS
 )
+
+
+def sign_in_again(tab: Tab, sessions: list[Any], *, is_typed: bool) -> None:
+    """By the form, or with the session that was there: sign-ins are counted, and too many are turned away."""
+    if is_typed:
+        tab.page.get_by_label("Password").fill(OWNER_PASSWORD)
+        tab.page.get_by_role("button", name="Sign in").click()
+        tab.page.wait_for_url(lambda url: "/login" not in url)
+        return
+    tab.context.add_cookies(sessions)
+    tab.page.goto(parse_qs(urlsplit(tab.page.url).query)["return_to"][0])
 
 
 @pytest.mark.slow
@@ -185,14 +202,14 @@ def test_where_a_session_ends_no_form_loses_what_was_typed(
         page = tab.page
         for path in addresses(owner):
             page.goto(path)
-            for at in range(page.evaluate(f"() => {{ {FORMS} return forms.length; }}")):
+            for at in range(page.evaluate(COUNT)):
                 page.goto(path)
                 typed = page.evaluate(FILL, at)
+                sessions = tab.context.cookies()
                 tab.context.clear_cookies()
-                page.evaluate(f"at => {{ {FORMS} forms[at].requestSubmit(); }}", at)
+                page.evaluate(SEND, at)
                 page.wait_for_url("**/login?**")
-                page.get_by_label("Password").fill(OWNER_PASSWORD)
-                page.get_by_role("button", name="Sign in").click()
+                sign_in_again(tab, sessions, is_typed=kept < SIGN_INS)
                 page.wait_for_url(f"**{path.partition('?')[0]}*")
                 assert page.evaluate(READ, at) == typed, (path, at)
                 kept += 1

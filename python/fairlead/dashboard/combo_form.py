@@ -389,7 +389,7 @@ def _step_fields(
         Field(
             f"{at}model",
             "Model",
-            hint="Or combo/ and the name of one.",
+            hint="Or combo/name.",
             example="openai/gpt-4o",
             suggestions="targets",
         ),

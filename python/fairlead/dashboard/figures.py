@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
+import orjson
+
 from fairlead.moment import now_ms
 
 NONE: Final = "\N{EN DASH}"
@@ -119,6 +121,14 @@ def short(text: str | None, most: int = 13) -> str:
     if text is None:
         return NONE
     return text if len(text) <= most else f"{text[:most]}…"
+
+
+def indented(text: str) -> str:
+    """JSON over several lines; another text as it is."""
+    try:
+        return orjson.dumps(orjson.loads(text), option=orjson.OPT_INDENT_2).decode()
+    except orjson.JSONDecodeError:
+        return text
 
 
 def change(now: float, before: float) -> str | None:

@@ -48,6 +48,7 @@ templates.filters.update(
     ago=figures.ago,
     moment=figures.moment,
     short=figures.short,
+    indented=figures.indented,
     change=figures.change,
     seconds=figures.seconds,
 )
@@ -61,7 +62,7 @@ for _file in ("icons.html", "parts.html", "key_choice.html"):
 
 @dataclass(frozen=True, slots=True)
 class Toast:
-    """What was done; `undo` is the token by which it can be undone."""
+    """A note that something was done; `undo` is the token by which it can be undone."""
 
     words: str
     undo: str | None = None

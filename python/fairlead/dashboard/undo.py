@@ -1,4 +1,4 @@
-"""What was destroyed and can be brought back: the call that makes it anew, kept for who destroyed it.
+"""Undoing: the call that makes anew what was destroyed, kept for who destroyed it.
 
 They are kept in memory and for a few minutes, since a record that is gone may be what somebody wanted gone.
 """
@@ -30,7 +30,7 @@ class Undo:
 
 @dataclass(slots=True)
 class Undos:
-    """Those of everybody, by a token that only who destroyed it is given; the oldest go first."""
+    """The undos of everybody, by a token that only who destroyed something is given; the oldest go first."""
 
     _kept: OrderedDict[str, tuple[str, float, Undo]] = field(default_factory=OrderedDict)
 
@@ -48,7 +48,7 @@ class Undos:
         return owner == person_id and time.monotonic() < until_s
 
     def take(self, person_id: str, token: str) -> Undo:
-        """What was kept, once. `NotFound` when it is too late, or somebody else's."""
+        """Gives an undo away, once. `NotFound` when it is too late, or somebody else's."""
         if not self.has(person_id, token):
             raise NotFound("It is too late to undo this: make it anew.")
         return self._kept.pop(token)[2]

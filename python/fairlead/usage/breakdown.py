@@ -14,7 +14,7 @@ import polars as pl
 
 from fairlead.store.file import Connection
 from fairlead.usage.closed_bins import BinsReader
-from fairlead.usage.facts import Filters, add_up, sums_of
+from fairlead.usage.facts import EVERY_MEASURE, Filters, add_up, sums_of
 from fairlead.usage.percentile import percentiles
 from fairlead.usage.rollup import Level
 from fairlead.usage.span import Span
@@ -56,7 +56,8 @@ def read_breakdown(
 ) -> Breakdown:
     """The groups (`facts.sums_of`) with their sums and histograms."""
     bins = reader.read(con, span, groups, filters, wanted=("latency",))
-    return Breakdown(sums_of(con, span, groups, filters), bins)
+    sums = reader.sums(con, span, groups, filters, told=EVERY_MEASURE)
+    return Breakdown(sums, bins)
 
 
 def read_series(

@@ -152,7 +152,7 @@ class BinsReader:
     def _join(
         self, parts: list[Part], what: _Key, read: Callable[[list[Part]], pl.DataFrame]
     ) -> pl.DataFrame:
-        """What was kept of closed parts, with what is read of all others in one statement."""
+        """The rows of all parts: closed ones as they were kept, all others read in one statement."""
         closed, open_ = _split(parts, now_ms())
         frames = []
         for part in closed:

@@ -29,7 +29,7 @@ DeliveryPage = Annotated[Page, Depends(_page)]
 
 
 def next_of(page: Page, found: Sequence[Delivery]) -> str | None:
-    """What `after` takes for the page that follows; None at the end."""
+    """The `after` of the page that follows; None at the end."""
     if len(found) < page.limit:
         return None
     return f"{found[-1].created_at_ms}-{found[-1].id}"

@@ -264,7 +264,7 @@ def _measured(result: Any) -> list[tuple[str, str]]:
         "priceInput": "Input, 1M",
         "priceOutput": "Output, 1M",
         "contextWindow": "Window",
-        "headroom": "Quota left",
+        "headroom": "Quota",
     }
     targets = result["targets"] if result else ()
     return [

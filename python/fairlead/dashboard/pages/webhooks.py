@@ -6,8 +6,7 @@ import asyncio
 from typing import Any, Final
 from urllib.parse import urlencode
 
-import orjson
-
+from fairlead.dashboard import figures
 from fairlead.dashboard.api import Api
 from fairlead.dashboard.form import Field, Group, changed_values, make_form, read_values
 from fairlead.dashboard.names import read_all
@@ -121,7 +120,7 @@ async def show_delivery(visit: Visit) -> View:
     fields = {
         "hook": hook["webhook"],
         "delivery": delivery,
-        "body": _indented(body)[:BODY_MAX],
+        "body": figures.indented(body)[:BODY_MAX],
         "is_cut": len(body) > BODY_MAX,
         "moods": MOODS,
         "title": f"Delivery of {delivery['event']}",
@@ -208,14 +207,6 @@ async def _values(visit: Visit, typed: FormFields) -> dict[str, Any]:
     if EVERY in values["events"]:
         values["events"] = [EVERY]
     return values
-
-
-def _indented(body: str) -> str:
-    """A JSON body over several lines; another one as it is."""
-    try:
-        return orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2).decode()
-    except orjson.JSONDecodeError:
-        return body
 
 
 def _secret_view(made: dict[str, Any]) -> View:

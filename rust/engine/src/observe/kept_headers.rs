@@ -6,14 +6,14 @@ use http::header::{HeaderMap, HeaderName, CONTENT_TYPE, RETRY_AFTER};
 /// Headers with their values.
 pub type HeaderLines = Vec<(String, String)>;
 
-/// Of one value; a longer one is cut.
+/// The length of a value; a longer one is cut.
 pub const MAX_VALUE_CHARS: usize = 256;
-/// Of an answer; there are fewer that the gateway tells.
+/// The headers of one answer; there are fewer that the gateway tells.
 const MAX_LINES: usize = 40;
 const TOLD: &str = "x-gateway-";
 
 /// The headers of an answer that say how it came about.
-pub fn told(headers: &HeaderMap) -> HeaderLines {
+pub fn keep_told(headers: &HeaderMap) -> HeaderLines {
     let is_ours =
         |name: &HeaderName| name.as_str().starts_with(TOLD) || [CONTENT_TYPE, RETRY_AFTER].contains(name);
     let ours = headers.iter().filter(|(name, _)| is_ours(name)).take(MAX_LINES);
@@ -41,7 +41,7 @@ mod tests {
         let long = HeaderValue::from_str(&"é".repeat(3)).expect("bytes that are no ASCII are taken");
         headers.insert("x-gateway-model", long);
         headers.insert("x-gateway-decision", HeaderValue::from_str(&"d".repeat(999)).expect("visible"));
-        let mut kept = told(&headers);
+        let mut kept = keep_told(&headers);
         kept.sort();
         let names: Vec<&str> = kept.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["retry-after", "x-gateway-decision", "x-gateway-provider"]);

@@ -52,7 +52,7 @@ def test_the_largest_are_named_in_order() -> None:
         (figures.count, 2_500_000_000, "2.5B"),
         (figures.count, None, figures.NONE),
         (figures.money, 0, "$0"),
-        (figures.money, 910, "$0.000910"),
+        (figures.money, 910, "$0.00091"),
         (figures.money, 4_900, "$0.0049"),
         (figures.money, 486_200, "$0.49"),
         (figures.money, 1_234_567_890, "$1,234.57"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -315,6 +316,35 @@ async def test_histograms_of_closed_buckets_are_kept_until_a_late_record_arrives
     assert await median() == pytest.approx(10, rel=0.011), "what came is of another time"
     closed.forget(yesterday + HOUR, yesterday + HOUR + 1)
     assert await median() == pytest.approx(900, rel=0.011)
+
+
+async def test_sums_of_closed_buckets_are_kept_and_are_those_that_are_read(
+    usage: Database, spool: Path, lines: Any
+) -> None:
+    now = now_ms()
+    today = now - now % DAY
+    closed = ClosedBins()
+    whole = HistoryQuery(
+        Span(today - 2 * DAY, now, is_open=True), ["day", "provider"], has_percentiles=False
+    )
+    of_all = replace(whole, group_by=[])
+
+    async def told(query: HistoryQuery, kept: ClosedBins) -> list[dict[str, Any]]:
+        reader = BinsReader.over(kept)
+        rows, *_ = await usage.read(lambda con: read_history(con, query, reader))
+        return rows
+
+    await fill(usage, spool, lines("a", "b", ts_ms=today - DAY) + lines("c", ts_ms=today))
+    for query in (whole, of_all):
+        first = await told(query, closed)
+        assert sum(row["requests"] for row in first) == 3
+        assert await told(query, closed) == first == await told(query, ClosedBins())
+    (spool / "w-1.ndjson").write_bytes(lines("late", ts_ms=today - DAY + HOUR))
+    await Ingest(SegmentStore(usage, spool, closed), spool).ingest()
+    for query in (whole, of_all):
+        found = await told(query, closed)
+        assert sum(row["requests"] for row in found) == 4, "what was kept of the day is forgotten"
+        assert found == await told(query, ClosedBins())
 
 
 async def test_a_segment_that_is_stored_tells_the_kept_histograms_of_its_times(
