@@ -17,8 +17,8 @@ import polars as pl
 
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
-from fairlead.usage.facts import Filters, Measure, bins_of_parts, parts_of
-from fairlead.usage.rollup import BUCKET_MS, Level
+from fairlead.usage.facts import Measure, Selection, bins_of_parts, parts_of
+from fairlead.usage.rollup import BUCKET_MS
 from fairlead.usage.span import Part, Span
 
 # A row takes about 40 bytes.
@@ -107,25 +107,23 @@ class BinsReader:
         self,
         con: Connection,
         span: Span,
-        groups: dict[str, str],
-        filters: Filters,
-        *,
+        selection: Selection,
         wanted: Sequence[Measure],
-        coarsest: Level = "day",
     ) -> pl.DataFrame:
         """One row or more for each group and `bin`."""
-        closed, open_ = _split(parts_of(con, span, coarsest), now_ms())
+        closed, open_ = _split(parts_of(con, span, selection.coarsest), now_ms())
+        groups, filters = selection.groups, selection.filters
         frames = []
         for part in closed:
             key = (part, *groups.items(), *filters.conditions, *filters.bound.items(), *wanted)
             bins = self.closed.find(key)
             if bins is None:
-                bins = bins_of_parts(con, [part], groups, filters, wanted)
+                bins = bins_of_parts(con, [part], selection, wanted)
                 self.closed.keep(key, part, bins, self.epoch)
             frames.append(bins)
         if open_ or not frames:
             open_ = open_ or [Part("requests", 0, 0)]
-            frames.append(bins_of_parts(con, open_, groups, filters, wanted))
+            frames.append(bins_of_parts(con, open_, selection, wanted))
         return pl.concat(frames, how="vertical_relaxed")
 
 

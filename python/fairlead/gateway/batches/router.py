@@ -33,7 +33,7 @@ from fairlead.gateway.files.table import find_file
 from fairlead.gateway.owner import OwnerDep
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
-from fairlead.store.service_jobs import WebhookConfig, checked_uris, insert_job
+from fairlead.store.service_jobs import Subscribers, WebhookConfig, checked_uris, insert_job
 from fairlead.store.services import ServicesDep
 from fairlead.store.signing_keys import ensure_signing_key
 
@@ -126,7 +126,8 @@ async def create(ask: BatchAsk, services: ServicesDep, owner: OwnerDep) -> dict[
             )
         insert_batch(con, batch)
         if ask.webhook_config is not None:
-            insert_job(con, owner, batch.id, uris, hooks.user_metadata, created_at_ms)
+            subscribers = Subscribers(uris, hooks.user_metadata)
+            insert_job(con, owner, batch.id, subscribers, created_at_ms)
 
     await services.state.record(insert)
     BatchRunner.of(services).wake()

@@ -20,7 +20,7 @@ from fairlead.store.database import Database
 from fairlead.store.file import Connection, open_file
 from fairlead.store.prepare import MIGRATIONS
 from fairlead.usage import ingest as module
-from fairlead.usage.facts import LATENCIES, bins_of, sums_of
+from fairlead.usage.facts import LATENCIES, Selection, bins_of, sums_of
 from fairlead.usage.ingest import Ingest
 from fairlead.usage.retention import delete_before
 from fairlead.usage.rollup import (
@@ -79,13 +79,13 @@ def assert_span_agrees(con: Connection, span: Span) -> None:
     expected = con.execute(
         f"SELECT key_id, {measures()} FROM request_facts {where}", [span.from_ms, span.until_ms]
     ).fetchall()
-    got = sums_of(con, span, {"key_id": "key_id"}).rows()
+    got = sums_of(con, span, Selection({"key_id": "key_id"})).rows()
     assert sorted(got, key=str) == sorted(expected, key=str)
     expected = con.execute(
         f"SELECT measure, bin, count(*), sum(value) FROM request_values {where}",
         [span.from_ms, span.until_ms],
     ).fetchall()
-    got = bins_of(con, span, {}, wanted=(*LATENCIES, "cache_write")).rows()
+    got = bins_of(con, span, Selection(), (*LATENCIES, "cache_write")).rows()
     assert sorted(got) == sorted(expected)
 
 
@@ -161,7 +161,9 @@ async def test_what_finer_levels_have_lost_the_coarser_ones_still_tell(
     await forget_dimensions(usage)
 
     async def requests(first: int, last: int) -> int:
-        rows = await usage.read(lambda con: sums_of(con, Span(START + first, START + last), {}))
+        rows = await usage.read(
+            lambda con: sums_of(con, Span(START + first, START + last), Selection())
+        )
         return int(rows["requests"].sum())
 
     assert await requests(0, 72 * HOUR) == 72
