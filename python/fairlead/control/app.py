@@ -194,9 +194,9 @@ async def _make_publisher(
     compile_ = partial(compile_for_all if config.database_url else compile_snapshot, node)
     publisher = Publisher(services.state.database, compile_, config.data_dir, workers)
     if config.database_url is not None:
-        from fairlead.control.cluster import Here, join  # noqa: PLC0415 - an extra
+        from fairlead.control.cluster import LocalNode, join  # noqa: PLC0415 - an extra
 
-        here = Here(services, publisher, workers, node)
+        here = LocalNode(services, publisher, workers, node)
         join(config.database_url.get_secret_value(), services, publisher, here, background)
     services.state.on_commit(publisher.publish)
     return publisher

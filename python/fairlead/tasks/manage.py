@@ -321,7 +321,7 @@ def _compared(con: Connection, task: Task, ask: ManageAsk, _at_ms: int) -> Envel
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """What an action says of its task: a sentence, and facts beside the task itself."""
+    """A sentence about a task, and facts beside the task itself."""
 
     summary: str
     facts: dict[str, Any] = field(default_factory=dict)

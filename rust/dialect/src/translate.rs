@@ -99,11 +99,11 @@ pub fn request(pair: Pair, body: &Bytes, read: &ChatRequest, model: &str) -> Res
 
 /// The caller's own body for a provider of the same form, around the name by which that one knows the model.
 pub fn rewrite(form: Dialect, body: &Bytes, read: &ChatRequest, model: &str) -> Pieces {
-    request::rewrite(body, read, &told_name(form, read, model))
+    request::rewrite(body, read, &upstream_name(form, read, model))
 }
 
 /// A model's name as a body of the form has it.
-fn told_name<'m>(form: Dialect, read: &ChatRequest, model: &'m str) -> Cow<'m, str> {
+fn upstream_name<'m>(form: Dialect, read: &ChatRequest, model: &'m str) -> Cow<'m, str> {
     if form == Dialect::Gemini && !read.model_span.is_empty() && !model.contains('/') {
         Cow::Owned(format!("models/{model}"))
     } else {
@@ -115,7 +115,7 @@ fn told_name<'m>(form: Dialect, read: &ChatRequest, model: &'m str) -> Cow<'m, s
 pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, model: &str, fit: &Fit) -> Result<Pieces, Error> {
     if pair.caller == pair.provider {
         let edits = fit::edits(pair.provider, read.is_completion, body, fit);
-        return Ok(request::rewrite_with(body, read, &told_name(pair.provider, read, model), edits));
+        return Ok(request::rewrite_with(body, read, &upstream_name(pair.provider, read, model), edits));
     }
     let cap = fit.cap.map(|cap| cap.to_string());
     let mut neutral = read_request(pair.caller, body, read.stream)?;

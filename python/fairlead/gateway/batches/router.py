@@ -52,7 +52,7 @@ Endpoint = Literal[
 ]
 
 
-class Nothing(BaseModel):
+class EmptyBody(BaseModel):
     """A body that says nothing."""
 
     model_config = ConfigDict(extra="forbid")
@@ -160,7 +160,7 @@ async def batches(
 async def delete_done(
     services: ServicesDep,
     owner: OwnerDep,
-    _nothing: Annotated[Nothing | None, Body()] = None,
+    _nothing: Annotated[EmptyBody | None, Body()] = None,
 ) -> dict[str, Any]:
     """Deletes 1,000 of them at most, oldest first; `has_more` says whether others are left. Files that they read
     and wrote stay, and so do batches that failed, expired or were cancelled.

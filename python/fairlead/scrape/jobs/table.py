@@ -35,7 +35,10 @@ _PAGE = "number, place, url, status, http_status, error, code, document, at_ms"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job. `options` is the request as JSON, and empty in lists (`whole_job` reads it); `owner` is the key's id."""
+    """A job. `options` is the request as JSON, and empty in lists (`job_with_options` reads it).
+
+    `owner` is the key's id.
+    """
 
     id: str
     kind: Kind
@@ -220,7 +223,7 @@ def count_pages(con: Connection, job_ids: list[str]) -> dict[str, int]:
     return dict.fromkeys(job_ids, 0) | {str(job_id): int(count) for job_id, count in found}
 
 
-def whole_job(con: Connection, job: Job) -> Job:
+def job_with_options(con: Connection, job: Job) -> Job:
     """The job with its options."""
     row = con.execute("SELECT options FROM scrape_jobs WHERE id = ?", [job.id]).fetchone()
     return job if row is None else replace(job, options=str(row[0]))

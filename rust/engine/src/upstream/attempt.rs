@@ -7,7 +7,7 @@ use crate::upstream::auth::{self, Proof};
 use crate::upstream::failure::{unreadable, AttemptFailure, Rejection};
 use crate::upstream::half_open;
 use crate::upstream::target::Target;
-use crate::upstream::wire::{Chunk, Fault, Incoming, Lease, Pool, Sliced};
+use crate::upstream::wire::{BodySlices, Chunk, Fault, Incoming, Lease, Pool};
 use fairlead_core::{parse_retry_after, Dialect, Error, ErrorKind, Retry};
 use fairlead_dialect::openai::answer::{error_fields, UpstreamError};
 use fairlead_dialect::Pieces;
@@ -44,10 +44,10 @@ pub enum Contents<'a> {
 }
 
 impl Contents<'_> {
-    fn body(self) -> Sliced {
+    fn body(self) -> BodySlices {
         match self {
-            Self::Json(pieces) => Sliced::new(pieces.clone()),
-            Self::Form { chunks, .. } => Sliced::mixed(chunks.iter().cloned()),
+            Self::Json(pieces) => BodySlices::new(pieces.clone()),
+            Self::Form { chunks, .. } => BodySlices::mixed(chunks.iter().cloned()),
         }
     }
 }
@@ -117,7 +117,7 @@ async fn send_over(
     if let Some(betas) = betas.filter(|_| target.connection.dialect == Dialect::Anthropic) {
         request.headers_mut().insert(ANTHROPIC_BETA, betas.clone());
     }
-    if let Some(session) = session.filter(|_| target.connection.is_told_session) {
+    if let Some(session) = session.filter(|_| target.connection.sends_session) {
         request.headers_mut().insert(SESSION, session.clone());
     }
     if is_stream {
