@@ -93,26 +93,28 @@ enum Encoder {
 }
 
 impl Follow {
-    pub fn new(pair: Pair, told: AnswerContext) -> Self {
+    pub fn new(pair: Pair, context: AnswerContext) -> Self {
         if (pair.caller, pair.provider) == (Dialect::Openai, Dialect::Openai) {
-            return Self::Scan(Box::new(StreamScan::new(told.asks_usage)));
+            return Self::Scan(Box::new(StreamScan::new(context.asks_usage)));
         }
         let limits = Limits { held_bytes: MAX_EVENT_BYTES, event_bytes: MAX_EVENT_BYTES };
         let reader = match pair.provider {
             Dialect::Openai => Reader::Chat(openai::stream_in::Reader::default()),
-            Dialect::OpenaiResponses => Reader::Responses(responses::stream_in::Reader::new(told.keeps)),
+            Dialect::OpenaiResponses => Reader::Responses(responses::stream_in::Reader::new(context.keeps)),
             Dialect::Anthropic => Reader::Messages(anthropic::stream_in::Reader::default()),
             Dialect::Gemini => Reader::Gemini(gemini::stream_in::Reader::default()),
         };
-        let (created_s, id, framing) = (told.created_s, told.id.clone(), Framing::new(told.is_list));
+        let (created_s, id, framing) = (context.created_s, context.id.clone(), Framing::new(context.is_list));
         let way = match pair.caller {
-            caller if caller == pair.provider && caller == Dialect::Gemini && told.is_list => PassMode::List(framing),
+            caller if caller == pair.provider && caller == Dialect::Gemini && context.is_list => {
+                PassMode::List(framing)
+            }
             caller if caller == pair.provider => PassMode::Pass,
             Dialect::Openai => {
-                PassMode::Say(Encoder::Chat(openai::stream_out::Encoder::new(created_s, told.asks_usage)))
+                PassMode::Say(Encoder::Chat(openai::stream_out::Encoder::new(created_s, context.asks_usage)))
             }
             Dialect::OpenaiResponses => {
-                PassMode::Say(Encoder::Responses(Box::new(responses::stream_out::Encoder::new(told))))
+                PassMode::Say(Encoder::Responses(Box::new(responses::stream_out::Encoder::new(context))))
             }
             Dialect::Anthropic => PassMode::Say(Encoder::Messages(anthropic::stream_out::Encoder::default())),
             Dialect::Gemini => PassMode::Say(Encoder::Gemini(gemini::stream_out::Encoder::new(framing))),
@@ -452,12 +454,12 @@ pub fn heartbeat(form: Dialect, is_list: bool) -> Bytes {
 }
 
 /// The status that an error told in a stream would have had.
-fn status_of(told: &UpstreamError) -> u16 {
-    let status = told.code.as_deref().and_then(|code| code.parse::<u16>().ok());
+fn status_of(error: &UpstreamError) -> u16 {
+    let status = error.code.as_deref().and_then(|code| code.parse::<u16>().ok());
     if let Some(status) = status.filter(|status| (400..600).contains(status)) {
         return status;
     }
-    match told.kind.as_deref().or(told.code.as_deref()) {
+    match error.kind.as_deref().or(error.code.as_deref()) {
         Some("invalid_request_error") => 400,
         Some("authentication_error") => 401,
         Some("permission_error") => 403,

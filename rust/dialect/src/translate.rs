@@ -54,7 +54,7 @@ pub enum NoAnswer {
     /// Not one JSON object.
     NotJson,
     /// An error under a status of success.
-    AnswerContext(UpstreamError),
+    ProviderError(UpstreamError),
     /// Without the member that an answer of this form must have.
     Without(&'static str),
     /// Nothing in it, and no reason for that.
@@ -141,7 +141,7 @@ pub(crate) fn read_request(form: Dialect, body: &[u8], stream: bool) -> Result<R
 }
 
 /// The provider's answer, as the caller reads it.
-pub fn answer(pair: Pair, body: &Bytes, told: &AnswerContext) -> Result<Whole, NoAnswer> {
+pub fn answer(pair: Pair, body: &Bytes, context: &AnswerContext) -> Result<Whole, NoAnswer> {
     let usage = inspect_answer(pair.provider, body)?;
     if substance::is_empty(pair.provider, body) {
         return Err(NoAnswer::Empty);
@@ -157,16 +157,16 @@ pub fn answer(pair: Pair, body: &Bytes, told: &AnswerContext) -> Result<Whole, N
     };
     let mut neutral = read.map_err(|_| NoAnswer::Strange)?;
     if neutral.id.is_empty() {
-        neutral.id = told.id.clone().into();
+        neutral.id = context.id.clone().into();
     }
-    let written = write_answer(pair.caller, &neutral, told).map_err(|_| NoAnswer::Strange)?;
+    let written = write_answer(pair.caller, &neutral, context).map_err(|_| NoAnswer::Strange)?;
     Ok(Whole { body: Bytes::from(written), usage: usage.map(|_| neutral.usage) })
 }
 
-fn write_answer(form: Dialect, answer: &Answer<'_>, told: &AnswerContext) -> Result<Vec<u8>, Error> {
+fn write_answer(form: Dialect, answer: &Answer<'_>, context: &AnswerContext) -> Result<Vec<u8>, Error> {
     match form {
-        Dialect::Openai => Ok(openai::whole::write(answer, told.created_s)),
-        Dialect::OpenaiResponses => Ok(responses::whole::write(answer, told)),
+        Dialect::Openai => Ok(openai::whole::write(answer, context.created_s)),
+        Dialect::OpenaiResponses => Ok(responses::whole::write(answer, context)),
         Dialect::Anthropic => anthropic::whole::write(answer),
         Dialect::Gemini => gemini::whole::write(answer),
     }
@@ -177,7 +177,7 @@ fn inspect_answer(form: Dialect, body: &[u8]) -> Result<Option<Usage>, NoAnswer>
     if form == Dialect::Openai {
         let seen = inspect(body).map_err(|_| NoAnswer::NotJson)?;
         return match seen.error {
-            Some(told) => Err(NoAnswer::AnswerContext(told)),
+            Some(error) => Err(NoAnswer::ProviderError(error)),
             None if !seen.has_choices => Err(NoAnswer::Without("choices")),
             None => Ok(seen.usage),
         };
@@ -191,7 +191,7 @@ fn inspect_answer(form: Dialect, body: &[u8]) -> Result<Option<Usage>, NoAnswer>
     let wanted = ["error", "promptFeedback", "service_tier", member, used];
     let scan = json::scan_object(body, &wanted, json::MAX_DEPTH).map_err(|_| NoAnswer::NotJson)?;
     if scan.get("error").is_some_and(|error| error.kind == Kind::Object) {
-        return Err(NoAnswer::AnswerContext(error_fields(body).unwrap_or_default()));
+        return Err(NoAnswer::ProviderError(error_fields(body).unwrap_or_default()));
     }
     // A prompt that is blocked has no candidates.
     let is_blocked = form == Dialect::Gemini && scan.get("promptFeedback").is_some();
@@ -223,7 +223,7 @@ impl From<NoAnswer> for Error {
     fn from(reason: NoAnswer) -> Self {
         let message = match reason {
             NoAnswer::NotJson => "The provider's answer is not one JSON object.".into(),
-            NoAnswer::AnswerContext(_) => "The provider told an error under a status of success.".into(),
+            NoAnswer::ProviderError(_) => "The provider told an error under a status of success.".into(),
             NoAnswer::Without(member) => format!("The provider's answer has no `{member}`."),
             NoAnswer::Empty => return empty(),
             NoAnswer::Strange => "The provider's answer is not as its protocol says.".into(),

@@ -42,7 +42,7 @@ struct Open {
 /// The model's events, written as a responses stream: items with their parts, each begun, told and ended, numbered through.
 #[derive(Debug)]
 pub(crate) struct Encoder {
-    told: AnswerContext,
+    context: AnswerContext,
     model: Text<'static>,
     sequence: u64,
     is_started: bool,
@@ -58,9 +58,9 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    pub(crate) fn new(told: AnswerContext) -> Self {
+    pub(crate) fn new(context: AnswerContext) -> Self {
         Self {
-            told,
+            context,
             model: "".into(),
             sequence: 0,
             is_started: false,
@@ -120,10 +120,10 @@ impl Encoder {
         let (status, incomplete) = status(stop);
         let usage = usage.unwrap_or_default();
         let state = ResponseState { status, incomplete, error: None };
-        let whole = envelope(&self.told, &self.model, state, &self.output, Some(&usage));
+        let whole = envelope(&self.context, &self.model, state, &self.output, Some(&usage));
         let name = if incomplete.is_some() { "response.incomplete" } else { "response.completed" };
         self.event(name, b",\"response\":", &whole, out);
-        self.response = self.told.keeps.then(|| Bytes::from(whole));
+        self.response = self.context.keeps.then(|| Bytes::from(whole));
     }
 
     pub(crate) fn take_response(&mut self) -> Option<Bytes> {
@@ -134,9 +134,8 @@ impl Encoder {
     pub(crate) fn fail(&mut self, error: &ErrorText<'_>, out: &mut Vec<u8>) {
         self.start(out);
         let code = error.code.unwrap_or(error.kind);
-        let told = Some((code, error.message));
-        let state = ResponseState { status: "failed", incomplete: None, error: told };
-        let mut whole = envelope(&self.told, &self.model, state, &self.output, None);
+        let state = ResponseState { status: "failed", incomplete: None, error: Some((code, error.message)) };
+        let mut whole = envelope(&self.context, &self.model, state, &self.output, None);
         if let Some(diagnostics) = error.diagnostics {
             whole.extend_from_slice(b",\"diagnostics\":");
             whole.extend_from_slice(diagnostics.as_bytes());
@@ -160,7 +159,7 @@ impl Encoder {
             return;
         }
         let state = ResponseState { status: item::IN_PROGRESS, ..ResponseState::default() };
-        let whole = envelope(&self.told, &self.model, state, b"", None);
+        let whole = envelope(&self.context, &self.model, state, b"", None);
         self.event("response.created", b",\"response\":", &whole, out);
         self.event("response.in_progress", b",\"response\":", &whole, out);
     }
@@ -187,7 +186,7 @@ impl Encoder {
     }
 
     fn add(&mut self, kind: Kind, prefix: &str, empty: impl Fn(&str) -> Vec<u8>, out: &mut Vec<u8>) {
-        let id = format!("{prefix}_{}_{}", self.told.id, self.index);
+        let id = format!("{prefix}_{}_{}", self.context.id, self.index);
         let mut rest = Writer::default();
         rest.open(b',').key("output_index").number(self.index).key("item").spliced(&empty(&id));
         self.event("response.output_item.added", b"", &rest.take(), out);
@@ -367,7 +366,7 @@ fn push_number(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(digits.get(at..).unwrap_or_default());
 }
 
-/// The end of an answer of which nothing is known but what `told` says, in a stream that has said so many events.
+/// The end of an answer of which nothing is known but what `context` says, in a stream that has said so many events.
 pub(crate) fn failure(
     error: &ErrorText<'_>,
     id: &str,
@@ -375,9 +374,9 @@ pub(crate) fn failure(
     sequence: u64,
     created_s: u64,
 ) -> Vec<u8> {
-    let told =
+    let context =
         AnswerContext { id: id.strip_prefix("resp_").unwrap_or(id).to_owned(), created_s, ..AnswerContext::default() };
-    let mut encoder = Encoder { sequence, is_started: true, ..Encoder::new(told) };
+    let mut encoder = Encoder { sequence, is_started: true, ..Encoder::new(context) };
     encoder.model = model.cloned().unwrap_or_else(|| "".into());
     let mut out = Vec::new();
     encoder.fail(error, &mut out);

@@ -158,19 +158,19 @@ pub(super) struct ResponseState<'a> {
 
 /// A response that holds so far what `output` says, the inside of a list.
 pub(super) fn envelope(
-    told: &AnswerContext,
+    context: &AnswerContext,
     model: &Text<'_>,
     state: ResponseState<'_>,
     output: &[u8],
     used: Option<&Usage>,
 ) -> Vec<u8> {
     let ResponseState { status, incomplete, error } = state;
-    let mut out = Writer::with_capacity(output.len() + told.echo.len() + 384);
-    out.open(b'{').key("id").joined(&["resp_", &told.id]).key("object").raw(r#""response""#);
-    out.key("created_at").number(told.created_s).key("status").str(status);
+    let mut out = Writer::with_capacity(output.len() + context.echo.len() + 384);
+    out.open(b'{').key("id").joined(&["resp_", &context.id]).key("object").raw(r#""response""#);
+    out.key("created_at").number(context.created_s).key("status").str(status);
     out.key("completed_at");
     match status {
-        item::COMPLETED => out.number(told.created_s),
+        item::COMPLETED => out.number(context.created_s),
         _ => out.raw("null"),
     };
     out.key("error");
@@ -186,7 +186,7 @@ pub(super) fn envelope(
         None => drop(out.raw("null")),
     }
     out.member("model", model).key("output").open(b'[').spliced(output).close(b']');
-    out.spliced(&told.echo).key("usage");
+    out.spliced(&context.echo).key("usage");
     match used {
         Some(used) => usage::write(&mut out, used),
         None => drop(out.raw("null")),
@@ -194,11 +194,11 @@ pub(super) fn envelope(
     out.close(b'}').take()
 }
 
-pub(crate) fn write(answer: &Answer<'_>, told: &AnswerContext) -> Vec<u8> {
+pub(crate) fn write(answer: &Answer<'_>, context: &AnswerContext) -> Vec<u8> {
     let (status, incomplete) = status(answer.stop);
-    let output = items(answer, &told.id);
+    let output = items(answer, &context.id);
     let state = ResponseState { status, incomplete, error: None };
-    envelope(told, &answer.model, state, &output, Some(&answer.usage))
+    envelope(context, &answer.model, state, &output, Some(&answer.usage))
 }
 
 fn items(answer: &Answer<'_>, id: &str) -> Vec<u8> {

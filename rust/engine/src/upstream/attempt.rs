@@ -26,14 +26,14 @@ const REFUSAL_BODY_DEADLINE: Duration = Duration::from_secs(1);
 const IDLE_CLOSE_WINDOW: Duration = Duration::from_secs(1);
 
 /// A provider's error for the caller to see, with the connection's secrets masked.
-pub(crate) fn rejection(status: StatusCode, told: UpstreamError, target: &Target) -> Rejection {
-    let message = if told.message.is_empty() {
+pub(crate) fn rejection(status: StatusCode, error: UpstreamError, target: &Target) -> Rejection {
+    let message = if error.message.is_empty() {
         format!("The provider rejected the request ({}).", status.as_u16())
     } else {
-        target.mask(&told.message)
+        target.mask(&error.message)
     };
     let mask = |text: Option<String>| text.map(|text| target.mask(&text));
-    Rejection { status, message, kind: mask(told.kind), code: mask(told.code), param: mask(told.param) }
+    Rejection { status, message, kind: mask(error.kind), code: mask(error.code), param: mask(error.param) }
 }
 
 /// The body of a request: in memory, or a form that may lie on disk.
@@ -195,8 +195,8 @@ async fn judge(
     let failure = failure_of(code, retry_hint(&response));
     if matches!(code, 401..=403 | 429) {
         // A refusal says in its body whether it is for now or for good.
-        let told = read_error(response, REFUSAL_BODY_DEADLINE).await;
-        target.observe_refusal(code, told.code.as_deref().or(told.kind.as_deref()), &told.message, started_ms);
+        let refusal = read_error(response, REFUSAL_BODY_DEADLINE).await;
+        target.observe_refusal(code, refusal.code.as_deref().or(refusal.kind.as_deref()), &refusal.message, started_ms);
         if matches!(code, 401 | 403) {
             target.hot.access_token.forget();
         }
@@ -205,9 +205,9 @@ async fn judge(
     if failure.blames_connection {
         return Err(failure);
     }
-    let told = read_error(response, ERROR_BODY_DEADLINE).await;
-    target.observe_refusal(code, told.code.as_deref(), &told.message, started_ms);
-    Err(AttemptFailure { rejection: Some(Box::new(rejection(status, told, target))), ..failure })
+    let refusal = read_error(response, ERROR_BODY_DEADLINE).await;
+    target.observe_refusal(code, refusal.code.as_deref(), &refusal.message, started_ms);
+    Err(AttemptFailure { rejection: Some(Box::new(rejection(status, refusal, target))), ..failure })
 }
 
 /// The class of a status that is no success. Only a rejected request blames no connection. `hint_ms`: how long the provider asks
@@ -257,11 +257,11 @@ async fn read_error(response: Response<Incoming>, deadline: Duration) -> Upstrea
         return UpstreamError::default();
     }
     let body = Limited::new(response.into_body(), MAX_ERROR_BYTES).collect();
-    let told = match tokio::time::timeout(deadline, body).await {
+    let refusal = match tokio::time::timeout(deadline, body).await {
         Ok(Ok(collected)) => error_fields(&collected.to_bytes()),
         _ => None,
     };
-    told.unwrap_or_default()
+    refusal.unwrap_or_default()
 }
 
 fn upstream(kind: ErrorKind, retry: Retry, message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
