@@ -2,7 +2,7 @@
 
 An instrumented build writes down what it runs; the release is laid out by that (profile-guided
 optimisation). So this plays an ordinary day in small: every dialect, plain and streamed, over both
-doors, small bodies and large, refusals too, against the stand-in provider and one that sends as fast
+fronts, small bodies and large, refusals too, against the stand-in provider and one that sends as fast
 as it can; then every pair of dialects, and pages. Counts matter here and time does not.
 """
 
@@ -85,7 +85,7 @@ def read_pages() -> None:
 
 
 def play(folder: Path, front: str, upstream: Target) -> int:
-    """A day of one door; how many requests it had."""
+    """A day of one front; how many requests it had."""
     target = start_fairlead(folder, front, upstream.url.removesuffix(CHAT))
     try:
         with ThreadPoolExecutor(CLIENTS) as clients:

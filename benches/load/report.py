@@ -136,8 +136,8 @@ def page(found: Outcome) -> str:
 def keep(found: Outcome, folder: Path) -> Path:
     """Writes the page and the raw samples; the page's path."""
     folder.mkdir(parents=True, exist_ok=True)
-    door = "" if found.front == "granian" else f"-{found.front}"
-    stem = folder / f"{found.date}-{found.machine['kind']}{door}"
+    front = "" if found.front == "granian" else f"-{found.front}"
+    stem = folder / f"{found.date}-{found.machine['kind']}{front}"
     raw = json.dumps(dataclasses.asdict(found), indent=1)
     stem.with_suffix(".json").write_text(raw + "\n", "utf-8")
     stem.with_suffix(".md").write_text(page(found), "utf-8")

@@ -1,3 +1,3 @@
-"""fairlead: one door for AI traffic."""
+"""fairlead: one gateway for AI traffic."""
 
 __version__ = "0.1.0"

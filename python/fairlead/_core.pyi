@@ -18,6 +18,8 @@ __all__ = [
     "google_assertion",
     "guardrails",
     "hash_secret",
+    "is_address_listed",
+    "is_schedule_open",
     "judge_guardrails",
     "key_scopes",
     "limit_window",
@@ -234,6 +236,18 @@ def model_address(model: str) -> str:
 
 def model_is_named(pattern: str, model: str, any_case: bool) -> bool:
     """Whether a pattern of a key speaks of a model; ``any_case`` for a block, which holds for every spelling."""
+
+def is_schedule_open(schedule: str, unix_ms: int) -> bool:
+    """Whether a key with this ``accessSchedule``, a JSON text, may be used at a time.
+
+    ``ValueError`` where it cannot be read.
+    """
+
+def is_address_listed(allowlist: list[str], address: str) -> bool:
+    """Whether a key with this ``ipAllowlist`` may be used from an address; a text that is none is this machine's.
+
+    ``ValueError`` names what in the list is no network.
+    """
 
 def pattern_fault(pattern: str) -> str | None:
     """Why a text is no pattern of tools' names, as the relay reads it; ``None`` for one that is."""

@@ -36,7 +36,7 @@ def test_control_serves_what_the_route_table_says_and_nothing_else() -> None:
     assert served == table
 
 
-def test_the_document_names_every_door_with_its_tier() -> None:
+def test_the_document_names_every_route_with_its_tier() -> None:
     paths = openapi_document(routed_app())["paths"]
     described = {
         (method.upper(), shape(path)): (

@@ -222,8 +222,8 @@ def test_the_gate_holds_on_every_surface(gateway: Gateway, model: str) -> None:
     assert status(gateway.key) == 200
 
 
-def test_twins_are_one_call(gateway: Gateway, model: str) -> None:
-    headers = {"idempotency-key": "embeddings-twins"}
+def test_equal_requests_are_one_call(gateway: Gateway, model: str) -> None:
+    headers = {"idempotency-key": "embeddings-equal"}
     asked = {"model": model, "input": "twice"}
     first, second = (
         gateway.caller.post("/v1/embeddings", json=asked, headers=headers) for _ in range(2)

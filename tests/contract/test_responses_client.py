@@ -215,7 +215,7 @@ def test_a_kept_response_is_its_owners(
     assert client.responses.retrieve(mine.id).output_text == mine.output_text
 
 
-def test_the_second_name_of_a_door_is_the_same_door(
+def test_the_second_path_of_a_route_is_the_same_route(
     client: openai.OpenAI, gateway: Gateway, standin: dict[str, str]
 ) -> None:
     """`/api/v1/...`, whoever answers: the relay itself, or control."""

@@ -21,7 +21,9 @@ def says(text: str) -> list[object]:
 
 def test_a_model_writes_a_skill(gateway: Gateway, lane: Lane, upstream: Upstream) -> None:
     """An answer that is no skill is asked for once more; what is saved answers at once."""
-    upstream.script(says("Here you are:"), says(f"```json\n{json.dumps(WRITTEN)}\n```"), model="m")
+    upstream.script(
+        says("LocalNode you are:"), says(f"```json\n{json.dumps(WRITTEN)}\n```"), model="m"
+    )
     body = {
         "description": "An agent that writes haiku",
         "model": lane.model,

@@ -80,7 +80,7 @@ def test_a_named_origin_calls_models_with_a_key_and_nobody_else_does(gateway: Ga
     assert preflight(gateway, path, "POST", APP).status_code == 405
 
 
-OTHER_DOORS = [
+OTHER_ROUTES = [
     ("/api/settings", "GET"),
     ("/api/keys", "POST"),
     ("/api/auth/login", "POST"),
@@ -95,11 +95,11 @@ OTHER_DOORS = [
 ]
 
 
-def test_no_door_that_a_cookie_opens_is_opened_by_an_origin(gateway: Gateway) -> None:
+def test_no_route_that_a_cookie_opens_is_opened_by_an_origin(gateway: Gateway) -> None:
     name_origins(gateway, APP)
     session = gateway.client()
     expect(session.post("/api/auth/login", json={"password": PASSWORD}), 200)
-    for path, method in OTHER_DOORS:
+    for path, method in OTHER_ROUTES:
         for answer in (
             preflight(gateway, path, method, APP),
             session.request(method, path, headers={"origin": APP}),

@@ -277,7 +277,7 @@ def test_good_hosts_pass(gateway: Gateway, host: str) -> None:
         assert client.response().status == 200
 
 
-# -------------------------------------------------------------- H9, H10: twins, hop-by-hop headers
+# -------------------------------------------------------------- H9, H10: repeated headers, hop-by-hop headers
 
 
 def test_a_listed_header_is_not_lost(gateway: Gateway, lane: Lane) -> None:
@@ -315,7 +315,7 @@ def test_a_listed_header_is_not_lost(gateway: Gateway, lane: Lane) -> None:
 def test_nobody_becomes_somebody_by_claiming(
     gateway: Gateway, claim: list[tuple[str, str]]
 ) -> None:
-    """H9, H10: internal headers from outside, underscore twins, tokens in the wrong place: 401."""
+    """H9, H10: internal headers from outside, underscore forms, tokens in the wrong place: 401."""
     headers = [
         (name, value.format(token=gateway.cli_token) if "{token}" in value else value)
         for name, value in claim

@@ -48,7 +48,7 @@ USED_UP = [
 CALLS = [route for route, example in EXAMPLES.items() if example.body and not example.is_free]
 
 
-class Told:
+class Notices:
     """What a listener was told, and by whom."""
 
     def __init__(self, gateway: Gateway, listener: Listener) -> None:
@@ -81,9 +81,9 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(loopback_gateway: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+def told(loopback_gateway: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notices]:
     with Listener(tmp_path_factory.mktemp("told")) as listener:
-        told = Told(loopback_gateway, listener)
+        told = Notices(loopback_gateway, listener)
         yield told
         expect(loopback_gateway.admin.delete(f"/api/webhooks/{told.webhook_id}"), 200)
 
@@ -99,7 +99,7 @@ def request_id(answer: httpx.Response) -> str:
 
 @pytest.mark.parametrize("route", CALLS)
 def test_a_call_is_told_of_by_whichever_route_it_came(
-    told: Told, upstream: Upstream, route: str
+    told: Notices, upstream: Upstream, route: str
 ) -> None:
     everything = {"data": [], "results": [], "pages": [], "text": "hi", "name": "operations/o1"}
     example = EXAMPLES[route]
@@ -119,15 +119,15 @@ def test_a_call_is_told_of_by_whichever_route_it_came(
     assert data["provider"] == lane.node["id"]
 
 
-def test_a_call_is_told_of_however_it_ends(told: Told, lane: Lane) -> None:
+def test_a_call_is_told_of_however_it_ends(told: Notices, lane: Lane) -> None:
     gateway = told.gateway
     fixed = lane.body(temperature=0)
     kept = [gateway.caller.post(CHAT, json=fixed) for _ in range(2)]
     assert kept[1].headers["x-gateway-cache"] == "HIT"
     same = {"Idempotency-Key": secrets.token_hex(8)}
-    twins = [gateway.caller.post(CHAT, json=lane.body(), headers=same) for _ in range(2)]
-    assert twins[1].headers["x-gateway-idempotent"] == "true"
-    for answer in (*kept, *twins):
+    repeats = [gateway.caller.post(CHAT, json=lane.body(), headers=same) for _ in range(2)]
+    assert repeats[1].headers["x-gateway-idempotent"] == "true"
+    for answer in (*kept, *repeats):
         told.one("request.completed", requestId=request_id(answer))
 
     lane.upstream.script(
@@ -155,7 +155,7 @@ def test_a_call_is_told_of_however_it_ends(told: Told, lane: Lane) -> None:
 
 @pytest.mark.parametrize("path", ["plain", "stream", "messages", "embeddings"])
 def test_a_provider_that_fails_and_serves_again_is_told_of(
-    told: Told, lane: Lane, path: str
+    told: Notices, lane: Lane, path: str
 ) -> None:
     route = {"messages": "/v1/messages", "embeddings": "/v1/embeddings"}.get(path, CHAT)
     body = EXAMPLES[f"POST {route}"].body
@@ -174,7 +174,7 @@ def test_a_provider_that_fails_and_serves_again_is_told_of(
     told.one("provider.recovered", **connection)
 
 
-def test_a_limit_that_is_met_is_told_of(told: Told, lane: Lane) -> None:
+def test_a_limit_that_is_met_is_told_of(told: Notices, lane: Lane) -> None:
     for route in ("POST /v1/chat/completions", "POST /v1/embeddings"):
         limited = told.gateway.create_key(rateLimits=[{"limit": 1, "window": 86_400}])
         body = EXAMPLES[route].body
@@ -188,7 +188,7 @@ def test_a_limit_that_is_met_is_told_of(told: Told, lane: Lane) -> None:
         assert data["reason"] == "rate_limited"
 
 
-def test_a_budget_that_is_spent_in_part_is_told_of(told: Told, upstream: Upstream) -> None:
+def test_a_budget_that_is_spent_in_part_is_told_of(told: Notices, upstream: Upstream) -> None:
     # An answer has three tokens: 3,000 micro-dollars of 5,000.
     lane = told.gateway.add_lane(upstream, connections=0)
     prices = {"prices": {"m": {"input": 0, "output": 1000}}}
@@ -206,7 +206,9 @@ def test_a_budget_that_is_spent_in_part_is_told_of(told: Told, upstream: Upstrea
 
 
 @pytest.mark.parametrize("path", [CHAT, "/v1/messages"])
-def test_a_connection_whose_quota_is_used_up_is_told_of(told: Told, lane: Lane, path: str) -> None:
+def test_a_connection_whose_quota_is_used_up_is_told_of(
+    told: Notices, lane: Lane, path: str
+) -> None:
     lane.upstream.script(reply(completion(), headers=USED_UP))
     body = EXAMPLES[f"POST {path}"].body
     assert body is not None
@@ -218,7 +220,7 @@ def test_a_connection_whose_quota_is_used_up_is_told_of(told: Told, lane: Lane, 
 
 @pytest.mark.parametrize("path", ["plain", "stream", "messages", "responses", "embeddings"])
 def test_a_combo_that_goes_on_to_another_target_is_told_of(
-    told: Told, upstream: Upstream, path: str
+    told: Notices, upstream: Upstream, path: str
 ) -> None:
     gateway = told.gateway
     lanes = [gateway.add_lane(upstream) for _ in range(2)]
@@ -243,7 +245,7 @@ def test_a_combo_that_goes_on_to_another_target_is_told_of(
     assert (data["model"], data["provider"]) == ("m1", lanes[1].node["id"])
 
 
-def test_a_test_is_told_of(told: Told) -> None:
+def test_a_test_is_told_of(told: Notices) -> None:
     path = f"/api/webhooks/{told.webhook_id}/test"
     assert told.gateway.admin.post(path).status_code < 300
     assert told.one("test.ping")["message"]

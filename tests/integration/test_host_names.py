@@ -76,7 +76,7 @@ def test_a_key_may_call_by_any_name(open_lane: Lane) -> None:
     assert called(open_lane, "evil.example", key).status_code == 200
 
 
-def test_every_door_of_models_is_shut(open_lane: Lane) -> None:
+def test_every_route_of_models_is_shut(open_lane: Lane) -> None:
     """In the caller's words; also to sockets, forms, and lists."""
     gateway, named = open_lane.gateway, {"Host": "evil.example"}
     with httpx.Client(base_url=gateway.url, trust_env=False, timeout=20) as client:

@@ -24,7 +24,7 @@ from tests.support.upstream import (
     reply,
 )
 
-TWINS = 12
+REPEATS = 12
 
 
 def call(
@@ -66,17 +66,17 @@ def test_another_request_under_the_same_key_is_a_conflict(gateway: Gateway, lane
     assert call(gateway, lane, "k2b", temperature=0.5).status_code == 200
 
 
-def test_twins_join_the_call_under_way(gateway: Gateway, lane: Lane) -> None:
+def test_equal_requests_join_the_call_under_way(gateway: Gateway, lane: Lane) -> None:
     gate = Gate()
     lane.upstream.script([gate, *reply(completion("once"))])
-    with ThreadPoolExecutor(TWINS) as pool:
-        answers = [pool.submit(call, gateway, lane, "k3") for _ in range(TWINS)]
+    with ThreadPoolExecutor(REPEATS) as pool:
+        answers = [pool.submit(call, gateway, lane, "k3") for _ in range(REPEATS)]
         eventually(lambda: lane.upstream.requests, "the call is under way", within_s=5)
         gate.open()
         done = [answer.result(20) for answer in answers]
     assert {answer.json()["choices"][0]["message"]["content"] for answer in done} == {"once"}
     marked = Counter(answer.headers.get("x-gateway-idempotent") for answer in done)
-    assert marked == {None: 1, "true": TWINS - 1}
+    assert marked == {None: 1, "true": REPEATS - 1}
     assert len(lane.upstream.requests) == 1
 
 
@@ -94,14 +94,14 @@ def test_a_stream_is_joined_in_its_middle_and_outlives_its_first_caller(
             # Kept: an iterator that is dropped closes its answer.
             pieces = first.iter_bytes()
             assert next(pieces) == begin[0]
-            twin = pool.submit(
+            follower = pool.submit(
                 gateway.client().post, CHAT, json=body, headers=dict([gateway.auth]) | headers
             )
             with gateway.caller.stream("POST", CHAT, json=body, headers=headers) as second:
                 more = second.iter_bytes()
                 assert next(more) == begin[0], "what was missed comes first"
         gate.open()
-        answer = twin.result(20)
+        answer = follower.result(20)
     assert answer.content == b"".join(whole)
     assert len(lane.upstream.requests) == 1
     assert not lane.upstream.last.aborted

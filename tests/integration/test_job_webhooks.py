@@ -18,7 +18,7 @@ from fairlead.gateway.batches.runner import BatchRunner
 from fairlead.gateway.batches.table import Batch, insert_batch
 from fairlead.gateway.files.contents import contents_of
 from fairlead.gateway.files.table import StoredFile, put_file
-from fairlead.store.service_jobs import insert_job
+from fairlead.store.service_jobs import Subscribers, insert_job
 from fairlead.store.signing_keys import ensure_signing_key
 from tests.support.listener import Listener
 from tests.support.management import hold_keys, run_management
@@ -188,7 +188,7 @@ async def test_a_batch_that_ran_out_of_time_tells_it_with_a_token(
         await services.state.record(lambda con: put_file(con, file))
         await services.state.record(lambda con: insert_batch(con, batch))
         await services.state.record(
-            lambda con: insert_job(con, "key", "batch_1", [uri], {"order": 7}, at_ms)
+            lambda con: insert_job(con, "key", "batch_1", Subscribers([uri], {"order": 7}), at_ms)
         )
         BatchRunner.of(services).wake()
         with anyio.fail_after(30):

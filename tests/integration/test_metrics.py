@@ -92,7 +92,7 @@ def test_calls_are_counted_by_outcome_provider_and_kind(gateway: Gateway, lane: 
     assert after["fairlead_build_info"].value() == 1
 
 
-def test_what_is_refused_at_the_door_is_counted(gateway: Gateway) -> None:
+def test_what_is_refused_at_the_gate_is_counted(gateway: Gateway) -> None:
     before = scrape(gateway)
     assert gateway.client().get("/v1/models").status_code == 401
     assert gateway.client().get("/api/keys").status_code == 401

@@ -115,7 +115,7 @@ def statuses(
 @pytest.mark.parametrize(
     "tier", sorted({route["tier"] for route in _core.routes()} - {"public", "delegated"})
 )
-def test_without_a_credential_no_spelling_opens_a_door(gateway: Gateway, tier: str) -> None:
+def test_without_a_credential_no_spelling_opens_a_route(gateway: Gateway, tier: str) -> None:
     """Every spelling of every guarded path is refused as the caller's fault: never 2xx, never 5xx."""
     wrong = [
         found

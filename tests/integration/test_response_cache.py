@@ -32,7 +32,7 @@ from tests.support.upstream import (
     usage_event,
 )
 
-TWINS = 10
+REPEATS = 10
 
 
 def call(
@@ -257,8 +257,8 @@ def test_those_that_ask_at_once_share_one_call(gateway: Gateway, lane: Lane) -> 
     gate = Gate()
     lane.upstream.script([gate, *reply(completion("once"))])
     assert gateway.key
-    with ThreadPoolExecutor(TWINS) as pool:
-        asked = [pool.submit(call, lane) for _ in range(TWINS)]
+    with ThreadPoolExecutor(REPEATS) as pool:
+        asked = [pool.submit(call, lane) for _ in range(REPEATS)]
         eventually(lambda: lane.upstream.requests, "the call is under way", within_s=5)
         gate.open()
         answers = [each.result(20) for each in asked]
@@ -279,8 +279,8 @@ def test_a_stream_is_joined_in_its_middle(gateway: Gateway, lane: Lane) -> None:
             # Kept: an iterator that is dropped closes its answer.
             pieces = first.iter_bytes()
             assert next(pieces) == whole[0]
-            twin = staying.enter_context(gateway.caller.stream("POST", CHAT, json=body))
-            heard = twin.iter_bytes()
+            follower = staying.enter_context(gateway.caller.stream("POST", CHAT, json=body))
+            heard = follower.iter_bytes()
             assert next(heard) == whole[0]
             with gateway.caller.stream("POST", CHAT, json=body) as second:
                 more = second.iter_bytes()

@@ -134,7 +134,7 @@ class Handler(BrowserPages, TownPages, BaseHTTPRequestHandler):
             if is_busy:
                 self.send("busy", 503, Retry_After="0")
             else:
-                self.send(f"<title>Flaky {times}</title><p>Here at last.")
+                self.send(f"<title>Flaky {times}</title><p>LocalNode at last.")
         elif path.startswith("/hop/"):
             left = int(path.rsplit("/", 1)[1])
             self.send("", 302, Location=f"/hop/{left - 1}" if left else "/article")

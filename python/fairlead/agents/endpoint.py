@@ -23,7 +23,7 @@ from fairlead.agents.runner import TaskRunner
 from fairlead.agents.skill import Skill
 from fairlead.agents.skill_table import find_skill_by_slug
 from fairlead.agents.task import ANYONE, Message, Task, client_owner
-from fairlead.agents.task_table import end_task, find_task, insert_task, messages_of
+from fairlead.agents.task_table import Ending, end_task, find_task, insert_task, messages_of
 from fairlead.bearer import Bearer, BearerRefused
 from fairlead.errors import FairleadError, NotFound, RateLimited
 from fairlead.moment import now_ms
@@ -231,7 +231,7 @@ async def _cancel(request: AgentRequest, params: dict[str, Any]) -> dict[str, An
     task_id = _task_id(params)
     await _found(request, task_id)
     ended = await request.services.state.record(
-        lambda con: end_task(con, task_id, "canceled", now_ms())
+        lambda con: end_task(con, task_id, Ending("canceled"), now_ms())
     )
     if not ended:
         raise RpcFault(protocol.TASK_NOT_CANCELABLE, "The task has ended already.")

@@ -19,6 +19,7 @@ from fairlead.agents.skill import Skill
 from fairlead.agents.skill_table import find_skill, find_skill_by_slug
 from fairlead.agents.task import OPERATOR, Message, State, Task, text_part
 from fairlead.agents.task_table import (
+    Ending,
     delete_task,
     end_task,
     found_task,
@@ -199,7 +200,9 @@ async def act(task_id: str, body: TaskAction, services: ServicesDep) -> TaskView
         return await _give(services, skill, [text_part(body.message)], task.context_id)
     if body.action == "approve":
         raise Conflict("No step of this task waits for approval.")
-    ended = await services.state.record(lambda con: end_task(con, task_id, "canceled", now_ms()))
+    ended = await services.state.record(
+        lambda con: end_task(con, task_id, Ending("canceled"), now_ms())
+    )
     if not ended:
         raise Conflict("The task has ended already.")
     TaskRunner.of(services).stop(task_id)

@@ -19,6 +19,7 @@ from fairlead.agents.skill import DEFAULT_MODEL, Skill
 from fairlead.agents.skill_table import find_skill, keys_of_skills
 from fairlead.agents.task import Message, State, Task, text_part
 from fairlead.agents.task_table import (
+    Ending,
     active_tasks,
     begin_task,
     context_before,
@@ -159,9 +160,8 @@ class TaskRunner(Runner[Task]):
         self, task: Task, state: State, reason: str | None = None, answer: Message | None = None
     ) -> None:
         at_ms = max(now_ms(), task.created_at_ms)
-        await self.services.state.record(
-            lambda con: end_task(con, task.id, state, at_ms, reason=reason, answer=answer)
-        )
+        ending = Ending(state, reason, answer)
+        await self.services.state.record(lambda con: end_task(con, task.id, ending, at_ms))
 
 
 def conversation(prompt: str, said: list[Message]) -> list[dict[str, str]]:

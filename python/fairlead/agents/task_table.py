@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
@@ -89,25 +90,26 @@ def begin_task(con: Connection, task_id: str, at_ms: int) -> bool:
     return row is not None
 
 
-def end_task(
-    con: Connection,
-    task_id: str,
-    state: State,
-    at_ms: int,
-    *,
-    reason: str | None = None,
-    answer: Message | None = None,
-) -> bool:
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a task ended: its last state, why, and the agent's answer where there is one."""
+
+    state: State
+    reason: str | None = None
+    answer: Message | None = None
+
+
+def end_task(con: Connection, task_id: str, ending: Ending, at_ms: int) -> bool:
     """Ends an active task; False when it had ended already."""
     row = con.execute(
         f"UPDATE agent_tasks SET state = ?, reason = ?, updated_at_ms = ?, expires_at_ms = ? "
         f"WHERE id = ? AND {_ACTIVE} RETURNING 1",
-        [state, reason, at_ms, at_ms + RETENTION_MS, task_id],
+        [ending.state, ending.reason, at_ms, at_ms + RETENTION_MS, task_id],
     ).fetchone()
     if row is None:
         return False
-    if answer is not None:
-        insert_message(con, task_id, answer)
+    if ending.answer is not None:
+        insert_message(con, task_id, ending.answer)
     return True
 
 

@@ -35,6 +35,7 @@ def role_in(con: Connection, person: Person, project_id: str) -> MemberRole | No
     return role
 
 
+# Many parameters: `what` and `param` only word the refusal.
 def require(
     con: Connection,
     person: Person,

@@ -84,6 +84,7 @@ class TodoFilter:
         return " WHERE " + " AND ".join(rule for rule, _ in parts), [value for _, value in parts]
 
 
+# Many parameters: they are those of the route and of the tool, which are made from this signature.
 def list_todos(
     con: Connection,
     person: Person,

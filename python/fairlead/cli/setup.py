@@ -171,47 +171,63 @@ def _write(
         raise
     if made_for is not None and origin is not None and origin.key_id is not None:
         gateway.revoke(origin.key_id)
-    _print_applied(tool, applied, gateway, call, options, shows_key=made_for is not None)
-
-
-def _print_applied(
-    tool: ToolEntry,
-    applied: Applied | None,
-    gateway: ToolGateway,
-    call: dict[str, Any],
-    options: SetupOptions,
-    *,
-    shows_key: bool,
-) -> None:
-    paths = [str(plan.path) for plan in applied.files if plan.is_changed] if applied else []
-    backup = applied.backup.id if applied and applied.backup else None
-    needs_key = shows_key and not any(file.secret for file in tool.files)
+    shows_key = made_for is not None and not any(file.secret for file in tool.files)
+    shown = _Applied(tool, applied, gateway, call, gateway.key if shows_key else None)
     if options.as_json:
-        show_json(
-            {
-                "tool": tool.id,
-                "files": paths,
-                "backupId": backup,
-                "steps": tool.steps,
-                "call": call,
-                **({"apiKey": gateway.key} if needs_key else {}),
-            }
+        show_json(shown.document())
+    else:
+        shown.print()
+
+
+@dataclass(frozen=True, slots=True)
+class _Applied:
+    """What was done to a tool: its files, the call that was tried, and the new key where nothing else holds it."""
+
+    tool: ToolEntry
+    applied: Applied | None
+    gateway: ToolGateway
+    call: dict[str, Any]
+    key: str | None
+
+    @property
+    def paths(self) -> list[str]:
+        return (
+            [str(plan.path) for plan in self.applied.files if plan.is_changed]
+            if self.applied
+            else []
         )
-        return
-    for path in paths:
-        print(f"Wrote {path}")
-    if tool.files and not paths:
-        print("Nothing had to change.")
-    for step in _steps(tool, gateway.url):
-        print(f"- {step}")
-    if needs_key:
-        print(f"export FAIRLEAD_API_KEY={gateway.key}")
-        print("Keep the key: it cannot be shown again.", file=sys.stderr)
-    cost = call["costUsd"]
-    said = f"{call['provider']} answered in {call['latencyMs']} ms"
-    print(f"It works: {said}, for ${cost}." if cost else f"It works: {said}.")
-    if backup:
-        print(f"`fairlead undo {tool.id}` puts everything back.")
+
+    @property
+    def backup_id(self) -> str | None:
+        return self.applied.backup.id if self.applied and self.applied.backup else None
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "tool": self.tool.id,
+            "files": self.paths,
+            "backupId": self.backup_id,
+            "steps": self.tool.steps,
+            "call": self.call,
+            **({"apiKey": self.key} if self.key is not None else {}),
+        }
+
+    def print(self) -> None:
+        """As lines for a person."""
+        for path in self.paths:
+            print(f"Wrote {path}")
+        if self.tool.files and not self.paths:
+            print("Nothing had to change.")
+        for step in _steps(self.tool, self.gateway.url):
+            print(f"- {step}")
+        if self.key is not None:
+            print(f"export FAIRLEAD_API_KEY={self.key}")
+            print("Keep the key: it cannot be shown again.", file=sys.stderr)
+        cost = self.call["costUsd"]
+        answered = f"{self.call['provider']} answered in {self.call['latencyMs']} ms"
+        print(f"It works: {answered}, for ${cost}." if cost else f"It works: {answered}.")
+        if self.backup_id:
+            print(f"`fairlead undo {self.tool.id}` puts everything back.")
 
 
 def _steps(tool: ToolEntry, url: str) -> list[str]:

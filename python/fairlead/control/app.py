@@ -136,34 +136,17 @@ async def _lifespan(
     app: FastAPI,
 ) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
-        try:
-            services = await _open(config, stack)
-            issuer = await _open_issuer(config, stack)
-        except Refusal as refusal:
-            log.error("control does not start", reason=refusal.sentence)
-            raise
-        token_hash = await asyncio.to_thread(local_token_hash, config.data_dir)
-        acp = AcpProvider.of(config, services.state.sealer, now_ms())
-        node = NodePart(token_hash, acp)
-        compile_ = partial(compile_for_all if config.database_url else compile_snapshot, node)
-        publisher = Publisher(services.state.database, compile_, config.data_dir, workers)
+        services, issuer = await _open_stores(config, stack)
         background = Background()
-        if config.database_url is not None:
-            from fairlead.control.cluster import Here, join  # noqa: PLC0415 - an extra
-
-            here = Here(services, publisher, workers, node)
-            join(config.database_url.get_secret_value(), services, publisher, here, background)
-        services.state.on_commit(publisher.publish)
-        for database in (services.state.database, services.usage):
-            database.on_fatal = leave
+        publisher = await _make_publisher(config, services, workers, background)
+        _leave_on_fatal(services, issuer)
         if issuer is not None:
-            issuer.database.on_fatal = leave
             background.start("identity.issuer", partial(listen, issuer, config))
         services.bearers = bearers = bearer_middleware(config, issuer)
         stack.push_async_callback(bearers.close)
+        commands = Commands(workers)
         services.workers = workers.reports
         services.connections_changed = workers.connections_changed
-        commands = Commands(workers)
         services.command = commands.ask
         services.tasks = background.reports
         services.snapshot_version = lambda: publisher.current.version
@@ -175,19 +158,9 @@ async def _lifespan(
         stack.push_async_callback(close_blobs, services)
         app.state.services = services
         app.state.sign_in = sign_in
-        shared_log = SharedLog.of(services)
-        spending = SpentSums(services.usage, config.data_dir / "spool", services.state, shared_log)
-        link = Link(publisher, workers, spending, counters_of(services), commands)
-        app.add_route(LINK_PATH, link.answer, methods=["POST"], include_in_schema=False)
-        kept = Responses(services.state)
-        app.add_route(KEEP_PATH, kept.store, methods=["POST"], include_in_schema=False)
-        app.add_route(CONTEXT_PATH, kept.context, methods=["POST"], include_in_schema=False)
+        _add_relay_routes(app, services, _make_link(services, publisher, workers, commands))
         background.start("publisher", publisher.run)
-        starter = TaskStarter(services)
-        loader.on_load(starter.notice_imports)
-        for entry in TASKS:
-            if config.database_url is not None or not entry.of_many:
-                background.start(entry.name, partial(starter.run, entry))
+        _start_tasks(services, loader, background)
         log.info("control started", data_dir=str(config.data_dir), version=__version__)
         if owns_process:
             loop = asyncio.get_running_loop()
@@ -201,6 +174,66 @@ async def _lifespan(
             sign_in.checker.close()
             await sign_in.providers.close()
     log.info("control stopped")
+
+
+async def _open_stores(
+    config: ControlConfig, stack: AsyncExitStack
+) -> tuple[Services, Issuer | None]:
+    """The databases, and the issuer where one is enabled; `stack` closes them."""
+    try:
+        return await _open(config, stack), await _open_issuer(config, stack)
+    except Refusal as refusal:
+        log.error("control does not start", reason=refusal.sentence)
+        raise
+
+
+async def _make_publisher(
+    config: ControlConfig, services: Services, workers: Workers, background: Background
+) -> Publisher:
+    """The publisher of snapshots, called after each commit; with a shared database, of the other nodes' too."""
+    token_hash = await asyncio.to_thread(local_token_hash, config.data_dir)
+    node = NodePart(token_hash, AcpProvider.of(config, services.state.sealer, now_ms()))
+    compile_ = partial(compile_for_all if config.database_url else compile_snapshot, node)
+    publisher = Publisher(services.state.database, compile_, config.data_dir, workers)
+    if config.database_url is not None:
+        from fairlead.control.cluster import LocalNode, join  # noqa: PLC0415 - an extra
+
+        here = LocalNode(services, publisher, workers, node)
+        join(config.database_url.get_secret_value(), services, publisher, here, background)
+    services.state.on_commit(publisher.publish)
+    return publisher
+
+
+def _leave_on_fatal(services: Services, issuer: Issuer | None) -> None:
+    for database in (services.state.database, services.usage):
+        database.on_fatal = leave
+    if issuer is not None:
+        issuer.database.on_fatal = leave
+
+
+def _make_link(
+    services: Services, publisher: Publisher, workers: Workers, commands: Commands
+) -> Link:
+    spool = services.config.data_dir / "spool"
+    spending = SpentSums(services.usage, spool, services.state, SharedLog.of(services))
+    return Link(publisher, workers, spending, counters_of(services), commands)
+
+
+def _add_relay_routes(app: FastAPI, services: Services, link: Link) -> None:
+    """The routes that only relays call: the link, and the responses that the gateway keeps."""
+    app.add_route(LINK_PATH, link.answer, methods=["POST"], include_in_schema=False)
+    kept = Responses(services.state)
+    app.add_route(KEEP_PATH, kept.store, methods=["POST"], include_in_schema=False)
+    app.add_route(CONTEXT_PATH, kept.context, methods=["POST"], include_in_schema=False)
+
+
+def _start_tasks(services: Services, loader: RouterLoader, background: Background) -> None:
+    """Starts the table of tasks; those of several nodes only with a shared database."""
+    starter = TaskStarter(services)
+    loader.on_load(starter.notice_imports)
+    for entry in TASKS:
+        if services.config.database_url is not None or not entry.of_many:
+            background.start(entry.name, partial(starter.run, entry))
 
 
 def leave() -> None:

@@ -15,8 +15,8 @@ from fairlead.store.services import Services
 from fairlead.store.snapshots import newer_snapshot
 
 
-class Here:
-    """`fairlead.store.postgresql.nodes.Here`: this control, as the others are told of it."""
+class LocalNode:
+    """`fairlead.store.postgresql.nodes.LocalNode`: this control, as the others are told of it."""
 
     def __init__(
         self, services: Services, publisher: Publisher, workers: Workers, node: NodePart
@@ -35,8 +35,8 @@ class Here:
         """This node as every node shows it."""
         return report_of(self._services).model_dump_json(by_alias=True)
 
-    async def heard(self, within_s: float) -> None:
-        await self._workers.heard(within_s)
+    async def wait_for_poll(self, within_s: float) -> None:
+        await self._workers.wait_for_poll(within_s)
 
     def state_changed(self) -> None:
         """Caches are stale, and there may be work."""
@@ -59,7 +59,7 @@ def join(
     url: str,
     services: Services,
     publisher: Publisher,
-    here: Here,
+    here: LocalNode,
     background: Background,
 ) -> Nodes:
     """Makes this control one of several; its tasks are stopped with `background`."""

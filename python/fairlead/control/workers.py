@@ -90,7 +90,7 @@ class Workers:
         live = [each.applied_version for each in self._workers.values() if self._is_live(each)]
         return min(live, default=None)
 
-    async def heard(self, within_s: float) -> None:
+    async def wait_for_poll(self, within_s: float) -> None:
         """Waits until a worker polls, for at most `within_s` seconds."""
         heard = self._heard
         with contextlib.suppress(TimeoutError):

@@ -76,7 +76,7 @@ def _routes() -> tuple[_Route, ...]:
 
 
 def may_call(principal: Principal, method: str, path: str) -> bool:
-    """Whether the caller may pass the door of a management route, as the relay would decide for a
+    """Whether the caller may call a management route, as the relay would decide for a
     session or the local command line; nobody else has pages.
     """
     tier = tier_of(method, path)

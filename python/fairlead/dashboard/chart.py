@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 GRID_LINES: Final = 4
@@ -85,7 +85,7 @@ def bars(
         Column(at * width, width, _tip(labels, series, show, at), _stack(series, at, width, top))
         for at in range(len(labels))
     )
-    return _chart(title, labels, series, show, top, columns, ())
+    return replace(_empty_chart(title, labels, series, Scale(top, show)), columns=columns)
 
 
 def lines(
@@ -100,7 +100,8 @@ def lines(
     drawn = tuple(
         line for each in series for line in _lines(each, width, top, alone=len(series) == 1)
     )
-    return _chart(title, labels, series, show, top, columns, drawn)
+    chart = _empty_chart(title, labels, series, Scale(top, show))
+    return replace(chart, columns=columns, lines=drawn)
 
 
 def spark(values: Sequence[float]) -> str:
@@ -117,22 +118,26 @@ def top_series(sums: dict[str, float], most: int = SERIES_MAX) -> list[str]:
     return [name for name, _ in sorted(sums.items(), key=lambda each: (-each[1], each[0]))[:most]]
 
 
-def _chart(
-    title: str,
-    labels: Sequence[str],
-    series: Sequence[Series],
-    show: Callable[[float | None], str],
-    top: float,
-    columns: tuple[Column, ...],
-    drawn: tuple[Line, ...],
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The axis of values: where it ends, and how a value on it is written."""
+
+    top: float
+    show: Callable[[float | None], str]
+
+
+def _empty_chart(
+    title: str, labels: Sequence[str], series: Sequence[Series], scale: Scale
 ) -> Chart:
+    """The frame of a chart with its table, and nothing drawn in it."""
+    show, top = scale.show, scale.top
     rows = tuple(
         (label, *(show(each.values[at]) for each in series)) for at, label in enumerate(labels)
     )
     return Chart(
         title,
-        columns,
-        drawn,
+        (),
+        (),
         tuple(show(top * (GRID_LINES - at) / GRID_LINES) for at in range(GRID_LINES + 1)),
         tuple(labels[at] for at in _marks(len(labels))),
         len(labels) <= LABELS_MAX,

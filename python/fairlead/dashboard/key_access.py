@@ -16,7 +16,7 @@ _NAMED_MAX = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class RemainingLimit:
     """A limit of a key: its name, what of it is used and left, in words, and the used part from 0 to 1."""
 
     name: str
@@ -25,7 +25,7 @@ class Left:
     anew: str | None
 
 
-async def read_left(api: Api, key: dict[str, Any]) -> list[Left]:
+async def read_left(api: Api, key: dict[str, Any]) -> list[RemainingLimit]:
     """Every limit of money, tokens and requests that is in force for the key."""
     budgets, tokens, rates, above = await asyncio.gather(
         read_budgets(api, [key]),
@@ -34,7 +34,7 @@ async def read_left(api: Api, key: dict[str, Any]) -> list[Left]:
         _read_levels(api, key["groupId"]),
     )
     found = [
-        Left(
+        RemainingLimit(
             f"Money, {each.words}",
             f"{money(each.spent)} of {money(each.limit)}, {money(max(each.limit - each.spent, 0))} left",
             each.part,
@@ -43,7 +43,7 @@ async def read_left(api: Api, key: dict[str, Any]) -> list[Left]:
         for each in budgets
     ]
     found += [
-        Left(
+        RemainingLimit(
             f"Tokens, {each['resetInterval']}"
             + (f", {each['scopeValue']}" if each["scopeValue"] else ""),
             f"{count(each['tokensUsed'])} of {count(each['tokenLimit'])}, {count(each['remaining'])} left",
@@ -56,7 +56,7 @@ async def read_left(api: Api, key: dict[str, Any]) -> list[Left]:
     none: list[dict[str, Any]] = []
     rules = next((each["rules"] for each in rates["keys"]), none)
     found += [
-        Left(
+        RemainingLimit(
             f"Requests in {exact(rule['window'])} s",
             f"{exact(rule['used'])} of {exact(rule['limit'])}, "
             f"{exact(max(rule['limit'] - rule['used'], 0))} left",
@@ -66,7 +66,7 @@ async def read_left(api: Api, key: dict[str, Any]) -> list[Left]:
         for rule in rules
     ]
     found += [
-        Left(
+        RemainingLimit(
             f"{limit_name(one)}, group {level['name']}",
             f"{_amount(one, 'used')} of {_amount(one, 'limit')}, {_amount(one, 'left')} left",
             one["used"] / one["limit"] if one["limit"] else 1.0,

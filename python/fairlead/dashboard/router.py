@@ -1,4 +1,4 @@
-"""`/dashboard`: one door for every page of the console.
+"""`/dashboard`: one route for every page of the console.
 
 A page without a session leads to the sign-in, and from there back to the page. Forms are answered by a
 redirection, so that a page can be loaded again; what is refused stands beside its field, with what was typed.

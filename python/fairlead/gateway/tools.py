@@ -15,7 +15,7 @@ from fairlead.store.file import Connection
 from fairlead.wire import Wire
 
 
-class Nothing(Wire):
+class EmptyBody(Wire):
     pass
 
 
@@ -64,7 +64,7 @@ async def _list_models(call: Call, given: ListModels) -> Models:
     return await call.services.state.read(read_models)
 
 
-async def _health(call: Call, _: Nothing) -> HealthView:
+async def _health(call: Call, _: EmptyBody) -> HealthView:
     return await health(call.services)
 
 
@@ -84,7 +84,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         "gateway_health",
         "See the gateway's health",
         "How the gateway, its providers and its storage are.",
-        Nothing,
+        EmptyBody,
         HealthView,
         _health,
         reads=True,

@@ -40,6 +40,7 @@ from fairlead.identity.sessions import (
     open_session,
 )
 from fairlead.identity.users import (
+    Profile,
     User,
     ensure_owner,
     find_by_email,
@@ -347,9 +348,7 @@ class Attempt:
             set_password_hash(con, owner.id, digest)
             if email is not None:
                 _refuse_others(con, email, owner)
-                update_profile(
-                    con, owner.id, email=email, name=owner.name, role="owner", is_active=True
-                )
+                update_profile(con, owner.id, Profile(email, owner.name, "owner", is_active=True))
             return find_user(con, owner.id) or owner
 
         owner = await self.services.state.commit(insert_owner)

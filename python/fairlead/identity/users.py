@@ -154,14 +154,29 @@ def count_users(con: Connection) -> int:
     return int(row[0]) if row else 0
 
 
-def update_profile(
-    con: Connection, user_id: str, *, email: str, name: str, role: Role, is_active: bool
-) -> None:
-    """Replaces the fields of a user that may be changed, in the writer."""
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The fields of a user that may be changed."""
+
+    email: str
+    name: str
+    role: Role
+    is_active: bool
+
+
+def update_profile(con: Connection, user_id: str, profile: Profile) -> None:
+    """Replaces a user's profile, in the writer."""
     con.execute(
         "UPDATE users SET email = ?, name = ?, role = ?, is_active = ?, updated_at_ms = ? "
         "WHERE id = ?",
-        [canonical_email(email), name, role, is_active, now_ms(), user_id],
+        [
+            canonical_email(profile.email),
+            profile.name,
+            profile.role,
+            profile.is_active,
+            now_ms(),
+            user_id,
+        ],
     )
 
 

@@ -14,6 +14,7 @@ from fairlead.identity.fields import Email, NewPassword, Password
 from fairlead.identity.sessions import end_sessions
 from fairlead.identity.sign_in import Attempt
 from fairlead.identity.users import (
+    Profile,
     User,
     count_users,
     delete_user,
@@ -122,14 +123,13 @@ async def change(user_id: str, body: UserChange, attempt: AttemptDep) -> UserVie
         other = find_by_email(con, email)
         if other is not None and other.id != user.id:
             raise Conflict(f"There is a user with the address {email} already.", param="email")
-        update_profile(
-            con,
-            user.id,
-            email=email,
-            name=body.name if "name" in sent else user.name,
-            role=body.role if "role" in sent else user.role,
-            is_active=body.is_active if "is_active" in sent else user.is_active,
+        profile = Profile(
+            email,
+            body.name if "name" in sent else user.name,
+            body.role if "role" in sent else user.role,
+            body.is_active if "is_active" in sent else user.is_active,
         )
+        update_profile(con, user.id, profile)
         if "is_active" in sent and not body.is_active:
             end_sessions(con, user.id)
         return found_user(con, user.id)

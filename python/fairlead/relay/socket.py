@@ -50,7 +50,7 @@ class InFlightSocket:
         if (await self._receive())["type"] != "websocket.connect":
             return
         await self._send({"type": "websocket.accept"})
-        hearing = loop.create_task(self._hear())
+        hearing = loop.create_task(self._receive_messages())
         hearing.add_done_callback(lambda _: self.wake())
         try:
             while not hearing.done():
@@ -80,7 +80,7 @@ class InFlightSocket:
         await asyncio.wait([hearing])
         await self._send({"type": "websocket.close", "code": code})
 
-    async def _hear(self) -> None:
+    async def _receive_messages(self) -> None:
         loop = asyncio.get_running_loop()
         while (message := await self._receive())["type"] == "websocket.receive":
             self._heard_s = loop.time()

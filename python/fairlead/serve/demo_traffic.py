@@ -57,6 +57,13 @@ MODELS: Final = {
     "flash": Model("gemini", "gemini-2.5-flash", 300, 2_500, 340, 190, 0.015),
 }
 
+FAULTS: Final = (
+    ("upstream_overloaded", 503),
+    ("upstream_rate_limited", 429),
+    ("upstream_timeout", 504),
+)
+"""The errors that a made-up request ends with, and their status."""
+
 APPLICATIONS: Final = (
     Application(
         "support assistant",
@@ -138,35 +145,12 @@ def _record(
     dice: random.Random, app: Application, key_id: str | None, moment: datetime, number: int
 ) -> dict[str, Any]:
     model = MODELS[dice.choice(app.models)]
-    ts_ms = int(moment.timestamp() * 1000)
-    # One evening a provider was in trouble.
-    trouble = 30.0 if model.provider == "openai" and _in_trouble(moment) else 1.0
-    failed = dice.random() < model.failing * trouble
-    is_hit = not failed and app.tag == "demo/support" and dice.random() < 0.14
-    tokens_in = int(dice.lognormvariate(math.log(app.tokens[0]), 0.5))
-    tokens_out = 0 if failed else int(dice.lognormvariate(math.log(app.tokens[1]), 0.45)) + 1
-    cached = int(tokens_in * dice.uniform(0.3, 0.8)) if app.tag == "demo/review" else 0
-    cost = round(
-        (tokens_in - cached * 0.9) * model.price_in / 1000 + tokens_out * model.price_out / 1000
-    )
-    first_ms = model.first_ms * dice.lognormvariate(0, 0.35) * (1 + trouble / 60)
-    last_ms = first_ms + tokens_out / model.tokens_per_s * 1000 * dice.uniform(0.8, 1.3)
-    kind = None
-    if failed:
-        tokens_in, cached, cost = 0, 0, 0
-        kind, status = dice.choice(
-            (
-                ("upstream_overloaded", 503),
-                ("upstream_rate_limited", 429),
-                ("upstream_timeout", 504),
-            )
-        )
-    attempts = 0 if is_hit else 3 if failed else dice.choices((1, 2), (0.97, 0.03))[0]
-    lost = attempts if failed else max(attempts - 1, 0)
-    is_streamed = app.tag in ("demo/support", "demo/search")
+    course = _course(dice, app, model, moment)
+    is_support = app.tag == "demo/support"
+    tokens_in, tokens_out, is_hit = course.tokens_in, course.tokens_out, course.is_hit
     return {
         "request_id": f"req_demo{number:08d}",
-        "ts_ms": ts_ms,
+        "ts_ms": int(moment.timestamp() * 1000),
         "worker_id": "demo",
         "principal_kind": "key",
         "key_id": key_id,
@@ -179,37 +163,101 @@ def _record(
         "provider": model.provider,
         "connection_id": None,
         "upstream_model": model.name,
-        "stream": is_streamed,
-        "status": status if failed else 200,
-        "outcome": "upstream_failed" if failed else "completed",
-        "error_kind": kind,
+        "stream": app.tag in ("demo/support", "demo/search"),
+        "status": course.status,
+        "outcome": "completed" if course.fault is None else "upstream_failed",
+        "error_kind": course.fault,
         "tokens_input": tokens_in,
         "tokens_output": tokens_out,
-        "tokens_cached": cached,
+        "tokens_cached": course.tokens_cached,
         "tokens_reasoning": tokens_out // 3 if model.name == "gpt-5" else 0,
         "tokens_cache_write": 0,
-        "cost_usd_micros": 0 if is_hit else cost,
-        "latency_ms": 1.6 if is_hit else round(first_ms if failed else last_ms, 3),
-        "ttft_ms": None if failed else 1.1 if is_hit else round(first_ms, 3),
-        "attempts": attempts,
+        "cost_usd_micros": 0 if is_hit else course.cost_usd_micros,
+        "latency_ms": course.latency_ms,
+        "ttft_ms": course.ttft_ms,
+        "attempts": course.attempts,
         "chosen_ms": 0.4,
-        "failed_attempts": _failures(model, kind or "upstream_overloaded", lost, first_ms),
+        "failed_attempts": _failures(model, course),
         "bytes_request": tokens_in * 4 + 300,
         "bytes_response": tokens_out * 5 + 400,
         "no_log": False,
-        "cache": "hit" if is_hit else "miss" if app.tag == "demo/support" else None,
+        "cache": "hit" if is_hit else "miss" if is_support else None,
         "cache_kind": "exact" if is_hit else None,
-        "cost_saved_usd_micros": cost if is_hit else None,
-        "combo": "support" if app.tag == "demo/support" else None,
-        "strategy": "priority" if app.tag == "demo/support" else None,
+        "cost_saved_usd_micros": course.cost_usd_micros if is_hit else None,
+        "combo": "support" if is_support else None,
+        "strategy": "priority" if is_support else None,
         "guardrails": "pii-masker;found=email;action=warn"
-        if app.tag == "demo/support" and dice.random() < 0.02
+        if is_support and dice.random() < 0.02
         else None,
     }
 
 
-def _failures(model: Model, kind: str, lost: int, first_ms: float) -> str | None:
-    """Attempts that failed, as a relay tells them: each of them before the first byte."""
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How one made-up request went. `fault` is the kind of its error; `lost` counts the attempts that failed."""
+
+    fault: str | None
+    status: int
+    is_hit: bool
+    tokens_in: int
+    tokens_out: int
+    tokens_cached: int
+    cost_usd_micros: int
+    first_ms: float
+    last_ms: float
+    attempts: int
+    lost: int
+
+    @property
+    def latency_ms(self) -> float:
+        """The time to the end: of a failure to its first byte, of a hit next to nothing."""
+        if self.is_hit:
+            return 1.6
+        return round(self.last_ms if self.fault is None else self.first_ms, 3)
+
+    @property
+    def ttft_ms(self) -> float | None:
+        """The time to the first token; None where there was none."""
+        if self.fault is not None:
+            return None
+        return 1.1 if self.is_hit else round(self.first_ms, 3)
+
+
+def _course(dice: random.Random, app: Application, model: Model, moment: datetime) -> Course:
+    # One evening a provider was in trouble.
+    trouble = 30.0 if model.provider == "openai" and _in_trouble(moment) else 1.0
+    failed = dice.random() < model.failing * trouble
+    is_hit = not failed and app.tag == "demo/support" and dice.random() < 0.14
+    tokens_in = int(dice.lognormvariate(math.log(app.tokens[0]), 0.5))
+    tokens_out = 0 if failed else int(dice.lognormvariate(math.log(app.tokens[1]), 0.45)) + 1
+    cached = int(tokens_in * dice.uniform(0.3, 0.8)) if app.tag == "demo/review" else 0
+    cost = round(
+        (tokens_in - cached * 0.9) * model.price_in / 1000 + tokens_out * model.price_out / 1000
+    )
+    first_ms = model.first_ms * dice.lognormvariate(0, 0.35) * (1 + trouble / 60)
+    last_ms = first_ms + tokens_out / model.tokens_per_s * 1000 * dice.uniform(0.8, 1.3)
+    if failed:
+        fault, status = dice.choice(FAULTS)
+        return Course(fault, status, is_hit, 0, 0, 0, 0, first_ms, last_ms, attempts=3, lost=3)
+    attempts = 0 if is_hit else dice.choices((1, 2), (0.97, 0.03))[0]
+    return Course(
+        None,
+        200,
+        is_hit,
+        tokens_in,
+        tokens_out,
+        cached,
+        cost,
+        first_ms,
+        last_ms,
+        attempts,
+        lost=max(attempts - 1, 0),
+    )
+
+
+def _failures(model: Model, course: Course) -> str | None:
+    """The failed attempts in the form of a relay's record: each of them before the first byte."""
+    kind, lost, first_ms = course.fault or "upstream_overloaded", course.lost, course.first_ms
     told = [
         f"{model.provider};{kind};{round(first_ms * number / (lost + 1), 3)};{model.name}"
         for number in range(1, lost + 1)

@@ -170,7 +170,7 @@ def _nice_once_started(app: Callable[..., Any]) -> Callable[..., Any]:
 
         async def send_on(message: Any) -> None:
             if message["type"] == "lifespan.startup.complete":
-                _be_nice()
+                _lower_priority()
             await send(message)
 
         await app(scope, receive, send_on)
@@ -178,7 +178,7 @@ def _nice_once_started(app: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _be_nice() -> None:
+def _lower_priority() -> None:
     # Linux keeps a priority for each thread; threads that come later take their maker's.
     for thread in Path("/proc/self/task").iterdir():
         with contextlib.suppress(ProcessLookupError):  # it ended meanwhile

@@ -6,12 +6,13 @@ since the two share no secret).
 
     def end(con: Connection) -> None:
         change_batch(con, batch.id, status="completed", ...)
-        queue_job_event(con, owner, batch.id, "batch.succeeded", {...}, at_ms)
+        queue_job_event(con, owner, JobEvent(batch.id, "batch.succeeded", {...}, at_ms))
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import orjson
@@ -97,30 +98,43 @@ async def checked_uris(egress: Egress, config: WebhookConfig, name: str) -> list
     return list(dict.fromkeys(checked))
 
 
-def insert_job(
-    con: Connection,
-    owner: str,
-    job_id: str,
-    uris: Sequence[str],
-    metadata: Mapping[str, Any] | None,
-    at_ms: int,
-) -> None:
-    """Stores a job's webhook configuration, in the writer; `uris` come from `checked_uris`. Does nothing for a
-    job that has none.
+@dataclass(frozen=True, slots=True)
+class Subscribers:
+    """The webhooks of one job, where its caller names them: `uris` come from `checked_uris`, `metadata` goes with
+    each of its events.
     """
-    told = None if metadata is None else orjson.dumps(metadata).decode()
+
+    uris: Sequence[str]
+    metadata: Mapping[str, Any] | None
+
+
+def insert_job(
+    con: Connection, owner: str, job_id: str, subscribers: Subscribers, at_ms: int
+) -> None:
+    """Stores a job's webhook configuration, in the writer."""
+    metadata = subscribers.metadata
+    text = None if metadata is None else orjson.dumps(metadata).decode()
     con.execute(
         "INSERT INTO service_jobs VALUES (?, ?, ?, ?, ?, NULL)",
-        [job_id, owner, bool(uris), told, at_ms],
+        [job_id, owner, bool(subscribers.uris), text, at_ms],
     )
-    for uri in uris:
+    for uri in subscribers.uris:
         insert_endpoint_without_secret(con, new_endpoint("job", uri, [EVERY], at_ms, owner=job_id))
 
 
-def queue_job_event(
-    con: Connection, owner: str, job_id: str, name: str, data: Mapping[str, Any], at_ms: int
-) -> int:
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """Something that happened to a job: `name` as `batch.succeeded`, `data` beside the job's id."""
+
+    job_id: str
+    name: str
+    data: Mapping[str, Any]
+    at_ms: int
+
+
+def queue_job_event(con: Connection, owner: str, happened: JobEvent) -> int:
     """Queues an event of a job, in the writer, at most once for each event name. Returns the number of deliveries."""
+    job_id, name, at_ms = happened.job_id, happened.name, happened.at_ms
     row = con.execute(
         "SELECT has_own_listeners, user_metadata FROM service_jobs WHERE id = ?", [job_id]
     ).fetchone()
@@ -129,7 +143,7 @@ def queue_job_event(
     if metadata is not None:
         members["user_metadata"] = orjson.loads(metadata)
     message_id = f"msg_{job_id}_{name.replace('.', '_')}"
-    event = Event(name, {"id": job_id, **data}, at_ms, members, message_id)
+    event = Event(name, {"id": job_id, **happened.data}, at_ms, members, message_id)
     if name in FINAL_EVENTS:
         end_job(con, job_id, at_ms)
     if has_own:

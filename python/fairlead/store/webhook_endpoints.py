@@ -75,6 +75,7 @@ class SecretPreview:
     expires_at_ms: int | None
 
 
+# Many parameters: it makes a record, whose optional fields are named where they are given.
 def new_endpoint(
     surface: Surface,
     url: str,
@@ -198,10 +199,18 @@ def count_endpoints(con: Connection, surface: Surface, owner: str | None = None)
     return int(row[0]) if row else 0
 
 
-def rotate_secret(
-    con: Connection, sealer: Sealer, endpoint_id: str, secret: str, *, keep_ms: int, at_ms: int
-) -> None:
-    """Adds a secret, in the writer; earlier ones stay valid for at most `keep_ms` more."""
+@dataclass(frozen=True, slots=True)
+class SecretChange:
+    """A new secret, and how long earlier ones stay valid at most."""
+
+    secret: str
+    keep_ms: int
+    at_ms: int
+
+
+def rotate_secret(con: Connection, sealer: Sealer, endpoint_id: str, change: SecretChange) -> None:
+    """Adds a secret, in the writer."""
+    keep_ms, at_ms = change.keep_ms, change.at_ms
     con.execute(
         "DELETE FROM webhook_secrets WHERE endpoint_id = ? AND expires_at_ms <= ?",
         [endpoint_id, at_ms],
@@ -218,7 +227,7 @@ def rotate_secret(
         "WHERE endpoint_id = ? ORDER BY created_at_ms DESC, id OFFSET ?)",
         [endpoint_id, SECRETS_MAX - 1],
     )
-    _insert_secret(con, sealer, endpoint_id, secret, at_ms)
+    _insert_secret(con, sealer, endpoint_id, change.secret, at_ms)
 
 
 def live_secrets(

@@ -6,6 +6,7 @@ Both run in the writer.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from fairlead.store.file import Connection
@@ -31,7 +32,7 @@ from fairlead.tasks.environment import (
 from fairlead.tasks.fields import DiffAsk, HealthAsk
 from fairlead.tasks.manage import next_of
 from fairlead.tasks.plan import Failure, fallback_for
-from fairlead.tasks.proof import proof_of
+from fairlead.tasks.proof import Proof, proof_of
 from fairlead.tasks.table import add_evidence, count_evidence, evidence, find_block, find_task
 from fairlead.tasks.task import Evidence, Task
 
@@ -83,52 +84,59 @@ def health(con: Connection, owner: str, ask: HealthAsk, _at_ms: int) -> Envelope
     if task.status == "blocked":
         answer = blocked(task, find_block(con, task), HEALTH, ask.output_mode)
         return answer.model_copy(update=facts)
-    if not missing:
-        follow = next_of(task)
-        if follow.tool == HEALTH:
-            # The report was the suggested call, so the steps are suggested now.
-            params = {
-                "taskId": task.id,
-                "strategy": "rebuild-first",
-                "execute": True,
-                "resume": True,
-            }
-            reason = "Go on with the rebuild: " + (
-                f"{'; '.join(proof.lacks)}." if proof.lacks else "every criterion is shown."
-            )
-            follow = Next(ORCHESTRATE, params, reason, "rebuild-first")
-        lacks = proof.lacks if proof.findings else ["nothing was found out yet", *proof.lacks]
-        summary = f"No capability that {task.id} needs is missing, and each criterion is shown."
-        if lacks:
-            summary = f"No runtime error of {task.id} is open, but {'; '.join(lacks)}."
-        result = ToolResult(
-            "partial" if lacks else "success",
-            summary,
-            follow,
-            HEALTH,
-            task,
-            facts={**facts, "recommendedNextAction": follow.reason},
-            should_resume=True,
-            should_switch=False,
-            diagnostics={"hasPatchSuggestions": False},
+    if missing:
+        result = _with_gaps(task, missing, Failure("env_error", error or ""), observed)
+    else:
+        result = _without_gaps(task, proof)
+    shown = {**facts, "recommendedNextAction": result.next.reason}
+    return envelope(replace(result, facts=shown), ask.output_mode)
+
+
+def _without_gaps(task: Task, proof: Proof) -> ToolResult:
+    """The report where no capability is missing: what is left to show, or to do next."""
+    follow = next_of(task)
+    if follow.tool == HEALTH:
+        # The report was the suggested call, so the steps are suggested now.
+        params = {
+            "taskId": task.id,
+            "strategy": "rebuild-first",
+            "execute": True,
+            "resume": True,
+        }
+        reason = "Go on with the rebuild: " + (
+            f"{'; '.join(proof.lacks)}." if proof.lacks else "every criterion is shown."
         )
-        return envelope(result, ask.output_mode)
-    failure = Failure("env_error", error or "")
-    params = {"runtimeError": failure.error, "observedCapabilities": observed, "taskId": task.id}
-    follow = Next(DIFF, params, "See what to patch.", "env-fix")
-    result = ToolResult(
-        "partial",
-        f"{task.id} needs {', '.join(gap.capability for gap in missing)}.",
+        follow = Next(ORCHESTRATE, params, reason, "rebuild-first")
+    lacks = proof.lacks if proof.findings else ["nothing was found out yet", *proof.lacks]
+    summary = f"No capability that {task.id} needs is missing, and each criterion is shown."
+    if lacks:
+        summary = f"No runtime error of {task.id} is open, but {'; '.join(lacks)}."
+    return ToolResult(
+        "partial" if lacks else "success",
+        summary,
         follow,
         HEALTH,
         task,
+        should_resume=True,
+        should_switch=False,
+        diagnostics={"hasPatchSuggestions": False},
+    )
+
+
+def _with_gaps(task: Task, missing: list[Gap], failure: Failure, observed: list[str]) -> ToolResult:
+    """The report of capabilities that are missing, with the call that says how to patch them."""
+    params = {"runtimeError": failure.error, "observedCapabilities": observed, "taskId": task.id}
+    return ToolResult(
+        "partial",
+        f"{task.id} needs {', '.join(gap.capability for gap in missing)}.",
+        Next(DIFF, params, "See what to patch.", "env-fix"),
+        HEALTH,
+        task,
         failure,
-        facts={**facts, "recommendedNextAction": follow.reason},
         fallback=fallback_for(failure, task, "rebuild-first", observed),
         should_switch=True,
         diagnostics={"hasPatchSuggestions": True},
     )
-    return envelope(result, ask.output_mode)
 
 
 def diff(con: Connection, owner: str, ask: DiffAsk, at_ms: int) -> Envelope:
@@ -174,7 +182,7 @@ def _keep(con: Connection, task: Task, error: str, at_ms: int) -> None:
     """Stores the error as evidence, unless the same error is stored already."""
     known = {_message(each) for each in evidence(con, task, LOOKED_AT, ["runtime-error"])}
     if error not in known:
-        add_evidence(con, task, "runtime-error", error[:500], {"message": error}, at_ms)
+        add_evidence(con, task, Evidence(at_ms, "runtime-error", error[:500], {"message": error}))
 
 
 def _message(each: Evidence) -> str:

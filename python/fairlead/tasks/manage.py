@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from fairlead.store.file import Connection
@@ -22,6 +22,7 @@ from fairlead.tasks.envelope import Envelope, Outcome
 from fairlead.tasks.fields import ManageAsk
 from fairlead.tasks.plan import strategy_for
 from fairlead.tasks.table import (
+    TaskFilter,
     add_entry,
     add_evidence,
     count_evidence,
@@ -36,7 +37,7 @@ from fairlead.tasks.table import (
     timeline,
     update_task,
 )
-from fairlead.tasks.task import CRITERIA, NO_CRITERIA, Block, Task
+from fairlead.tasks.task import CRITERIA, NO_CRITERIA, Block, Entry, Evidence, Task
 
 DAY_MS: Final = 86_400_000
 _MUTABLE: Final = {
@@ -103,9 +104,8 @@ def _invalid(ask: ManageAsk, message: str, task: Task | None = None) -> Envelope
 def _listed(con: Connection, owner: str, ask: ManageAsk) -> Envelope:
     if ask.action == "search" and ask.query is None and ask.tag is None:
         return _invalid(ask, 'query or tag is required when action="search"')
-    found, total = list_tasks(
-        con, owner, limit=ask.limit, archived=ask.include_archived, query=ask.query, tag=ask.tag
-    )
+    wanted = TaskFilter(ask.include_archived, ask.query, ask.tag)
+    found, total = list_tasks(con, owner, wanted, ask.limit)
     follow = Next(MANAGE, {"action": "list", "includeArchived": True}, "See the archived ones too.")
     if found:
         follow = Next(MANAGE, {"action": "get", "taskId": found[0].id}, "See the latest one.")
@@ -149,7 +149,7 @@ def _made(con: Connection, owner: str, ask: ManageAsk, at_ms: int) -> Envelope:
         None,
     )
     insert_task(con, task)
-    add_entry(con, task, task.stage, "made", "ok", None, at_ms)
+    add_entry(con, task, Entry(at_ms, task.stage, "made", "ok", None))
     return _updated(con, task, ask, at_ms)
 
 
@@ -167,7 +167,8 @@ def _got(con: Connection, task: Task, ask: ManageAsk, _at_ms: int) -> Envelope:
             for each in evidence(con, task, ask.evidence_limit)
         ],
     }
-    return _of_task(con, task, ask, f"{task.id} is {task.status} at {task.stage}.", facts)
+    report = _Report(f"{task.id} is {task.status} at {task.stage}.", facts)
+    return _of_task(con, task, ask, report)
 
 
 def _summarized(con: Connection, task: Task, ask: ManageAsk, _at_ms: int) -> Envelope:
@@ -177,7 +178,7 @@ def _summarized(con: Connection, task: Task, ask: ManageAsk, _at_ms: int) -> Env
     words = [f"{task.id} ({task.goal[:200]}) is {task.status} at {task.stage}."]
     words += [each for each in (task.summary, task.next_step_hint) if each]
     words += [f"Evidence: {found}.", f"Criteria: {judged}."]
-    return _of_task(con, task, ask, " ".join(words), {"evidenceAggregates": counts})
+    return _of_task(con, task, ask, _Report(" ".join(words), {"evidenceAggregates": counts}))
 
 
 def _progressed(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Envelope:
@@ -191,9 +192,10 @@ def _progressed(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Enve
         updated_at_ms=_later(task, at_ms),
     )
     update_task(con, after)
-    add_entry(con, after, after.stage, "progress", "ok", ask.detail or ask.result, at_ms)
+    add_entry(con, after, Entry(at_ms, after.stage, "progress", "ok", ask.detail or ask.result))
     _add_evidence(con, after, ask, at_ms)
-    return _of_task(con, after, ask, f"{task.id} goes on at {after.stage}.", {}, resumes=True)
+    report = _Report(f"{task.id} goes on at {after.stage}.", should_resume=True)
+    return _of_task(con, after, ask, report)
 
 
 def _updated(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Envelope:
@@ -218,11 +220,10 @@ def _updated(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Envelop
     changed = [*sorted(sent), *(["success_criteria"] if ask.success_criteria else [])]
     if changed:
         status = "blocked" if after.status == "blocked" else "ok"
-        add_entry(
-            con, after, after.stage, "update", status, ask.detail or ", ".join(changed), at_ms
-        )
+        detail = ask.detail or ", ".join(changed)
+        add_entry(con, after, Entry(at_ms, after.stage, "update", status, detail))
     _add_evidence(con, after, ask, at_ms)
-    return _of_task(con, after, ask, f"{task.id} is {after.status} at {after.stage}.", {})
+    return _of_task(con, after, ask, _Report(f"{task.id} is {after.status} at {after.stage}."))
 
 
 def _timeline(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Envelope:
@@ -232,7 +233,7 @@ def _timeline(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Envelo
         if stage is None or action is None or status is None:
             message = 'stage, timelineAction and timelineStatus are required when action="timeline" adds a line'
             return _invalid(ask, message, task)
-        add_entry(con, task, stage, action, status, ask.detail, at_ms)
+        add_entry(con, task, Entry(at_ms, stage, action, status, ask.detail))
     entries = _entries(con, task, ask.timeline_limit)
     result = ToolResult(
         "success",
@@ -259,7 +260,7 @@ def _moved(
     after = replace(task, archived_at_ms=archived_at_ms, updated_at_ms=_later(task, at_ms))
     if archived_at_ms != task.archived_at_ms:
         update_task(con, after)
-        add_entry(con, after, after.stage, ask.action, "ok", None, at_ms)
+        add_entry(con, after, Entry(at_ms, after.stage, ask.action, "ok", None))
     if archived_at_ms is None:
         follow = Next(MANAGE, {"action": "get", "taskId": task.id}, "See where it stands.")
     else:
@@ -318,27 +319,28 @@ def _compared(con: Connection, task: Task, ask: ManageAsk, _at_ms: int) -> Envel
     return envelope(result, ask.output_mode)
 
 
-def _of_task(
-    con: Connection,
-    task: Task,
-    ask: ManageAsk,
-    summary: str,
-    facts: dict[str, Any],
-    *,
-    resumes: bool = False,
-) -> Envelope:
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """A sentence about a task, and facts beside the task itself."""
+
+    summary: str
+    facts: dict[str, Any] = field(default_factory=dict)
+    should_resume: bool = False
+
+
+def _of_task(con: Connection, task: Task, ask: ManageAsk, report: _Report) -> Envelope:
     """The envelope of an action: that the task is blocked if it is, else the result with the next call."""
     if task.status == "blocked":
         answer = blocked(task, find_block(con, task), ask.action, ask.output_mode)
-        return answer.model_copy(update={**facts, "response_summary": summary})
+        return answer.model_copy(update={**report.facts, "response_summary": report.summary})
     result = ToolResult(
         _outcome(task),
-        summary,
+        report.summary,
         next_of(task),
         ask.action,
         task,
-        facts={"task": show_task(task), **facts},
-        should_resume=resumes,
+        facts={"task": show_task(task), **report.facts},
+        should_resume=report.should_resume,
     )
     return envelope(result, ask.output_mode)
 
@@ -359,7 +361,7 @@ def _entries(con: Connection, task: Task, limit: int) -> list[dict[str, Any]]:
 
 def _add_evidence(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> None:
     for each in ask.evidence:
-        add_evidence(con, task, each.kind, each.summary, each.data, at_ms)
+        add_evidence(con, task, Evidence(at_ms, each.kind, each.summary, each.data))
 
 
 def _later(task: Task, at_ms: int) -> int:

@@ -26,7 +26,7 @@ from fairlead.tasks.environment import DEFAULT_OBSERVED
 from fairlead.tasks.fields import OrchestrateAsk
 from fairlead.tasks.health import LOOKED_AT, missing_of
 from fairlead.tasks.manage import next_of
-from fairlead.tasks.plan import PLANS, STEPS, Failure, failure_of, fallback_for, strategy_for
+from fairlead.tasks.plan import PLANS, STEPS, Failure, Step, failure_of, fallback_for, strategy_for
 from fairlead.tasks.proof import proof_of
 from fairlead.tasks.table import (
     add_entry,
@@ -39,7 +39,7 @@ from fairlead.tasks.table import (
     raise_block,
     update_task,
 )
-from fairlead.tasks.task import Block, Run, Task
+from fairlead.tasks.task import Block, Entry, Run, Task
 
 ROUNDS_MAX: Final = 200
 
@@ -136,7 +136,9 @@ def _run(con: Connection, state: _State, ask: OrchestrateAsk, at_ms: int) -> Non
             state.stop = "checkpoint_required" if state.executed or state.rounds == 1 else "stalled"
             state.failed = name
             break
-        _note(con, state, name, done, ask, at_ms)
+        _note(state, name, done)
+        if ask.persist_state:
+            add_entry(con, state.task, _entry(state, name, done, at_ms))
         if done["status"] == "error" and ask.stop_on_error:
             break
     else:
@@ -145,9 +147,7 @@ def _run(con: Connection, state: _State, ask: OrchestrateAsk, at_ms: int) -> Non
         state.stop = "blocked"
 
 
-def _note(
-    con: Connection, state: _State, name: str, done: dict[str, Any], ask: OrchestrateAsk, at_ms: int
-) -> None:
+def _note(state: _State, name: str, done: dict[str, Any]) -> None:
     state.steps[name] = done
     state.executed.append(name)
     stage = STEPS[name].stage
@@ -158,9 +158,11 @@ def _note(
         done["errorType"] = state.failure.type
     elif stage is not None:
         state.task = replace(state.task, stage=stage)
-    if ask.persist_state:
-        detail = str(done.get("error") or done.get("result") or "")[:2000] or None
-        add_entry(con, state.task, state.task.stage, name, done["status"], detail, at_ms)
+
+
+def _entry(state: _State, name: str, done: dict[str, Any], at_ms: int) -> Entry:
+    detail = str(done.get("error") or done.get("result") or "")[:2000] or None
+    return Entry(at_ms, state.task.stage, name, done["status"], detail)
 
 
 def _keep(con: Connection, state: _State, at_ms: int) -> None:
@@ -202,101 +204,94 @@ def _planned(state: _State, ask: OrchestrateAsk) -> Envelope:
 
 
 def _outcome_envelope(state: _State, ask: OrchestrateAsk) -> Envelope:
+    """The envelope of a run, by what stopped it."""
     facts = {**_facts(state, ask), "stopReason": state.stop or "blocked"}
-    diagnostics = {"executed": True, "executedSteps": state.executed}
-    task, failure = state.task, state.failure
-    observed = list(ask.observed_capabilities or DEFAULT_OBSERVED)
-    if failure is not None:
-        fallback = fallback_for(failure, task, state.strategy, observed)
+    if state.failure is not None:
         facts["stopReason"] = "blocked" if state.stop == "blocked" else "checkpoint_required"
-        if fallback is None:
-            block = Block(failure.error[:500] or f"{state.failed} failed.", failure.blocked_by, 0)
-            result = ToolResult(
-                "blocked",
-                f"{state.failed} failed: {block.reason}",
-                Next("manage_reverse_task", {"action": "get", "taskId": task.id}, block.reason),
-                ORCHESTRATE,
-                task,
-                failure,
-                facts,
-                diagnostics,
-                should_switch=False,
-                avoid=(ORCHESTRATE,),
-            )
-            return envelope(result, ask.output_mode)
-        first = fallback["steps"][0]
-        follow = Next(
-            first["tool"], first["params"], fallback["reason"], fallback["recommendedStrategy"]
-        )
+        observed = list(ask.observed_capabilities or DEFAULT_OBSERVED)
+        result = _failed(state, state.failure, observed)
+    elif state.stop in ("checkpoint_required", "stalled") and state.failed is not None:
+        result = _step_of_agent(state, STEPS[state.failed])
+    elif state.stop == "criteria_unmet":
+        result = _unproven(state)
+    else:
+        is_done = state.stop != "max_rounds"
         result = ToolResult(
-            "partial",
-            f"{state.failed} failed: {failure.error[:500]}",
-            follow,
+            "success" if is_done else "partial",
+            f"{state.strategy}: {state.stop}.",
+            _follow(state),
+            ORCHESTRATE,
+            state.task,
+        )
+    diagnostics = {"executed": True, "executedSteps": state.executed}
+    return envelope(replace(result, facts=facts, diagnostics=diagnostics), ask.output_mode)
+
+
+def _failed(state: _State, failure: Failure, observed: list[str]) -> ToolResult:
+    """The result of a failed step: the fallback's first call, or that the task is blocked."""
+    task = state.task
+    fallback = fallback_for(failure, task, state.strategy, observed)
+    if fallback is None:
+        block = Block(failure.error[:500] or f"{state.failed} failed.", failure.blocked_by, 0)
+        return ToolResult(
+            "blocked",
+            f"{state.failed} failed: {block.reason}",
+            Next("manage_reverse_task", {"action": "get", "taskId": task.id}, block.reason),
             ORCHESTRATE,
             task,
             failure,
-            facts,
-            diagnostics,
-            fallback,
-            should_resume=True,
-            should_switch=True,
-        )
-        return envelope(result, ask.output_mode)
-    if state.stop in ("checkpoint_required", "stalled") and state.failed is not None:
-        step = STEPS[state.failed]
-        params = {
-            "taskId": task.id,
-            "strategy": state.strategy,
-            "execute": True,
-            "resume": True,
-        }
-        # The plain call reports nothing as done, since only the agent can say what it did.
-        report = {step.name: {"status": "ok", "result": "<what came of it>"}}
-        reason = f"{step.what} Then report {step.name} with executionOverrides."
-        follow = Next(
-            ORCHESTRATE, params, reason, state.strategy, {**params, "executionOverrides": report}
-        )
-        result = ToolResult(
-            "partial",
-            f"{step.name} is yours: {step.what}",
-            follow,
-            ORCHESTRATE,
-            task,
-            None,
-            facts,
-            diagnostics,
-            should_resume=True,
             should_switch=False,
+            avoid=(ORCHESTRATE,),
         )
-        return envelope(result, ask.output_mode)
-    if state.stop == "criteria_unmet":
-        lacks = state.steps["verify"]["lacks"]
-        summary = f"{state.strategy} is done, and {task.id} does not pass: {'; '.join(lacks)}."
-        result = ToolResult(
-            "partial",
-            summary,
-            _proving(state),
-            ORCHESTRATE,
-            task,
-            None,
-            facts,
-            diagnostics,
-            should_resume=True,
-            should_switch=False,
-        )
-        return envelope(result, ask.output_mode)
-    is_done = state.stop != "max_rounds"
-    result = ToolResult(
-        "success" if is_done else "partial",
-        f"{state.strategy}: {state.stop}.",
-        _follow(state),
+    first = fallback["steps"][0]
+    return ToolResult(
+        "partial",
+        f"{state.failed} failed: {failure.error[:500]}",
+        Next(first["tool"], first["params"], fallback["reason"], fallback["recommendedStrategy"]),
         ORCHESTRATE,
         task,
-        None,
-        facts,
-        diagnostics,
+        failure,
+        fallback=fallback,
+        should_resume=True,
+        should_switch=True,
     )
-    return envelope(result, ask.output_mode)
+
+
+def _step_of_agent(state: _State, step: Step) -> ToolResult:
+    """The result of a run that waits for a step of the agent's, with the call that reports it."""
+    params = {
+        "taskId": state.task.id,
+        "strategy": state.strategy,
+        "execute": True,
+        "resume": True,
+    }
+    # The plain call reports nothing as done, since only the agent can say what it did.
+    report = {step.name: {"status": "ok", "result": "<what came of it>"}}
+    reason = f"{step.what} Then report {step.name} with executionOverrides."
+    example = {**params, "executionOverrides": report}
+    return ToolResult(
+        "partial",
+        f"{step.name} is yours: {step.what}",
+        Next(ORCHESTRATE, params, reason, state.strategy, example),
+        ORCHESTRATE,
+        state.task,
+        should_resume=True,
+        should_switch=False,
+    )
+
+
+def _unproven(state: _State) -> ToolResult:
+    """The result of a run whose steps are done while criteria are not shown."""
+    task, lacks = state.task, state.steps["verify"]["lacks"]
+    return ToolResult(
+        "partial",
+        f"{state.strategy} is done, and {task.id} does not pass: {'; '.join(lacks)}.",
+        _proving(state),
+        ORCHESTRATE,
+        task,
+        should_resume=True,
+        should_switch=False,
+    )
 
 
 def _proving(state: _State) -> Next:

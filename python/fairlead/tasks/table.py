@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import orjson
@@ -34,25 +34,31 @@ def find_task(con: Connection, owner: str, task_id: str) -> Task | None:
     return None if row is None else _task(row)
 
 
+@dataclass(frozen=True, slots=True)
+class TaskFilter:
+    """Which tasks are listed. `query` is searched in id, slug, address, goal and summary, ignoring case."""
+
+    has_archived: bool
+    query: str | None
+    tag: str | None
+
+
 def list_tasks(
-    con: Connection,
-    owner: str,
-    *,
-    limit: int,
-    archived: bool,
-    query: str | None = None,
-    tag: str | None = None,
+    con: Connection, owner: str, wanted: TaskFilter, limit: int
 ) -> tuple[list[Task], int]:
-    """An owner's tasks, most recently changed first, and their number. `query` is searched in id, slug,
-    address, goal and summary, ignoring case.
-    """
+    """An owner's tasks, most recently changed first, and their number."""
     where = (
         "owner = $owner AND ($archived OR archived_at_ms IS NULL) "
         "AND ($tag::VARCHAR IS NULL OR list_contains(tags, $tag)) "
         "AND ($query::VARCHAR IS NULL OR contains(lower(concat_ws(' ', id, slug, target_url, goal, summary)), "
         "lower($query)))"
     )
-    values = {"owner": owner, "archived": archived, "tag": tag, "query": query}
+    values = {
+        "owner": owner,
+        "archived": wanted.has_archived,
+        "tag": wanted.tag,
+        "query": wanted.query,
+    }
     rows = con.execute(
         f"SELECT {_COLUMNS} FROM reverse_tasks WHERE {where} "
         "ORDER BY updated_at_ms DESC, id LIMIT $limit",
@@ -97,41 +103,48 @@ def prune_tasks(con: Connection, owner: str, before_ms: int) -> list[str]:
     return gone
 
 
-def add_entry(
-    con: Connection,
-    task: Task,
-    stage: str,
-    action: str,
-    status: str,
-    detail: str | None,
-    at_ms: int,
-) -> None:
-    """Adds a line to a task's timeline, in the writer."""
+def add_entry(con: Connection, task: Task, entry: Entry) -> None:
+    """Adds a line to a task's timeline, in the writer, which numbers it."""
     number = _next_number(con, "reverse_task_timeline", task, TIMELINE_MAX)
     con.execute(
         "INSERT INTO reverse_task_timeline VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        [task.owner, task.id, number, at_ms, stage, action, status, detail],
+        [
+            task.owner,
+            task.id,
+            number,
+            entry.at_ms,
+            entry.stage,
+            entry.action,
+            entry.status,
+            entry.detail,
+        ],
     )
 
 
 def timeline(con: Connection, task: Task, limit: int) -> list[Entry]:
     """The last entries of a task's timeline, newest first."""
     rows = con.execute(
-        "SELECT number, at_ms, stage, action, status, detail FROM reverse_task_timeline "
+        "SELECT at_ms, stage, action, status, detail, number FROM reverse_task_timeline "
         "WHERE owner = ? AND task_id = ? ORDER BY number DESC LIMIT ?",
         [task.owner, task.id, limit],
     ).fetchall()
     return [Entry(*row) for row in rows]
 
 
-def add_evidence(
-    con: Connection, task: Task, kind: str, summary: str, data: Mapping[str, Any], at_ms: int
-) -> None:
-    """Adds a finding, in the writer."""
+def add_evidence(con: Connection, task: Task, finding: Evidence) -> None:
+    """Adds a finding, in the writer, which numbers it."""
     number = _next_number(con, "reverse_task_evidence", task, EVIDENCE_MAX)
     con.execute(
         "INSERT INTO reverse_task_evidence VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [task.owner, task.id, number, at_ms, kind, summary, orjson.dumps(data).decode()],
+        [
+            task.owner,
+            task.id,
+            number,
+            finding.at_ms,
+            finding.kind,
+            finding.summary,
+            orjson.dumps(finding.data).decode(),
+        ],
     )
 
 
@@ -140,7 +153,7 @@ def evidence(
 ) -> list[Evidence]:
     """The last findings of these kinds, or of all kinds, newest first."""
     rows = con.execute(
-        "SELECT number, at_ms, kind, summary, data FROM reverse_task_evidence "
+        "SELECT at_ms, kind, summary, data, number FROM reverse_task_evidence "
         "WHERE owner = $owner AND task_id = $task "
         "AND ($kinds::VARCHAR[] IS NULL OR list_contains($kinds::VARCHAR[], kind)) "
         "ORDER BY number DESC LIMIT $limit",
@@ -151,7 +164,10 @@ def evidence(
             "kinds": None if kinds is None else list(kinds),
         },
     ).fetchall()
-    return [Evidence(row[0], row[1], row[2], row[3], orjson.loads(row[4])) for row in rows]
+    return [
+        Evidence(at_ms, kind, summary, orjson.loads(data), number)
+        for at_ms, kind, summary, data, number in rows
+    ]
 
 
 def count_evidence(con: Connection, task: Task) -> dict[str, int]:

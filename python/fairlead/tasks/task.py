@@ -47,27 +47,29 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of a task's timeline."""
+    """An entry of a task's timeline; it has its number once it is stored."""
 
-    number: int
     at_ms: int
     stage: str
     action: str
     status: str
     detail: str | None
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A finding. The kind determines `data`: `message` of a runtime error, `capability` of a patch, `path` of
-    an artifact, `expected` and `actual` of a divergence.
+    """A finding; it has its number once it is stored.
+
+    The kind determines `data`: `message` of a runtime error, `capability` of a patch, `path` of an artifact,
+    `expected` and `actual` of a divergence.
     """
 
-    number: int
     at_ms: int
     kind: str
     summary: str
     data: dict[str, Any]
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ INSTRUCTIONS = (
 )
 
 
+# Many parameters: it fills a row of the table below.
 def _tool(
     name: str, title: str, description: str, takes: type[BaseModel], act: Act, *, repeats: bool
 ) -> Tool[Any]:

@@ -14,7 +14,7 @@ import polars as pl
 
 from fairlead.store.file import Connection
 from fairlead.usage.closed_bins import BinsReader
-from fairlead.usage.facts import EVERY_MEASURE, Filters, add_up, sums_of
+from fairlead.usage.facts import EVERY_MEASURE, Filters, Selection, add_up, sums_of
 from fairlead.usage.percentile import percentiles
 from fairlead.usage.rollup import Level
 from fairlead.usage.span import Span
@@ -55,9 +55,9 @@ def read_breakdown(
     con: Connection, span: Span, groups: dict[str, str], filters: Filters, reader: BinsReader
 ) -> Breakdown:
     """The groups (`facts.sums_of`) with their sums and histograms."""
-    bins = reader.read(con, span, groups, filters, wanted=("latency",))
-    sums = reader.sums(con, span, groups, filters, told=EVERY_MEASURE)
-    return Breakdown(sums, bins)
+    selection = Selection(groups, filters)
+    bins = reader.read(con, span, selection, ("latency",))
+    return Breakdown(reader.sums(con, span, selection, EVERY_MEASURE), bins)
 
 
 def read_series(
@@ -66,4 +66,4 @@ def read_series(
     """Every measure by minute, hour or day (`bucket_ms`), oldest first; empty buckets are absent."""
     size_ms = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000}[level]
     groups = {"bucket_ms": f"bucket_ms - bucket_ms % {size_ms}"}
-    return sums_of(con, span, groups, filters, coarsest=level).sort("bucket_ms").to_dicts()
+    return sums_of(con, span, Selection(groups, filters, level)).sort("bucket_ms").to_dicts()

@@ -54,7 +54,7 @@ async def raise_alerts(state: State, usage: Database, payers: Payers, at_ms: int
         for spending in [Spending(budget, *window, spent)]
         for alert in due_alerts(spending, at_ms)
     ]
-    if due and await state.read(lambda con: _untold(con, due)):
+    if due and await state.read(lambda con: _unannounced(con, due)):
         await state.record(partial(_raise, due, at_ms))
 
 
@@ -81,7 +81,7 @@ def due_alerts(spending: Spending, at_ms: int) -> Iterator[int | None]:
         yield None
 
 
-def _untold(
+def _unannounced(
     con: Connection, due: list[tuple[Spending, int | None]]
 ) -> list[tuple[Spending, int | None]]:
     owner_ids = sorted({spending.budget.owner_id for spending, _ in due})
@@ -102,7 +102,7 @@ def _place(spending: Spending, alert: int | None) -> tuple[str, str, int, int, s
 
 def _raise(due: list[tuple[Spending, int | None]], at_ms: int, con: Connection) -> None:
     con.execute("DELETE FROM budget_alerts WHERE ends_ms <= ?", [at_ms])
-    for spending, alert in _untold(con, due):
+    for spending, alert in _unannounced(con, due):
         owner_id, field, limit_usd_micros, starts_ms, name = _place(spending, alert)
         con.execute(
             "INSERT INTO budget_alerts VALUES (?, ?, ?, ?, ?, ?)",

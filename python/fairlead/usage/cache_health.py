@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import polars as pl
 
 from fairlead.store.file import Connection
-from fairlead.usage.facts import EVERYTHING, Filters, bins_of, sums_of
+from fairlead.usage.facts import EVERYTHING, Filters, Selection, bins_of, sums_of
 from fairlead.usage.percentile import percentiles
 from fairlead.usage.span import Span
 
@@ -35,8 +35,9 @@ def read_cache_health(con: Connection, span: Span, model: str | None) -> dict[st
     filters = EVERYTHING
     if model is not None:
         filters = Filters(["(upstream_model = $model OR model = $model)"], {"model": model})
-    rows = sums_of(con, span, {"model": _MODEL}, filters).filter(pl.sum_horizontal(*_CALLS) > 0)
-    bins = bins_of(con, span, {"model": _MODEL}, filters, wanted=("cache_write",))
+    selection = Selection({"model": _MODEL}, filters)
+    rows = sums_of(con, span, selection).filter(pl.sum_horizontal(*_CALLS) > 0)
+    bins = bins_of(con, span, selection, ("cache_write",))
     calls = {name: _total(rows, name) for name in _CALLS}
     read, written = _total(rows, "tokens_cached"), _total(rows, "tokens_cache_write")
     writes = _total(bins, "requests")

@@ -17,15 +17,8 @@ import polars as pl
 
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
-from fairlead.usage.facts import (
-    Filters,
-    Measure,
-    add_up,
-    bins_of_parts,
-    parts_of,
-    sums_of_parts,
-)
-from fairlead.usage.rollup import BUCKET_MS, Level
+from fairlead.usage.facts import Measure, Selection, add_up, bins_of_parts, parts_of, sums_of_parts
+from fairlead.usage.rollup import BUCKET_MS
 from fairlead.usage.span import Part, Span
 
 # A row takes about 40 bytes.
@@ -116,38 +109,26 @@ class BinsReader:
         self,
         con: Connection,
         span: Span,
-        groups: dict[str, str],
-        filters: Filters,
-        *,
+        selection: Selection,
         wanted: Sequence[Measure],
-        coarsest: Level = "day",
     ) -> pl.DataFrame:
         """One row or more for each group and `bin`."""
-        what = ("bins", *groups.items(), *filters.conditions, *filters.bound.items(), *wanted)
         return self._join(
-            parts_of(con, span, coarsest),
-            what,
-            lambda parts: bins_of_parts(con, parts, groups, filters, wanted),
+            parts_of(con, span, selection.coarsest),
+            ("bins", *_key_of(selection), *wanted),
+            lambda parts: bins_of_parts(con, parts, selection, wanted),
         )
 
     def sums(
-        self,
-        con: Connection,
-        span: Span,
-        groups: dict[str, str],
-        filters: Filters,
-        *,
-        told: Sequence[str],
-        coarsest: Level = "day",
+        self, con: Connection, span: Span, selection: Selection, wanted: Sequence[str]
     ) -> pl.DataFrame:
         """One row for each group."""
-        what = ("sums", *groups.items(), *filters.conditions, *filters.bound.items(), *told)
         rows = self._join(
-            parts_of(con, span, coarsest),
-            what,
-            lambda parts: sums_of_parts(con, parts, groups, filters, told),
+            parts_of(con, span, selection.coarsest),
+            ("sums", *_key_of(selection), *wanted),
+            lambda parts: sums_of_parts(con, parts, selection, wanted),
         )
-        return add_up(rows, list(groups)).select(*groups, *told)
+        return add_up(rows, list(selection.groups)).select(*selection.groups, *wanted)
 
     def _join(
         self, parts: list[Part], what: _Key, read: Callable[[list[Part]], pl.DataFrame]
@@ -165,6 +146,11 @@ class BinsReader:
         if open_ or not frames:
             frames.append(read(open_ or [Part("requests", 0, 0)]))
         return pl.concat(frames, how="vertical_relaxed")
+
+
+def _key_of(selection: Selection) -> _Key:
+    filters = selection.filters
+    return (*selection.groups.items(), *filters.conditions, *filters.bound.items())
 
 
 def _split(parts: list[Part], at_ms: int) -> tuple[list[Part], list[Part]]:

@@ -49,35 +49,57 @@ class Filters:
 EVERYTHING = Filters()
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The records that a statement reads, and their groups: `groups` gives for each column its SQL over the
+    dimensions and `bucket_ms`. No rollup above `coarsest` is read.
+    """
+
+    groups: dict[str, str] = field(default_factory=dict)
+    filters: Filters = EVERYTHING
+    coarsest: Level = "day"
+
+    @property
+    def where(self) -> str:
+        """The conditions as the rest of a WHERE clause that has one already."""
+        return "".join(f" AND ({condition})" for condition in self.filters.conditions)
+
+    @property
+    def columns(self) -> str:
+        """The groups' columns as the beginning of a SELECT list."""
+        return "".join(f"{sql} AS {column}, " for column, sql in self.groups.items())
+
+    @property
+    def names(self) -> list[str]:
+        """The groups' columns of dimensions."""
+        return [column for column in self.groups if column != "bucket_ms"]
+
+
 def sums_of(
     con: Connection,
     span: Span,
-    groups: dict[str, str],
-    filters: Filters = EVERYTHING,
-    coarsest: Level = "day",
-    told: Sequence[str] = EVERY_MEASURE,
+    selection: Selection,
+    wanted: Sequence[str] = EVERY_MEASURE,
 ) -> pl.DataFrame:
-    """One row for each group with the measures in `told` (`rollup.SUMS`, `rollup.MAXES`). `groups` gives for
-    each column its SQL over the dimensions and `bucket_ms`. A span without requests has no rows.
+    """One row for each group with the measures in `wanted` (`rollup.SUMS`, `rollup.MAXES`). A span without
+    requests has no rows.
 
     To plan the statement is most of what it costs, so it names no more than it needs.
     """
-    return sums_of_parts(con, parts_of(con, span, coarsest), groups, filters, told)
+    return sums_of_parts(con, parts_of(con, span, selection.coarsest), selection, wanted)
 
 
 def sums_of_parts(
     con: Connection,
     parts: Sequence[Part],
-    groups: dict[str, str],
-    filters: Filters = EVERYTHING,
-    told: Sequence[str] = EVERY_MEASURE,
+    selection: Selection,
+    wanted: Sequence[str] = EVERY_MEASURE,
 ) -> pl.DataFrame:
     """As `sums_of`, of parts of a span."""
-    where = _where(filters.conditions)
-    measured = ", ".join(told)
-    # Groups that no rollup has are asked for where only the records are read.
-    by_requests = bool(groups.keys() & {"session", "status"})
-    has_names = bool(where) or bool(groups.keys() - {"bucket_ms"})
+    where = selection.where
+    measured = ", ".join(wanted)
+    by_requests = selection.coarsest == "requests"
+    has_names = bool(where or selection.names)
 
     def select(part: Part, at: int) -> str:
         if part.level == "requests":
@@ -94,45 +116,37 @@ def sums_of_parts(
             f"WHERE bucket_ms >= $from_{at} AND bucket_ms < $until_{at}{where}"
         )
 
-    source, bound = _source(parts, select, filters.bound)
-    columns = "".join(f"{sql} AS {column}, " for column, sql in groups.items())
+    source, bound = _source(parts, select, selection.filters.bound)
     # Without groups, an aggregate over nothing would have one row of nulls.
-    having = "" if groups else "HAVING count(*) > 0"
+    having = "" if selection.groups else "HAVING count(*) > 0"
     # A relation would plan the statement twice.
     rows = con.execute(
-        f"SELECT {columns}{measures(told)} FROM ({source}) GROUP BY ALL {having}", bound
+        f"SELECT {selection.columns}{measures(wanted)} FROM ({source}) GROUP BY ALL {having}", bound
     ).fetchall()
-    return _rows_frame(rows, [*groups, *told])
+    return _rows_frame(rows, [*selection.groups, *wanted])
 
 
 def bins_of(
     con: Connection,
     span: Span,
-    groups: dict[str, str],
-    filters: Filters = EVERYTHING,
-    *,
+    selection: Selection,
     wanted: Sequence[Measure] = ("latency",),
-    coarsest: Level = "day",
 ) -> pl.DataFrame:
     """One row for each group and `bin`, with `requests` and `total`. The measures in `wanted` are added up."""
-    return bins_of_parts(con, parts_of(con, span, coarsest), groups, filters, wanted)
+    return bins_of_parts(con, parts_of(con, span, selection.coarsest), selection, wanted)
 
 
 def bins_of_parts(
-    con: Connection,
-    parts: Sequence[Part],
-    groups: dict[str, str],
-    filters: Filters = EVERYTHING,
-    wanted: Sequence[Measure] = ("latency",),
+    con: Connection, parts: Sequence[Part], selection: Selection, wanted: Sequence[Measure]
 ) -> pl.DataFrame:
     """As `bins_of`, of parts of a span."""
-    where = _where(filters.conditions)
-    chosen = f" AND measure IN ({', '.join(repr(measure) for measure in wanted)})"
-    has_names = bool(where) or bool(groups.keys() - {"bucket_ms"})
+    where = selection.where
+    chosen = f" AND {_is_one_of(wanted)}"
+    has_names = bool(where or selection.names)
     names = f"{_NAMES}, " if has_names else ""
     joined = "JOIN dimensions d ON d.id = h.dimension_id " if has_names else ""
     # Groups that no rollup has are asked for where only the records are read.
-    of_requests = _OF_REQUESTS if groups.keys() & {"session", "status"} else ""
+    of_requests = _OF_REQUESTS if selection.groups.keys() & {"session", "status"} else ""
 
     def select(part: Part, at: int) -> str:
         if part.level == "requests":
@@ -147,61 +161,76 @@ def bins_of_parts(
             f"WHERE h.bucket_ms >= $from_{at} AND h.bucket_ms < $until_{at}{chosen}{where}"
         )
 
-    source, bound = _source(parts, select, filters.bound)
-    columns = "".join(f"{sql} AS {column}, " for column, sql in groups.items())
-    sql = f"SELECT {columns}bin, {HISTOGRAM_SUMS} FROM ({source}) GROUP BY ALL"
+    source, bound = _source(parts, select, selection.filters.bound)
+    sql = f"SELECT {selection.columns}bin, {HISTOGRAM_SUMS} FROM ({source}) GROUP BY ALL"
     return _frame(file_of(con).sql(sql, params=bound))
 
 
 def bins_of_page(
     con: Connection,
     span: Span,
-    groups: dict[str, str],
+    selection: Selection,
     page: pl.DataFrame,
-    filters: Filters = EVERYTHING,
-    *,
     wanted: Sequence[Measure] = ("latency",),
-    coarsest: Level = "day",
 ) -> pl.DataFrame:
     """One row for each row of a page and `bin`, with `requests` and `total`; `row` counts the page's
     rows from 0. The measures are added up.
 
-    `page` has the columns of `groups`, each combination once. Names are looked up once for the
+    `page` has the columns of the groups, each combination once. Names are looked up once for the
     page: histograms, which have many rows, meet numbers only.
     """
-    chosen = f"measure IN ({', '.join(repr(measure) for measure in wanted)})"
-    where = _where(filters.conditions)
-    names = [column for column in groups if column != "bucket_ms"]
-    bucket = groups.get("bucket_ms")
-    at_ms = ", o.bucket_ms AS at_ms" if bucket else ""
-    if coarsest == "requests":
+    select = _bins_of_page_part(selection, _is_one_of(wanted))
+    parts = parts_of(con, span, selection.coarsest)
+    source, bound = _source(parts, select, selection.filters.bound)
+    sql = (
+        f"WITH places AS MATERIALIZED ({_places_of_page(selection)}) SELECT row, bin, "
+        f"{HISTOGRAM_SUMS} FROM ({source}) GROUP BY ALL"
+    )
+    file_of(con).register(
+        "wanted_groups", page.select(list(selection.groups)).with_row_index("row").to_arrow()
+    )
+    try:
+        return _frame(file_of(con).sql(sql, params=bound))
+    finally:
+        file_of(con).unregister("wanted_groups")
+
+
+def _places_of_page(selection: Selection) -> str:
+    """The rows of `wanted_groups`, with the id of each row of `dimensions` that belongs to one of them."""
+    names, where, groups = selection.names, selection.where, selection.groups
+    at_ms = ", o.bucket_ms AS at_ms" if "bucket_ms" in groups else ""
+    if selection.coarsest == "requests":
         # Only the records are read, whose groups are their own columns.
-        places = "SELECT o.row FROM wanted_groups o"
-    elif names:
-        told = ", ".join(f"{groups[column]} AS {column}" for column in names)
-        places = (
-            f"SELECT d.id, o.row{at_ms} FROM (SELECT id, {told} FROM dimensions WHERE TRUE{where}) d "
-            f"JOIN wanted_groups o ON {_same('d', names)}"
+        return "SELECT o.row FROM wanted_groups o"
+    if names:
+        columns = ", ".join(f"{groups[column]} AS {column}" for column in names)
+        return (
+            f"SELECT d.id, o.row{at_ms} FROM (SELECT id, {columns} FROM dimensions "
+            f"WHERE TRUE{where}) d JOIN wanted_groups o ON {_same('d', names)}"
         )
-    elif where:
-        places = (
+    if where:
+        return (
             f"SELECT d.id, o.row{at_ms} FROM (SELECT id FROM dimensions WHERE TRUE{where}) d, "
             "wanted_groups o"
         )
-    else:
-        places = f"SELECT o.row{at_ms} FROM wanted_groups o"
+    return f"SELECT o.row{at_ms} FROM wanted_groups o"
+
+
+def _bins_of_page_part(selection: Selection, chosen: str) -> Callable[[Part, int], str]:
+    """The statement of one part of the span: its bins (of the measures that `chosen` says) by row of the page."""
+    groups, where = selection.groups, selection.where
+    bucket = groups.get("bucket_ms")
     meets = " AND ".join(
-        (["p.id = h.dimension_id"] if names or where else [])
+        (["p.id = h.dimension_id"] if selection.names or where else [])
         + ([f"p.at_ms = {bucket}"] if bucket else [])
     )
 
     def select(part: Part, at: int) -> str:
         if part.level == "requests":
-            columns = ", ".join(f"{sql} AS {column}" for column, sql in groups.items())
             return (
                 "SELECT o.row, f.bin, count(*)::BIGINT AS requests, "
                 f"{bounded_sum('f.value')} AS total "
-                f"FROM (SELECT {columns}, bin, value FROM (SELECT ts_ms AS bucket_ms, * "
+                f"FROM (SELECT {selection.columns}bin, value FROM (SELECT ts_ms AS bucket_ms, * "
                 f"FROM request_values WHERE ts_ms >= $from_{at} AND ts_ms < $until_{at} "
                 f"AND {chosen}{where})) f JOIN wanted_groups o ON {_same('f', groups)} GROUP BY ALL"
             )
@@ -212,18 +241,7 @@ def bins_of_page(
             f"AND h.bucket_ms < $until_{at} AND {chosen} GROUP BY ALL"
         )
 
-    source, bound = _source(parts_of(con, span, coarsest), select, filters.bound)
-    sql = (
-        f"WITH places AS MATERIALIZED ({places}) SELECT row, bin, "
-        f"{HISTOGRAM_SUMS} FROM ({source}) GROUP BY ALL"
-    )
-    file_of(con).register(
-        "wanted_groups", page.select(list(groups)).with_row_index("row").to_arrow()
-    )
-    try:
-        return _frame(file_of(con).sql(sql, params=bound))
-    finally:
-        file_of(con).unregister("wanted_groups")
+    return select
 
 
 def _frame(found: duckdb.DuckDBPyRelation) -> pl.DataFrame:
@@ -254,15 +272,15 @@ def add_up(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
         for name in SUMS
         if name in there
     )
-    told = [*sums, *(pl.col(name).max() for name in MAXES if name in there)]
+    totals = [*sums, *(pl.col(name).max() for name in MAXES if name in there)]
     if keys:
-        return rows.group_by(list(keys)).agg(told)
+        return rows.group_by(list(keys)).agg(totals)
     measured = [name for name in there if name in EVERY_MEASURE]
-    return rows.select(told) if rows.height else rows.select(measured)
+    return rows.select(totals) if rows.height else rows.select(measured)
 
 
-def _where(conditions: Sequence[str]) -> str:
-    return "".join(f" AND ({condition})" for condition in conditions)
+def _is_one_of(wanted: Sequence[Measure]) -> str:
+    return f"measure IN ({', '.join(repr(measure) for measure in wanted)})"
 
 
 def _source(

@@ -6,14 +6,14 @@ costs what it shows.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
 import polars as pl
 
 from fairlead.store.file import Connection
 from fairlead.usage.closed_bins import BinsReader, ClosedBins
-from fairlead.usage.facts import LATENCIES, Filters, add_up, bins_of_page
+from fairlead.usage.facts import LATENCIES, Filters, Selection, add_up, bins_of_page
 from fairlead.usage.percentile import percentiles
 from fairlead.usage.recent import LONGEST_MS, read_recent
 from fairlead.usage.rollup import Level, read_kept
@@ -67,7 +67,7 @@ _ORDERS: Final[dict[Order, pl.Expr]] = {
     "tokens": pl.col("tokens_input") + pl.col("tokens_output"),
 }
 # The measures of a row.
-_TOLD: Final = (
+_MEASURES: Final = (
     "requests",
     "errors",
     "tokens_input",
@@ -179,7 +179,8 @@ def read_history(
     coarsest: Level = "minute" if "minute" in group_by else "hour" if "hour" in group_by else "day"
     if of_requests:
         coarsest = "requests"
-    sums = reader.sums(con, span, groups, filters, coarsest=coarsest, told=_TOLD)
+    selection = Selection(groups, filters, coarsest)
+    sums = reader.sums(con, span, selection, _MEASURES)
     if query.top is not None:
         rows_of_page = _page(_largest(sums, list(groups), query.top, query.order), query)
         return HistoryPage(
@@ -191,7 +192,7 @@ def read_history(
     if not query.has_percentiles or whole.page.is_empty():
         rows = [_row(row) for row in whole.page.iter_rows(named=True)]
         return HistoryPage(rows, whole.height, _totals(sums, None) if query.has_totals else None)
-    source = _Source(con, span, groups, filters, coarsest, reader)
+    source = _Source(con, span, selection, reader)
     told, bins = _percentiles(source, whole, query)
     shown = whole.page.with_row_index("row").join(
         told.with_columns(pl.col("row").cast(pl.UInt32)),
@@ -220,20 +221,17 @@ class _Source:
 
     con: Connection
     span: Span
-    groups: dict[str, str]
-    filters: Filters
-    coarsest: Level
+    selection: Selection
     reader: BinsReader
 
-    def bins(self, groups: dict[str, str]) -> pl.DataFrame:
+    def bins(self) -> pl.DataFrame:
         """The histograms of every group."""
-        return self.reader.read(
-            self.con, self.span, groups, self.filters, wanted=LATENCIES, coarsest=self.coarsest
-        )
+        return self.reader.read(self.con, self.span, self.selection, LATENCIES)
 
     def all_bins(self) -> pl.DataFrame:
         """The histogram of everything."""
-        return self.bins({})
+        everything = replace(self.selection, groups={})
+        return self.reader.read(self.con, self.span, everything, LATENCIES)
 
 
 def _is_recent(con: Connection, query: HistoryQuery) -> bool:
@@ -247,7 +245,7 @@ def _is_recent(con: Connection, query: HistoryQuery) -> bool:
 
 
 def _page(rows: pl.DataFrame, query: HistoryQuery) -> _Sorted:
-    keys = [name for name in rows.columns if name not in (*_TOLD, "is_other")]
+    keys = [name for name in rows.columns if name not in (*_MEASURES, "is_other")]
     first = [name for name in ("bucket_ms", "is_other") if name in rows.columns]
     names = [name for name in keys if name != "bucket_ms"]
     rows = rows.sort(
@@ -289,11 +287,11 @@ def _percentiles(
 ) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """The percentiles of a page's rows (`row`), and the histograms of all groups where they were read."""
     names = {f"p{share}": f"p{share}_latency_us" for share in _SHARES}
-    keys = list(source.groups)
+    keys = list(source.selection.groups)
     page = whole.page.with_row_index("row")
     if whole.height == page.height:
         # Every group is on the page: histograms of closed buckets may be there already.
-        bins = source.bins(source.groups)
+        bins = source.bins()
         if not keys:
             bins = bins.with_columns(row=pl.lit(0))
             return percentiles(bins, ["row"], _SHARES).rename(names), bins
@@ -305,15 +303,7 @@ def _percentiles(
     if "bucket_ms" in keys:
         # Rows are sorted by bucket, so those of a page are close in time.
         shown = _around(page, source.span, query.group_by)
-    bins = bins_of_page(
-        source.con,
-        shown,
-        source.groups,
-        page,
-        source.filters,
-        wanted=LATENCIES,
-        coarsest=source.coarsest,
-    )
+    bins = bins_of_page(source.con, shown, source.selection, page, LATENCIES)
     return percentiles(bins, ["row"], _SHARES).rename(names), None
 
 

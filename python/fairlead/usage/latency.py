@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from fairlead.store.file import Connection
-from fairlead.usage.facts import Filters, bins_of, sums_of
+from fairlead.usage.facts import Filters, Selection, bins_of, sums_of
 from fairlead.usage.percentile import deviation, percentiles
 from fairlead.usage.span import Span
 
@@ -41,16 +41,16 @@ def read_latency(con: Connection, span: Span, wanted: LatencyFilter) -> list[dic
     if wanted.model is not None:
         conditions.append("(upstream_model = $model OR model = $model)")
         bound["model"] = wanted.model
-    filters = Filters(conditions, bound)
+    selection = Selection(_GROUPS, Filters(conditions, bound))
     rows = (
-        sums_of(con, span, _GROUPS, filters)
+        sums_of(con, span, selection)
         .filter(pl.col("requests") >= wanted.min_samples)
         .sort(["requests", *_KEYS], descending=[True, False, False], nulls_last=True)
         .head(wanted.max_rows)
     )
     if rows.is_empty():
         return []
-    bins = bins_of(con, span, _GROUPS, filters)
+    bins = bins_of(con, span, selection)
     told = percentiles(bins, _KEYS, _SHARES)
     spread = deviation(bins, _KEYS)
     return (

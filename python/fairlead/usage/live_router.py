@@ -13,7 +13,7 @@ from fairlead.moment import Time, moment_of, now_ms
 from fairlead.money import usd_of
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
-from fairlead.usage.facts import EVERYTHING, Filters, sums_of
+from fairlead.usage.facts import EVERYTHING, Filters, Selection, sums_of
 from fairlead.usage.ranges import span_of
 from fairlead.usage.recent import read_recent_by_connection
 from fairlead.usage.reports import ConnectionReport, RateName, merge_reports
@@ -230,11 +230,13 @@ async def rate_limits(
     rules = [(key_id, name, json.loads(told)) for key_id, name, told in keys]
 
     def read(con: Connection) -> tuple[Any, Any, Any, list[KeyLimits]]:
-        by = {"connection_id": "connection_id"}
-        told = ("requests", "cache_hits", "cache_misses")
+        span, by = span_of("1h"), {"connection_id": "connection_id"}
+        wanted = ("requests", "cache_hits", "cache_misses")
         minute = read_recent_by_connection(con, at_ms - MINUTE_MS)
-        hour = sums_of(con, span_of("1h"), by, coarsest="minute", told=told)
-        whole = sums_of(con, span_of("1h"), {}, mine, "minute", told) if own else hour
+        hour = sums_of(con, span, Selection(by, coarsest="minute"), wanted)
+        whole = hour
+        if own:
+            whole = sums_of(con, span, Selection({}, mine, "minute"), wanted)
         return minute, hour, whole, [_key_limits(con, *rule, at_ms) for rule in rules]
 
     minute, hour, whole, key_limits = await services.usage.read(read)
@@ -366,7 +368,7 @@ def _key_limits(
         starts_ms = at_ms - at_ms % window_ms
         filters = Filters(["key_id = $key_id"], {"key_id": key_id})
         span = Span(starts_ms, at_ms + 1, is_open=True)
-        used = sums_of(con, span, {}, filters, told=("let_through",))
+        used = sums_of(con, span, Selection({}, filters), ("let_through",))
         views.append(
             KeyRule.model_construct(
                 limit=rule["limit"],

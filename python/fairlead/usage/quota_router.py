@@ -26,7 +26,7 @@ from fairlead.store.file import Connection
 from fairlead.store.provider_usage import MICROS, ProviderUsage, UsageFigure, all_provider_usage
 from fairlead.store.provider_usage_view import show_provider_usage
 from fairlead.store.services import Services, ServicesDep
-from fairlead.usage.facts import Filters, sums_of
+from fairlead.usage.facts import Filters, Selection, sums_of
 from fairlead.usage.reports import ConnectionReport, Window, merge_reports
 from fairlead.usage.span import Span
 
@@ -101,7 +101,12 @@ async def _personal(
         filters = Filters(["key_id = $key_id"], {"key_id": key_id})
         span = Span(starts_ms, ends_ms)
         sums = await services.usage.read(
-            partial(sums_of, span=span, groups={}, filters=filters, told=("cost_usd_micros",))
+            partial(
+                sums_of,
+                span=span,
+                selection=Selection({}, filters),
+                wanted=("cost_usd_micros",),
+            )
         )
         told[f"{name}SpentUsd"] = usd_of(int(sums["cost_usd_micros"].sum()))
         told[f"{name}LimitUsd"] = None if limit is None else usd_of(limit)

@@ -94,10 +94,10 @@ MERGE_ROWS: Final = 100_000
 WRITE_DEADLINE_S: Final = 60.0
 
 
-def measures(told: Sequence[str] = (*SUMS, *MAXES)) -> str:
+def measures(wanted: Sequence[str] = (*SUMS, *MAXES)) -> str:
     """SQL of measures of a group, over rows of facts or of rollups."""
     return ", ".join(
-        f"{f'max({name})' if name in MAXES else bounded_sum(name)} AS {name}" for name in told
+        f"{f'max({name})' if name in MAXES else bounded_sum(name)} AS {name}" for name in wanted
     )
 
 

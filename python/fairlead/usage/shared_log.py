@@ -45,7 +45,7 @@ DROP_EVERY_S: Final = 3600.0
 KEPT_DAYS_MIN: Final = 35
 # How far back the last segment is looked for that this node and a log which lost its end have in common.
 COMMON_WITHIN: Final = 20_000
-TOLD_EVERY_S: Final = 5.0
+REPORT_EVERY_S: Final = 5.0
 
 log = structlog.get_logger("fairlead.usage")
 
@@ -65,7 +65,7 @@ class SharedLog:
         self._place: LogPlace | None = None
         self._purged_before_ms = 0
         self._drop_at_s = 0.0
-        self._told_s = 0.0
+        self._reported_s = 0.0
         self._is_even = False
         self.was_current = False
         """Whether this process has once followed the log to its end."""
@@ -201,8 +201,8 @@ class SharedLog:
 
     def _log_progress(self, position: int, end: int) -> None:
         """Says how far a long way to the end of the log has come."""
-        if not self.was_current and time.monotonic() - self._told_s >= TOLD_EVERY_S:
-            self._told_s = time.monotonic()
+        if not self.was_current and time.monotonic() - self._reported_s >= REPORT_EVERY_S:
+            self._reported_s = time.monotonic()
             log.info("usage is read from the log", segments=position, of=end)
 
     async def _purge(self, before_ms: int) -> None:

@@ -44,11 +44,11 @@ def cut(span: Span, kept: dict[Level, int], coarsest: Level = "day") -> list[Par
     """
     levels = COARSEST_FIRST[COARSEST_FIRST.index(coarsest) :]
     from_ms = max(span.from_ms, min(kept[level] for level in levels))
-    until_ms = _up(span.until_ms, BUCKET_MS[coarsest]) if span.is_open else span.until_ms
+    until_ms = _rounded_up(span.until_ms, BUCKET_MS[coarsest]) if span.is_open else span.until_ms
     parts = _cut(from_ms, until_ms, levels, kept)
     if parts is None:
         # The oldest part begins inside a bucket of its level.
-        oldest = min(_up(max(from_ms, kept[level]), BUCKET_MS[level]) for level in levels)
+        oldest = min(_rounded_up(max(from_ms, kept[level]), BUCKET_MS[level]) for level in levels)
         parts = _cut(oldest, until_ms, levels, kept)
     return parts or []
 
@@ -63,12 +63,12 @@ def _cut(
         return None
     level, finer = levels[0], levels[1:]
     size = BUCKET_MS[level]
-    first, last = _up(from_ms, size), until_ms - until_ms % size
+    first, last = _rounded_up(from_ms, size), until_ms - until_ms % size
     if first >= last or kept[level] > first:
         parts = _cut(from_ms, until_ms, finer, kept)
         if parts is not None:
             return parts
-        first, last = from_ms - from_ms % size, _up(until_ms, size)
+        first, last = from_ms - from_ms % size, _rounded_up(until_ms, size)
         return [Part(level, first, last)] if kept[level] <= first else None
     before = _cut(from_ms, first, finer, kept)
     after = _cut(last, until_ms, finer, kept)
@@ -80,5 +80,5 @@ def _cut(
     return [*before, Part(level, first, last), *after]
 
 
-def _up(ms: int, size: int) -> int:
+def _rounded_up(ms: int, size: int) -> int:
     return -(-ms // size) * size

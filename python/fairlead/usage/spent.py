@@ -22,7 +22,7 @@ from fairlead.moment import LATEST_MS
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.state import State
-from fairlead.usage.facts import Filters, sums_of
+from fairlead.usage.facts import Filters, Selection, sums_of
 from fairlead.usage.segment import has_unread, writers
 from fairlead.usage.shared_log import SharedLog
 from fairlead.usage.span import Span
@@ -223,7 +223,8 @@ def _add_place(
             if owner_id in owner_ids:
                 found[place, owner_id, unit] += amount
 
-    rows = sums_of(con, Span(place.from_ms, _EVER_MS), {"owner_id": column}, filters)
+    selection = Selection({"owner_id": column}, filters)
+    rows = sums_of(con, Span(place.from_ms, _EVER_MS), selection)
     for row in rows.iter_rows(named=True):
         for unit, columns in _SUMS.items():
             add(row["owner_id"], unit, sum(row[name] for name in columns))

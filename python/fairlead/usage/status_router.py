@@ -17,7 +17,7 @@ from fairlead.money import usd_of
 from fairlead.store.budgets import COLUMNS, KINDS, window_of
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
-from fairlead.usage.facts import Filters, sums_of
+from fairlead.usage.facts import Filters, Selection, sums_of
 from fairlead.usage.span import Span
 from fairlead.usage.spent import Question, spent_of
 from fairlead.usage.token_limits.table import PERIODS, TokenLimit, list_limits
@@ -103,7 +103,9 @@ async def _usage(
     for kind in KINDS:
         starts_ms, ends_ms = window_of(kind, key["usage_limit_tz"], at_ms)
         span = Span(starts_ms, ends_ms)
-        sums = await services.usage.read(partial(sums_of, span=span, groups={}, filters=filters))
+        sums = await services.usage.read(
+            partial(sums_of, span=span, selection=Selection({}, filters))
+        )
         row = sums.row(0, named=True) if sums.height else {}
         spent = int(row.get("cost_usd_micros", 0))
         limit = key[kind.column] if key["usage_limit_enabled"] else None

@@ -18,7 +18,7 @@ from fairlead import __version__, _core
 from fairlead.egress import AddressForbidden, Egress, NameUnknown
 from fairlead.host import AddressRefused
 from fairlead.store.signing_keys import SigningKey
-from fairlead.webhooks.connection import ConnectionLost, ConnectionPool
+from fairlead.webhooks.connection import Connection, ConnectionLost, ConnectionPool
 from fairlead.webhooks.schedule import parse_retry_after
 
 DEADLINE_S: Final = 15.0
@@ -132,24 +132,18 @@ async def _send(
     )
     pool = ConnectionPool() if kept is None else kept
     try:
-        return await _exchange(pool, egress, url, request, message.body)
+        return await _exchange(pool, await pool.take(egress, url), request, message.body)
     except ConnectionLost as broken:
         if not broken.is_stale:
             raise
     # The listener had closed the idle connection, which is no failure of the listener.
-    return await _exchange(pool, egress, url, request, message.body, fresh=True)
+    connection = await pool.take(egress, url, fresh=True)
+    return await _exchange(pool, connection, request, message.body)
 
 
 async def _exchange(
-    pool: ConnectionPool,
-    egress: Egress,
-    url: str,
-    request: h11.Request,
-    body: bytes,
-    *,
-    fresh: bool = False,
+    pool: ConnectionPool, connection: Connection, request: h11.Request, body: bytes
 ) -> tuple[int, str | None]:
-    connection = await pool.take(egress, url, fresh=fresh)
     try:
         answer = await connection.exchange(request, body)
     except BaseException:

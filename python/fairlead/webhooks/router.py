@@ -16,6 +16,7 @@ from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 from fairlead.store.webhook_endpoints import (
     Endpoint,
+    SecretChange,
     count_endpoints,
     delete_endpoint,
     find_endpoint,
@@ -124,7 +125,7 @@ async def change(webhook_id: str, change: WebhookChange, services: ServicesDep) 
         update_endpoint(con, after)
         if "secret" in sent:
             sealer = services.state.sealer
-            rotate_secret(con, sealer, after.id, change.secret, keep_ms=0, at_ms=at_ms)
+            rotate_secret(con, sealer, after.id, SecretChange(change.secret, 0, at_ms))
         return _view(con, after)
 
     return OneWebhook.model_construct(webhook=await services.state.record(update))
@@ -198,7 +199,7 @@ async def rotate(webhook_id: str, rotation: Rotation, services: ServicesDep) -> 
         endpoint = _found(con, webhook_id)
         at_ms = max(now_ms(), endpoint.updated_at_ms + 1)
         keep_ms = rotation.keep_previous_hours * HOUR_MS
-        rotate_secret(con, sealer, endpoint.id, secret, keep_ms=keep_ms, at_ms=at_ms)
+        rotate_secret(con, sealer, endpoint.id, SecretChange(secret, keep_ms, at_ms))
         after = replace(endpoint, updated_at_ms=at_ms)
         update_endpoint(con, after)
         return _view(con, after)

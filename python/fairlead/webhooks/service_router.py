@@ -23,6 +23,7 @@ from fairlead.store.services import ServicesDep
 from fairlead.store.signing_keys import public_keys
 from fairlead.store.webhook_endpoints import (
     Endpoint,
+    SecretChange,
     count_endpoints,
     delete_endpoint,
     find_endpoint,
@@ -186,7 +187,7 @@ async def rotate(
     def store_secret(con: Connection) -> None:
         endpoint = _found(con, owner, webhook_id)
         at_ms = _later(endpoint)
-        rotate_secret(con, sealer, endpoint.id, secret, keep_ms=keep_ms, at_ms=at_ms)
+        rotate_secret(con, sealer, endpoint.id, SecretChange(secret, keep_ms, at_ms))
         update_endpoint(con, replace(endpoint, updated_at_ms=at_ms))
 
     await services.state.record(store_secret)

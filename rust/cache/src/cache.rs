@@ -3,12 +3,14 @@
 //! Nothing here waits for the disk but [`Cache::fetch`] and [`Cache::sync`], which say so. One thread of its own writes, reads what
 //! was kept before a restart, and loads the vectors. Answers wait for it up to a bound; beyond it they stay in memory only.
 
-use crate::disk::{Disk, Place, Record};
+use crate::disk::{Disk, Place};
 use crate::entry::{CachedAnswer, Meta, MAX_BODY_BYTES};
 use crate::key::{Digest, Question};
-use crate::near_miss::{self, Asker, NearMiss, NearMisses};
+use crate::near_miss::{self, Asker, NearMiss};
 use crate::shelf::{probe, EntrySummary, Lookup, Shelf, MAX_ENTRIES};
-use crate::vectors::{VectorFiles, Vectors};
+pub use crate::store::{Bounds, Counts, VectorState};
+use crate::store::{Inner, Job, QUEUED_BYTES};
+use crate::vectors::VectorFiles;
 use fairlead_core::Sealer;
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -16,27 +18,13 @@ use std::cmp::Reverse;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Answers that wait for the disk.
 const QUEUE_BYTES: usize = 32 * 1024 * 1024;
-/// What an answer in the queue takes beside its body.
-const QUEUED_BYTES: usize = 2 * 1024;
-const SWEEP: Duration = Duration::from_secs(10);
-
-/// The operator's settings of the cache.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bounds {
-    pub memory_bytes: usize,
-    /// 0: nothing goes to disk.
-    pub disk_bytes: u64,
-    pub wants_vectors: bool,
-    /// Whether questions that were nearly answered are noted.
-    pub notes_near_misses: bool,
-}
 
 /// Where the cache is and what it needs.
 #[derive(Debug)]
@@ -47,30 +35,6 @@ pub struct Opening {
     pub vector_files: Option<VectorFiles>,
     /// Unix milliseconds.
     pub now_ms: fn() -> u64,
-}
-
-/// Counters, since the worker started.
-#[derive(Debug, Default)]
-pub struct Counts {
-    pub exact_hits: AtomicU64,
-    pub vector_hits: AtomicU64,
-    /// Requests that joined a call under way.
-    pub joined: AtomicU64,
-    pub misses: AtomicU64,
-    pub tokens_saved: AtomicU64,
-    pub picos_saved: AtomicU64,
-}
-
-/// How far the vectors are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum VectorState {
-    Off,
-    /// The files are not installed.
-    Missing,
-    Loading,
-    Ready,
-    Failed,
 }
 
 /// The figures that the cache gives of itself.
@@ -131,30 +95,6 @@ pub enum Found {
 /// An answer on disk.
 #[derive(Debug)]
 pub struct Stored(Place);
-
-enum Job {
-    Put(CachedAnswer),
-    Forget(Vec<Digest>),
-    Clear,
-    Bounds(Bounds),
-    Sync(Sender<()>),
-}
-
-#[derive(Debug)]
-struct Inner {
-    shelf: Mutex<Shelf>,
-    vectors: OnceLock<Vectors>,
-    vector_state: Mutex<VectorState>,
-    vector_files: Option<VectorFiles>,
-    bounds: Mutex<Bounds>,
-    counts: Counts,
-    near_misses: Mutex<NearMisses>,
-    /// Grows when everything is forgotten: what was asked before is not kept after.
-    epoch: AtomicU64,
-    queued_bytes: AtomicUsize,
-    sealer: Arc<Sealer>,
-    now_ms: fn() -> u64,
-}
 
 /// The cache as the engine uses it: look, keep, forget, tell.
 #[derive(Debug)]
@@ -423,125 +363,5 @@ impl Cache {
 impl Drop for Cache {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-impl Inner {
-    fn run(&self, mut disk: Disk, queue: &Receiver<Job>) {
-        self.adopt(&mut disk);
-        loop {
-            match queue.recv_timeout(SWEEP) {
-                Ok(job) => self.run_job(&mut disk, job),
-                Err(RecvTimeoutError::Timeout) => self.tidy(&mut disk),
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
-        }
-    }
-
-    /// Reads what was kept before.
-    fn adopt(&self, disk: &mut Disk) {
-        let now_ms = (self.now_ms)();
-        let adopted = disk.adopt(|record| {
-            let mut shelf = self.shelf.lock();
-            // Everything was forgotten meanwhile: the files go as soon as they are read.
-            if self.epoch.load(Ordering::Acquire) > 0 {
-                return;
-            }
-            match record {
-                Record::Answer(kept, place) if kept.meta.is_fresh(now_ms) => shelf.put_stored(kept.meta, place),
-                Record::Answer(..) => {}
-                Record::Gone(keys) => {
-                    for key in keys {
-                        shelf.remove(&key);
-                    }
-                }
-            }
-        });
-        if let Err(error) = adopted {
-            tracing::error!(%error, "what the cache kept on disk cannot be read");
-        }
-    }
-
-    fn run_job(&self, disk: &mut Disk, job: Job) {
-        let (what, done) = match job {
-            Job::Put(kept) => ("an answer is kept in memory only", self.put(disk, &kept)),
-            Job::Forget(keys) => ("what was forgotten may come back with a restart", disk.forget(&keys)),
-            Job::Clear => ("what was forgotten may come back with a restart", disk.clear()),
-            Job::Bounds(bounds) => ("the cache's files may be larger than they should", self.bound(disk, bounds)),
-            Job::Sync(done) => {
-                // Who waited may have left.
-                let _told = done.send(());
-                return;
-            }
-        };
-        if let Err(error) = done {
-            tracing::error!(%error, "the cache's disk fails: {what}");
-        }
-    }
-
-    fn put(&self, disk: &mut Disk, kept: &CachedAnswer) -> io::Result<()> {
-        self.queued_bytes.fetch_sub(kept.body.len() + QUEUED_BYTES, Ordering::AcqRel);
-        let is_wanted = self.shelf.lock().has(&kept.meta);
-        let place = if is_wanted { disk.put(kept).map(Some) } else { Ok(None) };
-        let (place, fault) = match place {
-            Ok(place) => (place, None),
-            Err(error) => (None, Some(error)),
-        };
-        self.shelf.lock().stored(&kept.meta, place);
-        let max_bytes = self.bounds.lock().disk_bytes;
-        let gone = disk.hold_to(max_bytes)?;
-        if !gone.is_empty() {
-            self.shelf.lock().lose(&gone);
-        }
-        fault.map_or(Ok(()), Err)
-    }
-
-    fn bound(&self, disk: &mut Disk, bounds: Bounds) -> io::Result<()> {
-        self.shelf.lock().hold_to(bounds.memory_bytes);
-        let gone = disk.hold_to(bounds.disk_bytes)?;
-        self.shelf.lock().lose(&gone);
-        self.set_vectors(bounds.wants_vectors);
-        Ok(())
-    }
-
-    fn set_vectors(&self, are_wanted: bool) {
-        if !are_wanted {
-            *self.vector_state.lock() = VectorState::Off;
-            self.shelf.lock().drop_vectors();
-            return;
-        }
-        let Some(files) = &self.vector_files else {
-            *self.vector_state.lock() = VectorState::Missing;
-            tracing::error!(
-                "vectorCacheEnabled needs the word vectors: pip install 'fairlead[vectors]' and start again"
-            );
-            return;
-        };
-        if self.vectors.get().is_none() {
-            *self.vector_state.lock() = VectorState::Loading;
-            match Vectors::load(files) {
-                Ok(vectors) => drop(self.vectors.set(vectors)),
-                Err(error) => {
-                    *self.vector_state.lock() = VectorState::Failed;
-                    tracing::error!(%error, "the word vectors cannot be loaded");
-                    return;
-                }
-            }
-        }
-        let Some(vectors) = self.vectors.get() else { return };
-        let questions = self.shelf.lock().questions();
-        for (key, text) in questions {
-            if let Some(probe) = probe(vectors, &text) {
-                self.shelf.lock().index(&key, probe);
-            }
-        }
-        *self.vector_state.lock() = VectorState::Ready;
-    }
-
-    fn tidy(&self, disk: &mut Disk) {
-        self.shelf.lock().sweep((self.now_ms)());
-        if let Err(error) = disk.drop_unused() {
-            tracing::error!(%error, "an unused file of the cache cannot be deleted");
-        }
     }
 }

@@ -132,7 +132,7 @@ fn is_unfit(turns: Turns, members: &[(String, Canon)]) -> bool {
             of("background").is_some_and(Canon::is_true)
                 || ["conversation", "previous_response_id", "prompt"]
                     .iter()
-                    .any(|name| of(name).is_some_and(Canon::is_told))
+                    .any(|name| of(name).is_some_and(Canon::is_set))
                 || of("tools").is_some_and(|tools| {
                     !tools.all(|tool| tool.member("type").and_then(Canon::text).is_some_and(is_own_tool))
                 })
@@ -143,7 +143,7 @@ fn is_unfit(turns: Turns, members: &[(String, Canon)]) -> bool {
                 count.is_some_and(|count| !count.is_one())
             };
             config(members).is_some_and(count)
-                || ["cachedContent", "cached_content"].iter().any(|name| of(name).is_some_and(Canon::is_told))
+                || ["cachedContent", "cached_content"].iter().any(|name| of(name).is_some_and(Canon::is_set))
                 || of("tools").is_some_and(|tools| !tools.all(Canon::is_declaration))
         }
     }
@@ -230,7 +230,7 @@ impl Canon {
         matches!(self, Self::Plain(text) if text == "true")
     }
 
-    fn is_told(&self) -> bool {
+    fn is_set(&self) -> bool {
         !matches!(self, Self::Plain(text) if text == "null")
     }
 
@@ -238,7 +238,7 @@ impl Canon {
     fn all(&self, is_so: impl Fn(&Self) -> bool) -> bool {
         match self {
             Self::Array(values) => values.iter().all(is_so),
-            other => !other.is_told(),
+            other => !other.is_set(),
         }
     }
 

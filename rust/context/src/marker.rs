@@ -27,7 +27,7 @@ pub(crate) fn data_out(bytes: usize) -> String {
 }
 
 /// The note for a whole output that is kept elsewhere.
-pub(crate) fn kept_whole(id: &str) -> String {
+pub(crate) fn whole_output_note(id: &str) -> String {
     format!("{OPENING}the whole output: GET /api/context/rtk/raw-output/{id}]")
 }
 

@@ -78,6 +78,7 @@ pub use dialect::Dialect;
 pub use egress::{EgressPolicy, Networks};
 pub use error::{Error, ErrorKind, Origin, Retry};
 pub use health::{AttemptPermit, Health, HealthState, QuotaReading, TerminalState};
+pub use ip_filter::AddressSet;
 pub use lease::{grant_lease, LeaseGrant, LeaseTerms, StoreLoss, UseByNode};
 pub use ledger::{
     Amounts, Charge, Hold, LeaseAnswer, LeaseQuestion, LeaseSummary, Ledger, LimitQuestion, Reservation, Subject,
@@ -92,6 +93,7 @@ pub use record::{
     read_record_lines, CacheKind, CacheOutcome, Cached, ColumnKind, FieldValue, Outcome, Record, RECORD_COLUMNS,
 };
 pub use resilience::{Clear, Resilience};
+pub use schedule::Schedule;
 pub use secret::{generate_key, hex, random_bytes, random_name, NoRandomness, Sealer, Secret, SecretHash};
 pub use service_account::ServiceAccount;
 pub use session_lease::SessionClaim;

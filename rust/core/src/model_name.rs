@@ -114,14 +114,14 @@ pub fn is_named(pattern: &str, model: &str, case: Case) -> bool {
 /// Whether letters of the two cases are one. A block takes them for one: a provider may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Case {
-    Told,
+    Exact,
     Ignored,
 }
 
 /// Backtracks to the last star only, so the cost is bounded by the product of the lengths.
 pub(crate) fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
     let is_same = |a: u8, b: u8| match case {
-        Case::Told => a == b,
+        Case::Exact => a == b,
         Case::Ignored => a.eq_ignore_ascii_case(&b),
     };
     let (mut p, mut t) = (0, 0);

@@ -3,7 +3,7 @@
 
 use crate::error::{Error, ErrorKind};
 use crate::group::Group;
-use crate::ip_filter::HERE;
+use crate::ip_filter::{AddressSet, HERE};
 use crate::model_name::{self, Case};
 use crate::snapshot::{AccessMode, Key, Snapshot};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -35,15 +35,20 @@ pub fn admit_hour(key: &Key, now_ms: u64) -> Result<(), Error> {
 
 /// Whether the key may be used from this address; an unknown one is this machine's.
 pub fn admit_address(key: &Key, address: Option<IpAddr>) -> Result<(), Error> {
-    let address = address.unwrap_or(HERE);
-    let is_listed = key.ip_allowlist.contains(address);
-    // This machine has two families of addresses, and a list that names one means both.
-    let is_here = || address.is_loopback() && LOOPBACKS.iter().any(|own| key.ip_allowlist.contains(*own));
-    if key.ip_allowlist.is_empty() || is_listed || is_here() {
+    if is_listed(&key.ip_allowlist, address) {
         return Ok(());
     }
+    let address = address.unwrap_or(HERE);
     let message = format!("This API key may not be used from {address}: its `ipAllowlist` does not name that address.");
     Err(Error::client(ErrorKind::Forbidden, message).about("ipAllowlist"))
+}
+
+/// Whether a key with this list may be used from this address; an unknown one is this machine's. An empty list admits all.
+pub fn is_listed(allowlist: &AddressSet, address: Option<IpAddr>) -> bool {
+    let address = address.unwrap_or(HERE);
+    // This machine has two families of addresses, and a list that names one means both.
+    let is_here = || address.is_loopback() && LOOPBACKS.iter().any(|own| allowlist.contains(*own));
+    allowlist.is_empty() || allowlist.contains(address) || is_here()
 }
 
 /// Whether the key may use this connection, and every group that it is in.
@@ -93,7 +98,7 @@ impl<'k> ModelRules<'k> {
     fn admits(&self, model: &str) -> bool {
         !self.blocks(model)
             && (self.mode == AccessMode::All
-                || self.allowed.iter().any(|pattern| model_name::is_named(pattern, model, Case::Told)))
+                || self.allowed.iter().any(|pattern| model_name::is_named(pattern, model, Case::Exact)))
     }
 
     fn admits_combo(&self, name: &str, is_auto: bool) -> bool {
@@ -161,7 +166,7 @@ pub fn sees_model(key: &Key, model: &str) -> bool {
 
 /// `*` stands for any run of characters.
 pub fn matches_pattern(pattern: &str, text: &str) -> bool {
-    model_name::matches(pattern.as_bytes(), text.as_bytes(), Case::Told)
+    model_name::matches(pattern.as_bytes(), text.as_bytes(), Case::Exact)
 }
 
 #[cfg(test)]

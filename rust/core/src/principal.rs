@@ -142,7 +142,7 @@ impl Principal {
         Ok(Self::Anonymous)
     }
 
-    /// Who has the session of the cookie, at a door where control judges every other credential.
+    /// Who has the session of the cookie, on a route where control judges every other credential.
     pub fn of_session(snapshot: &Snapshot, shown: &Credentials<'_>, now_ms: u64) -> Self {
         shown
             .cookie
@@ -186,7 +186,7 @@ impl Principal {
         Ok(())
     }
 
-    /// Whether the caller may pass a door of this tier. `is_read` says that the method changes nothing.
+    /// Whether the caller may call a route of this tier. `is_read` says that the method changes nothing.
     pub fn admit(&self, tier: Tier, is_read: bool, snapshot: &Snapshot, require_api_key: bool) -> Result<(), Error> {
         match (tier, self) {
             (Tier::Public | Tier::Delegated, _)

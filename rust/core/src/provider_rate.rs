@@ -46,7 +46,7 @@ pub struct ProviderRate {
     pub limit: u64,
     /// The amount that was left when the provider told it.
     left: u64,
-    told_ms: u64,
+    read_ms: u64,
     /// When everything is there again; what was told is forgotten then.
     pub full_ms: u64,
     /// The amount that calls have begun since.
@@ -58,7 +58,7 @@ impl ProviderRate {
     fn of(told: &WindowReading, now_ms: u64) -> Option<(RateName, Self)> {
         let name = RateName::of(&told.name).filter(|_| !told.is_quota && told.resets_in_ms > 0)?;
         let (limit, left) = told.amounts.filter(|(limit, _)| *limit > 0)?;
-        Some((name, Self { limit, left, told_ms: now_ms, full_ms: now_ms.saturating_add(told.resets_in_ms), begun: 0 }))
+        Some((name, Self { limit, left, read_ms: now_ms, full_ms: now_ms.saturating_add(told.resets_in_ms), begun: 0 }))
     }
 
     fn is_over(&self, now_ms: u64) -> bool {
@@ -71,11 +71,11 @@ impl ProviderRate {
     }
 
     fn span_ms(&self) -> u64 {
-        self.full_ms.saturating_sub(self.told_ms).max(1)
+        self.full_ms.saturating_sub(self.read_ms).max(1)
     }
 
     pub fn remaining(&self, now_ms: u64) -> u64 {
-        let passed_ms = now_ms.saturating_sub(self.told_ms).min(self.span_ms());
+        let passed_ms = now_ms.saturating_sub(self.read_ms).min(self.span_ms());
         let back = share(self.missing(), passed_ms, self.span_ms());
         (self.left + back).saturating_sub(self.begun)
     }
@@ -99,7 +99,7 @@ impl ProviderRate {
             return self.full_ms - now_ms;
         }
         let after_ms = (u128::from(lacking) * u128::from(self.span_ms())).div_ceil(u128::from(self.missing()));
-        (self.told_ms + u64::try_from(after_ms).unwrap_or(u64::MAX)).saturating_sub(now_ms)
+        (self.read_ms + u64::try_from(after_ms).unwrap_or(u64::MAX)).saturating_sub(now_ms)
     }
 }
 

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use ring::aead::{Aad, LessSafeKey, Nonce, UnboundKey, AES_256_GCM, NONCE_LEN};
 use ring::digest::{digest, SHA256};
 use ring::rand::{SecureRandom, SystemRandom};
+use serde::{Deserialize, Deserializer};
 use std::cell::RefCell;
 
 /// What every gateway key begins with.
@@ -220,6 +221,22 @@ fn open_with(key: &LessSafeKey, record_id: &str, nonce: &[u8], text: &[u8]) -> R
 
 fn associated(record_id: &str) -> Aad<String> {
     Aad::from(format!("fairlead:{record_id}"))
+}
+
+/// Reads a hash as 64 hex digits.
+pub fn hash_from_hex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretHash, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    SecretHash::from_hex(&text).ok_or_else(|| serde::de::Error::custom("a hash is 64 hex digits"))
+}
+
+/// Reads a hash as 64 hex digits, or none.
+pub fn optional_hash<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SecretHash>, D::Error> {
+    match Option::<String>::deserialize(deserializer)? {
+        None => Ok(None),
+        Some(text) => {
+            SecretHash::from_hex(&text).map(Some).ok_or_else(|| serde::de::Error::custom("a hash is 64 hex digits"))
+        }
+    }
 }
 
 #[cfg(test)]

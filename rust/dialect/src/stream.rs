@@ -54,14 +54,14 @@ struct State {
     id: String,
     reader: Reader,
     watch: Watch,
-    way: Way,
+    way: PassMode,
     answered: bool,
     end: Option<Ended>,
 }
 
 /// The way that events are passed on.
 #[derive(Debug)]
-enum Way {
+enum PassMode {
     /// Events pass as they came.
     Pass,
     /// The data of events passes as it came, as the elements of a list.
@@ -107,14 +107,18 @@ impl Follow {
         };
         let (created_s, id, framing) = (context.created_s, context.id.clone(), Framing::new(context.is_list));
         let way = match pair.caller {
-            caller if caller == pair.provider && caller == Dialect::Gemini && context.is_list => Way::List(framing),
-            caller if caller == pair.provider => Way::Pass,
-            Dialect::Openai => Way::Say(Encoder::Chat(openai::stream_out::Encoder::new(created_s, context.asks_usage))),
-            Dialect::OpenaiResponses => {
-                Way::Say(Encoder::Responses(Box::new(responses::stream_out::Encoder::new(context))))
+            caller if caller == pair.provider && caller == Dialect::Gemini && context.is_list => {
+                PassMode::List(framing)
             }
-            Dialect::Anthropic => Way::Say(Encoder::Messages(anthropic::stream_out::Encoder::default())),
-            Dialect::Gemini => Way::Say(Encoder::Gemini(gemini::stream_out::Encoder::new(framing))),
+            caller if caller == pair.provider => PassMode::Pass,
+            Dialect::Openai => {
+                PassMode::Say(Encoder::Chat(openai::stream_out::Encoder::new(created_s, context.asks_usage)))
+            }
+            Dialect::OpenaiResponses => {
+                PassMode::Say(Encoder::Responses(Box::new(responses::stream_out::Encoder::new(context))))
+            }
+            Dialect::Anthropic => PassMode::Say(Encoder::Messages(anthropic::stream_out::Encoder::default())),
+            Dialect::Gemini => PassMode::Say(Encoder::Gemini(gemini::stream_out::Encoder::new(framing))),
         };
         let state = State {
             caller: pair.caller,
@@ -220,7 +224,7 @@ impl State {
     fn judge(&mut self, part: Part<'_>, out: &mut Vec<u8>) -> Verdict {
         // Events are held until they are whole, so there are no others.
         let (Part::Event(event) | Part::Opening(event) | Part::More(event)) = part;
-        let passes = matches!(self.way, Way::Pass);
+        let passes = matches!(self.way, PassMode::Pass);
         match data_of(event) {
             // A comment is the upstream's own sign of life.
             None => return if passes { Verdict::Pass } else { Verdict::Drop },
@@ -238,11 +242,11 @@ impl State {
     /// Reads the data of an event and says it again in the caller's form.
     fn take(&mut self, data: &[u8], out: &mut Vec<u8>) {
         let before = out.len();
-        self.watch.see(data);
+        self.watch.read_event(data);
         let mut is_said = Ok(());
         let (way, id) = (&mut self.way, &self.id);
         let mut emit = |mut event: Event<'_>| {
-            let Way::Say(encoder) = &mut *way else { return };
+            let PassMode::Say(encoder) = &mut *way else { return };
             if let Event::Start { id: told, .. } = &mut event {
                 if told.as_ref().is_none_or(Text::is_empty) {
                     *told = Some(id.clone().into());
@@ -270,9 +274,9 @@ impl State {
             Ok(Step::Failed(told)) => {
                 self.relist(data, out);
                 match &mut self.way {
-                    Way::Pass => {}
-                    Way::List(framing) => framing.close(out),
-                    Way::Say(_) => {
+                    PassMode::Pass => {}
+                    PassMode::List(framing) => framing.close(out),
+                    PassMode::Say(_) => {
                         let kind = told.kind.as_deref().unwrap_or("upstream_error");
                         let text = ErrorText {
                             status: status_of(&told),
@@ -294,20 +298,20 @@ impl State {
                 return;
             }
         }
-        self.answered = self.answered || matches!(self.way, Way::Pass) || out.len() > before;
+        self.answered = self.answered || matches!(self.way, PassMode::Pass) || out.len() > before;
     }
 
     /// The whole response, where there is one to keep.
     fn response(&mut self) -> Option<Bytes> {
         match (&mut self.way, &mut self.reader) {
-            (Way::Say(Encoder::Responses(encoder)), _) => encoder.take_response(),
-            (Way::Pass, Reader::Responses(reader)) => reader.take_response(),
+            (PassMode::Say(Encoder::Responses(encoder)), _) => encoder.take_response(),
+            (PassMode::Pass, Reader::Responses(reader)) => reader.take_response(),
             _ => None,
         }
     }
 
     fn relist(&mut self, data: &[u8], out: &mut Vec<u8>) {
-        if let Way::List(framing) = &mut self.way {
+        if let PassMode::List(framing) = &mut self.way {
             framing.begin(out);
             out.extend_from_slice(data.trim_ascii());
         }
@@ -317,12 +321,12 @@ impl State {
         let stop = self.reader.stop().unwrap_or(Stop::End);
         let usage = self.reader.usage();
         let is_said = match &mut self.way {
-            Way::Pass => Ok(()),
-            Way::List(framing) => {
+            PassMode::Pass => Ok(()),
+            PassMode::List(framing) => {
                 framing.close(out);
                 Ok(())
             }
-            Way::Say(encoder) => encoder.finish(stop, usage, out),
+            PassMode::Say(encoder) => encoder.finish(stop, usage, out),
         };
         match is_said {
             Ok(()) => self.end = Some(Ended::Done),
@@ -338,10 +342,10 @@ impl State {
     /// The end of a stream that broke, in the caller's form.
     fn say_failed(&mut self, text: &ErrorText<'_>, out: &mut Vec<u8>) {
         match (&mut self.way, &self.reader) {
-            (Way::List(framing), _) => framing.fail(text, out),
-            (Way::Say(Encoder::Responses(encoder)), _) => encoder.fail(text, out),
-            (Way::Say(Encoder::Gemini(encoder)), _) => encoder.fail(text, out),
-            (Way::Pass, Reader::Responses(reader)) => {
+            (PassMode::List(framing), _) => framing.fail(text, out),
+            (PassMode::Say(Encoder::Responses(encoder)), _) => encoder.fail(text, out),
+            (PassMode::Say(Encoder::Gemini(encoder)), _) => encoder.fail(text, out),
+            (PassMode::Pass, Reader::Responses(reader)) => {
                 let id = reader.id().map(Text::decode);
                 let id = id.as_deref().unwrap_or(&self.id);
                 let sequence = reader.next_sequence();
@@ -356,7 +360,7 @@ impl State {
     fn end_cleanly(&mut self, rest: &[u8], out: &mut Vec<u8>) {
         if let Some(data) = data_of(rest).filter(|data| is_whole(data)) {
             self.take(&data, out);
-            if matches!(self.way, Way::Pass) && !matches!(self.end, Some(Ended::Fault(_))) {
+            if matches!(self.way, PassMode::Pass) && !matches!(self.end, Some(Ended::Fault(_))) {
                 out.extend_from_slice(rest.trim_ascii_end());
                 out.extend_from_slice(b"\n\n");
             }
@@ -368,7 +372,7 @@ impl State {
             if self.watch.is_empty() {
                 return self.fail(translate::empty(), out);
             }
-            if matches!(self.way, Way::Pass) && self.caller == Dialect::Anthropic {
+            if matches!(self.way, PassMode::Pass) && self.caller == Dialect::Anthropic {
                 out.extend_from_slice(b"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
             }
             return self.complete(out);
@@ -451,12 +455,12 @@ pub fn heartbeat(form: Dialect, is_list: bool) -> Bytes {
 }
 
 /// The status that an error told in a stream would have had.
-fn status_of(told: &UpstreamError) -> u16 {
-    let status = told.code.as_deref().and_then(|code| code.parse::<u16>().ok());
+fn status_of(error: &UpstreamError) -> u16 {
+    let status = error.code.as_deref().and_then(|code| code.parse::<u16>().ok());
     if let Some(status) = status.filter(|status| (400..600).contains(status)) {
         return status;
     }
-    match told.kind.as_deref().or(told.code.as_deref()) {
+    match error.kind.as_deref().or(error.code.as_deref()) {
         Some("invalid_request_error") => 400,
         Some("authentication_error") => 401,
         Some("permission_error") => 403,

@@ -24,7 +24,7 @@ impl Watch {
     }
 
     /// The data of the next event.
-    pub(crate) fn see(&mut self, data: &[u8]) {
+    pub(crate) fn read_event(&mut self, data: &[u8]) {
         if self.has_said {
             return;
         }
@@ -43,7 +43,7 @@ impl Watch {
     }
 
     /// An event that is too long to be held until it is whole.
-    pub(crate) fn see_long(&mut self) {
+    pub(crate) fn note_long_event(&mut self) {
         self.has_said = true;
     }
 
@@ -316,7 +316,7 @@ mod tests {
         let mut watch = Watch::new(form);
         let mut said = None;
         for (at, event) in events.iter().enumerate() {
-            watch.see(event.as_bytes());
+            watch.read_event(event.as_bytes());
             if watch.has_said() && said.is_none() {
                 said = Some(at);
             }

@@ -38,7 +38,7 @@ pub enum NoAnswer {
     /// Not one JSON object.
     NotJson,
     /// An error under a status of success.
-    UpstreamError(UpstreamError),
+    ProviderError(UpstreamError),
     /// Without the member that an answer of this form must have.
     Without(&'static str),
     /// Nothing in it, and no reason for that.
@@ -83,11 +83,11 @@ pub fn request(pair: Pair, body: &Bytes, read: &ChatRequest, model: &str) -> Res
 
 /// The caller's own body for a provider of the same form, around the name by which that one knows the model.
 pub fn rewrite(form: Dialect, body: &Bytes, read: &ChatRequest, model: &str) -> Pieces {
-    request::rewrite(body, read, &told_name(form, read, model))
+    request::rewrite(body, read, &upstream_name(form, read, model))
 }
 
 /// A model's name as a body of the form has it.
-fn told_name<'m>(form: Dialect, read: &ChatRequest, model: &'m str) -> Cow<'m, str> {
+fn upstream_name<'m>(form: Dialect, read: &ChatRequest, model: &'m str) -> Cow<'m, str> {
     if form == Dialect::Gemini && !read.model_span.is_empty() && !model.contains('/') {
         Cow::Owned(format!("models/{model}"))
     } else {
@@ -99,7 +99,7 @@ fn told_name<'m>(form: Dialect, read: &ChatRequest, model: &'m str) -> Cow<'m, s
 pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, model: &str, fit: &Fit) -> Result<Pieces, Error> {
     if pair.caller == pair.provider {
         let edits = fit::edits(pair.provider, read.is_completion, body, fit);
-        return Ok(request::rewrite_with(body, read, &told_name(pair.provider, read, model), edits));
+        return Ok(request::rewrite_with(body, read, &upstream_name(pair.provider, read, model), edits));
     }
     let cap = fit.cap.map(|cap| cap.to_string());
     let mut neutral = read_request(pair.caller, body, read.stream)?;
@@ -161,7 +161,7 @@ fn inspect_answer(form: Dialect, body: &[u8]) -> Result<Option<Usage>, NoAnswer>
     if form == Dialect::Openai {
         let seen = inspect(body).map_err(|_| NoAnswer::NotJson)?;
         return match seen.error {
-            Some(told) => Err(NoAnswer::UpstreamError(told)),
+            Some(error) => Err(NoAnswer::ProviderError(error)),
             None if !seen.has_choices => Err(NoAnswer::Without("choices")),
             None => Ok(seen.usage),
         };
@@ -175,7 +175,7 @@ fn inspect_answer(form: Dialect, body: &[u8]) -> Result<Option<Usage>, NoAnswer>
     let wanted = ["error", "promptFeedback", "service_tier", member, used];
     let scan = json::scan_object(body, &wanted, json::MAX_DEPTH).map_err(|_| NoAnswer::NotJson)?;
     if scan.get("error").is_some_and(|error| error.kind == Kind::Object) {
-        return Err(NoAnswer::UpstreamError(error_fields(body).unwrap_or_default()));
+        return Err(NoAnswer::ProviderError(error_fields(body).unwrap_or_default()));
     }
     // A prompt that is blocked has no candidates.
     let is_blocked = form == Dialect::Gemini && scan.get("promptFeedback").is_some();
@@ -207,7 +207,7 @@ impl From<NoAnswer> for Error {
     fn from(reason: NoAnswer) -> Self {
         let message = match reason {
             NoAnswer::NotJson => "The provider's answer is not one JSON object.".into(),
-            NoAnswer::UpstreamError(_) => "The provider told an error under a status of success.".into(),
+            NoAnswer::ProviderError(_) => "The provider told an error under a status of success.".into(),
             NoAnswer::Without(member) => format!("The provider's answer has no `{member}`."),
             NoAnswer::Empty => return empty(),
             NoAnswer::Strange => "The provider's answer is not as its protocol says.".into(),

@@ -55,12 +55,12 @@ fn main() {
     println!(r#"{{"name":"choice of a pipeline, asked for","us":{asked_us:.4}}}"#);
     let body = vec![b'x'; BODY_BYTES];
     let each_us = {
-        let twins = Recordings::default();
+        let recordings = Recordings::default();
         let mut number = 0;
         least(CHECKS, |at| {
             number += 1;
             let name = Name { principal: "key".to_owned(), key: format!("idempotency-{number}") };
-            let role = twins.enter(name, digest(&[b"/v1/chat/completions", &body]), at as u64);
+            let role = recordings.enter(name, digest(&[b"/v1/chat/completions", &body]), at as u64);
             drop(role.expect("a role"));
         })
     };

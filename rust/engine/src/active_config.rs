@@ -7,7 +7,7 @@ use crate::route::accounts::Accounts;
 use crate::route::combos::Combos;
 use crate::route::outbound::Outbound;
 use crate::upstream::health::Provider;
-use crate::upstream::target::{Hot, Target};
+use crate::upstream::target::{ConnectionMeasures, Target};
 use fairlead_core::{AccountLimits, Connection, Sealer, Snapshot};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl Live {
             .iter()
             .map(|connection| {
                 let kept = known.get(connection.id.as_str()).filter(|target| is_same(&target.connection, connection));
-                let hot: Arc<Hot> = kept.map_or_else(Arc::default, |target| Arc::clone(&target.hot));
+                let hot: Arc<ConnectionMeasures> = kept.map_or_else(Arc::default, |target| Arc::clone(&target.hot));
                 let was_held = kept.is_some_and(|target| target.connection.held.is_some());
                 match &connection.held {
                     Some(held) => hot.condition.lock().hold(held, now_ms, now_unix_ms),

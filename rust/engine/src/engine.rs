@@ -14,7 +14,7 @@ use crate::exchange::Wake;
 use crate::front;
 use crate::gate::admission::{self, Admitted};
 use crate::gate::answer;
-use crate::gate::body::{Fed, Pending};
+use crate::gate::body::{BodyState, Pending};
 use crate::gate::inbound::Inbound;
 use crate::gate::request::Whole;
 use crate::leases::keeper;
@@ -64,14 +64,14 @@ pub enum StartError {
 pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The state of a request after a piece of its body, for a front that polls the work itself.
-pub enum FedHere {
+pub enum PolledBodyState {
     More,
     Work(Work),
     /// The exchange has its answer.
     Answered,
 }
 
-impl std::fmt::Debug for FedHere {
+impl std::fmt::Debug for PolledBodyState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::More => "More",
@@ -194,7 +194,9 @@ impl Engine {
             other => return Err(Box::new(other)),
         };
         let exchange = Arc::clone(&pending.exchange);
-        let Fed::Whole(whole) = pending.feed(b"", false) else { return Err(Box::new(Admitted::Answered(exchange))) };
+        let BodyState::Whole(whole) = pending.feed(b"", false) else {
+            return Err(Box::new(Admitted::Answered(exchange)));
+        };
         let route = whole.admission.route;
         let request_id = whole.admission.request_id.clone();
         let opened = if route.answer == Answer::Realtime {
@@ -213,9 +215,9 @@ impl Engine {
     /// Feeds a piece of a body; when it is whole the work begins on the engine's own thread. `true`: more is wanted.
     pub fn feed(&self, pending: &mut Pending, piece: &[u8], more: bool) -> bool {
         match pending.feed(piece, more) {
-            Fed::More => true,
-            Fed::Refused => false,
-            Fed::Whole(whole) => {
+            BodyState::More => true,
+            BodyState::Refused => false,
+            BodyState::Whole(whole) => {
                 self.dispatch(whole, &self.handle);
                 false
             }
@@ -224,11 +226,13 @@ impl Engine {
 
     /// Feeds a piece for a front that is a task on a runtime of its own: it polls the work itself, so that a request stays on the
     /// thread of its connection. A large piece is kept rather than copied.
-    pub fn feed_here(&self, pending: &mut Pending, piece: &Bytes, more: bool) -> FedHere {
+    pub fn feed_here(&self, pending: &mut Pending, piece: &Bytes, more: bool) -> PolledBodyState {
         match pending.feed_bytes(piece, more) {
-            Fed::More => FedHere::More,
-            Fed::Refused => FedHere::Answered,
-            Fed::Whole(whole) => self.dispatch(whole, &Here).map_or(FedHere::Answered, FedHere::Work),
+            BodyState::More => PolledBodyState::More,
+            BodyState::Refused => PolledBodyState::Answered,
+            BodyState::Whole(whole) => {
+                self.dispatch(whole, &Here).map_or(PolledBodyState::Answered, PolledBodyState::Work)
+            }
         }
     }
 
@@ -315,7 +319,7 @@ impl Engine {
         let running = self.thread.lock().take();
         if let Some((stop, thread)) = running {
             // A thread that has ended by itself needs no telling.
-            let _told = stop.send(());
+            let _sent = stop.send(());
             if thread.join().is_err() {
                 tracing::error!("the engine's thread ended with a panic");
             }

@@ -45,7 +45,7 @@ pub mod task;
 mod testing;
 mod upstream;
 
-pub use engine::{Engine, FedHere, StartError, Work};
+pub use engine::{Engine, PolledBodyState, StartError, Work};
 pub use exchange::{Exchange, Head, Piece, Wake};
 pub use gate::admission::Admitted;
 pub use gate::answer::error as refusal;

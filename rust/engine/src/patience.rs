@@ -1,4 +1,4 @@
-//! How long callers are waited for, by whichever door they came.
+//! How long callers are waited for, by whichever front they came.
 
 use std::time::Duration;
 

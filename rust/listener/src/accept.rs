@@ -96,7 +96,7 @@ impl Acceptor {
         text.extend_from_slice(b"\r\n");
         text.extend_from_slice(&body);
         // It fits into the empty buffer of a fresh socket, or the caller is gone.
-        let _told = stream.write_all(&text);
+        let _sent = stream.write_all(&text);
         let _ended = stream.shutdown(std::net::Shutdown::Write);
     }
 }

@@ -77,7 +77,7 @@ pub struct ConnectionState {
     /// The connection carries WebSocket frames, which have timeouts of their own.
     is_upgraded: AtomicBool,
     close_mode: AtomicU8,
-    close_told_at: AtomicU32,
+    close_sent_at: AtomicU32,
     waker: Mutex<Option<Waker>>,
 }
 
@@ -96,7 +96,7 @@ impl ConnectionState {
             is_http2: AtomicBool::new(false),
             is_upgraded: AtomicBool::new(false),
             close_mode: AtomicU8::new(CloseMode::Open as u8),
-            close_told_at: AtomicU32::new(0),
+            close_sent_at: AtomicU32::new(0),
             waker: Mutex::new(None),
         })
     }
@@ -194,7 +194,7 @@ impl ConnectionState {
     /// Tells the connection how to close. A stricter mode that it was told before stays.
     pub fn close(&self, mode: CloseMode) {
         if self.close_mode.fetch_max(mode as u8, Ordering::AcqRel) < mode as u8 {
-            self.close_told_at.store(self.clock.now(), Ordering::Relaxed);
+            self.close_sent_at.store(self.clock.now(), Ordering::Relaxed);
             let waker = self.waker.lock().clone();
             if let Some(waker) = waker {
                 waker.wake();
@@ -224,7 +224,7 @@ impl ConnectionState {
             CloseMode::Open | CloseMode::AfterAnswer if is_idle && is_over(since, IDLE) => {
                 self.close(CloseMode::Graceful)
             }
-            CloseMode::Graceful if is_idle && is_over(self.close_told_at.load(Ordering::Relaxed), END_WITHIN) => {
+            CloseMode::Graceful if is_idle && is_over(self.close_sent_at.load(Ordering::Relaxed), END_WITHIN) => {
                 self.close(CloseMode::Now);
             }
             _ => {}

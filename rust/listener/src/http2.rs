@@ -7,7 +7,7 @@ use crate::io::Io;
 use crate::reply::Reply;
 use crate::request_body;
 use bytes::Bytes;
-use fairlead_engine::{task, Admitted, FedHere, Head, Inbound, Piece};
+use fairlead_engine::{task, Admitted, Head, Inbound, Piece, PolledBodyState};
 use http::{Method, Request, Response};
 use hyper::body::{Body as _, Incoming};
 use hyper::rt::Executor;
@@ -96,7 +96,7 @@ async fn answer(
                 request_body::poll_incoming(&mut body, cx)
             });
             read.await.map_err(|_| NoAnswer)?;
-        } else if let FedHere::Work(work) = engine.engine.feed_here(&mut pending, &Bytes::new(), false) {
+        } else if let PolledBodyState::Work(work) = engine.engine.feed_here(&mut pending, &Bytes::new(), false) {
             flight.begin(work);
         }
     }

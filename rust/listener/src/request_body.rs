@@ -3,7 +3,7 @@
 use crate::flight::Flight;
 use bytes::Bytes;
 use fairlead_engine::patience::MIN_BODY_BYTES_PER_S;
-use fairlead_engine::{task, Engine, FedHere, Pending};
+use fairlead_engine::{task, Engine, Pending, PolledBodyState};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use std::future::{poll_fn, Future as _};
@@ -91,12 +91,12 @@ pub async fn read(
         };
         patience.fed_bytes += piece.len() as u64;
         match engine.feed_here(pending, &piece, more) {
-            FedHere::More => {}
-            FedHere::Work(work) => {
+            PolledBodyState::More => {}
+            PolledBodyState::Work(work) => {
                 flight.begin(work);
                 return Ok(());
             }
-            FedHere::Answered => return Ok(()),
+            PolledBodyState::Answered => return Ok(()),
         }
         if pending.is_upload() {
             let exchange = flight.exchange();

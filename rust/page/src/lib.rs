@@ -2,17 +2,19 @@
 //! element is closed, in order, and only `&amp; &lt; &gt; &quot; &nbsp;` are escaped. From there on everything is linear in
 //! the page and bounded in depth, and the same page gives the same result.
 //!
-//! Read in this order: `tag` and `tree` (the page as elements), `address` (links made absolute), `names` (what classes and roles hint at),
+//! Read in this order: `tag`, `attributes`, `links` and `tree` (the page as elements, and the links in it), `address` (links made absolute), `names` (what classes and roles hint at),
 //! `candidates` (elements that may hold the text), `boilerplate` and `phrases` (what is never the text), `content` (the choice among
 //! candidates), `parts` (blocks of the text), `fit` (blocks that say enough), `markdown` (writing), `nesting` (pages too deep to parse).
 
 #![forbid(unsafe_code)]
 
 mod address;
+mod attributes;
 mod boilerplate;
 mod candidates;
 mod content;
 mod fit;
+mod links;
 mod markdown;
 mod names;
 mod nesting;
@@ -41,7 +43,7 @@ pub enum Form {
 /// The form in which a page is asked for. `fit` also leaves out blocks that say little, and images.
 #[derive(Debug, Clone, Copy)]
 #[allow(clippy::struct_excessive_bools)] // four independent wishes
-pub struct Want {
+pub struct ReadOptions {
     pub form: Form,
     pub only_main_content: bool,
     pub fit: bool,
@@ -74,7 +76,7 @@ pub struct Link {
 const VISIBLE_MIN: usize = 200;
 
 /// Reads the page's body, `<body ...>...</body>` or what stands in it. `base` is what its addresses are relative to.
-pub fn read(html: &str, base: &str, want: Want) -> Holding {
+pub fn read(html: &str, base: &str, want: ReadOptions) -> Holding {
     let (mut tree, links) = tree::Tree::read(html, false);
     let is_main = want.only_main_content || want.fit;
     if is_main && tree.nodes[tree::ROOT].size < VISIBLE_MIN && tree.hidden_bytes > 10 * VISIBLE_MIN {
@@ -104,12 +106,12 @@ pub fn read(html: &str, base: &str, want: Want) -> Holding {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{read, Form, Holding, Link, Want};
+    use super::{read, Form, Holding, Link, ReadOptions};
 
     const BASE: &str = "http://site.example/a/b";
 
-    fn all(form: Form, only_main_content: bool, fit: bool) -> Want {
-        Want { form, only_main_content, fit, tables: true, code: true, images: true }
+    fn all(form: Form, only_main_content: bool, fit: bool) -> ReadOptions {
+        ReadOptions { form, only_main_content, fit, tables: true, code: true, images: true }
     }
 
     fn markdown(html: &str) -> String {
@@ -258,7 +260,7 @@ mod tests {
         ];
         for (number, html) in pages.iter().enumerate() {
             let begun = std::time::Instant::now();
-            let held = read(html, BASE, Want { tables: false, ..all(Form::Markdown, true, true) });
+            let held = read(html, BASE, ReadOptions { tables: false, ..all(Form::Markdown, true, true) });
             let taken = begun.elapsed();
             assert!(held.content.unwrap().len() <= 4 * html.len(), "{number}");
             assert!(taken.as_secs() < 10, "{number} {taken:?}");

@@ -4,20 +4,19 @@
 //! `NODES_MAX` the rest is left out.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use memchr::memchr;
 use regex::Regex;
 
 use crate::address::joined;
+use crate::attributes::{attribute_of, end_of_tag, escape, find_end, unescaped, Attributes};
+use crate::links::Links;
 use crate::tag::{is_bare, is_never_read, is_raw, is_void, Tag};
 use crate::Link;
 
 const DEPTH_MAX: usize = 150;
 const NODES_MAX: usize = 300_000;
-const LINKS_MAX: usize = 10_000;
-const LINK_TEXT_MAX_CHARS: usize = 500;
 /// Which attribute a value is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
@@ -404,82 +403,6 @@ impl Iterator for Below<'_, '_> {
     }
 }
 
-#[derive(Debug, Default)]
-struct Links {
-    found: Vec<Link>,
-    known: HashSet<String>,
-    open: Option<Link>,
-}
-
-impl Links {
-    fn is_open(&self) -> bool {
-        self.open.is_some()
-    }
-
-    fn begin(&mut self, attributes: &str, is_void: bool) {
-        self.end();
-        if self.found.len() >= LINKS_MAX {
-            return;
-        }
-        let Some(href) = attribute_of(attributes, "href") else { return };
-        let href = href.trim();
-        if href.is_empty() || href.starts_with('#') || self.known.contains(href) {
-            return;
-        }
-        self.open = Some(Link { href: href.to_owned(), text: String::new() });
-        if is_void {
-            self.end();
-        }
-    }
-
-    fn text(&mut self, text: &str) {
-        if let Some(open) = &mut self.open {
-            if open.text.len() < LINK_TEXT_MAX_CHARS * 8 {
-                open.text.push_str(text);
-            }
-        }
-    }
-
-    fn end(&mut self) {
-        if let Some(mut link) = self.open.take() {
-            let line = link.text.split_whitespace().collect::<Vec<_>>().join(" ");
-            link.text = match line.char_indices().nth(LINK_TEXT_MAX_CHARS) {
-                Some((end, _)) => line[..end].to_owned(),
-                None => line,
-            };
-            self.known.insert(link.href.clone());
-            self.found.push(link);
-        }
-    }
-}
-
-/// Behind the `>` that ends a tag: not the one in a quoted value.
-fn end_of_tag(rest: &str) -> usize {
-    let bytes = rest.as_bytes();
-    let mut at = 1;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'>' => return at + 1,
-            b'"' => at += 2 + memchr(b'"', &bytes[at + 1..]).unwrap_or(bytes.len()),
-            _ => at += 1,
-        }
-    }
-    bytes.len()
-}
-
-/// Where `</name` begins.
-fn find_end(rest: &str, name: &str) -> usize {
-    let mut from = 0;
-    while let Some(at) = rest[from..].find("</") {
-        let after = &rest.as_bytes()[from + at + 2..];
-        if after.len() >= name.len() && after[..name.len()].eq_ignore_ascii_case(name.as_bytes()) {
-            return from + at;
-        }
-        from += at + 2;
-    }
-    rest.len()
-}
-
 fn is_hidden(attributes: &str) -> bool {
     if attributes.is_empty() {
         return false;
@@ -488,58 +411,6 @@ fn is_hidden(attributes: &str) -> bool {
         && (attribute_of(attributes, "hidden").is_some()
             || attribute_of(attributes, "aria-hidden").as_deref() == Some("true"))
         || attribute_of(attributes, "style").is_some_and(|style| HIDDEN_STYLE.is_match(&style))
-}
-
-/// Attributes are written ` name="value"`, the value without a bare `"`.
-struct Attributes<'a> {
-    rest: &'a str,
-}
-
-impl<'a> Iterator for Attributes<'a> {
-    type Item = (&'a str, &'a str);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.rest = self.rest.trim_start();
-        if self.rest.is_empty() {
-            return None;
-        }
-        let bytes = self.rest.as_bytes();
-        let cut = bytes.iter().position(|b| *b == b'=' || b.is_ascii_whitespace()).unwrap_or(bytes.len());
-        let (name, after) = self.rest.split_at(cut);
-        let (value, after) = match after.strip_prefix("=\"") {
-            Some(quoted) => match memchr(b'"', quoted.as_bytes()) {
-                Some(end) => (&quoted[..end], &quoted[end + 1..]),
-                None => (quoted, ""),
-            },
-            None => ("", after.get(1..).unwrap_or_default()),
-        };
-        self.rest = after;
-        Some((name, value))
-    }
-}
-
-fn attribute_of<'a>(attributes: &'a str, wanted: &str) -> Option<Cow<'a, str>> {
-    Attributes { rest: attributes }.find(|(name, _)| *name == wanted).map(|(_, value)| unescaped(value))
-}
-
-fn unescaped(raw: &str) -> Cow<'_, str> {
-    if memchr(b'&', raw.as_bytes()).is_none() {
-        return Cow::Borrowed(raw);
-    }
-    let mut out = String::with_capacity(raw.len());
-    let mut rest = raw;
-    while let Some(at) = memchr(b'&', rest.as_bytes()) {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let known = [("&amp;", '&'), ("&lt;", '<'), ("&gt;", '>'), ("&quot;", '"'), ("&nbsp;", '\u{a0}')]
-            .into_iter()
-            .find(|(name, _)| rest.starts_with(name));
-        let (written, length) = known.map_or(('&', 1), |(name, c)| (c, name.len()));
-        out.push(written);
-        rest = &rest[length..];
-    }
-    out.push_str(rest);
-    Cow::Owned(out)
 }
 
 fn single_blanks(text: Cow<'_, str>) -> Cow<'_, str> {
@@ -563,17 +434,4 @@ fn single_blanks(text: Cow<'_, str>) -> Cow<'_, str> {
         is_after_blank = c.is_whitespace();
     }
     Cow::Owned(out)
-}
-
-fn escape(text: &str, quotes: bool, out: &mut String) {
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' if quotes => out.push_str("&quot;"),
-            '\'' if quotes => out.push_str("&#x27;"),
-            c => out.push(c),
-        }
-    }
 }

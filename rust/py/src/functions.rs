@@ -2,14 +2,15 @@
 
 use fairlead_core::guardrail::{self, Actions, Disabled, Guardrail};
 use fairlead_core::model_name::{self, Case};
+use fairlead_core::policy;
 use fairlead_core::routes::scopes::SCOPES;
 use fairlead_core::routes::{all, Surface, Tier};
 use fairlead_core::signature::{self, SigningSecret};
 use fairlead_core::{
-    aws, generate_key, multipart, EgressPolicy, ErrorKind, LimitPeriod, Networks, Sealer, Secret, SecretHash,
-    ServiceAccount, Zone,
+    aws, generate_key, multipart, AddressSet, EgressPolicy, ErrorKind, LimitPeriod, Networks, Schedule, Sealer, Secret,
+    SecretHash, ServiceAccount, Zone,
 };
-use fairlead_page::{Form, Want};
+use fairlead_page::{Form, ReadOptions};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -263,7 +264,23 @@ pub(crate) fn model_address(model: &str) -> PyResult<String> {
 /// Whether a pattern of a key speaks of a model: in any case for a block, as it is spelled for an allowance.
 #[pyfunction]
 pub(crate) fn model_is_named(pattern: &str, model: &str, any_case: bool) -> bool {
-    model_name::is_named(pattern, model, if any_case { Case::Ignored } else { Case::Told })
+    model_name::is_named(pattern, model, if any_case { Case::Ignored } else { Case::Exact })
+}
+
+/// Whether a key with this `accessSchedule`, a JSON text, may be used at a time; `ValueError` where it cannot be read.
+#[pyfunction]
+pub(crate) fn is_schedule_open(schedule: &str, unix_ms: u64) -> PyResult<bool> {
+    let schedule: Schedule =
+        serde_json::from_str(schedule).map_err(|fault| PyValueError::new_err(fault.to_string()))?;
+    Ok(schedule.is_open(unix_ms))
+}
+
+/// Whether a key with this `ipAllowlist` may be used from an address; a text that is none is this machine's. `ValueError` names
+/// what in the list is no network.
+#[pyfunction]
+pub(crate) fn is_address_listed(allowlist: Vec<String>, address: &str) -> PyResult<bool> {
+    let allowlist = AddressSet::parse(&allowlist).map_err(|fault| PyValueError::new_err(fault.to_string()))?;
+    Ok(policy::is_listed(&allowlist, address.parse().ok()))
 }
 
 /// A fresh secret for signing webhooks.
@@ -357,8 +374,14 @@ pub(crate) fn read_page<'py>(
         _ => return Err(PyValueError::new_err("not a form of content")),
     };
     let wants = |name: &str| lists.iter().any(|each| each == name);
-    let want =
-        Want { form, only_main_content, fit, tables: wants("tables"), code: wants("code"), images: wants("images") };
+    let want = ReadOptions {
+        form,
+        only_main_content,
+        fit,
+        tables: wants("tables"),
+        code: wants("code"),
+        images: wants("images"),
+    };
     let told = py.detach(|| serde_json::to_vec(&fairlead_page::read(html, base, want)));
     Ok(PyBytes::new(py, &told.map_err(|error| PyValueError::new_err(error.to_string()))?))
 }

@@ -67,7 +67,7 @@ class AcpProvider:
             # A tool works for minutes: a plain answer may take as long as its session.
             "timeouts": {**_TIMEOUTS_MS, "answer_ms": self.session_ms + _LATE_MS},
             "revision": self.revision,
-            "is_told_session": True,
+            "sends_session": True,
         }
 
     def models(self) -> list[dict[str, Any]]:

@@ -49,7 +49,7 @@ async def show(visit: Visit) -> View:
 
 async def reset(visit: Visit, typed: FormFields) -> str:
     """Forgets the failures of one connection, of one provider, or of all."""
-    await visit.api.send("POST", "/api/resilience/reset", _whose(typed))
+    await visit.api.send("POST", "/api/resilience/reset", _target_of(typed))
     return PLACE
 
 
@@ -65,7 +65,7 @@ async def ask_reset_all(_visit: Visit, _typed: FormFields) -> Question:
 
 async def wake(visit: Visit, typed: FormFields) -> str:
     """Ends the rest of a model."""
-    body = {**_whose(typed), "model": typed.get("model", "")}
+    body = {**_target_of(typed), "model": typed.get("model", "")}
     await visit.api.send("DELETE", "/api/resilience/model-cooldowns", body)
     return PLACE
 
@@ -86,7 +86,7 @@ async def ask_wake_all(visit: Visit, _typed: FormFields) -> Question:
     return Question("End the rest of every model?", goes, "End them", f"/dashboard{PLACE}")
 
 
-def _whose(typed: FormFields) -> dict[str, Any]:
+def _target_of(typed: FormFields) -> dict[str, Any]:
     body = {name: typed[name] for name in ("provider", "connection") if typed.get(name)}
     if not body and "all" not in typed:
         raise Refused(400, "The form names nothing: send it as the page does.")

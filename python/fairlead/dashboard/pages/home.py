@@ -34,7 +34,7 @@ FIRST_CALLS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Hand:
+class Notice:
     """Something that an operator should look at."""
 
     mood: str
@@ -54,7 +54,7 @@ async def show(visit: Visit) -> View:
         read_traffic(api, window),
         read_keys(api),
         read_budgets(api),
-        _more_hands(api),
+        _more_notices(api),
     )
     sums, this_month = traffic.sums, traffic.month
     hands = [*hands_of(health, now), *more, *_hands_of_budgets(budgets)]
@@ -125,21 +125,21 @@ def _sums(rows: list[Row]) -> Row:
     return {name: sum(row[name] for row in rows) for name in ("requests", "costUsdMicros")}
 
 
-def hands_of(health: dict[str, Any], now: Row) -> list[Hand]:
+def hands_of(health: dict[str, Any], now: Row) -> list[Notice]:
     """Faults that the health report and the last minute tell."""
     found = []
     if health["status"] == "error":
-        found.append(Hand("bad", "Storage fails: nothing can be changed.", "/dashboard/health"))
+        found.append(Notice("bad", "Storage fails: nothing can be changed.", "/dashboard/health"))
     found += [
-        Hand("bad", f"The background task {each['name']} is down.", "/dashboard/health")
+        Notice("bad", f"The background task {each['name']} is down.", "/dashboard/health")
         for each in health["tasks"]
         if not each["running"]
     ]
     if health["spool"].get("rejected"):
         words = "Usage records were set aside because they cannot be read."
-        found.append(Hand("warn", words, "/dashboard/health"))
+        found.append(Notice("warn", words, "/dashboard/health"))
     found += [
-        Hand(
+        Notice(
             "bad",
             f"The connection {each['name']} ({each['provider']}) failed its test: "
             f"{each['lastError'] or each['testStatus']}",
@@ -148,26 +148,26 @@ def hands_of(health: dict[str, Any], now: Row) -> list[Hand]:
         for each in health["credentialHealth"].get("failedConnections") or ()
     ]
     found += [
-        Hand("warn", f"The connection {each['name']} is {each['state']}.", "/dashboard/health")
+        Notice("warn", f"The connection {each['name']} is {each['state']}.", "/dashboard/health")
         for each in health.get("connectionHealth", ())
         if each["state"] not in ("active", "deactivated")
     ]
     if now["requests"] >= 20 and now["errors"] / now["requests"] > ERRORS_NOTED:
         part = figures.share(now["errors"] / now["requests"])
         words = f"{part} of the requests of the last minute failed."
-        found.append(Hand("bad", words, "/dashboard/logs?outcome=upstream_failed"))
+        found.append(Notice("bad", words, "/dashboard/logs?outcome=upstream_failed"))
     return found
 
 
-async def _more_hands(api: Api) -> list[Hand]:
+async def _more_notices(api: Api) -> list[Notice]:
     found = []
     try:
         hooks = await api.kept("webhooks", _read_webhooks)
         rests = await api.get("/api/resilience/model-cooldowns")
     except Refused as error:
-        return [Hand("warn", error.message, "/dashboard/health")]
+        return [Notice("warn", error.message, "/dashboard/health")]
     found += [
-        Hand(
+        Notice(
             "warn",
             f"The webhook {each['name'] or each['url']} was disabled.",
             "/dashboard/webhooks",
@@ -177,7 +177,7 @@ async def _more_hands(api: Api) -> list[Hand]:
     ]
     if rests["total"]:
         words = f"{rests['total']} models rest after failures."
-        found.append(Hand("warn", words, "/dashboard/health"))
+        found.append(Notice("warn", words, "/dashboard/health"))
     return found
 
 
@@ -185,9 +185,9 @@ async def _read_webhooks(api: Api) -> list[dict[str, Any]]:
     return await read_all(api, "/api/webhooks", "webhooks")
 
 
-def _hands_of_budgets(budgets: list[Budget]) -> list[Hand]:
+def _hands_of_budgets(budgets: list[Budget]) -> list[Notice]:
     return [
-        Hand(
+        Notice(
             "bad" if each.part >= 1 else "warn",
             f"The key {each.name} has spent {figures.share(each.part)} of its limit ({each.words}).",
             f"/dashboard/keys/{each.key_id}",

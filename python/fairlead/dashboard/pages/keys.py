@@ -63,97 +63,106 @@ PLACE: Final = "/keys"
 def _groups(combos: list[Any], connections: list[Any], teams: list[Any]) -> tuple[Group, ...]:
     """The whole record in groups."""
     return (
-        Group(
-            "Who it is for",
-            (
-                Field("name", "Name", most=200, is_required=True, example="support assistant"),
-                Field("isActive", "Active", "switch", "A key that is not is refused."),
-                Field("isBanned", "Banned", "switch", "Refused whatever else it may do."),
-                Field("expiresAt", "Expires", "moment", "Empty: never.", "UTC"),
-                Field(
-                    "groupId",
-                    "Group",
-                    "choice",
-                    "Its limits and rules hold, too.",
-                    options=(("", "none"), *_places(teams)),
-                ),
-                Field("tags", "Tags", "lines", "Usage is found by them. One in a line."),
-            ),
-            is_open=True,
-        ),
-        Group(
-            "What it may spend",
-            (
-                Field("usageLimitEnabled", "Limits of money are in force", "switch"),
-                Field("dailyUsageLimitUsd", "A day", "decimal", "Empty: no limit.", "USD"),
-                Field("weeklyUsageLimitUsd", "A week", "decimal", "Empty: no limit.", "USD"),
-                Field("monthlyUsageLimitUsd", "A month", "decimal", "Empty: no limit.", "USD"),
-                Field("usageLimitTz", "Time zone of these", example="Europe/Vienna"),
-                Field(
-                    "usageAlertPercents",
-                    "Tell webhooks at",
-                    "lines",
-                    "One in a line: 80 is four fifths of a limit. None: never.",
-                    "%",
-                ),
-            ),
-            is_open=True,
-        ),
-        Group(
-            "Which models",
-            (
-                Field(
-                    "modelAccessMode",
-                    "Models",
-                    "choice",
-                    options=(("all", "all but the blocked ones"), ("restricted", "only these")),
-                ),
-                Field("forcedModel", "Always this model", hint="Whatever callers ask for."),
-                Field("allowedModels", "Only these", "lines", "One in a line; * stands for any."),
-                Field("blockedModels", "Never these", "lines", "One in a line; * stands for any."),
-                Field(
-                    "allowedCombos",
-                    "Only these combos",
-                    "choices",
-                    options=tuple((each["name"], each["name"]) for each in combos),
-                ),
-                Field("allowAutoCombos", "May use combos that are made by themselves", "switch"),
-                Field("disableNonPublicModels", "Only models that are listed", "switch"),
-                Field(
-                    "catalogScope",
-                    "Lists show",
-                    "choice",
-                    options=(
-                        ("all", "models and combos"),
-                        ("combos", "combos"),
-                        ("models", "models"),
-                    ),
-                ),
-            ),
-        ),
-        Group(
-            "Which connections",
-            (
-                Field(
-                    "connectionAccessMode",
-                    "Connections",
-                    "choice",
-                    options=(("all", "all"), ("restricted", "only these")),
-                ),
-                Field(
-                    "allowedConnections",
-                    "Only these",
-                    "choices",
-                    options=tuple((each["id"], each["name"]) for each in connections),
-                ),
-            ),
-        ),
+        _identity(teams),
+        Group("What it may spend", _SPENDING, is_open=True),
+        _models(combos),
+        _connections(connections),
         Group("How often, and when", _PACE),
         Group("What else it opens", _RIGHTS),
         Group("Faults on purpose", _FAULTS),
     )
 
 
+def _identity(teams: list[Any]) -> Group:
+    return Group(
+        "Who it is for",
+        (
+            Field("name", "Name", most=200, is_required=True, example="support assistant"),
+            Field("isActive", "Active", "switch", "A key that is not is refused."),
+            Field("isBanned", "Banned", "switch", "Refused whatever else it may do."),
+            Field("expiresAt", "Expires", "moment", "Empty: never.", "UTC"),
+            Field(
+                "groupId",
+                "Group",
+                "choice",
+                "Its limits and rules hold, too.",
+                options=(("", "none"), *_places(teams)),
+            ),
+            Field("tags", "Tags", "lines", "Usage is found by them. One in a line."),
+        ),
+        is_open=True,
+    )
+
+
+def _models(combos: list[Any]) -> Group:
+    return Group(
+        "Which models",
+        (
+            Field(
+                "modelAccessMode",
+                "Models",
+                "choice",
+                options=(("all", "all but the blocked ones"), ("restricted", "only these")),
+            ),
+            Field("forcedModel", "Always this model", hint="Whatever callers ask for."),
+            Field("allowedModels", "Only these", "lines", "One in a line; * stands for any."),
+            Field("blockedModels", "Never these", "lines", "One in a line; * stands for any."),
+            Field(
+                "allowedCombos",
+                "Only these combos",
+                "choices",
+                options=tuple((each["name"], each["name"]) for each in combos),
+            ),
+            Field("allowAutoCombos", "May use combos that are made by themselves", "switch"),
+            Field("disableNonPublicModels", "Only models that are listed", "switch"),
+            Field(
+                "catalogScope",
+                "Lists show",
+                "choice",
+                options=(
+                    ("all", "models and combos"),
+                    ("combos", "combos"),
+                    ("models", "models"),
+                ),
+            ),
+        ),
+    )
+
+
+def _connections(connections: list[Any]) -> Group:
+    return Group(
+        "Which connections",
+        (
+            Field(
+                "connectionAccessMode",
+                "Connections",
+                "choice",
+                options=(("all", "all"), ("restricted", "only these")),
+            ),
+            Field(
+                "allowedConnections",
+                "Only these",
+                "choices",
+                options=tuple((each["id"], each["name"]) for each in connections),
+            ),
+        ),
+    )
+
+
+_SPENDING: Final = (
+    Field("usageLimitEnabled", "Limits of money are in force", "switch"),
+    Field("dailyUsageLimitUsd", "A day", "decimal", "Empty: no limit.", "USD"),
+    Field("weeklyUsageLimitUsd", "A week", "decimal", "Empty: no limit.", "USD"),
+    Field("monthlyUsageLimitUsd", "A month", "decimal", "Empty: no limit.", "USD"),
+    Field("usageLimitTz", "Time zone of these", example="Europe/Vienna"),
+    Field(
+        "usageAlertPercents",
+        "Tell webhooks at",
+        "lines",
+        "One in a line: 80 is four fifths of a limit. None: never.",
+        "%",
+    ),
+)
 _PACE: Final = (
     Field(
         "rateLimits", "Requests in a time", "lines", "One in a line: 100 / 60 is 100 in 60 seconds."

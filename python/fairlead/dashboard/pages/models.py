@@ -87,7 +87,7 @@ SETTINGS: Final = (
         "What is said of it",
         (
             Field("modelName", "Shown as", most=200),
-            Field("isHidden", "Left out of lists", "switch", "It can still be called."),
+            Field("isHidden", "RemainingLimit out of lists", "switch", "It can still be called."),
             Field(
                 "contextWindowOverride", "Window", "whole", "Empty: as its provider says.", "tokens"
             ),

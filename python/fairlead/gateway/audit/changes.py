@@ -20,7 +20,7 @@ def changes_of(sent: object, before: object) -> list[FieldChange]:
 
     Members of the body that are no fields of the thing (a password, a revision) are left out.
     """
-    thing = _thing(before)
+    thing = _record_of(before)
     if not isinstance(sent, dict) or thing is None:
         return []
     return [
@@ -30,7 +30,7 @@ def changes_of(sent: object, before: object) -> list[FieldChange]:
     ]
 
 
-def _thing(view: object) -> dict[str, Any] | None:
+def _record_of(view: object) -> dict[str, Any] | None:
     """The record inside an answer such as `{"node": {...}}`, or the answer itself."""
     if not isinstance(view, dict):
         return None

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Body, Query
 from starlette.responses import Response
 
 from fairlead.errors import InvalidRequest, NotFound
-from fairlead.gateway.batches.google_fields import GoogleBatchAsk, InlineRequest
+from fairlead.gateway.batches.google_fields import BatchFields, GoogleBatchAsk, InlineRequest
 from fairlead.gateway.batches.google_output import output_lines
 from fairlead.gateway.batches.google_view import google_view
 from fairlead.gateway.batches.lines import LINE_MAX_BYTES, wrong_request
@@ -35,7 +35,7 @@ from fairlead.gateway.google import named_model
 from fairlead.gateway.owner import OwnerDep
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
-from fairlead.store.service_jobs import WebhookConfig, checked_uris, insert_job
+from fairlead.store.service_jobs import Subscribers, WebhookConfig, checked_uris, insert_job
 from fairlead.store.services import Services, ServicesDep
 from fairlead.store.signing_keys import ensure_signing_key
 
@@ -57,7 +57,7 @@ async def generate(
     `batch`, with `{"key", "request"}` a line). `batch.webhookConfig` says who is told of its end in
     place of the key's webhooks (`/v1/webhooks`).
     """
-    asked, created_at_ms = ask.batch, now_ms()
+    asked = ask.batch
     model = named_model(model)
     if asked.model is not None and named_model(asked.model) != model:
         raise InvalidRequest(
@@ -65,14 +65,28 @@ async def generate(
         )
     hooks = asked.webhook_config or WebhookConfig()
     uris = await checked_uris(services.egress, hooks, "batch.webhookConfig")
-    inline, batch_id = asked.input_config.requests, new_id("batch_")
+    inline = asked.input_config.requests
     content = b""
     if inline is not None:
         content = await asyncio.to_thread(_written, inline.requests, model)
+    batch = _new_batch(asked, model, owner, now_ms())
+    subscribers = None
+    if asked.webhook_config is not None:
+        subscribers = Subscribers(uris, hooks.user_metadata)
+    if uris:
+        await ensure_signing_key(services.state)
+    await _store(services, batch, content, subscribers)
+    BatchRunner.of(services).wake()
+    return google_view(batch)
+
+
+def _new_batch(asked: BatchFields, model: str, owner: str, at_ms: int) -> Batch:
+    """The batch that was asked for, with the file of its input: a new one where the requests came inline."""
+    inline = asked.input_config.requests
     file_id = new_id("file-") if inline else (asked.input_config.file_name or "")
-    batch = new_batch(
-        created_at_ms,
-        id=batch_id,
+    return new_batch(
+        at_ms,
+        id=new_id("batch_"),
         owner=owner,
         endpoint=_endpoint(model),
         input_file_id=file_id.removeprefix("files/"),
@@ -82,28 +96,23 @@ async def generate(
         priority=asked.priority,
         is_inline=inline is not None,
     )
-    if uris:
-        await ensure_signing_key(services.state)
+
+
+async def _store(
+    services: Services, batch: Batch, content: bytes, subscribers: Subscribers | None
+) -> None:
+    """Stores the batch with its webhooks, and `content` as its input file where the requests came inline."""
 
     def insert(con: Connection) -> None:
         if batch.is_inline:
-            # The file expires with the batch; while the batch runs, it stays in any case.
-            file = StoredFile(
-                file_id,
-                owner,
-                "batch",
-                f"{batch_id}_input.jsonl",
-                len(content),
-                created_at_ms,
-                batch.expires_at_ms,
-            )
-            insert_file(con, file, created_at_ms)
+            insert_file(con, _input_file(batch, len(content)), batch.created_at_ms)
         else:
-            _check_file(con, batch, created_at_ms)
+            _check_file(con, batch, batch.created_at_ms)
         insert_batch(con, batch)
-        if asked.webhook_config is not None:
-            insert_job(con, owner, batch_id, uris, hooks.user_metadata, created_at_ms)
+        if subscribers is not None:
+            insert_job(con, batch.owner, batch.id, subscribers, batch.created_at_ms)
 
+    file_id = batch.input_file_id
     if batch.is_inline:
         await contents_of(services).write(file_id, _one_chunk(content), len(content))
     try:
@@ -112,8 +121,19 @@ async def generate(
         if batch.is_inline:
             await contents_of(services).remove(file_id)
         raise
-    BatchRunner.of(services).wake()
-    return google_view(batch)
+
+
+def _input_file(batch: Batch, size_bytes: int) -> StoredFile:
+    """The file of inline requests. It expires with the batch; while the batch runs, it stays in any case."""
+    return StoredFile(
+        batch.input_file_id,
+        batch.owner,
+        "batch",
+        f"{batch.id}_input.jsonl",
+        size_bytes,
+        batch.created_at_ms,
+        batch.expires_at_ms,
+    )
 
 
 async def read(batch_id: str, services: ServicesDep, owner: OwnerDep) -> Response:

@@ -10,7 +10,7 @@ import orjson
 
 from fairlead.gateway.batches.table import ENDED, Batch, find_batch
 from fairlead.store.file import Connection
-from fairlead.store.service_jobs import queue_job_event
+from fairlead.store.service_jobs import JobEvent, queue_job_event
 
 _NAMES: Final = {
     "completed": "batch.succeeded",
@@ -30,7 +30,8 @@ def notify_end(con: Connection, batch_id: str, origin: str) -> None:
     if batch.status not in ENDED or batch.ended_at_ms is None:
         return
     name = _NAMES[batch.status]
-    queue_job_event(con, batch.owner, batch.id, name, _data(batch, origin), batch.ended_at_ms)
+    happened = JobEvent(batch.id, name, _data(batch, origin), batch.ended_at_ms)
+    queue_job_event(con, batch.owner, happened)
 
 
 def _data(batch: Batch, origin: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from fairlead.gateway.files.table import find_file
 from fairlead.gateway.owner import OwnerDep
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
-from fairlead.store.service_jobs import WebhookConfig, checked_uris, insert_job
+from fairlead.store.service_jobs import Subscribers, WebhookConfig, checked_uris, insert_job
 from fairlead.store.services import ServicesDep
 from fairlead.store.signing_keys import ensure_signing_key
 
@@ -52,7 +52,7 @@ Endpoint = Literal[
 ]
 
 
-class Nothing(BaseModel):
+class EmptyBody(BaseModel):
     """A body that says nothing."""
 
     model_config = ConfigDict(extra="forbid")
@@ -126,7 +126,8 @@ async def create(ask: BatchAsk, services: ServicesDep, owner: OwnerDep) -> dict[
             )
         insert_batch(con, batch)
         if ask.webhook_config is not None:
-            insert_job(con, owner, batch.id, uris, hooks.user_metadata, created_at_ms)
+            subscribers = Subscribers(uris, hooks.user_metadata)
+            insert_job(con, owner, batch.id, subscribers, created_at_ms)
 
     await services.state.record(insert)
     BatchRunner.of(services).wake()
@@ -159,7 +160,7 @@ async def batches(
 async def delete_done(
     services: ServicesDep,
     owner: OwnerDep,
-    _nothing: Annotated[Nothing | None, Body()] = None,
+    _nothing: Annotated[EmptyBody | None, Body()] = None,
 ) -> dict[str, Any]:
     """Deletes 1,000 of them at most, oldest first; `has_more` says whether others are left. Files that they read
     and wrote stay, and so do batches that failed, expired or were cancelled.

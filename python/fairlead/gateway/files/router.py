@@ -14,6 +14,7 @@ from fairlead.gateway.files.content_answer import content_answer
 from fairlead.gateway.files.contents import contents_of, new_id
 from fairlead.gateway.files.form import PURPOSES, read_upload
 from fairlead.gateway.files.table import (
+    FilePage,
     StoredFile,
     delete_file,
     find_file,
@@ -63,11 +64,8 @@ async def files(
     order: Literal["asc", "desc"] = "desc",
 ) -> dict[str, Any]:
     """Newest first unless `order` is `asc`; `after` is the id of the last one seen."""
-    found, has_more = await services.state.read(
-        lambda con: list_files(
-            con, owner, now_ms(), purpose=purpose, after=after, limit=limit, order=order
-        )
-    )
+    page = FilePage(purpose, after, limit, order)
+    found, has_more = await services.state.read(lambda con: list_files(con, owner, page, now_ms()))
     return page_of([file_view(file) for file in found], has_more)
 
 

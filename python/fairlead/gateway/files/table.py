@@ -68,19 +68,24 @@ def find_file(con: Connection, file_id: str, owner: str, now_ms: int) -> StoredF
     return StoredFile(*row)
 
 
+@dataclass(frozen=True, slots=True)
+class FilePage:
+    """A page of files of one purpose, or of all. `after` is the id of the last file of the page before."""
+
+    purpose: str | None
+    after: str | None
+    limit: int
+    order: Literal["asc", "desc"]
+
+
 def list_files(
     con: Connection,
     owner: str,
+    page: FilePage,
     now_ms: int,
-    *,
-    purpose: str | None,
-    after: str | None,
-    limit: int,
-    order: Literal["asc", "desc"],
 ) -> tuple[list[StoredFile], bool]:
-    """A page of files and whether there are more. `after` is the id of the last file of the page
-    before.
-    """
+    """A page of files and whether there are more."""
+    purpose, after, order = page.purpose, page.after, page.order
     where, bound = f"owner = ? AND {_ALIVE}", [owner, now_ms]
     if purpose is not None:
         where, bound = f"{where} AND purpose = ?", [*bound, purpose]
@@ -96,9 +101,9 @@ def list_files(
     way = "ASC" if order == "asc" else "DESC"
     rows = con.execute(
         f"SELECT {_FILE} FROM files WHERE {where} ORDER BY created_at_ms {way}, id {way} LIMIT ?",
-        [*bound, limit + 1],
+        [*bound, page.limit + 1],
     ).fetchall()
-    return [StoredFile(*row) for row in rows[:limit]], len(rows) > limit
+    return [StoredFile(*row) for row in rows[: page.limit]], len(rows) > page.limit
 
 
 def delete_file(con: Connection, file_id: str, owner: str, now_ms: int) -> None:

@@ -23,7 +23,7 @@ from fairlead.gateway.responses.ownership import (
 from fairlead.gateway.responses.relay_call import headers_for
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
-from fairlead.store.service_jobs import WebhookConfig, checked_uris, insert_job
+from fairlead.store.service_jobs import Subscribers, WebhookConfig, checked_uris, insert_job
 from fairlead.store.services import ServicesDep
 from fairlead.store.signing_keys import ensure_signing_key
 
@@ -37,9 +37,10 @@ async def create(ask: InteractionAsk, services: ServicesDep, owner: OwnerDep) ->
     uris = await checked_uris(services.egress, hooks, "webhook_config")
     if uris:
         await ensure_signing_key(services.state)
+    subscribers = Subscribers(uris, hooks.user_metadata)
 
     def note(con: Connection, response_id: str) -> None:
-        insert_job(con, owner, response_id, uris, hooks.user_metadata, now_ms())
+        insert_job(con, owner, response_id, subscribers, now_ms())
 
     headers = headers_for(services, owner, {})
     asked = await asyncio.to_thread(background_request, body)

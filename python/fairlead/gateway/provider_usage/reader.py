@@ -43,7 +43,7 @@ DEADLINE_S: Final = 20.0
 PAGES_MAX: Final = 10
 
 
-class _Untold(Exception):
+class _ReadFailed(Exception):
     """The provider tells nothing that can be used; the text says why and has no word of the provider's."""
 
 
@@ -157,7 +157,7 @@ async def _ask(question: _Question, sealer: Sealer) -> tuple[list[UsageFigure], 
                         client, question.endpoint, question.credentials_for(sealer, read)
                     )
                     pages = await _pages(client, read, headers, begin)
-                except (_Untold, TokenRefused) as error:
+                except (_ReadFailed, TokenRefused) as error:
                     failure = failure or str(error)
                     continue
                 since_ms = ms_of(begin) if "{month" in read.url else None
@@ -184,17 +184,19 @@ async def _pages(
     for _ in range(PAGES_MAX):
         status, body = await fetch(client, str(url), headers)
         if status != 200:
-            raise _Untold(_refusal(status, own_key=read.own_key))
+            raise _ReadFailed(_refusal(status, own_key=read.own_key))
         try:
             page = orjson.loads(body)
         except orjson.JSONDecodeError:
-            raise _Untold("The provider's usage route answered something else than JSON.") from None
+            raise _ReadFailed(
+                "The provider's usage route answered something else than JSON."
+            ) from None
         pages.append(page)
         further = None if read.next_page is None else text_at(page, read.next_page)
         if further is None:
             return pages
         url = httpx.URL(first).copy_merge_params({"page": further})
-    raise _Untold(f"The provider's usage has more than {PAGES_MAX} pages.")
+    raise _ReadFailed(f"The provider's usage has more than {PAGES_MAX} pages.")
 
 
 def _refusal(status: int, *, own_key: bool) -> str:

@@ -87,7 +87,7 @@ class ModelPrice(Wire):
     )
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
+    def _names_a_price(self) -> Self:
         if not self.model_fields_set:
             raise PydanticCustomError("price", "must name at least one price")
         return self

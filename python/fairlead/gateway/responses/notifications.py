@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
-from fairlead.store.service_jobs import end_job, job_owner, queue_job_event
+from fairlead.store.service_jobs import JobEvent, end_job, job_owner, queue_job_event
 
 # An answer that was cut off counts as completed.
 _NAMES: Final = {
@@ -47,6 +47,6 @@ def notify_end(con: Connection, response: dict[str, Any]) -> None:
             "error_message": str(error.get("message") or "The interaction failed."),
         }
     at_ms = now_ms()
-    queue_job_event(con, owner, response_id, name, data, at_ms)
+    queue_job_event(con, owner, JobEvent(response_id, name, data, at_ms))
     # An interaction that requires action has ended too: its continuation is another one.
     end_job(con, response_id, at_ms)

@@ -7,10 +7,11 @@ from typing import Final
 
 from fairlead.gateway.videos.provider import VideoRequest, begin
 from fairlead.gateway.videos.runner import VideoRunner
-from fairlead.gateway.videos.starts import ProviderOperation, Subscribers, VideoStarts
+from fairlead.gateway.videos.starts import ProviderOperation, VideoStarts
 from fairlead.gateway.videos.table import Operation
 from fairlead.gateway.videos.targets import VideoTarget
 from fairlead.moment import now_ms
+from fairlead.store.service_jobs import Subscribers
 from fairlead.store.services import Services
 
 WINDOW_MS: Final = 6 * 3_600_000

@@ -13,12 +13,11 @@ from fairlead.gateway.owner import OwnerDep
 from fairlead.gateway.videos.creation import AskedVideo, start_video
 from fairlead.gateway.videos.fields import VideoAsk
 from fairlead.gateway.videos.provider import google_request
-from fairlead.gateway.videos.starts import Subscribers
 from fairlead.gateway.videos.table import find_operation
 from fairlead.gateway.videos.targets import CHOICE_HEADER, read_choice, targets_of
 from fairlead.gateway.videos.view import operation_view
 from fairlead.origin import public_base
-from fairlead.store.service_jobs import WebhookConfig, checked_uris
+from fairlead.store.service_jobs import Subscribers, WebhookConfig, checked_uris
 from fairlead.store.services import ServicesDep
 from fairlead.store.signing_keys import ensure_signing_key
 

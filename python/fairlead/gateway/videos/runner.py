@@ -38,7 +38,7 @@ from fairlead.moment import now_ms
 from fairlead.origin import public_base
 from fairlead.store.file import Connection
 from fairlead.store.runner import Runner
-from fairlead.store.service_jobs import end_job, queue_job_event
+from fairlead.store.service_jobs import JobEvent, end_job, queue_job_event
 from fairlead.store.services import BackgroundTask, Services
 
 FIRST_S: Final = 0.5
@@ -195,7 +195,8 @@ class VideoRunner(Runner[Operation]):
                 insert_file(con, file)
             if files:
                 data = event_data(files, self._origin)
-                queue_job_event(con, operation.owner, operation.id, "video.generated", data, at_ms)
+                happened = JobEvent(operation.id, "video.generated", data, at_ms)
+                queue_job_event(con, operation.owner, happened)
             else:
                 # There is no event for a failed video.
                 end_job(con, operation.id, at_ms)

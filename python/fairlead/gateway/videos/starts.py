@@ -21,7 +21,7 @@ from fairlead.gateway.videos.table import (
     insert_operation,
 )
 from fairlead.store.file import Connection
-from fairlead.store.service_jobs import end_job, insert_job
+from fairlead.store.service_jobs import Subscribers, end_job, insert_job
 from fairlead.store.services import Services
 from fairlead.store.work_leases import Lease, insert_lease
 
@@ -39,14 +39,6 @@ class ProviderOperation:
     connection_id: str
     provider_operation: str
     proxy: str
-
-
-@dataclass(frozen=True, slots=True)
-class Subscribers:
-    """The webhooks that are notified of one video, where its caller names them."""
-
-    uris: list[str]
-    metadata: dict[str, object] | None
 
 
 @dataclass
@@ -80,14 +72,8 @@ class VideoStarts:
             if leases is not None and lease is not None:
                 insert_lease(con, lease, leases.holder, leases.length_ms)
             if subscribers is not None:
-                insert_job(
-                    con,
-                    operation.owner,
-                    operation.id,
-                    subscribers.uris,
-                    subscribers.metadata,
-                    operation.created_at_ms,
-                )
+                created_at_ms = operation.created_at_ms
+                insert_job(con, operation.owner, operation.id, subscribers, created_at_ms)
 
         self.under_way.add(operation.id)
         if lease is not None:

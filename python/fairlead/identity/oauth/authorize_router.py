@@ -58,7 +58,7 @@ async def ask(attempt: AttemptDep, room: OAuthDep) -> Response:
         return page("setup_first.html", 503)
     user = await room.gate.person(request)
     if user is None:
-        return await login_page(attempt, asked.shown_name, _here(request))
+        return await login_page(attempt, asked.shown_name, _own_path(request))
     return page(
         "consent.html",
         form_action=f"'self' {source_of(asked.redirect_uri)}",
@@ -133,7 +133,7 @@ async def _is_set_up(attempt: Attempt) -> bool:
     return await attempt.is_set_up()
 
 
-def _here(request: Request) -> str:
+def _own_path(request: Request) -> str:
     query = request.scope.get("query_string", b"").decode("ascii", "replace")
     return f"{request.url.path}?{query}"
 

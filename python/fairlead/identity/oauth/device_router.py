@@ -92,7 +92,7 @@ async def ask(attempt: AttemptDep, room: OAuthDep) -> Response:
         return page("setup_first.html", 503)
     user = await room.gate.person(request)
     if user is None:
-        return await login_page(attempt, "the command line", _here(typed))
+        return await login_page(attempt, "the command line", _own_path(typed))
     if user.role not in MANAGING_ROLES:
         return _not_a_manager()
     if typed is None:
@@ -121,7 +121,7 @@ async def answer(attempt: AttemptDep, caller: CallerDep, room: OAuthDep) -> Resp
         return _message(400, "Invalid request", "The decision must be to approve or to deny.")
     user = await room.gate.person(request)
     if user is None:
-        return await login_page(attempt, "the command line", _here(typed))
+        return await login_page(attempt, "the command line", _own_path(typed))
     if user.role not in MANAGING_ROLES:
         return _not_a_manager()
     found, refusal = await _find(request, room, typed)
@@ -179,7 +179,7 @@ async def _find(
     return found, _entry("There is no such code, or it has expired: look at your terminal.", 400)
 
 
-def _here(typed: str | None) -> str:
+def _own_path(typed: str | None) -> str:
     return PATH if not typed else f"{PATH}?{urlencode({'user_code': typed[:20]})}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -100,7 +101,7 @@ async def callback(
     """
     provider = await _provider(attempt)
     try:
-        answer = await _signed_in(attempt, provider, code, state, error, iss)
+        answer = await _signed_in(attempt, provider, ProviderAnswer(code, state, error, iss))
     except OidcFailed as failure:
         log.warning("single sign-on failed", code=failure.code, reason=failure.reason)
         answer = _redirect(f"/?{urlencode({'oidc_error': failure.code})}")
@@ -111,27 +112,32 @@ async def callback(
     return answer
 
 
-async def _signed_in(
-    attempt: Attempt,
-    provider: Provider,
-    code: str | None,
-    state: str | None,
-    error: str | None,
-    iss: str | None,
-) -> Response:
+@dataclass(frozen=True, slots=True)
+class ProviderAnswer:
+    """The parameters with which the identity provider sends the browser back."""
+
+    code: str | None
+    state: str | None
+    error: str | None
+    iss: str | None
+
+
+async def _signed_in(attempt: Attempt, provider: Provider, sent: ProviderAnswer) -> Response:
     state_db = attempt.services.state
     errand = LoginState.from_cookie(attempt.request.cookies.get(COOKIE, ""), state_db.sealer)
-    if errand is None or state is None or not errand.is_of(state, now_ms()):
+    if errand is None or sent.state is None or not errand.is_of(sent.state, now_ms()):
         raise OidcFailed("state_invalid", "the answer is not for this browser, or comes too late")
     sends_iss = (await provider.endpoints()).sends_iss
     if errand.issuer != provider.issuer or (
-        (iss is not None or sends_iss) and iss != provider.issuer
+        (sent.iss is not None or sends_iss) and sent.iss != provider.issuer
     ):
         raise OidcFailed("state_invalid", "the answer is of another issuer")
-    if error is not None or code is None:
+    if sent.error is not None or sent.code is None:
         raise OidcFailed("provider", "the provider refused, or the person cancelled")
     attempt.sign_in.answers.spend(attempt.address)
-    identity = await provider.exchange(code, errand.verifier, errand.redirect_uri, errand.nonce)
+    identity = await provider.exchange(
+        sent.code, errand.verifier, errand.redirect_uri, errand.nonce
+    )
     who = attempt.caller.principal
     signed_in_id = who.id if who.kind == "session" else None
     by_address = attempt.config.service_oidc_join_existing

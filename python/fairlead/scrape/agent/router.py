@@ -11,7 +11,7 @@ from fairlead.scrape.address import check_url
 from fairlead.scrape.agent.run import STEPS_MAX, STEPS_MAX_BYTES
 from fairlead.scrape.calls import resolve_model
 from fairlead.scrape.jobs.start import new_job, start_job
-from fairlead.scrape.jobs.table import Job, Page, Place, find_job, list_pages
+from fairlead.scrape.jobs.table import Job, Page, PageSelection, Place, find_job, list_pages
 from fairlead.scrape.jobs.view import job_view
 from fairlead.scrape.limits.owner import BaseDep, OwnerDep
 from fairlead.scrape.requests.jobs import AgentRequest
@@ -44,7 +44,9 @@ async def show(job_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str,
 
     def read_steps(con: Connection) -> tuple[Job, list[Page]]:
         job = find_job(con, job_id, "agent", owner)
-        return job, list_pages(con, job.id, 0, STEPS_MAX + 1, most_bytes=STEPS_MAX_BYTES)
+        return job, list_pages(
+            con, job.id, 0, STEPS_MAX + 1, PageSelection(max_bytes=STEPS_MAX_BYTES)
+        )
 
     job, pages = await services.state.read(read_steps)
     steps = [orjson.loads(page.document or "{}") for page in pages if page.place]

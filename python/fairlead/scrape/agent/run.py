@@ -24,6 +24,7 @@ from fairlead.scrape.jobs.completion import conclude
 from fairlead.scrape.jobs.table import (
     Job,
     Page,
+    PageSelection,
     begin_job,
     finish_place,
     list_pages,
@@ -96,7 +97,9 @@ class AgentRun:
         job_id = self._job.id
         await self._write(lambda con: begin_job(con, job_id))
         for page in await self._services.state.read(
-            lambda con: list_pages(con, job_id, 0, STEPS_MAX, most_bytes=STEPS_MAX_BYTES)
+            lambda con: list_pages(
+                con, job_id, 0, STEPS_MAX, PageSelection(max_bytes=STEPS_MAX_BYTES)
+            )
         ):
             step = orjson.loads(page.document or "{}")
             self._steps.append(step)

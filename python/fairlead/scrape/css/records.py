@@ -99,23 +99,27 @@ def page_key(owner: str, url: str, ask: RecordsRequest) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class RecordsPage:
+    """A page that records are read from: for whom, how, and the key under which its selectors are stored."""
+
+    owner: str
+    url: str
+    options: AutoOptions
+    key: str
+
+
 async def extract_records(
-    services: Services,
-    owner: str,
-    url: str,
-    ask: RecordsRequest,
-    options: AutoOptions,
-    *,
-    key: str,
-    force_reheal: bool = False,
+    services: Services, wanted: RecordsPage, ask: RecordsRequest, *, force_reheal: bool = False
 ) -> RecordsResult:
     """The page's records. `InvalidRequest` where the page or the given selectors cannot be read, and where a model
     is needed and none is named. An error of the model is raised where there are no other records to fall back on.
     """
+    owner, options, key = wanted.owner, wanted.options, wanted.key
     if force_reheal:
         # Healing needs the page as it is now.
         options = options.model_copy(update={"skip_cache": True})
-    page = await _read(services, url, options, owner)
+    page = await _read(services, wanted.url, options, owner)
 
     async def attempt(schema: CssSchema) -> SelectorTrial:
         return await _attempt(services, owner, page, schema)

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 
 from fairlead.scrape.address import check_url
 from fairlead.scrape.calls import answer_deadline
-from fairlead.scrape.css.records import extract_records, page_key
+from fairlead.scrape.css.records import RecordsPage, extract_records, page_key
 from fairlead.scrape.css.schema import ExtractAutoRequest
 from fairlead.scrape.limits.owner import OwnerDep
 from fairlead.scrape.scraper import scraper_of
@@ -26,13 +26,6 @@ async def extract_auto(
     """
     url = check_url(ask.url, scraper_of(services).egress)
     async with answer_deadline():
-        extracted = await extract_records(
-            services,
-            owner,
-            url,
-            ask,
-            ask.options,
-            key=page_key(owner, url, ask),
-            force_reheal=ask.force_reheal,
-        )
+        page = RecordsPage(owner, url, ask.options, page_key(owner, url, ask))
+        extracted = await extract_records(services, page, ask, force_reheal=ask.force_reheal)
     return extracted.view()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairlead.moment import now_ms
 from fairlead.scrape.jobs.listener import notify_ended
-from fairlead.scrape.jobs.table import Job, JobEnd, end_job, list_pages, progress_of
+from fairlead.scrape.jobs.table import Job, JobEnd, PageSelection, end_job, list_pages, progress_of
 from fairlead.store.file import Connection
 from fairlead.store.operator_settings import read_operator_settings
 
@@ -17,7 +17,7 @@ def finish(con: Connection, job: Job) -> None:
         status = "completed_with_errors"
     elif progress.failed and not progress.completed:
         status = "failed"
-        first = list_pages(con, job.id, 0, 1, status="failed")
+        first = list_pages(con, job.id, 0, 1, PageSelection("failed"))
         error = first[0].error if first else None
     conclude(con, job, status, error)
 

@@ -18,7 +18,7 @@ import orjson
 from starlette.responses import StreamingResponse
 
 from fairlead.errors import NotFound
-from fairlead.scrape.jobs.table import Job, Kind, Page, find_job, list_pages
+from fairlead.scrape.jobs.table import Job, Kind, Page, PageSelection, find_job, list_pages
 from fairlead.store.file import Connection
 from fairlead.store.services import Services
 
@@ -48,7 +48,7 @@ async def _first_pages(
 ) -> tuple[Job, list[Page]]:
     def read_first_pages(con: Connection) -> tuple[Job, list[Page]]:
         job = find_job(con, job_id, kind, owner)
-        return job, list_pages(con, job.id, 0, PAGES_AT_ONCE, status="completed")
+        return job, list_pages(con, job.id, 0, PAGES_AT_ONCE, PageSelection("completed"))
 
     job, pages = await services.state.read(read_first_pages)
     if not pages:
@@ -62,7 +62,7 @@ async def _batches(services: Services, job: Job, pages: list[Page]) -> AsyncIter
         after = pages[-1].number
         pages = await services.state.read(
             lambda con, after=after: list_pages(  # type: ignore[misc]
-                con, job.id, after, PAGES_AT_ONCE, status="completed"
+                con, job.id, after, PAGES_AT_ONCE, PageSelection("completed")
             )
         )
 

@@ -16,6 +16,7 @@ from fairlead.scrape.jobs.extraction import ExtractionResult
 from fairlead.scrape.jobs.start import new_job, start_job
 from fairlead.scrape.jobs.table import (
     Page,
+    PageSelection,
     Place,
     find_job_progress,
     list_pages,
@@ -67,4 +68,4 @@ async def show(job_id: str, services: ServicesDep, owner: OwnerDep) -> Response:
 
 
 def _next_pages(con: Connection, job_id: str, after: int) -> list[Page]:
-    return list_pages(con, job_id, after, EXTRACT_PAGES_MAX, order="place")
+    return list_pages(con, job_id, after, EXTRACT_PAGES_MAX, PageSelection(order="place"))

@@ -15,6 +15,7 @@ from fairlead.scrape.jobs.llmstxt import FullText, llms_txt, read_entries
 from fairlead.scrape.jobs.start import new_job, start_job
 from fairlead.scrape.jobs.table import (
     Page,
+    PageSelection,
     Place,
     find_job_progress,
     list_pages,
@@ -72,4 +73,4 @@ async def show(job_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str,
 
 
 def _next_pages(con: Connection, job_id: str, after: int) -> list[Page]:
-    return list_pages(con, job_id, after, PAGES_MAX, status="completed", order="place")
+    return list_pages(con, job_id, after, PAGES_MAX, PageSelection("completed", "place"))

@@ -26,8 +26,8 @@ from fairlead.scrape.jobs.table import (
     active_jobs,
     count_pages,
     forget_orphans,
+    job_with_options,
     sweep_jobs,
-    whole_job,
 )
 from fairlead.scrape.map.cache import sweep_maps
 from fairlead.scrape.scraper import Scraper, scraper_of
@@ -118,7 +118,7 @@ class JobRunner(Runner[Job]):
 
     async def process(self, job: Job) -> None:
         try:
-            job = await self.services.state.read(lambda con: whole_job(con, job))
+            job = await self.services.state.read(lambda con: job_with_options(con, job))
             run = AgentRun if job.kind == "agent" else PagesRun
             async with asyncio.timeout(JOB_DEADLINE_S):
                 await run(self.services, self._scraper, job, self._announce_change).run()

@@ -35,7 +35,10 @@ _PAGE = "number, place, url, status, http_status, error, code, document, at_ms"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job. `options` is the request as JSON, and empty in lists (`whole_job` reads it); `owner` is the key's id."""
+    """A job. `options` is the request as JSON, and empty in lists (`job_with_options` reads it).
+
+    `owner` is the key's id.
+    """
 
     id: str
     kind: Kind
@@ -220,7 +223,7 @@ def count_pages(con: Connection, job_ids: list[str]) -> dict[str, int]:
     return dict.fromkeys(job_ids, 0) | {str(job_id): int(count) for job_id, count in found}
 
 
-def whole_job(con: Connection, job: Job) -> Job:
+def job_with_options(con: Connection, job: Job) -> Job:
     """The job with its options."""
     row = con.execute("SELECT options FROM scrape_jobs WHERE id = ?", [job.id]).fetchone()
     return job if row is None else replace(job, options=str(row[0]))
@@ -242,26 +245,36 @@ def progress_of(con: Connection, job: Job) -> Progress:
     return Progress(completed, failed, min((row or (0,))[0], job.pages_max - completed - failed))
 
 
+@dataclass(frozen=True, slots=True)
+class PageSelection:
+    """Which of a job's pages are read, by which number, and how many bytes of documents at a time."""
+
+    status: str | None = None
+    order: Literal["number", "place"] = "number"
+    max_bytes: int = PAGES_MAX_BYTES
+
+
+ANY_PAGE: Final = PageSelection()
+
+
 def list_pages(
     con: Connection,
     job_id: str,
     after: int,
     limit: int,
-    *,
-    status: str | None = None,
-    order: Literal["number", "place"] = "number",
-    most_bytes: int = PAGES_MAX_BYTES,
+    selection: PageSelection = ANY_PAGE,
 ) -> list[Page]:
     """Pages whose number (or place, which counts from 0) is above `after`, in order: as many as are asked
     for and not more than so many bytes of documents, but one at least.
     """
+    status, order = selection.status, selection.order
     last = con.execute(
         "SELECT max(position) FROM (SELECT position, row_number() OVER so_far AS nth, "
         f"sum(size_bytes) OVER so_far AS bytes FROM (SELECT {order} AS position, size_bytes FROM scrape_pages "
         f"WHERE job_id = ? AND {order} > ? AND (?::VARCHAR IS NULL OR status = ?) "
         f"ORDER BY {order} LIMIT ?) AS chosen WINDOW so_far AS (ORDER BY position ROWS UNBOUNDED PRECEDING)) AS summed "
         "WHERE nth = 1 OR bytes <= ?",
-        [job_id, after, status, status, limit, most_bytes],
+        [job_id, after, status, status, limit, selection.max_bytes],
     ).fetchone()
     if last is None or last[0] is None:
         return []

@@ -10,7 +10,7 @@ from fairlead.errors import FairleadError, InvalidRequest
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.address import check_url
 from fairlead.scrape.calls import answer_deadline
-from fairlead.scrape.css.records import RecordsResult, extract_records
+from fairlead.scrape.css.records import RecordsPage, RecordsResult, extract_records
 from fairlead.scrape.css.schema import AutoOptions, RecordsRequest
 from fairlead.scrape.requests.fields import RequestBody, SessionId
 from fairlead.scrape.saved.table import SavedCall, record_run
@@ -84,15 +84,8 @@ async def run_site(
         options = options.model_copy(update={"skip_cache": True})
     try:
         async with answer_deadline():
-            extracted = await extract_records(
-                services,
-                saved.owner,
-                url,
-                ask,
-                options,
-                key=site_key(saved),
-                force_reheal=force_reheal,
-            )
+            page = RecordsPage(saved.owner, url, options, site_key(saved))
+            extracted = await extract_records(services, page, ask, force_reheal=force_reheal)
     except FairleadError as fault:
         await _record_run(services, saved, {"health": "degraded", "error": fault.message})
         if fault.status not in FAILURES:

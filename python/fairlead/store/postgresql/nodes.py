@@ -48,7 +48,7 @@ WHERE id <> $1 AND applied_version < $2 AND seen_at_ms > {_NOW} - {LIVE_FOR_MS}
 """
 
 
-class Here(Protocol):
+class LocalNode(Protocol):
     """This process, as the others are told of it."""
 
     def applied_version(self) -> int:
@@ -57,7 +57,7 @@ class Here(Protocol):
     def report(self) -> str:
         """The report of this process that every node shows, as JSON."""
 
-    async def heard(self, within_s: float) -> None:
+    async def wait_for_poll(self, within_s: float) -> None:
         """Waits until a relay reports, for at most so many seconds."""
 
     def state_changed(self) -> None:
@@ -70,7 +70,7 @@ class Here(Protocol):
 class Nodes:
     """`fairlead.store.peers.Peers` over PostgreSQL. `run`, `locks.run` and `leases.run` belong to background tasks."""
 
-    def __init__(self, url: str, process: str, here: Here) -> None:
+    def __init__(self, url: str, process: str, here: LocalNode) -> None:
         self.locks = Locks(url)
         self.leases = Leases(url, process)
         self._url = url
@@ -188,7 +188,7 @@ class Nodes:
                 said, said_s = applied, loop.time()
                 await self._here.published(int(row[0]) if row else 0)
             else:
-                await self._here.heard(BEAT_EVERY_S)
+                await self._here.wait_for_poll(BEAT_EVERY_S)
 
     async def _leave(self, raw: AsyncRaw) -> None:
         """Says that this process ends, so that no write of another waits for it."""

@@ -30,3 +30,8 @@ pub(super) fn longest_of<'l>(marks: &[Mark], list: &[&'l str]) -> Option<&'l str
 pub(super) fn replace_start(marks: &mut Vec<Mark>, phrase: &str, with: &[&str]) {
     marks.splice(..phrase.split(' ').count(), with.iter().map(|text| word(text)));
 }
+
+/// Where a word stands first.
+pub(super) fn position_of(marks: &[Mark], text: &str) -> Option<usize> {
+    marks.iter().position(|mark| mark.word() == Some(text))
+}

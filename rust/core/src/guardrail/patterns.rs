@@ -42,7 +42,7 @@ impl Characters {
 
 /// A match of a pattern.
 #[derive(Debug)]
-pub(super) struct Met {
+pub(super) struct PatternMatch {
     pub(super) place: Range<usize>,
     /// The check believes it.
     pub(super) is_finding: bool,
@@ -124,14 +124,14 @@ impl Pattern {
     }
 
     /// The pattern's first match from here on.
-    pub(super) fn meet(&self, text: &str, from: usize) -> Option<Met> {
+    pub(super) fn meet(&self, text: &str, from: usize) -> Option<PatternMatch> {
         let found = self.regex.find_at(text, from)?;
         let place = found.range();
         if self.is_inside_word(text, found.as_str(), &place) {
             let first = found.as_str().chars().next().map_or(1, char::len_utf8);
-            return Some(Met { next: place.start + first, place, is_finding: false });
+            return Some(PatternMatch { next: place.start + first, place, is_finding: false });
         }
-        Some(Met { next: place.end, place, is_finding: (self.believes)(found.as_str()) })
+        Some(PatternMatch { next: place.end, place, is_finding: (self.believes)(found.as_str()) })
     }
 
     /// Where what it may yet meet begins, from here on: the end of the text where nothing does.

@@ -14,7 +14,7 @@ pub struct Transcript {
 
 impl Transcript {
     /// Hears the JSON of one event.
-    pub fn hear(&mut self, data: &[u8]) {
+    pub fn read_event(&mut self, data: &[u8]) {
         let event = Event::read(data);
         if event.kind() != Kind::Delta {
             return;
@@ -68,7 +68,7 @@ mod tests {
             let mut transcript = Transcript::default();
             assert_eq!(transcript.text(), None);
             for event in events {
-                transcript.hear(event.as_bytes());
+                transcript.read_event(event.as_bytes());
             }
             assert_eq!(transcript.text().as_deref(), Some("Hello"), "{events:?}");
         }

@@ -21,7 +21,7 @@ use std::fmt;
 use std::ops::Range;
 
 use keys::Keys;
-use scanner::{Scanner, Trouble};
+use scanner::{ScanFault, Scanner};
 
 /// The deepest nesting that any caller may allow. The top-level object or array counts as one.
 pub const MAX_DEPTH: usize = 256;
@@ -197,7 +197,7 @@ fn members<'a, const N: usize>(
     found: &mut [Option<Value>; N],
     keys: &mut Keys<'a>,
     open: &mut Option<Range<usize>>,
-) -> Result<Value, Trouble> {
+) -> Result<Value, ScanFault> {
     let start = scanner.enter_object()?;
     let mut elements = 0;
     if !scanner.leave_empty_object() {
@@ -206,11 +206,11 @@ fn members<'a, const N: usize>(
             *open = Some(key.clone());
             let text = scanner.slice(key.clone());
             let Some(name) = unescaped(text) else {
-                return Err(Trouble::syntax(key.start, "a key is not a string"));
+                return Err(ScanFault::syntax(key.start, "a key is not a string"));
             };
             let slot = wanted.iter().position(|wanted| *wanted == name);
             if !keys.insert(name) {
-                return Err(Trouble { kind: FaultKind::Duplicate, offset: key.start, rule: "a key comes twice" });
+                return Err(ScanFault { kind: FaultKind::Duplicate, offset: key.start, rule: "a key comes twice" });
             }
             let value = scanner.value(1)?;
             if let Some(place) = slot.and_then(|slot| found.get_mut(slot)) {

@@ -12,7 +12,7 @@ const SHORT_NUMBER: usize = 300;
 
 /// A broken rule and its place, before the member that it lies in is known.
 #[derive(Debug)]
-pub(super) struct Trouble {
+pub(super) struct ScanFault {
     pub(super) kind: FaultKind,
     pub(super) offset: usize,
     pub(super) rule: &'static str,
@@ -32,7 +32,7 @@ struct Nesting {
     depth: usize,
 }
 
-impl Trouble {
+impl ScanFault {
     pub(super) fn syntax(offset: usize, rule: &'static str) -> Self {
         Self { kind: FaultKind::Syntax, offset, rule }
     }
@@ -52,20 +52,20 @@ impl<'a> Scanner<'a> {
     }
 
     /// Steps over the opening brace of the top-level object and says where it is.
-    pub(super) fn enter_object(&mut self) -> Result<usize, Trouble> {
+    pub(super) fn enter_object(&mut self) -> Result<usize, ScanFault> {
         match self.skip_space() {
             Some(b'{') if self.max_depth == 0 => Err(self.too_deep()),
             Some(b'{') => {
                 self.at += 1;
                 Ok(self.at - 1)
             }
-            None => Err(Trouble::syntax(self.at, "the text is empty")),
+            None => Err(ScanFault::syntax(self.at, "the text is empty")),
             Some(_) => {
                 // Broken JSON is told as such, even if it would not have been an object.
                 let offset = self.at;
                 self.value(0)?;
                 self.end()?;
-                Err(Trouble { kind: FaultKind::NotAnObject, offset, rule: "expected an object" })
+                Err(ScanFault { kind: FaultKind::NotAnObject, offset, rule: "expected an object" })
             }
         }
     }
@@ -78,7 +78,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// After a member: steps over a comma (false) or the closing brace (true).
-    pub(super) fn leave_object(&mut self) -> Result<bool, Trouble> {
+    pub(super) fn leave_object(&mut self) -> Result<bool, ScanFault> {
         let closes = match self.skip_space() {
             Some(b',') => false,
             Some(b'}') => true,
@@ -89,7 +89,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Steps over a key and its colon; the span includes the quotes.
-    pub(super) fn key(&mut self) -> Result<Range<usize>, Trouble> {
+    pub(super) fn key(&mut self) -> Result<Range<usize>, ScanFault> {
         if self.skip_space() != Some(b'"') {
             return Err(self.expected("expected a key"));
         }
@@ -104,15 +104,15 @@ impl<'a> Scanner<'a> {
     }
 
     /// Only white space may follow.
-    pub(super) fn end(&mut self) -> Result<(), Trouble> {
+    pub(super) fn end(&mut self) -> Result<(), ScanFault> {
         match self.skip_space() {
             None => Ok(()),
-            Some(_) => Err(Trouble::syntax(self.at, "something follows the end of the text")),
+            Some(_) => Err(ScanFault::syntax(self.at, "something follows the end of the text")),
         }
     }
 
     /// Steps over one value, which lies `outside` containers deep.
-    pub(super) fn value(&mut self, outside: usize) -> Result<Value, Trouble> {
+    pub(super) fn value(&mut self, outside: usize) -> Result<Value, ScanFault> {
         self.skip_space();
         let start = self.at;
         let mut elements = 0;
@@ -173,7 +173,7 @@ impl<'a> Scanner<'a> {
     /// After a value: closes the containers that end here. Whether that was all of them; otherwise the cursor is where the next
     /// value of the innermost begins. `elements` counts those of the outermost.
     #[inline]
-    fn ends(&mut self, nesting: &mut Nesting, elements: &mut usize) -> Result<bool, Trouble> {
+    fn ends(&mut self, nesting: &mut Nesting, elements: &mut usize) -> Result<bool, ScanFault> {
         loop {
             let Some(object) = nesting.top() else { return Ok(true) };
             match (self.skip_space(), object) {
@@ -196,7 +196,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Steps over a string; the cursor is on its opening quote.
-    fn string(&mut self) -> Result<(), Trouble> {
+    fn string(&mut self) -> Result<(), ScanFault> {
         self.at += 1;
         loop {
             self.at = plain_until(self.bytes, self.at);
@@ -207,15 +207,15 @@ impl<'a> Scanner<'a> {
                 }
                 Some(b'\\') => self.escape()?,
                 Some(_) => {
-                    return Err(Trouble::syntax(self.at, "a control character in a string"));
+                    return Err(ScanFault::syntax(self.at, "a control character in a string"));
                 }
-                None => return Err(Trouble::syntax(self.at, "a string does not end")),
+                None => return Err(ScanFault::syntax(self.at, "a string does not end")),
             }
         }
     }
 
     /// Steps over one escape; a pair of surrogates counts as one.
-    fn escape(&mut self) -> Result<(), Trouble> {
+    fn escape(&mut self) -> Result<(), ScanFault> {
         let start = self.at;
         self.at += 1;
         match self.peek() {
@@ -234,23 +234,23 @@ impl<'a> Scanner<'a> {
                     if (0xDC00..=0xDFFF).contains(&low) {
                         Ok(())
                     } else {
-                        Err(Trouble::syntax(start, "a lone surrogate"))
+                        Err(ScanFault::syntax(start, "a lone surrogate"))
                     }
                 }
-                0xDC00..=0xDFFF => Err(Trouble::syntax(start, "a lone surrogate")),
+                0xDC00..=0xDFFF => Err(ScanFault::syntax(start, "a lone surrogate")),
                 _ => Ok(()),
             },
-            _ => Err(Trouble::syntax(start, "an escape that JSON does not have")),
+            _ => Err(ScanFault::syntax(start, "an escape that JSON does not have")),
         }
     }
 
     /// Reads `uXXXX`; the cursor is on the `u`.
-    fn code_unit(&mut self) -> Result<u32, Trouble> {
+    fn code_unit(&mut self) -> Result<u32, ScanFault> {
         let mut unit = 0;
         for place in self.at + 1..self.at + 5 {
             let digit = self.bytes.get(place).and_then(|byte| char::from(*byte).to_digit(16));
             let Some(digit) = digit else {
-                return Err(Trouble::syntax(place, "expected four hexadecimal digits"));
+                return Err(ScanFault::syntax(place, "expected four hexadecimal digits"));
             };
             unit = (unit << 4) | digit;
         }
@@ -259,7 +259,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Steps over a number; the cursor is on its sign or first digit.
-    fn number(&mut self) -> Result<(), Trouble> {
+    fn number(&mut self) -> Result<(), ScanFault> {
         let start = self.at;
         self.at += usize::from(self.peek() == Some(b'-'));
         if self.peek() == Some(b'0') {
@@ -278,13 +278,13 @@ impl<'a> Scanner<'a> {
             self.digits()?;
         }
         if (exponent || self.at - start > SHORT_NUMBER) && !is_finite(self.slice(start..self.at)) {
-            return Err(Trouble { kind: FaultKind::NumberRange, offset: start, rule: "a number out of range" });
+            return Err(ScanFault { kind: FaultKind::NumberRange, offset: start, rule: "a number out of range" });
         }
         Ok(())
     }
 
     /// Steps over one digit or more.
-    fn digits(&mut self) -> Result<(), Trouble> {
+    fn digits(&mut self) -> Result<(), ScanFault> {
         if !matches!(self.peek(), Some(b'0'..=b'9')) {
             return Err(self.expected("expected a digit"));
         }
@@ -294,7 +294,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn word(&mut self, word: &[u8], kind: Kind) -> Result<Kind, Trouble> {
+    fn word(&mut self, word: &[u8], kind: Kind) -> Result<Kind, ScanFault> {
         if !self.slice(self.at..self.bytes.len()).starts_with(word) {
             return Err(self.expected("expected a value"));
         }
@@ -319,13 +319,13 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn expected(&self, rule: &'static str) -> Trouble {
+    fn expected(&self, rule: &'static str) -> ScanFault {
         let ended = self.at >= self.bytes.len();
-        Trouble::syntax(self.at, if ended { "the text ends too early" } else { rule })
+        ScanFault::syntax(self.at, if ended { "the text ends too early" } else { rule })
     }
 
-    fn too_deep(&self) -> Trouble {
-        Trouble { kind: FaultKind::TooDeep, offset: self.at, rule: "nested too deep" }
+    fn too_deep(&self) -> ScanFault {
+        ScanFault { kind: FaultKind::TooDeep, offset: self.at, rule: "nested too deep" }
     }
 }
 

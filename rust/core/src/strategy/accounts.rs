@@ -3,7 +3,7 @@
 //! rules that combos have ([`order()`](super::order::order)).
 
 use super::facts::{CandidateOrder, Demand, Facts, Standing};
-use super::{lift, order, Memory, Params, Random, Strategy};
+use super::{move_to_front, order, Memory, Params, Random, Strategy};
 use serde::Deserialize;
 use std::collections::HashMap;
 
@@ -116,7 +116,11 @@ impl AccountOrder {
             let is_resting = one.standing == Standing::Resting;
             (is_resting, one.is_shut, if is_resting { one.rest_ms } else { 0 })
         });
-        lift(&mut all, facts, ask.held.filter(|&held| facts.iter().any(|one| one.id == held && one.is_open())));
+        move_to_front(
+            &mut all,
+            facts,
+            ask.held.filter(|&held| facts.iter().any(|one| one.id == held && one.is_open())),
+        );
         all
     }
 }

@@ -154,7 +154,7 @@ impl Spread<'_> {
         if !model.contains('*') {
             return vec![Arc::from(model)];
         }
-        let listed = self.snapshot.models.iter().filter(|listed| is_named(model, &listed.id, Case::Told));
+        let listed = self.snapshot.models.iter().filter(|listed| is_named(model, &listed.id, Case::Exact));
         listed.take(MAX_CANDIDATES).map(|listed| Arc::from(listed.id.as_str())).collect()
     }
 

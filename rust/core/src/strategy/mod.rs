@@ -38,7 +38,7 @@ pub use combo::{Combo, Params, Step, Strategy, What};
 pub use expand::{expand, Look, Pick, Targets};
 pub use facts::{CandidateOrder, Demand, Facts, QuotaWindow, Standing};
 pub use memory::Memory;
-use order::lift;
+use order::move_to_front;
 pub use order::order;
 pub use pack::Pack;
 pub use random::{mix, Random};

@@ -22,6 +22,7 @@ const NEXT_TO_NOTHING: f32 = 0.10;
 const FILLED: f32 = 0.02;
 
 /// Orders the candidates. Every one that is not closed is in the result once; see [`super`] for what holds for all.
+// Many parameters: an order follows from these alone, so that tests can say each.
 pub fn order(
     strategy: Strategy,
     params: &Params,
@@ -38,7 +39,7 @@ pub fn order(
     Arrangement { params, facts, ask, memory, random, turn }.arrange(strategy, &mut able);
     if strategy != Strategy::ContextRelay {
         // A session stays with its target while that one is able; moving it would cost the provider's cache.
-        lift(&mut able, facts, ask.held);
+        move_to_front(&mut able, facts, ask.held);
     }
     if !is_staged {
         able.extend(places(facts, |one| one.standing.is_able() && one.is_shut));
@@ -102,7 +103,7 @@ impl<'a> Arrangement<'a> {
             Strategy::Headroom => able.sort_by(|&a, &b| self.of(b).headroom().total_cmp(&self.of(a).headroom())),
             Strategy::ResetAware => self.by_reset_score(able),
             Strategy::ResetWindow => self.by_soonest_reset(able),
-            Strategy::Lkgp => lift(able, self.facts, self.memory.last_good),
+            Strategy::Lkgp => move_to_front(able, self.facts, self.memory.last_good),
             Strategy::ContextRelay => self.by_what_is_left(able),
             Strategy::Auto => {
                 auto::arrange(self.facts, self.ask.pack.unwrap_or(self.params.pack), able, self.random);
@@ -134,7 +135,7 @@ impl<'a> Arrangement<'a> {
         able.sort_by_key(|&place| is_spent(place));
         if let Some(place) = able.iter().copied().find(|&place| Some(self.of(place).id) == self.ask.held) {
             if !is_spent(place) {
-                lift(able, self.facts, self.ask.held);
+                move_to_front(able, self.facts, self.ask.held);
             }
         }
     }
@@ -145,7 +146,7 @@ fn places(facts: &[Facts], wanted: impl Fn(&Facts) -> bool) -> CandidateOrder {
 }
 
 /// Brings one candidate to the front; the others keep their order.
-pub(super) fn lift(able: &mut CandidateOrder, facts: &[Facts], id: Option<u64>) {
+pub(super) fn move_to_front(able: &mut CandidateOrder, facts: &[Facts], id: Option<u64>) {
     let Some(id) = id else { return };
     if let Some(at) = able.iter().position(|&place| facts[usize::from(place)].id == id) {
         able[..=at].rotate_right(1);
@@ -177,7 +178,7 @@ fn stay(memory: &mut Memory, facts: &[Facts], able: &mut CandidateOrder) -> bool
     if left > 1 {
         memory.stays = Some((id, left - 1));
     }
-    lift(able, facts, Some(id));
+    move_to_front(able, facts, Some(id));
     true
 }
 
@@ -260,7 +261,7 @@ fn deal(facts: &[Facts], able: &mut CandidateOrder, memory: &mut Memory, random:
         random.shuffle(&mut memory.deck);
     }
     random.shuffle(able);
-    lift(able, facts, dealt);
+    move_to_front(able, facts, dealt);
 }
 
 /// Quota that would be lost soon scores high; a target with next to nothing left scores below all others.

@@ -10,7 +10,7 @@ use crate::model::{
     is_neutral, owned, typed, typed_at, unsupported, wrong, Call, Choice, Content, Effort, Format, Members, Part,
     Request, Role, Source, Tool, Turn,
 };
-use crate::openai::request_in::{count, number};
+use crate::openai::members::{count, number};
 use crate::text::Text;
 
 #[derive(Deserialize)]

@@ -20,7 +20,7 @@ pub(crate) struct Counts {
     thinking: u64,
     cache_write_hour: u64,
     service: ServiceTier,
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl Counts {
@@ -40,7 +40,7 @@ impl Counts {
             let count = scan.get(name).and_then(|value| json::as_u64(object, value));
             count.filter(|count| *count <= MAX_TOKENS)
         };
-        self.is_told = true;
+        self.is_reported = true;
         let fields = [
             (&mut self.input, "input_tokens"),
             (&mut self.cache_read, "cache_read_input_tokens"),
@@ -77,7 +77,7 @@ impl Counts {
     }
 
     pub(crate) fn reported(&self) -> Option<Usage> {
-        self.is_told.then(|| self.usage())
+        self.is_reported.then(|| self.usage())
     }
 }
 

@@ -12,7 +12,7 @@ use crate::call_ids::CallIds;
 use crate::model::{
     is_neutral, owned, typed, typed_at, unsupported, wrong, Choice, Effort, Format, Members, Request, Role, Tool, Turn,
 };
-use crate::openai::request_in::{count, number};
+use crate::openai::members::{count, number};
 use crate::text::Text;
 
 /// A content as it should be, read in one go.

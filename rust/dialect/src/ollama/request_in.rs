@@ -14,8 +14,9 @@ use crate::model::{
     is_neutral, owned, typed, typed_at, unsupported, wrong, Call, Content, Effort, Format, Members, Part, Request,
     Role, Turn,
 };
+use crate::openai::members::number;
 use crate::openai::request::broken;
-use crate::openai::request_in::{number, tools};
+use crate::openai::request_in::tools;
 use crate::openai::request_out;
 use crate::text::Text;
 

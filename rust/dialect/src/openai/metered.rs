@@ -189,7 +189,7 @@ pub struct Ending {
     /// Bytes that were held back and may be passed.
     pub rest: Bytes,
     /// The failure is in the stream already.
-    pub is_told: bool,
+    pub is_reported: bool,
 }
 
 impl Default for Meter {
@@ -268,7 +268,7 @@ impl Meter {
         if self.failure.is_some() {
             let message = "The provider reported an error in its stream.";
             let error = Some(Error::upstream(ErrorKind::UpstreamStatus, Retry::Never, message));
-            return Ending { usage, units, error, rest: Bytes::new(), is_told: true };
+            return Ending { usage, units, error, rest: Bytes::new(), is_reported: true };
         }
         let rest = self.framer.close();
         let error = broken.or_else(|| {
@@ -277,7 +277,7 @@ impl Meter {
                 .then(|| Error::upstream(ErrorKind::UpstreamReset, Retry::Never, message))
         });
         let rest = if error.is_none() && rest.whole { rest.bytes } else { Bytes::new() };
-        Ending { usage, units, error, rest, is_told: false }
+        Ending { usage, units, error, rest, is_reported: false }
     }
 }
 
@@ -410,6 +410,6 @@ mod tests {
         let (_, ending) = followed("data: {\"type\":\"transcript.text.delta\"}\n\n", 9);
         assert_eq!(ending.error.map(|error| error.kind), Some(ErrorKind::UpstreamReset));
         let (sent, ending) = followed("data: {\"error\":{\"message\":\"no\"}}\n\ndata: {}\n\n", 500);
-        assert!(ending.is_told && ending.error.is_some() && !sent.contains("{}"));
+        assert!(ending.is_reported && ending.error.is_some() && !sent.contains("{}"));
     }
 }

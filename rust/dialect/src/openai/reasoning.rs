@@ -145,7 +145,7 @@ pub fn attach(body: &Pieces, mut find: impl FnMut(&[&str]) -> Option<std::sync::
 }
 
 #[derive(Deserialize)]
-struct SaidIn<'a> {
+struct ReasoningMessageIn<'a> {
     #[serde(borrow)]
     role: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -166,7 +166,7 @@ fn missing(
     find: &mut impl FnMut(&[&str]) -> Option<std::sync::Arc<str>>,
 ) -> Option<(usize, usize, String)> {
     let place = |part: &str| (part.as_ptr() as usize).checked_sub(body.as_ptr() as usize);
-    let said: SaidIn<'_> = serde_json::from_str(raw.get()).ok()?;
+    let said: ReasoningMessageIn<'_> = serde_json::from_str(raw.get()).ok()?;
     let calls = said.tool_calls.filter(|_| said.role == "assistant")?;
     let told = said.reasoning_content.map(RawValue::get);
     if told.is_some_and(|told| !matches!(told, "null" | "\"\"")) {

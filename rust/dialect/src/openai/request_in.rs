@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use fairlead_core::{json, Error};
+use fairlead_core::Error;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::model::{
-    is_neutral, owned, shape, typed, unsupported, wrong, Call, Choice, Content, Effort, Format, Part, Request, Role,
-    Tool, Turn,
+    is_neutral, shape, typed, unsupported, wrong, Call, Choice, Content, Format, Part, Request, Role, Tool, Turn,
 };
+use crate::openai::members::{arguments, count, effort, number, read_shared, tool_choice, SchemaIn};
 use crate::openai::part::{inline_source, read_parts, source, AudioIn, PartShape};
 use crate::text::Text;
 
@@ -108,9 +108,6 @@ pub(super) struct ThinkingBlock<'a> {
     #[serde(borrow, default)]
     pub(super) data: Option<Text<'a>>,
 }
-
-/// Members that are called the same in OpenAI's other form.
-pub(crate) const SHARED: &[&str] = &["store", "metadata", "service_tier", "prompt_cache_key", "prompt_cache_retention"];
 
 /// Reads a body that was scanned before, in one pass: messages are what a long request has most of, so they are taken as
 /// they come and nothing of them is scanned twice.
@@ -256,24 +253,18 @@ impl<'de> Visitor<'de> for Walk<'_, 'de> {
 fn member<'a>(name: Cow<'a, str>, value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
     let raw = value.get();
     match &*name {
-        "model" | "stream_options" => {}
-        _ if raw == "null" => {}
-        "stream" => request.stream = owned(value, "stream")?,
+        name if read_shared(name, value, request)? => {}
         "tools" => request.tools = tools(value)?,
-        "tool_choice" => request.choice = Some(choice(value)?),
-        "parallel_tool_calls" => request.parallel = Some(owned(value, "parallel_tool_calls")?),
+        "tool_choice" => request.choice = Some(tool_choice(value, chosen_function)?),
         "max_completion_tokens" => request.max_tokens = Some(count(value, "max_completion_tokens")?),
         "max_tokens" => {
             let most = count(value, "max_tokens")?;
             request.max_tokens.get_or_insert(most);
         }
-        "temperature" => request.temperature = Some(number(value, "temperature")?),
-        "top_p" => request.top_p = Some(number(value, "top_p")?),
         "stop" => request.stop = stop(value)?,
         "response_format" => request.format = response_format(value)?,
         "reasoning_effort" => request.reasoning = Some(effort(value, "reasoning_effort")?),
         "verbosity" => request.verbosity = Some(raw),
-        "user" | "safety_identifier" => request.user = Some(typed(value, &name)?),
         "seed" => request.seed = Some(number(value, "seed")?),
         "frequency_penalty" if !is_neutral(raw) => {
             request.frequency_penalty = Some(number(value, "frequency_penalty")?);
@@ -283,7 +274,6 @@ fn member<'a>(name: Cow<'a, str>, value: &'a RawValue, request: &mut Request<'a>
         }
         "logprobs" if raw == "true" => request.logprobs = request.logprobs.or(Some("0")),
         "top_logprobs" if !is_neutral(raw) => request.logprobs = Some(number(value, "top_logprobs")?),
-        known if SHARED.contains(&known) => request.shared.push((name, raw)),
         "n" if raw == "1" => {}
         "modalities" if raw.split_whitespace().collect::<String>() == r#"["text"]"# => {}
         "n" | "logprobs" | "top_logprobs" | "frequency_penalty" | "presence_penalty" | "logit_bias"
@@ -291,28 +281,6 @@ fn member<'a>(name: Cow<'a, str>, value: &'a RawValue, request: &mut Request<'a>
         _ => request.extras.push((name, raw)),
     }
     Ok(())
-}
-
-pub(crate) fn count<'a>(value: &'a RawValue, path: &str) -> Result<&'a str, Error> {
-    let fine = value.get().parse::<u32>().is_ok_and(|count| count > 0);
-    fine.then(|| value.get()).ok_or_else(|| wrong(path, "must be a whole number of at least 1"))
-}
-
-pub(crate) fn number<'a>(value: &'a RawValue, path: &str) -> Result<&'a str, Error> {
-    let fine = value.get().starts_with(|first: char| first == '-' || first.is_ascii_digit());
-    fine.then(|| value.get()).ok_or_else(|| wrong(path, "must be a number"))
-}
-
-pub(crate) fn effort(value: &RawValue, path: &str) -> Result<Effort, Error> {
-    Ok(match value.get() {
-        "\"none\"" => Effort::Off,
-        "\"minimal\"" => Effort::Minimal,
-        "\"low\"" => Effort::Low,
-        "\"medium\"" => Effort::Medium,
-        "\"high\"" => Effort::High,
-        "\"xhigh\"" | "\"max\"" => Effort::Most,
-        _ => return Err(wrong(path, "must be none, minimal, low, medium, high or xhigh")),
-    })
 }
 
 fn stop(value: &RawValue) -> Result<Vec<Text<'_>>, Error> {
@@ -339,27 +307,7 @@ fn response_format(value: &RawValue) -> Result<Option<Format<'_>>, Error> {
     }
 }
 
-#[derive(Deserialize)]
-pub(crate) struct SchemaIn<'a> {
-    #[serde(borrow, default)]
-    schema: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    name: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    description: Option<Text<'a>>,
-    #[serde(default)]
-    strict: Option<bool>,
-}
-
-impl<'a> SchemaIn<'a> {
-    pub(crate) fn into_format(self, path: &str) -> Result<Format<'a>, Error> {
-        let Self { schema, name, description, strict } = self;
-        let schema = schema.ok_or_else(|| wrong(&format!("{path}.schema"), "is required"))?.get().into();
-        Ok(Format::Schema { schema, name, description, strict })
-    }
-}
-
-fn choice(value: &RawValue) -> Result<Choice<'_>, Error> {
+fn chosen_function(value: &RawValue) -> Result<Choice<'_>, Error> {
     #[derive(Deserialize)]
     struct ChoiceIn<'a> {
         r#type: Cow<'a, str>,
@@ -371,20 +319,12 @@ fn choice(value: &RawValue) -> Result<Choice<'_>, Error> {
         #[serde(borrow)]
         name: Text<'a>,
     }
-    Ok(match value.get() {
-        "\"auto\"" => Choice::Auto,
-        "\"required\"" => Choice::Any,
-        "\"none\"" => Choice::Never,
-        raw if raw.starts_with('"') => return Err(wrong("tool_choice", "must be auto, none, required or an object")),
-        _ => {
-            let one: ChoiceIn<'_> = typed(value, "tool_choice")?;
-            match (&*one.r#type, one.function) {
-                ("function", Some(function)) => Choice::One(function.name),
-                ("function", None) => return Err(wrong("tool_choice.function", "is required")),
-                _ => return Err(unsupported("tool_choice.type")),
-            }
-        }
-    })
+    let one: ChoiceIn<'_> = typed(value, "tool_choice")?;
+    match (&*one.r#type, one.function) {
+        ("function", Some(function)) => Ok(Choice::One(function.name)),
+        ("function", None) => Err(wrong("tool_choice.function", "is required")),
+        _ => Err(unsupported("tool_choice.type")),
+    }
 }
 
 /// The tools that a request declares; Ollama's form has them in the same shape.
@@ -514,18 +454,6 @@ pub(super) fn tool_calls<'a>(value: &'a RawValue, path: &str) -> Result<Vec<Part
         Ok(Part::new(path, Content::Call(Call { id: call.id, name: call.function.name, arguments })))
     });
     each.collect()
-}
-
-/// What a model wrote as arguments must be an object, for it becomes one.
-pub(crate) fn arguments<'a>(text: &Text<'a>, path: &str) -> Result<Cow<'a, str>, Error> {
-    let text = text.decode();
-    if text.trim().is_empty() {
-        return Ok(Cow::Borrowed("{}"));
-    }
-    match json::scan_object(text.as_bytes(), &[], json::MAX_DEPTH) {
-        Ok(_) => Ok(text),
-        Err(_) => Err(wrong(path, "must be the text of a JSON object")),
-    }
 }
 
 /// `thinking_blocks`, as several gateways carry signed thinking through the chat form.

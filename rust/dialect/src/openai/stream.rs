@@ -246,7 +246,7 @@ impl Progress {
             Part::Opening(event) => match data_of(event).as_deref().map(<[u8]>::trim_ascii_start) {
                 Some([b'{', ..]) | None => {
                     self.answered = true;
-                    self.watch.see_long();
+                    self.watch.note_long_event();
                     self.tail.clear();
                     self.note_finish_in_part(event);
                     Verdict::Pass
@@ -276,7 +276,7 @@ impl Progress {
             }
         }
         self.note_finish(data);
-        self.watch.see(data);
+        self.watch.read_event(data);
         self.answered = true;
         Verdict::Pass
     }

@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::model::{
-    is_neutral, owned, typed, typed_at, unsupported, wrong, Call, Choice, Content, Effort, Format, Members, Part,
-    Request, Role, Source, Tool, Turn,
+    is_neutral, typed, typed_at, unsupported, wrong, Call, Choice, Content, Effort, Format, Members, Part, Request,
+    Role, Source, Tool, Turn,
 };
+use crate::openai::members::{arguments, count, effort, number, read_shared, tool_choice, SchemaIn};
 use crate::openai::part::{inline_source, read_parts, source, AudioIn, PartShape};
-use crate::openai::request_in::{arguments, count, effort, number, SchemaIn, SHARED};
 use crate::signature::{from_responses_caller, CallerReasoning};
 use crate::text::{Text, Writer};
 
@@ -109,27 +109,20 @@ pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Error> {
     for (name, value) in members.0 {
         let raw = value.get();
         match &*name {
-            // What of an answer is told, and what the gateway keeps of it, is settled elsewhere.
-            // `client_metadata` is Codex's note about itself for its maker: nothing that a model reads.
-            "model" | "stream_options" | "client_metadata" => {}
-            _ if raw == "null" => {}
+            // Codex's note about itself for its maker: nothing that a model reads.
+            "client_metadata" => {}
+            name if read_shared(name, value, &mut request)? => {}
             "input" => input(value, &mut request)?,
             // Before all else that the model is told.
             "instructions" => request.system.insert(0, Part::text(typed(value, "instructions")?)),
-            "stream" => request.stream = owned(value, "stream")?,
             "tools" => request.tools = tools(value)?,
-            "tool_choice" => request.choice = Some(choice(value)?),
-            "parallel_tool_calls" => request.parallel = Some(owned(value, "parallel_tool_calls")?),
+            "tool_choice" => request.choice = Some(tool_choice(value, chosen_function)?),
             "max_output_tokens" => request.max_tokens = Some(count(value, "max_output_tokens")?),
-            "temperature" => request.temperature = Some(number(value, "temperature")?),
-            "top_p" => request.top_p = Some(number(value, "top_p")?),
             "top_logprobs" if !is_neutral(raw) => others = Some(number(value, "top_logprobs")?),
             "include" => wants_logprobs = includes_logprobs(value)?,
             "text" => text(value, &mut request)?,
             "reasoning" => request.reasoning = reasoning(value)?,
-            "user" | "safety_identifier" => request.user = Some(typed(value, &name)?),
             "truncation" if raw == "\"disabled\"" => {}
-            name if SHARED.contains(&name) => request.shared.push((Cow::Owned(name.to_owned()), raw)),
             _ if is_neutral(raw) => {}
             _ => request.extras.push((name, raw)),
         }
@@ -194,27 +187,19 @@ fn reasoning(value: &RawValue) -> Result<Option<Effort>, Error> {
     asked.effort.map(|value| effort(value, "reasoning.effort")).transpose()
 }
 
-fn choice(value: &RawValue) -> Result<Choice<'_>, Error> {
+fn chosen_function(value: &RawValue) -> Result<Choice<'_>, Error> {
     #[derive(Deserialize)]
     struct ChoiceIn<'a> {
         r#type: Cow<'a, str>,
         #[serde(borrow, default)]
         name: Option<Text<'a>>,
     }
-    Ok(match value.get() {
-        "\"auto\"" => Choice::Auto,
-        "\"required\"" => Choice::Any,
-        "\"none\"" => Choice::Never,
-        raw if raw.starts_with('"') => return Err(wrong("tool_choice", "must be auto, none, required or an object")),
-        _ => {
-            let one: ChoiceIn<'_> = typed(value, "tool_choice")?;
-            match (&*one.r#type, one.name) {
-                ("function", Some(name)) => Choice::One(name),
-                ("function", None) => return Err(wrong("tool_choice.name", "is required")),
-                _ => return Err(unsupported("tool_choice.type")),
-            }
-        }
-    })
+    let one: ChoiceIn<'_> = typed(value, "tool_choice")?;
+    match (&*one.r#type, one.name) {
+        ("function", Some(name)) => Ok(Choice::One(name)),
+        ("function", None) => Err(wrong("tool_choice.name", "is required")),
+        _ => Err(unsupported("tool_choice.type")),
+    }
 }
 
 fn tools(value: &RawValue) -> Result<Vec<Tool<'_>>, Error> {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use fairlead_core::Usage;
 
 use super::item;
-use super::whole::{envelope, inside, status};
+use super::whole::{envelope, inside, status, ResponseState};
 use crate::answer_context::AnswerContext;
 use crate::model::{Event, Stop};
 use crate::shapes::ErrorText;
@@ -119,7 +119,8 @@ impl Encoder {
         self.end(out);
         let (status, incomplete) = status(stop);
         let usage = usage.unwrap_or_default();
-        let whole = envelope(&self.context, &self.model, status, incomplete, None, &self.output, Some(&usage));
+        let state = ResponseState { status, incomplete, error: None };
+        let whole = envelope(&self.context, &self.model, state, &self.output, Some(&usage));
         let name = if incomplete.is_some() { "response.incomplete" } else { "response.completed" };
         self.event(name, b",\"response\":", &whole, out);
         self.response = self.context.keeps.then(|| Bytes::from(whole));
@@ -133,8 +134,8 @@ impl Encoder {
     pub(crate) fn fail(&mut self, error: &ErrorText<'_>, out: &mut Vec<u8>) {
         self.start(out);
         let code = error.code.unwrap_or(error.kind);
-        let told = Some((code, error.message));
-        let mut whole = envelope(&self.context, &self.model, "failed", None, told, &self.output, None);
+        let state = ResponseState { status: "failed", incomplete: None, error: Some((code, error.message)) };
+        let mut whole = envelope(&self.context, &self.model, state, &self.output, None);
         if let Some(diagnostics) = error.diagnostics {
             whole.extend_from_slice(b",\"diagnostics\":");
             whole.extend_from_slice(diagnostics.as_bytes());
@@ -157,7 +158,8 @@ impl Encoder {
         if std::mem::replace(&mut self.is_started, true) {
             return;
         }
-        let whole = envelope(&self.context, &self.model, item::IN_PROGRESS, None, None, b"", None);
+        let state = ResponseState { status: item::IN_PROGRESS, ..ResponseState::default() };
+        let whole = envelope(&self.context, &self.model, state, b"", None);
         self.event("response.created", b",\"response\":", &whole, out);
         self.event("response.in_progress", b",\"response\":", &whole, out);
     }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::{item, usage};
 use crate::answer_context::AnswerContext;
 use crate::model::{typed, wrong, Answer, Call, Content, Part, Stop};
-use crate::openai::request_in::arguments;
+use crate::openai::members::arguments;
 use crate::openai::usage::service;
 use crate::signature::{from_responses, of_redacted};
 use crate::text::{Text, Writer};
@@ -148,16 +148,23 @@ pub(super) fn status(stop: Stop) -> (&'static str, Option<&'static str>) {
     }
 }
 
-/// How a response that holds so far what `output` says is written; `output` is the inside of a list.
+/// How far a response has come: its status, why it is not whole, and the code and message of its error.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ResponseState<'a> {
+    pub(super) status: &'a str,
+    pub(super) incomplete: Option<&'a str>,
+    pub(super) error: Option<(&'a str, &'a str)>,
+}
+
+/// A response that holds so far what `output` says, the inside of a list.
 pub(super) fn envelope(
     context: &AnswerContext,
     model: &Text<'_>,
-    status: &str,
-    incomplete: Option<&str>,
-    error: Option<(&str, &str)>,
+    state: ResponseState<'_>,
     output: &[u8],
     used: Option<&Usage>,
 ) -> Vec<u8> {
+    let ResponseState { status, incomplete, error } = state;
     let mut out = Writer::with_capacity(output.len() + context.echo.len() + 384);
     out.open(b'{').key("id").joined(&["resp_", &context.id]).key("object").raw(r#""response""#);
     out.key("created_at").number(context.created_s).key("status").str(status);
@@ -190,7 +197,8 @@ pub(super) fn envelope(
 pub(crate) fn write(answer: &Answer<'_>, context: &AnswerContext) -> Vec<u8> {
     let (status, incomplete) = status(answer.stop);
     let output = items(answer, &context.id);
-    envelope(context, &answer.model, status, incomplete, None, &output, Some(&answer.usage))
+    let state = ResponseState { status, incomplete, error: None };
+    envelope(context, &answer.model, state, &output, Some(&answer.usage))
 }
 
 fn items(answer: &Answer<'_>, id: &str) -> Vec<u8> {

@@ -36,7 +36,7 @@ pub trait ShareableCall: Send + Sync + 'static {
 }
 
 /// Everything known of an answer before it is there, for the entry that is kept.
-struct Keep {
+struct EntryDraft {
     shared: Arc<Shared>,
     key_id: Option<String>,
     route: &'static str,
@@ -48,7 +48,7 @@ struct Keep {
     delivery: Delivery,
 }
 
-impl Keep {
+impl EntryDraft {
     /// The call has ended: its answer is kept if it ended well and is fit.
     fn done(self, recording: &Recording) {
         let (Some(settled), Some(chunks)) = (self.settled.get(), recording.whole()) else { return };
@@ -117,7 +117,7 @@ pub async fn share<C: ShareableCall>(mut call: Call, question: CacheQuery, deliv
     call.settlement.kept = Some(Arc::clone(&settled));
     let admission = &call.settlement.admission;
     let question = Arc::new(question);
-    let keep = Keep {
+    let keep = EntryDraft {
         shared: Arc::clone(&shared),
         key_id: admission.principal.key().map(|key| key.id.clone()),
         route: admission.route.path,

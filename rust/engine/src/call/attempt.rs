@@ -72,7 +72,7 @@ async fn run_again<K: CallKind>(call: &mut Call, kind: &K, mut queued: Duration)
         }
         call.earlier_failures += call.failures.len();
         call.failures.clear();
-        if run_round(call, kind, &SmallVec::new(), &mut queued).await == Round::Told {
+        if run_round(call, kind, &SmallVec::new(), &mut queued).await == Round::Answered {
             return;
         }
     }
@@ -82,7 +82,7 @@ async fn run_again<K: CallKind>(call: &mut Call, kind: &K, mut queued: Duration)
 #[derive(PartialEq, Eq)]
 enum Round {
     /// The caller has an answer, or an error.
-    Told,
+    Answered,
     AllFailed,
 }
 
@@ -97,22 +97,22 @@ async fn run_round<K: CallKind>(
         if let Some(limit) = call.time_for(at).filter(Duration::is_zero) {
             call.failures.push((Arc::clone(&call.choice.targets[at]), too_slow(call.combo_limit().unwrap_or(limit))));
             call.fail();
-            return Round::Told;
+            return Round::Answered;
         }
-        let Some(mut failed) = ask_target(call, kind, at, queued).await else { return Round::Told };
+        let Some(mut failed) = ask_target(call, kind, at, queued).await else { return Round::Answered };
         call.record_failure(at, &failed);
         if may_repeat(call, at, &failed, 0) {
             // On the heap, so that calls which repeat nothing do not carry its size.
             match Box::pin(repeat(call, kind, at, queued, failed)).await {
                 Some(last) => failed = last,
-                None => return Round::Told,
+                None => return Round::Answered,
             }
         }
         let may_go_on = failover::may_go_on(&call.choice, &failed) && !call.is_headed();
         call.failures.push((Arc::clone(&call.choice.targets[at]), failed));
         if !may_go_on {
             call.fail();
-            return Round::Told;
+            return Round::Answered;
         }
     }
     Round::AllFailed

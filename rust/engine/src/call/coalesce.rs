@@ -262,7 +262,7 @@ struct Reader {
 }
 
 /// The next piece of a recording, for one reader.
-struct News {
+struct NextPiece {
     chunks: Vec<Bytes>,
     is_ended: bool,
     is_aborted: bool,
@@ -274,7 +274,7 @@ impl Reader {
     }
 
     /// Everything since the last look.
-    fn take(&self) -> News {
+    fn take(&self) -> NextPiece {
         let mut state = self.recording.state.lock();
         let place = state.readers[self.index].unwrap_or(0);
         let chunks = state.chunks.get(place.saturating_sub(state.dropped)..).unwrap_or_default().to_vec();
@@ -282,7 +282,7 @@ impl Reader {
         let (is_ended, is_aborted) = (state.ended_ms.is_some(), state.is_aborted);
         drop(state);
         self.recording.was_read.notify_one();
-        News { chunks, is_ended, is_aborted }
+        NextPiece { chunks, is_ended, is_aborted }
     }
 }
 
@@ -294,7 +294,7 @@ impl Drop for Reader {
 }
 
 /// Carries what the work answers into `source` to the recording, until the end or until nobody listens.
-async fn write(source: Arc<Exchange>, bell: Arc<Bell>, recording: Arc<Recording>) {
+async fn write(source: Arc<Exchange>, bell: Arc<FollowerWake>, recording: Arc<Recording>) {
     let mut is_headed = false;
     loop {
         if recording.is_deserted() {
@@ -372,9 +372,9 @@ async fn read(reader: Reader, exchange: &Exchange, adapt: impl FnOnce(&mut Head)
 }
 
 #[derive(Debug)]
-struct Bell(Notify);
+struct FollowerWake(Notify);
 
-impl Wake for Bell {
+impl Wake for FollowerWake {
     fn wake(&self, _: u64) {
         self.0.notify_one();
     }
@@ -386,21 +386,21 @@ pub struct Leader {
     pub source: Arc<Exchange>,
     /// Where other workers may be sent the same request.
     pub ticket: Option<Box<Ticket>>,
-    bell: Arc<Bell>,
+    bell: Arc<FollowerWake>,
     reader: Reader,
 }
 
 /// Says of a recording that its answer is about to be kept elsewhere, for as long as this lives.
-struct Keeping(Arc<Recording>);
+struct StorageMark(Arc<Recording>);
 
-impl Keeping {
+impl StorageMark {
     fn new(recording: &Arc<Recording>) -> Self {
         recording.state.lock().is_being_kept = true;
         Self(Arc::clone(recording))
     }
 }
 
-impl Drop for Keeping {
+impl Drop for StorageMark {
     fn drop(&mut self) {
         self.0.state.lock().is_being_kept = false;
     }
@@ -408,7 +408,7 @@ impl Drop for Keeping {
 
 impl Leader {
     pub fn new(recording: &Arc<Recording>, id: u64) -> Self {
-        let bell = Arc::new(Bell(Notify::new()));
+        let bell = Arc::new(FollowerWake(Notify::new()));
         let source = Exchange::new(id, Arc::clone(&bell) as Arc<dyn Wake>);
         // Nothing is written before the leader has its place.
         let reader = recording.seat(&mut recording.state.lock());
@@ -433,7 +433,7 @@ impl Leader {
         then: impl FnOnce(&Recording) + Send + 'static,
     ) {
         let recording = Arc::clone(&self.reader.recording);
-        let keeping = Keeping::new(&recording);
+        let keeping = StorageMark::new(&recording);
         // Both end by themselves: the work when its exchange ends or is cancelled, the writer at either.
         crate::task::spawn(work);
         crate::task::spawn(async move {

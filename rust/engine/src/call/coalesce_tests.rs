@@ -6,9 +6,9 @@ use crate::task;
 use std::time::Duration;
 
 #[derive(Debug)]
-struct Deaf;
+struct SilentWake;
 
-impl Wake for Deaf {
+impl Wake for SilentWake {
     fn wake(&self, _: u64) {}
 }
 
@@ -17,15 +17,15 @@ fn name(principal: &str) -> Name {
 }
 
 fn caller() -> Arc<Exchange> {
-    Exchange::new(1, Arc::new(Deaf))
+    Exchange::new(1, Arc::new(SilentWake))
 }
 
 fn head(status: StatusCode) -> Head {
     Head { status, headers: HeaderMap::new() }
 }
 
-fn leader(twins: &Recordings, now_ms: u64) -> Arc<Recording> {
-    match twins.enter(name("a"), [1; 32], now_ms) {
+fn leader(recordings: &Recordings, now_ms: u64) -> Arc<Recording> {
+    match recordings.enter(name("a"), [1; 32], now_ms) {
         Ok(Role::Leader(recording)) => recording,
         other => panic!("{other:?}"),
     }
@@ -62,23 +62,23 @@ async fn settle_down() {
 }
 
 #[tokio::test]
-async fn a_twin_that_comes_in_the_middle_gets_all_and_the_leader_may_leave() {
-    let twins = Recordings::default();
+async fn a_follower_that_comes_in_the_middle_gets_all_and_the_leader_may_leave() {
+    let recordings = Recordings::default();
     let (first, second) = (caller(), caller());
-    let leading = Leader::new(&leader(&twins, 0), 1);
+    let leading = Leader::new(&leader(&recordings, 0), 1);
     let source = Arc::clone(&leading.source);
     let own = Arc::clone(&first);
     let lead = task::spawn(async move { leading.lead(&own, std::future::ready(())).await });
     source.start(head(StatusCode::OK), [Bytes::from_static(b"one ")]);
     settle_down().await;
 
-    let Ok(Role::Follower(recording)) = twins.enter(name("a"), [1; 32], 1_000) else { panic!("a twin") };
+    let Ok(Role::Follower(recording)) = recordings.enter(name("a"), [1; 32], 1_000) else { panic!("a follower") };
     let own = Arc::clone(&second);
     let follow = task::spawn(async move { follow(recording, &own, |head| head.status = StatusCode::ACCEPTED).await });
     settle_down().await;
     first.cancel();
     lead.await.expect("left");
-    assert!(!source.is_cancelled(), "the twin still listens");
+    assert!(!source.is_cancelled(), "the follower still listens");
     source.push([Bytes::from_static(b"two ")]);
     source.end([Bytes::from_static(b"three")]);
     assert_eq!(whole(&second).await, (b"one two three".to_vec(), false));
@@ -87,42 +87,42 @@ async fn a_twin_that_comes_in_the_middle_gets_all_and_the_leader_may_leave() {
 
 #[tokio::test]
 async fn a_key_is_its_callers_and_its_requests() {
-    let twins = Recordings::default();
-    let _first = leader(&twins, 0);
-    assert!(matches!(twins.enter(name("b"), [1; 32], 0), Ok(Role::Leader(_))), "another caller");
-    let refused = twins.enter(name("a"), [2; 32], 0).expect_err("another body");
+    let recordings = Recordings::default();
+    let _first = leader(&recordings, 0);
+    assert!(matches!(recordings.enter(name("b"), [1; 32], 0), Ok(Role::Leader(_))), "another caller");
+    let refused = recordings.enter(name("a"), [2; 32], 0).expect_err("another body");
     assert_eq!(refused.kind, ErrorKind::Conflict);
     assert_ne!(digest(&[b"a", b"bc"]), digest(&[b"ab", b"c"]));
 }
 
 #[tokio::test]
 async fn what_ended_well_is_given_for_five_seconds_and_a_failure_never() {
-    let twins = Recordings::default();
-    let recording = leader(&twins, 0);
+    let recordings = Recordings::default();
+    let recording = leader(&recordings, 0);
     recording.begin(head(StatusCode::OK));
     recording.add(vec![Bytes::from_static(b"x")]);
     recording.end(false, false, 1_000);
-    assert!(matches!(twins.enter(name("a"), [1; 32], 1_000 + WINDOW_MS - 1), Ok(Role::Follower(_))));
-    twins.sweep(1_000 + WINDOW_MS);
-    assert!(twins.is_empty());
+    assert!(matches!(recordings.enter(name("a"), [1; 32], 1_000 + WINDOW_MS - 1), Ok(Role::Follower(_))));
+    recordings.sweep(1_000 + WINDOW_MS);
+    assert!(recordings.is_empty());
     drop(recording);
-    assert_eq!(twins.total_bytes.load(Ordering::Relaxed), 0);
+    assert_eq!(recordings.total_bytes.load(Ordering::Relaxed), 0);
 
     for (status, failed) in [(StatusCode::BAD_GATEWAY, false), (StatusCode::OK, true)] {
-        let recording = leader(&twins, 0);
+        let recording = leader(&recordings, 0);
         recording.begin(head(status));
         recording.end(false, failed, 1_000);
-        drop(leader(&twins, 1_001));
-        twins.sweep(u64::MAX);
-        twins.entries.lock().clear();
+        drop(leader(&recordings, 1_001));
+        recordings.sweep(u64::MAX);
+        recordings.entries.lock().clear();
     }
 }
 
 #[tokio::test]
 async fn when_all_have_left_the_work_ends() {
-    let twins = Recordings::default();
+    let recordings = Recordings::default();
     let first = caller();
-    let leading = Leader::new(&leader(&twins, 0), 1);
+    let leading = Leader::new(&leader(&recordings, 0), 1);
     let source = Arc::clone(&leading.source);
     let own = Arc::clone(&first);
     let lead = task::spawn(async move { leading.lead(&own, std::future::ready(())).await });
@@ -131,18 +131,18 @@ async fn when_all_have_left_the_work_ends() {
     lead.await.expect("left");
     settle_down().await;
     assert!(source.is_cancelled());
-    assert_eq!(twins.len(), 1);
+    assert_eq!(recordings.len(), 1);
     assert!(
-        matches!(twins.enter(name("a"), [1; 32], u64::MAX), Ok(Role::Leader(_))),
+        matches!(recordings.enter(name("a"), [1; 32], u64::MAX), Ok(Role::Leader(_))),
         "nobody waits for what was cut off"
     );
 }
 
 #[tokio::test]
 async fn the_slowest_reader_holds_the_provider_back() {
-    let twins = Recordings::default();
+    let recordings = Recordings::default();
     let first = caller();
-    let recording = leader(&twins, 0);
+    let recording = leader(&recordings, 0);
     let leading = Leader::new(&recording, 1);
     let source = Arc::clone(&leading.source);
     let own = Arc::clone(&first);
@@ -162,9 +162,9 @@ async fn the_slowest_reader_holds_the_provider_back() {
 
 #[tokio::test]
 async fn a_long_answer_is_not_kept_but_reaches_its_caller() {
-    let twins = Recordings::default();
+    let recordings = Recordings::default();
     let first = caller();
-    let leading = Leader::new(&leader(&twins, 0), 1);
+    let leading = Leader::new(&leader(&recordings, 0), 1);
     let source = Arc::clone(&leading.source);
     let own = Arc::clone(&first);
     let lead = task::spawn(async move { leading.lead(&own, std::future::ready(())).await });
@@ -180,23 +180,23 @@ async fn a_long_answer_is_not_kept_but_reaches_its_caller() {
     assert_eq!(whole(&first).await.0.len(), count * 64 * 1024);
     feed.await.expect("no panic");
     lead.await.expect("no panic");
-    assert!(matches!(twins.enter(name("a"), [1; 32], 0), Ok(Role::Leader(_))));
-    assert!(twins.total_bytes.load(Ordering::Relaxed) < 2 * HIGH_WATER_BYTES);
+    assert!(matches!(recordings.enter(name("a"), [1; 32], 0), Ok(Role::Leader(_))));
+    assert!(recordings.total_bytes.load(Ordering::Relaxed) < 2 * HIGH_WATER_BYTES);
 }
 
 /// A caller that is held back before it reads, as a key's `throttleDelayMs` holds it.
 #[tokio::test]
 async fn who_comes_to_read_when_the_beginning_is_gone_gets_nothing_of_it() {
-    let twins = Recordings::default();
+    let recordings = Recordings::default();
     let (first, second) = (caller(), caller());
-    let leading = Leader::new(&leader(&twins, 0), 1);
+    let leading = Leader::new(&leader(&recordings, 0), 1);
     let source = Arc::clone(&leading.source);
     let own = Arc::clone(&first);
     let lead = task::spawn(async move { leading.lead(&own, std::future::ready(())).await });
     source.start(head(StatusCode::OK), [Bytes::from_static(b"beginning")]);
     settle_down().await;
 
-    let Ok(Role::Follower(recording)) = twins.enter(name("a"), [1; 32], 0) else { panic!("a twin") };
+    let Ok(Role::Follower(recording)) = recordings.enter(name("a"), [1; 32], 0) else { panic!("a follower") };
     let count = MAX_RECORDING_BYTES / (64 * 1024) + 20;
     let own = Arc::clone(&source);
     let (given, is_given) = tokio::sync::oneshot::channel();

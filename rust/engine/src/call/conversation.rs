@@ -63,6 +63,7 @@ pub struct Conversation {
 }
 
 /// Serves one conversation.
+// Long: its steps in their order, each of which may end the call.
 pub async fn run(mut call: Call, body: &Bytes) {
     let shared = call.shared();
     let live = shared.live.load_full();
@@ -99,7 +100,7 @@ pub async fn run(mut call: Call, body: &Bytes) {
         Err(fault) => return call.refuse(&fault),
     };
     // What a tool did for one question it has not done for the next: no answer of one that acts is kept or shared.
-    let acts = call.choice.targets.iter().any(|target| target.connection.is_told_session);
+    let acts = call.choice.targets.iter().any(|target| target.connection.sends_session);
     let question = || cache::question(&shared, &live, &call.settlement.admission, &request, &recalled);
     let mut question = if acts { None } else { question() };
     if let Some(question) = &mut question {
@@ -116,8 +117,7 @@ pub async fn run(mut call: Call, body: &Bytes) {
         Ok(shortened) => shortened,
         Err(fault) => return call.refuse(&fault),
     };
-    let choose = || choose(&mut call, &live, &sent, &request);
-    let translation = limits::ask_until_known(&shared, choose).await;
+    let translation = limits::ask_until_known(&shared, || choose(&mut call, &live, &sent, &request)).await;
     drop(live);
     let translation = match translation {
         Ok(translation) => translation.of(&body),

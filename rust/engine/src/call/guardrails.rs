@@ -6,7 +6,8 @@
 use crate::active_config::Live;
 use crate::gate::headers;
 use crate::gate::request::Admission;
-use crate::observe::settle::{findings_text, Settlement};
+use crate::observe::figures::findings_text;
+use crate::observe::settle::Settlement;
 use crate::shared::Shared;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::guardrail::{

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// How long the first target is waited for alone; `None` where the combo does not hedge, or cannot: what acts is asked once.
 pub fn delay(choice: &Choice) -> Option<Duration> {
     let params = &choice.combo.as_ref()?.params;
-    let acts = choice.targets.iter().any(|target| target.connection.is_told_session);
+    let acts = choice.targets.iter().any(|target| target.connection.sends_session);
     let can = params.hedging && choice.targets.len() > 1 && !acts;
     can.then(|| Duration::from_millis(params.hedge_delay_ms))
 }

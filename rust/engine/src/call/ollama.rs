@@ -32,14 +32,14 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Nobody has to be woken: the task that waits for the call's answer polls it.
 #[derive(Debug)]
-struct Deaf;
+struct SilentWake;
 
-impl Wake for Deaf {
+impl Wake for SilentWake {
     fn wake(&self, _: u64) {}
 }
 
 /// The way of the call's answer to its caller.
-struct Telling {
+struct AnswerRelay {
     shared: Arc<Shared>,
     /// The exchange that the call answers to.
     source: Arc<Exchange>,
@@ -69,8 +69,8 @@ async fn run(shared: Arc<Shared>, mut whole: Box<Whole>, call: OllamaCall) {
         return tell_loaded(&shared, &whole, &request, load.unloads, is_listed(&request.form.model));
     }
     let caller = Arc::clone(&whole.exchange);
-    let source = Exchange::new(shared.next_id(), Arc::new(Deaf));
-    let telling = Telling {
+    let source = Exchange::new(shared.next_id(), Arc::new(SilentWake));
+    let telling = AnswerRelay {
         shared: Arc::clone(&shared),
         source: Arc::clone(&source),
         caller: Arc::clone(&caller),
@@ -116,7 +116,7 @@ fn tell_loaded(shared: &Shared, whole: &Whole, request: &OllamaRequest, unloads:
     whole.exchange.answer(Head { status: StatusCode::OK, headers }, Bytes::from(body));
 }
 
-impl Telling {
+impl AnswerRelay {
     fn now(&self) -> AnswerTime {
         let since_start_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         AnswerTime { unix_ms: clock::unix_ms(), since_start_ns, until_first_ns: None }

@@ -53,7 +53,7 @@ impl StreamKind for EventStream {
         let units = settlement.units().updated_with(ending.units);
         settlement.set_units(units);
         let bytes = match &ending.error {
-            Some(error) if !ending.is_told => [b"\n\n", &EVENTS.event(error)[..]].concat().into(),
+            Some(error) if !ending.is_reported => [b"\n\n", &EVENTS.event(error)[..]].concat().into(),
             _ => ending.rest,
         };
         Closing {
@@ -62,7 +62,7 @@ impl StreamKind for EventStream {
             usage: ending.usage,
             error: ending.error,
             // Whatever it says, it is a failure of the provider: such streams begin once the request was accepted.
-            upstream_error: ending.is_told.then(UpstreamError::default),
+            upstream_error: ending.is_reported.then(UpstreamError::default),
             response: None,
         }
     }

@@ -10,7 +10,7 @@ use crate::call::guardrails;
 use crate::call::settle::refuse;
 use crate::call::video_form;
 use crate::call::videos;
-use crate::control::forward::{self, Unheard};
+use crate::control::forward::{self, NoControlAnswer};
 use crate::exchange::Head;
 use crate::gate::answer::{self, EndGuard};
 use crate::gate::limits;
@@ -18,7 +18,7 @@ use crate::gate::request::{Forward, Whole};
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::shared::Shared;
-use crate::upstream::wire::Sliced;
+use crate::upstream::wire::BodySlices;
 use bytes::Bytes;
 use fairlead_core::routes::Answer;
 use fairlead_core::{Cost, Error, ErrorKind, Outcome, Units};
@@ -112,12 +112,12 @@ async fn run(mut settlement: Settlement, mut choice: Option<Choice>, mut forward
     settlement.attempts = 1;
     let asked = tokio::select! {
         biased;
-        answered = forward::call(shared, forward, Sliced::new(Pieces::from_iter([body]))) => answered,
-        () = shared.drain.expired() => Err(Unheard { error: shared.drain.error(), is_sent: true }),
+        answered = forward::call(shared, forward, BodySlices::new(Pieces::from_iter([body]))) => answered,
+        () = shared.drain.expired() => Err(NoControlAnswer { error: shared.drain.error(), is_sent: true }),
     };
     let (parts, mut body) = match asked {
         Ok(response) => response.into_parts(),
-        Err(Unheard { error: fault, is_sent }) => {
+        Err(NoControlAnswer { error: fault, is_sent }) => {
             match choice.as_ref().filter(|_| is_sent) {
                 // A provider may be at work on it, and nobody will say: what it costs counts as spent.
                 Some(choice) => serve_by(&mut settlement, choice, 0),

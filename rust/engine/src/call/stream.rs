@@ -208,7 +208,7 @@ impl<'a> StreamRelay<'a> {
             match step {
                 Step::Chunks(chunks) => match self.pass_chunks(&mut kind, &chunks, now, timer.as_mut()) {
                     Ok(None) => {}
-                    Ok(Some(last)) => return self.finish_told(kind, last, body),
+                    Ok(Some(last)) => return self.finish_failed_stream(kind, last, body),
                     Err(fault) => break End::Broken(fault),
                 },
                 Step::Tick => {
@@ -307,7 +307,7 @@ impl<'a> StreamRelay<'a> {
     }
 
     /// Ends a stream that told its end, with `last` before it. What comes behind it in the provider's body is read later.
-    fn finish_told<K: StreamKind>(
+    fn finish_failed_stream<K: StreamKind>(
         mut self,
         kind: K,
         mut last: Pieces,
@@ -483,7 +483,7 @@ fn blames_request(error: &UpstreamError) -> bool {
 /// A provider's own error event, without the connection's secrets should it echo them.
 fn masked(pieces: Pieces, target: &Target) -> Pieces {
     let whole = pieces.concat();
-    if !target.is_told_in(&whole) {
+    if !target.is_revealed_in(&whole) {
         return pieces;
     }
     Pieces::from_iter([Bytes::from(target.mask(&String::from_utf8_lossy(&whole)))])

@@ -26,7 +26,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Translation {
     pub caller: Dialect,
-    told: AnswerContext,
+    context: AnswerContext,
     /// The request itself, for callers who are told it again.
     asked: Bytes,
     bodies: Vec<TranslatedBody>,
@@ -121,11 +121,11 @@ impl Translation {
     ) -> Result<Self, Error> {
         let id = random_name().map_err(|_| Error::gateway(ErrorKind::Internal, "The system has no random numbers."))?;
         let (asks_usage, is_list, id) = (parsed.asks_usage, parsed.reads_list, id);
-        let told = AnswerContext { asks_usage, is_list, id, keeps: parsed.stores, ..AnswerContext::default() };
+        let context = AnswerContext { asks_usage, is_list, id, keeps: parsed.stores, ..AnswerContext::default() };
         let asked = if caller == Dialect::OpenaiResponses { body.clone() } else { Bytes::new() };
         let mut wording = Self {
             caller,
-            told,
+            context,
             asked,
             bodies: Vec::new(),
             put_back: Vec::new(),
@@ -268,17 +268,17 @@ impl Translation {
 
     fn answer_context(&self, pair: Pair) -> AnswerContext {
         let echo = translate::echo(pair, &self.asked);
-        AnswerContext { created_s: clock::unix_ms() / 1_000, echo, ..self.told.clone() }
+        AnswerContext { created_s: clock::unix_ms() / 1_000, echo, ..self.context.clone() }
     }
 
     /// A comment that keeps the caller's stream alive while nothing comes.
     pub fn heartbeat(&self) -> Bytes {
-        stream::heartbeat(self.caller, self.told.is_list)
+        stream::heartbeat(self.caller, self.context.is_list)
     }
 
     /// A stream of events, rather than a list that grows.
     pub fn is_events(&self) -> bool {
-        !self.told.is_list
+        !self.context.is_list
     }
 
     /// Follows a stream of this connection.

@@ -4,13 +4,13 @@
 use crate::call::context::Call;
 use crate::call::translation::{self, caller_of};
 use crate::clock;
-use crate::control::forward::{self, Unheard};
+use crate::control::forward::{self, NoControlAnswer};
 use crate::exchange::Head;
 use crate::gate::answer;
 use crate::gate::headers;
 use crate::gate::limits;
 use crate::gate::request::Forward;
-use crate::upstream::wire::Sliced;
+use crate::upstream::wire::BodySlices;
 use bytes::Bytes;
 use fairlead_core::{random_name, Cost, Dialect, Error, ErrorKind};
 use fairlead_dialect::openai::request::ChatRequest;
@@ -88,8 +88,8 @@ async fn ask(call: &Call) -> Result<String, Error> {
         is_unread: true,
     };
     forward::dress(&shared, &call.settlement.admission, &mut forward);
-    let answered = forward::call(&shared, forward, Sliced::new(Pieces::new())).await;
-    let (parts, body) = answered.map_err(|Unheard { error, .. }| error)?.into_parts();
+    let answered = forward::call(&shared, forward, BodySlices::new(Pieces::new())).await;
+    let (parts, body) = answered.map_err(|NoControlAnswer { error, .. }| error)?.into_parts();
     let body = Limited::new(body, MAX_TEXT_BYTES).collect().await.map_err(|_| silent())?.to_bytes();
     let text = String::from_utf8(body.to_vec()).map_err(|_| silent())?;
     if parts.status == StatusCode::OK {

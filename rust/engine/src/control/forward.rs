@@ -9,7 +9,7 @@ use crate::gate::request::{Admission, Forward, Whole};
 use crate::gate::upload::Stored;
 use crate::shared::Shared;
 use crate::upstream::failure;
-use crate::upstream::wire::{Chunk, Fault, Incoming, Lease, Sliced, Unanswered};
+use crate::upstream::wire::{BodySlices, Chunk, Fault, Incoming, Lease, Unanswered};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::{json, Error, ErrorKind};
@@ -65,7 +65,7 @@ async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
     }
     let is_upload = upload.is_some();
     let contents = match upload {
-        None => Sliced::new(Pieces::from_iter([body])),
+        None => BodySlices::new(Pieces::from_iter([body])),
         Some(upload) => {
             let stored = tokio::select! {
                 biased;
@@ -73,7 +73,7 @@ async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
                 stored = upload.stored() => stored.map_err(|(_, fault)| fault),
             };
             match stored.and_then(|stored| the_file(&stored, &mut forward.headers)) {
-                Ok(file) => Sliced::mixed([file]),
+                Ok(file) => BodySlices::mixed([file]),
                 Err(fault) => return refuse(&fault),
             }
         }
@@ -181,13 +181,13 @@ async fn relay(
 
 /// Why there is no answer of control.
 #[derive(Debug)]
-pub(crate) struct Unheard {
+pub(crate) struct NoControlAnswer {
     pub error: Error,
     /// The request was on its way, so that control may have done its work all the same.
     pub is_sent: bool,
 }
 
-impl Unheard {
+impl NoControlAnswer {
     fn before(error: Error) -> Self {
         Self { error, is_sent: false }
     }
@@ -198,15 +198,19 @@ impl Unheard {
 }
 
 /// Asks control, whose answer's head comes within the deadline.
-pub(crate) async fn call(shared: &Shared, forward: Forward, contents: Sliced) -> Result<Response<Incoming>, Unheard> {
-    let head = head_of(forward).map_err(Unheard::before)?;
+pub(crate) async fn call(
+    shared: &Shared,
+    forward: Forward,
+    contents: BodySlices,
+) -> Result<Response<Incoming>, NoControlAnswer> {
+    let head = head_of(forward).map_err(NoControlAnswer::before)?;
     ask_once(shared, &head, contents, HEAD_DEADLINE).await
 }
 
 async fn send_on(
     shared: &Shared,
     forward: Forward,
-    contents: Sliced,
+    contents: BodySlices,
     head_deadline: Duration,
 ) -> Result<Response<Incoming>, Error> {
     ask(shared, &head_of(forward)?, contents, head_deadline).await
@@ -227,7 +231,7 @@ fn head_of(forward: Forward) -> Result<http::request::Parts, Error> {
 pub(crate) async fn ask(
     shared: &Shared,
     head: &http::request::Parts,
-    body: Sliced,
+    body: BodySlices,
     head_deadline: Duration,
 ) -> Result<Response<Incoming>, Error> {
     ask_once(shared, head, body, head_deadline).await.map_err(|unheard| unheard.error)
@@ -236,28 +240,28 @@ pub(crate) async fn ask(
 async fn ask_once(
     shared: &Shared,
     head: &http::request::Parts,
-    mut body: Sliced,
+    mut body: BodySlices,
     head_deadline: Duration,
-) -> Result<Response<Incoming>, Unheard> {
+) -> Result<Response<Incoming>, NoControlAnswer> {
     if let Some(lease) = shared.pool.kept(&shared.control) {
-        match send(lease, head, body, head_deadline).await.map_err(Unheard::after)? {
+        match send(lease, head, body, head_deadline).await.map_err(NoControlAnswer::after)? {
             Err(Unanswered { unsent: Some(unsent), .. }) => body = unsent,
-            other => return other.map_err(|unanswered| Unheard::after(lost(&unanswered))),
+            other => return other.map_err(|unanswered| NoControlAnswer::after(lost(&unanswered))),
         }
     }
     let fresh = tokio::time::timeout(CONNECT_DEADLINE, shared.pool.fresh(&shared.control));
-    let lease = fresh.await.unwrap_or_else(|_| Err(absent())).map_err(Unheard::before)?;
-    let answered = send(lease, head, body, head_deadline).await.map_err(Unheard::after)?;
+    let lease = fresh.await.unwrap_or_else(|_| Err(absent())).map_err(NoControlAnswer::before)?;
+    let answered = send(lease, head, body, head_deadline).await.map_err(NoControlAnswer::after)?;
     answered.map_err(|unanswered| {
         let error = lost(&unanswered);
-        Unheard { error, is_sent: unanswered.unsent.is_none() }
+        NoControlAnswer { error, is_sent: unanswered.unsent.is_none() }
     })
 }
 
 async fn send(
     lease: Lease,
     head: &http::request::Parts,
-    body: Sliced,
+    body: BodySlices,
     head_deadline: Duration,
 ) -> Result<Result<Response<Incoming>, Unanswered>, Error> {
     tokio::time::timeout(head_deadline, lease.send(head, body)).await.map_err(|_| {

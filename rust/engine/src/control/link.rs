@@ -8,7 +8,7 @@ use crate::control::stats::{self, ConnectionStats, ProviderStats};
 use crate::leases::{LeaseStats, Leases};
 use crate::observe::metrics::Sample;
 use crate::shared::Shared;
-use crate::upstream::wire::Sliced;
+use crate::upstream::wire::BodySlices;
 use bytes::Bytes;
 use fairlead_core::{LimitQuestion, LimitScope, LimitUnit, Snapshot, UseByNode};
 use fairlead_dialect::Pieces;
@@ -301,7 +301,7 @@ async fn exchange(shared: &Shared, body: Vec<u8>) -> Result<Bytes, Fault> {
             .map_err(|_| Fault::Unreachable)?,
     };
     let answer = async {
-        let body = Sliced::new(Pieces::from_iter([Bytes::from(body)]));
+        let body = BodySlices::new(Pieces::from_iter([Bytes::from(body)]));
         let response = lease.send(&request.into_parts().0, body).await.map_err(|_| Fault::Unreachable)?;
         let status = response.status();
         if !status.is_success() {

@@ -5,7 +5,7 @@
 use crate::control::forward::{self, LINK};
 use crate::gate::request::Admission;
 use crate::shared::Shared;
-use crate::upstream::wire::Sliced;
+use crate::upstream::wire::BodySlices;
 use bytes::Bytes;
 use fairlead_core::json::{self, Kind as JsonKind};
 use fairlead_core::{Error, ErrorKind};
@@ -155,7 +155,7 @@ async fn ask(shared: &Shared, path: &'static str, pieces: Pieces) -> Result<(Sta
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(LINK, crate::gate::headers::value(shared.config.link_token.expose()));
     let (head, ()) = request.into_parts();
-    let response = forward::ask(shared, &head, Sliced::new(pieces), CONTEXT_DEADLINE).await?;
+    let response = forward::ask(shared, &head, BodySlices::new(pieces), CONTEXT_DEADLINE).await?;
     let (head, body) = response.into_parts();
     let body = Limited::new(body, MAX_BYTES + 1024 * 1024).collect().await.map_err(|_| late())?.to_bytes();
     Ok((head.status, body))

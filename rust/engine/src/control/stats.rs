@@ -123,10 +123,10 @@ fn connection(target: &Target, now: Now) -> ConnectionStats<'_> {
     let state = health.state(now.monotonic_ms);
     let cooling_ms = health.remaining_ms(now.monotonic_ms).unwrap_or(0);
     let windows = condition.windows(now.monotonic_ms).map(|kept| WindowStats {
-        name: kept.told.name.clone(),
-        remaining: kept.told.remaining,
+        name: kept.reading.name.clone(),
+        remaining: kept.reading.remaining,
         resets_at_ms: kept.resets_at_ms.map(|at_ms| now.unix(at_ms)),
-        is_quota: kept.told.is_quota,
+        is_quota: kept.reading.is_quota,
     });
     let lockouts = condition.locked(now.monotonic_ms).map(|locked| LockoutStats {
         model: locked.model,

@@ -291,7 +291,7 @@ fn surface_of(path: &str) -> Surface {
     }
 }
 
-/// Who calls; where the room behind the door judges that itself, only whose session it is.
+/// Who calls; where the room that answers judges that itself, only whose session it is.
 fn resolve(
     shared: &Shared,
     route: &Route,

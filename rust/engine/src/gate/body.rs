@@ -38,7 +38,7 @@ pub struct Pending {
 
 /// The state of a request after a piece of its body.
 #[derive(Debug)]
-pub enum Fed {
+pub enum BodyState {
     More,
     Whole(Box<Whole>),
     /// The exchange has its answer.
@@ -68,13 +68,13 @@ impl Pending {
 
     /// Takes a piece of the body; `more` is false for the last. A body is whole as well once it has its announced length:
     /// a front that tells the end apart from the last byte need not be asked again, which costs it two thread changes.
-    pub fn feed(&mut self, piece: &[u8], more: bool) -> Fed {
+    pub fn feed(&mut self, piece: &[u8], more: bool) -> BodyState {
         self.feed_as(piece, more, Bytes::copy_from_slice)
     }
 
     /// Takes a piece of the body that may be kept as it is. A small one is copied: kept, it would keep the buffer that it was read
     /// into, for as long as its answer streams.
-    pub fn feed_bytes(&mut self, piece: &Bytes, more: bool) -> Fed {
+    pub fn feed_bytes(&mut self, piece: &Bytes, more: bool) -> BodyState {
         self.feed_as(piece, more, |small| {
             if small.len() < MAX_COPIED_BYTES {
                 Bytes::copy_from_slice(small)
@@ -84,7 +84,7 @@ impl Pending {
         })
     }
 
-    fn feed_as(&mut self, piece: &[u8], more: bool, keep: impl FnOnce(&[u8]) -> Bytes) -> Fed {
+    fn feed_as(&mut self, piece: &[u8], more: bool, keep: impl FnOnce(&[u8]) -> Bytes) -> BodyState {
         if self.upload.is_some() {
             return self.feed_upload(piece, more);
         }
@@ -109,44 +109,46 @@ impl Pending {
                 self.body.reserve(announced.max(piece.len()));
             }
             self.body.extend_from_slice(piece);
-            return Fed::More;
+            return BodyState::More;
         }
-        let Some(mut whole) = self.whole.take() else { return Fed::Refused };
+        let Some(mut whole) = self.whole.take() else { return BodyState::Refused };
         whole.body = if self.body.is_empty() {
             keep(piece)
         } else {
             self.body.extend_from_slice(piece);
             std::mem::take(&mut self.body).freeze()
         };
-        Fed::Whole(whole)
+        BodyState::Whole(whole)
     }
 
-    fn forget(&mut self, piece: &[u8], more: bool) -> Fed {
+    fn forget(&mut self, piece: &[u8], more: bool) -> BodyState {
         self.fed_bytes += piece.len() as u64;
         if self.fed_bytes > self.limit as u64 {
             return self.refuse(Outcome::Refused, &too_large(self.limit));
         }
         if more && self.expected.is_none_or(|announced| self.fed_bytes < announced) {
-            return Fed::More;
+            return BodyState::More;
         }
-        self.whole.take().map_or(Fed::Refused, Fed::Whole)
+        self.whole.take().map_or(BodyState::Refused, BodyState::Whole)
     }
 
-    fn feed_upload(&mut self, piece: &[u8], more: bool) -> Fed {
+    fn feed_upload(&mut self, piece: &[u8], more: bool) -> BodyState {
         self.fed_bytes += piece.len() as u64;
         if self.fed_bytes > self.limit as u64 {
             return self.refuse(Outcome::Refused, &too_large(self.limit));
         }
-        let Some(upload) = &mut self.upload else { return Fed::Refused };
+        let Some(upload) = &mut self.upload else { return BodyState::Refused };
         if let Err((outcome, fault)) = upload.push(piece) {
             return self.refuse(outcome, &fault);
         }
         if more && self.expected.is_none_or(|announced| self.fed_bytes < announced) {
-            return Fed::More;
+            return BodyState::More;
         }
-        let (Some(mut whole), Some(upload)) = (self.whole.take(), self.upload.take()) else { return Fed::Refused };
+        let (Some(mut whole), Some(upload)) = (self.whole.take(), self.upload.take()) else {
+            return BodyState::Refused;
+        };
         whole.upload = Some(upload.end());
-        Fed::Whole(whole)
+        BodyState::Whole(whole)
     }
 
     /// How its route is answered.
@@ -187,14 +189,14 @@ impl Pending {
         }
     }
 
-    fn refuse(&mut self, outcome: Outcome, fault: &Error) -> Fed {
+    fn refuse(&mut self, outcome: Outcome, fault: &Error) -> BodyState {
         self.upload = None;
         if let Some(whole) = self.whole.take() {
             let Whole { exchange, admission, .. } = *whole;
             answer::refuse(&self.shared, &exchange, admission.route.surface, &admission.request_id, fault);
             settle(&self.shared, &exchange, admission, outcome, fault);
         }
-        Fed::Refused
+        BodyState::Refused
     }
 
     fn count(&mut self, amount: usize) -> bool {

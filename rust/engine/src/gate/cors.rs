@@ -1,7 +1,7 @@
 //! Pages of other origins that the operator named (`corsOrigins`): what their browsers ask before a call, and what an
 //! answer must say so that the page may read it.
 //!
-//! Only at doors where a caller shows a key of its own (tiers `inference` and `key`): no cookie is ever asked for, so
+//! Only on routes where a caller shows a key of its own (tiers `inference` and `key`): no cookie is ever asked for, so
 //! `Access-Control-Allow-Credentials` is never sent, nor is `*`. Everywhere else, and for every origin that was not
 //! named, the gateway answers as if there were no such thing.
 
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn no_other_origin_and_no_other_door_is_open() {
+    fn no_other_origin_and_no_other_tier_is_let_in() {
         for origin in ["https://other.example", "https://app.example.", "http://app.example", "null", "*", ""] {
             assert!(asked("/v1/chat/completions", "POST", origin).is_none(), "{origin}");
         }

@@ -182,8 +182,13 @@ mod tests {
 
     #[test]
     fn a_wish_for_a_target_is_read_or_refused_and_written_as_it_was_read() {
-        let sheet = |mode, budget, budget_fallback| RouteHeaders { mode, budget, budget_fallback };
-        let read = |mode, budget, fallback| RoutePreference::read(&sheet(mode, budget, fallback));
+        fn read(
+            mode: Option<&str>,
+            budget: Option<&str>,
+            budget_fallback: Option<&str>,
+        ) -> Result<RoutePreference, Error> {
+            RoutePreference::read(&RouteHeaders { mode, budget, budget_fallback })
+        }
         let budget = |usd_micros, falls_back| Some(CallBudget { usd_micros, falls_back });
         assert_eq!(read(None, None, None), Ok(RoutePreference::default()));
         assert_eq!(read(Some("cheap"), None, None).map(|wish| wish.pack), Ok(Some(Pack::CostSaver)));

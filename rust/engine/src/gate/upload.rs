@@ -139,7 +139,7 @@ impl Upload {
             }
             let stored = outcome.and_then(|()| task.store());
             // Nobody waits for the form of a caller who left.
-            let _told = done.send(stored);
+            let _sent = done.send(stored);
         }));
         Ok(Self { exchange: Arc::clone(exchange), pieces, fault, receipt: Receipt(receipt) })
     }

@@ -50,7 +50,7 @@ fn shown(shared: &Shared, admission: &Admission, body: &[u8]) -> Result<Bytes, E
     let find = |name: &str| live.lists.one(name, key, ListDialect::OpenAi);
     let listed = find(&model).or_else(|| find(model.strip_suffix(":latest")?));
     let entry = listed.as_deref().and_then(|listed| serde_json::from_slice::<OllamaEntry<'_>>(listed).ok());
-    let entry = entry.filter(OllamaEntry::is_told).ok_or_else(|| {
+    let entry = entry.filter(OllamaEntry::has_details).ok_or_else(|| {
         Error::client(ErrorKind::ModelNotFound, format!("The model `{model}` is not known here.")).about("model")
     })?;
     let mut info = json!({ "general.architecture": entry.owned_by, "general.basename": entry.id });

@@ -19,7 +19,7 @@ pub(super) struct OllamaEntry<'a> {
 }
 
 impl OllamaEntry<'_> {
-    pub(super) fn is_told(&self) -> bool {
+    pub(super) fn has_details(&self) -> bool {
         matches!(self.r#type, "chat" | "responses" | "completion" | "embedding")
     }
 
@@ -52,7 +52,7 @@ impl OllamaEntry<'_> {
 
 /// An entry of the list, from what OpenAI's has; empty for what Ollama's has no entry of.
 pub(super) fn entry(listed: &[u8]) -> Bytes {
-    let Some(entry) = serde_json::from_slice::<OllamaEntry<'_>>(listed).ok().filter(OllamaEntry::is_told) else {
+    let Some(entry) = serde_json::from_slice::<OllamaEntry<'_>>(listed).ok().filter(OllamaEntry::has_details) else {
         return Bytes::new();
     };
     let told = json!({

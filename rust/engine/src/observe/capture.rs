@@ -51,7 +51,7 @@ impl CaptureQueue {
     /// Tells the thread that nothing comes any more.
     pub fn finish(&self) {
         // A thread that is gone needs no telling.
-        let _told = self.sender.send(Message::End);
+        let _sent = self.sender.send(Message::End);
     }
 
     /// A body that was written, or could not be, takes no memory any more.

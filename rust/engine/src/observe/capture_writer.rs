@@ -164,7 +164,7 @@ fn events(bytes: &[u8], is_cut: bool) -> (Option<Vec<u8>>, Option<String>) {
     for (start, end) in data_of(&passed) {
         out.extend_from_slice(&passed[at..start]);
         let data = mask_json(&passed[start..end]);
-        transcript.hear(&data);
+        transcript.read_event(&data);
         out.extend_from_slice(&data);
         at = end;
     }

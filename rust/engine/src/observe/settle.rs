@@ -4,6 +4,8 @@
 use crate::clock;
 use crate::exchange::Exchange;
 use crate::gate::request::Admission;
+use crate::observe::figures::{findings_text, millis, Extras};
+pub use crate::observe::figures::{CacheHold, CompressionFigures, HoldEnd, SettledAnswer};
 use crate::observe::metrics::Settled;
 use crate::shared::Shared;
 use crate::upstream::target::Target;
@@ -21,81 +23,6 @@ use std::time::{Duration, Instant};
 const BYTES_PER_TOKEN: u64 = 4;
 /// Of a call with many targets that all fail, the record tells about so many bytes of failures.
 const MAX_FAILED_BYTES: usize = 4_000;
-/// Usage, cost and origin of an answer that ended well.
-#[derive(Debug)]
-pub struct SettledAnswer {
-    pub usage: Usage,
-    pub cost: Cost,
-    pub provider: Option<String>,
-    pub upstream_model: Option<String>,
-    pub strategy: &'static str,
-}
-
-/// The figures of a conversation that was made shorter.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CompressionFigures {
-    /// The pipeline by its name.
-    pub name: String,
-    /// Tokens of the conversation's texts, by the gateway's one counter.
-    pub tokens_before: u64,
-    pub tokens_after: u64,
-    pub micros: u64,
-    /// Why texts stayed as they were, as `engine:reason=count`, separated by commas.
-    pub rejected: String,
-}
-
-/// A conversation that was to stay with the target whose provider has it in its prompt cache, once a target has served it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CacheHold {
-    /// By its identity.
-    pub conversation: u64,
-    pub end: HoldEnd,
-}
-
-/// Where such a conversation was served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HoldEnd {
-    /// No target had served it before, or not lately.
-    Begun,
-    Held,
-    /// The one that had it was not able, or failed.
-    Moved,
-}
-
-impl HoldEnd {
-    pub fn of(held: Option<u64>, served: u64) -> Self {
-        match held {
-            None => Self::Begun,
-            Some(held) if held == served => Self::Held,
-            Some(_) => Self::Moved,
-        }
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Begun => "begun",
-            Self::Held => "held",
-            Self::Moved => "moved",
-        }
-    }
-}
-
-/// Fields that few requests have; on the heap, so that conversations do not carry their size.
-#[derive(Debug, Default)]
-struct Extras {
-    /// Units that the request used beside tokens.
-    units: Units,
-    /// Who served it where that was no connection.
-    served_by: Option<String>,
-    compression: Option<CompressionFigures>,
-    cache_hold: Option<CacheHold>,
-    /// The fault that it was given on purpose.
-    chaos: Option<Fault>,
-    /// The attempts that failed, as the record has them.
-    failed_attempts: String,
-    /// Which prices the calls beside the one that the caller gets were paid by.
-    side_tiers: PricesInUse,
-}
 
 /// A request's settlement, open until it is settled or dropped. On the heap: every future that has it on its way would carry
 /// it once as an argument and once as its own.
@@ -451,6 +378,7 @@ impl Open {
     }
 
     /// The record of usage, without tokens, cost and findings.
+    // Long: a line for each member of the record.
     fn record(&self, outcome: Outcome, error: Option<ErrorKind>) -> Record<'_> {
         let admission = &self.admission;
         let key = admission.principal.key();
@@ -533,23 +461,6 @@ impl Open {
         let spent = Amounts { tokens: total.input.saturating_add(total.output), usd_micros };
         self.shared.ledger.settle(key.as_ref(), subject, Charge { hold, spent, segment }, clock::moment());
     }
-}
-
-/// Findings for a header and the record: `pii-masker;found=email;action=warn`, separated by commas.
-pub fn findings_text(findings: &Findings) -> String {
-    let mut out = String::new();
-    for finding in findings {
-        let separator = if out.is_empty() { "" } else { ", " };
-        let (name, action) = (finding.guardrail.name(), finding.action.name());
-        // Writing to a string does not fail.
-        let _ = write!(out, "{separator}{name};found={};action={action}", finding.kind);
-    }
-    out
-}
-
-/// Three decimals are what a clock like ours can tell.
-fn millis(duration: Duration) -> f64 {
-    (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
 impl Drop for Open {

@@ -14,7 +14,7 @@ pub const STUCK_AFTER_MS: u64 = 2_000;
 pub struct Beat {
     pub name: String,
     seen_ms: AtomicU64,
-    is_told: AtomicBool,
+    is_reported: AtomicBool,
 }
 
 impl Beat {
@@ -43,7 +43,7 @@ impl Threads {
         let beat = Arc::new(Beat {
             name: name.into(),
             seen_ms: AtomicU64::new(clock::monotonic_ms()),
-            is_told: AtomicBool::new(false),
+            is_reported: AtomicBool::new(false),
         });
         self.0.lock().push(Arc::clone(&beat));
         beat
@@ -65,7 +65,7 @@ impl Threads {
     pub fn watch(&self) {
         for beat in self.all() {
             let is_stuck = beat.is_stuck();
-            if is_stuck != beat.is_told.swap(is_stuck, Ordering::Relaxed) {
+            if is_stuck != beat.is_reported.swap(is_stuck, Ordering::Relaxed) {
                 if is_stuck {
                     tracing::error!(thread = %beat.name, silent_ms = beat.silent_ms(), "a thread is stuck");
                 } else {

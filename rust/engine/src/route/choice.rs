@@ -38,7 +38,7 @@ pub struct ComboChoice {
     /// The instructions of each step.
     pub prompts: Vec<Option<String>>,
     /// One for each target, at the same place.
-    pub legs: Vec<Leg>,
+    pub legs: Vec<ComboTarget>,
     /// The identity of the target that served the caller's session last.
     pub held: Option<u64>,
     /// The conversation that stays with its target, because the combo protects the provider's cache of it.
@@ -51,7 +51,7 @@ pub struct ComboChoice {
 
 /// A target as the combo knows it.
 #[derive(Debug, Clone)]
-pub struct Leg {
+pub struct ComboTarget {
     pub model: Arc<str>,
     pub upstream_model: Arc<str>,
     pub id: u64,
@@ -70,7 +70,7 @@ impl ComboChoice {
 }
 
 impl Choice {
-    pub fn leg(&self, at: usize) -> Option<&Leg> {
+    pub fn leg(&self, at: usize) -> Option<&ComboTarget> {
         self.combo.as_ref()?.legs.get(at)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::route::accounts;
-use crate::route::choice::{Choice, ComboChoice, Leg, Remembered, TOLD_AT_MOST};
+use crate::route::choice::{Choice, ComboChoice, ComboTarget, Remembered, TOLD_AT_MOST};
 use crate::upstream::target::Target;
 use fairlead_core::strategy::{
     auto, expand, Book, Candidate, Demand, Facts, Look, Memory, Obstacle, Pick, Random, Ready, Standing, Strategy, To,
@@ -146,11 +146,11 @@ impl Combos {
         verdicts
     }
 
-    fn leg(&self, targets: &[Option<Arc<Target>>], pick: Pick) -> Option<(Arc<Target>, Leg)> {
+    fn leg(&self, targets: &[Option<Arc<Target>>], pick: Pick) -> Option<(Arc<Target>, ComboTarget)> {
         let candidate = pick.of(&self.book)?;
         let To::Connection { index, model } = &candidate.to else { return None };
         let target = targets.get(*index)?.as_ref().filter(|target| target.admit_name(model).is_ok())?;
-        let leg = Leg {
+        let leg = ComboTarget {
             model: Arc::clone(&candidate.name),
             upstream_model: Arc::clone(model),
             id: candidate.known.id,
@@ -167,7 +167,7 @@ fn fresh() -> Remembered {
 
 /// A combo that the operator made says itself which models it reaches; `auto` reaches what the key may call. What is blocked is
 /// blocked under every name that its connection has, whoever names it.
-fn may_use(key: &Key, ready: &Ready, target: &Target, leg: &Leg) -> bool {
+fn may_use(key: &Key, ready: &Ready, target: &Target, leg: &ComboTarget) -> bool {
     let is_blocked = || {
         key.has_blocks()
             && target

@@ -84,15 +84,15 @@ type Running = Arc<Mutex<HashMap<String, Arc<Call>>>>;
 #[derive(Debug)]
 struct Call {
     exchange: Arc<Exchange>,
-    bell: Arc<Bell>,
+    bell: Arc<ExchangeWake>,
     is_cancelled: AtomicBool,
 }
 
 /// Rung by the request's own exchange.
 #[derive(Debug, Default)]
-struct Bell(Notify);
+struct ExchangeWake(Notify);
 
-impl Wake for Bell {
+impl Wake for ExchangeWake {
     fn wake(&self, _: u64) {
         self.0.notify_one();
     }
@@ -158,7 +158,7 @@ impl RequestSocket {
             drop(running);
             return self.protocol_error("too_many_requests", "At most 32 requests are under way at once.", Some(&id));
         }
-        let bell = Arc::new(Bell::default());
+        let bell = Arc::new(ExchangeWake::default());
         let exchange = Exchange::new(self.shared.next_id(), Arc::clone(&bell) as Arc<dyn Wake>);
         let whole = match self.admit(&exchange, payload) {
             Ok(whole) => whole,
@@ -304,20 +304,20 @@ impl Drop for RequestSocket {
 }
 
 /// The result of a wait.
-enum Came<T> {
+enum WaitResult<T> {
     Here(T),
     Cancelled,
 }
 
 /// Looks until there is something, or until the caller wants no more of it.
-async fn wait<T>(call: &Call, mut look: impl FnMut(&Exchange) -> Option<T>) -> Came<T> {
+async fn wait<T>(call: &Call, mut look: impl FnMut(&Exchange) -> Option<T>) -> WaitResult<T> {
     loop {
         if call.is_cancelled.load(Ordering::Acquire) {
             call.exchange.cancel();
-            return Came::Cancelled;
+            return WaitResult::Cancelled;
         }
         if let Some(found) = look(&call.exchange) {
-            return Came::Here(found);
+            return WaitResult::Here(found);
         }
         call.bell.0.notified().await;
     }
@@ -326,7 +326,7 @@ async fn wait<T>(call: &Call, mut look: impl FnMut(&Exchange) -> Option<T>) -> C
 /// Tells one answer, frame by frame.
 async fn send_answer(outbox: &Outbox, id: &str, call: &Call) {
     let cancelled = || outbox.push(json!({"type": "response.cancelled", "id": id}).to_string());
-    let Came::Here(head) = wait(call, Exchange::take_head).await else { return cancelled() };
+    let WaitResult::Here(head) = wait(call, Exchange::take_head).await else { return cancelled() };
     let status = head.status.as_u16();
     let request_id = head.headers.get(headers::REQUEST_ID).and_then(|value| value.to_str().ok()).unwrap_or_default();
     outbox.push(json!({"type": "response.start", "id": id, "status": status, "request_id": request_id}).to_string());
@@ -334,7 +334,7 @@ async fn send_answer(outbox: &Outbox, id: &str, call: &Call) {
     let mut held = BytesMut::new();
     loop {
         outbox.room().await;
-        let Came::Here(taken) = wait(call, Exchange::take).await else { return cancelled() };
+        let WaitResult::Here(taken) = wait(call, Exchange::take).await else { return cancelled() };
         if taken.aborted {
             let error = json!({"code": "upstream_reset", "message": "The answer stops short."});
             return outbox.push(json!({"type": "response.error", "id": id, "status": 502, "error": error}).to_string());

@@ -7,7 +7,7 @@ use crate::upstream::auth::{self, Proof};
 use crate::upstream::failure::{unreadable, AttemptFailure, Rejection};
 use crate::upstream::half_open;
 use crate::upstream::target::Target;
-use crate::upstream::wire::{Chunk, Fault, Incoming, Lease, Pool, Sliced};
+use crate::upstream::wire::{BodySlices, Chunk, Fault, Incoming, Lease, Pool};
 use fairlead_core::{parse_retry_after, Dialect, Error, ErrorKind, Retry};
 use fairlead_dialect::openai::answer::{error_fields, UpstreamError};
 use fairlead_dialect::Pieces;
@@ -26,14 +26,14 @@ const REFUSAL_BODY_DEADLINE: Duration = Duration::from_secs(1);
 const IDLE_CLOSE_WINDOW: Duration = Duration::from_secs(1);
 
 /// A provider's error for the caller to see, with the connection's secrets masked.
-pub(crate) fn rejection(status: StatusCode, told: UpstreamError, target: &Target) -> Rejection {
-    let message = if told.message.is_empty() {
+pub(crate) fn rejection(status: StatusCode, error: UpstreamError, target: &Target) -> Rejection {
+    let message = if error.message.is_empty() {
         format!("The provider rejected the request ({}).", status.as_u16())
     } else {
-        target.mask(&told.message)
+        target.mask(&error.message)
     };
     let mask = |text: Option<String>| text.map(|text| target.mask(&text));
-    Rejection { status, message, kind: mask(told.kind), code: mask(told.code), param: mask(told.param) }
+    Rejection { status, message, kind: mask(error.kind), code: mask(error.code), param: mask(error.param) }
 }
 
 /// The body of a request: in memory, or a form that may lie on disk.
@@ -44,10 +44,10 @@ pub enum Contents<'a> {
 }
 
 impl Contents<'_> {
-    fn body(self) -> Sliced {
+    fn body(self) -> BodySlices {
         match self {
-            Self::Json(pieces) => Sliced::new(pieces.clone()),
-            Self::Form { chunks, .. } => Sliced::mixed(chunks.iter().cloned()),
+            Self::Json(pieces) => BodySlices::new(pieces.clone()),
+            Self::Form { chunks, .. } => BodySlices::mixed(chunks.iter().cloned()),
         }
     }
 }
@@ -117,7 +117,7 @@ async fn send_over(
     if let Some(betas) = betas.filter(|_| target.connection.dialect == Dialect::Anthropic) {
         request.headers_mut().insert(ANTHROPIC_BETA, betas.clone());
     }
-    if let Some(session) = session.filter(|_| target.connection.is_told_session) {
+    if let Some(session) = session.filter(|_| target.connection.sends_session) {
         request.headers_mut().insert(SESSION, session.clone());
     }
     if is_stream {
@@ -195,8 +195,8 @@ async fn judge(
     let failure = failure_of(code, retry_hint(&response));
     if matches!(code, 401..=403 | 429) {
         // A refusal says in its body whether it is for now or for good.
-        let told = read_error(response, REFUSAL_BODY_DEADLINE).await;
-        target.observe_refusal(code, told.code.as_deref().or(told.kind.as_deref()), &told.message, started_ms);
+        let refusal = read_error(response, REFUSAL_BODY_DEADLINE).await;
+        target.observe_refusal(code, refusal.code.as_deref().or(refusal.kind.as_deref()), &refusal.message, started_ms);
         if matches!(code, 401 | 403) {
             target.hot.access_token.forget();
         }
@@ -205,9 +205,9 @@ async fn judge(
     if failure.blames_connection {
         return Err(failure);
     }
-    let told = read_error(response, ERROR_BODY_DEADLINE).await;
-    target.observe_refusal(code, told.code.as_deref(), &told.message, started_ms);
-    Err(AttemptFailure { rejection: Some(Box::new(rejection(status, told, target))), ..failure })
+    let refusal = read_error(response, ERROR_BODY_DEADLINE).await;
+    target.observe_refusal(code, refusal.code.as_deref(), &refusal.message, started_ms);
+    Err(AttemptFailure { rejection: Some(Box::new(rejection(status, refusal, target))), ..failure })
 }
 
 /// The class of a status that is no success. Only a rejected request blames no connection. `hint_ms`: how long the provider asks
@@ -257,11 +257,11 @@ async fn read_error(response: Response<Incoming>, deadline: Duration) -> Upstrea
         return UpstreamError::default();
     }
     let body = Limited::new(response.into_body(), MAX_ERROR_BYTES).collect();
-    let told = match tokio::time::timeout(deadline, body).await {
+    let refusal = match tokio::time::timeout(deadline, body).await {
         Ok(Ok(collected)) => error_fields(&collected.to_bytes()),
         _ => None,
     };
-    told.unwrap_or_default()
+    refusal.unwrap_or_default()
 }
 
 fn upstream(kind: ErrorKind, retry: Retry, message: impl Into<std::borrow::Cow<'static, str>>) -> Error {

@@ -4,7 +4,7 @@
 use crate::clock;
 use crate::upstream::connector::Origin;
 use crate::upstream::proxy::Proxy;
-use crate::upstream::wire::{Pool, Sliced};
+use crate::upstream::wire::{BodySlices, Pool};
 use fairlead_core::aws::{self, Keys, SigningScope, Unsigned};
 use fairlead_core::{Auth, Connection, Error, ErrorKind, Retry, Secret, ServiceAccount};
 use fairlead_dialect::Pieces;
@@ -173,7 +173,7 @@ impl Google {
             Error::gateway(ErrorKind::Internal, format!("The service account signs nothing: {error}."))
         })?;
         let mut request = Request::new(());
-        let form = Sliced::new(Pieces::from_iter([format!("{GRANT}{assertion}").into()]));
+        let form = BodySlices::new(Pieces::from_iter([format!("{GRANT}{assertion}").into()]));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri.clone();
         let headers = request.headers_mut();

@@ -27,7 +27,7 @@ pub struct Condition {
 /// A window as it was last told of, with its reset on our clock.
 #[derive(Debug, Clone)]
 pub struct ObservedWindow {
-    pub told: WindowReading,
+    pub reading: WindowReading,
     /// Monotonic; `None` where no reset was told.
     pub resets_at_ms: Option<u64>,
 }
@@ -63,9 +63,9 @@ impl Condition {
     }
 
     pub(super) fn tightest(&self, span: QuotaSpan, now_ms: u64) -> Option<QuotaWindow> {
-        let of_span = self.windows(now_ms).filter(|kept| kept.told.span() == span);
+        let of_span = self.windows(now_ms).filter(|kept| kept.reading.span() == span);
         let window = |kept: &ObservedWindow| QuotaWindow {
-            remaining: kept.told.remaining,
+            remaining: kept.reading.remaining,
             resets_in_ms: kept.resets_at_ms.map_or(0, |at_ms| at_ms.saturating_sub(now_ms)),
         };
         of_span.map(window).reduce(|a, b| if b.remaining < a.remaining { b } else { a })

@@ -107,10 +107,10 @@ impl Limiter {
     }
 
     /// Takes over the rates that an answer told of this model.
-    pub fn learn(&self, model: &str, told: &[WindowReading], now_ms: u64) {
+    pub fn learn(&self, model: &str, readings: &[WindowReading], now_ms: u64) {
         let mut state = self.state.lock();
         if state.limits.learns {
-            state.rates.learn(model, told, now_ms);
+            state.rates.learn(model, readings, now_ms);
             self.is_on.store(state.limits.is_any() || !state.rates.is_empty(), Ordering::Release);
             state.wake_first();
         }
@@ -244,8 +244,8 @@ impl State {
         let own = self.pace.admits(&self.limits, in_flight, tokens, now_ms);
         match (own, self.rates.wait_ms(model, tokens, now_ms)) {
             (own, 0) => own,
-            (Ok(()), told_ms) => Err(PaceWait::Ms(told_ms)),
-            (Err(PaceWait::Ms(own_ms)), told_ms) => Err(PaceWait::Ms(own_ms.max(told_ms))),
+            (Ok(()), provider_ms) => Err(PaceWait::Ms(provider_ms)),
+            (Err(PaceWait::Ms(own_ms)), provider_ms) => Err(PaceWait::Ms(own_ms.max(provider_ms))),
             (Err(PaceWait::Slot), _) => Err(PaceWait::Slot),
         }
     }

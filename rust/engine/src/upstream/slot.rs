@@ -11,7 +11,7 @@
 use crate::shared::Shared;
 use crate::upstream::failure::AttemptFailure;
 use crate::upstream::limiter::{Charge, Entrant, Entry};
-use crate::upstream::target::{Hot, Target};
+use crate::upstream::target::{ConnectionMeasures, Target};
 use fairlead_core::{Error, ErrorKind, PaceWait, Retry, Usage};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ const SLOT_HINT_MS: u64 = 1_000;
 /// One open request, counted in its connection's load until it is dropped.
 #[derive(Debug)]
 pub struct Slot {
-    hot: Arc<Hot>,
+    hot: Arc<ConnectionMeasures>,
     charge: Option<Charge>,
 }
 
@@ -89,7 +89,7 @@ pub async fn acquire(
 
 /// A place in a connection's queue, given up when it is dropped.
 struct Turn<'a> {
-    hot: Arc<Hot>,
+    hot: Arc<ConnectionMeasures>,
     place: Arc<Notify>,
     entrant: &'a Entrant<'a>,
 }
@@ -110,7 +110,7 @@ impl Turn<'_> {
                 PaceWait::Slot => until,
             };
             // Both a word and the time are reasons to look again.
-            let _told = tokio::time::timeout_at(wake_at, self.place.notified()).await;
+            let _woken = tokio::time::timeout_at(wake_at, self.place.notified()).await;
         }
     }
 }

@@ -36,16 +36,16 @@ pub struct Target {
     /// The part of the credential that is made for each request.
     pub proof: Proof,
     /// Carried over from snapshot to snapshot while the connection's id stays.
-    pub hot: Arc<Hot>,
+    pub hot: Arc<ConnectionMeasures>,
     /// Carried over while a connection of the provider's stays.
     pub provider: Arc<Provider>,
     pub resilience: Arc<Resilience>,
     pub is_own_machine: bool,
     /// This target through the proxies of keys and combos, made when one is first asked for.
-    detours: Detours,
+    detours: ProxiedTargets,
 }
 
-type Detours = Mutex<SmallVec<[(Option<Arc<Proxy>>, Arc<Target>); 1]>>;
+type ProxiedTargets = Mutex<SmallVec<[(Option<Arc<Proxy>>, Arc<Target>); 1]>>;
 
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 /// Shorter texts stand by chance in what a provider says.
@@ -53,7 +53,7 @@ const MIN_MASKED_CHARS: usize = 6;
 
 /// Counters and measures of a connection, learnt while it is used.
 #[derive(Debug, Default)]
-pub struct Hot {
+pub struct ConnectionMeasures {
     pub condition: Mutex<Condition>,
     pub successes: AtomicU64,
     pub failures: AtomicU64,
@@ -64,7 +64,7 @@ pub struct Hot {
     latency_us: AtomicU64,
 }
 
-impl Hot {
+impl ConnectionMeasures {
     pub fn count(&self, is_success: bool) {
         let counter = if is_success { &self.successes } else { &self.failures };
         counter.fetch_add(1, Ordering::Relaxed);
@@ -103,7 +103,12 @@ impl Target {
         self.connection.prefixes.first().map_or(self.connection.provider.as_str(), String::as_str)
     }
 
-    pub fn build(connection: Arc<Connection>, sealer: &Sealer, hot: Arc<Hot>, version: &str) -> Result<Self, Unusable> {
+    pub fn build(
+        connection: Arc<Connection>,
+        sealer: &Sealer,
+        hot: Arc<ConnectionMeasures>,
+        version: &str,
+    ) -> Result<Self, Unusable> {
         let base: Uri = connection.base_url.parse().map_err(|_| Unusable::BaseUrl)?;
         let authority = base.authority().ok_or(Unusable::BaseUrl)?;
         let origin = origin_of(&base)?;
@@ -134,7 +139,7 @@ impl Target {
             provider: Arc::default(),
             resilience: Arc::default(),
             is_own_machine,
-            detours: Detours::default(),
+            detours: ProxiedTargets::default(),
         })
     }
 
@@ -166,7 +171,7 @@ impl Target {
             provider: Arc::clone(&self.provider),
             resilience: Arc::clone(&self.resilience),
             is_own_machine: self.is_own_machine,
-            detours: Detours::default(),
+            detours: ProxiedTargets::default(),
         }
     }
 
@@ -299,7 +304,7 @@ impl Target {
         self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose(), "***"))
     }
 
-    pub fn is_told_in(&self, bytes: &[u8]) -> bool {
+    pub fn is_revealed_in(&self, bytes: &[u8]) -> bool {
         self.secrets.iter().any(|secret| memchr::memmem::find(bytes, secret.expose().as_bytes()).is_some())
     }
 }

@@ -257,9 +257,9 @@ impl Target {
         if !quotas.is_empty() {
             condition.health.observe_quota(&quotas, &self.resilience.quota, now_ms);
         }
-        let kept = |told: WindowReading| ObservedWindow {
-            resets_at_ms: (told.resets_in_ms > 0).then(|| now_ms.saturating_add(told.resets_in_ms)),
-            told,
+        let kept = |reading: WindowReading| ObservedWindow {
+            resets_at_ms: (reading.resets_in_ms > 0).then(|| now_ms.saturating_add(reading.resets_in_ms)),
+            reading,
         };
         condition.windows = told.into_iter().map(kept).collect();
     }

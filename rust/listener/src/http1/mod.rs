@@ -20,7 +20,7 @@ use crate::io::Io;
 use crate::request_body::{self, BodyEvent, CallerGone};
 use crate::websocket::{self, Opening};
 use bytes::{Buf as _, Bytes, BytesMut};
-use fairlead_engine::{task, Admitted, FedHere, Head, Inbound, Pending, Piece};
+use fairlead_engine::{task, Admitted, Head, Inbound, Pending, Piece, PolledBodyState};
 use head::{BodyEnd, HeadFault, HeadLines};
 use http::{header, StatusCode};
 use outgoing::{declared_length, BodyCoding, HeadFacts, Outgoing};
@@ -221,7 +221,8 @@ impl Connection {
                 if self.feed(&mut request, &mut pending, &mut flight).await.is_err() {
                     return Next::Drop;
                 }
-            } else if let FedHere::Work(work) = self.engine.engine.feed_here(&mut pending, &Bytes::new(), false) {
+            } else if let PolledBodyState::Work(work) = self.engine.engine.feed_here(&mut pending, &Bytes::new(), false)
+            {
                 flight.begin(work);
             }
         }

@@ -78,6 +78,6 @@ def test_the_connection_is_made_where_control_was_told_of_it(tmp_path: Path) -> 
     provider = AcpProvider.of(told, sealer, 7)
     assert provider is not None
     connection = provider.connection()
-    assert connection["is_told_session"] is True
+    assert connection["sends_session"] is True
     assert "t" * 32 not in repr(connection)
     assert [each["id"] for each in provider.models()] == ["acp/qwen"]

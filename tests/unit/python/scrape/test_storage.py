@@ -5,6 +5,7 @@ with their keys.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from fairlead.scrape.cache import CachedPage, find_cached, store_cached, sweep_c
 from fairlead.scrape.jobs import pages_run, table
 from fairlead.scrape.jobs import runner as runner_module
 from fairlead.scrape.jobs.runner import JobRunner
-from fairlead.scrape.jobs.table import Page, list_pages
+from fairlead.scrape.jobs.table import Page, PageSelection, list_pages
 from fairlead.store.file import Connection
 from fairlead.store.owner_bytes import DATABASE, MIB, kept_bytes
 from tests.unit.python.scrape.conftest import Scraping, run_scraping
@@ -78,12 +79,16 @@ def test_pages_are_read_so_many_bytes_at_a_time(con: Connection) -> None:
     for n in range(1, 6):
         page = Page(n, 10 - n, "u", "completed", 200, None, None, "ö" * 200, n)
         table.store_step(con, "j", page)
-    numbers = lambda **how: [page.number for page in list_pages(con, "j", **how)]  # noqa: E731
-    assert numbers(after=0, limit=9, most_bytes=1000) == [1, 2]
-    assert numbers(after=2, limit=9, most_bytes=1) == [3], "one at least"
-    assert numbers(after=0, limit=3) == [1, 2, 3]
-    assert numbers(after=5, limit=3) == []
-    assert numbers(after=-1, limit=2, order="place") == [5, 4]
+
+    def numbers(after: int, limit: int, **how: Any) -> list[int]:
+        pages = list_pages(con, "j", after, limit, PageSelection(**how))
+        return [page.number for page in pages]
+
+    assert numbers(0, 9, max_bytes=1000) == [1, 2]
+    assert numbers(2, 9, max_bytes=1) == [3], "one at least"
+    assert numbers(0, 3) == [1, 2, 3]
+    assert numbers(5, 3) == []
+    assert numbers(-1, 2, order="place") == [5, 4]
 
 
 async def test_a_crawl_ends_where_its_key_may_keep_no_more(
@@ -227,8 +232,9 @@ async def test_llms_txt_is_written_from_some_pages_at_a_time(
     assert whole["status"] == "completed"
     read: list[int] = []
 
-    def some(*args: Any, **how: Any) -> list[Page]:
-        pages = list_pages(*args, **how, most_bytes=1)
+    def some(*args: Any) -> list[Page]:
+        *where, selection = args
+        pages = list_pages(*where, replace(selection, max_bytes=1))
         read.append(len(pages))
         return pages
 

@@ -20,7 +20,7 @@ from fairlead.store.file import Connection
 from fairlead.store.prepare import MIGRATIONS
 from fairlead.usage import ingest as module
 from fairlead.usage import rejected, segment, segment_store
-from fairlead.usage.facts import add_up, sums_of
+from fairlead.usage.facts import Selection, add_up, sums_of
 from fairlead.usage.ingest import Ingest
 from fairlead.usage.rollup import SUM_MAX, merge_rollups
 from fairlead.usage.segment_store import SegmentStore
@@ -313,9 +313,8 @@ async def test_absurd_sums_stay_at_their_bounds_and_hold_nothing_up(
     assert await totals(usage) == [SUM_MAX] * 3
     question = Question(key_id="k", unit="tokens", from_ms=0)
     assert await usage.read(lambda con: sum_spent(con, [question], {})) == [SUM_MAX + 20]
-    rows = await usage.read(
-        lambda con: sums_of(con, Span(0, 2_000_000_000_000), {"model": "model", "key_id": "key_id"})
-    )
+    by_key = Selection({"model": "model", "key_id": "key_id"})
+    rows = await usage.read(lambda con: sums_of(con, Span(0, 2_000_000_000_000), by_key))
     assert add_up(pl.concat([rows] * 20), []).row(0, named=True)["cost_usd_micros"] == SUM_MAX
 
 

@@ -20,7 +20,7 @@ from fairlead.store.database import Database
 from fairlead.store.file import Connection, open_file
 from fairlead.store.prepare import MIGRATIONS
 from fairlead.usage import ingest as module
-from fairlead.usage.facts import LATENCIES, bins_of, sums_of
+from fairlead.usage.facts import LATENCIES, Selection, bins_of, sums_of
 from fairlead.usage.ingest import Ingest
 from fairlead.usage.retention import delete_before
 from fairlead.usage.rollup import (
@@ -79,7 +79,7 @@ def assert_span_agrees(con: Connection, span: Span) -> None:
     expected = con.execute(
         f"SELECT key_id, {measures()} FROM request_facts {where}", [span.from_ms, span.until_ms]
     ).fetchall()
-    got = sums_of(con, span, {"key_id": "key_id"}).rows()
+    got = sums_of(con, span, Selection({"key_id": "key_id"})).rows()
     assert sorted(got, key=str) == sorted(expected, key=str)
     for wanted in (LATENCIES, ("cache_write",)):
         expected = con.execute(
@@ -87,7 +87,7 @@ def assert_span_agrees(con: Connection, span: Span) -> None:
             "AND ts_ms >= ? AND ts_ms < ? GROUP BY ALL",
             [list(wanted), span.from_ms, span.until_ms],
         ).fetchall()
-        assert sorted(bins_of(con, span, {}, wanted=wanted).rows()) == sorted(expected)
+        assert sorted(bins_of(con, span, Selection(), wanted).rows()) == sorted(expected)
 
 
 async def arrive(folder: Path, make: Any, plan: Any, asked: Any) -> None:
@@ -162,7 +162,9 @@ async def test_what_finer_levels_have_lost_the_coarser_ones_still_tell(
     await forget_dimensions(usage)
 
     async def requests(first: int, last: int) -> int:
-        rows = await usage.read(lambda con: sums_of(con, Span(START + first, START + last), {}))
+        rows = await usage.read(
+            lambda con: sums_of(con, Span(START + first, START + last), Selection())
+        )
         return int(rows["requests"].sum())
 
     assert await requests(0, 72 * HOUR) == 72

@@ -28,10 +28,10 @@ from fairlead.gateway.providers.endpoint import Endpoint
 from fairlead.gateway.videos import runner
 from fairlead.gateway.videos.provider import open_video
 from fairlead.gateway.videos.runner import VideoRunner
-from fairlead.gateway.videos.starts import ProviderOperation, Subscribers, VideoStarts
+from fairlead.gateway.videos.starts import ProviderOperation, VideoStarts
 from fairlead.gateway.videos.table import Operation, find_operation, insert_operation
 from fairlead.gateway.videos.targets import VideoTarget
-from fairlead.store.service_jobs import insert_job
+from fairlead.store.service_jobs import Subscribers, insert_job
 from tests.support.management import Management, hold_keys, run_management
 from tests.support.process import free_port
 from tests.support.upstream import RESET, Script, Upstream, reply
@@ -172,7 +172,7 @@ async def follow(
     )
     state = management.services.state
     await state.record(lambda con: insert_operation(con, operation))
-    await state.record(lambda con: insert_job(con, "key", "a1", [], {"a": 1}, at_ms))
+    await state.record(lambda con: insert_job(con, "key", "a1", Subscribers([], {"a": 1}), at_ms))
     VideoRunner.of(management.services).wake()
     with anyio.fail_after(30):
         while True:

@@ -6,7 +6,13 @@ import joserfc.jwt
 import pytest
 from joserfc.jwk import KeySet
 
-from fairlead.store.service_jobs import insert_job, queue_job_event, sweep_jobs
+from fairlead.store.service_jobs import (
+    JobEvent,
+    Subscribers,
+    insert_job,
+    queue_job_event,
+    sweep_jobs,
+)
 from fairlead.store.signing_keys import (
     DAY_MS,
     SIGNS_FOR_MS,
@@ -22,13 +28,13 @@ pytestmark = pytest.mark.anyio
 async def begin(engine, job_id: str, *uris: str) -> None:
     await ensure_signing_key(engine.state)
     await engine.state.record(
-        lambda con: insert_job(con, "key-1", job_id, uris, {"a": 1}, engine.at_ms)
+        lambda con: insert_job(con, "key-1", job_id, Subscribers(uris, {"a": 1}), engine.at_ms)
     )
 
 
 async def tell(engine, job_id: str, name: str = "batch.succeeded") -> int:
     return await engine.state.record(
-        lambda con: queue_job_event(con, "key-1", job_id, name, {}, engine.at_ms)
+        lambda con: queue_job_event(con, "key-1", JobEvent(job_id, name, {}, engine.at_ms))
     )
 
 
@@ -65,7 +71,7 @@ async def test_a_job_whose_end_is_undone_is_not_told(engine, listener) -> None:
     await begin(engine, "job-1", f"{listener.url}/ok")
 
     def broken(con) -> None:
-        queue_job_event(con, "key-1", "job-1", "batch.succeeded", {}, engine.at_ms)
+        queue_job_event(con, "key-1", JobEvent("job-1", "batch.succeeded", {}, engine.at_ms))
         raise LookupError
 
     with pytest.raises(LookupError):

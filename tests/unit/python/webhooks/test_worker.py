@@ -11,6 +11,7 @@ import svix
 
 from fairlead.store.outbox import BACKLOG_FULL, Event, emit
 from fairlead.store.webhook_endpoints import (
+    SecretChange,
     delete_endpoint,
     insert_endpoint,
     new_endpoint,
@@ -53,7 +54,7 @@ async def test_while_a_secret_is_rotated_both_verify(engine, listener) -> None:
         engine.at_ms += 1
         await engine.state.record(
             lambda con: rotate_secret(
-                con, sealer, endpoint.id, new, keep_ms=keep_ms, at_ms=engine.at_ms
+                con, sealer, endpoint.id, SecretChange(new, keep_ms, engine.at_ms)
             )
         )
 

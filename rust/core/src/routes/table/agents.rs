@@ -1,4 +1,4 @@
-//! Agents: what is stored of them, their doors, and their tasks as an operator sees them.
+//! Agents: what is stored of them, their routes, and their tasks as an operator sees them.
 
 use crate::routes::builders::{delegated, management, NO_BODY, RECORD};
 use crate::routes::Route;

@@ -62,7 +62,7 @@ pub(super) static ROUTES: &[Route] = &[
     interaction("DELETE", "/v1/interactions/{id}", NO_BODY, FORGET),
 ];
 
-/// Asked before the doors of models, whose names may have slashes.
+/// Asked before the routes of models, whose names may have slashes.
 pub(super) static OPERATIONS: &[Route] = &[
     owned("GET", "/v1beta/models/{*id}/operations/{operation}", Answer::Control, "video", NO_BODY, OPERATION),
     owned("GET", "/v1/models/{*id}/operations/{operation}", Answer::Control, "video", NO_BODY, OPERATION),

@@ -29,7 +29,7 @@ mod tasks;
 mod usage;
 mod webhooks;
 
-/// Every part, those with the hottest doors first.
+/// Every part, those with the busiest routes first.
 pub(super) static PARTS: &[&[Route]] = &[
     jobs::OPERATIONS,
     inference::ROUTES,

@@ -40,7 +40,7 @@ impl Chunk {
 
 /// The body of a request to a provider, in slices that are written one after the other.
 #[derive(Debug, Default)]
-pub struct Sliced {
+pub struct BodySlices {
     parts: SmallVec<[Chunk; 4]>,
     /// The first that has something left.
     next: usize,
@@ -50,7 +50,7 @@ pub struct Sliced {
     reading: Option<Blocking<io::Result<Bytes>>>,
 }
 
-impl Sliced {
+impl BodySlices {
     pub fn new(parts: Pieces) -> Self {
         Self::mixed(parts.into_iter().map(Chunk::Bytes))
     }
@@ -66,7 +66,7 @@ impl Sliced {
         self.left_bytes
     }
 
-    /// Sees to it that [`Sliced::slices`] has something, unless nothing is left.
+    /// Sees to it that [`BodySlices::slices`] has something, unless nothing is left.
     pub fn poll_load(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let (true, Some(Chunk::File { file, start, end })) = (self.loaded.is_empty(), self.parts.get_mut(self.next))
         {
@@ -131,7 +131,7 @@ mod tests {
     use std::io::Write as _;
     use std::task::Waker;
 
-    fn first(body: &Sliced) -> Vec<u8> {
+    fn first(body: &BodySlices) -> Vec<u8> {
         let mut slices = SmallVec::new();
         body.slices(&mut slices);
         slices.iter().flat_map(|slice| slice.to_vec()).collect()
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_was_written_is_gone_from_the_front() {
-        let mut body = Sliced::new(Pieces::from_iter([&b"ab"[..], b"", b"cd", b"e"].map(Bytes::from_static)));
+        let mut body = BodySlices::new(Pieces::from_iter([&b"ab"[..], b"", b"cd", b"e"].map(Bytes::from_static)));
         assert_eq!((first(&body), body.left_bytes()), (b"abcde".to_vec(), 5));
         body.advance(3);
         assert_eq!((first(&body), body.left_bytes()), (b"de".to_vec(), 2));
@@ -156,8 +156,11 @@ mod tests {
         let opened = Arc::new(File::open(&file).expect("the file"));
         std::fs::remove_file(&file).expect("removed");
         let stretch = Chunk::File { file: opened, start: 5, end: text.len() as u64 };
-        let mut body =
-            Sliced::mixed([Chunk::Bytes(Bytes::from_static(b"<")), stretch, Chunk::Bytes(Bytes::from_static(b">"))]);
+        let mut body = BodySlices::mixed([
+            Chunk::Bytes(Bytes::from_static(b"<")),
+            stretch,
+            Chunk::Bytes(Bytes::from_static(b">")),
+        ]);
         let mut sent = Vec::new();
         while body.left_bytes() > 0 {
             std::future::poll_fn(|cx| body.poll_load(cx)).await.expect("read");
@@ -172,7 +175,7 @@ mod tests {
     #[tokio::test]
     async fn a_file_that_became_shorter_is_a_fault() {
         let opened = Arc::new(File::open("/dev/null").expect("a file"));
-        let mut body = Sliced::mixed([Chunk::File { file: opened, start: 0, end: 10 }]);
+        let mut body = BodySlices::mixed([Chunk::File { file: opened, start: 0, end: 10 }]);
         assert!(body.poll_load(&mut Context::from_waker(Waker::noop())).is_pending());
         assert!(std::future::poll_fn(|cx| body.poll_load(cx)).await.is_err());
     }

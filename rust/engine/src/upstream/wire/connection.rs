@@ -1,7 +1,7 @@
 //! One connection and the request that is on it: writes, and meanwhile reads, for a provider may answer before it has heard
 //! everything.
 
-use super::body::Sliced;
+use super::body::BodySlices;
 use super::framing::Malformed;
 use super::head::{self, Decoded, ResponseHead};
 use crate::upstream::connector::Socket;
@@ -49,13 +49,13 @@ impl From<Malformed> for Fault {
 
 /// The part of a request that is not written yet.
 #[derive(Debug, Default)]
-struct Unsent {
+struct PendingWrite {
     /// Empty once it is written.
     head: Bytes,
-    body: Sliced,
+    body: BodySlices,
 }
 
-impl Unsent {
+impl PendingWrite {
     fn is_empty(&self) -> bool {
         self.head.is_empty() && self.body.left_bytes() == 0
     }
@@ -72,7 +72,7 @@ pub(super) struct Connection {
     partial: BytesMut,
     /// The provider has said that an answer is to come.
     is_announced: bool,
-    unsent: Unsent,
+    unsent: PendingWrite,
     /// The provider has some of the request.
     has_begun: bool,
     /// The provider takes no more of the request.
@@ -88,7 +88,7 @@ impl Connection {
             ahead: Bytes::new(),
             partial: BytesMut::new(),
             is_announced: false,
-            unsent: Unsent::default(),
+            unsent: PendingWrite::default(),
             has_begun: false,
             is_deaf: false,
             is_unflushed: false,
@@ -109,14 +109,14 @@ impl Connection {
     }
 
     /// Takes a request up. It is written while its answer is waited for.
-    pub(super) fn begin(&mut self, head: Vec<u8>, body: Sliced) {
-        self.unsent = Unsent { head: head.into(), body };
+    pub(super) fn begin(&mut self, head: Vec<u8>, body: BodySlices) {
+        self.unsent = PendingWrite { head: head.into(), body };
         self.has_begun = false;
         self.is_announced = false;
     }
 
     /// The body of a request of which nothing was written.
-    pub(super) fn take_unsent(&mut self) -> Sliced {
+    pub(super) fn take_unsent(&mut self) -> BodySlices {
         std::mem::take(&mut self.unsent.body)
     }
 
@@ -174,7 +174,7 @@ impl Connection {
             return Ok(());
         }
         while !self.unsent.is_empty() {
-            let Unsent { head, body } = &mut self.unsent;
+            let PendingWrite { head, body } = &mut self.unsent;
             if let Poll::Ready(Err(error)) = body.poll_load(cx) {
                 return Err(Fault::Body(error));
             }

@@ -1,7 +1,7 @@
 //! The body of an answer, read by whoever wants it. At its end the connection goes back to its pool; dropped before, it is
 //! closed.
 
-use super::body::Sliced;
+use super::body::BodySlices;
 use super::connection::{Connection, Fault};
 use super::framing::{Chunks, Framing};
 use super::head;
@@ -18,12 +18,12 @@ use std::task::{ready, Context, Poll};
 pub struct Unanswered {
     pub fault: Fault,
     /// The request's body, where nothing of it was sent.
-    pub unsent: Option<Sliced>,
+    pub unsent: Option<BodySlices>,
 }
 
 impl Lease {
     /// Sends a request and waits for the head of its answer. The caller sets the deadline.
-    pub async fn send(mut self, head: &request::Parts, body: Sliced) -> Result<Response<Incoming>, Unanswered> {
+    pub async fn send(mut self, head: &request::Parts, body: BodySlices) -> Result<Response<Incoming>, Unanswered> {
         let text = head::encode(&head.method, &head.uri, &head.headers, body.left_bytes());
         self.connection.begin(text, body);
         match poll_fn(|cx| self.connection.poll_answer(cx)).await {

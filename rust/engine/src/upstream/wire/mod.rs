@@ -20,7 +20,7 @@ mod head;
 mod incoming;
 mod pool;
 
-pub use body::{Chunk, Sliced};
+pub use body::{BodySlices, Chunk};
 pub use connection::Fault;
 pub use incoming::{Incoming, Unanswered};
 pub use pool::{take_shelf, Lease, Pool};

@@ -3,7 +3,7 @@
 use super::connection::Connection;
 use super::incoming::Unanswered;
 use super::pool::{Lease, Pool};
-use super::{Chunk, Fault, Sliced};
+use super::{BodySlices, Chunk, Fault};
 use crate::upstream::connector::{Connector, Origin, Socket};
 use bytes::Bytes;
 use fairlead_dialect::Pieces;
@@ -34,8 +34,8 @@ fn head() -> request::Parts {
     Request::builder().method(Method::POST).uri("/v1").body(()).expect("a request").into_parts().0
 }
 
-fn body(text: &'static str) -> Sliced {
-    Sliced::new(Pieces::from_iter([Bytes::from_static(text.as_bytes())]))
+fn body(text: &'static str) -> BodySlices {
+    BodySlices::new(Pieces::from_iter([Bytes::from_static(text.as_bytes())]))
 }
 
 /// Reads until a request with this body is whole.
@@ -201,7 +201,7 @@ fn a_body_that_cannot_be_read_is_nobody_elses_fault() {
         let busy = crate::blocking::disk(move || disk_is_busy.recv());
         let Pair { lease, mut provider, .. } = pair();
         let file = Arc::new(std::fs::File::open("/dev/null").expect("a file"));
-        let upload = Sliced::mixed([Chunk::File { file, start: 0, end: 10 }]);
+        let upload = BodySlices::mixed([Chunk::File { file, start: 0, end: 10 }]);
         let served = async {
             let mut heard = Vec::new();
             while !heard.ends_with(b"content-length: 10\r\n\r\n") {
@@ -222,7 +222,7 @@ async fn a_provider_may_answer_before_it_has_heard_everything() {
     const MANY: usize = 8 * 1024 * 1024;
     let Pair { pool, origin, lease, mut provider } = pair();
     provider.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n").await.expect("written");
-    let long = Sliced::new(Pieces::from_iter([Bytes::from(vec![b'a'; MANY])]));
+    let long = BodySlices::new(Pieces::from_iter([Bytes::from(vec![b'a'; MANY])]));
     let mut answer = lease.send(&head(), long).await.expect("an answer").into_body();
     let served = async {
         // It goes on listening, and says the rest when it has heard all.
@@ -243,7 +243,7 @@ async fn a_provider_that_refuses_and_hears_no_more_is_still_heard() {
     let Pair { pool, origin, lease, mut provider } = pair();
     provider.write_all(b"HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\nno").await.expect("written");
     drop(provider);
-    let long = Sliced::new(Pieces::from_iter([Bytes::from(vec![b'a'; 8 * 1024 * 1024])]));
+    let long = BodySlices::new(Pieces::from_iter([Bytes::from(vec![b'a'; 8 * 1024 * 1024])]));
     let answer = lease.send(&head(), long).await;
     // Where the kernel took nothing, that is told; else the answer is.
     match answer {

@@ -1,6 +1,8 @@
 //! The ledger of a node that holds limits together with others: what it tells the shared store, and what it hears.
 
-use super::{Account, Coverage, Ledger, LimitQuestion};
+use super::account::{needs_no_past, Account, Coverage};
+use super::amounts::LimitQuestion;
+use super::Ledger;
 use crate::clock::Moment;
 use crate::lease::{LeaseClaim, LeaseGrant, LeaseTerms, UseByNode};
 use crate::limit::{Limit, LimitScope, LimitUnit, Window};
@@ -117,7 +119,7 @@ impl Ledger {
                 let past = lease.past.clone();
                 let is_whole = past.is_some()
                     || account.window.starts_ms >= since_ms
-                    || super::needs_no_past(&account.limit, account.window);
+                    || needs_no_past(&account.limit, account.window);
                 questions.push(LeaseQuestion {
                     account: account.number,
                     epoch: account.epoch,

@@ -1,0 +1,220 @@
+use super::*;
+use proptest::prelude::*;
+
+fn path_of(method: &str, path: &str) -> Option<&'static str> {
+    match find(method, path) {
+        Match::Found { route, .. } => Some(route.path),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_path_tells_in_which_form_its_errors_are() {
+    assert_eq!(surface_at("/api/crawl/x/errors"), Some(Surface::Scraping));
+    assert_eq!(surface_at("/api/keys"), Some(Surface::Management));
+    assert_eq!(surface_at("/api/crawler"), None);
+}
+
+#[test]
+fn every_route_finds_itself() {
+    for route in all() {
+        let example = route.path.replace("{*id}", "openai/gpt-4o").replace("{id}", "abc-1").replace("{slug}", "abc");
+        let example = example.replace("{operation}", "abc2").replace("{name}", "abc").replace("{*tool}", "abc");
+        let example = example.replace("{provider}", "openai").replace("{key_id}", "k-1").replace("{user_id}", "u-1");
+        assert_eq!(path_of(route.method, &example), Some(route.path));
+    }
+}
+
+#[test]
+fn a_literal_wins_over_a_pattern() {
+    assert_eq!(path_of("POST", "/api/providers/validate"), Some("/api/providers/validate"));
+    assert_eq!(path_of("GET", "/api/providers/validate"), Some("/api/providers/{id}"));
+}
+
+#[test]
+fn a_path_may_name_a_thing_of_a_thing() {
+    let pattern = "/api/me/groups/{id}/keys/{key_id}/regenerate";
+    let Match::Found { route, tail } = find("POST", "/api/me/groups/g/keys/k/regenerate") else { panic!("not found") };
+    assert_eq!((route.path, &*tail), (pattern, "g"));
+    assert_eq!(path_of("PATCH", "/api/me/groups/g/keys/k"), Some("/api/me/groups/{id}/keys/{key_id}"));
+    assert_eq!(path_of("DELETE", "/api/groups/g/members/u"), Some("/api/groups/{id}/members/{user_id}"));
+    for path in
+        ["/api/me/groups//keys/k", "/api/me/groups/g/keys/", "/api/me/groups/g/keys/..", "/api/groups/g/members/u/x"]
+    {
+        assert!(!matches!(find("DELETE", path), Match::Found { .. }), "{path}");
+    }
+}
+
+#[test]
+fn routes_under_v1_have_a_second_name() {
+    let Match::Found { route, tail } = find("GET", "/api/v1/models/a%2Fb") else { panic!("not found") };
+    assert_eq!((route.path, &*tail), ("/v1/models/{*id}", "a/b"));
+    assert_eq!(route.own_path("/api/v1/models/a%2Fb"), "/v1/models/a%2Fb");
+    assert_eq!(route.own_path("/v1/models/api/v1/x"), "/v1/models/api/v1/x");
+    assert_eq!(path_of("POST", "/api/v1/messages"), Some("/v1/messages"));
+    assert_eq!(surface_at("/api/v1/messages"), Some(Surface::Anthropic));
+    assert!(matches!(find("DELETE", "/api/v1/models"), Match::OtherMethod(_)));
+    for path in ["/api/api/v1/models", "/api/v1", "/api/v1/", "/api/v1/keys", "/api/healthz", "/api/V1/models"] {
+        assert_eq!(path_of("GET", path), None, "{path}");
+    }
+    // A route of the name itself keeps it.
+    assert_eq!(find_own("/api/keys"), "/api/keys");
+}
+
+fn find_own(path: &'static str) -> &'static str {
+    let Match::Found { route, .. } = find("GET", path) else { panic!("not found") };
+    route.own_path(path)
+}
+
+#[test]
+fn other_spellings_are_other_paths() {
+    for path in [
+        "/V1/models",
+        "//v1/models",
+        "/v1//models",
+        "/v1/./models",
+        "/v1%2fmodels",
+        "/v1/models/",
+        "/v1/models/..",
+        "/v1/models/%2e%2e",
+        "/v1/models/a%2F%2e%2e%2fb",
+        "/v1/models/a%2F",
+        "/v1/models/a%252Fb",
+        "/v1/models/a%2",
+        "/v1/models/%ff",
+        "/v1/models;x",
+        "/v1/models/a%00b",
+        "/v1\\models",
+        "v1/models",
+        "/api/keys/a/b",
+        "/api/keys/a%2fb",
+        "/api/keys/",
+        "",
+        "*",
+    ] {
+        assert!(!matches!(find("GET", path), Match::Found { .. }), "{path}");
+    }
+}
+
+#[test]
+fn an_operation_stands_behind_a_models_name() {
+    let Match::Found { route, tail } = find("GET", "/v1beta/models/google%2Fveo/operations/a1") else {
+        panic!("not found")
+    };
+    assert_eq!((route.path, &*tail), ("/v1beta/models/{*id}/operations/{operation}", "google/veo"));
+    for path in [
+        "/v1beta/models/veo/operations",
+        "/v1beta/models/veo/operations/",
+        "/v1beta/models//operations/a1",
+        "/v1beta/models/veo%2Foperations%2Fa1",
+        "/v1beta/models/operations/a1",
+    ] {
+        assert_ne!(path_of("GET", path), Some(route.path), "{path}");
+    }
+    assert_eq!(path_of("GET", "/v1beta/models/veo/operations/a%2Fb"), Some("/v1beta/models/{*id}"));
+    // Decoded, these are the operation's path: they are neither its nor a model's.
+    for path in ["/v1beta/models/veo%2Foperations%2Fa1", "/v1beta/models/veo/operations/%2ea1"] {
+        assert_eq!(path_of("GET", path), None, "{path}");
+    }
+}
+
+#[test]
+fn a_wrong_method_names_the_right_ones() {
+    let Match::OtherMethod(methods) = find("DELETE", "/v1/models") else { panic!("no methods") };
+    assert_eq!(methods, ["GET", "HEAD"]);
+    assert!(matches!(find("HEAD", "/v1/models"), Match::Found { .. }));
+    assert!(matches!(find("get", "/v1/models"), Match::OtherMethod(_)));
+}
+
+/// What servers that stand before or behind a gateway make of a path.
+fn folded(path: &str) -> String {
+    let decoded = decode(path).map_or_else(|| path.to_owned(), Cow::into_owned);
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in decoded.split(['/', '\\']) {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()),
+            segment => segments.push(segment),
+        }
+    }
+    format!("/{}", segments.join("/"))
+}
+
+#[test]
+fn fuzz_routes() {
+    let paths: Vec<&'static str> = all().map(|route| route.path).collect();
+    let spelling = prop::sample::select(vec![
+        "/",
+        "//",
+        "/./",
+        "/../",
+        "%2F",
+        "%2f",
+        "%2e",
+        "%2E%2e",
+        "\\",
+        ";x",
+        "%00",
+        "%25",
+        "?",
+        "#",
+        " ",
+        "models",
+        "/api",
+        "/v1",
+        ":generateContent",
+        "%6D",
+        "\u{e9}",
+        "\u{ff0f}",
+    ]);
+    let piece = prop_oneof![3 => spelling.prop_map(str::to_owned), 1 => any::<String>(), 1 => "[ -~]{0,4}"];
+    let path = (
+        prop::sample::select(paths),
+        prop::collection::vec((piece, any::<prop::sample::Index>()), 0..4),
+        any::<bool>(),
+    );
+    let path = path.prop_map(|(pattern, pieces, aliased)| {
+        let mut path = format!("{}{}", if aliased { "/api" } else { "" }, pattern.replace(['{', '}', '*'], ""));
+        for (piece, at) in pieces {
+            let mut at = at.index(path.len() + 1);
+            while !path.is_char_boundary(at) {
+                at -= 1;
+            }
+            path.insert_str(at, &piece);
+        }
+        path
+    });
+    let methods = prop::sample::select(vec!["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "get", "", "TRACE"]);
+    crate::fuzz::check(&(methods, path), |(method, path)| {
+        let Match::Found { route, tail } = find(method, &path) else { return Ok(()) };
+        prop_assert_eq!(route.method, if method == "HEAD" { "GET" } else { method });
+        prop_assert!(
+            path.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#;\\\"<>^`{|}".contains(&byte)),
+            "{}",
+            path
+        );
+        prop_assert!(tail.is_empty() || tail.split('/').all(is_plain_segment), "{}", tail);
+        prop_assert!(!path.contains("//") && path.split('/').all(|segment| segment != "." && segment != ".."));
+        // However the path is folded on its way, it is this route.
+        let canonical = folded(&path);
+        prop_assert_eq!(&canonical, &folded(&canonical));
+        if let Match::Found { route: again, tail: same } = find(method, &canonical) {
+            // Some routes have a second one, of the same tier, with a slash behind it.
+            let (own, again_path) = (route.path.trim_end_matches('/'), again.path.trim_end_matches('/'));
+            prop_assert_eq!((again_path, &*same, again.tier), (own, &*tail, route.tier), "{}", path);
+        } else {
+            prop_assert!(false, "{} is a route and {} is none", path, canonical);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn the_tail_of_a_model_keeps_its_slashes() {
+    let Match::Found { tail, .. } = find("GET", "/v1/models/openrouter/meta/llama-3:free") else { panic!("not found") };
+    assert_eq!(tail, "openrouter/meta/llama-3:free");
+    let Match::Found { tail, .. } = find("GET", "/v1/models/openrouter%2Fmeta%2fllama-3%3Afree") else {
+        panic!("not found")
+    };
+    assert_eq!(tail, "openrouter/meta/llama-3:free");
+}
