@@ -69,10 +69,13 @@ def prefix(gateway: Gateway, provider: Provider) -> str:
     return name
 
 
-def opened(gateway: Gateway, model: str, key: str | None = None) -> ClientConnection:
+def opened(
+    gateway: Gateway, model: str, key: str | None = None, **headers: str
+) -> ClientConnection:
+    """A conversation, by the key in `Authorization` or in the `headers` that are given."""
     return connect(
         f"ws://127.0.0.1:{gateway.port}/v1/realtime?model={model}",
-        additional_headers={"Authorization": f"Bearer {key or gateway.key}"},
+        additional_headers=headers or {"Authorization": f"Bearer {key or gateway.key}"},
         open_timeout=20,
         proxy=None,
     )
@@ -168,6 +171,61 @@ def test_the_gate_holds(gateway: Gateway, prefix: str) -> None:
         with pytest.raises(InvalidStatus) as raised:
             opened(gateway, model, key)
         assert raised.value.response.status_code == status
+
+
+# Fields of a key, and what an opening conversation is told for each.
+HELD: dict[str, tuple[dict[str, Any], int]] = {
+    "isActive": ({"isActive": False}, 403),
+    "isBanned": ({"isBanned": True}, 403),
+    "expiresAt": ({"expiresAt": "2020-01-01T00:00:00Z"}, 403),
+    "allowedEndpoints": ({"allowedEndpoints": ["embeddings"]}, 403),
+    "allowedModels": ({"modelAccessMode": "restricted", "allowedModels": ["other/*"]}, 403),
+    "blockedModels": ({"blockedModels": ["*/m"]}, 403),
+    "dailyUsageLimitUsd": ({"usageLimitEnabled": True, "dailyUsageLimitUsd": 0}, 429),
+    "weeklyUsageLimitUsd": ({"usageLimitEnabled": True, "weeklyUsageLimitUsd": 0}, 429),
+    "monthlyUsageLimitUsd": ({"usageLimitEnabled": True, "monthlyUsageLimitUsd": 0}, 429),
+}
+FORMS: dict[str, Callable[[str], dict[str, str]]] = {
+    "Authorization": lambda key: {"Authorization": f"Bearer {key}"},
+    "x-api-key": lambda key: {"x-api-key": key},
+    "x-goog-api-key": lambda key: {"x-goog-api-key": key},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", HELD)
+def test_the_fields_of_a_key_hold_in_every_form_of_credential(
+    gateway: Gateway, provider: Provider, name: str, form: str
+) -> None:
+    prefix = f"rt{secrets.token_hex(3)}"
+    node = gateway.add_node(prefix, f"http://127.0.0.1:{provider.port}/v1")
+    prices = {"m": {"input": 0, "output": 1000}}
+    gateway.add_connection(
+        node["id"], "sk-realtime-canary", providerSpecificData={"prices": prices}
+    )
+    fields, status = HELD[name]
+    key = gateway.create_key()
+    with opened(gateway, f"{prefix}/m", **FORMS[form](key["key"])) as socket:
+        assert heard(socket) == {"type": "session.created"}
+    expect(gateway.admin.patch(f"/api/keys/{key['id']}", json=fields), 200)
+    with pytest.raises(InvalidStatus) as raised:
+        opened(gateway, f"{prefix}/m", **FORMS[form](key["key"]))
+    assert raised.value.response.status_code == status
+    assert len(provider.seen) == 1, "the provider is not asked"
+
+
+def test_a_forced_model_and_rates_hold_for_conversations(
+    gateway: Gateway, provider: Provider, prefix: str
+) -> None:
+    key = gateway.create_key(
+        forcedModel=f"{prefix}/forced", rateLimits=[{"limit": 1, "window": 86_400}]
+    )["key"]
+    with opened(gateway, f"{prefix}/m", key) as socket:
+        assert heard(socket) == {"type": "session.created"}
+    assert provider.seen[0][0] == "/v1/realtime?model=forced"
+    with pytest.raises(InvalidStatus) as raised:
+        opened(gateway, f"{prefix}/m", key)
+    assert raised.value.response.status_code == 429
 
 
 def test_the_providers_end_is_the_conversations(
