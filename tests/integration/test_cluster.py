@@ -37,7 +37,12 @@ def url(postgresql: PostgresqlServer) -> Iterator[str]:
 
 @pytest.fixture
 def pair(url: str, tmp_path: Path) -> Iterator[tuple[Gateway, Gateway]]:
-    settings = {"FAIRLEAD_DATABASE_URL": url, "FAIRLEAD_SECRET_KEY": OLD}
+    settings = {
+        "FAIRLEAD_DATABASE_URL": url,
+        "FAIRLEAD_SECRET_KEY": OLD,
+        # A call that was on its way to a node when that was told to stop is served.
+        "FAIRLEAD_DRAIN_DELAY_MS": "2000",
+    }
     with contextlib.ExitStack() as stack:
         first, second = (stack.enter_context(start_gateway(tmp_path, **settings)) for _ in range(2))
         yield first, second
@@ -109,6 +114,9 @@ class Calls:
         headers = {"authorization": f"Bearer {self._key}"}
         while not self._stop.is_set():
             for node in list(self.nodes):
+                if node not in self.nodes:
+                    # Taken out during the call before.
+                    continue
                 try:
                     answer = httpx.post(
                         f"{node.url}/v1/chat/completions",
