@@ -14,8 +14,7 @@ const TOLD: &str = "x-gateway-";
 
 /// The headers of an answer that say how it came about.
 pub fn keep_told(headers: &HeaderMap) -> HeaderLines {
-    let is_ours =
-        |name: &HeaderName| name.as_str().starts_with(TOLD) || [CONTENT_TYPE, RETRY_AFTER].contains(name);
+    let is_ours = |name: &HeaderName| name.as_str().starts_with(TOLD) || [CONTENT_TYPE, RETRY_AFTER].contains(name);
     let ours = headers.iter().filter(|(name, _)| is_ours(name)).take(MAX_LINES);
     lines(ours.map(|(name, value)| (name.as_str(), value.to_str().ok())))
 }
