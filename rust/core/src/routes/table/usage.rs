@@ -20,12 +20,7 @@ pub(super) static ROUTES: &[Route] = &[
     management("GET", "/api/usage/model-latency-stats", NO_BODY, "Latencies of each provider's models."),
     management("GET", "/api/usage/cache-health", NO_BODY, "How well the providers' prompt caches are used."),
     management("GET", "/api/usage/logs/{id}/body", NO_BODY, "What was asked and answered, where it was kept."),
-    management(
-        "GET",
-        "/api/usage/logs/{id}/headers",
-        NO_BODY,
-        "The headers that steered a request, where they were kept.",
-    ),
+    management("GET", "/api/usage/logs/{id}/headers", NO_BODY, "The headers of a request, where they were kept."),
     management("GET", "/api/usage/{id}", NO_BODY, "Usage of one provider connection."),
     management("GET", "/api/sessions", NO_BODY, "Sessions of the last minutes."),
     management("GET", "/api/rate-limits", NO_BODY, "What limits each connection and key."),
