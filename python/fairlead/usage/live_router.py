@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
+import polars as pl
 from fastapi import APIRouter, Query
 from pydantic import Field
 
@@ -250,7 +251,6 @@ async def rate_limits(
         )
         for row in connections
     ]
-    hits, misses = int(whole["cache_hits"].sum()), int(whole["cache_misses"].sum())
     limited = sum(view.state != "active" for view in views)
     return RateLimits.model_construct(
         connections=views,
@@ -266,11 +266,16 @@ async def rate_limits(
             for row in connections
             for lockout in _lockouts(row[0], row[2], said.get(row[0], ConnectionReport()), at_ms)
         ],
-        cache_stats=CacheStats.model_construct(
-            hits_last_hour=hits,
-            misses_last_hour=misses,
-            hit_rate=hits / (hits + misses) if hits + misses else None,
-        ),
+        cache_stats=_cache_stats(whole),
+    )
+
+
+def _cache_stats(hour: pl.DataFrame) -> CacheStats:
+    hits, misses = int(hour["cache_hits"].sum()), int(hour["cache_misses"].sum())
+    return CacheStats.model_construct(
+        hits_last_hour=hits,
+        misses_last_hour=misses,
+        hit_rate=hits / (hits + misses) if hits + misses else None,
     )
 
 

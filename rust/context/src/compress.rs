@@ -6,8 +6,7 @@ use fairlead_core::Dialect;
 use serde::Serialize;
 
 use crate::conversation::{Conversation, Piece};
-use crate::gate::Rejection;
-use crate::passes::{self, Passes};
+use crate::passes::{self, Passes, StageReport};
 use crate::plan::Plan;
 use crate::raw::RawOutput;
 use crate::read;
@@ -51,24 +50,6 @@ pub struct Report {
     pub stages: Vec<StageReport>,
     /// Texts that went out in an earlier turn and went out again as they were.
     pub frozen: usize,
-}
-
-/// Figures of one stage, over all passes. Its time is measured by the caller's `lap`.
-#[derive(Debug, Default, Serialize)]
-pub struct StageReport {
-    pub engine: &'static str,
-    pub tokens_before: u64,
-    pub tokens_after: u64,
-    /// Texts that were written anew.
-    pub changed: usize,
-    /// Protected spans that were looked for afterwards, and found.
-    pub protected: usize,
-    /// Texts that stayed as they were because a check failed.
-    pub rejected: Vec<Rejection>,
-    pub micros: u64,
-    /// The stage did not run: its result for a text may change in later turns, and the body marks what a provider keeps
-    /// in its cache.
-    pub is_downgraded: bool,
 }
 
 /// Runs a plan over a body, until no stage of it finds anything more. `lap` is called after each run of a stage and gives the microseconds

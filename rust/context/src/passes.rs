@@ -3,12 +3,31 @@
 
 use fairlead_dialect::counted_bytes;
 
-use crate::compress::StageReport;
 use crate::conversation::{Conversation, Piece};
 use crate::engines::Context;
 use crate::gate;
+use crate::gate::Rejection;
 use crate::plan::{Plan, Stage};
 use crate::raw::RawOutput;
+use serde::Serialize;
+
+/// Figures of one stage, over all passes. Its time is measured by the caller's `lap`.
+#[derive(Debug, Default, Serialize)]
+pub struct StageReport {
+    pub engine: &'static str,
+    pub tokens_before: u64,
+    pub tokens_after: u64,
+    /// Texts that were written anew.
+    pub changed: usize,
+    /// Protected spans that were looked for afterwards, and found.
+    pub protected: usize,
+    /// Texts that stayed as they were because a check failed.
+    pub rejected: Vec<Rejection>,
+    pub micros: u64,
+    /// The stage did not run: its result for a text may change in later turns, and the body marks what a provider keeps
+    /// in its cache.
+    pub is_downgraded: bool,
+}
 
 /// Passes over the stages of a plan. Each makes the texts shorter, and the second finds nothing in most conversations.
 const PASSES_MAX: usize = 8;

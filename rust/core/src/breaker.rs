@@ -164,7 +164,7 @@ impl Breaker {
     }
 
     /// Another worker's breaker of this provider is open, for so long. One's own that is open longer stays.
-    pub fn open_as_told(&mut self, limits: &BreakerLimits, left_ms: u64, now_ms: u64) {
+    pub fn adopt_opening(&mut self, limits: &BreakerLimits, left_ms: u64, now_ms: u64) {
         let longest_ms = limits.reset_ms.saturating_mul(limits.max_stretch);
         let until_ms = now_ms.saturating_add(left_ms.min(longest_ms));
         if until_ms > self.open_until_ms.unwrap_or_default().max(now_ms) {

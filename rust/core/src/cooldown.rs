@@ -107,7 +107,7 @@ impl Cooldown {
     }
 
     /// Another worker tells of a rest that has so long left. One's own that lasts longer stays.
-    pub fn rest_as_told(&mut self, rests: &Rests, left_ms: u64, is_binding: bool, now_ms: u64) {
+    pub fn adopt_rest(&mut self, rests: &Rests, left_ms: u64, is_binding: bool, now_ms: u64) {
         let longest_ms = if is_binding { rests.max_retry_after_ms } else { rests.max_ms.max(rests.refused_ms) };
         let until_ms = now_ms.saturating_add(left_ms.min(longest_ms).min(MAX_RETRY_AFTER_MS));
         if until_ms > self.until_ms.max(now_ms) {

@@ -243,8 +243,8 @@ impl Health {
     }
 
     /// Another worker tells of a rest of the connection's, which has so long left.
-    pub fn rest_as_told(&mut self, rests: &Rests, left_ms: u64, is_binding: bool, now_ms: u64) {
-        self.cooldown.rest_as_told(rests, left_ms, is_binding, now_ms);
+    pub fn adopt_rest(&mut self, rests: &Rests, left_ms: u64, is_binding: bool, now_ms: u64) {
+        self.cooldown.adopt_rest(rests, left_ms, is_binding, now_ms);
         self.is_answered = false;
     }
 

@@ -77,7 +77,7 @@ pub(crate) fn call(shared: &Arc<Shared>) -> Call {
         trace: None,
         compression: None,
         cache: CachePreference::default(),
-        wish: RoutePreference::default(),
+        routing: RoutePreference::default(),
         started: Instant::now(),
         ts_ms: 0,
     };

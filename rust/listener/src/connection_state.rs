@@ -222,7 +222,7 @@ impl ConnectionState {
         }
         match self.close_mode() {
             CloseMode::Open | CloseMode::AfterAnswer if is_idle && is_over(since, IDLE) => {
-                self.close(CloseMode::Graceful)
+                self.close(CloseMode::Graceful);
             }
             CloseMode::Graceful if is_idle && is_over(self.close_sent_at.load(Ordering::Relaxed), END_WITHIN) => {
                 self.close(CloseMode::Now);

@@ -278,6 +278,7 @@ pub(crate) fn is_schedule_open(schedule: &str, unix_ms: u64) -> PyResult<bool> {
 /// Whether a key with this `ipAllowlist` may be used from an address; a text that is none is this machine's. `ValueError` names
 /// what in the list is no network.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "a list of Python's comes as one of its own")]
 pub(crate) fn is_address_listed(allowlist: Vec<String>, address: &str) -> PyResult<bool> {
     let allowlist = AddressSet::parse(&allowlist).map_err(|fault| PyValueError::new_err(fault.to_string()))?;
     Ok(policy::is_listed(&allowlist, address.parse().ok()))

@@ -8,8 +8,8 @@ from typing import Any, Final
 import orjson
 
 from fairlead.dashboard.api import Api, Refused
+from fairlead.dashboard.combo_fields import GROUPS
 from fairlead.dashboard.combo_form import (
-    GROUPS,
     changed_body,
     edit_rows,
     flat,

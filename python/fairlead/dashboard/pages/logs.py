@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 from fairlead.dashboard import figures
 from fairlead.dashboard.api import Refused, not_there
-from fairlead.dashboard.combo_form import STRATEGIES
+from fairlead.dashboard.combo_fields import STRATEGIES
 from fairlead.dashboard.form import Options
 from fairlead.dashboard.names import Names, read_names
 from fairlead.dashboard.page import Page, View, Visit

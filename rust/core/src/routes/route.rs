@@ -166,6 +166,7 @@ impl Body {
     }
 
     /// A form beside the JSON, within the same limit.
+    #[must_use]
     pub const fn or_form(self) -> Self {
         match self {
             Self::Json { limit_bytes } => Self::Form { limit_bytes },
@@ -174,6 +175,7 @@ impl Body {
     }
 
     /// Any type in place of JSON, within the same limit.
+    #[must_use]
     pub const fn unread(self) -> Self {
         match self {
             Self::Json { limit_bytes } => Self::Unread { limit_bytes },

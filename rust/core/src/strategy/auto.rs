@@ -16,34 +16,6 @@ const EXPLORATION: f64 = 0.05;
 /// A second that scores this much less is not worth exploring.
 const WORTH_EXPLORING: f32 = 0.5;
 
-/// The facts of a candidate that are known before any request. Each from 0 to 1.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Prior {
-    pub cheapness: f32,
-    pub fit: f32,
-    /// An operator's own machines and preferred connections stand high.
-    pub tier: f32,
-}
-
-impl Prior {
-    /// Where what is not known of a candidate stands.
-    pub const UNKNOWN: f32 = 0.5;
-
-    pub fn merit(self, pack: Pack) -> f32 {
-        let weights = pack.weights();
-        weights.cost * self.cheapness + weights.fit * self.fit + weights.tier * self.tier
-    }
-
-    /// The better of each part.
-    pub fn max(self, other: Self) -> Self {
-        Self {
-            cheapness: self.cheapness.max(other.cheapness),
-            fit: self.fit.max(other.fit),
-            tier: self.tier.max(other.tier),
-        }
-    }
-}
-
 /// The whole score, 0 to about 1. What is not known counts half; a quota that is not known counts as full.
 pub fn score(facts: &Facts, pack: Pack) -> f32 {
     let weights = pack.weights();

@@ -1,9 +1,9 @@
 //! All combos of a snapshot made ready: names looked up, steps spread over connections, prices and sizes put in place, `auto`
 //! channels filled. Built once per snapshot, so that a decision looks nothing up.
 
-use super::auto::{self, Channel, Prior};
+use super::auto::{self, Channel};
 use super::combo::{Combo, Params, Step, Strategy, What};
-use super::facts::Facts;
+use super::facts::{Facts, Prior};
 use super::family;
 use super::pack::Pack;
 use super::rules::{Rules, ToolFilter};

@@ -1,8 +1,36 @@
 //! The facts of a candidate at the moment of a decision, and the demand of the request that asks for it.
 
-use super::auto::Prior;
 use super::pack::Pack;
 use smallvec::SmallVec;
+
+/// The facts of a candidate that are known before any request. Each from 0 to 1.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Prior {
+    pub cheapness: f32,
+    pub fit: f32,
+    /// An operator's own machines and preferred connections stand high.
+    pub tier: f32,
+}
+
+impl Prior {
+    /// Where what is not known of a candidate stands.
+    pub const UNKNOWN: f32 = 0.5;
+
+    pub fn merit(self, pack: Pack) -> f32 {
+        let weights = pack.weights();
+        weights.cost * self.cheapness + weights.fit * self.fit + weights.tier * self.tier
+    }
+
+    /// The better of each part.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            cheapness: self.cheapness.max(other.cheapness),
+            fit: self.fit.max(other.fit),
+            tier: self.tier.max(other.tier),
+        }
+    }
+}
 
 /// Whether a candidate may be tried. The order is one of preference.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]

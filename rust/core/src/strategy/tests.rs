@@ -1,7 +1,7 @@
 //! What each strategy promises, shown over many decisions.
 
-use super::auto::Prior;
 use super::combo::WindowName;
+use super::facts::Prior;
 use super::{auto, order, Demand, Facts, Memory, Params, QuotaWindow, Random, Standing, Strategy};
 use proptest::prelude::*;
 use proptest::strategy::Strategy as _;

@@ -85,7 +85,7 @@ pub fn question(
     let mut headers: Vec<&[u8]> = wish.shape.iter().map(Vec::as_slice).collect();
     headers.extend([admission.pin.as_deref().unwrap_or_default().as_bytes()]);
     // Other weights choose another model. What an answer may cost says nothing about one that is kept.
-    headers.extend(admission.wish.pack.map(|pack| pack.name().as_bytes()));
+    headers.extend(admission.routing.pack.map(|pack| pack.name().as_bytes()));
     // What guardrails made of an answer is another answer.
     let judged_by = [guardrails::of_answer(live, admission).bytes(), admission.disabled_guardrails.bytes()];
     headers.push(judged_by.as_flattened());

@@ -17,7 +17,7 @@ pub struct Name {
 /// A request as the store that workers share is asked about it.
 #[derive(Debug)]
 pub struct Ticket {
-    /// Its key there. Neither the caller nor the idempotency key stands in it.
+    /// The store's key: a hash, so that neither the caller nor the idempotency key stands in the store.
     pub key: String,
     pub digest: [u8; 32],
 }

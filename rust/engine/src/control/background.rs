@@ -110,7 +110,7 @@ fn forwarded(mut whole: Box<Whole>) -> Box<Whole> {
         headers.insert(GUARDRAILS, headers::value(disabled));
     }
     admission.cache.write(&mut headers);
-    admission.wish.write(&mut headers);
+    admission.routing.write(&mut headers);
     whole.forward = Some(Forward {
         method: Method::POST,
         path_and_query: PATH.to_owned(),

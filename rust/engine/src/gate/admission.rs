@@ -123,7 +123,7 @@ impl<'a> Gate<'a> {
             trace: trace_of(shared, route, &headers),
             compression: headers.compression.filter(|name| !name.is_empty()).map(str::to_owned),
             cache: CachePreference::read(&headers.cache)?,
-            wish: RoutePreference::read(&headers.wish)?,
+            routing: RoutePreference::read(&headers.routing)?,
             reads_list: route.answer == Answer::StreamGenerate && !inbound::asks_events(inbound.query),
             started: Instant::now(),
             ts_ms,

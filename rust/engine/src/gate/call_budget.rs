@@ -1,7 +1,7 @@
 //! A caller's own limit in dollars on one call (`X-Gateway-Budget`), held against the most that the call can come to: the same
 //! bound that is reserved under the limits of keys.
 
-use crate::gate::limits::{most, most_of_choice};
+use crate::gate::cost_bound::{most, most_of_choice};
 use crate::gate::preferences::dollars;
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
@@ -18,7 +18,7 @@ pub fn hold_to(
     request: &ChatRequest,
     choice: &mut Choice,
 ) -> Result<(), Error> {
-    let Some(budget) = settlement.admission.wish.budget else { return Ok(()) };
+    let Some(budget) = settlement.admission.routing.budget else { return Ok(()) };
     let cost = |at: usize| {
         let model = choice.model(at);
         snapshot.price(model).map(|_| most(snapshot, request, model, settlement).usd_micros)
@@ -52,7 +52,7 @@ pub fn hold_to(
 
 /// For a call whose cost does not depend on who serves it.
 pub fn admit_sum(settlement: &Settlement, usd_micros: u64) -> Result<(), Error> {
-    let Some(budget) = settlement.admission.wish.budget else { return Ok(()) };
+    let Some(budget) = settlement.admission.routing.budget else { return Ok(()) };
     admit(budget.falls_back || usd_micros <= budget.usd_micros, Some(usd_micros), budget.usd_micros)
 }
 

@@ -75,7 +75,7 @@ pub struct RequestHeaders<'a> {
     /// The caller is an Anthropic client, whatever the route.
     pub has_anthropic_version: bool,
     pub cache: CacheHeaders<'a>,
-    pub wish: RouteHeaders<'a>,
+    pub routing: RouteHeaders<'a>,
     pub lease: LeaseHeaders<'a>,
 }
 
@@ -196,10 +196,10 @@ impl<'a> HeadReader<'a> {
             b"x-disabled-guardrails" if headers.disabled_guardrails.is_none() => {
                 headers.disabled_guardrails = Some(tag(value, "X-Disabled-Guardrails")?);
             }
-            b"x-gateway-mode" => headers.wish.mode = Some(tag(value, "X-Gateway-Mode")?),
-            b"x-gateway-budget" => headers.wish.budget = Some(tag(value, "X-Gateway-Budget")?),
+            b"x-gateway-mode" => headers.routing.mode = Some(tag(value, "X-Gateway-Mode")?),
+            b"x-gateway-budget" => headers.routing.budget = Some(tag(value, "X-Gateway-Budget")?),
             b"x-gateway-budget-fallback" => {
-                headers.wish.budget_fallback = Some(tag(value, "X-Gateway-Budget-Fallback")?);
+                headers.routing.budget_fallback = Some(tag(value, "X-Gateway-Budget-Fallback")?);
             }
             b"x-gateway-compression" => headers.compression = Some(tag(value, "X-Gateway-Compression")?),
             b"anthropic-version" => headers.has_anthropic_version = true,

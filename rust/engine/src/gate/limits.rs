@@ -1,23 +1,17 @@
 //! A request held against its key's limits: sessions, then room for the most that it can cost.
 
 use crate::clock;
+use crate::gate::cost_bound::most_of_choice;
 use crate::gate::{call_budget, unpriced};
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::shared::Shared;
-use fairlead_core::strategy::Strategy;
-use fairlead_core::{
-    Amounts, Error, ErrorKind, Key, Reservation, Served, ServiceMode, ServiceTier, Snapshot, Subject, Usage,
-};
+use fairlead_core::{Amounts, Error, ErrorKind, Key, Reservation, Served, Snapshot, Subject};
 use fairlead_dialect::openai::request::ChatRequest;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The assumed size of an answer that neither the caller nor the catalogue bounds.
-const ASSUMED_OUTPUT_TOKENS: u64 = 4_096;
-/// No tokenizer in use makes more tokens of ordinary text than one for three bytes.
-const BYTES_PER_TOKEN: u64 = 3;
 /// Others may take what was leased for a request before it does.
 const MAX_TRIES: u8 = 4;
 
@@ -128,55 +122,6 @@ pub fn renew(shared: &Shared, settlement: &mut Settlement, key: &Key) -> Result<
     let renewed = shared.ledger.renew(key, settlement.subject(), &mut hold, total, clock::moment());
     settlement.hold = Some(hold);
     renewed
-}
-
-/// An upper bound of what the request can come to, whichever targets serve it.
-pub(super) fn most_of_choice(
-    snapshot: &Snapshot,
-    request: &ChatRequest,
-    settlement: &Settlement,
-    choice: &Choice,
-) -> Amounts {
-    let of = |at| most(snapshot, request, choice.model(at), settlement);
-    let dearest = (0..choice.targets.len()).map(of).reduce(Amounts::max).unwrap_or_default();
-    match &choice.combo {
-        // Every member of a panel is asked, each model once, and then its judge.
-        Some(combo) if combo.strategy == Strategy::Fusion => {
-            let is_first = |at: &usize| (0..*at).all(|before| choice.model(before) != choice.model(*at));
-            (0..choice.targets.len()).filter(is_first).map(of).fold(dearest, Amounts::plus)
-        }
-        // One call for each step of a chain.
-        Some(combo) if combo.strategy == Strategy::Pipeline => (0..combo.prompts.len())
-            .map(|step| {
-                let places = (0..choice.targets.len()).filter(|&at| choice.leg(at).is_some_and(|leg| leg.step == step));
-                places.map(of).reduce(Amounts::max).unwrap_or_default()
-            })
-            .fold(Amounts::default(), Amounts::plus),
-        // The hand-over note is written about what is sent.
-        Some(combo) if combo.is_moving() => {
-            let writer = combo.params.handoff_model.as_deref().unwrap_or(choice.model(0));
-            dearest.plus(most(snapshot, request, writer, settlement))
-        }
-        _ => dearest,
-    }
-}
-
-/// An upper bound of what the request can come to at one target.
-pub(super) fn most(snapshot: &Snapshot, request: &ChatRequest, name: &str, settlement: &Settlement) -> Amounts {
-    let model = snapshot.model(name);
-    let input = settlement.bytes_sent.unwrap_or(settlement.bytes_request).div_ceil(BYTES_PER_TOKEN);
-    let input = model.and_then(|model| model.context_length).map_or(input, |most| input.min(most));
-    let listed = model.and_then(|model| model.max_output_tokens);
-    let output = request.max_output_tokens.or(listed).unwrap_or(ASSUMED_OUTPUT_TOKENS).saturating_mul(request.choices);
-    let service = match settlement.admission.service_mode() {
-        ServiceMode::Inherit => request.service,
-        ServiceMode::Priority => ServiceTier::Priority,
-        // Whoever has no cheaper tier serves it in the usual one.
-        ServiceMode::Default | ServiceMode::Flex => ServiceTier::Standard,
-    };
-    let usage = Usage { input, output, service, ..Usage::default() };
-    let usd_micros = snapshot.price(name).map_or(0, |price| price.most_of(&usage, &settlement.units()).usd_micros());
-    Amounts { tokens: input.saturating_add(output), usd_micros }
 }
 
 /// Asks for room, and again for as long as a limit that is held together with other nodes may have some by now. A request waits for

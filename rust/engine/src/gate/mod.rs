@@ -2,7 +2,7 @@
 //!
 //! [`inbound`] is the head and the rules for it, [`address`] where it comes from, [`preferences`] what its headers prefer, [`lease`] what they show of a lease, [`admission`] the one gate, [`cors`]
 //! pages of other origins. [`body`] is a body on its way, [`upload`] a form on its way to disk, [`request`] a request that is
-//! whole. [`defaults`] is what a body means that does not say `stream`, [`limits`] the limits of keys, [`unpriced`] models whose cost is not known, [`call_budget`] what a caller lets one call cost, [`answer`] what the engine
+//! whole. [`defaults`] is what a body means that does not say `stream`, [`limits`] the limits of keys, [`unpriced`] models whose cost is not known, [`call_budget`] what a caller lets one call cost, [`cost_bound`] what a call can come to, [`answer`] what the engine
 //! answers itself, [`headers`] the gateway's own headers.
 
 pub mod address;
@@ -11,6 +11,7 @@ pub mod answer;
 pub mod body;
 pub mod call_budget;
 pub mod cors;
+pub mod cost_bound;
 pub mod defaults;
 pub mod headers;
 pub mod inbound;

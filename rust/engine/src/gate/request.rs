@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Who asked for what, settled once at the gate.
+#[expect(clippy::struct_excessive_bools, reason = "what a caller said or did not say, each by itself")]
 #[derive(Debug, Clone)]
 pub struct Admission {
     pub route: &'static Route,
@@ -52,7 +53,7 @@ pub struct Admission {
     /// The caller's wishes about the response cache.
     pub cache: CachePreference,
     /// Those about which target serves.
-    pub wish: RoutePreference,
+    pub routing: RoutePreference,
     pub started: Instant,
     pub ts_ms: u64,
 }

@@ -3,7 +3,7 @@
 //!
 //! Nobody waits for any of it. Where there is no room a body is cut, and where the queue is full it is not kept.
 
-use crate::observe::kept_headers::{keep_told, HeaderLines};
+use crate::observe::kept_headers::{of_answer, HeaderLines};
 use bytes::Bytes;
 use fairlead_core::CaptureSettings;
 use http::header::{HeaderMap, HeaderValue, CONTENT_TYPE};
@@ -172,7 +172,7 @@ impl Capture {
     pub fn head(&mut self, status: StatusCode, headers: &HeaderMap) {
         self.kept.status = status.as_u16();
         self.kept.answer.content_type = headers.get(CONTENT_TYPE).cloned();
-        self.kept.told = keep_told(headers);
+        self.kept.told = of_answer(headers);
     }
 
     pub fn hear(&mut self, piece: &[u8]) {

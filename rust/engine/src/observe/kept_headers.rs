@@ -13,7 +13,7 @@ const MAX_LINES: usize = 40;
 const TOLD: &str = "x-gateway-";
 
 /// The headers of an answer that say how it came about.
-pub fn keep_told(headers: &HeaderMap) -> HeaderLines {
+pub fn of_answer(headers: &HeaderMap) -> HeaderLines {
     let is_ours = |name: &HeaderName| name.as_str().starts_with(TOLD) || [CONTENT_TYPE, RETRY_AFTER].contains(name);
     let ours = headers.iter().filter(|(name, _)| is_ours(name)).take(MAX_LINES);
     lines(ours.map(|(name, value)| (name.as_str(), value.to_str().ok())))
@@ -40,7 +40,7 @@ mod tests {
         let long = HeaderValue::from_str(&"é".repeat(3)).expect("bytes that are no ASCII are taken");
         headers.insert("x-gateway-model", long);
         headers.insert("x-gateway-decision", HeaderValue::from_str(&"d".repeat(999)).expect("visible"));
-        let mut kept = keep_told(&headers);
+        let mut kept = of_answer(&headers);
         kept.sort();
         let names: Vec<&str> = kept.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["retry-after", "x-gateway-decision", "x-gateway-provider"]);

@@ -100,7 +100,7 @@ pub struct Claim {
     shared: Arc<Shared>,
     key: String,
     /// The claim as it stands in the store.
-    claim: Vec<u8>,
+    value: Vec<u8>,
     renewing: AbortHandle,
     is_settled: bool,
 }
@@ -116,12 +116,9 @@ pub async fn claim(shared: &Arc<Shared>, ticket: &Ticket) -> Ruling {
     let mut ask = redis::cmd("SET");
     ask.arg(&ticket.key).arg(&claim).arg("NX").arg("GET").arg("PX").arg(ttl_ms);
     let asked = tokio::time::timeout(peers.deadline(), ask.query_async::<Option<Vec<u8>>>(&mut connection)).await;
-    let known = match asked {
-        Ok(Ok(known)) => known,
-        Ok(Err(_)) | Err(_) => {
-            peers.lose();
-            return Ruling::Alone;
-        }
+    let Ok(Ok(known)) = asked else {
+        peers.lose();
+        return Ruling::Alone;
     };
     match known {
         Some(known) => judge(shared, ticket, &known),
@@ -153,7 +150,7 @@ impl Claim {
         let (key, own) = (ticket.key.clone(), claim.clone());
         // It ends with the claim, which aborts it.
         let renewing = crate::task::spawn(renew(connection, key, own, ttl_ms)).abort_handle();
-        Self { shared: Arc::clone(shared), key: ticket.key.clone(), claim, renewing, is_settled: false }
+        Self { shared: Arc::clone(shared), key: ticket.key.clone(), value: claim, renewing, is_settled: false }
     }
 
     /// Leaves the answer for those who repeat the request, if it ended well and is whole.
@@ -166,7 +163,7 @@ impl Claim {
     fn end(&mut self, sealed: Option<Vec<u8>>) {
         self.is_settled = true;
         self.renewing.abort();
-        let (shared, key, claim) = (Arc::clone(&self.shared), std::mem::take(&mut self.key), self.claim.clone());
+        let (shared, key, claim) = (Arc::clone(&self.shared), std::mem::take(&mut self.key), self.value.clone());
         let value = sealed.map_or_else(Vec::new, |sealed| {
             let mut value = claim.clone();
             value[0] = ANSWERED;

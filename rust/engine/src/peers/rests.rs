@@ -1,6 +1,6 @@
 //! Rests of connections and open breakers of providers, as workers tell each other of them.
 //!
-//! RestNotice is how long a rest has left, because clocks differ, and only a rest that a worker took on its own: once when it begins or
+//! A notice says how long a rest has left, because clocks differ, and only a rest that a worker took on its own: once when it begins or
 //! grows, and again every few seconds for those that were not there. What was heard ends by itself; the first attempt afterwards
 //! probes, as after a rest of one's own.
 
@@ -137,10 +137,10 @@ fn adopt(target: &Target, told: &RestNotice, now_ms: u64) {
     match &told.of {
         Subject::Connection(id) if *id == connection.id && told.revision == connection.revision => {
             let rests = &target.resilience.connection_cooldown;
-            target.hot.condition.lock().health.rest_as_told(rests, told.left_ms, told.is_binding, now_ms);
+            target.hot.condition.lock().health.adopt_rest(rests, told.left_ms, told.is_binding, now_ms);
         }
         Subject::Provider(id) if *id == connection.provider => {
-            target.provider.breaker.lock().open_as_told(target.breaker_limits(), told.left_ms, now_ms);
+            target.provider.breaker.lock().adopt_opening(target.breaker_limits(), told.left_ms, now_ms);
         }
         _ => {}
     }

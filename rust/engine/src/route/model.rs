@@ -78,7 +78,7 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
         let protected = if is_protected { conversation(admission, model, body) } else { None };
         let held = protected.or_else(|| session(admission, model)).and_then(last_target);
         let ask = demand(live, Subject { caller: caller(admission), held }, body);
-        let ask = Demand { pack: admission.wish.pack, ..ask };
+        let ask = Demand { pack: admission.routing.pack, ..ask };
         let choice = live.combos.choose(&live.targets, combo, &ask, key)?;
         let mut choice = lease::narrow(choice, leased)?;
         if let Some(combo) = &mut choice.combo {

@@ -226,7 +226,7 @@ impl RequestSocket {
             accepts_events: of.accepts_events,
             compression: of.compression.clone(),
             cache: of.cache.clone(),
-            wish: of.wish,
+            routing: of.routing,
             reads_list: false,
             wants_progress: false,
             wants_cost: false,

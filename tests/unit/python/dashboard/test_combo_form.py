@@ -10,7 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from fairlead.dashboard.combo_form import FIELDS, changed_body, flat, read_combo, step_rows
+from fairlead.dashboard.combo_fields import FIELDS
+from fairlead.dashboard.combo_form import changed_body, flat, read_combo, step_rows
 from fairlead.dashboard.form import Field, make_control
 from fairlead.gateway.combos.fields import ComboStep, ModelStep, NewCombo
 from fairlead.gateway.combos.rules import JsonPathPredicate
