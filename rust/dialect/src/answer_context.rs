@@ -15,6 +15,6 @@ pub struct AnswerContext {
     pub keeps: bool,
     /// Letters and digits that nobody can guess: the id of a response, and of an answer without one.
     pub id: String,
-    /// The members of the request that its response repeats, from [`echo`].
+    /// The members of the request that its response repeats, from [`crate::translate::echo`].
     pub echo: Bytes,
 }

@@ -50,7 +50,7 @@ pub struct Subject<'a> {
     pub served: Served<'a>,
 }
 
-/// Room that was reserved. It must come back through [`Ledger::settle`].
+/// Room that was reserved. It must come back through [`crate::Ledger::settle`].
 #[derive(Debug, Default)]
 pub struct Hold {
     pub parts: SmallVec<[HeldPart; 4]>,

@@ -85,7 +85,7 @@ pub struct Key {
     /// The addresses that it may be used from; empty for every one.
     #[serde(default)]
     pub ip_allowlist: AddressSet,
-    /// The outbound proxy of this key's calls, which goes before every other: an id, or [`DIRECT`].
+    /// The outbound proxy of this key's calls, which goes before every other: an id, or [`crate::snapshot::DIRECT`].
     #[serde(default)]
     pub proxy: Option<String>,
     /// The service tier that its conversations are asked for in, whatever they say.
