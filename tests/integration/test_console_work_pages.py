@@ -144,7 +144,7 @@ def test_without_scripts_the_page_asks_and_files_are_run(
             assert page.locator("[data-said]").inner_text() == words
             assert page.locator("[data-cost]").inner_text().startswith("$")
         assert page.locator(".said").all_inner_texts() == ["Ahoy", "Ahoy", "Once more", "Once more"]
-        page.get_by_label("Model needed").fill("nobody/knows-it")
+        page.get_by_label("Model", exact=True).fill("nobody/knows-it")
         page.get_by_label("Your words").fill("Lost")
         page.locator("#ask button").click()
         assert page.locator("[data-error]").inner_text()
