@@ -66,7 +66,7 @@ fn kept(name: &str, body: &[u8], now_ms: u64) -> CachedAnswer {
     let meta = Meta {
         key: key(name),
         question: None,
-        key_id: Some("k1".into()),
+        key_id: Some("the key of a caller".into()),
         route: "/v1/chat/completions".into(),
         model: "openai/m".into(),
         provider: "openai".into(),
@@ -192,7 +192,7 @@ fn the_files_tell_nothing_and_are_private() {
     synced(&cache);
     let file = folder.files().pop().expect("a file");
     let content = fs::read(&file).expect("readable");
-    for secret in [&b"secret"[..], b"openai", b"k1"] {
+    for secret in [&b"secret"[..], b"openai", b"the key of a caller"] {
         assert!(!content.windows(secret.len()).any(|part| part == secret));
     }
     assert_eq!(fs::metadata(&file).expect("there").permissions().mode() & 0o777, 0o600);
@@ -287,7 +287,7 @@ fn a_filter_means_everything_that_it_names() {
     let named = |field: &str, value: &str| {
         serde_json::from_value::<EntryFilter>(serde_json::json!({ (field): value })).expect("a filter")
     };
-    for (field, right) in [("model", "openai/m"), ("provider", "openai"), ("key_id", "k1")] {
+    for (field, right) in [("model", "openai/m"), ("provider", "openai"), ("key_id", "the key of a caller")] {
         assert_eq!(cache.list(&named(field, right)).len(), 1, "{field}");
         assert_eq!(cache.list(&named(field, "other")).len(), 0, "{field}");
     }
