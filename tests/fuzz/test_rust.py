@@ -65,6 +65,9 @@ def binaries() -> dict[str, Path]:
         "test",
         "--workspace",
         "--lib",
+        # Other features would compile everything anew.
+        "--features",
+        "fairlead-py/same-as-tests",
         "--profile",
         PROFILE,
         "--locked",
