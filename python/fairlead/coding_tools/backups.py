@@ -27,6 +27,7 @@ from pydantic import BaseModel, ConfigDict
 from fairlead.coding_tools.formats.change import Change
 from fairlead.coding_tools.home_file import FileState
 from fairlead.errors import Internal
+from fairlead.fsync import fsync_path
 from fairlead.moment import moment_of, now_ms
 from fairlead.store.sealer import KEY_BYTES, Sealer, decode_key, make_secret_file
 
@@ -122,9 +123,9 @@ class BackupStore:
                 name = f"{tool}/{backup.id}/{number}"
                 _write(growing / str(number), sealer.seal(name, state.content))
         _write(growing / "manifest.json", backup.model_dump_json(indent=2).encode())
-        _flush(growing)
+        fsync_path(growing)
         growing.rename(place / backup.id)
-        _flush(place)
+        fsync_path(place)
         self._drop_old(tool)
         return backup
 
@@ -180,7 +181,7 @@ class BackupStore:
         growing = place.with_name(f".origin.{secrets.token_hex(4)}")
         _write(growing, self._sealer().seal(f"{tool}/origin", origin.model_dump_json().encode()))
         growing.rename(place)
-        _flush(place.parent)
+        fsync_path(place.parent)
 
     def _sealer(self) -> Sealer:
         """Seals by the key of this folder, which is made when it is first needed."""
@@ -206,11 +207,3 @@ def _write(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(fd)
-
-
-def _flush(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -18,6 +18,7 @@ import structlog
 from fairlead.control.snapshot_lag import note_lag
 from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, StorageUnavailable
+from fairlead.fsync import fsync_path
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.peers import Peers
@@ -189,11 +190,7 @@ def _keep(path: Path, document: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     new.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    fsync_path(path.parent)
 
 
 def _version_on_disk(path: Path) -> int:

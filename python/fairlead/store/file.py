@@ -8,7 +8,6 @@ version>`.
 
 from __future__ import annotations
 
-import os
 import shutil
 import stat
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from typing import TypeVar
 import duckdb
 
 from fairlead.errors import Refusal
+from fairlead.fsync import fsync_path
 from fairlead.store.connection import Connection as Connection  # noqa: PLC0414 - the tables' functions import it here
 from fairlead.threads import CONTROL_THREADS
 
@@ -218,9 +218,9 @@ def _make(path: Path, steps: list[Migration]) -> None:
     finally:
         connection.close()
     new.chmod(0o600)
-    _sync(new)
+    fsync_path(new)
     new.rename(path)
-    _sync(path.parent)
+    fsync_path(path.parent)
 
 
 def _migrate(connection: FileConnection, steps: list[Migration]) -> None:
@@ -243,14 +243,6 @@ def _copy(path: Path, copy: Path) -> None:
     new = copy.with_name(copy.name + ".new")
     shutil.copyfile(path, new)
     new.chmod(0o600)
-    _sync(new)
+    fsync_path(new)
     new.rename(copy)
-    _sync(copy.parent)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    fsync_path(copy.parent)

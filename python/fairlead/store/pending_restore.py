@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import structlog
 
+from fairlead.fsync import fsync_path
 from fairlead.store.connection import Connection
 from fairlead.store.meta import read_meta, write_meta
 from fairlead.store.prepare import usage_path
@@ -73,7 +74,7 @@ def finish_restore(data_dir: Path, note: RestoreNote | None) -> None:
         _begin_replacing(replaced, note.id)
         _put_usage(data_dir, folder, replaced)
         _put_files(data_dir, folder, replaced)
-        _sync(data_dir)
+        fsync_path(data_dir)
         log.info("usage and files restored", restore=note.id)
     shutil.rmtree(waiting)
 
@@ -99,8 +100,8 @@ def _put_usage(data_dir: Path, folder: Path, replaced: Path) -> None:
     log_file = target.with_name(f"{target.name}.wal")
     with contextlib.suppress(FileNotFoundError):
         log_file.rename(replaced / log_file.name)
-    _sync(replaced)
-    _sync(data_dir)
+    fsync_path(replaced)
+    fsync_path(data_dir)
     source.replace(target)
 
 
@@ -111,11 +112,3 @@ def _put_files(data_dir: Path, folder: Path, replaced: Path) -> None:
     if target.is_dir() and not (replaced / "files").exists():
         target.rename(replaced / "files")
     source.rename(target)
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from fairlead.errors import InvalidRequest, StorageUnavailable
+from fairlead.fsync import fsync_path
 from fairlead.store.blobs.blob import CHUNK_BYTES, Blob
 from fairlead.store.owner_bytes import check_disk
 
@@ -140,7 +141,7 @@ def _take(path: Path, source: Path) -> int | None:
     except FileNotFoundError:
         pass
     else:
-        _sync_folder(path.parent)
+        fsync_path(path.parent)
     return path.stat().st_size if path.exists() else None
 
 
@@ -163,12 +164,4 @@ def _keep(file: BinaryIO, part: Path, path: Path) -> None:
     file.flush()
     os.fsync(file.fileno())
     part.rename(path)
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    fsync_path(path.parent)
