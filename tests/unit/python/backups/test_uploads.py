@@ -179,7 +179,7 @@ async def test_what_is_no_export_changes_nothing(
         "half": right[: len(right) // 2],
         "no usage": archive(state),
         "a way out": archive(state, usage, (tarfile.TarInfo("../escaped"), b"x")),
-        "an absolute way": archive(state, usage, (tarfile.TarInfo("/tmp/escaped"), b"x")),
+        "an absolute way": archive(state, usage, (tarfile.TarInfo("/escaped"), b"x")),
         "a link": archive(state, (link, b"")),
         "twice": archive(state, usage, usage),
         "a bomb": archive((tarfile.TarInfo("state.duckdb"), bytes(64 * 1024 * 1024))),
