@@ -64,7 +64,8 @@ pub mod decisions {
     pub use crate::active_config::Live;
     pub use crate::call::coalesce::Recordings;
     pub use crate::call::compression::PipelineChoice;
-    pub use crate::call::ticket::{digest, Name};
+    pub use crate::call::ticket::Name;
+    pub use fairlead_cache::digest;
 }
 
 /// The parts that the example `models` measures.

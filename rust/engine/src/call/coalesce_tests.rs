@@ -1,8 +1,8 @@
 //! Tests of the idempotency window: who joins whom, what a late reader gets, who holds the provider back.
 
 use super::*;
-use crate::call::ticket::digest;
 use crate::task;
+use fairlead_cache::digest;
 use std::time::Duration;
 
 #[derive(Debug)]

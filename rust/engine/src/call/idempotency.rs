@@ -4,7 +4,7 @@
 use crate::call::coalesce::{self, Followed, Leader, Recording, Role};
 use crate::call::context::Call;
 use crate::call::settle::refuse;
-use crate::call::ticket::{self, Name, Ticket};
+use crate::call::ticket::{Name, Ticket};
 use crate::call::translation;
 use crate::clock;
 use crate::exchange::Exchange;
@@ -94,7 +94,7 @@ impl Part {
         // In Gemini's dialect the model is the address's tail, and the query says how the stream is told.
         let framing = if admission.reads_list { "list" } else { "" };
         let place = [admission.route.path, &admission.tail, framing, progress, model, pin].map(str::as_bytes);
-        let digest = ticket::digest(&[place[0], place[1], place[2], place[3], place[4], place[5], body]);
+        let digest = fairlead_cache::digest(&[place[0], place[1], place[2], place[3], place[4], place[5], body]);
         let is_shared = shared.peers.is_some() && admission.is_key_declared;
         let asked = is_shared.then(|| Box::new(Ticket::new(&name, digest)));
         match shared.idempotency.enter(name, digest, clock::monotonic_ms()) {

@@ -1,7 +1,6 @@
 //! The names of requests that are to be done once: for the workers of one store, and within one worker.
 
 use fairlead_core::hex;
-use ring::digest::{Context, SHA256};
 
 /// Two versions that keep other values in the store use other names.
 const STORE_PREFIX: &str = "fairlead:1:once:";
@@ -25,19 +24,7 @@ pub struct Ticket {
 impl Ticket {
     /// `digest` tells the request from others under its key.
     pub fn new(name: &Name, digest: [u8; 32]) -> Self {
-        let hidden = self::digest(&[name.principal.as_bytes(), name.key.as_bytes()]);
+        let hidden = fairlead_cache::digest(&[name.principal.as_bytes(), name.key.as_bytes()]);
         Self { key: format!("{STORE_PREFIX}{}", hex(&hidden)), digest }
     }
-}
-
-/// SHA-256 over parts that cannot run into each other.
-pub fn digest(parts: &[&[u8]]) -> [u8; 32] {
-    let mut context = Context::new(&SHA256);
-    for part in parts {
-        context.update(&(part.len() as u64).to_be_bytes());
-        context.update(part);
-    }
-    let mut bytes = [0; 32];
-    bytes.copy_from_slice(context.finish().as_ref());
-    bytes
 }
