@@ -160,6 +160,7 @@ lock: | $(BIN)/uv ## Pin every Python dependency by hash, nothing younger than a
 	$(LOCK) pyproject.toml --extra standin $(EXTRAS) --group build --group test --group check \
 		--constraint requirements/test.txt --output-file requirements/dev.txt
 	$(LOCK_ONE) --group tools --output-file requirements/tools.txt
+	$(LOCK_ONE) --group installer --constraint requirements/dev.txt --output-file requirements/pip.txt
 
 .PHONY: clean
 clean: ## Remove what was built; leave .venv and results alone.
@@ -182,8 +183,14 @@ $(BIN)/python:
 $(BIN)/uv: | $(BIN)/python
 	$(PIP) install uv
 
+# The pip of a fresh environment may be years old, and pip 23 refuses a locked list as soon as a newer version of one of its
+# packages is published: google-auth[requests] is to it another package than google-auth, and not pinned.
+$(VENV)/.stamp-pip: requirements/pip.txt | $(BIN)/python
+	$(PIP) install --require-hashes -r $<
+	touch $@
+
 # Each list holds the one before it, with the same versions.
-$(VENV)/.stamp-run $(VENV)/.stamp-test $(VENV)/.stamp-dev: $(VENV)/.stamp-%: requirements/%.txt | $(BIN)/python
+$(VENV)/.stamp-run $(VENV)/.stamp-test $(VENV)/.stamp-dev: $(VENV)/.stamp-%: requirements/%.txt | $(VENV)/.stamp-pip
 	$(PIP) install --require-hashes -r $<
 	touch $@
 
@@ -195,7 +202,9 @@ $(VENV)/.stamp-node: tests/support/node/package-lock.json tests/support/node/.np
 # Not `npm ci`, which wants every platform's optional parts in the lock; what is in it is held to its hash all the same.
 $(VENV)/.stamp-coding-tools: $(wildcard tests/support/node_tools/*/package-lock.json) requirements/tools.txt | $(VENV)/.stamp-node
 	$(PYTHON) -m venv $(VENV)/tools
-	$(VENV)/tools/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements/tools.txt
+	for list in pip tools; do \
+		$(VENV)/tools/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements/$$list.txt || exit 1; \
+	done
 	if command -v npm >/dev/null; then \
 		for folder in tests/support/node_tools/light tests/support/node_tools/heavy; do \
 			(cd $$folder && npm install --no-save --silent) || exit 1; done; \
