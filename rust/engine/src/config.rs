@@ -41,6 +41,8 @@ struct Document {
     tracing: Option<Sampling>,
     vectors: Option<VectorFiles>,
     shared_store: Option<StoreConfig>,
+    #[serde(default)]
+    keeps_snapshot: bool,
 }
 
 fn default_streams() -> usize {
@@ -82,6 +84,8 @@ pub struct Config {
     pub vectors: Option<VectorFiles>,
     /// Absent: this worker holds limits alone.
     pub shared_store: Option<StoreConfig>,
+    /// Control is on another machine, so that this worker writes `snapshot.json` itself.
+    pub keeps_snapshot: bool,
 }
 
 /// The configuration cannot be used. The supervisor made it, so this is a defect rather than a user's mistake.
@@ -116,6 +120,7 @@ impl Config {
             tracing: document.tracing,
             vectors: document.vectors,
             shared_store: document.shared_store,
+            keeps_snapshot: document.keeps_snapshot,
         })
     }
 }

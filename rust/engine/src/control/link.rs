@@ -17,6 +17,9 @@ use http::{Method, Request};
 use http_body_util::{BodyExt as _, Limited};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
@@ -185,19 +188,24 @@ pub async fn run(shared: Arc<Shared>) {
 /// configuration is used: a limit that was just set is in force when the write that set it is answered.
 async fn poll(shared: &Shared) -> Result<(), Fault> {
     let json = ask(shared).await?;
-    let Some(mut snapshot) = newer(shared, &json)? else { return Ok(()) };
+    let Some(mut offered) = newer(shared, &json)? else { return Ok(()) };
     let mut fault = None;
-    if open_accounts(shared, &snapshot) {
+    if open_accounts(shared, &offered.snapshot) {
         match ask(shared).await {
             Ok(json) => {
-                if let Some(newest) = newer(shared, &json)?.filter(|newest| newest.version > snapshot.version) {
-                    open_accounts(shared, &newest);
-                    snapshot = newest;
+                let newest = newer(shared, &json)?;
+                if let Some(newest) = newest.filter(|newest| newest.snapshot.version > offered.snapshot.version) {
+                    open_accounts(shared, &newest.snapshot);
+                    offered = newest;
                 }
             }
             // Control went away in between; what it brought holds all the same, a revoked key first of all.
             Err(reason) => fault = Some(reason),
         }
+    }
+    let Offered { snapshot, document } = offered;
+    if shared.config.keeps_snapshot {
+        keep(shared, document).await;
     }
     adopt(shared, snapshot);
     fault.map_or(Ok(()), Err)
@@ -259,10 +267,43 @@ fn parse(json: &[u8]) -> Result<Answer<'_>, Fault> {
 
 /// The snapshot in an answer, if it is newer than the one in use. A restarted control may offer what is in use already, and
 /// an older version would bring revoked keys back.
-fn newer(shared: &Shared, json: &[u8]) -> Result<Option<Snapshot>, Fault> {
+fn newer(shared: &Shared, json: &Bytes) -> Result<Option<Offered>, Fault> {
     let Some(raw) = parse(json)?.snapshot.filter(|raw| raw.get() != "null") else { return Ok(None) };
     let snapshot = Snapshot::parse(raw.get().as_bytes()).map_err(|error| Fault::Unreadable(error.to_string()))?;
-    Ok(Some(snapshot).filter(|snapshot| snapshot.version > shared.live.load().snapshot.version))
+    let document = json.slice_ref(raw.get().as_bytes());
+    let offered = Offered { snapshot, document };
+    Ok(Some(offered).filter(|offered| offered.snapshot.version > shared.live.load().snapshot.version))
+}
+
+/// A snapshot and the bytes that it was read from.
+struct Offered {
+    snapshot: Snapshot,
+    document: Bytes,
+}
+
+/// Keeps a snapshot for a start without control, before control hears that it is in use: a key whose revocation was
+/// answered does not come back with a restart. Control on the same machine does this itself.
+async fn keep(shared: &Shared, document: Bytes) {
+    let folder = shared.config.data_dir.clone();
+    // Workers of one node keep the same file.
+    let new = folder.join(format!("snapshot.json.{}", shared.worker_id));
+    let kept = tokio::task::spawn_blocking(move || {
+        let written = write_whole(&new, &document).and_then(|()| std::fs::rename(&new, folder.join("snapshot.json")));
+        written.and_then(|()| std::fs::File::open(&folder)?.sync_all())
+    });
+    match kept.await {
+        Ok(Ok(())) => {}
+        // A full disk must not keep a revoked key alive: it is used, kept or not.
+        Ok(Err(error)) => tracing::error!(%error, "the snapshot is in use and cannot be kept for a restart"),
+        Err(error) => tracing::error!(%error, "the snapshot is in use and was not kept for a restart"),
+    }
+}
+
+fn write_whole(path: &Path, document: &[u8]) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(document)?;
+    file.sync_all()
 }
 
 /// Opens accounts for the limits of a snapshot. Whether there is one whose past must be asked for.
