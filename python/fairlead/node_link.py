@@ -28,7 +28,9 @@ class NodeAddress:
 
 def check_node_token(text: str) -> None:
     """Raises `ValueError` for a token that can be guessed or cannot stand in a header."""
-    if not NODE_TOKEN_MIN <= len(text) <= _TOKEN_MAX or not all("!" <= each <= "~" for each in text):
+    if not NODE_TOKEN_MIN <= len(text) <= _TOKEN_MAX or not all(
+        "!" <= each <= "~" for each in text
+    ):
         raise ValueError(
             f"must be {NODE_TOKEN_MIN} to {_TOKEN_MAX} characters of ASCII without spaces; make one with "
             "`openssl rand -hex 32`"
@@ -50,7 +52,13 @@ def _read_url(text: str) -> NodeAddress:
     except ValueError:
         parts, port = urlsplit(""), None
     is_bare = parts.path in ("", "/") and not parts.query and not parts.fragment
-    if parts.scheme != "https" or not parts.hostname or not port or not is_bare or "@" in parts.netloc:
+    if (
+        parts.scheme != "https"
+        or not parts.hostname
+        or not port
+        or not is_bare
+        or "@" in parts.netloc
+    ):
         raise ValueError(
             "must be https://host:port for each control, since nothing is said to one without TLS"
         )

@@ -8,6 +8,7 @@ FLAGS = frozenset(
         "host",
         "port",
         "workers",
+        "role",
         "front",
         "threads",
         "data_dir",

@@ -17,6 +17,13 @@ def serve(
     port: Annotated[
         int | None, typer.Option(help="Port to listen on.", show_default="20128")
     ] = None,
+    role: Annotated[
+        str | None,
+        typer.Option(
+            help="What this node does: all, relay (calls alone) or control (management alone).",
+            show_default="all",
+        ),
+    ] = None,
     workers: Annotated[
         int | None, typer.Option(help="Relay worker processes.", show_default="1")
     ] = None,
@@ -63,6 +70,7 @@ def serve(
     settings = ServeSettings.load(
         host=host,
         port=port,
+        role=role,
         workers=workers,
         front=front,
         threads=threads,

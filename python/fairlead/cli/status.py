@@ -50,6 +50,7 @@ def _show_nodes(cluster: dict[str, Any]) -> None:
         rows.append(
             [
                 f"{node['host']}{' (this)' if node['isThis'] else ''}",
+                report.get("role", "all"),
                 node["version"],
                 "draining" if report.get("draining") else report.get("fault") or "serves",
                 report.get("workers"),
@@ -59,8 +60,34 @@ def _show_nodes(cluster: dict[str, Any]) -> None:
                 work,
             ]
         )
-    titles = ["version", "state", "workers", "in flight", "snapshots behind", "usage behind"]
+        rows += [_relay_row(relay, newest) for relay in report.get("relays", [])]
+    titles = [
+        "role",
+        "version",
+        "state",
+        "workers",
+        "in flight",
+        "snapshots behind",
+        "usage behind",
+    ]
     print()
     show_table(["node", *titles, "work"], rows, empty="")
     if not cluster["complete"]:
         print("The database does not answer: other nodes are not known.")
+
+
+def _relay_row(relay: dict[str, Any], newest: int) -> list[Any]:
+    """A node with the role `relay`; its segments that are left are usage which no control has."""
+    behind = newest - relay["snapshotVersion"]
+    left = relay["segmentsLeft"]
+    return [
+        relay["host"],
+        "relay",
+        relay["version"],
+        "serves",
+        relay["workers"],
+        "",
+        behind,
+        left,
+        "",
+    ]

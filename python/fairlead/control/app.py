@@ -27,6 +27,7 @@ from fairlead.control.gate import Gate
 from fairlead.control.link import LINK_PATH, Link
 from fairlead.control.logs import configure_logs
 from fairlead.control.publisher import Publisher
+from fairlead.control.relay_nodes import Deliveries
 from fairlead.control.router_loader import LoadOnDemand, RouterLoader
 from fairlead.control.snapshot import NodePart, compile_for_all, compile_snapshot
 from fairlead.control.snapshot_lag import SnapshotLag
@@ -35,6 +36,7 @@ from fairlead.control.tasks import TASKS, TaskStarter
 from fairlead.control.workers import Workers
 from fairlead.egress import Egress
 from fairlead.errors import Refusal
+from fairlead.gateway.cluster.relay_node import RelayNodes
 from fairlead.gateway.responses.internal import CONTEXT_PATH, KEEP_PATH, Responses
 from fairlead.identity.introspection.middleware import bearer_middleware
 from fairlead.identity.issuer.issuer import Issuer, open_issuer
@@ -45,6 +47,7 @@ from fairlead.identity.operator import SignedInOperator
 from fairlead.identity.sign_in import SignIn
 from fairlead.identity.users import ensure_owner
 from fairlead.moment import now_ms
+from fairlead.node_paths import BODIES_PATH, NODE_PATH, SEGMENTS_PATH
 from fairlead.settings import ControlConfig
 from fairlead.store.blobs.place import close_blobs
 from fairlead.store.database import Database
@@ -89,7 +92,12 @@ def build(config: ControlConfig, *, owns_process: bool = False) -> FastAPI:
     app.add_middleware(LoadOnDemand, loader=loader)
     app.add_middleware(AuditTrail)
     app.add_middleware(SnapshotLag)
-    app.add_middleware(Gate, link_token=config.link_token.get_secret_value(), workers=workers)
+    app.add_middleware(
+        Gate,
+        link_token=config.link_token.get_secret_value(),
+        workers=workers,
+        node_token=config.node_token.get_secret_value() if config.node_token else None,
+    )
     return app
 
 
@@ -216,7 +224,8 @@ def _make_link(
 ) -> Link:
     spool = services.config.data_dir / "spool"
     spending = SpentSums(services.usage, spool, services.state, SharedLog.of(services))
-    return Link(publisher, workers, spending, counters_of(services), commands)
+    relay_nodes = services.singleton(RelayNodes, RelayNodes)
+    return Link(publisher, workers, spending, counters_of(services), commands, relay_nodes)
 
 
 def _add_relay_routes(app: FastAPI, services: Services, link: Link) -> None:
@@ -225,6 +234,11 @@ def _add_relay_routes(app: FastAPI, services: Services, link: Link) -> None:
     kept = Responses(services.state)
     app.add_route(KEEP_PATH, kept.store, methods=["POST"], include_in_schema=False)
     app.add_route(CONTEXT_PATH, kept.context, methods=["POST"], include_in_schema=False)
+    if services.config.role == "control":
+        brought = Deliveries(services)
+        app.add_route(NODE_PATH, brought.note, methods=["POST"], include_in_schema=False)
+        app.add_route(SEGMENTS_PATH, brought.segment, methods=["POST"], include_in_schema=False)
+        app.add_route(BODIES_PATH, brought.body, methods=["POST"], include_in_schema=False)
 
 
 def _start_tasks(services: Services, loader: RouterLoader, background: Background) -> None:

@@ -21,6 +21,7 @@ from fairlead.control.answers import error_response, path_pattern
 from fairlead.control.body import BODY_MAX_BYTES, LONG_BODY_BYTES, check_json, read_body, replay
 from fairlead.control.link import LINK_PATH
 from fairlead.control.logs import where
+from fairlead.control.relay_nodes import REMOTE_KEY
 from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, Forbidden, Internal, StorageUnavailable
 from fairlead.gateway.responses.internal import (
@@ -29,6 +30,7 @@ from fairlead.gateway.responses.internal import (
     CONTEXT_PATH,
     KEEP_PATH,
 )
+from fairlead.node_paths import BODIES_PATH, NODE_PATH, SEGMENTS_PATH
 
 REQUEST_DEADLINE_S = 60.0
 UPLOAD_DEADLINE_S = 600.0
@@ -72,7 +74,7 @@ _NAMED = tuple(
 )
 
 # Requests that the relay makes for itself, on no caller's behalf.
-INTERNAL = frozenset({LINK_PATH, KEEP_PATH, CONTEXT_PATH})
+INTERNAL = frozenset({LINK_PATH, KEEP_PATH, CONTEXT_PATH, NODE_PATH, SEGMENTS_PATH, BODIES_PATH})
 
 log = structlog.get_logger("fairlead.control")
 
@@ -80,9 +82,13 @@ log = structlog.get_logger("fairlead.control")
 class Gate:
     """The outermost ASGI application of control."""
 
-    def __init__(self, app: ASGIApp, link_token: str, workers: Workers) -> None:
+    def __init__(
+        self, app: ASGIApp, link_token: str, workers: Workers, node_token: str | None = None
+    ) -> None:
         self._app = app
         self._link_token = link_token.encode()
+        # Of relays on other machines.
+        self._node_token = None if node_token is None else node_token.encode()
         self._workers = workers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -93,7 +99,9 @@ class Gate:
             await send({"type": "websocket.close", "code": 1008})
             return
         headers = _own_headers(scope)
-        if not hmac.compare_digest(headers.get("x-fairlead-link", b""), self._link_token):
+        shown = headers.get("x-fairlead-link", b"")
+        is_remote = self._node_token is not None and hmac.compare_digest(shown, self._node_token)
+        if not is_remote and not hmac.compare_digest(shown, self._link_token):
             await _refuse(
                 Forbidden("Control accepts requests from the relay only."),
                 None,
@@ -102,6 +110,7 @@ class Gate:
                 send,
             )
             return
+        scope[REMOTE_KEY] = is_remote
         if scope["path"] in INTERNAL:
             await self._app(scope, receive, send)
             return

@@ -16,10 +16,12 @@ from fairlead.control.answers import error_response
 from fairlead.control.body import read_body
 from fairlead.control.commands import Commands, Report
 from fairlead.control.publisher import PublishedSnapshot, Publisher
+from fairlead.control.relay_nodes import REMOTE_KEY
 from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, InvalidRequest
+from fairlead.gateway.cluster.relay_node import RelayNodes
 from fairlead.usage.metrics import RelayCounters
-from fairlead.usage.spent import NodeSums, SpentQuery, SpentSums
+from fairlead.usage.spent import WAIT_S, NodeSums, SpentQuery, SpentSums
 
 LINK_PATH = "/internal/link"
 HOLD_S = 2.0
@@ -47,6 +49,7 @@ class Poll(BaseModel):
 class Link:
     """The long-poll endpoint."""
 
+    # Many parameters: the parts of control that a poll is for.
     def __init__(
         self,
         publisher: Publisher,
@@ -54,10 +57,12 @@ class Link:
         spending: SpentSums,
         counters: RelayCounters,
         commands: Commands,
+        relay_nodes: RelayNodes,
     ) -> None:
         self._publisher = publisher
         self._workers = workers
         self._commands = commands
+        self._relay_nodes = relay_nodes
         self._spending = spending
         self._counters = counters
 
@@ -74,16 +79,20 @@ class Link:
         sums: list[int] | None = None
         by_node: list[NodeSums] = []
         self._commands.report(poll.done)
-        self._workers.poll_begins(poll.worker, poll.pid, poll.applied_version, poll.stats)
+        is_remote = bool(request.scope.get(REMOTE_KEY, False))
+        # The number of a process elsewhere says nothing here.
+        pid = 0 if is_remote else poll.pid
+        self._workers.poll_begins(poll.worker, pid, poll.applied_version, poll.stats)
         self._counters.observe(poll.worker, poll.stats)
         try:
             if poll.spent is None:
                 answered = await self._hold(poll, request.receive)
             else:
                 # The worker admits no paid call before it has these.
-                sums, by_node = await self._spending.shared_sums(
-                    poll.worker, poll.spent, self._workers.pids()
-                )
+                if not is_remote or await self._relay_nodes.are_even(WAIT_S):
+                    sums, by_node = await self._spending.shared_sums(
+                        poll.worker, poll.spent, self._workers.pids()
+                    )
                 answered = True
         except FairleadError as error:
             return error_response(error, None)

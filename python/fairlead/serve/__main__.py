@@ -1,4 +1,4 @@
-"""The process of one child: `python -m fairlead.serve relay|control|acp|standin`.
+"""The process of one child: `python -m fairlead.serve relay|control|tunnel|acp|standin`.
 
 Internal: `fairlead serve` starts these, with arguments on the command line and secrets in the environment.
 """
@@ -24,12 +24,14 @@ def main() -> None:
     relay.add_argument("--tls-key", type=Path)
     control = planes.add_parser("control")
     control.add_argument("--socket", type=Path, required=True)
+    tunnel = planes.add_parser("tunnel")
+    tunnel.add_argument("--socket", type=Path, required=True)
     acp = planes.add_parser("acp")
     acp.add_argument("--port", type=int, required=True)
     standin = planes.add_parser("standin")
     standin.add_argument("--host", required=True)
     standin.add_argument("--port", type=int, required=True)
-    for each in (relay, control, acp, standin):
+    for each in (relay, control, tunnel, acp, standin):
         each.add_argument("--parent", type=int, required=True)
 
     given = vars(parser.parse_args())
@@ -47,6 +49,10 @@ def main() -> None:
             from fairlead.serve.plane import serve_control
 
             serve_control(**given)
+        case "tunnel", _:
+            from fairlead.serve.tunnel_process import serve_tunnel
+
+            serve_tunnel(**given)
         case "acp", _:
             from fairlead.serve.plane import serve_acp
 

@@ -28,7 +28,9 @@ class Planes:
         self._directory = directory
         self._log = log
         self._socket = directory.control_socket()
-        self._link_token = secrets.token_hex(32)
+        # A relay shows the node token to controls elsewhere.
+        is_relay = instance.role == "relay" and instance.tunnel is not None
+        self._link_token = instance.tunnel["token"] if is_relay else secrets.token_hex(32)
         self.setup_token = secrets.token_urlsafe(16)
         """Shows, to whoever sets the gateway up from elsewhere, that they can read what it printed."""
         self._acp_port = free_port()
@@ -62,6 +64,16 @@ class Planes:
 
     def control(self) -> Child:
         return self._child("control", ["--socket", str(self._socket)], self.control_environment())
+
+    def tunnel(self, address: Address) -> Child | None:
+        """The process that connects this node to those of the other role; None where it is both."""
+        if self._instance.tunnel is None:
+            return None
+        config = dict(self._instance.tunnel)
+        if config["listen"] is not None:
+            config["listen"] = {"host": address.host, "port": address.port}
+        environment = child_environment(FAIRLEAD_TUNNEL_CONFIG=json.dumps(config))
+        return self._child("tunnel", ["--socket", str(self._socket)], environment)
 
     def acp(self) -> Child | None:
         """The process that starts coding tools; None where none may be started."""

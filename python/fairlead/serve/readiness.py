@@ -13,14 +13,14 @@ from fairlead.serve.port import Address
 _ASK_TIMEOUT_S: Final = 1.0
 
 
-async def ready_worker(address: Address, *, tls: bool) -> str | None:
+async def ready_worker(address: Address, *, tls: bool, needs_control: bool = True) -> str | None:
     """Asks `/readyz` once; the id of the worker that answered, None where it was not ready. The link matters,
-    because a relay alone answers 200 from the snapshot of an earlier start.
+    because a relay alone answers 200 from the snapshot of an earlier start: enough where control is elsewhere.
     """
-    return await asyncio.to_thread(_ask, address, tls)
+    return await asyncio.to_thread(_ask, address, tls, needs_control)
 
 
-def _ask(address: Address, tls: bool) -> str | None:
+def _ask(address: Address, tls: bool, needs_control: bool) -> str | None:
     connection: http.client.HTTPConnection
     if tls:
         # Our own worker over loopback: there is no name to verify.
@@ -36,7 +36,8 @@ def _ask(address: Address, tls: bool) -> str | None:
         connection.request("GET", "/readyz")
         answer = connection.getresponse()
         state = json.loads(answer.read())
-        is_ready = answer.status == 200 and state["control"]["state"] == "connected"
+        is_linked = not needs_control or state["control"]["state"] == "connected"
+        is_ready = answer.status == 200 and is_linked
         return str(state["worker"]) if is_ready else None
     except (OSError, http.client.HTTPException, ValueError):
         return None

@@ -25,8 +25,8 @@ _NEEDED: Final = {
     },
 }
 _REFUSED: Final = {
-    "control": ("control_urls", "demo"),
-    "relay": ("control_listen", "database_url", "demo", "acp_allow"),
+    "control": ("control_urls", "demo", "acp_tools"),
+    "relay": ("control_listen", "database_url", "demo", "acp_tools"),
 }
 
 
@@ -37,7 +37,9 @@ def with_node_token(settings: ServeSettings) -> ServeSettings:
         return settings
     file_variable = variable_of("node_token_file")
     if settings.node_token is not None:
-        raise Refusal(f"{variable_of('node_token')} and {file_variable} are set together: leave one of them.")
+        raise Refusal(
+            f"{variable_of('node_token')} and {file_variable} are set together: leave one of them."
+        )
     try:
         return settings.model_copy(update={"node_token": token_in(path)})
     except OSError as error:

@@ -7,6 +7,7 @@ from typing import NoReturn
 from fairlead import __version__
 from fairlead.coding_tools.acp.config import acp_document
 from fairlead.serve.instance import Instance, become_supervisor
+from fairlead.serve.role import check_role, tunnel_document, with_node_token
 from fairlead.serve.tls import check_certificate
 from fairlead.settings.secret_key import with_secret_key
 from fairlead.settings.serve import ServeSettings
@@ -19,7 +20,8 @@ def start(settings: ServeSettings) -> NoReturn:
     # Without a database there is no stored password; with one, it is known only when it was read.
     has_file = (settings.data_dir / "state.duckdb").exists()
     settings.check(password_stored=has_file or settings.database_url is not None)
-    settings = with_secret_key(settings)
+    settings = with_node_token(with_secret_key(settings))
+    check_role(settings)
     check_certificate(settings)
     if settings.demo:
         # Before anything is started, and not as the failure of a child.
@@ -30,10 +32,12 @@ def start(settings: ServeSettings) -> NoReturn:
 def instance_of(settings: ServeSettings) -> Instance:
     """The plain values of settings."""
     control = settings.control_config()
+    tunnel = tunnel_document(settings)
+    listen = None if tunnel is None else tunnel["listen"]
     return Instance(
         data_dir=str(settings.data_dir),
-        host=settings.host,
-        port=settings.port,
+        host=settings.host if listen is None else listen["host"],
+        port=settings.port if listen is None else listen["port"],
         front=settings.front,
         workers=settings.workers,
         max_open_streams=settings.max_open_streams,
@@ -41,7 +45,8 @@ def instance_of(settings: ServeSettings) -> Instance:
         control_silence_ms=settings.control_silence_ms,
         demo=settings.demo,
         require_api_key=settings.require_api_key,
-        is_protected=settings.is_protected,
+        # What control listens on is open to nodes with the token alone.
+        is_protected=settings.is_protected and settings.role != "control",
         are_passwords_off=settings.service_oidc_local_auth_disabled,
         tls_certificate=str(settings.tls_certificate) if settings.tls_certificate else None,
         tls_key=str(settings.tls_key) if settings.tls_key else None,
@@ -52,4 +57,6 @@ def instance_of(settings: ServeSettings) -> Instance:
         relay=settings.relay_config(version=__version__, vectors=vector_files()),
         listener=settings.listener_config(),
         acp=acp_document(settings),
+        role=settings.role,
+        tunnel=tunnel,
     )

@@ -35,6 +35,8 @@ from fairlead.store.status import StoreStatus
 
 _READY_WITHIN_S: Final = 60.0
 _ASK_EVERY_S: Final = 0.03
+# With what workers recorded last, which it brings to a control.
+_TUNNEL_STOPS_S: Final = 15.0
 _ACP_STOPS_S: Final = 5.0
 _STANDIN_STOPS_S: Final = 3.0
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -88,8 +90,11 @@ class _Supervisor:
         return self._exit_code
 
     async def _watch(self, stopping: asyncio.Task[bool]) -> None:
-        """Runs control's watchdog until the instance stops."""
-        watchdog = self._planes.watchdog(self._children["control"])
+        """Runs control's watchdog, where control is here, until the instance stops."""
+        if (control := self._children.get("control")) is None:
+            await stopping
+            return
+        watchdog = self._planes.watchdog(control)
         watching = asyncio.create_task(watchdog.run())
         await asyncio.wait({watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if not watching.done():
@@ -111,8 +116,10 @@ class _Supervisor:
     # --- starting
 
     async def _start(self) -> None:
+        role = self._instance.role
         is_new = not (self._directory.path / "usage.duckdb").exists()
-        status = await self._prepare()
+        # A relay alone has no database, and whoever runs its controls has their owner's password.
+        status = StoreStatus(True, True) if role == "relay" else await self._prepare()
         if self._instance.is_protected:
             check_public(
                 self._instance.host,
@@ -122,15 +129,19 @@ class _Supervisor:
             )
         data_dir = self._directory.path
         secret_key = load_key(data_dir, self._instance.secret_key)
-        local_token = make_local_token(data_dir)
+        local_token = "" if role == "relay" else make_local_token(data_dir)
 
         if (acp := self._planes.acp()) is not None:
             await self._run_child(acp)
-        await self._run_child(self._planes.control())
-        for relay in self._planes.relays(self._address, secret_key):
-            await self._run_child(relay)
+        if role != "relay":
+            await self._run_child(self._planes.control())
+        if (tunnel := self._planes.tunnel(self._address)) is not None:
+            await self._run_child(tunnel)
+        if role != "control":
+            for relay in self._planes.relays(self._address, secret_key):
+                await self._run_child(relay)
         await self._until_ready()
-        scheme = "https" if self._tls else "http"
+        scheme = "https" if self._tls or role == "control" else "http"
         url = f"{scheme}://{self._shown_host()}"
         lines = [f"fairlead ready {url}"]
         if self._instance.demo:
@@ -141,7 +152,9 @@ class _Supervisor:
             await self._run_child(demo.child)
             lines.append(await demo.set_up(self._directory.path if is_new else None))
         lines += self._owner_lines(status, url)
-        self._directory.record_url(url)
+        if role != "control":
+            # The command line asks relays.
+            self._directory.record_url(url)
         for line in lines:
             print(line, flush=True)
 
@@ -154,6 +167,8 @@ class _Supervisor:
             return [f"The owner has no password: {by_command}, or start with INITIAL_PASSWORD."]
         if self._instance.are_passwords_off:
             return [f"No owner yet, and passwords are switched off: {by_command}."]
+        if self._instance.role == "control":
+            url = "the address of a relay with"
         return [
             f"No owner yet: open {url}/setup to choose a password.",
             f"From another machine or through a proxy it asks for the set-up token {self._planes.setup_token}",
@@ -200,8 +215,14 @@ class _Supervisor:
         deadline_s = asyncio.get_running_loop().time() + _READY_WITHIN_S
         ready: set[str] = set()
         # Each connection is one worker's, and which one the kernel says.
-        while len(ready) < self._instance.workers:
-            worker = await ready_worker(self._address, tls=self._tls)
+        needs_control = self._instance.role != "relay"
+        while len(ready) < (1 if self._instance.role == "control" else self._instance.workers):
+            if self._instance.role == "control":
+                worker = await self._ready_control()
+            else:
+                worker = await ready_worker(
+                    self._address, tls=self._tls, needs_control=needs_control
+                )
             if worker is not None and worker not in ready:
                 ready.add(worker)
                 continue
@@ -212,11 +233,17 @@ class _Supervisor:
                 raise StartFailed(f"not ready after {_READY_WITHIN_S:g} s.")
             await asyncio.sleep(_ASK_EVERY_S)
 
+    async def _ready_control(self) -> str | None:
+        """The name of control when it answers; relays that come earlier ask again."""
+        control = self._children["control"]
+        return control.name if await self._planes.watchdog(control).answers() else None
+
     # --- stopping
 
     async def _stop_children(self) -> None:
-        """Stops the relays, then control, then the coding tools and the stand-in: each before those that it calls."""
+        """Stops the relays, then the tunnel, control, then the coding tools and the stand-in: each before those that it calls."""
         grace_s = {
+            "tunnel": _TUNNEL_STOPS_S,
             "control": float(CONTROL_STOPS_S),
             "acp": _ACP_STOPS_S,
             "standin": _STANDIN_STOPS_S,

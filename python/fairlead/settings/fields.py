@@ -14,6 +14,7 @@ from fairlead.settings.limits import LimitFields
 from fairlead.settings.listener import ListenerFields
 from fairlead.settings.oauth import OauthFields
 from fairlead.settings.public_address import PublicAddressFields
+from fairlead.settings.role import RoleFields
 from fairlead.settings.shared_store import SharedStoreFields
 from fairlead.settings.sign_on import SignOnFields
 from fairlead.settings.store import StoreFields
@@ -36,6 +37,7 @@ class ServeFields(
     FileFields,
     StoreFields,
     SharedStoreFields,
+    RoleFields,
     InstanceFields,
     ListenerFields,
 ):

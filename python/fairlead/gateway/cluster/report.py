@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import ConfigDict
 
+from fairlead.gateway.cluster.relay_node import RelayNodes, RelayNodeView
 from fairlead.store.log_lag import LogLag
 from fairlead.store.services import Services
 from fairlead.wire import Wire
@@ -22,12 +23,13 @@ class SharedLimits(Wire):
 class NodeReport(Wire):
     """A node. `sealKey` names the key that seals its secrets: the same at every node, but while keys are exchanged.
     `work` is how many items of each kind it works on under a lease. `usageBehind` counts segments of other nodes' usage
-    that it has not taken in.
+    that it has not taken in. `relays` are nodes with the role `relay` that use this one.
     """
 
     # A node of another version may say more.
     model_config = ConfigDict(extra="ignore")
 
+    role: str = "all"
     workers: int
     draining: bool
     in_flight: int
@@ -37,6 +39,7 @@ class NodeReport(Wire):
     usage_behind: int | None
     shared_limits: SharedLimits | None
     fault: str | None
+    relays: list[RelayNodeView] = []
 
 
 def report_of(services: Services) -> NodeReport:
@@ -44,7 +47,9 @@ def report_of(services: Services) -> NodeReport:
     live = [report.stats for report in services.workers() if report.live]
     leases = [stats["leases"] for stats in live if stats.get("leases")]
     lag = services.existing(LogLag)
+    relays = services.existing(RelayNodes)
     return NodeReport.model_construct(
+        role=services.config.role,
         workers=len(live),
         draining=bool(live) and all(stats.get("draining", False) for stats in live),
         in_flight=sum(stats.get("in_flight", 0) for stats in live),
@@ -59,5 +64,6 @@ def report_of(services: Services) -> NodeReport:
             limits_in_use=sum(each.get("limits_in_use", 0) for each in leases),
             losses=sum(each.get("losses", 0) for each in leases),
         ),
+        relays=[] if relays is None else relays.views(),
         fault=services.state.database.fault or services.usage.fault,
     )

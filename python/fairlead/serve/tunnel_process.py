@@ -1,0 +1,80 @@
+"""The process that connects a node to those of the other role: `python -m fairlead.serve tunnel --socket <path>`.
+
+At a control it takes connections of relays over TLS. At a relay it takes those of the workers, and brings control what
+they recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from fairlead.control.logs import configure_logs
+from fairlead.node_link import NodeAddress, control_context, relay_context
+from fairlead.serve.controls import Controls
+from fairlead.serve.shipment import Shipment
+from fairlead.serve.tunnel import HANDSHAKE_S, Tunnel, to_controls, to_socket
+
+
+def serve_tunnel(*, socket: Path) -> None:
+    """Serves until SIGTERM. The supervisor stops relay workers before, so a relay's node ships what they left."""
+    configure_logs()
+    document = json.loads(os.environ.pop("FAIRLEAD_TUNNEL_CONFIG"))
+    asyncio.run(
+        _at_control(document, socket) if document["listen"] else _at_relay(document, socket)
+    )
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None
+
+
+async def _at_control(document: dict[str, Any], socket: Path) -> None:
+    context = control_context(
+        Path(document["certificate"]), Path(document["key"]), _path(document["ca"])
+    )
+    tunnel = Tunnel(to_socket(socket))
+    server = await asyncio.start_server(
+        tunnel.serve,
+        document["listen"]["host"],
+        document["listen"]["port"],
+        ssl=context,
+        ssl_handshake_timeout=HANDSHAKE_S,
+        # The supervisor holds the port while this process is started anew.
+        reuse_port=sys.platform == "linux" or None,
+    )
+    await _until_told()
+    server.close()
+
+
+async def _at_relay(document: dict[str, Any], socket: Path) -> None:
+    context = relay_context(
+        _path(document["certificate"]), _path(document["key"]), _path(document["ca"])
+    )
+    addresses = [NodeAddress(each["host"], each["port"]) for each in document["controls"]]
+    controls = Controls(addresses, context)
+    shipment = Shipment(
+        controls, Path(document["data_dir"]), document["token"], document["workers"]
+    )
+    await asyncio.to_thread(socket.unlink, missing_ok=True)
+    server = await asyncio.start_unix_server(Tunnel(to_controls(controls)).serve, socket)
+    shipping = asyncio.create_task(shipment.run())
+    await _until_told()
+    server.close()
+    shipping.cancel()
+    await asyncio.gather(shipping, return_exceptions=True)
+    await shipment.finish()
+
+
+async def _until_told() -> None:
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    loop.add_signal_handler(signal.SIGHUP, lambda: None)
+    await told.wait()

@@ -1,0 +1,245 @@
+"""One control and two nodes of relays over TLS, on one PostgreSQL: what they share, and what is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from tests.support.authority import Authority
+from tests.support.chat import CHAT
+from tests.support.polling import eventually
+from tests.support.process import free_port
+from tests.support.processes import DEFAULTS, Gateway, expect
+from tests.support.upstream import Script, Seen, Upstream, completion, reply
+
+if TYPE_CHECKING:
+    from tests.support.postgresql import PostgresqlServer
+
+KEY = "bm9kZXMgb2Ygb25lIGRhdGFiYXNlIHNoYXJlIGEga2U="
+TOKEN = "a-node-token-of-this-test-only-0123456789"
+
+
+class Plain(Upstream):
+    """Answers every call at once."""
+
+    def choose(self, seen: Seen) -> Script:
+        return reply(completion("hello"))
+
+
+@pytest.fixture(scope="module")
+def plain() -> Iterator[Plain]:
+    with Plain() as running:
+        yield running
+
+
+@dataclass
+class Site:
+    """The nodes, and what another one would need."""
+
+    folder: Path
+    authority: Authority
+    control: Gateway
+    relays: tuple[Gateway, Gateway]
+
+    def relay_settings(self, **changed: str) -> dict[str, str]:
+        relay = self.authority.issue("relay", "DNS:relay")
+        return DEFAULTS | {
+            "FAIRLEAD_ROLE": "relay",
+            "FAIRLEAD_CONTROL_URLS": f"https://127.0.0.1:{free_port()},{self.control.url}",
+            "FAIRLEAD_NODE_TOKEN": TOKEN,
+            "FAIRLEAD_NODE_CA": str(self.authority.certificate),
+            "FAIRLEAD_NODE_CERTIFICATE": str(relay.certificate),
+            "FAIRLEAD_NODE_KEY": str(relay.key),
+            "FAIRLEAD_SECRET_KEY": KEY,
+            **changed,
+        }
+
+    def launched(self, name: str, **changed: str) -> Gateway:
+        """A node of a relay that is started and not waited for."""
+        gateway = Gateway(
+            self.folder / name,
+            free_port(),
+            {k: v for k, v in self.relay_settings(**changed).items() if v},
+        )
+        gateway.launch()
+        return gateway
+
+
+@pytest.fixture(scope="module")
+def site(postgresql: PostgresqlServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    url = postgresql.migrated()
+    folder = tmp_path_factory.mktemp("site")
+    authority = Authority(folder / "authority")
+    issued = authority.issue("control", "IP:127.0.0.1")
+    port = free_port()
+    control = Gateway(
+        folder / "control",
+        port,
+        DEFAULTS
+        | {
+            "FAIRLEAD_ROLE": "control",
+            "FAIRLEAD_CONTROL_LISTEN": f"127.0.0.1:{port}",
+            "FAIRLEAD_NODE_TOKEN": TOKEN,
+            "FAIRLEAD_NODE_CERTIFICATE": str(issued.certificate),
+            "FAIRLEAD_NODE_KEY": str(issued.key),
+            "FAIRLEAD_NODE_CA": str(authority.certificate),
+            "FAIRLEAD_DATABASE_URL": url,
+            "FAIRLEAD_SECRET_KEY": KEY,
+        },
+    )
+    control.url = f"https://127.0.0.1:{port}"
+    with contextlib.ExitStack() as stack:
+        stack.callback(postgresql.drop, url)
+        stack.callback(control.stop)
+        control.start()
+        relays: list[Gateway] = []
+        made = Site(folder, authority, control, (control, control))
+        for name, front in (("first", "granian"), ("second", "native")):
+            relay = Gateway(folder / name, free_port(), made.relay_settings(FAIRLEAD_FRONT=front))
+            stack.callback(relay.stop)
+            relay.start()
+            # The command line's token of the control counts at every relay.
+            (relay.data_dir / "cli-token").write_bytes(
+                (control.data_dir / "cli-token").read_bytes()
+            )
+            for gateway in (relay, control):
+                gateway.canaries.append(TOKEN)
+            relays.append(relay)
+        made.relays = (relays[0], relays[1])
+        yield made
+
+
+def call(gateway: Gateway, key: str, body: dict[str, Any]) -> httpx.Response:
+    headers = {"authorization": f"Bearer {key}"}
+    return httpx.post(f"{gateway.url}{CHAT}", json=body, headers=headers, timeout=30)
+
+
+def manages(gateway: Gateway) -> bool:
+    with contextlib.suppress(httpx.HTTPError):
+        return gateway.admin.get("/api/keys").status_code == 200
+    return False
+
+
+def test_a_change_holds_at_both_relays_when_its_write_answers(site: Site, plain: Plain) -> None:
+    first, second = site.relays
+    lane = first.add_lane(plain)
+    for _ in range(3):
+        made = second.create_key(name="everywhere")
+        assert [call(each, made["key"], lane.body()).status_code for each in site.relays] == [
+            200,
+            200,
+        ]
+        answer = first.admin.delete(f"/api/keys/{made['id']}")
+        assert answer.status_code in (200, 204), answer.text
+        assert "x-gateway-snapshot" not in answer.headers
+        assert [call(each, made["key"], lane.body()).status_code for each in site.relays] == [
+            401,
+            401,
+        ]
+
+
+def test_the_cluster_shows_relays_with_version_and_lag(site: Site) -> None:
+    def shown() -> list[dict[str, Any]] | None:
+        told = expect(site.relays[0].admin.get("/api/cluster"), 200)
+        [node] = told["nodes"]
+        assert node["report"]["role"] == "control"
+        relays: list[dict[str, Any]] = node["report"]["relays"]
+        are_even = all(each["snapshotVersion"] == told["snapshotVersion"] for each in relays)
+        return relays if len(relays) == 2 and are_even else None
+
+    relays = eventually(shown, "both relays are shown", within_s=20)
+    assert all(each["segmentsLeft"] == 0 and each["version"] for each in relays)
+
+
+def test_calls_go_on_without_control_and_usage_counts_once(site: Site, plain: Plain) -> None:
+    first, second = site.relays
+    lane, made = first.add_lane(plain), first.create_key(name="counted")
+
+    def recorded() -> int:
+        rows = expect(first.admin.get(f"/api/usage/history?keyId={made['id']}&limit=500"), 200)
+        return len(rows["requests"] if "requests" in rows else rows["items"])
+
+    def calls(count: int) -> None:
+        for at in range(count):
+            assert call(site.relays[at % 2], made["key"], lane.body()).status_code == 200
+
+    calls(10)
+    os.kill(site.control.popen.pid, signal.SIGKILL)
+    eventually(lambda: not manages(first), "control is gone", within_s=20)
+    calls(10)
+    refused = first.admin.get("/api/keys")
+    assert refused.status_code == 503, refused.text
+    # A node that is killed and comes back without control: its snapshot is on its disk, and so is what it recorded.
+    second.kill()
+    second.start()
+    calls(10)
+    site.control.start()
+    eventually(lambda: manages(first) and manages(second), "control is back", within_s=40)
+    calls(10)
+    eventually(lambda: recorded() == 40, "every call is recorded", within_s=40)
+    time.sleep(2)
+    assert recorded() == 40
+
+
+def test_a_wrong_token_and_another_authority_are_refused(site: Site) -> None:
+    other = Authority(site.folder / "other-authority")
+    cases = {
+        "token": ({"FAIRLEAD_NODE_TOKEN": "x" * 40}, "refuses the node token"),
+        "authority": ({"FAIRLEAD_NODE_CA": str(other.certificate)}, "CERTIFICATE_VERIFY_FAILED"),
+        "certificate": ({"FAIRLEAD_NODE_CERTIFICATE": "", "FAIRLEAD_NODE_KEY": ""}, "not reached"),
+    }
+    for name, (changed, said) in cases.items():
+        gateway = site.launched(f"refused-{name}", **changed)
+        try:
+            eventually(lambda g=gateway, s=said: s in g.log, f"{name}: {said}", within_s=30)  # type: ignore[misc]
+            assert "fairlead ready" not in gateway.log
+            assert "x" * 40 not in gateway.log
+        finally:
+            gateway.stop()
+
+
+def test_control_says_nothing_without_tls_token_and_certificate(site: Site) -> None:
+    host, port = "127.0.0.1", site.control.port
+    with socket.create_connection((host, port), timeout=15) as plaintext:
+        plaintext.sendall(b"POST /internal/link HTTP/1.1\r\nhost: control\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            assert not plaintext.recv(1000).startswith(b"HTTP/")
+    trusting = ssl.create_default_context(cafile=site.authority.certificate)
+    with pytest.raises((httpx.HTTPError, ssl.SSLError)):
+        httpx.get(f"{site.control.url}/api/keys", verify=trusting, timeout=15)
+    relay = site.authority.issue("relay-of-test", "DNS:relay")
+    trusting.load_cert_chain(relay.certificate, relay.key)
+    principal = {"x-fairlead-principal": '{"kind":"local","scopes":["admin"]}'}
+    for shown in ({}, {"x-fairlead-link": "y" * 40}, {"x-fairlead-link": TOKEN[:-1]}):
+        answer = httpx.get(
+            f"{site.control.url}/api/keys", headers=principal | shown, verify=trusting, timeout=15
+        )
+        assert answer.status_code == 403, answer.text
+
+
+def test_internal_headers_from_outside_are_stripped(site: Site) -> None:
+    for gateway in site.relays:
+        answer = httpx.get(
+            f"{gateway.url}/api/keys",
+            headers={
+                "x-fairlead-link": TOKEN,
+                "x-fairlead-principal": '{"kind":"local","scopes":["admin"]}',
+            },
+            timeout=15,
+        )
+        assert answer.status_code == 401, answer.text
+        assert httpx.post(f"{gateway.url}/internal/link", json={}, timeout=15).status_code in (
+            401,
+            404,
+        )
