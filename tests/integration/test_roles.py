@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import socket
 import ssl
 import time
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import psycopg
 import pytest
 
 from tests.support.authority import Authority
@@ -50,6 +50,7 @@ class Site:
     folder: Path
     authority: Authority
     control: Gateway
+    url: str
     relays: tuple[Gateway, Gateway]
 
     def relay_settings(self, **changed: str) -> dict[str, str]:
@@ -104,7 +105,7 @@ def site(postgresql: PostgresqlServer, tmp_path_factory: pytest.TempPathFactory)
         stack.callback(control.stop)
         control.start()
         relays: list[Gateway] = []
-        made = Site(folder, authority, control, (control, control))
+        made = Site(folder, authority, control, url, (control, control))
         for name, front in (("first", "granian"), ("second", "native")):
             relay = Gateway(folder / name, free_port(), made.relay_settings(FAIRLEAD_FRONT=front))
             stack.callback(relay.stop)
@@ -123,6 +124,21 @@ def site(postgresql: PostgresqlServer, tmp_path_factory: pytest.TempPathFactory)
 def call(gateway: Gateway, key: str, body: dict[str, Any]) -> httpx.Response:
     headers = {"authorization": f"Bearer {key}"}
     return httpx.post(f"{gateway.url}{CHAT}", json=body, headers=headers, timeout=30)
+
+
+def requests_of(gateway: Gateway, key_id: str) -> int:
+    told = expect(gateway.admin.get("/api/usage/history", params={"groupBy": "key"}), 200)
+    return sum(row["requests"] for row in told["history"] if row["keyId"] == key_id)
+
+
+def line_of_log(url: str, key_id: str) -> bytes:
+    """The record of a key's only request, as it stands in the log of usage."""
+    with psycopg.connect(url) as con:
+        found = con.execute(
+            "SELECT data FROM fairlead.usage_segments ORDER BY position DESC"
+        ).fetchall()
+    lines = (line for (data,) in found for line in zlib.decompress(data).splitlines(keepends=True))
+    return next(line for line in lines if key_id.encode() in line)
 
 
 def manages(gateway: Gateway) -> bool:
@@ -167,21 +183,20 @@ def test_calls_go_on_without_control_and_usage_counts_once(site: Site, plain: Pl
     lane, made = first.add_lane(plain), first.create_key(name="counted")
 
     def recorded() -> int:
-        rows = expect(first.admin.get(f"/api/usage/history?keyId={made['id']}&limit=500"), 200)
-        return len(rows["requests"] if "requests" in rows else rows["items"])
+        return requests_of(first, made["id"])
 
     def calls(count: int) -> None:
         for at in range(count):
             assert call(site.relays[at % 2], made["key"], lane.body()).status_code == 200
 
     calls(10)
-    os.kill(site.control.popen.pid, signal.SIGKILL)
+    site.control.kill_all()
     eventually(lambda: not manages(first), "control is gone", within_s=20)
     calls(10)
     refused = first.admin.get("/api/keys")
     assert refused.status_code == 503, refused.text
     # A node that is killed and comes back without control: its snapshot is on its disk, and so is what it recorded.
-    second.kill()
+    second.kill_all()
     second.start()
     calls(10)
     site.control.start()
@@ -190,6 +205,52 @@ def test_calls_go_on_without_control_and_usage_counts_once(site: Site, plain: Pl
     eventually(lambda: recorded() == 40, "every call is recorded", within_s=40)
     time.sleep(2)
     assert recorded() == 40
+
+
+def test_a_limit_counts_what_was_used_before_a_node_was_killed(site: Site, plain: Plain) -> None:
+    """The past that a new worker asks for is whole only when its node has brought what the one before it left."""
+    first, _ = site.relays
+    lane = first.add_lane(plain)
+    limit = {"unit": "requests", "amount": 5, "window": "day"}
+    key = first.create_key(name="limited", limits=[limit])["key"]
+    assert [call(first, key, lane.body()).status_code for _ in range(3)] == [200] * 3
+    first.kill_all()
+    first.start()
+    eventually(lambda: manages(first), "control is reached", within_s=20)
+    assert [call(first, key, lane.body()).status_code for _ in range(4)] == [200, 200, 429, 429]
+
+
+def test_a_segment_that_is_brought_again_counts_once(site: Site, plain: Plain) -> None:
+    """As when the answer to it was lost: at once, and when the log of usage has it."""
+    first, _ = site.relays
+    lane, made = first.add_lane(plain), first.create_key(name="twice")
+    relay = site.authority.issue("relay-again", "DNS:relay")
+    trusting = ssl.create_default_context(cafile=site.authority.certificate)
+    trusting.load_cert_chain(relay.certificate, relay.key)
+    assert call(first, made["key"], lane.body()).status_code == 200
+    eventually(lambda: requests_of(first, made["id"]) == 1, "it is recorded", within_s=20)
+    line = line_of_log(site.url, made["id"])
+    name = "feedfacefeedface-1"
+
+    def bring(named: str = name) -> int:
+        return httpx.post(
+            f"{site.control.url}/internal/node/segments",
+            params={"name": named},
+            content=line,
+            headers={"x-fairlead-link": TOKEN, "content-type": "application/octet-stream"},
+            verify=trusting,
+            timeout=15,
+        ).status_code
+
+    before = requests_of(first, made["id"])
+    assert [bring(), bring()] == [204, 204]
+    eventually(lambda: requests_of(first, made["id"]) == before + 1, "it counts", within_s=20)
+    time.sleep(2)
+    assert bring() == 204
+    time.sleep(2)
+    assert requests_of(first, made["id"]) == before + 1
+    assert not list((site.control.data_dir / "spool").glob("feedface*"))
+    assert [bring("../../state"), bring("a/b"), bring("")] == [400, 400, 400]
 
 
 def test_a_wrong_token_and_another_authority_are_refused(site: Site) -> None:

@@ -241,7 +241,7 @@ class _Supervisor:
     # --- stopping
 
     async def _stop_children(self) -> None:
-        """Stops the relays, then the tunnel, control, then the coding tools and the stand-in: each before those that it calls."""
+        """Stops the relays, the tunnel, control, the coding tools, the stand-in: each before those that it calls."""
         grace_s = {
             "tunnel": _TUNNEL_STOPS_S,
             "control": float(CONTROL_STOPS_S),

@@ -1,8 +1,8 @@
 """Connections between relays and controls of different machines.
 
 A relay worker speaks HTTP to a Unix socket, and control listens on one: on one machine it is the same socket. With
-roles apart, a process of the relay's node listens on the worker's socket and passes each connection's bytes over TLS to a
-control; a process of control's node takes them there and passes them to control's socket. What crosses is one
+roles apart, a process of the relay's node listens on the worker's socket and passes each connection's bytes over TLS to
+a control; a process of control's node takes them there and passes them to control's socket. What crosses is one
 protocol, and each request has the node token, which control compares. A worker need not know where control is.
 """
 

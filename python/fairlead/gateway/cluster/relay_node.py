@@ -77,7 +77,7 @@ class RelayNodes:
         now = time.monotonic()
         return sorted(
             (
-                RelayNodeView(
+                RelayNodeView.model_construct(
                     id=node_id,
                     host=node.host,
                     version=node.version,

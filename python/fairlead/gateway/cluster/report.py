@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from fairlead.gateway.cluster.relay_node import RelayNodes, RelayNodeView
 from fairlead.store.log_lag import LogLag
@@ -39,7 +39,7 @@ class NodeReport(Wire):
     usage_behind: int | None
     shared_limits: SharedLimits | None
     fault: str | None
-    relays: list[RelayNodeView] = []
+    relays: list[RelayNodeView] = Field(default_factory=list)
 
 
 def report_of(services: Services) -> NodeReport:
