@@ -39,7 +39,7 @@ log = structlog.get_logger("fairlead.control")
 
 
 class NodeState(BaseModel):
-    """What a relay's node says of itself with each round."""
+    """A relay node's state, which it sends with each round of deliveries."""
 
     node: str = Field(pattern="^[0-9a-f]{1,64}$")
     host: str = Field(max_length=255)

@@ -47,7 +47,7 @@ class Controls:
         return sorted(turned, key=lambda each: each.rests_until > now)
 
     def use(self, control: Control) -> None:
-        """It took a connection."""
+        """Prefers this control from now on: it took a connection."""
         self._used = self._controls.index(control)
         if control.has_failed:
             control.has_failed = False

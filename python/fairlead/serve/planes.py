@@ -29,8 +29,8 @@ class Planes:
         self._log = log
         self._socket = directory.control_socket()
         # A relay shows the node token to controls elsewhere.
-        is_relay = instance.role == "relay" and instance.tunnel is not None
-        self._link_token = instance.tunnel["token"] if is_relay else secrets.token_hex(32)
+        tunnel = instance.tunnel if instance.role == "relay" else None
+        self._link_token = secrets.token_hex(32) if tunnel is None else tunnel["token"]
         self.setup_token = secrets.token_urlsafe(16)
         """Shows, to whoever sets the gateway up from elsewhere, that they can read what it printed."""
         self._acp_port = free_port()

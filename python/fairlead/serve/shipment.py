@@ -1,4 +1,4 @@
-"""What relay workers recorded, on its way to a control elsewhere: segments of usage and kept bodies.
+"""Ships what relay workers recorded to a control elsewhere: segments of usage and kept bodies.
 
 Each file goes under its name and is deleted when control says that it is stored. A file that was sent and whose answer
 was lost is sent again, to whichever control there is: the log of usage has each name once. With each round control

@@ -48,7 +48,7 @@ async def _at_control(document: dict[str, Any], socket: Path) -> None:
         # The supervisor holds the port while this process is started anew.
         reuse_port=sys.platform == "linux" or None,
     )
-    await _until_told()
+    await _wait_for_signal()
     server.close()
 
 
@@ -64,14 +64,14 @@ async def _at_relay(document: dict[str, Any], socket: Path) -> None:
     await asyncio.to_thread(socket.unlink, missing_ok=True)
     server = await asyncio.start_unix_server(Tunnel(to_controls(controls)).serve, socket)
     shipping = asyncio.create_task(shipment.run())
-    await _until_told()
+    await _wait_for_signal()
     server.close()
     shipping.cancel()
     await asyncio.gather(shipping, return_exceptions=True)
     await shipment.finish()
 
 
-async def _until_told() -> None:
+async def _wait_for_signal() -> None:
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

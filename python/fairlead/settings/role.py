@@ -1,4 +1,4 @@
-"""What a node is: all of the gateway, its relay workers alone, or control alone; and how relays and controls meet."""
+"""The role of a node: all of the gateway, its relay workers alone, or control alone; and how relays and controls meet."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class _Node:
 
 
 class RelayNodes:
-    """Those that were heard of in the last seconds."""
+    """The nodes that were heard of in the last seconds."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, _Node] = {}
@@ -56,7 +56,7 @@ class RelayNodes:
         snapshot_version: int,
         segments_left: int,
     ) -> None:
-        """A node has spoken."""
+        """Records what a node said of itself."""
         before = self._live().get(node_id)
         times = before.times_even + 1 if before is not None else 1
         if node_id in self._nodes or len(self._nodes) < NODES_MAX:
