@@ -50,14 +50,15 @@ class Site:
     folder: Path
     authority: Authority
     control: Gateway
-    url: str
+    control_url: str
+    database_url: str
     relays: tuple[Gateway, Gateway]
 
     def relay_settings(self, **changed: str) -> dict[str, str]:
         relay = self.authority.issue("relay", "DNS:relay")
         return DEFAULTS | {
             "FAIRLEAD_ROLE": "relay",
-            "FAIRLEAD_CONTROL_URLS": f"https://127.0.0.1:{free_port()},{self.control.url}",
+            "FAIRLEAD_CONTROL_URLS": f"https://127.0.0.1:{free_port()},{self.control_url}",
             "FAIRLEAD_NODE_TOKEN": TOKEN,
             "FAIRLEAD_NODE_CA": str(self.authority.certificate),
             "FAIRLEAD_NODE_CERTIFICATE": str(relay.certificate),
@@ -86,7 +87,7 @@ def site(postgresql: PostgresqlServer, tmp_path_factory: pytest.TempPathFactory)
     port = free_port()
     control = Gateway(
         folder / "control",
-        port,
+        free_port(),
         DEFAULTS
         | {
             "FAIRLEAD_ROLE": "control",
@@ -99,15 +100,23 @@ def site(postgresql: PostgresqlServer, tmp_path_factory: pytest.TempPathFactory)
             "FAIRLEAD_SECRET_KEY": KEY,
         },
     )
-    control.url = f"https://127.0.0.1:{port}"
     with contextlib.ExitStack() as stack:
         stack.callback(postgresql.drop, url)
         stack.callback(control.stop)
         control.start()
         relays: list[Gateway] = []
-        made = Site(folder, authority, control, url, (control, control))
-        for name, front in (("first", "granian"), ("second", "native")):
-            relay = Gateway(folder / name, free_port(), made.relay_settings(FAIRLEAD_FRONT=front))
+        made = Site(
+            folder, authority, control, f"https://127.0.0.1:{port}", url, (control, control)
+        )
+        for name, front, host in (
+            ("first", "granian", "127.0.0.1"),
+            ("second", "native", "0.0.0.0"),  # noqa: S104
+        ):
+            relay = Gateway(
+                folder / name,
+                free_port(),
+                made.relay_settings(FAIRLEAD_FRONT=front, FAIRLEAD_HOST=host),
+            )
             stack.callback(relay.stop)
             relay.start()
             # The command line's token of the control counts at every relay.
@@ -207,6 +216,34 @@ def test_calls_go_on_without_control_and_usage_counts_once(site: Site, plain: Pl
     assert recorded() == 40
 
 
+def test_a_node_that_is_stopped_brings_what_it_recorded_last(site: Site, plain: Plain) -> None:
+    first, second = site.relays
+    lane, made = first.add_lane(plain), first.create_key(name="drained")
+    assert [call(second, made["key"], lane.body()).status_code for _ in range(5)] == [200] * 5
+    assert second.stop() == 0
+    assert not list((second.data_dir / "spool").glob("*.*"))
+    eventually(lambda: requests_of(first, made["id"]) == 5, "all five count", within_s=20)
+    second.start()
+
+
+def test_a_file_goes_up_at_one_relay_and_comes_down_at_another(site: Site) -> None:
+    first, second = site.relays
+    auth = {"authorization": f"Bearer {first.create_key(name='files')['key']}"}
+    contents = b'{"custom_id":"1"}\n' * 20_000
+    made = expect(
+        httpx.post(
+            f"{first.url}/v1/files",
+            files={"file": ("in.jsonl", contents, "application/jsonl")},
+            data={"purpose": "batch"},
+            headers=auth,
+            timeout=30,
+        ),
+        200,
+    )
+    answer = httpx.get(f"{second.url}/v1/files/{made['id']}/content", headers=auth, timeout=30)
+    assert answer.content == contents
+
+
 def test_a_limit_counts_what_was_used_before_a_node_was_killed(site: Site, plain: Plain) -> None:
     """The past that a new worker asks for is whole only when its node has brought what the one before it left."""
     first, _ = site.relays
@@ -235,12 +272,12 @@ def test_a_segment_that_is_brought_again_counts_once(site: Site, plain: Plain) -
     trusting.load_cert_chain(relay.certificate, relay.key)
     assert call(first, made["key"], lane.body()).status_code == 200
     eventually(lambda: requests_of(first, made["id"]) == 1, "it is recorded", within_s=20)
-    line = line_of_log(site.url, made["id"])
+    line = line_of_log(site.database_url, made["id"])
     name = "feedfacefeedface-1"
 
     def bring(named: str = name) -> int:
         return httpx.post(
-            f"{site.control.url}/internal/node/segments",
+            f"{site.control_url}/internal/node/segments",
             params={"name": named},
             content=line,
             headers={"x-fairlead-link": TOKEN, "content-type": "application/octet-stream"},
@@ -277,20 +314,20 @@ def test_a_wrong_token_and_another_authority_are_refused(site: Site) -> None:
 
 
 def test_control_says_nothing_without_tls_token_and_certificate(site: Site) -> None:
-    host, port = "127.0.0.1", site.control.port
-    with socket.create_connection((host, port), timeout=15) as plaintext:
+    host, _, port = site.control_url.removeprefix("https://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=15) as plaintext:
         plaintext.sendall(b"POST /internal/link HTTP/1.1\r\nhost: control\r\n\r\n")
         with contextlib.suppress(ConnectionError):
             assert not plaintext.recv(1000).startswith(b"HTTP/")
     trusting = ssl.create_default_context(cafile=site.authority.certificate)
     with pytest.raises((httpx.HTTPError, ssl.SSLError)):
-        httpx.get(f"{site.control.url}/api/keys", verify=trusting, timeout=15)
+        httpx.get(f"{site.control_url}/api/keys", verify=trusting, timeout=15)
     relay = site.authority.issue("relay-of-test", "DNS:relay")
     trusting.load_cert_chain(relay.certificate, relay.key)
     principal = {"x-fairlead-principal": '{"kind":"local","scopes":["admin"]}'}
     for shown in ({}, {"x-fairlead-link": "y" * 40}, {"x-fairlead-link": TOKEN[:-1]}):
         answer = httpx.get(
-            f"{site.control.url}/api/keys", headers=principal | shown, verify=trusting, timeout=15
+            f"{site.control_url}/api/keys", headers=principal | shown, verify=trusting, timeout=15
         )
         assert answer.status_code == 403, answer.text
 

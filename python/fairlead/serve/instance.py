@@ -23,7 +23,7 @@ class Instance:
     `is_protected` is whether the address is one that only an owner with a password may open to others. `control`,
     `relay`, `listener` and `acp` (None where no coding tool may be started) are the documents of
     docs/explanation/contracts.md without what is made for each start (`Planes` adds it). `tunnel` is that
-    of a node whose `role` is not `all`; `host` and `port` of control are those for relays.
+    of a node whose `role` is not `all`.
     """
 
     data_dir: str

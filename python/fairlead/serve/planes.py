@@ -65,14 +65,11 @@ class Planes:
     def control(self) -> Child:
         return self._child("control", ["--socket", str(self._socket)], self.control_environment())
 
-    def tunnel(self, address: Address) -> Child | None:
+    def tunnel(self) -> Child | None:
         """The process that connects this node to those of the other role; None where it is both."""
         if self._instance.tunnel is None:
             return None
-        config = dict(self._instance.tunnel)
-        if config["listen"] is not None:
-            config["listen"] = {"host": address.host, "port": address.port}
-        environment = child_environment(FAIRLEAD_TUNNEL_CONFIG=json.dumps(config))
+        environment = child_environment(FAIRLEAD_TUNNEL_CONFIG=json.dumps(self._instance.tunnel))
         return self._child("tunnel", ["--socket", str(self._socket)], environment)
 
     def acp(self) -> Child | None:

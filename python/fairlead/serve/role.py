@@ -71,8 +71,13 @@ def check_role(settings: ServeSettings) -> None:
             )
     if settings.role == "control" and settings.workers != 1:
         raise Refusal(
-            f"{flag_and_variable('workers')} is {settings.workers}, and a node with {role} control has no relay "
-            "workers: leave it out."
+            f"{flag_and_variable('workers')} is {settings.workers}, and a node with {role} control has one "
+            "worker, for its own calls: leave it out."
+        )
+    if settings.role == "control" and not settings.is_loopback:
+        raise Refusal(
+            f"{flag_and_variable('host')} is {settings.host}, and a node with {role} control takes calls of its own "
+            f"alone: leave it out, and name the address for relays with {variable_of('control_listen')}."
         )
     if (settings.node_certificate is None) != (settings.node_key is None):
         raise Refusal(

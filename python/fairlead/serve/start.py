@@ -19,7 +19,9 @@ def start(settings: ServeSettings) -> NoReturn:
     """Runs an instance in this process until it is told to stop. `Refusal` says what stands in the way."""
     # Without a database there is no stored password; with one, it is known only when it was read.
     has_file = (settings.data_dir / "state.duckdb").exists()
-    settings.check(password_stored=has_file or settings.database_url is not None)
+    settings.check(
+        password_stored=has_file or settings.database_url is not None or settings.role == "relay"
+    )
     settings = with_node_token(with_secret_key(settings))
     check_role(settings)
     check_certificate(settings)
@@ -33,11 +35,10 @@ def instance_of(settings: ServeSettings) -> Instance:
     """The plain values of settings."""
     control = settings.control_config()
     tunnel = tunnel_document(settings)
-    listen = None if tunnel is None else tunnel["listen"]
     return Instance(
         data_dir=str(settings.data_dir),
-        host=settings.host if listen is None else listen["host"],
-        port=settings.port if listen is None else listen["port"],
+        host=settings.host,
+        port=settings.port,
         front=settings.front,
         workers=settings.workers,
         max_open_streams=settings.max_open_streams,
@@ -45,8 +46,7 @@ def instance_of(settings: ServeSettings) -> Instance:
         control_silence_ms=settings.control_silence_ms,
         demo=settings.demo,
         require_api_key=settings.require_api_key,
-        # What control listens on is open to nodes with the token alone.
-        is_protected=settings.is_protected and settings.role != "control",
+        is_protected=settings.is_protected,
         are_passwords_off=settings.service_oidc_local_auth_disabled,
         tls_certificate=str(settings.tls_certificate) if settings.tls_certificate else None,
         tls_key=str(settings.tls_key) if settings.tls_key else None,

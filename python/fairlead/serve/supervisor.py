@@ -135,13 +135,12 @@ class _Supervisor:
             await self._run_child(acp)
         if role != "relay":
             await self._run_child(self._planes.control())
-        if (tunnel := self._planes.tunnel(self._address)) is not None:
+        if (tunnel := self._planes.tunnel()) is not None:
             await self._run_child(tunnel)
-        if role != "control":
-            for relay in self._planes.relays(self._address, secret_key):
-                await self._run_child(relay)
+        for relay in self._planes.relays(self._address, secret_key):
+            await self._run_child(relay)
         await self._until_ready()
-        scheme = "https" if self._tls or role == "control" else "http"
+        scheme = "https" if self._tls else "http"
         url = f"{scheme}://{self._shown_host()}"
         lines = [f"fairlead ready {url}"]
         if self._instance.demo:
@@ -152,9 +151,7 @@ class _Supervisor:
             await self._run_child(demo.child)
             lines.append(await demo.set_up(self._directory.path if is_new else None))
         lines += self._owner_lines(status, url)
-        if role != "control":
-            # The command line asks relays.
-            self._directory.record_url(url)
+        self._directory.record_url(url)
         for line in lines:
             print(line, flush=True)
 
@@ -167,8 +164,6 @@ class _Supervisor:
             return [f"The owner has no password: {by_command}, or start with INITIAL_PASSWORD."]
         if self._instance.are_passwords_off:
             return [f"No owner yet, and passwords are switched off: {by_command}."]
-        if self._instance.role == "control":
-            url = "the address of a relay with"
         return [
             f"No owner yet: open {url}/setup to choose a password.",
             f"From another machine or through a proxy it asks for the set-up token {self._planes.setup_token}",
@@ -216,13 +211,8 @@ class _Supervisor:
         ready: set[str] = set()
         # Each connection is one worker's, and which one the kernel says.
         needs_control = self._instance.role != "relay"
-        while len(ready) < (1 if self._instance.role == "control" else self._instance.workers):
-            if self._instance.role == "control":
-                worker = await self._ready_control()
-            else:
-                worker = await ready_worker(
-                    self._address, tls=self._tls, needs_control=needs_control
-                )
+        while len(ready) < self._instance.workers:
+            worker = await ready_worker(self._address, tls=self._tls, needs_control=needs_control)
             if worker is not None and worker not in ready:
                 ready.add(worker)
                 continue
@@ -232,11 +222,6 @@ class _Supervisor:
             if asyncio.get_running_loop().time() > deadline_s:
                 raise StartFailed(f"not ready after {_READY_WITHIN_S:g} s.")
             await asyncio.sleep(_ASK_EVERY_S)
-
-    async def _ready_control(self) -> str | None:
-        """The name of control when it answers; relays that come earlier ask again."""
-        control = self._children["control"]
-        return control.name if await self._planes.watchdog(control).answers() else None
 
     # --- stopping
 

@@ -10,7 +10,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +44,6 @@ async def _at_control(document: dict[str, Any], socket: Path) -> None:
         document["listen"]["port"],
         ssl=context,
         ssl_handshake_timeout=HANDSHAKE_S,
-        # The supervisor holds the port while this process is started anew.
-        reuse_port=sys.platform == "linux" or None,
     )
     await _wait_for_signal()
     server.close()

@@ -44,7 +44,7 @@ class Watchdog:
         """Watches until cancelled."""
         starts, misses, has_answered = self._child.starts, 0, False
         while True:
-            is_answered = await self.answers()
+            is_answered = await self._ask()
             if self._child.starts != starts:
                 # A restarted process, which has not answered yet.
                 starts, misses, has_answered = self._child.starts, 0, False
@@ -64,7 +64,7 @@ class Watchdog:
             has_answered = has_answered or is_answered is True
             await asyncio.sleep(self._ask_within_s)
 
-    async def answers(self) -> bool | None:
+    async def _ask(self) -> bool | None:
         """Whether control answered in time; None when the connection was refused or broken."""
         writer: asyncio.StreamWriter | None = None
         try:

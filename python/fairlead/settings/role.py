@@ -1,4 +1,4 @@
-"""The role of a node: all of the gateway, its relay workers alone, or control alone; and how relays and controls meet."""
+"""The role of a node: all of the gateway, its relays alone, or control alone; and how relays and controls meet."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RoleFields(SettingsGroup):
     role: Literal["all", "relay", "control"] = Field(
         "all",
         description="What this node does: `all`; `relay` answers calls and asks a control elsewhere for everything "
-        "else; `control` manages, for relays elsewhere.",
+        "else; `control` manages, for relays elsewhere, and takes calls of its own jobs alone, on loopback.",
     )
     control_listen: Annotated[str | None, AfterValidator(_listen)] = Field(
         None,

@@ -70,7 +70,8 @@ def test_a_control_listens(tmp_path: Path) -> None:
         ({"node_ca": tmp_path / "none"}, "PEM files"),
         ({"database_url": None}, "set FAIRLEAD_DATABASE_URL"),
         ({"control_listen": None}, "set FAIRLEAD_CONTROL_LISTEN"),
-        ({"workers": 2}, "leave it out"),
+        ({"workers": 2, "shared_url": "redis://localhost"}, "leave it out"),
+        ({"host": "0.0.0.0"}, "FAIRLEAD_CONTROL_LISTEN"),
         ({"demo": True}, "leave it out"),
         ({"control_urls": "https://10.0.0.6:1"}, "FAIRLEAD_CONTROL_URLS is set"),
     ):
