@@ -110,7 +110,7 @@ def site(postgresql: PostgresqlServer, tmp_path_factory: pytest.TempPathFactory)
         )
         for name, front, host in (
             ("first", "granian", "127.0.0.1"),
-            ("second", "native", "0.0.0.0"),  # noqa: S104
+            ("second", "native", "0.0.0.0"),
         ):
             relay = Gateway(
                 folder / name,
@@ -242,6 +242,22 @@ def test_a_file_goes_up_at_one_relay_and_comes_down_at_another(site: Site) -> No
     )
     answer = httpx.get(f"{second.url}/v1/files/{made['id']}/content", headers=auth, timeout=30)
     assert answer.content == contents
+
+
+def test_kept_bodies_of_relays_are_shown(site: Site, plain: Plain) -> None:
+    first, second = site.relays
+    lane = first.add_lane(plain)
+    key = first.create_key(name="bodies", captureBodies=True)["key"]
+    answer = call(second, key, lane.body())
+    assert answer.status_code == 200
+    path = f"/api/usage/logs/{answer.headers['x-gateway-request-id']}/body"
+
+    def shown() -> bool:
+        told = first.admin.get(path)
+        return told.status_code == 200 and "hello" in told.text
+
+    eventually(shown, "the body that was kept at a relay is shown", within_s=20)
+    assert not list((second.data_dir / "spool" / "bodies").iterdir())
 
 
 def test_a_limit_counts_what_was_used_before_a_node_was_killed(site: Site, plain: Plain) -> None:
