@@ -287,7 +287,7 @@ async fn keep(shared: &Shared, document: Bytes) {
     let folder = shared.config.data_dir.clone();
     // Workers of one node keep the same file.
     let new = folder.join(format!("snapshot.json.{}", shared.worker_id));
-    let kept = tokio::task::spawn_blocking(move || {
+    let kept = crate::blocking::disk(move || {
         let written = write_whole(&new, &document).and_then(|()| std::fs::rename(&new, folder.join("snapshot.json")));
         written.and_then(|()| std::fs::File::open(&folder)?.sync_all())
     });
