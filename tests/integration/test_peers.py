@@ -188,8 +188,8 @@ def test_a_model_that_is_locked_out_at_one_node_is_so_at_the_other(
     assert other.status_code == 200, "the connection's other models are as good as before"
 
     def locked_at_second() -> bool:
-        path = f"/api/providers/{lane.connections[0]['id']}"
-        return "lockouts" in second.admin.get(path).text
+        shown = expect(second.admin.get("/api/rate-limits"), 200)["lockouts"]
+        return lane.connections[0]["id"] in {each["connectionId"] for each in shown}
 
     eventually(locked_at_second, "it is shown", within_s=10)
 
