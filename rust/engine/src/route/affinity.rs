@@ -21,13 +21,13 @@ const CROSSED_MS: u64 = 3_000;
 /// Which target served each session last. Sessions and targets are identities of their names, the same at every worker.
 #[derive(Debug, Default)]
 pub struct SessionAffinity {
-    held: Mutex<Held>,
+    held: Mutex<SessionPlaces>,
     /// Other workers want to know.
     is_shared: bool,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct SessionPlaces {
     places: HashMap<u64, Place>,
     untold: Vec<u64>,
 }
@@ -76,7 +76,7 @@ impl SessionAffinity {
         let told_ms = before.and_then(|place| place.told_ms);
         held.places.insert(session, Place { target, used_ms: now_ms, idle_ms, told_ms });
         if self.is_shared && told_ms.is_none_or(|told_ms| now_ms.saturating_sub(told_ms) >= RETELL_MS) {
-            held.tell(session, now_ms);
+            held.queue(session, now_ms);
         }
     }
 
@@ -87,14 +87,14 @@ impl SessionAffinity {
         let is_news = place.idle_ms != LONG_IDLE_MS;
         (place.used_ms, place.idle_ms) = (now_ms, LONG_IDLE_MS);
         if self.is_shared && is_news {
-            held.tell(session, now_ms);
+            held.queue(session, now_ms);
         }
     }
 
     /// Places that other workers have not heard of yet.
     pub fn news(&self) -> Vec<PlaceNotice> {
         let mut held = self.held.lock();
-        let Held { places, untold } = &mut *held;
+        let SessionPlaces { places, untold } = &mut *held;
         let notice = |session: u64| {
             let place = places.get(&session)?;
             Some(PlaceNotice { session, target: place.target, idle_ms: place.idle_ms })
@@ -118,8 +118,8 @@ impl SessionAffinity {
     }
 }
 
-impl Held {
-    fn tell(&mut self, session: u64, now_ms: u64) {
+impl SessionPlaces {
+    fn queue(&mut self, session: u64, now_ms: u64) {
         if self.untold.len() >= MAX_UNTOLD {
             return;
         }
