@@ -1,8 +1,11 @@
-"""What relay workers of two nodes tell each other over one Redis: idempotency keys and rests of connections."""
+"""What relay workers of two nodes tell each other over one Redis: idempotency keys, rests of connections, models that
+are locked out, places of sessions.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import secrets
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -61,9 +64,16 @@ def pair(
 
 
 def ask(
-    gateway: Gateway, key: str, body: dict[str, Any], *, once: str | None = None
+    gateway: Gateway,
+    key: str,
+    body: dict[str, Any],
+    *,
+    once: str | None = None,
+    session: str | None = None,
 ) -> httpx.Response:
-    headers = {"authorization": f"Bearer {key}"} | ({"idempotency-key": once} if once else {})
+    headers = {"authorization": f"Bearer {key}"}
+    headers |= {"idempotency-key": once} if once else {}
+    headers |= {"x-session-id": session} if session else {}
     return httpx.post(f"{gateway.url}{CHAT}", json=body, headers=headers, timeout=30)
 
 
@@ -160,6 +170,63 @@ def test_a_connection_that_rests_at_one_node_rests_at_the_other(
     assert answer.status_code in {429, 503}, answer.text
     assert len(upstream.requests) == asked, "the other node does not ask it either"
     eventually(lambda: state_at(second) == "cooling", "it is shown", within_s=10)
+
+
+def test_a_model_that_is_locked_out_at_one_node_is_so_at_the_other(
+    pair: Pair, upstream: Upstream
+) -> None:
+    first, second = pair
+    lane = first.add_lane(upstream, connections=2)
+    key = first.create_key(name="locked out")["key"]
+    unknown = reply({"error": {"message": "no such model"}}, status=404)
+    upstream.script(unknown, key=lane.secrets[0])
+    upstream.script(reply(completion("it has it")), key=lane.secrets[1])
+    ask(first, key, lane.body())
+    assert upstream.requests[0].bearer == lane.secrets[0], "the first one is preferred"
+    time.sleep(1)
+    asked = len(upstream.requests)
+    answer = ask(second, key, lane.body())
+    assert answer.status_code == 200, answer.text
+    seen = [each.bearer for each in upstream.requests[asked:]]
+    assert seen == [lane.secrets[1]], "the other node does not ask the first one for it"
+    ask(second, key, lane.body(model=f"{lane.prefix}/other"))
+    of_other = upstream.requests[asked + 1].bearer
+    assert of_other == lane.secrets[0], "its other models are as good as before"
+
+    def locked_at_second() -> bool:
+        shown = expect(second.admin.get("/api/rate-limits"), 200)["lockouts"]
+        return lane.connections[0]["id"] in {each["connectionId"] for each in shown}
+
+    eventually(locked_at_second, "it is shown", within_s=10)
+
+
+def test_a_session_goes_on_at_another_node_where_it_was_served(
+    pair: Pair, upstream: Upstream
+) -> None:
+    first, second = pair
+    key = first.create_key(name="sessions")["key"]
+    lanes = [first.add_lane(upstream) for _ in range(4)]
+    name = f"combo-{secrets.token_hex(4)}"
+    combo = {"name": name, "strategy": "round-robin", "models": [lane.model for lane in lanes]}
+    expect(first.admin.post("/api/combos", json=combo), 201)
+    body = lanes[0].body(model=name)
+
+    def served(gateway: Gateway, session: str) -> str:
+        answer = ask(gateway, key, body, session=session)
+        assert answer.status_code == 200, answer.text
+        return str(upstream.last.header("authorization"))
+
+    homes = {f"s{at}": served(first, f"s{at}") for at in range(8)}
+    assert len(set(homes.values())) == len(lanes), "sessions are spread"
+    time.sleep(2)
+    # In another order than the one in which a node without them would place them alike.
+    assert {session: served(second, session) for session in reversed(homes)} == homes
+    others = set()
+    for at in range(len(lanes)):
+        stranger = first.create_key(name=f"stranger of sessions {at}")["key"]
+        assert ask(second, stranger, body, session="s0").status_code == 200
+        others.add(upstream.last.header("authorization"))
+    assert len(others) > 1, "another caller's session of that name is another one"
 
 
 @pytest.mark.slow

@@ -37,12 +37,12 @@ RETURNED_S = 2
 
 @contextmanager
 def cluster(
-    folder: Path, *, front: str = "native", **environment: str
+    folder: Path, *, front: str = "native", workers: int = 2, **environment: str
 ) -> Iterator[tuple[Gateway, SharedStore]]:
-    """A gateway of two relay workers, and their store."""
+    """A gateway of so many relay workers, and their store."""
     with shared_store(folder / "store") as store:
         url = {"FAIRLEAD_SHARED_URL": store.url, "FAIRLEAD_FRONT": front, **environment}
-        with start_gateway(folder, "--workers", "2", **url) as gateway:
+        with start_gateway(folder, "--workers", str(workers), **url) as gateway:
             gateway.canaries.append(PASSWORD)
             yield gateway, store
 
@@ -272,7 +272,8 @@ def _goes_on(
 
 @pytest.mark.slow
 def test_twenty_keys_at_their_limits_from_many_clients(tmp_path: Path, provider: Upstream) -> None:
-    with cluster(tmp_path) as (gateway, _):
+    with cluster(tmp_path, workers=4) as (gateway, _):
+        assert len(relays(gateway)) == 4
         lane = priced(gateway, provider)
         calls = 50
         keys = [

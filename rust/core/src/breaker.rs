@@ -239,6 +239,17 @@ impl Lockout {
         self.until_ms = self.until_ms.max(now_ms.saturating_add(rest_ms));
     }
 
+    /// Takes over a lockout that another worker took: for as long as one of this worker's own could last.
+    pub fn adopt_rest(&mut self, limits: &LockoutLimits, left_ms: u64, is_binding: bool, now_ms: u64) {
+        let longest_ms = if is_binding { crate::cooldown::MAX_RETRY_AFTER_MS } else { limits.max_ms };
+        let until_ms = now_ms.saturating_add(left_ms.min(longest_ms));
+        if until_ms > self.until_ms.max(now_ms) {
+            self.is_binding = is_binding || (self.is_binding && self.is_locked(now_ms));
+            self.failures = self.failures.max(1);
+            self.until_ms = until_ms;
+        }
+    }
+
     /// Halves what is remembered; `true` when nothing is left of it and the entry may go.
     pub fn succeed(&mut self) -> bool {
         self.failures /= 2;
@@ -318,6 +329,21 @@ mod tests {
         assert!(breaker.try_pass(&LIMITS, 1_000));
         assert!(!breaker.try_pass(&LIMITS, 1_000 + PROBE_MS - 1));
         assert!(breaker.try_pass(&LIMITS, 1_000 + PROBE_MS));
+    }
+
+    #[test]
+    fn a_lockout_that_another_worker_took_lasts_no_longer_than_ones_own() {
+        let limits = LockoutLimits::default();
+        let mut lockout = Lockout::default();
+        lockout.adopt_rest(&limits, 60_000, false, 1_000);
+        assert_eq!((lockout.remaining_ms(1_000), lockout.failures(), lockout.is_binding()), (60_000, 1, false));
+        lockout.adopt_rest(&limits, 1_000, false, 1_000);
+        assert_eq!(lockout.remaining_ms(1_000), 60_000, "a shorter one ends nothing");
+        lockout.adopt_rest(&limits, u64::MAX, false, 1_000);
+        assert_eq!(lockout.remaining_ms(1_000), limits.max_ms);
+        lockout.adopt_rest(&limits, u64::MAX, true, 1_000);
+        assert_eq!(lockout.remaining_ms(1_000), crate::cooldown::MAX_RETRY_AFTER_MS);
+        assert!(lockout.is_binding());
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub struct Shared {
     pub ledger: Ledger,
     /// Where other nodes hold the same limits.
     pub leases: Option<Leases>,
-    /// Whom idempotency keys and rests are shared with.
+    /// Whom idempotency keys, rests and places of sessions are shared with.
     pub peers: Option<Peers>,
     pub sessions: Sessions,
     pub idempotency: Recordings,
@@ -135,6 +135,7 @@ impl Shared {
         let control = Arc::new(crate::upstream::connector::Origin::Unix(config.control_socket.clone()));
         let peers = config.shared_store.clone().map(|store| Peers::new(store, worker_id.clone()));
         let leases = config.shared_store.clone().map(Leases::new);
+        let affinity = crate::route::affinity::SessionAffinity::new(peers.is_some());
         let learner = Learner::open(&config.data_dir, config.sealer.clone());
         let version = crate::gate::headers::value(config.version.as_str());
         let raw_outputs = crate::context::raw_outputs::RawOutputs::new(&config.data_dir, config.sealer.clone());
@@ -159,7 +160,7 @@ impl Shared {
             reasoning: fairlead_cache::reasoning::Reasoning::default(),
             commands: crate::control::reports::UnsentReports::default(),
             drain: Drain::default(),
-            affinity: crate::route::affinity::SessionAffinity::default(),
+            affinity,
             handover_notes: crate::route::handover_notes::HandoverNotes::default(),
             frozen_sessions: crate::context::sessions::FrozenSessions::default(),
             raw_outputs: Arc::new(raw_outputs),

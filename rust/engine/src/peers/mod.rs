@@ -1,10 +1,11 @@
 //! Messages of relay workers of several nodes to each other over the shared store, beside limits: [`once`] (answers of idempotency
-//! keys), [`rests`] (connections and providers that rest), [`listener`] (the task that keeps the connections to the store).
+//! keys), [`rests`] (connections, models and providers that rest), [`places`] (who served a session last), [`listener`] (the task that keeps the connections to the store).
 //!
 //! No request waits for a connection: without the store each worker goes by what it knows itself.
 
 pub mod listener;
 pub mod once;
+mod places;
 pub mod rests;
 
 use crate::leases::StoreConfig;

@@ -1,4 +1,4 @@
-//! Rests of connections and open breakers of providers, as workers tell each other of them.
+//! Rests of connections, models that are locked out at them and open breakers of providers, as workers tell each other of them.
 //!
 //! A notice says how long a rest has left, because clocks differ, and only a rest that a worker took on its own: once when it begins or
 //! grows, and again every few seconds for those that were not there. What was heard ends by itself; the first attempt afterwards
@@ -6,14 +6,18 @@
 
 use crate::active_config::Live;
 use crate::upstream::target::Target;
-use fairlead_core::BreakerPhase;
+use fairlead_core::{BreakerPhase, Lockout};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Rests that differ by less are the same one.
 const SAME_MS: u64 = 1_000;
 const AGAIN_EVERY_MS: u64 = 5_000;
 const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
+/// In one message, so that it stays below what is heard; more are told with the next.
+const MAX_LOCKOUTS: usize = 1_000;
+/// A longer name is hardly a model's.
+const MAX_MODEL_BYTES: usize = 512;
 
 /// The kind and the id of what rests.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -21,13 +25,14 @@ const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 enum Subject {
     Connection(String),
     Provider(String),
+    Model { connection: String, model: String },
 }
 
 /// One rest on its way between workers.
 #[derive(Debug, Serialize, Deserialize)]
 struct RestNotice {
     of: Subject,
-    /// The connection's record that it speaks of; 0 of a provider.
+    /// The connection's record that it speaks of, its own or its model's; 0 of a provider.
     #[serde(default)]
     revision: u64,
     left_ms: u64,
@@ -42,6 +47,9 @@ struct Message {
     /// The newest of an operator's resets that the worker has carried out: what it says of before another is nothing.
     cleared: u64,
     rests: Vec<RestNotice>,
+    /// Apart from the rests: a version that knows no lockouts reads those nevertheless.
+    #[serde(default)]
+    lockouts: Vec<RestNotice>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -60,35 +68,40 @@ pub struct Rests {
 impl Rests {
     /// The message about what is to be told now, if anything is.
     pub fn news(&mut self, live: &Live, worker: &str, now_ms: u64) -> Option<Vec<u8>> {
-        let resting: Vec<RestNotice> =
+        let mut resting: Vec<RestNotice> =
             live.targets.iter().flatten().flat_map(|target| resting(target, now_ms)).collect();
+        // Connections of one provider share its breaker.
+        let mut subjects = HashSet::with_capacity(resting.len());
+        resting.retain(|told| subjects.insert(told.of.clone()));
         // What an operator had forgotten, or an attempt ended, is news when it comes again.
-        self.known.retain(|of, _| resting.iter().any(|told| told.of == *of));
+        self.known.retain(|of, _| subjects.contains(of));
         if resting.is_empty() {
             return None;
         }
         let is_again = now_ms.saturating_sub(self.retold_ms) >= AGAIN_EVERY_MS;
-        let mut rests = Vec::new();
+        let (mut rests, mut lockouts) = (Vec::new(), Vec::new());
         for told in resting {
             let until_ms = now_ms.saturating_add(told.left_ms);
             let known = self.known.get(&told.of).copied();
             let is_new = known.is_none_or(|known| until_ms > known.until_ms.saturating_add(SAME_MS));
             let is_own = is_new || known.is_some_and(|known| known.is_own);
+            let is_lockout = matches!(told.of, Subject::Model { .. });
+            if is_lockout && lockouts.len() >= MAX_LOCKOUTS {
+                continue;
+            }
             self.known.insert(told.of.clone(), RestRecord { until_ms, is_own });
-            // Connections of one provider share its breaker.
-            let is_said = rests.iter().any(|said: &RestNotice| said.of == told.of);
-            if (is_new || (is_own && is_again)) && !is_said {
-                rests.push(told);
+            if is_new || (is_own && is_again) {
+                if is_lockout { &mut lockouts } else { &mut rests }.push(told);
             }
         }
         if is_again {
             self.retold_ms = now_ms;
         }
-        if rests.is_empty() {
+        if rests.is_empty() && lockouts.is_empty() {
             return None;
         }
         let cleared = live.snapshot.resilience.newest_clear();
-        serde_json::to_vec(&Message { worker: worker.to_owned(), cleared, rests }).ok()
+        serde_json::to_vec(&Message { worker: worker.to_owned(), cleared, rests, lockouts }).ok()
     }
 
     /// Takes over what another worker has told.
@@ -103,7 +116,7 @@ impl Rests {
         if message.worker == worker || message.cleared != live.snapshot.resilience.newest_clear() {
             return;
         }
-        for told in message.rests {
+        for told in message.rests.into_iter().chain(message.lockouts) {
             for target in live.targets.iter().flatten() {
                 adopt(target, &told, now_ms);
             }
@@ -114,13 +127,23 @@ impl Rests {
     }
 }
 
-fn resting(target: &Target, now_ms: u64) -> impl Iterator<Item = RestNotice> {
-    let connection = target.hot.condition.lock().health.rest(now_ms).map(|(left_ms, is_binding)| RestNotice {
+fn resting(target: &Target, now_ms: u64) -> Vec<RestNotice> {
+    let condition = target.hot.condition.lock();
+    let connection = condition.health.rest(now_ms).map(|(left_ms, is_binding)| RestNotice {
         of: Subject::Connection(target.connection.id.clone()),
         revision: target.connection.revision,
         left_ms,
         is_binding,
     });
+    let models = condition.locked(now_ms).filter(|locked| locked.model.len() <= MAX_MODEL_BYTES);
+    let models = models.map(|locked| RestNotice {
+        of: Subject::Model { connection: target.connection.id.clone(), model: locked.model },
+        revision: target.connection.revision,
+        left_ms: locked.remaining_ms,
+        is_binding: locked.is_binding,
+    });
+    let mut all: Vec<RestNotice> = connection.into_iter().chain(models).collect();
+    drop(condition);
     let breaker = target.provider.breaker.lock();
     let is_open = breaker.phase(target.breaker_limits(), now_ms) == BreakerPhase::Open;
     let provider = is_open.then(|| RestNotice {
@@ -129,7 +152,8 @@ fn resting(target: &Target, now_ms: u64) -> impl Iterator<Item = RestNotice> {
         left_ms: breaker.remaining_ms(now_ms),
         is_binding: false,
     });
-    connection.into_iter().chain(provider)
+    all.extend(provider);
+    all
 }
 
 fn adopt(target: &Target, told: &RestNotice, now_ms: u64) {
@@ -138,6 +162,13 @@ fn adopt(target: &Target, told: &RestNotice, now_ms: u64) {
         Subject::Connection(id) if *id == connection.id && told.revision == connection.revision => {
             let rests = &target.resilience.connection_cooldown;
             target.hot.condition.lock().health.adopt_rest(rests, told.left_ms, told.is_binding, now_ms);
+        }
+        Subject::Model { connection: id, model } if *id == connection.id && told.revision == connection.revision => {
+            let limits = &target.resilience.model_lockout;
+            if limits.enabled && model.len() <= MAX_MODEL_BYTES {
+                let adopt = |lockout: &mut Lockout| lockout.adopt_rest(limits, told.left_ms, told.is_binding, now_ms);
+                target.hot.condition.lock().lock_out(model, adopt, now_ms);
+            }
         }
         Subject::Provider(id) if *id == connection.provider => {
             target.provider.breaker.lock().adopt_opening(target.breaker_limits(), told.left_ms, now_ms);
@@ -196,6 +227,49 @@ mod tests {
             "it is told again to those who were not there"
         );
         assert!(theirs.news(&there, "b", now_ms + AGAIN_EVERY_MS).is_none());
+    }
+
+    /// Locks a model out as a failed attempt does.
+    fn lock_out(live: &Live, model: &str) {
+        let target = live.targets[0].as_ref().expect("a target");
+        let (limits, now_ms) = (&target.resilience.model_lockout, crate::clock::monotonic_ms());
+        target.hot.condition.lock().lock_out(model, |lockout| lockout.fail(limits, None, now_ms), now_ms);
+    }
+
+    fn locked_at(live: &Live, at: usize) -> Vec<String> {
+        let condition = live.targets[at].as_ref().expect("a target").hot.condition.lock();
+        condition.locked(crate::clock::monotonic_ms()).map(|locked| locked.model).collect()
+    }
+
+    #[test]
+    fn a_model_that_is_locked_out_is_told_apart_from_rests() {
+        let (here, there) = (config(1), config(1));
+        let (mut ours, mut theirs) = (Rests::default(), Rests::default());
+        lock_out(&here, "m");
+        let now_ms = crate::clock::monotonic_ms();
+        let news = ours.news(&here, "a", now_ms).expect("it is locked out");
+        let told: Message = serde_json::from_slice(&news).expect("a message");
+        assert!(told.rests.is_empty(), "who knows no lockouts reads the rests");
+        theirs.hear(&there, "b", &news, now_ms);
+        assert_eq!((locked_at(&there, 0), locked_at(&there, 1)), (vec!["m".to_owned()], Vec::new()));
+        assert_eq!(rest_of(&there, 0), None, "the connection's other models are as good as before");
+        assert!(theirs.news(&there, "b", now_ms + AGAIN_EVERY_MS).is_none(), "what was heard is not told on");
+        let changed = config(2);
+        Rests::default().hear(&changed, "b", &news, now_ms);
+        assert!(locked_at(&changed, 0).is_empty(), "another record of the connection");
+    }
+
+    #[test]
+    fn a_message_of_a_version_without_lockouts_is_read() {
+        let here = config(1);
+        fail(&here, ErrorKind::UpstreamRateLimited, 1);
+        let now_ms = crate::clock::monotonic_ms();
+        let news = Rests::default().news(&here, "a", now_ms).expect("it rests");
+        let mut older: serde_json::Value = serde_json::from_slice(&news).expect("a message");
+        older.as_object_mut().expect("an object").remove("lockouts");
+        let there = config(1);
+        Rests::default().hear(&there, "b", &serde_json::to_vec(&older).expect("JSON"), now_ms);
+        assert!(rest_of(&there, 0).is_some());
     }
 
     #[test]

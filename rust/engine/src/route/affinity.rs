@@ -2,6 +2,7 @@
 //! caller, so that two callers' sessions of one name are two.
 
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 const MAX_SESSIONS: usize = 50_000;
@@ -9,10 +10,34 @@ const IDLE_MS: u64 = 15 * 60_000;
 /// Where a provider keeps prompts for longer, it says an hour.
 const LONG_IDLE_MS: u64 = 60 * 60_000;
 
-/// Which target served each session last. Sessions and targets are identities of their names.
+/// How long a place that other workers know is theirs to know before it is told again, so that it does not end there while it is
+/// used here.
+const RETELL_MS: u64 = IDLE_MS / 3;
+/// Places that wait to be told. One that does not fit is told with the session's next turn.
+const MAX_UNTOLD: usize = 10_000;
+/// Two workers that placed a session within this time had not heard of each other.
+const CROSSED_MS: u64 = 3_000;
+
+/// Which target served each session last. Sessions and targets are identities of their names, the same at every worker.
 #[derive(Debug, Default)]
 pub struct SessionAffinity {
-    held: Mutex<HashMap<u64, Place>>,
+    held: Mutex<SessionPlaces>,
+    /// Other workers want to know.
+    is_shared: bool,
+}
+
+#[derive(Debug, Default)]
+struct SessionPlaces {
+    places: HashMap<u64, Place>,
+    untold: Vec<u64>,
+}
+
+/// A session's place on its way between workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlaceNotice {
+    session: u64,
+    target: u64,
+    idle_ms: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +46,8 @@ struct Place {
     used_ms: u64,
     /// Until it is forgotten, from when it was used last.
     idle_ms: u64,
+    /// When others were told of it last, or told of it.
+    told_ms: Option<u64>,
 }
 
 impl Place {
@@ -30,26 +57,81 @@ impl Place {
 }
 
 impl SessionAffinity {
+    #[must_use]
+    pub fn new(is_shared: bool) -> Self {
+        Self { is_shared, ..Self::default() }
+    }
+
     pub fn find(&self, session: u64, now_ms: u64) -> Option<u64> {
-        let place = *self.held.lock().get(&session)?;
+        let place = *self.held.lock().places.get(&session)?;
         place.is_current(now_ms).then_some(place.target)
     }
 
     pub fn keep(&self, session: u64, target: u64, now_ms: u64) {
         let mut held = self.held.lock();
-        if held.len() >= MAX_SESSIONS && !held.contains_key(&session) {
-            sweep(&mut held, now_ms);
-        }
+        held.make_room(session, now_ms);
         // What the provider keeps for longer it does not keep shorter after the next turn.
-        let before = held.get(&session).filter(|place| place.target == target && place.is_current(now_ms));
+        let before = held.places.get(&session).filter(|place| place.target == target && place.is_current(now_ms));
         let idle_ms = before.map_or(IDLE_MS, |place| place.idle_ms);
-        held.insert(session, Place { target, used_ms: now_ms, idle_ms });
+        let told_ms = before.and_then(|place| place.told_ms);
+        held.places.insert(session, Place { target, used_ms: now_ms, idle_ms, told_ms });
+        if self.is_shared && told_ms.is_none_or(|told_ms| now_ms.saturating_sub(told_ms) >= RETELL_MS) {
+            held.queue(session, now_ms);
+        }
     }
 
     /// The session's provider keeps its prompt for an hour: so is its place.
     pub fn prolong(&self, session: u64, now_ms: u64) {
-        if let Some(place) = self.held.lock().get_mut(&session).filter(|place| place.is_current(now_ms)) {
-            (place.used_ms, place.idle_ms) = (now_ms, LONG_IDLE_MS);
+        let mut held = self.held.lock();
+        let Some(place) = held.places.get_mut(&session).filter(|place| place.is_current(now_ms)) else { return };
+        let is_news = place.idle_ms != LONG_IDLE_MS;
+        (place.used_ms, place.idle_ms) = (now_ms, LONG_IDLE_MS);
+        if self.is_shared && is_news {
+            held.queue(session, now_ms);
+        }
+    }
+
+    /// Places that other workers have not heard of yet.
+    pub fn news(&self) -> Vec<PlaceNotice> {
+        let mut held = self.held.lock();
+        let SessionPlaces { places, untold } = &mut *held;
+        let notice = |session: u64| {
+            let place = places.get(&session)?;
+            Some(PlaceNotice { session, target: place.target, idle_ms: place.idle_ms })
+        };
+        untold.drain(..).filter_map(notice).collect()
+    }
+
+    /// Takes over where another worker has placed a session. Of two places that crossed on their way both workers take the same.
+    pub fn hear(&self, told: PlaceNotice, now_ms: u64) {
+        let mut held = self.held.lock();
+        let own = held.places.get(&told.session).filter(|place| place.is_current(now_ms));
+        let has_crossed =
+            own.and_then(|own| own.told_ms).is_some_and(|told_ms| now_ms.saturating_sub(told_ms) < CROSSED_MS);
+        if has_crossed && own.is_some_and(|own| own.target < told.target) {
+            return;
+        }
+        held.make_room(told.session, now_ms);
+        let idle_ms = told.idle_ms.min(LONG_IDLE_MS);
+        let place = Place { target: told.target, used_ms: now_ms, idle_ms, told_ms: Some(now_ms) };
+        held.places.insert(told.session, place);
+    }
+}
+
+impl SessionPlaces {
+    fn queue(&mut self, session: u64, now_ms: u64) {
+        if self.untold.len() >= MAX_UNTOLD {
+            return;
+        }
+        if let Some(place) = self.places.get_mut(&session) {
+            place.told_ms = Some(now_ms);
+            self.untold.push(session);
+        }
+    }
+
+    fn make_room(&mut self, session: u64, now_ms: u64) {
+        if self.places.len() >= MAX_SESSIONS && !self.places.contains_key(&session) {
+            sweep(&mut self.places, now_ms);
         }
     }
 }
@@ -93,12 +175,65 @@ mod tests {
     }
 
     #[test]
+    fn a_place_is_told_once_and_again_while_it_is_used() {
+        let (here, there) = (SessionAffinity::new(true), SessionAffinity::new(true));
+        here.keep(1, 7, 0);
+        here.keep(1, 7, 10);
+        let told = here.news();
+        assert_eq!(told, [PlaceNotice { session: 1, target: 7, idle_ms: IDLE_MS }]);
+        there.hear(told[0], 20);
+        assert_eq!(there.find(1, IDLE_MS), Some(7));
+        there.keep(1, 7, 30);
+        assert!(there.news().is_empty(), "what was heard is not told on");
+        here.keep(1, 7, RETELL_MS);
+        assert_eq!(here.news().len(), 1, "it does not end there while it is used here");
+        here.keep(1, 8, RETELL_MS + 1);
+        assert_eq!(here.news()[0].target, 8);
+        here.prolong(1, RETELL_MS + 2);
+        here.prolong(1, RETELL_MS + 3);
+        assert_eq!(here.news(), [PlaceNotice { session: 1, target: 8, idle_ms: LONG_IDLE_MS }]);
+        let alone = SessionAffinity::default();
+        alone.keep(1, 7, 0);
+        assert!(alone.news().is_empty(), "nobody wants to know");
+    }
+
+    #[test]
+    fn of_two_places_that_crossed_both_workers_take_the_same() {
+        let (here, there) = (SessionAffinity::new(true), SessionAffinity::new(true));
+        here.keep(1, 7, 0);
+        there.keep(1, 8, 0);
+        let (ours, theirs) = (here.news(), there.news());
+        here.hear(theirs[0], 10);
+        there.hear(ours[0], 10);
+        assert_eq!((here.find(1, 20), there.find(1, 20)), (Some(7), Some(7)));
+        let moved = PlaceNotice { session: 1, target: 9, idle_ms: u64::MAX };
+        here.hear(moved, 2 * CROSSED_MS);
+        assert_eq!(here.find(1, 2 * CROSSED_MS + LONG_IDLE_MS - 1), Some(9));
+        assert_eq!(
+            here.find(1, 2 * CROSSED_MS + LONG_IDLE_MS),
+            None,
+            "nobody else says how long this worker remembers"
+        );
+    }
+
+    #[test]
+    fn what_waits_to_be_told_has_a_bound() {
+        let places = SessionAffinity::new(true);
+        for session in 0..=MAX_UNTOLD as u64 {
+            places.keep(session, 1, 0);
+        }
+        assert_eq!(places.news().len(), MAX_UNTOLD);
+        places.keep(MAX_UNTOLD as u64, 1, 1);
+        assert_eq!(places.news().len(), 1, "its next turn tells it");
+    }
+
+    #[test]
     fn there_are_never_more_than_fit() {
         let places = SessionAffinity::default();
         for session in 0..2 * MAX_SESSIONS as u64 {
             places.keep(session, 1, session);
         }
-        assert!(places.held.lock().len() <= MAX_SESSIONS);
+        assert!(places.held.lock().places.len() <= MAX_SESSIONS);
         assert_eq!(places.find(2 * MAX_SESSIONS as u64 - 1, 2 * MAX_SESSIONS as u64), Some(1));
     }
 }

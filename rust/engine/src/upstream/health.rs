@@ -46,6 +46,8 @@ pub struct Locked {
     pub model: String,
     pub remaining_ms: u64,
     pub failures: u32,
+    /// The provider itself said until when.
+    pub is_binding: bool,
 }
 
 impl Condition {
@@ -59,6 +61,7 @@ impl Condition {
             model: model.to_string(),
             remaining_ms: lockout.remaining_ms(now_ms),
             failures: lockout.failures(),
+            is_binding: lockout.is_binding(),
         })
     }
 
@@ -71,7 +74,7 @@ impl Condition {
         of_span.map(window).reduce(|a, b| if b.remaining < a.remaining { b } else { a })
     }
 
-    pub(super) fn lock_out(&mut self, model: &str, work: impl FnOnce(&mut Lockout), now_ms: u64) {
+    pub fn lock_out(&mut self, model: &str, work: impl FnOnce(&mut Lockout), now_ms: u64) {
         if self.lockouts.len() >= MAX_LOCKOUTS && !self.lockouts.contains_key(model) {
             self.lockouts.retain(|_, lockout| lockout.is_locked(now_ms));
             if self.lockouts.len() >= MAX_LOCKOUTS {

@@ -1,0 +1,70 @@
+//! Places of sessions, as workers tell each other of them: a session that one worker placed goes to the same target at all.
+//!
+//! A place is told when it is new and again while it is used. A worker that was not there learns it with a later turn; until then, and
+//! without the store, it places the session itself.
+
+use crate::route::affinity::{PlaceNotice, SessionAffinity};
+use serde::{Deserialize, Serialize};
+
+/// More than the longest message of this version has.
+const MAX_MESSAGE_BYTES: usize = 2 * 1024 * 1024;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Message {
+    worker: String,
+    places: Vec<PlaceNotice>,
+}
+
+/// The message about what is to be told now, if anything is.
+pub(super) fn news(affinity: &SessionAffinity, worker: &str) -> Option<Vec<u8>> {
+    let places = affinity.news();
+    if places.is_empty() {
+        return None;
+    }
+    serde_json::to_vec(&Message { worker: worker.to_owned(), places }).ok()
+}
+
+/// Takes over what another worker has told.
+pub(super) fn hear(affinity: &SessionAffinity, worker: &str, payload: &[u8], now_ms: u64) {
+    if payload.len() > MAX_MESSAGE_BYTES {
+        return;
+    }
+    let Ok(message) = serde_json::from_slice::<Message>(payload) else {
+        tracing::debug!("another worker says of sessions what this version does not know");
+        return;
+    };
+    if message.worker == worker {
+        return;
+    }
+    for told in message.places {
+        affinity.hear(told, now_ms);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_found_where_another_worker_placed_it() {
+        let (here, there) = (SessionAffinity::new(true), SessionAffinity::new(true));
+        assert!(news(&here, "a").is_none());
+        here.keep(1, u64::MAX, 0);
+        let told = news(&here, "a").expect("it is new");
+        hear(&there, "a", &told, 0);
+        assert_eq!(there.find(1, 0), None, "its own words are no news");
+        hear(&there, "b", b"{\"places\": 1}", 0);
+        hear(&there, "b", &told, 0);
+        assert_eq!(there.find(1, 0), Some(u64::MAX));
+    }
+
+    #[test]
+    fn the_longest_message_is_heard() {
+        let (here, there) = (SessionAffinity::new(true), SessionAffinity::new(true));
+        for session in 0..50_000 {
+            here.keep(u64::MAX - session, u64::MAX, 0);
+        }
+        hear(&there, "b", &news(&here, "a").expect("they are new"), 0);
+        assert_eq!(there.find(u64::MAX, 0), Some(u64::MAX));
+    }
+}
