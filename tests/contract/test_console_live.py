@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from fairlead.dashboard.api import Api
 from fairlead.dashboard.live import SPACING_S, LivePages, stream
 from fairlead.errors import Overloaded
 from fairlead.store.arrivals import Arrivals
@@ -99,3 +100,24 @@ async def test_a_page_that_could_not_be_read_is_read_again() -> None:
 
     assert await pages.events(("home",), make) == {}
     assert list(await pages.events(("home",), make)) == ["now"]
+
+
+async def test_days_that_are_over_are_read_once_for_all_consoles(control, monkeypatch) -> None:
+    asked: list[dict[str, object]] = []
+    send = Api.send
+
+    async def counted(self, method, path, body=None, query=None):
+        if path == "/api/usage/history" and query["groupBy"] == "day":
+            asked.append(query)
+        return await send(self, method, path, body, query)
+
+    monkeypatch.setattr(Api, "send", counted)
+    # Half a minute may end meanwhile.
+    monkeypatch.setattr("fairlead.dashboard.pages.home.PAST_HOLDS_MS", 10**15)
+    await fill_log(control)
+    for _ in range(10):
+        answer = await control.client.get("/dashboard?window=30d")
+        assert answer.status_code == 200
+    past = [each for each in asked if "to" in each]
+    assert len(past) == 1
+    assert len(asked) == 11, "today is read every time"
