@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from fairlead.dashboard.api import Api
 from fairlead.dashboard.live import SPACING_S, LivePages, stream
 from fairlead.errors import Overloaded
 from fairlead.store.arrivals import Arrivals
@@ -52,8 +53,8 @@ async def test_tabs_share_what_is_read_and_nothing_is_read_without_a_change() ->
         reads += 1
         return {"now": f"<p>{reads}</p>", "same": "<p>as ever</p>"}
 
-    async def read() -> dict[str, str]:
-        return await pages.parts(("home",), make)
+    async def read() -> dict[str, bytes]:
+        return await pages.events(("home",), make)
 
     tabs = []
     for _ in range(10):
@@ -61,9 +62,12 @@ async def test_tabs_share_what_is_read_and_nothing_is_read_without_a_change() ->
         tabs.append(stream(pages, read))
     for tab in tabs:
         assert await anext(tab) == b"retry: 2000\n\n"
-        assert b'"id":"now","html":"<p>1</p>"' in await anext(tab)
-        assert b'"id":"same"' in await anext(tab)
+        chunk = await anext(tab)
+        assert b'"id":"now","html":"<p>1</p>"' in chunk
+        assert b'"id":"same"' in chunk, "one chunk has all that changed"
     assert reads == 1
+    first, second = await read(), await read()
+    assert first["now"] is second["now"], "serialised once for all tabs"
     waiting = [asyncio.ensure_future(anext(tab)) for tab in tabs]
     done, _ = await asyncio.wait(waiting, timeout=0.1)
     assert not done, "nothing changed, so nothing is said"
@@ -86,3 +90,34 @@ async def test_there_is_a_bound_on_streams() -> None:
         pages.open()
     pages.close()
     pages.open()
+
+
+async def test_a_page_that_could_not_be_read_is_read_again() -> None:
+    pages, answers = LivePages(), [{}, {"now": "<p>well</p>"}]
+
+    async def make() -> dict[str, str]:
+        return answers.pop(0)
+
+    assert await pages.events(("home",), make) == {}
+    assert list(await pages.events(("home",), make)) == ["now"]
+
+
+async def test_days_that_are_over_are_read_once_for_all_consoles(control, monkeypatch) -> None:
+    asked: list[dict[str, object]] = []
+    send = Api.send
+
+    async def counted(self, method, path, body=None, query=None):
+        if path == "/api/usage/history" and query["groupBy"] == "day":
+            asked.append(query)
+        return await send(self, method, path, body, query)
+
+    monkeypatch.setattr(Api, "send", counted)
+    # Half a minute may end meanwhile.
+    monkeypatch.setattr("fairlead.dashboard.pages.home.PAST_HOLDS_MS", 10**15)
+    await fill_log(control)
+    for _ in range(10):
+        answer = await control.client.get("/dashboard?window=30d")
+        assert answer.status_code == 200
+    past = [each for each in asked if "to" in each]
+    assert len(past) == 1
+    assert len(asked) == 11, "today is read every time"

@@ -139,6 +139,7 @@ class Api:
     async def kept(self, name: str, read: Callable[[Self], Awaitable[T]]) -> T:
         """The value that `read` makes of routes that depend on the state alone, read anew when the state has changed.
 
+        What depends on time too has in its name the time for which it holds.
         Everybody with the same rights has the same: no part of it may be about who asks.
         """
         services = services_of(self._request)

@@ -23,42 +23,49 @@ from fairlead.store.services import Services
 STREAMS_MAX: Final = 64
 # Afterwards the browser comes back, so that the relay asks again who it is.
 LASTS_S: Final = 60.0
-# Changes that come faster are shown together.
-SPACING_S: Final = 1.0
+# Changes that come faster are shown together. Each of them is a read for the page and a chunk for every tab.
+SPACING_S: Final = 2.0
 # Figures of the last minute move with the clock, too.
 BEAT_S: Final = 15.0
 PAGES_KEPT: Final = 64
 DEADLINE_S: Final = 20.0
 
 Parts = dict[str, str]
+Events = dict[str, bytes]
 
 
 @dataclass(slots=True)
 class LivePages:
-    """The parts of open pages, by address and rights. `version` counts the changes that were seen."""
+    """Events of open pages, by address and rights. `version` counts the changes that were seen."""
 
     streams: int = 0
     version: int = 0
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _is_open: asyncio.Event = field(default_factory=asyncio.Event)
-    _parts: dict[tuple[str, ...], tuple[int, Parts]] = field(default_factory=dict)
+    _events: dict[tuple[str, ...], tuple[int, Events]] = field(default_factory=dict)
     _locks: dict[tuple[str, ...], asyncio.Lock] = field(default_factory=dict)
 
-    async def parts(self, key: tuple[str, ...], make: Callable[[], Awaitable[Parts]]) -> Parts:
-        """The parts of a page, made anew if something has changed since."""
+    async def events(self, key: tuple[str, ...], make: Callable[[], Awaitable[Parts]]) -> Events:
+        """An event for each part of a page, made anew if something has changed since.
+
+        All tabs are sent the same bytes: a part is read, drawn and serialised once.
+        """
         if len(self._locks) > PAGES_KEPT:
             self._locks.clear()
-            self._parts.clear()
+            self._events.clear()
         async with self._locks.setdefault(key, asyncio.Lock()):
             # Of a time when nobody watched nothing is known.
-            made_at, parts = self._parts.get(key, (-1, {}))
+            made_at, events = self._events.get(key, (-1, {}))
             if made_at == self.version:
-                return parts
+                return events
             version = self.version
             async with asyncio.timeout(DEADLINE_S):
                 parts = await make()
-            self._parts[key] = (version, parts)
-            return parts
+            events = {name: _event(name, html) for name, html in parts.items()}
+            # What could not be read is asked for again, though nothing changes.
+            if events:
+                self._events[key] = (version, events)
+            return events
 
     def open(self) -> None:
         """Counts a stream; `Overloaded` when there are too many."""
@@ -120,23 +127,23 @@ async def _first(*waits: Awaitable[object]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def stream(pages: LivePages, read: Callable[[], Awaitable[Parts]]) -> AsyncIterator[bytes]:
-    """Events `part` with the id and the HTML of each part that has changed; a comment where nothing
-    has for a while.
-    """
-    shown: Parts = {}
+def _event(name: str, html: str) -> bytes:
+    """An event `part` with the id and the HTML of a part."""
+    return b"event: part\ndata: " + orjson.dumps({"id": name, "html": html}) + b"\n\n"
+
+
+async def stream(pages: LivePages, read: Callable[[], Awaitable[Events]]) -> AsyncIterator[bytes]:
+    """The events of all parts that have changed, as one chunk; a comment where nothing has for a while."""
+    shown: Events = {}
     until_s = time.monotonic() + LASTS_S
     try:
         yield b"retry: 2000\n\n"
         while (left_s := until_s - time.monotonic()) > 0:
             version = pages.version
-            parts = await read()
-            changed = [(name, html) for name, html in parts.items() if shown.get(name) != html]
-            for name, html in changed:
-                yield b"event: part\ndata: " + orjson.dumps({"id": name, "html": html}) + b"\n\n"
-            if not changed:
-                yield b": still here\n\n"
-            shown = {**shown, **parts}
+            events = await read()
+            changed = [event for name, event in events.items() if shown.get(name) != event]
+            yield b"".join(changed) or b": still here\n\n"
+            shown = {**shown, **events}
             await pages.change(version, min(left_s, BEAT_S))
     finally:
         pages.close()

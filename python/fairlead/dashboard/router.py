@@ -16,7 +16,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, StreamingResponse
 
 from fairlead.caller import Caller, CallerDep
 from fairlead.dashboard.api import Api, Refused, not_there, refused
-from fairlead.dashboard.live import LivePages, Parts, stream
+from fairlead.dashboard.live import Events, LivePages, Parts, stream
 from fairlead.dashboard.page import Action, Failure, Page, View, Visit
 from fairlead.dashboard.registry import all_pages, find_page
 from fairlead.dashboard.render import ICON, SCRIPT, STYLE, Toast, answer, parts
@@ -189,27 +189,23 @@ async def _live(request: Request, services: Services, caller: Caller) -> Respons
         return Response(status_code=204)
     visit = replace(visit, query=_query(at.query))
     pages = services.singleton(LivePages, LivePages)
-    try:
-        first = await page.show(visit)
-    except Refused:
-        return Response(status_code=204)
-    if isinstance(first, Response) or not first.live:
-        return Response(status_code=204)
-    names = first.live
     # Who has the same rights is shown the same.
     rights = (caller.principal.kind, *sorted(caller.principal.scopes))
     key = (at.path, at.query, *rights)
 
-    async def read() -> Parts:
-        async def make() -> Parts:
-            try:
-                view = await page.show(visit)
-            except Refused:
-                return {}  # as it was, until it can be read again
-            return parts(page, visit, view, names) if isinstance(view, View) else {}
+    async def make() -> Parts:
+        try:
+            view = await page.show(visit)
+        except Refused:
+            return {}  # as it was, until it can be read again
+        return parts(page, visit, view, view.live) if isinstance(view, View) else {}
 
-        return await pages.parts(key, make)
+    async def read() -> Events:
+        return await pages.events(key, make)
 
+    # A tab that comes, or comes back, to a page that others look at has what they have.
+    if not await read():
+        return Response(status_code=204)
     pages.open()
     frames = stream(pages, read)
     return StreamingResponse(

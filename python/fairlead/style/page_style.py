@@ -27,6 +27,8 @@ def page_environment(folder: Path, **names: Any) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        # The files come with the package: nobody changes them, and a page has a dozen to look at.
+        auto_reload=False,
     )
     made.globals.update(names)
     return made
