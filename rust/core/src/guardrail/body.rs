@@ -1,8 +1,8 @@
 //! A whole JSON body: its texts judged, and what changes spliced into it.
 
 use super::escapes::unescaped;
+use super::streamed_text::StreamedText;
 use super::text::judge_text;
-use super::voice::Voice;
 use super::walk::{walk, Visitor};
 use super::{merge, Actions, Findings};
 use serde_json::Value;
@@ -36,7 +36,7 @@ pub(super) fn cuts(body: &[u8], actions: Actions, findings: &mut Findings) -> Ve
 /// A text as it may go out where that is something else.
 pub(super) fn judged(text: &str, is_json: bool, actions: Actions, findings: &mut Findings) -> Option<String> {
     if is_json {
-        let out = Voice::new(true).say(text, actions, findings, true);
+        let out = StreamedText::new(true).say(text, actions, findings, true);
         return (out != text).then_some(out);
     }
     let one = judge_text(text, actions);

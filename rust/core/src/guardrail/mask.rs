@@ -3,8 +3,8 @@
 //! become a finding goes as well.
 
 use super::body::{read, write};
+use super::streamed_text::StreamedText;
 use super::text::judge_text;
-use super::voice::Voice;
 use super::walk::end_of_string;
 use super::{Action, Actions, Findings};
 use serde::de::IgnoredAny;
@@ -28,7 +28,7 @@ const MAX_NESTED: usize = 8;
 /// A text without what guardrails find. `is_cut`: it goes on where nobody sees it.
 pub fn mask_text(text: &str, is_cut: bool) -> String {
     if is_cut {
-        return Voice::new(false).say(text, MASKING, &mut Findings::new(), false);
+        return StreamedText::new(false).say(text, MASKING, &mut Findings::new(), false);
     }
     judge_text(text, MASKING).redacted.unwrap_or_else(|| text.to_owned())
 }

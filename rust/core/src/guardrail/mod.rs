@@ -6,7 +6,7 @@
 //! replaced by its kind in brackets) or blocks (the request is refused, or the answer is withheld).
 //!
 //! [`text`] judges one text; [`body`] judges the texts of a JSON body, which [`walk`] finds, and splices what changes;
-//! [`voice`] judges a text that comes in pieces, and [`stream`] the events that bring them.
+//! [`streamed_text`] judges a text that comes in pieces, and [`stream`] the events that bring them.
 //!
 //! What they look for: `personal`, `injection` and `credential`, lists of `patterns`. How a text that comes in pieces is held back:
 //! `prefix` (what may begin a finding). How texts are found: `escapes` (JSON strings), `event` (the texts of one stream event).
@@ -24,11 +24,11 @@ mod prefix;
 mod stream;
 #[cfg(test)]
 mod stream_tests;
+mod streamed_text;
 #[cfg(test)]
 mod tests;
 mod text;
 mod transcript;
-mod voice;
 mod walk;
 
 pub use body::{judge_body, Judged};

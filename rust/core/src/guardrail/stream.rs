@@ -6,7 +6,7 @@
 
 use super::body::{cuts, judged, read, splice, write};
 use super::event::{Event, Ids, Key, Kind};
-use super::voice::Voice;
+use super::streamed_text::StreamedText;
 use super::{Actions, Findings};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -33,7 +33,7 @@ pub struct StreamGuard {
 struct Speaker {
     key: Key,
     part: Part,
-    voice: Voice,
+    text: StreamedText,
     /// The event that spoke last, and where in it the text stands; empty while nothing is held.
     event: Vec<u8>,
     place: usize,
@@ -106,7 +106,7 @@ impl StreamGuard {
 
     /// Whether anything is held.
     pub fn holds(&self) -> bool {
-        self.speakers.iter().any(|speaker| speaker.voice.holds())
+        self.speakers.iter().any(|speaker| speaker.text.holds())
     }
 
     /// An event that brings pieces of texts.
@@ -141,10 +141,10 @@ impl StreamGuard {
                 && !event.texts.iter().any(|later| {
                     later.place.start > text.place.start && event.is_delta(later) && event.key(later) == speaker.key
                 });
-            let out = speaker.voice.say(&said, self.actions, &mut self.findings, is_end);
+            let out = speaker.text.say(&said, self.actions, &mut self.findings, is_end);
             speaker.spoke = self.clock;
             speaker.event.clear();
-            if speaker.voice.holds() {
+            if speaker.text.holds() {
                 speaker.event.extend_from_slice(data);
                 speaker.place = text.place.start;
             }
@@ -167,7 +167,7 @@ impl StreamGuard {
         }
         while self.speakers.len() >= MAX_VOICES {
             let clock = self.clock;
-            let idle = |(_, speaker): &(usize, &Speaker)| (speaker.voice.holds(), speaker.spoke);
+            let idle = |(_, speaker): &(usize, &Speaker)| (speaker.text.holds(), speaker.spoke);
             // What this event says is not in it yet, so that it cannot go before it.
             let others = self.speakers.iter().enumerate().filter(|(_, speaker)| speaker.spoke < clock);
             let Some((at, _)) = others.min_by_key(idle) else { break };
@@ -175,7 +175,7 @@ impl StreamGuard {
             before.extend(self.last_of(speaker));
         }
         let spoke = self.clock;
-        self.speakers.push(Speaker { key, part, voice: Voice::new(is_json), event: Vec::new(), place: 0, spoke });
+        self.speakers.push(Speaker { key, part, text: StreamedText::new(is_json), event: Vec::new(), place: 0, spoke });
         self.speakers.len() - 1
     }
 
@@ -197,8 +197,8 @@ impl StreamGuard {
 
     /// The rest of a text, as an event.
     fn last_of(&mut self, mut speaker: Speaker) -> Option<Vec<u8>> {
-        let held = speaker.voice.holds();
-        let out = speaker.voice.say("", self.actions, &mut self.findings, true);
+        let held = speaker.text.holds();
+        let out = speaker.text.say("", self.actions, &mut self.findings, true);
         if !held || out.is_empty() {
             return None;
         }

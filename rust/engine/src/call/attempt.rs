@@ -9,13 +9,13 @@ use crate::call::failover;
 use crate::call::plain;
 use crate::call::relay::{self, FinishedStream};
 use crate::call::rounds::Rounds;
-use crate::call::settle::observe;
 use crate::clock;
 use crate::control::responses;
 use crate::route::model;
 use crate::upstream::failure::AttemptFailure;
 use crate::upstream::slot;
 use bytes::Bytes;
+use fairlead_core::Error;
 use http::HeaderValue;
 use smallvec::SmallVec;
 use std::future::Future;
@@ -204,8 +204,7 @@ pub async fn finish<K: CallKind>(call: &mut Call, kind: &K, at: usize, reply: Re
     let stream = match reply {
         Reply::Stream(stream) => stream,
         whole => {
-            observe(&target, None, &call.settlement);
-            failover::remember(&call.choice, at, &mut call.settlement, true);
+            record_answer(call, at, None, None);
             let fallbacks = call.fallbacks();
             let mut answer = match whole {
                 Reply::Text(body, content_type) => {
@@ -232,17 +231,8 @@ async fn finish_stream<K: CallKind>(
     mut stream: FinishedStream,
     began: Option<Instant>,
 ) {
-    let target = &call.choice.targets[at];
     let error = stream.error.as_ref();
-    match began.filter(|_| error.is_none()) {
-        Some(began) => {
-            let first = call.settlement.first_byte;
-            let first = first.map_or(began.elapsed(), |first| first.saturating_duration_since(began));
-            target.served(began.elapsed(), first);
-        }
-        None => observe(target, error, &call.settlement),
-    }
-    failover::remember(&call.choice, at, &mut call.settlement, error.is_none());
+    record_answer(call, at, error, began);
     if error.is_none() {
         let response = stream.take_response(&mut call.settlement);
         kind.store(call, response.as_ref()).await;
@@ -258,6 +248,20 @@ async fn finish_stream<K: CallKind>(
     }
     call.settlement.exchange.end(std::mem::take(&mut stream.last));
     stream.keep_connection().await;
+}
+
+/// Teaches what the answer of a target came to: its health, and the combo's memory.
+fn record_answer(call: &mut Call, at: usize, error: Option<&Error>, began: Option<Instant>) {
+    let (target, settlement) = (&call.choice.targets[at], &mut call.settlement);
+    match error {
+        None => {
+            let began = began.unwrap_or(settlement.admission.started);
+            let took = began.elapsed();
+            target.served(took, settlement.first_byte.map_or(took, |first| first.saturating_duration_since(began)));
+        }
+        Some(error) => target.blame(error.kind, None),
+    }
+    failover::remember(&call.choice, at, settlement, error.is_none());
 }
 
 #[cfg(test)]

@@ -65,14 +65,30 @@ pub fn choose_for_endpoint(
     Ok(choice)
 }
 
-/// The targets of a request that was refused at first: where all of a combo wait for their providers, the first to be free is waited
-/// for as long as the operator says.
-pub async fn choose_in_time(
+/// The targets of a conversation, once one of them may be asked and the key may call all of them. `None`: the caller left.
+pub async fn choose_targets(
     settlement: &Settlement,
+    live: &Live,
     name: &str,
     body: &Bytes,
-    mut fault: Error,
-) -> Result<Choice, Error> {
+) -> Result<Option<Choice>, Error> {
+    let mut choice = model::choose(&settlement.shared, live, &settlement.admission, name, body);
+    if let Some(fault) = choice.as_ref().err().filter(|fault| fault.kind == ErrorKind::UpstreamRateLimited).cloned() {
+        // On the heap, so that conversations whose targets are free do not carry its size.
+        choice = tokio::select! {
+            biased;
+            () = settlement.exchange.gone() => return Ok(None),
+            waited = Box::pin(choose_in_time(settlement, name, body, fault)) => waited,
+        };
+    }
+    let choice = choice?;
+    admit_aliases(settlement, &choice)?;
+    Ok(Some(choice))
+}
+
+/// The targets of a request that was refused at first: where all of a combo wait for their providers, the first to be free is waited
+/// for as long as the operator says.
+async fn choose_in_time(settlement: &Settlement, name: &str, body: &Bytes, mut fault: Error) -> Result<Choice, Error> {
     let shared = &settlement.shared;
     loop {
         let live = shared.live.load_full();

@@ -5,23 +5,21 @@ use crate::active_config::Live;
 use crate::cache::{self, Lookup, ShareableCall};
 use crate::call::attempt::{self, CallKind, Reply};
 use crate::call::chaos;
-use crate::call::choose::{admit_aliases, admit_model, choose_in_time, note_choice};
+use crate::call::choose::{admit_model, choose_targets, note_choice};
 use crate::call::combo_body;
 use crate::call::compression;
 use crate::call::context::Call;
-use crate::call::conversation_stream::{self, ConversationStream, StartedStream};
-use crate::call::deadline::within;
+use crate::call::conversation_stream;
 use crate::call::endpoints;
 use crate::call::failover;
 use crate::call::guardrails;
 use crate::call::handover;
-use crate::call::hedge;
+use crate::call::hedge::{self, Race};
 use crate::call::plain;
 use crate::call::reasoning;
 use crate::call::recall::{recall, Recall};
 use crate::call::shadow;
 use crate::call::stages::{self, Staged};
-use crate::call::stream;
 use crate::call::translation::{self, caller_of, Translation};
 use crate::call::usage_command;
 use crate::call::window;
@@ -29,25 +27,16 @@ use crate::control::responses;
 use crate::gate::defaults;
 use crate::gate::limits;
 use crate::observe::settle::Settlement;
-use crate::route::model;
-use crate::shared::Shared;
 use crate::upstream;
 use crate::upstream::attempt::{Contents, Upstream};
 use crate::upstream::failure::AttemptFailure;
-use crate::upstream::limiter::Entrant;
-use crate::upstream::slot::{self, Slot};
-use crate::upstream::target::Target;
-use crate::upstream::wire::Incoming;
 use bytes::Bytes;
 use fairlead_context::{add_system_prompt, rewrite_thinking};
-use fairlead_core::strategy::{QueueRule, Strategy};
-use fairlead_core::{CacheOutcome, Error, ErrorKind, Origin, Outcome, Retry, ThinkingBudget, Usage};
+use fairlead_core::strategy::Strategy;
+use fairlead_core::{CacheOutcome, Error, ErrorKind, Origin, Outcome, ThinkingBudget};
 use fairlead_dialect::openai::request::ChatRequest;
-use http::HeaderValue;
-use http_body_util::BodyExt as _;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// A conversation on its way to its providers.
 #[derive(Debug)]
@@ -81,18 +70,10 @@ pub async fn run(mut call: Call, body: &Bytes) {
         Ok(true) => return,
         Err(fault) => return call.refuse(&fault),
     }
-    let mut choice = model::choose(&shared, &live, &call.settlement.admission, &request.model, &recalled);
-    if let Some(fault) = choice.as_ref().err().filter(|fault| fault.kind == ErrorKind::UpstreamRateLimited).cloned() {
-        let exchange = Arc::clone(&call.settlement.exchange);
-        // On the heap, so that conversations whose targets are free do not carry its size.
-        choice = tokio::select! {
-            biased;
-            () = exchange.gone() => return, // the settlement's drop says who left
-            waited = Box::pin(choose_in_time(&call.settlement, &request.model, &recalled, fault)) => waited,
-        };
-    }
-    match choice.and_then(|choice| admit_aliases(&call.settlement, &choice).map(|()| choice)) {
-        Ok(choice) => call.choice = choice,
+    match choose_targets(&call.settlement, &live, &request.model, &recalled).await {
+        Ok(Some(choice)) => call.choice = choice,
+        // The caller has left; the settlement's drop says so.
+        Ok(None) => return,
         Err(fault) => return call.refuse(&fault),
     }
     let (recalled, request) = match shape(&call, recalled, request) {
@@ -299,14 +280,8 @@ impl Conversation {
     async fn attempt(&self, call: &mut Call) {
         let mut over = SmallVec::new();
         if let Some(delay) = hedge::delay(&call.choice) {
-            let raced = async {
-                if self.request.stream {
-                    self.race_streams(call, delay).await
-                } else {
-                    self.race_answers(call, delay).await
-                }
-            };
-            let Some(tried) = Box::pin(raced).await else { return };
+            let race = Race { kind: self, translation: &self.translation, request_bytes: self.body.len() as u64 };
+            let Some(tried) = Box::pin(race.run(call, delay)).await else { return };
             over = tried;
             let last = call.failures.last();
             if last.is_some_and(|(_, failed)| !failover::may_go_on(&call.choice, failed) || call.is_headed()) {
@@ -314,101 +289,6 @@ impl Conversation {
             }
         }
         attempt::run(call, self, &over).await;
-    }
-
-    /// Lets two targets race for a whole answer. `None`: one of them served the call; else the targets that were tried.
-    async fn race_answers(&self, call: &mut Call, delay: Duration) -> Option<SmallVec<[usize; 2]>> {
-        let asks = contestants(call);
-        let Some((at, won)) = hedge::race(call, delay, false, |at| self.take_answer(&asks[at])).await else {
-            return Some((0..call.failures.len()).collect());
-        };
-        let RacedAnswer { answer, usage, took } = won;
-        call.name_target(at);
-        call.settlement.usage = usage;
-        call.settlement.first_byte.get_or_insert_with(Instant::now);
-        let target = Arc::clone(&call.choice.targets[at]);
-        target.served(took, took);
-        failover::remember(&call.choice, at, &mut call.settlement, true);
-        let fallbacks = call.fallbacks();
-        let answer = plain::answer(&mut call.settlement, &target, answer, fallbacks);
-        call.give(answer);
-        None
-    }
-
-    /// Lets two targets race for a stream and relays the winner's. `None`: to its end; else the targets that were tried.
-    async fn race_streams(&self, call: &mut Call, delay: Duration) -> Option<SmallVec<[usize; 2]>> {
-        let asks = contestants(call);
-        let Some((at, started)) =
-            hedge::race(call, delay, !self.translation.holds_streams(), |at| self.start_stream(&asks[at])).await
-        else {
-            return Some((0..call.failures.len()).collect());
-        };
-        let began = started.began;
-        call.name_target(at);
-        match conversation_stream::resume(call, at, &self.translation, started).await {
-            Ok(finished) => {
-                attempt::finish(call, self, at, Reply::Stream(finished), Some(began)).await;
-                None
-            }
-            Err(failed) => {
-                hedge::lose(call, at, failed);
-                Some([at, 1 - at].into_iter().take(call.failures.len()).collect())
-            }
-        }
-    }
-
-    async fn slot(&self, ask: &Contestant) -> Result<Slot, AttemptFailure> {
-        let tokens = model::estimate(self.body.len() as u64);
-        let entrant = Entrant { model: &ask.upstream_model, tokens, queue: ask.queue };
-        slot::acquire(&ask.shared, &ask.target, &entrant, &mut Duration::default()).await
-    }
-
-    /// Asks one target for a whole answer.
-    async fn take_answer(&self, ask: &Contestant) -> Result<RacedAnswer, AttemptFailure> {
-        let Contestant { shared, target, upstream_model, betas, session, limit, .. } = ask;
-        let began = Instant::now();
-        let mut slot = self.slot(ask).await?;
-        let asking = async {
-            let (model, body) = (upstream_model, Contents::Json(self.translation.body(target, upstream_model)));
-            let uri = self.translation.uri(target, upstream_model, false)?;
-            let (betas, session) = (betas.as_ref(), session.as_ref());
-            let request = Upstream { uri: &uri, model, betas, session, body, is_stream: false };
-            plain::take(target, upstream::attempt::send(&shared.pool, target, request).await?, &self.translation).await
-        };
-        let (answer, usage) = tokio::select! {
-            biased;
-            taken = within(*limit, asking) => taken?,
-            () = shared.drain.expired() => return Err(shared.drain.error().into()),
-        };
-        slot.settle(&usage);
-        Ok(RacedAnswer { answer, usage, took: began.elapsed() })
-    }
-
-    /// Asks one target and waits for the first bytes of its stream.
-    async fn start_stream(&self, ask: &Contestant) -> Result<StartedStream, AttemptFailure> {
-        let Contestant { shared, target, upstream_model, betas, session, limit, .. } = ask;
-        let began = Instant::now();
-        let slot = self.slot(ask).await?;
-        let asking = async {
-            let (model, body) = (upstream_model, Contents::Json(self.translation.body(target, upstream_model)));
-            let uri = self.translation.uri(target, upstream_model, true)?;
-            let (betas, session) = (betas.as_ref(), session.as_ref());
-            let request = Upstream { uri: &uri, model, betas, session, body, is_stream: true };
-            let response = upstream::attempt::send(&shared.pool, target, request).await?;
-            conversation_stream::check_type(&response)?;
-            let mut body = response.into_body();
-            let patience = Duration::from_millis(target.connection.timeouts.first_token_ms);
-            let first = tokio::time::timeout(patience, first_bytes(&mut body)).await;
-            let first = first
-                .map_err(|_| AttemptFailure::from(stream::silent::<ConversationStream<'_>>(patience, false)))??;
-            Ok::<_, AttemptFailure>((body, first))
-        };
-        let (body, first) = tokio::select! {
-            biased;
-            started = within(*limit, asking) => started?,
-            () = shared.drain.expired() => return Err(shared.drain.error().into()),
-        };
-        Ok(StartedStream { body, first, began, slot })
     }
 
     async fn ask_plain(&self, call: &mut Call, at: usize) -> Result<plain::Answer, AttemptFailure> {
@@ -450,51 +330,4 @@ impl CallKind for Conversation {
         let settlement: &Settlement = &call.settlement;
         responses::keep(&settlement.shared, &settlement.admission, &self.body, &self.request, answer).await
     }
-}
-
-/// One of two targets that race, with what it is asked.
-struct Contestant {
-    shared: Arc<Shared>,
-    target: Arc<Target>,
-    upstream_model: String,
-    betas: Option<HeaderValue>,
-    session: Option<HeaderValue>,
-    /// How long the combo gives it.
-    limit: Option<Duration>,
-    queue: QueueRule,
-}
-
-/// The requests to the first two targets.
-fn contestants(call: &Call) -> SmallVec<[Contestant; 2]> {
-    let betas = &call.settlement.admission.anthropic_beta;
-    let session = call.settlement.admission.session();
-    let contestant = |at: usize| Contestant {
-        shared: call.shared(),
-        target: Arc::clone(&call.choice.targets[at]),
-        upstream_model: call.choice.upstream_model(at).to_owned(),
-        betas: betas.clone(),
-        session: session.clone(),
-        limit: call.time_for(at),
-        queue: call.choice.queue(),
-    };
-    (0..call.choice.targets.len().min(2)).map(contestant).collect()
-}
-
-/// The answer of a target that raced.
-struct RacedAnswer {
-    answer: plain::Answer,
-    usage: Usage,
-    took: Duration,
-}
-
-async fn first_bytes(body: &mut Incoming) -> Result<Bytes, Error> {
-    while let Some(frame) = body.frame().await {
-        match frame.map(http_body::Frame::into_data) {
-            Ok(Ok(data)) if !data.is_empty() => return Ok(data),
-            Ok(_) => {}
-            Err(_) => break,
-        }
-    }
-    let message = "The provider ended its stream before it said anything.";
-    Err(Error::upstream(ErrorKind::UpstreamReset, Retry::Elsewhere, message))
 }

@@ -4,15 +4,35 @@
 //! For answers in one piece the answer decides, for streams the first byte. What the dropped call came to is not known and not
 //! counted; both count as attempts.
 
+use crate::call::attempt::{self, CallKind, Reply};
 use crate::call::context::Call;
+use crate::call::conversation_stream::{self, ConversationStream, StartedStream};
+use crate::call::deadline::within;
 use crate::call::failover;
+use crate::call::plain;
 use crate::call::relay;
+use crate::call::stream;
+use crate::call::translation::Translation;
 use crate::route::choice::Choice;
+use crate::route::model;
+use crate::shared::Shared;
+use crate::upstream;
+use crate::upstream::attempt::{Contents, Upstream};
 use crate::upstream::failure::AttemptFailure;
+use crate::upstream::limiter::Entrant;
+use crate::upstream::slot::{self, Slot};
+use crate::upstream::target::Target;
+use crate::upstream::wire::Incoming;
+use bytes::Bytes;
+use fairlead_core::strategy::QueueRule;
+use fairlead_core::{Error, ErrorKind, Retry, Usage};
+use http::HeaderValue;
+use http_body_util::BodyExt as _;
+use smallvec::SmallVec;
 use std::future::Future;
 use std::pin::{pin, Pin};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long the first target is waited for alone; `None` where the combo does not hedge, or cannot: what acts is asked once.
 pub fn delay(choice: &Choice) -> Option<Duration> {
@@ -20,6 +40,121 @@ pub fn delay(choice: &Choice) -> Option<Duration> {
     let acts = choice.targets.iter().any(|target| target.connection.sends_session);
     let can = params.hedging && choice.targets.len() > 1 && !acts;
     can.then(|| Duration::from_millis(params.hedge_delay_ms))
+}
+
+/// Two targets of a conversation that race.
+pub struct Race<'a, K> {
+    pub kind: &'a K,
+    pub translation: &'a Translation,
+    /// The length of the caller's body, from which its tokens are estimated.
+    pub request_bytes: u64,
+}
+
+impl<K: CallKind> Race<'_, K> {
+    /// Lets the first two targets race, the second after the delay. `None`: one of them served the call; else the targets that
+    /// were tried.
+    pub async fn run(&self, call: &mut Call, delay: Duration) -> Option<SmallVec<[usize; 2]>> {
+        if self.kind.is_stream() {
+            self.race_streams(call, delay).await
+        } else {
+            self.race_answers(call, delay).await
+        }
+    }
+
+    /// Lets two targets race for a whole answer. `None`: one of them served the call; else the targets that were tried.
+    async fn race_answers(&self, call: &mut Call, delay: Duration) -> Option<SmallVec<[usize; 2]>> {
+        let contestants = contestants(call);
+        let Some((at, won)) = race(call, delay, false, |at| self.take_answer(&contestants[at])).await else {
+            return Some((0..call.failures.len()).collect());
+        };
+        let RacedAnswer { answer, usage, took } = won;
+        call.name_target(at);
+        call.settlement.usage = usage;
+        call.settlement.first_byte.get_or_insert_with(Instant::now);
+        let target = Arc::clone(&call.choice.targets[at]);
+        target.served(took, took);
+        failover::remember(&call.choice, at, &mut call.settlement, true);
+        let fallbacks = call.fallbacks();
+        let answer = plain::answer(&mut call.settlement, &target, answer, fallbacks);
+        call.give(answer);
+        None
+    }
+
+    /// Lets two targets race for a stream and relays the winner's. `None`: to its end; else the targets that were tried.
+    async fn race_streams(&self, call: &mut Call, delay: Duration) -> Option<SmallVec<[usize; 2]>> {
+        let contestants = contestants(call);
+        let Some((at, started)) =
+            race(call, delay, !self.translation.holds_streams(), |at| self.start_stream(&contestants[at])).await
+        else {
+            return Some((0..call.failures.len()).collect());
+        };
+        let began = started.began;
+        call.name_target(at);
+        match conversation_stream::resume(call, at, self.translation, started).await {
+            Ok(finished) => {
+                attempt::finish(call, self.kind, at, Reply::Stream(finished), Some(began)).await;
+                None
+            }
+            Err(failed) => {
+                lose(call, at, failed);
+                Some([at, 1 - at].into_iter().take(call.failures.len()).collect())
+            }
+        }
+    }
+
+    async fn slot(&self, contestant: &Contestant) -> Result<Slot, AttemptFailure> {
+        let tokens = model::estimate(self.request_bytes);
+        let entrant = Entrant { model: &contestant.upstream_model, tokens, queue: contestant.queue };
+        slot::acquire(&contestant.shared, &contestant.target, &entrant, &mut Duration::default()).await
+    }
+
+    /// Asks one target for a whole answer.
+    async fn take_answer(&self, contestant: &Contestant) -> Result<RacedAnswer, AttemptFailure> {
+        let Contestant { shared, target, upstream_model, betas, session, limit, .. } = contestant;
+        let began = Instant::now();
+        let mut slot = self.slot(contestant).await?;
+        let asking = async {
+            let (model, body) = (upstream_model, Contents::Json(self.translation.body(target, upstream_model)));
+            let uri = self.translation.uri(target, upstream_model, false)?;
+            let (betas, session) = (betas.as_ref(), session.as_ref());
+            let request = Upstream { uri: &uri, model, betas, session, body, is_stream: false };
+            plain::take(target, upstream::attempt::send(&shared.pool, target, request).await?, self.translation).await
+        };
+        let (answer, usage) = tokio::select! {
+            biased;
+            taken = within(*limit, asking) => taken?,
+            () = shared.drain.expired() => return Err(shared.drain.error().into()),
+        };
+        slot.settle(&usage);
+        Ok(RacedAnswer { answer, usage, took: began.elapsed() })
+    }
+
+    /// Asks one target and waits for the first bytes of its stream.
+    async fn start_stream(&self, contestant: &Contestant) -> Result<StartedStream, AttemptFailure> {
+        let Contestant { shared, target, upstream_model, betas, session, limit, .. } = contestant;
+        let began = Instant::now();
+        let slot = self.slot(contestant).await?;
+        let asking = async {
+            let (model, body) = (upstream_model, Contents::Json(self.translation.body(target, upstream_model)));
+            let uri = self.translation.uri(target, upstream_model, true)?;
+            let (betas, session) = (betas.as_ref(), session.as_ref());
+            let request = Upstream { uri: &uri, model, betas, session, body, is_stream: true };
+            let response = upstream::attempt::send(&shared.pool, target, request).await?;
+            conversation_stream::check_type(&response)?;
+            let mut body = response.into_body();
+            let patience = Duration::from_millis(target.connection.timeouts.first_token_ms);
+            let first = tokio::time::timeout(patience, first_bytes(&mut body)).await;
+            let first = first
+                .map_err(|_| AttemptFailure::from(stream::silent::<ConversationStream<'_>>(patience, false)))??;
+            Ok::<_, AttemptFailure>((body, first))
+        };
+        let (body, first) = tokio::select! {
+            biased;
+            started = within(*limit, asking) => started?,
+            () = shared.drain.expired() => return Err(shared.drain.error().into()),
+        };
+        Ok(StartedStream { body, first, began, slot })
+    }
 }
 
 /// Lets the first two targets race: who won, by its place in the choice, and what it said. The failures of the call are those
@@ -99,7 +234,7 @@ async fn waiting<T>(call: &mut Call, is_stream: bool, mut pending: Pin<&mut impl
 }
 
 /// A target that was in a race has failed.
-pub fn lose(call: &mut Call, at: usize, failed: AttemptFailure) {
+fn lose(call: &mut Call, at: usize, failed: AttemptFailure) {
     note_loss(call, at, &failed);
     call.failures.push((Arc::clone(&call.choice.targets[at]), failed));
 }
@@ -107,4 +242,51 @@ pub fn lose(call: &mut Call, at: usize, failed: AttemptFailure) {
 fn note_loss(call: &mut Call, at: usize, failed: &AttemptFailure) {
     call.name_target(at);
     call.record_failure(at, failed);
+}
+
+/// One of two targets that race, with what it is asked.
+struct Contestant {
+    shared: Arc<Shared>,
+    target: Arc<Target>,
+    upstream_model: String,
+    betas: Option<HeaderValue>,
+    session: Option<HeaderValue>,
+    /// How long the combo gives it.
+    limit: Option<Duration>,
+    queue: QueueRule,
+}
+
+/// The requests to the first two targets.
+fn contestants(call: &Call) -> SmallVec<[Contestant; 2]> {
+    let betas = &call.settlement.admission.anthropic_beta;
+    let session = call.settlement.admission.session();
+    let contestant = |at: usize| Contestant {
+        shared: call.shared(),
+        target: Arc::clone(&call.choice.targets[at]),
+        upstream_model: call.choice.upstream_model(at).to_owned(),
+        betas: betas.clone(),
+        session: session.clone(),
+        limit: call.time_for(at),
+        queue: call.choice.queue(),
+    };
+    (0..call.choice.targets.len().min(2)).map(contestant).collect()
+}
+
+/// The answer of a target that raced.
+struct RacedAnswer {
+    answer: plain::Answer,
+    usage: Usage,
+    took: Duration,
+}
+
+async fn first_bytes(body: &mut Incoming) -> Result<Bytes, Error> {
+    while let Some(frame) = body.frame().await {
+        match frame.map(http_body::Frame::into_data) {
+            Ok(Ok(data)) if !data.is_empty() => return Ok(data),
+            Ok(_) => {}
+            Err(_) => break,
+        }
+    }
+    let message = "The provider ended its stream before it said anything.";
+    Err(Error::upstream(ErrorKind::UpstreamReset, Retry::Elsewhere, message))
 }

@@ -9,7 +9,6 @@ use crate::clock;
 use crate::exchange::Head;
 use crate::gate::answer;
 use crate::observe::settle::Settlement;
-use crate::upstream::target::Target;
 use bytes::Bytes;
 use fairlead_core::{Error, ErrorKind, Outcome};
 use fairlead_dialect::{error_body, ErrorText};
@@ -35,18 +34,6 @@ fn end_with_error(settlement: &mut Settlement, outcome: Outcome, fault: &Error, 
     settlement.bytes_response += bytes.len() as u64;
     settlement.settle(outcome, Some(fault));
     settlement.exchange.end([bytes]);
-}
-
-/// Teaches a target's health what an attempt came to.
-pub fn observe(target: &Target, error: Option<&Error>, settlement: &Settlement) {
-    match error {
-        None => {
-            let took = settlement.elapsed();
-            let sample = settlement.first_byte.map_or(took, |at| at - settlement.admission.started);
-            target.served(took, sample);
-        }
-        Some(error) => target.blame(error.kind, None),
-    }
 }
 
 impl Call {

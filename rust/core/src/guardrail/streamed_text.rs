@@ -29,7 +29,7 @@ fn beginnings_of(guardrail: Guardrail) -> Regex {
 
 /// One text that comes in pieces: what of it may go out already, and what waits. Offsets are those of `text`.
 #[derive(Debug, Default)]
-pub(super) struct Voice {
+pub(super) struct StreamedText {
     /// The text that is not judged yet, with the character before it.
     text: String,
     /// How much was said before `text`.
@@ -60,7 +60,7 @@ struct Scan {
     is_end: bool,
 }
 
-impl Voice {
+impl StreamedText {
     pub(super) fn new(is_json: bool) -> Self {
         Self { escapes: is_json.then(Escapes::default), ..Self::default() }
     }
