@@ -37,6 +37,7 @@ use crate::upstream::failure::AttemptFailure;
 use crate::upstream::limiter::Entrant;
 use crate::upstream::slot::{self, Slot};
 use crate::upstream::target::Target;
+use crate::upstream::target_cap::TargetCap;
 use crate::upstream::wire::Incoming;
 use bytes::Bytes;
 use fairlead_context::{add_system_prompt, rewrite_thinking};
@@ -359,7 +360,7 @@ impl Conversation {
 
     async fn slot(&self, ask: &Contestant) -> Result<Slot, AttemptFailure> {
         let tokens = model::estimate(self.body.len() as u64);
-        let entrant = Entrant { model: &ask.upstream_model, tokens, queue: ask.queue };
+        let entrant = Entrant { model: &ask.upstream_model, tokens, queue: ask.queue, cap: ask.cap };
         slot::acquire(&ask.shared, &ask.target, &entrant, &mut Duration::default()).await
     }
 
@@ -462,6 +463,7 @@ struct Contestant {
     /// How long the combo gives it.
     limit: Option<Duration>,
     queue: QueueRule,
+    cap: Option<TargetCap>,
 }
 
 /// The requests to the first two targets.
@@ -476,6 +478,7 @@ fn contestants(call: &Call) -> SmallVec<[Contestant; 2]> {
         session: session.clone(),
         limit: call.time_for(at),
         queue: call.choice.queue(),
+        cap: call.choice.cap(at),
     };
     (0..call.choice.targets.len().min(2)).map(contestant).collect()
 }
