@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
@@ -12,10 +13,13 @@ from tests.support.chat import CHAT
 from tests.support.polling import eventually
 from tests.support.processes import PROMPT, Gateway, Lane, expect
 from tests.support.upstream import (
+    CLOSE,
     DONE,
+    SSE_HEAD,
     Gate,
     Upstream,
     Wait,
+    chunk,
     completion,
     delta,
     event,
@@ -256,8 +260,8 @@ def test_streams_pass_unjudged_where_the_combo_says_so_and_calls_of_tools_always
     held = make_combo(gateway, models[0], config={"responseValidation": {"minContentLength": 9}})
     function = {"name": "get", "arguments": "{}"}
     calls = [{"index": 0, "id": "call_1", "type": "function", "function": function}]
-    chunk = event({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]})
-    upstream.script(stream(chunk, finish("tool_calls"), DONE), model="m0")
+    calling = event({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]})
+    upstream.script(stream(calling, finish("tool_calls"), DONE), model="m0")
     assert "call_1" in call(gateway, held, stream=True).text
 
 
@@ -332,3 +336,79 @@ def test_shadows_are_asked_beside_and_billed_to_nobody(
     assert found["requests"] == 1
     assert [(one["model"], one["requests"]) for one in found["shadows"]] == [("m1", 1)]
     assert [one["model"] for one in found["targets"]] == ["m0"]
+
+
+def test_a_target_in_turn_has_so_many_requests_at_once_whoever_calls(
+    gateway: Gateway, models: list[str], upstream: Upstream
+) -> None:
+    config = {"concurrencyPerModel": 3, "queueDepth": 2, "queueTimeoutMs": 20_000}
+    name = make_combo(gateway, *models[:2], strategy="round-robin", config=config)
+    gate = Gate()
+    for model in ("m0", "m1"):
+        upstream.script([gate, *OK], model=model)
+    with ThreadPoolExecutor(20) as pool:
+        calls = [pool.submit(call, gateway, name) for _ in range(20)]
+        try:
+            # Three are served and two wait at each target; the others are told at once.
+            eventually(
+                lambda: sum(each.done() for each in calls) == 10, "ten are told", within_s=15
+            )
+            told = [each.result() for each in calls if each.done()]
+            assert {each.status_code for each in told} == {429}
+            assert {each.json()["error"]["code"] for each in told} == {"accounts_busy"}
+            assert all(int(each.headers["retry-after"]) >= 1 for each in told)
+            assert sorted(asked(upstream)) == ["m0"] * 3 + ["m1"] * 3
+        finally:
+            gate.open()
+        assert sorted(each.result(30).status_code for each in calls) == [200] * 10 + [429] * 10
+    assert sorted(asked(upstream)) == ["m0"] * 5 + ["m1"] * 5
+
+
+def test_streams_and_other_dialects_count_at_a_target_in_turn(
+    gateway: Gateway, models: list[str], upstream: Upstream
+) -> None:
+    config = {"concurrencyPerModel": 1, "queueDepth": 0}
+    name = make_combo(gateway, models[0], strategy="round-robin", config=config)
+    gate = Gate()
+    said = [*stream(delta("well"), ended=False), gate, *stream(finish(), DONE)[1:]]
+    upstream.script(said, OK, model="m0")
+    body = {"model": name, "messages": [USER], "stream": True}
+    with gateway.caller.stream("POST", CHAT, json=body) as answer:
+        lines = answer.iter_lines()
+        while "well" not in next(lines):
+            pass
+        assert call(gateway, name).status_code == 429
+        asks = {"model": name, "input": PROMPT}
+        assert gateway.caller.post("/v1/responses", json=asks).status_code == 429
+        message = {"model": name, "max_tokens": 9, "messages": [USER]}
+        assert gateway.caller.post("/v1/messages", json=message).status_code == 429
+        gate.open()
+        assert answer.status_code == 200
+        for _ in lines:
+            pass
+    assert call(gateway, name).status_code == 200
+
+
+def test_a_stream_that_fails_at_every_target_says_why(
+    gateway: Gateway, models: list[str], upstream: Upstream
+) -> None:
+    name = make_combo(gateway, *models)
+    upstream.script(FAILED, model="m0")
+    upstream.script(FAILED, model="m1")
+    refused = call(gateway, name, stream=True)
+    assert refused.status_code == 502
+    assert refused.headers["content-type"].startswith("application/json")
+    assert len(refused.json()["diagnostics"]["failures"]) == 2
+    # A caller who is told of the progress has its stream by then: it ends with an event that says the same.
+    body = {"model": name, "messages": [USER], "stream": True}
+    told = gateway.caller.post(CHAT, json=body, headers={"X-Gateway-Progress": "true"})
+    events = [line[6:] for line in told.text.splitlines() if line.startswith("data: {")]
+    last = json.loads(events[-1]) if told.status_code == 200 else told.json()
+    assert len(last["diagnostics"]["failures"]) == 2
+    # One that breaks after its first words goes on with no other target, and ends with an error too.
+    upstream.script([SSE_HEAD, chunk(delta("well")), CLOSE], model="m0")
+    broken = call(gateway, name, stream=True)
+    assert broken.status_code == 200
+    events = [line[6:] for line in broken.text.splitlines() if line.startswith("data: {")]
+    assert json.loads(events[-1])["error"]["message"]
+    assert asked(upstream)[-1] == "m0"

@@ -75,7 +75,7 @@ GROUPS: Final = (
                 "config.concurrencyPerModel",
                 "At once on one target",
                 "whole",
-                "fill-first.",
+                "fill-first, round-robin.",
                 "calls",
             ),
             Field(

@@ -131,7 +131,10 @@ class Config(TimeLimits):
         None, description="weighted, round-robin: a winner stays for this many requests."
     )
     concurrency_per_model: Annotated[StrictInt, Field(ge=1, le=10_000)] | None = Field(
-        None, description="fill-first: requests at once on one target."
+        None,
+        description="Requests at once on one target. fill-first goes on to the next from then on; "
+        "round-robin lets no more through: a further one waits as queueDepth (20 if not set) and "
+        "queueTimeoutMs (30000) say, then goes to the next.",
     )
     windows: (
         Annotated[list[Literal["session", "weekly", "monthly"]], Field(min_length=1, max_length=3)]
@@ -185,7 +188,7 @@ _HOLDING = tuple(each for each in _ONE_BY_ONE if each != "context-relay")
 # The strategies that read each parameter.
 _READ_BY: dict[str, tuple[str, ...]] = {
     "sticky_limit": ("weighted", "round-robin"),
-    "concurrency_per_model": ("fill-first",),
+    "concurrency_per_model": ("fill-first", "round-robin"),
     "windows": ("reset-window",),
     "handoff_threshold": ("context-relay",),
     "handoff_model": ("context-relay",),

@@ -132,10 +132,10 @@ class ConnectionFields(Wire):
         None,
         description="Milliseconds from the beginning of one request to the next; null is none.",
     )
-    queue_depth: Annotated[StrictInt, Field(ge=1, le=10_000)] | None = Field(
+    queue_depth: Annotated[StrictInt, Field(ge=0, le=10_000)] | None = Field(
         None,
-        description="Requests that may wait for these limits at once; null: they go to the next "
-        "connection instead.",
+        description="Requests that may wait for these limits at once; 0 and null: they go to the "
+        "next connection instead.",
     )
     queue_timeout_ms: Annotated[StrictInt, Field(ge=1, le=120_000)] | None = Field(
         None, description="Milliseconds that a request waits at most; null: 10000."

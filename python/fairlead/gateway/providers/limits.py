@@ -20,7 +20,7 @@ LIMITS = (*RATES, "queue_depth", "queue_timeout_ms")
 def check_limits(connection: Connection) -> None:
     """`InvalidRequest` for a field that would have no effect."""
     if (
-        connection.queue_depth is not None
+        connection.queue_depth
         and not _learns(connection)
         and all(getattr(connection, name) is None for name in RATES)
     ):
@@ -30,7 +30,7 @@ def check_limits(connection: Connection) -> None:
             "providerSpecificData.learnLimits is false. Set one of them, or send null.",
             param="queueDepth",
         )
-    if connection.queue_timeout_ms is not None and connection.queue_depth is None:
+    if connection.queue_timeout_ms is not None and not connection.queue_depth:
         raise InvalidRequest(
             "queueTimeoutMs would have no effect without queueDepth. Set it, or send null.",
             param="queueTimeoutMs",
@@ -40,7 +40,7 @@ def check_limits(connection: Connection) -> None:
 def compile_limits(connection: Connection) -> dict[str, Any]:
     """The member `limits` of a connection in the snapshot: those that are set."""
     limits = {name: value for name in LIMITS if (value := getattr(connection, name)) is not None}
-    if connection.queue_depth is not None:
+    if connection.queue_depth:
         limits.setdefault("queue_timeout_ms", QUEUE_TIMEOUT_MS)
     if not _learns(connection):
         limits["learns"] = False

@@ -117,7 +117,8 @@ pub enum WindowName {
 pub struct Params {
     /// `weighted`, `round-robin`: a winner stays for this many requests.
     pub sticky_limit: u32,
-    /// `fill-first`: requests at once on one target; absent, only quota counts.
+    /// Requests at once on one target. `fill-first`: it goes on to the next from then on; absent, only quota counts.
+    /// `round-robin`: a further one waits as the combo's queue says; absent, any number.
     pub concurrency_per_model: Option<u32>,
     /// `reset-window`: whose reset counts.
     pub windows: Vec<WindowName>,

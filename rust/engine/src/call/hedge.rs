@@ -22,6 +22,7 @@ use crate::upstream::failure::AttemptFailure;
 use crate::upstream::limiter::Entrant;
 use crate::upstream::slot::{self, Slot};
 use crate::upstream::target::Target;
+use crate::upstream::target_cap::TargetCap;
 use crate::upstream::wire::Incoming;
 use bytes::Bytes;
 use fairlead_core::strategy::QueueRule;
@@ -104,7 +105,8 @@ impl<K: CallKind> Race<'_, K> {
 
     async fn slot(&self, contestant: &Contestant) -> Result<Slot, AttemptFailure> {
         let tokens = model::estimate(self.request_bytes);
-        let entrant = Entrant { model: &contestant.upstream_model, tokens, queue: contestant.queue };
+        let entrant =
+            Entrant { model: &contestant.upstream_model, tokens, queue: contestant.queue, cap: contestant.cap };
         slot::acquire(&contestant.shared, &contestant.target, &entrant, &mut Duration::default()).await
     }
 
@@ -254,6 +256,7 @@ struct Contestant {
     /// How long the combo gives it.
     limit: Option<Duration>,
     queue: QueueRule,
+    cap: Option<TargetCap>,
 }
 
 /// The requests to the first two targets.
@@ -268,6 +271,7 @@ fn contestants(call: &Call) -> SmallVec<[Contestant; 2]> {
         session: session.clone(),
         limit: call.time_for(at),
         queue: call.choice.queue(),
+        cap: call.choice.cap(at),
     };
     (0..call.choice.targets.len().min(2)).map(contestant).collect()
 }

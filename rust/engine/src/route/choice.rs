@@ -2,6 +2,7 @@
 
 use crate::upstream::limiter::Entrant;
 use crate::upstream::target::Target;
+use crate::upstream::target_cap::TargetCap;
 use fairlead_core::strategy::{identity, Memory, Obstacle, Params, QueueRule, Random, Rules, Strategy, ToolFilter};
 use fairlead_core::Served;
 use parking_lot::Mutex;
@@ -92,12 +93,20 @@ impl Choice {
 
     /// A request of so many tokens, as it asks this target's connection for room.
     pub fn entrant(&self, at: usize, tokens: u64) -> Entrant<'_> {
-        Entrant { model: self.upstream_model(at), tokens, queue: self.queue() }
+        Entrant { model: self.upstream_model(at), tokens, queue: self.queue(), cap: self.cap(at) }
     }
 
     /// What the combo says of waiting.
     pub fn queue(&self) -> QueueRule {
         self.combo.as_ref().map(|combo| combo.rules.queue()).unwrap_or_default()
+    }
+
+    /// How many requests the combo has this target serve at once. `fill-first` only orders by it.
+    pub fn cap(&self, at: usize) -> Option<TargetCap> {
+        let combo = self.combo.as_ref().filter(|combo| combo.strategy == Strategy::RoundRobin)?;
+        let at_once = combo.params.concurrency_per_model?;
+        let leg = combo.legs.get(at)?;
+        Some(TargetCap { id: identity(&[&combo.name, &self.targets.get(at)?.connection.id, &leg.model]), at_once })
     }
 
     /// Tells a target from all others, over snapshots.

@@ -6,6 +6,7 @@
 
 use crate::clock;
 use crate::upstream::load::Load;
+use crate::upstream::target_cap::TargetCap;
 use fairlead_core::strategy::QueueRule;
 use fairlead_core::{AccountLimits, Pace, PaceWait, ProviderRates, RateName, Remaining, WindowReading};
 use parking_lot::Mutex;
@@ -74,6 +75,8 @@ pub struct Entrant<'a> {
     pub tokens: u64,
     /// What its combo says of waiting.
     pub queue: QueueRule,
+    /// How many of its requests its combo has the target serve at once.
+    pub cap: Option<TargetCap>,
 }
 
 /// The tokens that a request was counted with when it began.

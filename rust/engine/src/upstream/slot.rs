@@ -15,7 +15,7 @@ use crate::upstream::target::{ConnectionMeasures, Target};
 use fairlead_core::{Error, ErrorKind, PaceWait, Retry, Usage};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::time::Instant;
 
 /// The wait that a caller is told for a slot, milliseconds: nobody knows when one comes.
@@ -26,6 +26,8 @@ const SLOT_HINT_MS: u64 = 1_000;
 pub struct Slot {
     hot: Arc<ConnectionMeasures>,
     charge: Option<Charge>,
+    /// Its place among its combo's requests, where the combo counts them.
+    place: Option<OwnedSemaphorePermit>,
 }
 
 impl Slot {
@@ -70,9 +72,34 @@ pub async fn acquire(
     entrant: &Entrant<'_>,
     waited: &mut Duration,
 ) -> Result<Slot, AttemptFailure> {
+    let Some(cap) = entrant.cap else {
+        return acquire_own(shared, target, entrant, waited).await;
+    };
+    let began = Instant::now();
+    // Apart, so that calls without a cap carry no room for it.
+    let entering = Box::pin(target.hot.caps.enter(cap, entrant.queue, *waited));
+    let place = tokio::select! {
+        biased;
+        place = entering => place.ok_or_else(|| busy(target, PaceWait::Slot)),
+        () = shared.drain.expired() => Err(shared.drain.error().into()),
+    };
+    *waited += began.elapsed();
+    let place = place?;
+    let mut slot = acquire_own(shared, target, entrant, waited).await?;
+    slot.place = Some(place);
+    Ok(slot)
+}
+
+/// Waits for what the connection's own limits allow.
+async fn acquire_own(
+    shared: &Shared,
+    target: &Target,
+    entrant: &Entrant<'_>,
+    waited: &mut Duration,
+) -> Result<Slot, AttemptFailure> {
     let hot = &target.hot;
     let (place, patience) = match hot.limiter.enter(&hot.load, entrant, *waited) {
-        Entry::Begun(charge) => return Ok(Slot { hot: Arc::clone(hot), charge }),
+        Entry::Begun(charge) => return Ok(Slot { hot: Arc::clone(hot), charge, place: None }),
         Entry::Refused(wait) => return Err(busy(target, wait)),
         Entry::Queued(place, patience) => (place, patience),
     };
@@ -98,7 +125,7 @@ impl Turn<'_> {
     async fn wait(self, until: Instant) -> Result<Slot, PaceWait> {
         loop {
             let wait = match self.hot.limiter.begin_queued(&self.place, &self.hot.load, self.entrant) {
-                Ok(charge) => return Ok(Slot { hot: Arc::clone(&self.hot), charge: Some(charge) }),
+                Ok(charge) => return Ok(Slot { hot: Arc::clone(&self.hot), charge: Some(charge), place: None }),
                 Err(wait) => wait,
             };
             let now = Instant::now();

@@ -30,7 +30,7 @@ async fn acquire_for(
     tokens: u64,
     waited: &mut Duration,
 ) -> Result<Slot, AttemptFailure> {
-    let entrant = Entrant { model: "m", tokens, queue: QueueRule::default() };
+    let entrant = Entrant { model: "m", tokens, queue: QueueRule::default(), cap: None };
     acquire(shared, target, &entrant, waited).await
 }
 

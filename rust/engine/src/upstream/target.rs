@@ -59,6 +59,7 @@ pub struct ConnectionMeasures {
     pub failures: AtomicU64,
     pub load: crate::upstream::load::Load,
     pub limiter: crate::upstream::limiter::Limiter,
+    pub caps: crate::upstream::target_cap::TargetCaps,
     pub access_token: AccessToken,
     /// Exponentially weighted mean, microseconds; zero until known.
     latency_us: AtomicU64,

@@ -61,6 +61,17 @@ async def test_a_queue_that_nobody_would_wait_in_is_refused(management: Manageme
     assert limits == {"queue_depth": 8, "queue_timeout_ms": 500}, "they wait for what is learnt"
 
 
+async def test_a_queue_of_nobody_is_said_as_a_combo_says_it(management: Management) -> None:
+    body = {**NEW, "maxConcurrent": 1, "queueDepth": 0}
+    made = (await management.ask("POST", PATH, body, expect=201))["connection"]
+    assert made["queueDepth"] == 0
+    limits = management.snapshot()["connections"][0]["limits"]
+    assert limits == {"max_concurrent": 1, "queue_depth": 0}
+    path = f"{PATH}/{made['id']}"
+    assert (await management.refused("PUT", path, {"queueTimeoutMs": 50}))[1] == "queueTimeoutMs"
+    assert (await management.refused("PUT", path, {"queueDepth": -1}))[1] == "queueDepth"
+
+
 async def test_what_providers_tell_may_be_no_limit(management: Management) -> None:
     body = {**NEW, "providerSpecificData": {"learnLimits": False}}
     made = (await management.ask("POST", PATH, body, expect=201))["connection"]
