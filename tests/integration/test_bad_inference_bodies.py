@@ -58,8 +58,7 @@ ROUTES: Final = [
 def _send(gateway: Gateway, route: str, body: bytes) -> Any:
     method, path = route.split(" ", 1)
     path = (EXAMPLES[route].path or path).replace("{model}", "none/m")
-    # A connection of its own: one that was refused before its body was read is closed.
-    headers = {"content-type": "application/json", "connection": "close"}
+    headers = {"content-type": "application/json"}
     return gateway.caller.request(method, path, content=body, headers=headers)
 
 

@@ -220,3 +220,22 @@ def test_a_delete_with_a_large_body_is_refused(gateway: Gateway) -> None:
             head = [gateway.auth, ("Transfer-Encoding", "chunked")]
             client.send(request_bytes("DELETE", target, head) + chunk(b" " * size) + LAST_CHUNK)
             assert client.response().status == status
+
+
+def test_a_body_that_is_too_large_ends_its_connection_and_says_so(gateway: Gateway) -> None:
+    """A client that sent its next request there would lose it."""
+    for size in (64 * 1024 + 1, 128 * 1024):
+        head = [gateway.auth, ("Content-Type", "application/json")]
+        with RawClient(gateway.port) as client:
+            client.request("POST", "/v1/session-leases", head, b" " * size)
+            answer = client.response()
+            assert (answer.status, answer.header("connection")) == (413, "close")
+        with RawClient(gateway.port) as client:
+            chunked = [*head, ("Transfer-Encoding", "chunked")]
+            client.send(
+                request_bytes("POST", "/v1/session-leases", chunked)
+                + chunk(b" " * size)
+                + LAST_CHUNK
+            )
+            answer = client.response()
+            assert (answer.status, answer.header("connection")) == (413, "close")

@@ -5,7 +5,7 @@ use crate::clock;
 use crate::exchange::{Exchange, Head, Wake};
 use crate::gate::address::caller_address;
 use crate::gate::answer;
-use crate::gate::body::{refuse_head, settle, too_large, Pending};
+use crate::gate::body::{refuse_and_close, settle, too_large, Pending};
 use crate::gate::cors::{self, Cors};
 use crate::gate::inbound::{self, Inbound, RequestHeaders};
 use crate::gate::preferences::{Accepts, CachePreference, RoutePreference};
@@ -49,7 +49,8 @@ pub fn admit(shared: &Arc<Shared>, inbound: &Inbound<'_>, wake: Arc<dyn Wake>) -
         Ok(None) => Admitted::Answered(gate.exchange),
         Err(fault) => {
             shared.metrics.answered(endpoint_of(inbound), fault.kind.status());
-            answer::refuse(shared, &gate.exchange, gate.surface, &gate.request_id, &fault);
+            let refuse = if fault.kind == ErrorKind::TooLarge { refuse_and_close } else { answer::refuse };
+            refuse(shared, &gate.exchange, gate.surface, &gate.request_id, &fault);
             Admitted::Answered(gate.exchange)
         }
     }
@@ -80,7 +81,7 @@ impl<'a> Gate<'a> {
         if let Err(fault) = admit_address(self.shared, address) {
             // Nothing of the head was judged, so nothing that follows it on this connection is read.
             self.shared.metrics.answered(endpoint_of(self.inbound), fault.kind.status());
-            refuse_head(self.shared, &self.exchange, self.surface, &self.request_id, &fault);
+            refuse_and_close(self.shared, &self.exchange, self.surface, &self.request_id, &fault);
             return Ok(None);
         }
         let Some(RoutedHead { route, tail, headers }) = self.find_route()? else { return Ok(None) };
@@ -140,14 +141,14 @@ impl<'a> Gate<'a> {
         let mut headers = match inbound::read(inbound) {
             Ok(headers) => headers,
             Err(fault) => {
-                refuse_head(shared, &self.exchange, self.surface, &self.request_id, &fault);
+                refuse_and_close(shared, &self.exchange, self.surface, &self.request_id, &fault);
                 return Ok(None);
             }
         };
         let found = routes::find(inbound.method, inbound.path);
         let is_delegated = matches!(found, Match::Found { route, .. } if route.tier == Tier::Delegated);
         if headers.has_other_scheme && !is_delegated {
-            refuse_head(shared, &self.exchange, self.surface, &self.request_id, &inbound::other_scheme());
+            refuse_and_close(shared, &self.exchange, self.surface, &self.request_id, &inbound::other_scheme());
             return Ok(None);
         }
         match found {

@@ -182,7 +182,7 @@ impl Pending {
         self.upload = None;
         if let Some(whole) = self.whole.take() {
             let Whole { exchange, admission, .. } = *whole;
-            refuse_head(&self.shared, &exchange, admission.route.surface, &admission.request_id, fault);
+            refuse_and_close(&self.shared, &exchange, admission.route.surface, &admission.request_id, fault);
             let gone = Error::client(ErrorKind::ClientGone, "The caller left.");
             let recorded = if outcome == Outcome::ClientGone { &gone } else { fault };
             settle(&self.shared, &exchange, admission, outcome, recorded);
@@ -193,7 +193,7 @@ impl Pending {
         self.upload = None;
         if let Some(whole) = self.whole.take() {
             let Whole { exchange, admission, .. } = *whole;
-            answer::refuse(&self.shared, &exchange, admission.route.surface, &admission.request_id, fault);
+            refuse_and_close(&self.shared, &exchange, admission.route.surface, &admission.request_id, fault);
             settle(&self.shared, &exchange, admission, outcome, fault);
         }
         BodyState::Refused
@@ -237,8 +237,14 @@ pub(super) fn settle(
     }
 }
 
-/// A head that breaks the rules ends its connection: where it ends and what follows it is in doubt.
-pub(super) fn refuse_head(shared: &Shared, exchange: &Exchange, surface: Surface, request_id: &str, fault: &Error) {
+/// Refuses, and says that the connection ends: what follows on it is in doubt, or the rest of a body that nobody reads.
+pub(super) fn refuse_and_close(
+    shared: &Shared,
+    exchange: &Exchange,
+    surface: Surface,
+    request_id: &str,
+    fault: &Error,
+) {
     let (mut head, body) = answer::error(shared, surface, request_id, fault);
     head.headers.insert(http::header::CONNECTION, HeaderValue::from_static("close"));
     exchange.answer(head, body);

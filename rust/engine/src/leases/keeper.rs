@@ -15,6 +15,8 @@ const TICK: Duration = Duration::from_millis(250);
 const MAX_QUESTIONS: usize = 256;
 /// How often a node says that it is there, in the time that a lease lasts.
 const GREETINGS: u64 = 3;
+/// How often it says so while it has not heard of every worker beside it: until then it lets nobody in whose use it cannot know.
+const GREETING_WHILE_SHORT_MS: u64 = 500;
 
 /// Keeps the leases until the runtime ends.
 pub async fn run(shared: Arc<Shared>) {
@@ -84,7 +86,8 @@ impl<'a> Keeper<'a> {
 
     async fn ask_all(&mut self) -> Result<(), StoreFault> {
         let now_ms = clock::monotonic_ms();
-        let every_ms = self.leases.config.lease_ms / GREETINGS;
+        let usual_ms = self.leases.config.lease_ms / GREETINGS;
+        let every_ms = if self.leases.is_short() { GREETING_WHILE_SHORT_MS.min(usual_ms) } else { usual_ms };
         let is_greeting_due = self.greeted_ms.is_none_or(|at_ms| now_ms.saturating_sub(at_ms) >= every_ms);
         if self.store.is_none() || self.epoch.name.is_empty() || is_greeting_due {
             self.greet().await?;

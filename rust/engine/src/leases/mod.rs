@@ -163,8 +163,12 @@ impl Leases {
     /// The epoch as this node trusts it. Where the store hears of fewer nodes than there are, one of these may have leases of a
     /// store that was emptied, and not have noticed yet: who is new here could not know.
     fn trusted(&self, epoch: &Epoch) -> Epoch {
-        let is_short = (self.nodes.lock().heard.len() as u64) < self.config.workers;
-        Epoch { is_careful: epoch.is_careful || is_short, ..epoch.clone() }
+        Epoch { is_careful: epoch.is_careful || self.is_short(), ..epoch.clone() }
+    }
+
+    /// Whether the store, when it was asked last, had heard of fewer nodes than there are workers here.
+    fn is_short(&self) -> bool {
+        (self.nodes.lock().heard.len() as u64) < self.config.workers
     }
 
     /// The store has told which nodes it hears of.

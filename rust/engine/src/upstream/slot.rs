@@ -26,7 +26,7 @@ const SLOT_HINT_MS: u64 = 1_000;
 pub struct Slot {
     hot: Arc<ConnectionMeasures>,
     charge: Option<Charge>,
-    /// Its place among its combo's requests, where the combo counts them.
+    /// The request's place among those of its combo, where the combo counts them.
     place: Option<OwnedSemaphorePermit>,
 }
 

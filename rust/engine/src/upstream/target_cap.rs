@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const QUEUE_DEPTH: u32 = 20;
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// So many requests at once of one combo at one target.
+/// The bound on requests of one combo that are at one target at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TargetCap {
     /// Tells the combo's target from all others.
@@ -60,7 +60,7 @@ impl TargetCaps {
     }
 }
 
-/// One who waits, counted until it is dropped.
+/// The place of a request that waits, counted until it is dropped.
 struct Waiter<'a>(&'a AtomicU32);
 
 impl<'a> Waiter<'a> {
