@@ -241,7 +241,8 @@ def test_alerts_of_groups_are_events(
         refused = call(gateway, lane, key)
         assert refusal(refused)[2] == f"groups.{ids['area']}.dailyUsageLimitUsd"
         eventually(lambda: told(listener, ids["area"]) == [50, 80, 100], "the rest", within_s=20)
-        eventually(lambda: len(inbox.subjects) == 3, "three mails", within_s=20)
+        # One that was sent when everything died may be sent once more: it was not noted that the server took it.
+        eventually(lambda: len(set(inbox.subjects)) == 3, "three mails", within_s=20)
     assert min(inbox.subjects) == ("The group area has spent 100 % of its daily limit of 0.009 USD")
 
 

@@ -61,17 +61,21 @@ async def _at_relay(document: dict[str, Any], socket: Path) -> None:
     await asyncio.to_thread(socket.unlink, missing_ok=True)
     server = await asyncio.start_unix_server(Tunnel(to_controls(controls)).serve, socket)
     shipping = asyncio.create_task(shipment.run())
-    await _wait_for_signal()
+    stopping = asyncio.create_task(_wait_for_signal())
+    await asyncio.wait({shipping, stopping}, return_when=asyncio.FIRST_COMPLETED)
     server.close()
+    if not stopping.done():
+        # It never ends by itself: with its defect told, the process ends, and the supervisor starts it anew.
+        await shipping
     shipping.cancel()
     await asyncio.gather(shipping, return_exceptions=True)
     await shipment.finish()
 
 
 async def _wait_for_signal() -> None:
-    told = asyncio.Event()
+    stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told.set)
+        loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, lambda: None)
-    await told.wait()
+    await stop.wait()
