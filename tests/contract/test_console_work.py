@@ -5,9 +5,11 @@ Each form is filled wrong and right, and hostile text is shown as text.
 
 from __future__ import annotations
 
+import asyncio
 import html
 import io
 import re
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlencode
@@ -18,6 +20,7 @@ import polars as pl
 import pyotp
 import pytest
 
+from fairlead.dashboard.figures import change
 from fairlead.settings import ControlConfig
 from tests.contract.test_console import (
     BIDI,
@@ -474,6 +477,57 @@ async def test_a_delivery_shows_its_body_and_secrets_rotate(control, admin) -> N
     assert answer.status_code == 201
     secrets = (await control.client.get(f"/api/webhooks/{hook}")).json()["webhook"]["secrets"]
     assert len(secrets) == 1
+
+
+async def test_a_webhook_is_tried_and_a_delivery_sent_again(control, admin) -> None:
+    hook = await make_webhook(control)
+    delivery = await make_delivery(control, hook)
+    place = f"/dashboard/webhooks/{hook}"
+    history = f"/api/webhooks/{hook}/deliveries"
+    queued = (await control.client.get(history)).json()["total"]
+    assert (await post(control, admin, place, act="test")).status_code == 303
+    after = (await control.client.get(history)).json()
+    assert after["total"] == queued + 1
+    assert after["deliveries"][0]["event"] == "test.ping"
+    assert (await post(control, admin, place, act="redeliver", delivery="x")).status_code == 404
+    answer = await post(control, admin, place, act="redeliver", delivery=delivery)
+    assert answer.status_code == 303, words(answer.text)
+    one = (await control.client.get(history, params={"deliveryId": delivery})).json()
+    assert len(one["deliveries"][0]["attempts"]) >= 1
+
+
+async def test_usage_stands_beside_the_period_before(control, admin) -> None:
+    records = await fill_log(control)
+    older = [dict(each, ts_ms=each["ts_ms"] - 8 * 86_400_000) for each in records[:10]]
+    for at, each in enumerate(older):
+        each["request_id"] = f"req_before{at}"
+    lines = b"".join(orjson.dumps(each) + b"\n" for each in older)
+    spool = control.data_dir / "spool"
+    (spool / "w-2.part").write_bytes(lines)
+    (spool / "w-2.part").rename(spool / "w-2.ndjson")
+
+    async def compared() -> bool:
+        text = words(await page(control, admin, "/dashboard/usage?window=7d&by=model"))
+        return f"{change(30, 10)} against the period before" in text
+
+    until = time.monotonic() + 20
+    while not await compared():
+        assert time.monotonic() < until
+        await asyncio.sleep(0.1)
+
+
+async def test_failures_are_forgotten_from_the_health_page(control, admin, member) -> None:
+    text = await page(control, admin, "/dashboard/health")
+    assert "Forget all failures" in text
+    assert (
+        await post(control, member, "/dashboard/health", act="reset_all", all="1")
+    ).status_code in (403, 404)
+    asked = await post(control, admin, "/dashboard/health", act="reset_all", all="1")
+    assert asked.status_code == 200, "it asks first"
+    done = await post(
+        control, admin, "/dashboard/health", act="reset_all", all="1", confirmed="yes"
+    )
+    assert done.status_code == 303, words(done.text)
 
 
 async def test_usage_leaves_as_parquet(control, admin) -> None:
