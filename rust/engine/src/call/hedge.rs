@@ -27,7 +27,7 @@ use crate::upstream::wire::Incoming;
 use bytes::Bytes;
 use fairlead_core::strategy::QueueRule;
 use fairlead_core::{Error, ErrorKind, Retry, Usage};
-use http::HeaderValue;
+use http::{HeaderValue, Response};
 use http_body_util::BodyExt as _;
 use smallvec::SmallVec;
 use std::future::Future;
@@ -110,18 +110,26 @@ impl<K: CallKind> Race<'_, K> {
         slot::acquire(&contestant.shared, &contestant.target, &entrant, &mut Duration::default()).await
     }
 
+    /// Sends the request to one target, and waits for the head of its answer.
+    async fn send(&self, contestant: &Contestant, is_stream: bool) -> Result<Response<Incoming>, AttemptFailure> {
+        let Contestant { shared, target, upstream_model, betas, session, .. } = contestant;
+        let request = Upstream {
+            uri: &self.translation.uri(target, upstream_model, is_stream)?,
+            model: upstream_model,
+            betas: betas.as_ref(),
+            session: session.as_ref(),
+            body: Contents::Json(self.translation.body(target, upstream_model)),
+            is_stream,
+        };
+        upstream::attempt::send(&shared.pool, target, request).await
+    }
+
     /// Asks one target for a whole answer.
     async fn take_answer(&self, contestant: &Contestant) -> Result<RacedAnswer, AttemptFailure> {
-        let Contestant { shared, target, upstream_model, betas, session, limit, .. } = contestant;
+        let Contestant { shared, target, limit, .. } = contestant;
         let began = Instant::now();
         let mut slot = self.slot(contestant).await?;
-        let asking = async {
-            let (model, body) = (upstream_model, Contents::Json(self.translation.body(target, upstream_model)));
-            let uri = self.translation.uri(target, upstream_model, false)?;
-            let (betas, session) = (betas.as_ref(), session.as_ref());
-            let request = Upstream { uri: &uri, model, betas, session, body, is_stream: false };
-            plain::take(target, upstream::attempt::send(&shared.pool, target, request).await?, self.translation).await
-        };
+        let asking = async { plain::take(target, self.send(contestant, false).await?, self.translation).await };
         let (answer, usage) = tokio::select! {
             biased;
             taken = within(*limit, asking) => taken?,
@@ -133,15 +141,11 @@ impl<K: CallKind> Race<'_, K> {
 
     /// Asks one target and waits for the first bytes of its stream.
     async fn start_stream(&self, contestant: &Contestant) -> Result<StartedStream, AttemptFailure> {
-        let Contestant { shared, target, upstream_model, betas, session, limit, .. } = contestant;
+        let Contestant { shared, target, limit, .. } = contestant;
         let began = Instant::now();
         let slot = self.slot(contestant).await?;
         let asking = async {
-            let (model, body) = (upstream_model, Contents::Json(self.translation.body(target, upstream_model)));
-            let uri = self.translation.uri(target, upstream_model, true)?;
-            let (betas, session) = (betas.as_ref(), session.as_ref());
-            let request = Upstream { uri: &uri, model, betas, session, body, is_stream: true };
-            let response = upstream::attempt::send(&shared.pool, target, request).await?;
+            let response = self.send(contestant, true).await?;
             conversation_stream::check_type(&response)?;
             let mut body = response.into_body();
             let patience = Duration::from_millis(target.connection.timeouts.first_token_ms);
