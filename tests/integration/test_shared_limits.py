@@ -171,11 +171,15 @@ def test_the_store_is_told_without_its_password(workers: tuple[Gateway, SharedSt
     assert PASSWORD not in gateway.log
 
 
+def await_poll(since_s: float) -> None:
+    """Until every worker has told its counters since a time, which it does with each poll of control."""
+    eventually(lambda: time.monotonic() > since_s + POLL_S, "every worker has told its counters")
+
+
 def settled_round_trips(gateway: Gateway) -> float | None:
     """How often the store was asked so far, once it is only greeted: keys of other tests give back their leases."""
     before = round_trips(gateway)
-    time_s = time.monotonic() + POLL_S
-    eventually(lambda: time.monotonic() > time_s, "every worker has told its counters")
+    await_poll(time.monotonic())
     after = round_trips(gateway)
     return after if after and after - before <= 2 else None
 
@@ -218,8 +222,7 @@ def test_away_from_the_limit_the_store_is_asked_seldom(
     assert let_through(found) == 400
     # Counters come with each poll of control, which ends after two seconds at the latest.
     greetings = 2 * (1 + (time.monotonic() - began_s + POLL_S) / GREETING_S)
-    time_s = began_s + POLL_S
-    eventually(lambda: time.monotonic() > time_s, "every worker has told its counters")
+    await_poll(began_s)
     assert round_trips(gateway) - before - greetings <= 20 * 0.4
 
 

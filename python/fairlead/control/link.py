@@ -89,7 +89,7 @@ class Link:
                 answered = await self._hold(poll, request.receive)
             else:
                 # The worker admits no paid call before it has these.
-                if not is_remote or await self._relay_nodes.are_even(WAIT_S):
+                if not is_remote or await self._relay_nodes.have_brought_all(WAIT_S):
                     sums, by_node = await self._spending.shared_sums(
                         poll.worker, poll.spent, self._workers.pids()
                     )

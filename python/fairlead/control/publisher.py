@@ -7,7 +7,6 @@ began after its commit, and so contains it.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ import structlog
 from fairlead.control.snapshot_lag import note_lag
 from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, StorageUnavailable
-from fairlead.fsync import fsync_path
+from fairlead.fsync import write_whole
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.peers import Peers
@@ -151,7 +150,8 @@ class Publisher:
             if version <= self.current.version:
                 return
             try:
-                await asyncio.to_thread(_keep, self._path, document)
+                new = self._path.with_name(self._path.name + ".new")
+                await asyncio.to_thread(write_whole, self._path, document, new=new)
             finally:
                 # A full disk must not keep a revoked key alive, so the offer does not depend on the file.
                 self.current = PublishedSnapshot(version, document)
@@ -180,17 +180,6 @@ def _settle(waiting: list[asyncio.Future[int]], outcome: int | StorageUnavailabl
             done.set_result(outcome)
         else:
             done.set_exception(outcome)
-
-
-def _keep(path: Path, document: bytes) -> None:
-    new = path.with_name(path.name + ".new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(document)
-        file.flush()
-        os.fsync(file.fileno())
-    new.rename(path)
-    fsync_path(path.parent)
 
 
 def _version_on_disk(path: Path) -> int:

@@ -7,23 +7,22 @@ usage has each name once. One that the log has already was brought before, perha
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import time
+import secrets
 from pathlib import Path
 from typing import Final
 
 import orjson
 import structlog
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
 from fairlead.control.answers import error_response
 from fairlead.control.body import read_body
 from fairlead.errors import FairleadError, Forbidden, InvalidRequest, StorageUnavailable
-from fairlead.fsync import fsync_path
-from fairlead.gateway.cluster.relay_node import RelayNodes
+from fairlead.fsync import write_whole
+from fairlead.gateway.cluster.relay_node import NodeState, RelayNodes
 from fairlead.store.file import Connection
 from fairlead.store.services import Services
 from fairlead.usage.segment import SEALED
@@ -36,17 +35,6 @@ _NAME: Final = re.compile(r"[0-9A-Za-z_-]{1,200}")
 
 
 log = structlog.get_logger("fairlead.control")
-
-
-class NodeState(BaseModel):
-    """A relay node's state, which it sends with each round of deliveries."""
-
-    node: str = Field(pattern="^[0-9a-f]{1,64}$")
-    host: str = Field(max_length=255)
-    version: str = Field(max_length=64)
-    workers: int = Field(ge=0, le=1024)
-    snapshot_version: int = Field(ge=0, le=2**53)
-    segments_left: int = Field(ge=0, le=2**53)
 
 
 class Deliveries:
@@ -66,14 +54,7 @@ class Deliveries:
             return error_response(error, None)
         except (ValidationError, ValueError):
             return error_response(InvalidRequest("The node's state cannot be read."), None)
-        self._nodes.heard(
-            state.node,
-            host=state.host,
-            version=state.version,
-            workers=state.workers,
-            snapshot_version=state.snapshot_version,
-            segments_left=state.segments_left,
-        )
+        self._nodes.note(state)
         return Response(status_code=204)
 
     async def segment(self, request: Request) -> Response:
@@ -117,10 +98,5 @@ def _is_logged(con: Connection, name: str) -> bool:
 
 def _store(path: Path, data: bytes) -> None:
     path.parent.mkdir(mode=0o700, exist_ok=True)
-    new = path.with_name(f"{path.name}.{time.monotonic_ns()}.new")
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    new.rename(path)
-    fsync_path(path.parent)
+    # Of two that bring one file at once, each writes its own.
+    write_whole(path, data, new=path.with_name(f"{path.name}.{secrets.token_hex(4)}.new"))

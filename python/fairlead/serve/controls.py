@@ -33,8 +33,6 @@ class Controls:
     together. Nodes begin at one of them by chance, so that many nodes are spread over all.
     """
 
-    connect_s = CONNECT_S
-
     def __init__(self, addresses: Sequence[NodeAddress], context: ssl.SSLContext) -> None:
         self.context = context
         self._controls = [Control(each) for each in addresses]

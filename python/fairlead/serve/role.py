@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from pydantic import SecretStr
+
 from fairlead.errors import Refusal
-from fairlead.node_link import control_context, read_control_urls, read_listen, relay_context
+from fairlead.node_link import (
+    check_node_token,
+    control_context,
+    read_control_urls,
+    read_listen,
+    relay_context,
+)
 from fairlead.setting_names import flag_and_variable, variable_of
-from fairlead.settings.role import token_in
+from fairlead.settings.secret_key import read_secret_file
 from fairlead.settings.serve import ServeSettings
 
 _NEEDED: Final = {
@@ -40,12 +48,12 @@ def with_node_token(settings: ServeSettings) -> ServeSettings:
         raise Refusal(
             f"{variable_of('node_token')} and {file_variable} are set together: leave one of them."
         )
+    text = read_secret_file(path, file_variable).strip()
     try:
-        return settings.model_copy(update={"node_token": token_in(path)})
-    except OSError as error:
-        raise Refusal(f"{file_variable}: {path} cannot be read: {error.strerror}.") from None
+        check_node_token(text)
     except ValueError as error:
         raise Refusal(f"{file_variable}: what it holds {error}.") from None
+    return settings.model_copy(update={"node_token": SecretStr(text)})
 
 
 def check_role(settings: ServeSettings) -> None:

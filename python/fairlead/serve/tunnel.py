@@ -18,7 +18,7 @@ from typing import Final
 
 import structlog
 
-from fairlead.serve.controls import Control, Controls
+from fairlead.serve.controls import CONNECT_S, Control, Controls
 
 CONNECTIONS_MAX: Final = 2048
 CHUNK_BYTES: Final = 64 * 1024
@@ -28,13 +28,13 @@ HANDSHAKE_S: Final = 10.0
 # A control that said nothing to a request for so long, until the relay gave up, is left for a while.
 SILENT_S: Final = 5.0
 
-Dial = Callable[[], Awaitable["Way | None"]]
+Dial = Callable[[], Awaitable["Upstream | None"]]
 
 log = structlog.get_logger("fairlead.tunnel")
 
 
 @dataclass(slots=True)
-class Way:
+class Upstream:
     """A connection towards control, and the control that it leads to."""
 
     reader: asyncio.StreamReader
@@ -65,23 +65,23 @@ class Tunnel:
             writer.transport.abort()
             return
         self._open += 1
-        way: Way | None = None
+        upstream: Upstream | None = None
         try:
-            way = await self._dial()
-            if way is not None:
-                await self._pass_on(reader, writer, way)
+            upstream = await self._dial()
+            if upstream is not None:
+                await self._pass_on(reader, writer, upstream)
         finally:
             self._open -= 1
-            for each in (writer, way.writer if way else None):
+            for each in (writer, upstream.writer if upstream else None):
                 if each is not None:
                     each.close()
 
     async def _pass_on(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: Way
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, upstream: Upstream
     ) -> None:
         activity = _Activity()
-        up = asyncio.create_task(_copy(reader, way.writer, activity, is_up=True))
-        down = asyncio.create_task(_copy(way.reader, writer, activity, is_up=False))
+        up = asyncio.create_task(_copy(reader, upstream.writer, activity, is_up=True))
+        down = asyncio.create_task(_copy(upstream.reader, writer, activity, is_up=False))
         idle = asyncio.create_task(_until_idle(activity))
         tasks = (up, down, idle)
         try:
@@ -92,8 +92,8 @@ class Tunnel:
             await asyncio.gather(*tasks, return_exceptions=True)
         was_unanswered = activity.up > activity.down
         is_silent = was_unanswered and time.monotonic() - activity.up >= SILENT_S
-        if is_silent and self._controls is not None and way.control is not None:
-            self._controls.failed(way.control, "it does not answer")
+        if is_silent and self._controls is not None and upstream.control is not None:
+            self._controls.failed(upstream.control, "it does not answer")
 
 
 async def _copy(
@@ -120,9 +120,9 @@ async def _until_idle(activity: _Activity) -> None:
 def to_socket(path: Path) -> Dial:
     """Dials control's Unix socket, on its own machine."""
 
-    async def dial() -> Way | None:
+    async def dial() -> Upstream | None:
         try:
-            return Way(*await asyncio.open_unix_connection(path))
+            return Upstream(*await asyncio.open_unix_connection(path))
         except OSError:
             # Control is being started; the relay asks again.
             return None
@@ -133,11 +133,11 @@ def to_socket(path: Path) -> Dial:
 def to_controls(controls: Controls) -> Dial:
     """Dials the control in use, or the next that takes the connection. Nothing was sent to one that did not."""
 
-    async def dial() -> Way | None:
+    async def dial() -> Upstream | None:
         for control in controls.in_order():
             address = control.address
             try:
-                async with asyncio.timeout(controls.connect_s):
+                async with asyncio.timeout(CONNECT_S):
                     reader, writer = await asyncio.open_connection(
                         address.host,
                         address.port,
@@ -148,7 +148,7 @@ def to_controls(controls: Controls) -> Dial:
                 controls.failed(control, str(error) or "it does not take connections")
                 continue
             controls.use(control)
-            return Way(reader, writer, control)
+            return Upstream(reader, writer, control)
         return None
 
     return dial

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, Field
 
 from fairlead.node_link import NODE_TOKEN_MIN, check_node_token, read_control_urls, read_listen
 from fairlead.settings.group import AbsolutePath, OptionalSecret, SettingsGroup
@@ -72,11 +71,3 @@ class RoleFields(SettingsGroup):
         """The settings beside the role itself that are given."""
         names = RoleFields.model_fields.keys() - {"role"}
         return sorted(name for name in names if getattr(self, name) is not None)
-
-
-def token_in(path: Path) -> SecretStr:
-    """The token in a file. `ValueError` and `OSError` say what is wrong, and never what was read."""
-    with path.open("rb") as file:
-        text = file.read(4096).decode("ascii", "replace").strip()
-    check_node_token(text)
-    return SecretStr(text)

@@ -35,7 +35,9 @@ def _with_key(settings: SettingsT, name: str) -> SettingsT:
     if not given or given[0] == name:
         return settings
     source, value = variable_of(given[0]), getattr(settings, given[0])
-    text = _from_file(value, source) if isinstance(value, Path) else _from_command(value, source)
+    text = (
+        read_secret_file(value, source) if isinstance(value, Path) else _from_command(value, source)
+    )
     try:
         AccessFields.model_validate({name: text.strip()})
     except ValueError:
@@ -43,7 +45,8 @@ def _with_key(settings: SettingsT, name: str) -> SettingsT:
     return settings.model_copy(update={name: SecretStr(text.strip())})
 
 
-def _from_file(path: Path, source: str) -> str:
+def read_secret_file(path: Path, source: str) -> str:
+    """The text of a file that a setting names. `Refusal` where it cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(KEY_TEXT_MAX).decode("ascii", "replace")

@@ -7,11 +7,24 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
+from pydantic import BaseModel, Field
+
 from fairlead.wire import Wire
 
 # They say so at least twice a second.
 LIVE_S: Final = 3.0
 NODES_MAX: Final = 1024
+
+
+class NodeState(BaseModel):
+    """A relay node's state, which it sends with each round of deliveries."""
+
+    node: str = Field(pattern="^[0-9a-f]{1,64}$")
+    host: str = Field(max_length=255)
+    version: str = Field(max_length=64)
+    workers: int = Field(ge=0, le=1024)
+    snapshot_version: int = Field(ge=0, le=2**53)
+    segments_left: int = Field(ge=0, le=2**53)
 
 
 class RelayNodeView(Wire):
@@ -26,15 +39,11 @@ class RelayNodeView(Wire):
     seen_ms_ago: int
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Node:
-    host: str
-    version: str
-    workers: int
-    snapshot_version: int
-    segments_left: int
+    state: NodeState
     heard_at: float
-    times_even: int
+    times_empty: int
     """How often in a row it has said that nothing is left."""
 
 
@@ -45,30 +54,13 @@ class RelayNodes:
         self._nodes: dict[str, _Node] = {}
         self._news = asyncio.Event()
 
-    # Many parameters: what a node says of itself.
-    def heard(
-        self,
-        node_id: str,
-        *,
-        host: str,
-        version: str,
-        workers: int,
-        snapshot_version: int,
-        segments_left: int,
-    ) -> None:
+    def note(self, state: NodeState) -> None:
         """Records what a node said of itself."""
-        before = self._live().get(node_id)
-        times = before.times_even + 1 if before is not None else 1
-        if node_id in self._nodes or len(self._nodes) < NODES_MAX:
-            self._nodes[node_id] = _Node(
-                host,
-                version,
-                workers,
-                snapshot_version,
-                segments_left,
-                time.monotonic(),
-                times if segments_left == 0 else 0,
-            )
+        before = self._live().get(state.node)
+        times = 0 if before is None else before.times_empty
+        if before is not None or len(self._nodes) < NODES_MAX:
+            times_empty = times + 1 if state.segments_left == 0 else 0
+            self._nodes[state.node] = _Node(state, time.monotonic(), times_empty)
         self._news.set()
         self._news = asyncio.Event()
 
@@ -79,23 +71,19 @@ class RelayNodes:
             (
                 RelayNodeView.model_construct(
                     id=node_id,
-                    host=node.host,
-                    version=node.version,
-                    workers=node.workers,
-                    snapshot_version=node.snapshot_version,
-                    segments_left=node.segments_left,
                     seen_ms_ago=int((now - node.heard_at) * 1000),
+                    **node.state.model_dump(exclude={"node"}),
                 )
                 for node_id, node in self._live().items()
             ),
             key=lambda view: (view.host, view.id),
         )
 
-    async def are_even(self, within_s: float) -> bool:
+    async def have_brought_all(self, within_s: float) -> bool:
         """Waits until each live node has said twice from now on that it has brought everything: the first time it may
         have looked before now. False where one did not, or none is heard of.
         """
-        begun = {node_id: node.times_even for node_id, node in self._live().items()}
+        begun = {node_id: node.times_empty for node_id, node in self._live().items()}
         try:
             async with asyncio.timeout(within_s):
                 while not begun or not self._have_said_it(begun):
@@ -109,11 +97,11 @@ class RelayNodes:
     def _have_said_it(self, begun: dict[str, int]) -> bool:
         live = self._live()
         for node_id, node in live.items():
-            if node.times_even < begun.get(node_id, 0):
+            if node.times_empty < begun.get(node_id, 0):
                 # It had something meanwhile, and counts from there.
                 begun[node_id] = 0
         return all(
-            node.times_even >= begun.get(node_id, 0) + 2 for node_id, node in live.items()
+            node.times_empty >= begun.get(node_id, 0) + 2 for node_id, node in live.items()
         ) and bool(live)
 
     def _live(self) -> dict[str, _Node]:
