@@ -412,3 +412,63 @@ def test_a_stream_that_fails_at_every_target_says_why(
     events = [line[6:] for line in broken.text.splitlines() if line.startswith("data: {")]
     assert json.loads(events[-1])["error"]["message"]
     assert asked(upstream)[-1] == "m0"
+
+
+# What a stream of each dialect is asked for by, with its combo's name.
+STREAMS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "chat": (CHAT, {"messages": [USER], "stream": True}),
+    "messages": ("/v1/messages", {"messages": [USER], "max_tokens": 9, "stream": True}),
+    "responses": ("/v1/responses", {"input": PROMPT, "stream": True, "store": False}),
+    "gemini": ("/v1beta/models/{name}:streamGenerateContent?alt=sse", {}),
+    "gemini, a list": ("/v1beta/models/{name}:streamGenerateContent", {}),
+}
+BREAKS: Final = {
+    "cut off": ([SSE_HEAD, chunk(delta("well")), CLOSE], "upstream_reset"),
+    "ended too soon": (stream(delta("well")), "upstream_reset"),
+    "an error in the stream": (
+        stream(delta("well"), event({"error": {"message": "full", "type": "server_error"}})),
+        "upstream_status",
+    ),
+}
+
+
+@pytest.mark.parametrize("broken", BREAKS)
+@pytest.mark.parametrize("dialect", STREAMS)
+def test_a_stream_that_breaks_after_its_first_words_tells_of_every_target(
+    gateway: Gateway, models: list[str], upstream: Upstream, dialect: str, broken: str
+) -> None:
+    name = make_combo(gateway, *models)
+    script, reason = BREAKS[broken]
+    upstream.script(FAILED, model="m0")
+    upstream.script(script, model="m1")
+    path, body = STREAMS[dialect]
+    if "{name}" in path:
+        body = {"contents": [{"role": "user", "parts": [{"text": PROMPT}]}]}
+    else:
+        body = {"model": name, **body}
+    told = gateway.caller.post(path.replace("{name}", name), json=body)
+    assert told.status_code == 200
+    assert "well" in told.text
+    if dialect == "gemini, a list":
+        last = told.json()[-1]
+    else:
+        lines = [line for line in told.text.splitlines() if line.startswith("data: {")]
+        last = json.loads(lines[-1][6:])
+    assert "error" in (last.get("response") or last)
+    diagnostics = last["diagnostics"]
+    assert (diagnostics["poolSize"], diagnostics["attempted"]) == (2, 2)
+    assert diagnostics["attemptOrder"] == models
+    assert [one["target"] for one in diagnostics["failures"]] == models
+    assert [one["reason"] for one in diagnostics["failures"]] == ["upstream_status", reason]
+    assert diagnostics["terminalReason"] == reason
+    assert asked(upstream) == ["m0", "m1"], "the caller had words of the last one by then"
+
+
+def test_a_stream_of_one_model_that_breaks_tells_of_no_targets(
+    gateway: Gateway, models: list[str], upstream: Upstream
+) -> None:
+    upstream.script(BREAKS["cut off"][0], model="m0")
+    told = call(gateway, models[0], stream=True)
+    assert told.status_code == 200
+    assert "diagnostics" not in told.text
+    assert "upstream_reset" in told.text

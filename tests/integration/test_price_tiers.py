@@ -4,6 +4,7 @@ service tier. The record says which prices applied.
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 import pytest
@@ -32,6 +33,7 @@ PRICE: Final = {
     "tiers": [
         {"above": 1_000, "input": 20, "output": 100},
         {"service": "flex", "input": 5, "output": 25},
+        {"service": "batch", "input": 4, "output": 20},
     ],
 }
 
@@ -117,6 +119,35 @@ def test_each_lifetime_of_a_cache_has_its_price(gateway: Gateway, upstream: Upst
         assert shown["costUsdMicros"] == 1_000 + 200 + 1_200 + 4_000 + 500
         assert shown["priceTiers"] == ["cached_input", "cache_write", "cache_write_hour"]
         assert shown["tokensCacheWriteHour"] == 200
+
+
+def test_lines_of_a_batch_are_paid_by_the_tier_that_served_them(
+    gateway: Gateway, upstream: Upstream, lane: Lane
+) -> None:
+    """The batch's price where the provider says that it charges it; what it serves as any other call costs as any other."""
+    expect(gateway.admin.put("/api/pricing", json={lane.node["id"]: {"m": PRICE}}), 200)
+    upstream.script(_answer(100, service_tier="batch"), _answer(100))
+    body = lane.body(messages=[{"role": "user", "content": "in a batch"}])
+    line = {"method": "POST", "url": CHAT, "body": body}
+    content = "".join(json.dumps({"custom_id": name, **line}) + "\n" for name in ("a", "b"))
+    file = expect(
+        gateway.caller.post(
+            "/v1/files", data={"purpose": "batch"}, files={"file": ("in.jsonl", content.encode())}
+        ),
+        200,
+    )
+    made = {"input_file_id": file["id"], "endpoint": CHAT, "completion_window": "24h"}
+    batch = expect(gateway.caller.post("/v1/batches", json=made), 200)
+
+    def records() -> list[dict[str, Any]] | None:
+        found = gateway.shown_records(sessionTag=batch["id"])
+        return found if len(found) == 2 else None
+
+    shown = eventually(records, "control shows both lines", within_s=30)
+    told = sorted(
+        (one["serviceTier"] or "", one["priceTiers"], one["costUsdMicros"]) for one in shown
+    )
+    assert told == [("", [], 1_000 + 500), ("batch", ["batch"], 400 + 200)]
 
 
 def test_a_model_without_a_price_is_told_as_such(

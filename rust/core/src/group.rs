@@ -1,6 +1,7 @@
 //! Groups of keys: teams and what they are parts of. What a group sets holds for every key in it and in the groups below it,
 //! beside what the key sets itself: the narrowest access, the strictest guardrail, and every limit of every level.
 
+use crate::access::Access;
 use crate::guardrail::Guardrails;
 use crate::limit::{Holder, Limit};
 use serde::Deserialize;
@@ -9,14 +10,6 @@ use std::sync::Arc;
 
 /// How many groups a key can be in: its own, the one above it, and the topmost.
 pub const LEVELS_MAX: usize = 3;
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AccessMode {
-    #[default]
-    All,
-    Restricted,
-}
 
 /// A group, as far as the relay needs it.
 #[derive(Debug, Clone, Deserialize)]
@@ -29,18 +22,8 @@ pub struct Group {
     pub parent: Option<String>,
     #[serde(default = "yes")]
     pub is_active: bool,
-    #[serde(default)]
-    pub model_access_mode: AccessMode,
-    #[serde(default)]
-    pub allowed_models: Vec<String>,
-    #[serde(default)]
-    pub blocked_models: Vec<String>,
-    #[serde(default)]
-    pub allowed_combos: Vec<String>,
-    #[serde(default)]
-    pub connection_access_mode: AccessMode,
-    #[serde(default)]
-    pub allowed_connections: Vec<String>,
+    #[serde(flatten)]
+    pub access: Access,
     /// The least that guardrails do for its keys, whatever the settings, a key or a call say.
     #[serde(default)]
     pub guardrails: Guardrails,

@@ -1,7 +1,7 @@
 //! What fairlead decides and counts: no I/O, no runtime, no Python.
 //!
 //! Read in this order: [`error`] (what can go wrong and whose fault it is), [`routes`] with [`tier`] (every route and who may pass),
-//! [`snapshot`] with [`group`] (the configuration a decision is made from), [`dialect`] (what callers and providers speak), [`model_name`] (the one
+//! [`snapshot`] with [`group`] and [`access`] (the configuration a decision is made from), [`dialect`] (what callers and providers speak), [`model_name`] (the one
 //! name of a model), [`ip_filter`] (from where), [`principal`], [`sessions`], [`session_lease`] and [`policy`] (who
 //! is calling, and may they), [`usage`], [`price`] and [`record`]
 //! (what a request came to), [`limit`], [`schedule`], [`ledger`] and [`lease`] (what keys may use, and have, on one node and on several), [`chaos`] (faults on purpose), [`strategy`] (which targets a combo
@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 #![allow(unreachable_pub, reason = "`pub` in a private module means the crate; the face is below")]
 
+mod access;
 // The words of AWS: `aws::sign`, `aws::Keys`.
 pub mod aws;
 mod breaker;
@@ -99,7 +100,7 @@ pub use service_account::ServiceAccount;
 pub use session_lease::SessionClaim;
 pub use sessions::Sessions;
 pub use snapshot::{
-    AccessMode, Auth, CacheDefaultMode, CacheSettings, CaptureSettings, CatalogScope, Connection, Key, Model,
-    PersistedState, ProxyRecord, ProxyScheme, ServiceMode, Snapshot, StreamDefaultMode, UnpricedModels, DIRECT,
+    Auth, CacheDefaultMode, CacheSettings, CaptureSettings, CatalogScope, Connection, Key, Model, PersistedState,
+    ProxyRecord, ProxyScheme, ServiceMode, Snapshot, StreamDefaultMode, UnpricedModels, DIRECT,
 };
 pub use usage::{ServiceTier, Units, Usage, MAX_UNITS};

@@ -1,11 +1,11 @@
 //! What a caller may do, held against one key's record: endpoints and models. Patterns are exact names or names with
 //! `*`, matched in linear time.
 
+use crate::access::Access;
 use crate::error::{Error, ErrorKind};
 use crate::group::Group;
 use crate::ip_filter::{AddressSet, HERE};
-use crate::model_name::{self, Case};
-use crate::snapshot::{AccessMode, Key, Snapshot};
+use crate::snapshot::{Key, Snapshot};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const LOOPBACKS: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
@@ -53,96 +53,38 @@ pub fn is_listed(allowlist: &AddressSet, address: Option<IpAddr>) -> bool {
 
 /// Whether the key may use this connection, and every group that it is in.
 pub fn sees_connection(key: &Key, connection_id: &str) -> bool {
-    let admits =
-        |mode: AccessMode, allowed: &[String]| mode == AccessMode::All || allowed.iter().any(|id| id == connection_id);
-    admits(key.connection_access_mode, &key.allowed_connections)
-        && key.groups.iter().all(|group| admits(group.connection_access_mode, &group.allowed_connections))
+    key.levels().all(|access| access.admits_connection(connection_id))
 }
 
-/// What one level, a key or a group, says of models.
-#[derive(Clone, Copy)]
-struct ModelRules<'k> {
-    mode: AccessMode,
-    allowed: &'k [String],
-    blocked: &'k [String],
-    combos: &'k [String],
-    /// Nothing: the key itself.
-    group: Option<&'k str>,
+/// The first level that says no, the key before its groups: the group, or nothing for the key itself.
+fn refusing(key: &Key, admits: impl Fn(&Access) -> bool) -> Option<Option<&Group>> {
+    if !admits(&key.access) {
+        return Some(None);
+    }
+    key.groups.iter().find(|group| !admits(&group.access)).map(|group| Some(&**group))
 }
 
-impl<'k> ModelRules<'k> {
-    fn of_key(key: &'k Key) -> Self {
-        Self {
-            mode: key.model_access_mode,
-            allowed: &key.allowed_models,
-            blocked: &key.blocked_models,
-            combos: &key.allowed_combos,
-            group: None,
-        }
-    }
-
-    fn of_group(group: &'k Group) -> Self {
-        Self {
-            mode: group.model_access_mode,
-            allowed: &group.allowed_models,
-            blocked: &group.blocked_models,
-            combos: &group.allowed_combos,
-            group: Some(&group.name),
-        }
-    }
-
-    fn blocks(&self, model: &str) -> bool {
-        self.blocked.iter().any(|pattern| model_name::is_named(pattern, model, Case::Ignored))
-    }
-
-    fn admits(&self, model: &str) -> bool {
-        !self.blocks(model)
-            && (self.mode == AccessMode::All
-                || self.allowed.iter().any(|pattern| model_name::is_named(pattern, model, Case::Exact)))
-    }
-
-    fn admits_combo(&self, name: &str, is_auto: bool) -> bool {
-        let is_it = |listed: &String| listed == name || listed.strip_prefix("combo/") == Some(name);
-        let spelled = format!("combo/{name}");
-        let names_it = |pattern: &String| matches_pattern(pattern, name) || matches_pattern(pattern, &spelled);
-        let is_listed = if self.combos.is_empty() {
-            is_auto || self.mode == AccessMode::All || self.allowed.iter().any(names_it)
-        } else {
-            self.combos.iter().any(is_it)
-        };
-        is_listed && !self.blocks(name) && !self.blocks(&spelled)
-    }
-
-    fn refusal(&self, what: &str) -> Error {
-        let message = match self.group {
-            None => format!("This API key may not use {what}."),
-            Some(group) => format!("The group `{group}` of this API key may not use {what}."),
-        };
-        Error::client(ErrorKind::Forbidden, message).about("model")
-    }
-}
-
-/// The first level that says no, the key before its groups.
-fn refusing<'k>(key: &'k Key, admits: impl Fn(&ModelRules<'k>) -> bool) -> Option<ModelRules<'k>> {
-    let levels = std::iter::once(ModelRules::of_key(key));
-    let mut levels = levels.chain(key.groups.iter().map(|group| ModelRules::of_group(group)));
-    levels.find(|level| !admits(level))
+fn refusal(level: Option<&Group>, what: &str) -> Error {
+    let message = match level {
+        None => format!("This API key may not use {what}."),
+        Some(group) => format!("The group `{}` of this API key may not use {what}.", group.name),
+    };
+    Error::client(ErrorKind::Forbidden, message).about("model")
 }
 
 /// Whether the key may call this model, and every group that it is in. A block wins over an allowance.
 pub fn admit_model(key: &Key, model: &str) -> Result<(), Error> {
-    refusing(key, |level| level.admits(model))
-        .map_or(Ok(()), |level| Err(level.refusal(&format!("the model `{model}`"))))
+    refusing(key, |access| access.admits_model(model))
+        .map_or(Ok(()), |level| Err(refusal(level, &format!("the model `{model}`"))))
 }
 
-/// Whether the key may call this combo, and every group that it is in. A block wins; then the list of combos; without one, a level
-/// that is restricted to models may call a combo that its models name, and `auto`, which then chooses among those models only.
+/// Whether the key may call this combo, and every group that it is in.
 pub fn admit_combo(key: &Key, name: &str, is_auto: bool) -> Result<(), Error> {
     if is_auto && !key.allow_auto_combos {
-        return Err(ModelRules::of_key(key).refusal(&format!("the combo `{name}`")));
+        return Err(refusal(None, &format!("the combo `{name}`")));
     }
-    refusing(key, |level| level.admits_combo(name, is_auto))
-        .map_or(Ok(()), |level| Err(level.refusal(&format!("the combo `{name}`"))))
+    refusing(key, |access| access.admits_combo(name, is_auto))
+        .map_or(Ok(()), |level| Err(refusal(level, &format!("the combo `{name}`"))))
 }
 
 /// Whether the model list shows the model, for a key that may call no other.
@@ -156,17 +98,12 @@ pub fn admit_listed(key: &Key, snapshot: &Snapshot, model: &str) -> Result<(), E
 
 /// Whether no block of the key, or of a group that it is in, speaks of this name.
 pub fn admit_unblocked(key: &Key, model: &str) -> Result<(), Error> {
-    refusing(key, |level| !level.blocks(model)).map_or(Ok(()), |level| Err(level.refusal("this model")))
+    refusing(key, |access| !access.blocks(model)).map_or(Ok(()), |level| Err(refusal(level, "this model")))
 }
 
 /// Whether the model exists for this key.
 pub fn sees_model(key: &Key, model: &str) -> bool {
-    refusing(key, |level| level.admits(model)).is_none()
-}
-
-/// `*` stands for any run of characters.
-pub fn matches_pattern(pattern: &str, text: &str) -> bool {
-    model_name::matches(pattern.as_bytes(), text.as_bytes(), Case::Exact)
+    key.levels().all(|access| access.admits_model(model))
 }
 
 #[cfg(test)]
@@ -186,19 +123,14 @@ mod tests {
             is_active: true,
             is_banned: false,
             expires_at_ms: None,
-            model_access_mode: AccessMode::All,
-            allowed_models: Vec::new(),
-            blocked_models: Vec::new(),
+            access: Access::default(),
             allowed_endpoints: Vec::new(),
-            allowed_combos: Vec::new(),
             allow_auto_combos: true,
             catalog_scope: CatalogScope::All,
             unpriced_models: None,
             no_log: false,
             capture_bodies: false,
             scopes: Vec::new(),
-            connection_access_mode: AccessMode::All,
-            allowed_connections: Vec::new(),
             forced_model: None,
             disable_non_public_models: false,
             throttle_delay_ms: 0,
@@ -222,6 +154,11 @@ mod tests {
         }
     }
 
+    /// The plain key with this access.
+    fn with_access(fields: serde_json::Value) -> Key {
+        Key { access: serde_json::from_value(fields).expect("access"), ..key() }
+    }
+
     #[test]
     fn a_key_is_used_from_its_own_addresses() {
         let admits = |list: &[&str], address: Option<&str>| {
@@ -235,42 +172,24 @@ mod tests {
     }
 
     #[test]
-    fn patterns_match_whole_names() {
-        for (pattern, text, expected) in [
-            ("openai/*", "openai/gpt-4o", true),
-            ("openai/*", "openai", false),
-            ("*", "anything", true),
-            ("*mini", "openai/gpt-4o-mini", true),
-            ("a*b*c", "a--b--c", true),
-            ("a*b*c", "a--c--b", false),
-            ("openai/gpt", "openai/gpt-4o", false),
-            ("", "", true),
-        ] {
-            assert_eq!(matches_pattern(pattern, text), expected, "{pattern} {text}");
-        }
-    }
-
-    #[test]
     fn a_block_wins_and_restriction_needs_an_allowance() {
-        let blocked =
-            Key { blocked_models: vec!["openai/*".into()], allowed_models: vec!["openai/gpt-4o".into()], ..key() };
+        let blocked = with_access(json!({"blocked_models": ["openai/*"], "allowed_models": ["openai/gpt-4o"]}));
         assert!(admit_model(&blocked, "openai/gpt-4o").is_err());
         assert!(admit_model(&blocked, "groq/llama").is_ok());
-        let restricted =
-            Key { model_access_mode: AccessMode::Restricted, allowed_models: vec!["groq/*".into()], ..key() };
+        let restricted = with_access(json!({"model_access_mode": "restricted", "allowed_models": ["groq/*"]}));
         assert!(admit_model(&restricted, "groq/llama").is_ok());
         assert_eq!(admit_model(&restricted, "openai/gpt-4o").map_err(|error| error.kind), Err(ErrorKind::Forbidden));
     }
 
     #[test]
     fn a_block_holds_for_every_spelling_and_an_allowance_for_the_name() {
-        let blocked = Key { blocked_models: vec!["g/gemini-3-pro".into()], ..key() };
-        let spelled = Key { blocked_models: vec!["g/models/gemini-3-pro".into()], ..key() };
+        let blocked = with_access(json!({"blocked_models": ["g/gemini-3-pro"]}));
+        let spelled = with_access(json!({"blocked_models": ["g/models/gemini-3-pro"]}));
         for model in ["g/gemini-3-pro", "g/models/gemini-3-pro", "g/Gemini-3-PRO"] {
             assert!(admit_model(&blocked, model).is_err() && admit_model(&spelled, model).is_err(), "{model}");
         }
-        let restricted = Key { model_access_mode: AccessMode::Restricted, ..key() };
-        let allowed = Key { allowed_models: vec!["g/models/gemini-3-pro".into()], ..restricted };
+        let allowed =
+            with_access(json!({"model_access_mode": "restricted", "allowed_models": ["g/models/gemini-3-pro"]}));
         assert!(admit_model(&allowed, "g/gemini-3-pro").is_ok() && admit_model(&allowed, "g/gemini-3-PRO").is_err());
     }
 
@@ -278,16 +197,16 @@ mod tests {
     fn combos_have_a_list_of_their_own() {
         let may = |key: &Key, name: &str| admit_combo(key, name, name.starts_with("auto")).is_ok();
         assert!(may(&key(), "fast") && may(&key(), "auto/cheap"));
-        let listed = Key { allowed_combos: vec!["combo/fast".into(), "slow".into()], ..key() };
+        let listed = with_access(json!({"allowed_combos": ["combo/fast", "slow"]}));
         assert!(may(&listed, "fast") && may(&listed, "slow") && !may(&listed, "other") && !may(&listed, "auto"));
-        let restricted = Key { model_access_mode: AccessMode::Restricted, allowed_models: vec!["a/m".into()], ..key() };
+        let restricted = with_access(json!({"model_access_mode": "restricted", "allowed_models": ["a/m"]}));
         assert!(!may(&restricted, "fast"), "a combo is no way around the list of models");
         assert!(may(&restricted, "auto"), "which chooses among the key's models");
-        let named = Key { allowed_models: vec!["combo/*".into()], ..restricted };
+        let named = with_access(json!({"model_access_mode": "restricted", "allowed_models": ["combo/*"]}));
         assert!(may(&named, "fast"));
-        let blocked = Key { blocked_models: vec!["fast".into()], allowed_combos: vec!["fast".into()], ..key() };
+        let blocked = with_access(json!({"blocked_models": ["fast"], "allowed_combos": ["fast"]}));
         assert!(!may(&blocked, "fast"));
-        let no_auto = Key { allow_auto_combos: false, allowed_combos: vec!["auto".into(), "fast".into()], ..key() };
+        let no_auto = Key { allow_auto_combos: false, ..with_access(json!({"allowed_combos": ["auto", "fast"]})) };
         assert!(!may(&no_auto, "auto") && may(&no_auto, "fast"));
     }
 
@@ -312,7 +231,8 @@ mod tests {
             assert_eq!(sees_model(&member, model), told.is_none());
         }
         assert!(admit_unblocked(&member, "a/DEAR").is_err() && member.has_blocks());
-        let own = Key { model_access_mode: AccessMode::Restricted, allowed_models: vec!["*".into()], ..member };
+        let own = with_access(json!({"model_access_mode": "restricted", "allowed_models": ["*"]}));
+        let own = Key { groups: member.groups, ..own };
         assert!(admit_model(&own, "b/n").is_err(), "a key is no way around its group");
         let connected =
             |ids: &[&str]| json!({"id": "g", "connection_access_mode": "restricted", "allowed_connections": ids});

@@ -6,7 +6,7 @@
 //! caller and a provider that speak different dialects: [`translate`] (requests and whole answers), [`stream`] (streamed
 //! answers, in `step`s of one event each), both by way of the model in `model` with its `text`; `place` (what a request says by its
 //! address), [`fit`] (what a model's requests must fit), `signature` (proofs of thinking that travel between dialects), [`replay`]
-//! (answers that may be given again), `substance` (whether an answer says anything), `answer_text` (what a stream says), `answer_context` (what an answer says that its provider does not know), `call_ids` (calls of tools that come without an id), [`embeddings`] and [`count`] (calls beside chat). [`ollama`] is a dialect of callers alone:
+//! (answers that may be given again), `substance` (whether an answer says anything), `diagnostics` (what the targets of a combo came to, in the error that ends a stream), `answer_text` (what a stream says), `answer_context` (what an answer says that its provider does not know), `call_ids` (calls of tools that come without an id), [`embeddings`] and [`count`] (calls beside chat). [`ollama`] is a dialect of callers alone:
 //! its requests become chat requests at the gateway's edge, and chat answers its own there. What is kept and what is left out is in docs/explanation/dialects.md.
 //!
 //! Bytes that need no change are never copied: a body or a chunk comes in as `Bytes` and leaves as slices of it.
@@ -19,6 +19,7 @@ mod answer_text;
 mod anthropic;
 mod call_ids;
 mod count;
+mod diagnostics;
 // A call of its own with the verbs of `translate`: `embeddings::letter`, `embeddings::answer`.
 pub mod embeddings;
 mod fit;
@@ -51,6 +52,7 @@ pub mod translate;
 pub use answer_context::AnswerContext;
 pub use answer_text::AnswerText;
 pub use count::{counted_bytes, estimate_tokens};
+pub use diagnostics::add_diagnostics;
 pub use fit::Fit;
 pub use place::Place;
 pub use shapes::{error_body, ErrorText};

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import re
 from typing import Annotated, Any, Final
 
@@ -90,7 +91,8 @@ class VideoCreate(BaseModel):
                 raise InvalidRequest(
                     f"{name} must be a text, a number or a boolean.", param=name[:100]
                 )
-            texts[name] = value if isinstance(value, str) else orjson.dumps(value).decode()
+            # Of any size: a number of JSON may have more digits than 64 bits hold.
+            texts[name] = value if isinstance(value, str) else json.dumps(value)
         return texts
 
 

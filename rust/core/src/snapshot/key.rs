@@ -1,8 +1,9 @@
 //! Who may call, and what a key says of its calls: gateway keys and management tokens.
 
 use super::settings::UnpricedModels;
+use crate::access::Access;
 use crate::chaos::Chaos;
-use crate::group::{AccessMode, Group};
+use crate::group::Group;
 use crate::ip_filter::AddressSet;
 use crate::limit::Limit;
 use crate::schedule::Schedule;
@@ -24,17 +25,10 @@ pub struct Key {
     pub is_banned: bool,
     #[serde(default)]
     pub expires_at_ms: Option<u64>,
-    #[serde(default)]
-    pub model_access_mode: AccessMode,
-    #[serde(default)]
-    pub allowed_models: Vec<String>,
-    #[serde(default)]
-    pub blocked_models: Vec<String>,
+    #[serde(flatten)]
+    pub access: Access,
     #[serde(default)]
     pub allowed_endpoints: Vec<String>,
-    /// Empty allows every combo to a key that may call every model, and none to another.
-    #[serde(default)]
-    pub allowed_combos: Vec<String>,
     #[serde(default = "yes")]
     pub allow_auto_combos: bool,
     #[serde(default)]
@@ -46,10 +40,6 @@ pub struct Key {
     pub capture_bodies: bool,
     #[serde(default)]
     pub scopes: Vec<String>,
-    #[serde(default)]
-    pub connection_access_mode: AccessMode,
-    #[serde(default)]
-    pub allowed_connections: Vec<String>,
     /// Takes the place of whatever model the caller asks for.
     #[serde(default)]
     pub forced_model: Option<String>,
@@ -121,9 +111,14 @@ impl Key {
         self.all_limits().next().is_some()
     }
 
+    /// What it may call, and what each of its groups may, nearest first.
+    pub fn levels(&self) -> impl Iterator<Item = &Access> {
+        std::iter::once(&self.access).chain(self.groups.iter().map(|group| &group.access))
+    }
+
     /// Whether it, or one of its groups, may not call some model.
     pub fn has_blocks(&self) -> bool {
-        !self.blocked_models.is_empty() || self.groups.iter().any(|group| !group.blocked_models.is_empty())
+        self.levels().any(|access| !access.blocked_models.is_empty())
     }
 
     pub fn may_manage(&self) -> bool {

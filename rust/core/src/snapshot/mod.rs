@@ -10,7 +10,6 @@ mod key;
 mod prices;
 mod settings;
 
-pub use crate::group::AccessMode;
 pub use connection::{Auth, Connection, Model, PersistedState, ProxyRecord, ProxyScheme, DIRECT};
 pub use key::{CacheDefaultMode, CatalogScope, Key, ManagementToken, ServiceMode, StreamDefaultMode, TokenScope};
 pub use settings::{CacheSettings, CaptureSettings, Settings, UnpricedModels};

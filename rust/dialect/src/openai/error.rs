@@ -32,7 +32,7 @@ pub fn error_fields(body: &[u8]) -> Option<UpstreamError> {
 }
 
 /// Whether a top-level `error` member says that something failed: an object with members, or a text.
-pub(super) fn is_error(value: Value) -> bool {
+pub(crate) fn is_error(value: Value) -> bool {
     match value.kind {
         Kind::Object => value.elements > 0,
         Kind::String => value.end - value.start > 2,

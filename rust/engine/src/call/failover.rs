@@ -9,6 +9,7 @@ use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
 use fairlead_core::{ErrorKind, Outcome, Retry};
 use serde_json::{json, Value};
+use smallvec::SmallVec;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -96,14 +97,27 @@ pub fn remember(choice: &Choice, at: usize, settlement: &mut Settlement, is_succ
     }
 }
 
+/// The places in the choice of those that failed. Two that race may fail in another order than the choice's.
+fn places<'c>(choice: &'c Choice, failures: &'c [(Arc<Target>, AttemptFailure)]) -> impl Iterator<Item = usize> + 'c {
+    let mut is_told: SmallVec<[bool; 8]> = SmallVec::from_elem(false, choice.targets.len());
+    failures.iter().enumerate().map(move |(nth, (failed, _))| {
+        let mut open = choice.targets.iter().enumerate().filter(|(at, _)| !is_told[*at]);
+        let place = open.find(|(_, target)| Arc::ptr_eq(target, failed)).map_or(nth, |(at, _)| at);
+        if let Some(told) = is_told.get_mut(place) {
+            *told = true;
+        }
+        place
+    })
+}
+
 /// What every target of a combo came to, for programs; `None` where no combo chose.
 pub fn diagnostics(choice: &Choice, failures: &[(Arc<Target>, AttemptFailure)]) -> Option<Value> {
     let combo = choice.combo.as_ref()?;
     let (_, last) = failures.last()?;
-    let order: Vec<&str> = (0..failures.len()).take(TOLD_AT_MOST).map(|at| choice.model(at)).collect();
-    let told = failures.iter().enumerate().take(TOLD_AT_MOST).map(|(at, (target, failed))| {
+    let order: Vec<&str> = places(choice, failures).map(|at| choice.model(at)).take(TOLD_AT_MOST).collect();
+    let told = order.iter().zip(failures).map(|(model, (target, failed))| {
         json!({
-            "target": choice.model(at), "provider": target.provider_name(), "reason": failed.error.kind.code(),
+            "target": model, "provider": target.provider_name(), "reason": failed.error.kind.code(),
             "status": failed.rejection.as_ref().map(|one| one.status.as_u16()).or(failed.error.upstream_status),
         })
     });
@@ -124,9 +138,8 @@ pub fn summary(choice: &Choice, failures: &[(Arc<Target>, AttemptFailure)]) -> O
     {
         return None;
     }
-    let told: Vec<String> = failures
-        .iter()
-        .enumerate()
+    let told: Vec<String> = places(choice, failures)
+        .zip(failures)
         .take(TOLD_AT_MOST)
         .map(|(at, (_, failed))| {
             let status = failed.rejection.as_ref().map(|rejection| format!(" ({})", rejection.status.as_u16()));

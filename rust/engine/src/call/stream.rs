@@ -33,7 +33,7 @@ use fairlead_dialect::openai::answer::UpstreamError;
 use fairlead_dialect::openai::stream;
 use fairlead_dialect::openai::stream::{Closing, End, StreamPiece};
 use fairlead_dialect::stream::terminal_error;
-use fairlead_dialect::{ErrorText, Pieces};
+use fairlead_dialect::{add_diagnostics, ErrorText, Pieces};
 use http::header::HeaderValue;
 use http::StatusCode;
 use http_body::Body as _;
@@ -92,6 +92,21 @@ pub struct ErrorForm {
 impl ErrorForm {
     pub fn event(self, error: &Error) -> Bytes {
         terminal_error(self.dialect, self.is_list, &ErrorText::from(error))
+    }
+}
+
+/// What a caller is told last of a stream that failed, with what every target of the combo came to.
+fn diagnosed(last: Pieces, form: ErrorForm, call: &mut Call, target: &Arc<Target>, error: &Error) -> Pieces {
+    if call.choice.combo.is_none() {
+        return last;
+    }
+    // It counts as a failure of an attempt for this once alone: the call was served, as far as it went.
+    call.failures.push((Arc::clone(target), error.clone().into()));
+    let diagnostics = failover::diagnostics(&call.choice, &call.failures);
+    call.failures.pop();
+    match diagnostics {
+        Some(diagnostics) => add_diagnostics(last, form.is_list, &diagnostics.to_string()),
+        None => last,
     }
 }
 
@@ -385,6 +400,9 @@ impl<'a> StreamRelay<'a> {
         }
         if closing.upstream_error.is_some() {
             last = masked(last, &self.target);
+        }
+        if let (Some(error), Some(form)) = (&closing.error, self.error_form) {
+            last = diagnosed(last, form, self.call, &self.target, error);
         }
         // The head must be out before the end; without bytes, they follow once the record is written.
         self.send([]);

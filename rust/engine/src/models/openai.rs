@@ -4,7 +4,7 @@
 
 use crate::models::listed::{ListDialect, Listed, ListedKind};
 use bytes::Bytes;
-use fairlead_core::{hex, routes, AccessMode, CatalogScope, Error, ErrorKind, Key, Model, SecretHash, Snapshot};
+use fairlead_core::{hex, routes, CatalogScope, Error, ErrorKind, Key, Model, SecretHash, Snapshot};
 use parking_lot::Mutex;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -93,7 +93,7 @@ impl Lists {
         let mut entries: Vec<Listed> = combos.chain(channels).chain(models).collect();
         entries.sort_by(|a, b| a.id.cmp(&b.id));
         entries.dedup_by(|a, b| a.id == b.id);
-        let body = body(entries.iter());
+        let body = body(entries.iter(), 0);
         let etag = tag(&body);
         Self { all: Document { body, etag }, entries, narrowed: Mutex::default() }
     }
@@ -109,7 +109,7 @@ impl Lists {
         let rules = rules(key);
         let known = self.narrowed.lock().by_rules.get(&rules).cloned();
         let own = known.unwrap_or_else(|| Document {
-            body: body(self.entries.iter().filter(|entry| entry.is_shown_to(key))),
+            body: body(self.entries.iter().filter(|entry| entry.is_shown_to(key)), self.all.body.len()),
             etag: tag(format!("{} {}", self.all.etag, hex(&rules.0)).as_bytes()),
         });
         let mut narrowed = self.narrowed.lock();
@@ -168,22 +168,16 @@ impl Lists {
 }
 
 fn is_narrowed(key: &Key) -> bool {
-    key.model_access_mode == AccessMode::Restricted
-        || !key.blocked_models.is_empty()
-        || !key.allowed_combos.is_empty()
-        || !key.allow_auto_combos
-        || key.catalog_scope != CatalogScope::All
-        || !key.groups.is_empty()
+    key.access.is_narrow() || !key.allow_auto_combos || key.catalog_scope != CatalogScope::All || !key.groups.is_empty()
 }
 
 /// Tells keys apart that do not see the same list.
 fn rules(key: &Key) -> SecretHash {
-    let flags = (key.model_access_mode == AccessMode::Restricted, key.allow_auto_combos, key.catalog_scope);
-    let mut said = format!("{flags:?} {:?} {:?} {:?}", key.allowed_models, key.blocked_models, key.allowed_combos);
-    for group in &key.groups {
-        let lists = (&group.allowed_models, &group.blocked_models, &group.allowed_combos);
+    let mut said = format!("{:?}", (key.allow_auto_combos, key.catalog_scope));
+    for access in key.levels() {
+        let lists = (&access.allowed_models, &access.blocked_models, &access.allowed_combos);
         // Writing to a string does not fail.
-        let _ = write!(said, " {:?} {lists:?}", group.model_access_mode);
+        let _ = write!(said, " {:?} {lists:?}", access.model_access_mode);
     }
     SecretHash::of(said.as_bytes())
 }
@@ -220,8 +214,10 @@ fn tag(text: &[u8]) -> String {
     format!("\"{}\"", hex(&SecretHash::of(text).0[..12]))
 }
 
-fn body<'a>(entries: impl Iterator<Item = &'a Listed>) -> Bytes {
-    let mut body = br#"{"object":"list","data":"#.to_vec();
+/// `most_bytes`: as long as it can be, where that is known.
+fn body<'a>(entries: impl Iterator<Item = &'a Listed>, most_bytes: usize) -> Bytes {
+    let mut body = Vec::with_capacity(most_bytes);
+    body.extend_from_slice(br#"{"object":"list","data":"#);
     join(&mut body, entries.map(|entry| entry.in_words(ListDialect::OpenAi)));
     body.push(b'}');
     Bytes::from(body)

@@ -1,0 +1,95 @@
+//! Which models, combos and connections one level admits: a key, or a group that it is in. A key gets through where all of its levels do.
+
+use crate::model_name::{self, Case};
+use serde::Deserialize;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AccessMode {
+    #[default]
+    All,
+    Restricted,
+}
+
+/// What a level says of models, combos and connections. Patterns are exact names or names with `*`, matched in linear time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct Access {
+    #[serde(default)]
+    pub model_access_mode: AccessMode,
+    #[serde(default)]
+    pub allowed_models: Vec<String>,
+    #[serde(default)]
+    pub blocked_models: Vec<String>,
+    /// Empty allows every combo to a level that may call every model, and none to another.
+    #[serde(default)]
+    pub allowed_combos: Vec<String>,
+    #[serde(default)]
+    pub connection_access_mode: AccessMode,
+    #[serde(default)]
+    pub allowed_connections: Vec<String>,
+}
+
+impl Access {
+    /// Whether a block speaks of the model.
+    pub fn blocks(&self, model: &str) -> bool {
+        self.blocked_models.iter().any(|pattern| model_name::is_named(pattern, model, Case::Ignored))
+    }
+
+    /// Whether it may call the model. A block wins over an allowance.
+    pub fn admits_model(&self, model: &str) -> bool {
+        !self.blocks(model)
+            && (self.model_access_mode == AccessMode::All
+                || self.allowed_models.iter().any(|pattern| model_name::is_named(pattern, model, Case::Exact)))
+    }
+
+    /// Whether it may call the combo. A block wins; then the list of combos; without one, a level that is restricted to models may
+    /// call a combo that its models name, and `auto`, which then chooses among those models only.
+    pub fn admits_combo(&self, name: &str, is_auto: bool) -> bool {
+        let is_it = |listed: &String| listed == name || listed.strip_prefix("combo/") == Some(name);
+        let spelled = format!("combo/{name}");
+        let names_it = |pattern: &String| matches_pattern(pattern, name) || matches_pattern(pattern, &spelled);
+        let is_listed = if self.allowed_combos.is_empty() {
+            is_auto || self.model_access_mode == AccessMode::All || self.allowed_models.iter().any(names_it)
+        } else {
+            self.allowed_combos.iter().any(is_it)
+        };
+        is_listed && !self.blocks(name) && !self.blocks(&spelled)
+    }
+
+    pub fn admits_connection(&self, id: &str) -> bool {
+        self.connection_access_mode == AccessMode::All || self.allowed_connections.iter().any(|allowed| allowed == id)
+    }
+
+    /// Whether some model or combo may be closed to it.
+    pub fn is_narrow(&self) -> bool {
+        self.model_access_mode == AccessMode::Restricted
+            || !self.blocked_models.is_empty()
+            || !self.allowed_combos.is_empty()
+    }
+}
+
+/// `*` stands for any run of characters.
+pub fn matches_pattern(pattern: &str, text: &str) -> bool {
+    model_name::matches(pattern.as_bytes(), text.as_bytes(), Case::Exact)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_whole_names() {
+        for (pattern, text, expected) in [
+            ("openai/*", "openai/gpt-4o", true),
+            ("openai/*", "openai", false),
+            ("*", "anything", true),
+            ("*mini", "openai/gpt-4o-mini", true),
+            ("a*b*c", "a--b--c", true),
+            ("a*b*c", "a--c--b", false),
+            ("openai/gpt", "openai/gpt-4o", false),
+            ("", "", true),
+        ] {
+            assert_eq!(matches_pattern(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+}

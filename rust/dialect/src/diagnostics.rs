@@ -1,0 +1,124 @@
+//! What every target of a combo came to, told in the error that ends a stream: the provider's own, which passed as it came, or
+//! the gateway's.
+
+use bytes::Bytes;
+use fairlead_core::json::{self, Kind};
+
+use crate::openai::error::is_error;
+use crate::Pieces;
+
+/// Braces of the end of a list that are tried as the beginning of its last element.
+const MAX_BRACES: usize = 64;
+
+/// Puts `diagnostics`, an object as JSON, into the error at the end of what a caller is told last. What ends without an error, or
+/// with one that has diagnostics, stays as it is. `is_list`: the stream is one JSON list; else it is made of events.
+pub fn add_diagnostics(last: Pieces, is_list: bool, diagnostics: &str) -> Pieces {
+    let whole = last.concat();
+    let object = if is_list { last_element(&whole) } else { last_event(&whole) };
+    let Some(brace) = object.filter(|&brace| is_open_error(&whole, brace)) else { return last };
+    let (before, after) = whole.split_at(brace + 1);
+    let told = format!(r#""diagnostics":{diagnostics},"#);
+    Pieces::from_iter([Bytes::from([before, told.as_bytes(), after].concat())])
+}
+
+/// Where the object of the last event begins that has one.
+fn last_event(events: &[u8]) -> Option<usize> {
+    let mut end = events.len();
+    for line in events.rsplit(|&byte| byte == b'\n') {
+        let start = end - line.len();
+        if let Some(data) = line.strip_prefix(b"data:") {
+            let blanks = data.len() - data.trim_ascii_start().len();
+            if data.get(blanks) == Some(&b'{') {
+                return Some(start + b"data:".len() + blanks);
+            }
+        }
+        end = start.saturating_sub(1);
+    }
+    None
+}
+
+/// Where the last element of a list begins, if it is an object. Of an object within another, what follows it is left over.
+fn last_element(list: &[u8]) -> Option<usize> {
+    let closed = list.trim_ascii_end().strip_suffix(b"]")?.trim_ascii_end();
+    let braces = closed.iter().enumerate().rev().filter(|(_, byte)| **byte == b'{').take(MAX_BRACES);
+    let is_whole = |at: usize| closed.get(at..).is_some_and(|rest| json::validate(rest, json::MAX_DEPTH).is_ok());
+    braces.map(|(at, _)| at).find(|&at| is_whole(at))
+}
+
+/// Whether the object that begins at `brace` and goes to the end of its line, or of its list, is an error without diagnostics.
+fn is_open_error(told: &[u8], brace: usize) -> bool {
+    let rest = told.get(brace..).unwrap_or_default();
+    let line = rest.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii_end();
+    let element = rest.trim_ascii_end().strip_suffix(b"]").unwrap_or(rest).trim_ascii_end();
+    [line, element].iter().any(|object| {
+        let Ok(found) = json::scan_object(object, &["error", "type", "diagnostics"], json::MAX_DEPTH) else {
+            return false;
+        };
+        let kind =
+            found.get("type").filter(|kind| kind.kind == Kind::String).and_then(|kind| json::as_str(object, kind));
+        let is_failure = matches!(kind.as_deref(), Some("error" | "response.failed"));
+        found.get("diagnostics").is_none() && (is_failure || found.get("error").is_some_and(is_error))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{json, Value};
+
+    fn with_diagnostics(last: &str, is_list: bool) -> String {
+        let pieces = Pieces::from_iter([Bytes::copy_from_slice(last.as_bytes())]);
+        let told = add_diagnostics(pieces, is_list, r#"{"poolSize":2}"#).concat();
+        String::from_utf8(told).expect("text")
+    }
+
+    #[test]
+    fn the_error_that_ends_a_stream_of_events_tells_them() {
+        for (last, expected) in [
+            (
+                "data: {\"choices\":[]}\n\ndata: {\"error\":{\"message\":\"a\"}}\n\ndata: [DONE]\n\n",
+                "data: {\"choices\":[]}\n\ndata: {\"diagnostics\":{\"poolSize\":2},\"error\":{\"message\":\"a\"}}\n\ndata: [DONE]\n\n",
+            ),
+            (
+                "event: error\r\ndata:{\"type\":\"error\",\"code\":\"x\"}\r\n\r\n",
+                "event: error\r\ndata:{\"diagnostics\":{\"poolSize\":2},\"type\":\"error\",\"code\":\"x\"}\r\n\r\n",
+            ),
+            (
+                "\n\nevent: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{}}\n\n",
+                "\n\nevent: response.failed\ndata: {\"diagnostics\":{\"poolSize\":2},\"type\":\"response.failed\",\"response\":{}}\n\n",
+            ),
+        ] {
+            assert_eq!(with_diagnostics(last, false), expected);
+        }
+    }
+
+    #[test]
+    fn the_error_that_ends_a_list_tells_them() {
+        let error = json!({"error": {"code": 500, "message": "no {braces} \"]}", "details": [{"a": {}}]}});
+        for before in ["[", ",\r\n", "[{\"candidates\":[{}]},\r\n"] {
+            let told = with_diagnostics(&format!("{before}{error:#}]"), true);
+            let element = told.strip_prefix(before).and_then(|rest| rest.strip_suffix(']')).expect("the element");
+            let element: Value = serde_json::from_str(element).expect("JSON");
+            assert_eq!((&element["error"], &element["diagnostics"]), (&error["error"], &json!({"poolSize": 2})));
+        }
+    }
+
+    #[test]
+    fn what_is_no_error_or_tells_them_already_stays_as_it_is() {
+        for (last, is_list) in [
+            ("", false),
+            ("data: [DONE]\n\n", false),
+            ("data: {\"choices\":[{\"delta\":{\"content\":\"\\\"error\\\"\"}}],\"error\":null}\n\n", false),
+            ("data: {\"error\":{\"message\":\"a\"},\"diagnostics\":{}}\n\n", false),
+            ("data: {\"error\":\n\n", false),
+            ("[{\"candidates\":[]}]", true),
+            ("[]", true),
+            ("", true),
+            ("{\"error\":{}}", true),
+        ] {
+            assert_eq!(with_diagnostics(last, is_list), last);
+        }
+        let deep = format!("[{}", "{".repeat(100_000));
+        assert_eq!(with_diagnostics(&format!("{deep}]"), true), format!("{deep}]"));
+    }
+}
