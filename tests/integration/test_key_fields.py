@@ -127,6 +127,32 @@ def test_a_scope_opens_exactly_what_it_names(gateway: Gateway) -> None:
         assert is_opened or is_refused, answer.text
 
 
+@pytest.mark.parametrize(
+    ("endpoints", "opened"),
+    [
+        ([], {"management", "chat", "scraping"}),
+        (["management"], {"management"}),
+        (["chat"], {"chat"}),
+        (["scraping"], {"scraping"}),
+        (["scraping", "management"], {"management", "scraping"}),
+    ],
+)
+def test_allowed_endpoints_know_scraping_and_management(
+    gateway: Gateway, endpoints: list[str], opened: set[str]
+) -> None:
+    """What a scope opens is closed again where the key may not use that group of routes."""
+    key = gateway.create_key(scopes=["read:health"], allowedEndpoints=endpoints)["key"]
+    headers = {"Authorization": f"Bearer {key}", "X-API-Key": key}
+    ask = gateway.caller.request
+    statuses = {
+        "management": ask("GET", "/api/resilience", headers=headers).status_code,
+        "chat": ask("POST", "/v1/chat/completions", headers=headers, json={}).status_code,
+        "scraping": ask("GET", "/api/crawl", headers=headers).status_code,
+    }
+    passed = {group for group, status in statuses.items() if status not in (401, 403)}
+    assert passed == opened, statuses
+
+
 def test_a_key_sees_its_own_usage_and_no_others(
     gateway: Gateway, upstream: Upstream, lane: Lane
 ) -> None:

@@ -124,7 +124,7 @@ def test_each_lifetime_of_a_cache_has_its_price(gateway: Gateway, upstream: Upst
 def test_lines_of_a_batch_are_paid_by_the_tier_that_served_them(
     gateway: Gateway, upstream: Upstream, lane: Lane
 ) -> None:
-    """The batch's price where the provider says that it charges it; what it serves as any other call costs as any other."""
+    """The batch's price where the provider says that it charges it, else the usual one."""
     expect(gateway.admin.put("/api/pricing", json={lane.node["id"]: {"m": PRICE}}), 200)
     upstream.script(_answer(100, service_tier="batch"), _answer(100))
     body = lane.body(messages=[{"role": "user", "content": "in a batch"}])

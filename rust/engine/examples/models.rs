@@ -14,11 +14,19 @@ const ROUNDS: usize = 50;
 
 fn main() {
     let began = Instant::now();
-    let live = live();
+    let live = made_ready(snapshot(), &Live::default());
     println!(r#"{{"name":"snapshot made ready","us":{:.1}}}"#, began.elapsed().as_secs_f64() * 1e6);
     let narrow = key(r#"{"id":"narrow","hash":"HASH","is_active":true,"blocked_models":["p1/*","*-preview"]}"#);
     let (first_us, bytes) = least(1, || live.lists.for_key(Some(&narrow)).body.len());
     println!(r#"{{"name":"first answer for the rules of a key","us":{first_us:.1},"bytes":{bytes}}}"#);
+    // Another key or limit: nothing of the lists has changed.
+    let (next, before) = (snapshot(), Instant::now());
+    let live = made_ready(next, &live);
+    println!(r#"{{"name":"next snapshot made ready","us":{:.1}}}"#, before.elapsed().as_secs_f64() * 1e6);
+    let (known_us, bytes) = least(1, || live.lists.for_key(Some(&narrow)).body.len());
+    println!(
+        r#"{{"name":"answer: first after another snapshot, for known rules","us":{known_us:.1},"bytes":{bytes}}}"#
+    );
     for (name, work) in [
         ("whole list", Box::new(|| live.lists.for_key(None).body.len()) as Box<dyn Fn() -> usize>),
         ("whole list of a key with rules", Box::new(|| live.lists.for_key(Some(&narrow)).body.len())),
@@ -51,7 +59,11 @@ fn key(record: &str) -> Key {
     serde_json::from_str(&record.replace("HASH", &"0".repeat(64))).expect("a key")
 }
 
-fn live() -> Live {
+fn made_ready(snapshot: Snapshot, before: &Live) -> Live {
+    Live::build(snapshot, before, &Sealer::new(&[0; 32]).expect("a key"), "0")
+}
+
+fn snapshot() -> Snapshot {
     let list = |count: usize, of: &dyn Fn(usize) -> String| (0..count).map(of).collect::<Vec<_>>().join(",");
     let connections = list(PROVIDERS, &|at| {
         format!(
@@ -65,6 +77,5 @@ fn live() -> Live {
         )
     });
     let json = format!(r#"{{"version":1,"connections":[{connections}],"models":[{models}]}}"#);
-    let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
-    Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0")
+    Snapshot::parse(json.as_bytes()).expect("a snapshot")
 }

@@ -74,7 +74,8 @@ impl Live {
             .collect();
         let combos = Combos::build(&snapshot, &targets, &before.combos);
         let channels = combos.book.all().iter().filter(|ready| ready.is_auto && !ready.candidates.is_empty());
-        let lists = Lists::build(&snapshot, channels.map(|ready| ready.name.as_str()));
+        let channels = channels.map(|ready| ready.name.as_str());
+        let lists = Lists::follow((&before.snapshot, &before.lists), &snapshot, channels);
         let accounts = Accounts::build(&snapshot, &before.accounts);
         let places = crate::cache::places::places(&snapshot);
         let plans = Plans::build(&snapshot.context.compression);

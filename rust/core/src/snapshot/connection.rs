@@ -172,7 +172,7 @@ pub struct PersistedState {
 }
 
 /// One entry of the model list.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Model {
     pub id: String,
     pub provider: String,

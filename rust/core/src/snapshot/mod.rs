@@ -195,6 +195,20 @@ impl Snapshot {
         self.aliases.iter().map(|(alias, target)| (alias.as_str(), target.as_str()))
     }
 
+    /// Whether lists of models are made of the same in both: models, names for them, combos, and who serves what.
+    pub fn lists_the_same(&self, other: &Self) -> bool {
+        let combos =
+            |of: &Self| of.combos.iter().map(|one| (one.name.clone(), one.rules.context_length)).collect::<Vec<_>>();
+        let served = |a: &Arc<Connection>, b: &Arc<Connection>| {
+            (&a.prefixes, &a.provider, a.dialect) == (&b.prefixes, &b.provider, b.dialect)
+        };
+        self.connections.len() == other.connections.len()
+            && self.connections.iter().zip(&other.connections).all(|(a, b)| served(a, b))
+            && self.aliases == other.aliases
+            && combos(self) == combos(other)
+            && self.models == other.models
+    }
+
     /// What a name stands for where it is an alias, of a model or a combo, or a model that is mapped to a combo. An alias and a
     /// combo of a name go before a pattern that matches it.
     pub fn alias(&self, name: &str) -> Option<&str> {

@@ -7,7 +7,7 @@
 //!
 //! The kinds of call: [`conversation`] (shaped by its combo in [`combo_body`], made shorter by [`compression`], held to the model's window by [`window`], said in the provider's dialect by [`translation`], answered whole by [`plain`] or as a
 //! [`conversation_stream`]; [`stages`] are calls that come first, [`handover`] is the note of a session that moves, [`reasoning`] is what was thought before tools, [`recall`] puts an earlier response before it, [`progress`] are events
-//! between those of the answer; [`stream`] relays every stream, [`stream_judge`] holds one to the rules of its combo) and [`passthrough`] (only the model changes; [`passthrough_stream`] are its streams,
+//! between those of the answer; [`stream`] relays every stream, [`stream_error`] is how a failure is said in it, [`stream_judge`] holds one to the rules of its combo) and [`passthrough`] (only the model changes; [`passthrough_stream`] are its streams,
 //! [`endpoints`] is the table of such calls, [`counting`] what they are paid for). [`ollama`] is a conversation in Ollama's words, told at both of its ends. Beside them [`count`] (a request's tokens),
 //! [`searches`] and [`videos`] (work of control that is paid for; [`video_form`] is a form that asks for one), [`shadow`] (calls for comparison alone) and [`simulate`] (a decision without a call). [`guardrails`] judge what is said both ways, [`chaos`] gives faults on purpose, [`usage_command`] answers a key that asks what it has left.
 
@@ -45,6 +45,7 @@ pub mod shadow;
 pub mod simulate;
 pub mod stages;
 pub mod stream;
+pub mod stream_error;
 pub mod stream_judge;
 pub mod ticket;
 pub mod translation;

@@ -2,7 +2,8 @@
 //! sound, of which only their coming is known.
 
 use crate::call::guardrails::StreamFilter;
-use crate::call::stream::{ErrorForm, StreamKind};
+use crate::call::stream::StreamKind;
+use crate::call::stream_error::ErrorForm;
 use crate::observe::settle::Settlement;
 use bytes::Bytes;
 use fairlead_core::guardrail::Actions;

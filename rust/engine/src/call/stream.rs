@@ -19,6 +19,7 @@ use crate::call::failover;
 use crate::call::guardrails::StreamFilter;
 use crate::call::progress::Progress;
 use crate::call::relay::{self, is_begun, is_event_stream, judged, size, FinishedStream};
+use crate::call::stream_error::{diagnosed, ErrorForm};
 use crate::exchange::{Exchange, Room};
 use crate::observe::settle::Settlement;
 use crate::patience::SEND_PATIENCE;
@@ -28,12 +29,11 @@ use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
 use bytes::Bytes;
 use fairlead_core::guardrail::Actions;
-use fairlead_core::{Dialect, Error, ErrorKind, Outcome, Retry};
+use fairlead_core::{Error, ErrorKind, Outcome, Retry};
 use fairlead_dialect::openai::answer::UpstreamError;
 use fairlead_dialect::openai::stream;
 use fairlead_dialect::openai::stream::{Closing, End, StreamPiece};
-use fairlead_dialect::stream::terminal_error;
-use fairlead_dialect::{add_diagnostics, ErrorText, Pieces};
+use fairlead_dialect::Pieces;
 use http::header::HeaderValue;
 use http::StatusCode;
 use http_body::Body as _;
@@ -79,35 +79,6 @@ pub trait StreamKind: Send {
 
     /// Ends the stream, told or not.
     fn finish(self, settlement: &mut Settlement, end: End) -> Closing;
-}
-
-/// How an error is said inside a stream.
-#[derive(Debug, Clone, Copy)]
-pub struct ErrorForm {
-    pub dialect: Dialect,
-    /// One JSON list that grows; else events.
-    pub is_list: bool,
-}
-
-impl ErrorForm {
-    pub fn event(self, error: &Error) -> Bytes {
-        terminal_error(self.dialect, self.is_list, &ErrorText::from(error))
-    }
-}
-
-/// What a caller is told last of a stream that failed, with what every target of the combo came to.
-fn diagnosed(last: Pieces, form: ErrorForm, call: &mut Call, target: &Arc<Target>, error: &Error) -> Pieces {
-    if call.choice.combo.is_none() {
-        return last;
-    }
-    // It counts as a failure of an attempt for this once alone: the call was served, as far as it went.
-    call.failures.push((Arc::clone(target), error.clone().into()));
-    let diagnostics = failover::diagnostics(&call.choice, &call.failures);
-    call.failures.pop();
-    match diagnostics {
-        Some(diagnostics) => add_diagnostics(last, form.is_list, &diagnostics.to_string()),
-        None => last,
-    }
 }
 
 /// One attempt to relay one stream.

@@ -1,5 +1,5 @@
-//! `GET /v1/models`: models, combos and channels of `auto`, in documents built once per snapshot, with an `ETag`; a key that sees
-//! only some of them gets a document of its own, built at its first question and kept for the snapshot's life: one for all keys
+//! `GET /v1/models`: models, combos and channels of `auto`, in documents built once and kept until something of them changes, with an `ETag`; a key that sees
+//! only some of them gets a document of its own, built at its first question and kept as long: one for all keys
 //! of the same rules. Each entry stands ready in the words of every client that has a list of its own ([`crate::models::listed`]).
 
 use crate::models::listed::{ListDialect, Listed, ListedKind};
@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// Documents for rules of keys that are kept; a large list is some megabytes.
 const MAX_KEPT: usize = 128;
@@ -29,7 +30,9 @@ pub struct Document {
 #[derive(Debug, Default)]
 pub struct Lists {
     all: Document,
-    entries: Vec<Listed>,
+    entries: Arc<[Listed]>,
+    /// The channels of `auto` among them.
+    channels: Vec<String>,
     narrowed: Mutex<Narrowed>,
 }
 
@@ -58,8 +61,28 @@ pub enum Cursor {
 }
 
 impl Lists {
-    /// `channels` are those of `auto` that lead to a model.
-    pub fn build<'a>(snapshot: &'a Snapshot, channels: impl Iterator<Item = &'a str>) -> Self {
+    /// The lists of a snapshot. Where nothing that they are made of has changed since the one `before`, they stay as they are, with
+    /// what was made for rules of keys; `channels` are those of `auto` that lead to a model.
+    pub fn follow<'a>(
+        (before, lists): (&Snapshot, &Self),
+        snapshot: &'a Snapshot,
+        channels: impl Iterator<Item = &'a str> + Clone,
+    ) -> Self {
+        if before.version == 0 || !channels.clone().eq(lists.channels.iter()) || !snapshot.lists_the_same(before) {
+            return Self::build(snapshot, channels);
+        }
+        // A key may have other rules now; documents are known by their rules.
+        let by_rules = lists.narrowed.lock().by_rules.clone();
+        Self {
+            all: lists.all.clone(),
+            entries: Arc::clone(&lists.entries),
+            channels: lists.channels.clone(),
+            narrowed: Mutex::new(Narrowed { by_rules, by_key: HashMap::new() }),
+        }
+    }
+
+    fn build<'a>(snapshot: &'a Snapshot, channels: impl Iterator<Item = &'a str>) -> Self {
+        let channels: Vec<&str> = channels.collect();
         let mut aliases: HashMap<String, Vec<&str>> = HashMap::new();
         for (alias, target) in snapshot.aliases() {
             let target = snapshot.name(target.strip_prefix("combo/").unwrap_or(target));
@@ -85,17 +108,18 @@ impl Lists {
             .combos
             .iter()
             .filter_map(|combo| made(&combo.name, "combo", combo.rules.context_length, ListedKind::Combo));
-        let channels = channels.filter_map(|name| made(name, "auto", None, ListedKind::Auto));
+        let ways = channels.iter().filter_map(|name| made(name, "auto", None, ListedKind::Auto));
         let models = snapshot
             .models
             .iter()
             .filter_map(|model| Listed::new(model, ListedKind::Model, dialect_of(model), named(&model.id)));
-        let mut entries: Vec<Listed> = combos.chain(channels).chain(models).collect();
+        let mut entries: Vec<Listed> = combos.chain(ways).chain(models).collect();
         entries.sort_by(|a, b| a.id.cmp(&b.id));
         entries.dedup_by(|a, b| a.id == b.id);
         let body = body(entries.iter(), 0);
         let etag = tag(&body);
-        Self { all: Document { body, etag }, entries, narrowed: Mutex::default() }
+        let channels = channels.into_iter().map(str::to_owned).collect();
+        Self { all: Document { body, etag }, entries: entries.into(), channels, narrowed: Mutex::default() }
     }
 
     /// The list that a caller sees; `None` for a caller without a key.

@@ -175,3 +175,52 @@ fn a_page_has_a_tag_of_its_own_and_says_where_it_ends() {
         assert_eq!(fault.param.as_deref(), Some(field));
     }
 }
+
+#[test]
+fn lists_stay_until_something_of_them_changes() {
+    let document = |version: u64, more: &serde_json::Value| {
+        let mut document = serde_json::json!({
+            "version": version,
+            "models": [{"id": "a/one", "provider": "p"}, {"id": "b/two", "provider": "p"}],
+            "combos": [{"id": "i", "name": "fast", "steps": []}],
+            "aliases": {"uno": "a/one"},
+        });
+        document.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        Snapshot::parse(document.to_string().as_bytes()).expect("a snapshot")
+    };
+    let first = document(1, &serde_json::json!({}));
+    let lists = Lists::follow((&Snapshot::default(), &Lists::default()), &first, ["auto"].into_iter());
+    let narrow = key(&serde_json::json!({"blocked_models": ["b/*"]}));
+    let own = lists.for_key(Some(&narrow));
+    let hash = "0".repeat(64);
+    let keys = serde_json::json!({"keys": [{"id": "k", "hash": hash, "is_active": true}]});
+    let second = document(2, &keys);
+    let with_key = Lists::follow((&first, &lists), &second, ["auto"].into_iter());
+    assert!(Arc::ptr_eq(&lists.entries, &with_key.entries), "another key changes no list");
+    assert_eq!(with_key.for_key(Some(&narrow)).body.as_ptr(), own.body.as_ptr(), "nor what was made for rules");
+    // The same key under other rules, which come with a snapshot, has another list.
+    let changed = Lists::follow((&second, &with_key), &document(3, &keys), ["auto"].into_iter());
+    let wider = key(&serde_json::json!({"blocked_models": ["a/*"]}));
+    assert!(ids_of(&changed.for_key(Some(&wider))).contains(&"b/two".to_owned()));
+    for (change, is_listed) in [
+        (serde_json::json!({"models": [{"id": "c/new", "provider": "p"}]}), "c/new"),
+        (serde_json::json!({"combos": [{"id": "i", "name": "slow", "steps": []}]}), "slow"),
+    ] {
+        let changed = Lists::follow((&first, &lists), &document(2, &change), ["auto"].into_iter());
+        assert!(ids_of(&changed.for_key(None)).contains(&is_listed.to_owned()));
+        assert_ne!(changed.for_key(None).etag, lists.for_key(None).etag);
+    }
+    let connection = serde_json::json!({"connections": [{
+        "id": "c", "provider": "p", "prefixes": ["a"], "dialect": "gemini", "base_url": "http://h.example", "auth": "none",
+    }]});
+    let served = Lists::follow((&first, &lists), &document(2, &connection), ["auto"].into_iter());
+    assert!(!Arc::ptr_eq(&served.entries, &lists.entries), "what it takes follows from who serves it");
+    let renamed = Lists::follow(
+        (&first, &lists),
+        &document(2, &serde_json::json!({"aliases": {"one": "a/one"}})),
+        ["auto"].into_iter(),
+    );
+    assert!(!Arc::ptr_eq(&lists.entries, &renamed.entries));
+    let channels = Lists::follow((&first, &lists), &document(2, &serde_json::json!({})), ["auto/cheap"].into_iter());
+    assert!(ids_of(&channels.for_key(None)).contains(&"auto/cheap".to_owned()));
+}
