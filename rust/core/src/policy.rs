@@ -56,12 +56,15 @@ pub fn sees_connection(key: &Key, connection_id: &str) -> bool {
     key.levels().all(|access| access.admits_connection(connection_id))
 }
 
-/// The first level that says no, the key before its groups: the group, or nothing for the key itself.
-fn refusing(key: &Key, admits: impl Fn(&Access) -> bool) -> Option<Option<&Group>> {
+/// Holds a key to what it and its groups admit. The first level that says no refuses, the key before its groups.
+fn hold(key: &Key, what: impl FnOnce() -> String, admits: impl Fn(&Access) -> bool) -> Result<(), Error> {
     if !admits(&key.access) {
-        return Some(None);
+        return Err(refusal(None, &what()));
     }
-    key.groups.iter().find(|group| !admits(&group.access)).map(|group| Some(&**group))
+    match key.groups.iter().find(|group| !admits(&group.access)) {
+        None => Ok(()),
+        Some(group) => Err(refusal(Some(group), &what())),
+    }
 }
 
 fn refusal(level: Option<&Group>, what: &str) -> Error {
@@ -74,8 +77,7 @@ fn refusal(level: Option<&Group>, what: &str) -> Error {
 
 /// Whether the key may call this model, and every group that it is in. A block wins over an allowance.
 pub fn admit_model(key: &Key, model: &str) -> Result<(), Error> {
-    refusing(key, |access| access.admits_model(model))
-        .map_or(Ok(()), |level| Err(refusal(level, &format!("the model `{model}`"))))
+    hold(key, || format!("the model `{model}`"), |access| access.admits_model(model))
 }
 
 /// Whether the key may call this combo, and every group that it is in.
@@ -83,8 +85,7 @@ pub fn admit_combo(key: &Key, name: &str, is_auto: bool) -> Result<(), Error> {
     if is_auto && !key.allow_auto_combos {
         return Err(refusal(None, &format!("the combo `{name}`")));
     }
-    refusing(key, |access| access.admits_combo(name, is_auto))
-        .map_or(Ok(()), |level| Err(refusal(level, &format!("the combo `{name}`"))))
+    hold(key, || format!("the combo `{name}`"), |access| access.admits_combo(name, is_auto))
 }
 
 /// Whether the model list shows the model, for a key that may call no other.
@@ -98,7 +99,7 @@ pub fn admit_listed(key: &Key, snapshot: &Snapshot, model: &str) -> Result<(), E
 
 /// Whether no block of the key, or of a group that it is in, speaks of this name.
 pub fn admit_unblocked(key: &Key, model: &str) -> Result<(), Error> {
-    refusing(key, |access| !access.blocks(model)).map_or(Ok(()), |level| Err(refusal(level, "this model")))
+    hold(key, || "this model".to_owned(), |access| !access.blocks(model))
 }
 
 /// Whether the model exists for this key.
