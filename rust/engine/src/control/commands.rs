@@ -7,6 +7,7 @@ use crate::call::reasoning;
 use crate::call::simulate;
 use crate::control::lease_candidates;
 use crate::control::reports::Report;
+use crate::peers::shared_answers;
 use crate::shared::Shared;
 use fairlead_cache::{Cache, EntryFilter, EntrySummary, Learner};
 use fairlead_core::hex;
@@ -36,8 +37,7 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
         let cache = Arc::clone(&shared.cache.store);
         let is_stats = command.kind == "cache.stats";
         if command.kind == "cache.clear" {
-            shared.idempotency.forget();
-            shared.reasoning.forget(&fairlead_cache::reasoning::ThoughtFilter::default());
+            shared.forget_for_repeats();
         }
         let at_once = match command.kind.as_str() {
             "combos.simulate" => Some(simulate::command(shared, &args)),
@@ -53,13 +53,24 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
             shared.commands.push(Report { id: command.id, result, error });
             continue;
         }
+        let forgotten = forget_shared(shared, &command.kind, &args).await;
         let learner = Arc::clone(&shared.cache.learner);
         let base = shared.live.load().snapshot.cache.threshold;
         let done = blocking::disk(move || match command.kind.as_str() {
             kind if kind.starts_with("thresholds.") => of_learner(&learner, base, kind, &args),
             kind => of_cache(&cache, kind, &args),
         });
-        let done = done.await;
+        let mut done = done.await;
+        if let Some(forgotten) = forgotten {
+            if let Some(peers) = shared.peers.as_ref() {
+                shared_answers::forget_latest(peers).await;
+            }
+            done = done.map(|done| {
+                let mut removed = done?;
+                removed["shared"] = forgotten?.into();
+                Ok(removed)
+            });
+        }
         let (result, error) = match done {
             Ok(Ok(mut result)) => {
                 if is_stats {
@@ -73,6 +84,17 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
         };
         shared.commands.push(Report { id: command.id, result, error });
     }
+}
+
+/// Forgets answers that workers share, where that is the command: before those of this worker, which would leave them there no more.
+async fn forget_shared(shared: &Shared, kind: &str, args: &str) -> Option<Result<u64, &'static str>> {
+    let filter = match kind {
+        "cache.clear" => EntryFilter::default(),
+        // What cannot be read is said by who carries the command out.
+        "cache.delete" => serde_json::from_str::<Listing>(args).ok()?.filter,
+        _ => return None,
+    };
+    Some(shared_answers::forget(shared, &filter).await)
 }
 
 #[derive(Default, Deserialize)]
