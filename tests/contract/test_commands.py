@@ -43,7 +43,9 @@ async def test_every_live_worker_is_asked_once_and_told_as_one(control) -> None:
     seen: dict[str, list[dict[str, Any]]] = {"a1": [], "b2": []}
     workers = [
         asyncio.create_task(
-            work(control, name, {"result": {"removed": len(name) + at, "shared": 3 * at}}, seen[name])
+            work(
+                control, name, {"result": {"removed": len(name) + at, "shared": 3 * at}}, seen[name]
+            )
         )
         for at, name in enumerate(seen)
     ]

@@ -12,6 +12,7 @@
 mod cache;
 mod disk;
 mod entry;
+// `seal` and `open` say of what by the module's name.
 pub mod envelope;
 mod guard;
 mod key;

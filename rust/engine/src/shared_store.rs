@@ -66,7 +66,7 @@ impl From<OnLoss> for StoreLoss {
 }
 
 impl StoreConfig {
-    /// Of one question.
+    /// The time that one question may take.
     pub fn deadline(&self) -> Duration {
         Duration::from_millis(self.timeout_ms)
     }

@@ -43,7 +43,7 @@ OUTCOMES: Final[Options] = (
 )
 WORDS: Final = dict(OUTCOMES)
 MOODS: Final = {"completed": "good", "upstream_failed": "bad", "refused": "warn", "shed": "warn"}
-HITS: Final = ("hit", "exact", "shared", "vector", "joined")
+HITS: Final = ("hit", "exact", "vector", "joined")
 MICROS: Final = 1_000_000
 # One cell of the waterfall is drawn in a box of this width.
 BOX: Final = 100.0

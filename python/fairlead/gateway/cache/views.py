@@ -48,7 +48,9 @@ class SemanticCacheOverview(Wire):
     disk_bytes: int
     hits: int
     exact_hits: int
-    shared_hits: int = Field(description="Answers that another worker had left in the shared store.")
+    shared_hits: int = Field(
+        description="Answers that another worker had left in the shared store."
+    )
     vector_hits: int
     joined: int
     misses: int

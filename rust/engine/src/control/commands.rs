@@ -53,48 +53,47 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
             shared.commands.push(Report { id: command.id, result, error });
             continue;
         }
-        let forgotten = forget_shared(shared, &command.kind, &args).await;
+        let forgets = forgotten_by(&command.kind, &args);
+        // Before those of this worker, which then leaves them there no more.
+        let shared_ones = match &forgets {
+            Some(filter) => shared_answers::forget(shared, filter).await,
+            None => Ok(0),
+        };
         let learner = Arc::clone(&shared.cache.learner);
         let base = shared.live.load().snapshot.cache.threshold;
         let done = blocking::disk(move || match command.kind.as_str() {
             kind if kind.starts_with("thresholds.") => of_learner(&learner, base, kind, &args),
             kind => of_cache(&cache, kind, &args),
         });
-        let mut done = done.await;
-        if let Some(forgotten) = forgotten {
-            if let Some(peers) = shared.peers.as_ref() {
-                shared_answers::forget_latest(peers).await;
-            }
-            done = done.map(|done| {
-                let mut removed = done?;
-                removed["shared"] = forgotten?.into();
-                Ok(removed)
-            });
+        let done = done.await;
+        if let Some(filter) = &forgets {
+            shared_answers::forget_latest(shared, filter).await;
         }
-        let (result, error) = match done {
-            Ok(Ok(mut result)) => {
+        let (result, error) = match (done, shared_ones) {
+            (Ok(Ok(mut result)), Ok(count)) => {
+                if forgets.is_some() {
+                    result["shared"] = count.into();
+                }
                 if is_stats {
                     result["idempotency_keys"] = shared.idempotency.len().into();
                     result["idempotency_window_ms"] = coalesce::WINDOW_MS.into();
                 }
                 (Some(result), None)
             }
-            Ok(Err(fault)) => (None, Some(fault)),
-            Err(_) => (None, Some("the command was not carried out")),
+            (Ok(Err(fault)), _) | (Ok(Ok(_)), Err(fault)) => (None, Some(fault)),
+            (Err(_), _) => (None, Some("the command was not carried out")),
         };
         shared.commands.push(Report { id: command.id, result, error });
     }
 }
 
-/// Forgets answers that workers share, where that is the command: before those of this worker, which would leave them there no more.
-async fn forget_shared(shared: &Shared, kind: &str, args: &str) -> Option<Result<u64, &'static str>> {
-    let filter = match kind {
-        "cache.clear" => EntryFilter::default(),
-        // What cannot be read is said by who carries the command out.
-        "cache.delete" => serde_json::from_str::<Listing>(args).ok()?.filter,
-        _ => return None,
-    };
-    Some(shared_answers::forget(shared, &filter).await)
+/// The kept answers that a command forgets. What cannot be read is said by who carries it out.
+fn forgotten_by(kind: &str, args: &str) -> Option<EntryFilter> {
+    match kind {
+        "cache.clear" => Some(EntryFilter::default()),
+        "cache.delete" => serde_json::from_str::<Listing>(args).ok().map(|listing| listing.filter),
+        _ => None,
+    }
 }
 
 #[derive(Default, Deserialize)]

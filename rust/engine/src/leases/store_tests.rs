@@ -34,7 +34,8 @@ impl Server {
         let mut own = redis::cmd("CLUSTER");
         own.arg("ADDSLOTSRANGE").arg(0).arg(16_383);
         let _owned: String = own.query_async(&mut connection).await.expect("owned");
-        let config = StoreConfig { url: format!("redis://127.0.0.1:{}?cluster=true", server.port).into(), ..server.config(3) };
+        let config =
+            StoreConfig { url: format!("redis://127.0.0.1:{}?cluster=true", server.port).into(), ..server.config(3) };
         for _ in 0..200 {
             let key = redis::cmd("GET").arg("k").query_async::<Option<String>>(&mut connection).await;
             if key.is_ok() {
@@ -51,7 +52,10 @@ impl Server {
         let port = probe.local_addr().expect("an address").port();
         drop(probe);
         let mut command = Command::new("redis-server");
-        command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port"]).arg(port.to_string()).args(options);
+        command
+            .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port"])
+            .arg(port.to_string())
+            .args(options);
         let child = command.current_dir(std::env::temp_dir()).stdout(Stdio::null()).spawn();
         Self { child: child.expect("redis-server is installed"), port }
     }

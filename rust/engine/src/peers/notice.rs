@@ -8,7 +8,7 @@ use std::borrow::Cow;
 const MAX_NOTICE_BYTES: usize = 2 * 1024 * 1024;
 
 #[derive(Serialize)]
-struct Told<'a, T> {
+struct Notice<'a, T> {
     worker: &'a str,
     #[serde(flatten)]
     said: &'a T,
@@ -22,7 +22,7 @@ struct Sender<'a> {
 
 /// The notice of this worker.
 pub(super) fn write<T: Serialize>(worker: &str, said: &T) -> Option<Vec<u8>> {
-    serde_json::to_vec(&Told { worker, said }).ok()
+    serde_json::to_vec(&Notice { worker, said }).ok()
 }
 
 /// What another worker says. `None` for the words of this one, for what is longer than any notice, and for what another version
@@ -47,18 +47,18 @@ mod tests {
     use super::*;
 
     #[derive(Serialize, Deserialize)]
-    struct Said {
+    struct Word {
         word: String,
     }
 
     #[test]
     fn only_what_others_say_is_heard() {
-        let told = write("a", &Said { word: "w".repeat(100) }).expect("a notice");
-        let heard = |worker: &str, payload: &[u8]| read::<Said>(worker, payload).map(|said| said.word.len());
+        let told = write("a", &Word { word: "w".repeat(100) }).expect("a notice");
+        let heard = |worker: &str, payload: &[u8]| read::<Word>(worker, payload).map(|said| said.word.len());
         assert_eq!((heard("b", &told), heard("a", &told)), (Some(100), None));
         assert_eq!(heard("b", br#"{"word": "nobody says it"}"#), None);
         assert_eq!(heard("b", br#"{"worker": "a"}"#), None);
-        let longest = write("a", &Said { word: "w".repeat(MAX_NOTICE_BYTES) }).expect("a notice");
+        let longest = write("a", &Word { word: "w".repeat(MAX_NOTICE_BYTES) }).expect("a notice");
         assert_eq!(heard("b", &longest), None);
     }
 }

@@ -115,7 +115,8 @@ pub async fn claim(shared: &Arc<Shared>, ticket: &Ticket) -> Ruling {
     claim.extend(own);
     let mut ask = redis::cmd("SET");
     ask.arg(&ticket.key).arg(&claim).arg("NX").arg("GET").arg("PX").arg(ttl_ms);
-    let asked = tokio::time::timeout(peers.config.deadline(), ask.query_async::<Option<Vec<u8>>>(&mut connection)).await;
+    let asked =
+        tokio::time::timeout(peers.config.deadline(), ask.query_async::<Option<Vec<u8>>>(&mut connection)).await;
     let Ok(Ok(known)) = asked else {
         peers.lose();
         return Ruling::Alone;
@@ -140,13 +141,7 @@ fn judge(shared: &Shared, ticket: &Ticket, known: &[u8]) -> Ruling {
 }
 
 impl Claim {
-    fn new(
-        shared: &Arc<Shared>,
-        ticket: &Ticket,
-        claim: Vec<u8>,
-        connection: StoreConnection,
-        ttl_ms: u64,
-    ) -> Self {
+    fn new(shared: &Arc<Shared>, ticket: &Ticket, claim: Vec<u8>, connection: StoreConnection, ttl_ms: u64) -> Self {
         let (key, own) = (ticket.key.clone(), claim.clone());
         // It ends with the claim, which aborts it.
         let renewing = crate::task::spawn(renew(connection, key, own, ttl_ms)).abort_handle();

@@ -186,7 +186,11 @@ pub async fn find(shared: &Shared, key: &Digest) -> Option<CachedAnswer> {
     let Ok(Ok(answer)) = answer else {
         count(&answers.counts.lookups_failed);
         // What is late may be slow for a moment.
-        if answer.is_err() { peers.doubt() } else { peers.lose() }
+        if answer.is_err() {
+            peers.doubt();
+        } else {
+            peers.lose();
+        }
         return None;
     };
     // What this version or this instance cannot open was not left for it.
@@ -260,9 +264,9 @@ async fn delete(connection: &StoreConnection, keys: Vec<Digest>) -> u64 {
     deleting.buffer_unordered(AT_ONCE).fold(0, count).await
 }
 
-/// What is to be forgotten, on its way between workers.
+/// The answers that are to be forgotten, on their way between workers.
 #[derive(Debug, Serialize, Deserialize)]
-struct Forgotten {
+struct ForgetNotice {
     filter: EntryFilter,
 }
 
@@ -275,7 +279,7 @@ pub async fn forget(shared: &Shared, filter: &EntryFilter) -> Result<u64, &'stat
         return if max_bytes(shared) > 0 { Err(AWAY) } else { Ok(0) };
     };
     let walked = tokio::time::timeout(FORGETTING, walk(&mut connection, &shared.config.sealer, filter)).await;
-    let told = notice::write(&peers.worker, &Forgotten { filter: filter.clone() });
+    let told = notice::write(&peers.worker, &ForgetNotice { filter: filter.clone() });
     let mut publish = redis::cmd("PUBLISH");
     publish.arg(super::FORGOTTEN).arg(told);
     let publishing = publish.query_async::<()>(&mut connection);
@@ -335,19 +339,24 @@ async fn heads(
     Ok(fitting)
 }
 
-/// Deletes what this worker has left of late, whatever it is: a walk may have passed its place before it stood there.
-pub async fn forget_latest(peers: &Peers) {
+/// Deletes what fits of what this worker has left of late: a walk may have passed its place before it stood there.
+pub async fn forget_latest(shared: &Shared, filter: &EntryFilter) {
+    let Some(peers) = shared.peers.as_ref() else { return };
     let Some(connection) = peers.connection() else { return };
     let latest = peers.answers.left.lock().since(clock::unix_ms().saturating_sub(RECENT_MS));
-    let deleting = delete(&connection, latest);
-    if tokio::time::timeout(peers.config.deadline(), deleting).await.is_err() {
+    let names = latest.iter().map(name_of).collect();
+    let deleting = async {
+        let fitting = heads(&connection, &shared.config.sealer, names, filter).await?;
+        Ok::<_, RedisError>(delete(&connection, fitting).await)
+    };
+    if !matches!(tokio::time::timeout(peers.config.deadline(), deleting).await, Ok(Ok(_))) {
         peers.doubt();
     }
 }
 
 /// Forgets what another worker was told to forget.
 pub(super) fn hear(shared: &Arc<Shared>, peers: &Peers, payload: &[u8]) {
-    let Some(Forgotten { filter }) = notice::read(&peers.worker, payload) else { return };
+    let Some(ForgetNotice { filter }) = notice::read(&peers.worker, payload) else { return };
     let own = Arc::clone(shared);
     // It ends by itself.
     drop(crate::task::spawn(async move {
@@ -356,13 +365,12 @@ pub(super) fn hear(shared: &Arc<Shared>, peers: &Peers, payload: &[u8]) {
             own.forget_for_repeats();
         }
         let store = Arc::clone(&own.cache.store);
-        let forgetting = blocking::disk(move || if is_all { store.clear() } else { store.forget(&filter) });
+        let told = filter.clone();
+        let forgetting = blocking::disk(move || if is_all { store.clear() } else { store.forget(&told) });
         if let Err(fault) = forgetting.await {
             tracing::error!(%fault, "what another worker forgot is still kept here");
         }
-        if let Some(peers) = own.peers.as_ref() {
-            forget_latest(peers).await;
-        }
+        forget_latest(&own, &filter).await;
     }));
 }
 
