@@ -320,6 +320,21 @@ def test_twenty_keys_at_their_limits_from_many_clients(tmp_path: Path, provider:
             code = "rate_limited" if at % 2 else "budget_exceeded"
             found[at].update(until_refused(gateway, lane, key, code))
         assert [let_through(each) for each in found] == [calls] * 20
+        limits = {"rateLimits": [{"limit": 1_000_000, "window": DAY_S}]}
+        money = {"usageLimitEnabled": True, "dailyUsageLimitUsd": 9000}
+        away = [gateway.create_key(**limits, **money) for _ in range(20)]
+        flood(gateway, lane, away, 8)
+        before = eventually(
+            lambda: settled_round_trips(gateway), "nobody asks for what was before", within_s=60
+        )
+        began_s = time.monotonic()
+        found = flood(gateway, lane, away, 50)
+        assert sum(let_through(each) for each in found) == 1_000
+        greetings = 4 * (1 + (time.monotonic() - began_s + POLL_S) / GREETING_S)
+        await_poll(began_s)
+        trips = round_trips(gateway) - before - greetings
+        print(f"{trips:.0f} round trips in {time.monotonic() - began_s:.1f} s")
+        assert trips <= 20, trips
 
 
 @pytest.mark.slow

@@ -66,10 +66,11 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
             kind => of_cache(&cache, kind, &args),
         });
         let done = done.await;
-        if let Some(filter) = &forgets {
-            shared_answers::forget_latest(shared, filter).await;
-        }
-        let (result, error) = match (done, shared_ones) {
+        let told = match &forgets {
+            Some(filter) => shared_answers::tell(shared, filter).await,
+            None => Ok(()),
+        };
+        let (result, error) = match (done, told.and(shared_ones)) {
             (Ok(Ok(mut result)), Ok(count)) => {
                 if forgets.is_some() {
                     result["shared"] = count.into();

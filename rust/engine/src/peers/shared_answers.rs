@@ -270,22 +270,32 @@ struct ForgetNotice {
     filter: EntryFilter,
 }
 
-/// Deletes what fits in the store, and tells the other workers to forget it. How many stood there. To be called before this worker
-/// forgets it itself, and [`forget_latest`] after that.
+/// What the store did not answer to, where something was to be forgotten.
+const AWAY: &str = "the store that workers share does not answer, and may still hold what was to be forgotten";
+
+/// Deletes what fits in the store. How many stood there. To be called before this worker forgets it itself, and [`tell`] after that.
 pub async fn forget(shared: &Shared, filter: &EntryFilter) -> Result<u64, &'static str> {
-    const AWAY: &str = "the store that workers share does not answer, and may still hold what was to be forgotten";
     let Some(peers) = shared.peers.as_ref() else { return Ok(0) };
     let Some(mut connection) = peers.connection() else {
         return if max_bytes(shared) > 0 { Err(AWAY) } else { Ok(0) };
     };
-    let walked = tokio::time::timeout(FORGETTING, walk(&mut connection, &shared.config.sealer, filter)).await;
-    let told = notice::write(&peers.worker, &ForgetNotice { filter: filter.clone() });
+    let walking = walk(&mut connection, &shared.config.sealer, filter);
+    match tokio::time::timeout(FORGETTING, walking).await {
+        Ok(Ok(count)) => Ok(count),
+        _ => Err(AWAY),
+    }
+}
+
+/// Deletes what fits of what this worker left during the walk, and tells the other workers to forget the same.
+pub async fn tell(shared: &Shared, filter: &EntryFilter) -> Result<(), &'static str> {
+    let Some(peers) = shared.peers.as_ref() else { return Ok(()) };
+    forget_latest(shared, filter).await;
+    let Some(mut connection) = peers.connection() else { return Ok(()) };
     let mut publish = redis::cmd("PUBLISH");
-    publish.arg(super::FORGOTTEN).arg(told);
+    publish.arg(super::FORGOTTEN).arg(notice::write(&peers.worker, &ForgetNotice { filter: filter.clone() }));
     let publishing = publish.query_async::<()>(&mut connection);
-    let published = tokio::time::timeout(peers.config.deadline(), publishing).await;
-    match (walked, published) {
-        (Ok(Ok(count)), Ok(Ok(()))) => Ok(count),
+    match tokio::time::timeout(peers.config.deadline(), publishing).await {
+        Ok(Ok(())) => Ok(()),
         _ => Err(AWAY),
     }
 }
@@ -340,7 +350,7 @@ async fn heads(
 }
 
 /// Deletes what fits of what this worker has left of late: a walk may have passed its place before it stood there.
-pub async fn forget_latest(shared: &Shared, filter: &EntryFilter) {
+async fn forget_latest(shared: &Shared, filter: &EntryFilter) {
     let Some(peers) = shared.peers.as_ref() else { return };
     let Some(connection) = peers.connection() else { return };
     let latest = peers.answers.left.lock().since(clock::unix_ms().saturating_sub(RECENT_MS));
