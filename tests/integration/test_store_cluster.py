@@ -4,6 +4,7 @@ replaced by its replica while calls are made.
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ TOKENS_OUT = 3
 # 1,000 USD for a million output tokens: an answer of three costs 3,000 micro-dollars.
 COST_USD = 0.003
 CLIENTS = 8
+# Made once: reading the system's authorities takes longer than a call.
+TLS = ssl.create_default_context()
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +48,9 @@ def ask(
     """One call over a connection of its own, which is either worker's."""
     headers = {"authorization": f"Bearer {key}"} | ({"idempotency-key": once} if once else {})
     body = lane.body(max_tokens=TOKENS_OUT) | fields
-    return httpx.post(gateway.url + CHAT, json=body, headers=headers, trust_env=False, timeout=30)
+    return httpx.post(
+        gateway.url + CHAT, json=body, headers=headers, trust_env=False, verify=TLS, timeout=30
+    )
 
 
 def flood(gateway: Gateway, lane: Lane, key: str, calls: int) -> Counter[Any]:
