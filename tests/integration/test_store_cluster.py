@@ -89,7 +89,10 @@ def test_workers_go_together_over_a_cluster(
     assert len(upstream.requests) == before + 4, "each once, at whichever worker"
     tiers: Counter[str] = Counter()
     for number in range(8):
-        question = {"temperature": 0, "messages": [{"role": "user", "content": f"q{number}"}]}
+        question: dict[str, Any] = {
+            "temperature": 0,
+            "messages": [{"role": "user", "content": f"q{number}"}],
+        }
         ask(gateway, lane, free, **question)
         time.sleep(0.1)
         for _ in range(3):
