@@ -46,9 +46,7 @@ class StoreCluster:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         for server in self.servers:
-            eventually(
-                lambda server=server: server.ask("EXISTS", "k") is not None, "it knows", within_s=20
-            )
+            eventually(partial(_knows, server), "it knows the others", within_s=20)
 
 
 def _knows(server: SharedStore) -> bool:
@@ -60,16 +58,16 @@ def _knows(server: SharedStore) -> bool:
 @contextmanager
 def store_cluster(directory: Path, *, replicas: int = 0) -> Iterator[StoreCluster]:
     """A running cluster."""
-    servers = []
-    for number in range(PRIMARIES * (1 + replicas)):
-        folder = directory / str(number)
-        folder.mkdir(parents=True)
-        options = ["--cluster-enabled", "yes", "--cluster-port", str(free_port())]
-        options += ["--cluster-node-timeout", str(NODE_TIMEOUT_MS), "--masterauth", PASSWORD]
-        servers.append(SharedStore(folder, *options))
+    servers: list[SharedStore] = []
     try:
-        for server in servers:
-            server.start()
+        for number in range(PRIMARIES * (1 + replicas)):
+            folder = directory / str(number)
+            folder.mkdir(parents=True)
+            options = ["--cluster-enabled", "yes", "--cluster-port", str(free_port())]
+            options += ["--cluster-node-timeout", str(NODE_TIMEOUT_MS), "--masterauth", PASSWORD]
+            servers.append(SharedStore(folder, *options))
+            # Before the next one looks for free ports.
+            servers[-1].start()
         cluster = StoreCluster(servers)
         cluster.join()
         yield cluster

@@ -67,7 +67,7 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
         });
         let done = done.await;
         let told = match &forgets {
-            Some(filter) => shared_answers::tell(shared, filter).await,
+            Some(filter) => shared_answers::tell_workers(shared, filter).await,
             None => Ok(()),
         };
         let (result, error) = match (done, told.and(shared_ones)) {

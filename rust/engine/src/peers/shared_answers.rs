@@ -273,7 +273,7 @@ struct ForgetNotice {
 /// What the store did not answer to, where something was to be forgotten.
 const AWAY: &str = "the store that workers share does not answer, and may still hold what was to be forgotten";
 
-/// Deletes what fits in the store. How many stood there. To be called before this worker forgets it itself, and [`tell`] after that.
+/// Deletes what fits in the store. How many stood there. To be called before this worker forgets it itself, and [`tell_workers`] after that.
 pub async fn forget(shared: &Shared, filter: &EntryFilter) -> Result<u64, &'static str> {
     let Some(peers) = shared.peers.as_ref() else { return Ok(0) };
     let Some(mut connection) = peers.connection() else {
@@ -287,7 +287,7 @@ pub async fn forget(shared: &Shared, filter: &EntryFilter) -> Result<u64, &'stat
 }
 
 /// Deletes what fits of what this worker left during the walk, and tells the other workers to forget the same.
-pub async fn tell(shared: &Shared, filter: &EntryFilter) -> Result<(), &'static str> {
+pub async fn tell_workers(shared: &Shared, filter: &EntryFilter) -> Result<(), &'static str> {
     let Some(peers) = shared.peers.as_ref() else { return Ok(()) };
     forget_latest(shared, filter).await;
     let Some(mut connection) = peers.connection() else { return Ok(()) };
