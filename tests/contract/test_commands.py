@@ -43,7 +43,9 @@ async def test_every_live_worker_is_asked_once_and_told_as_one(control) -> None:
     seen: dict[str, list[dict[str, Any]]] = {"a1": [], "b2": []}
     workers = [
         asyncio.create_task(
-            work(control, name, {"result": {"removed": len(name) + at}}, seen[name])
+            work(
+                control, name, {"result": {"removed": len(name) + at, "shared": 3 * at}}, seen[name]
+            )
         )
         for at, name in enumerate(seen)
     ]
@@ -52,7 +54,7 @@ async def test_every_live_worker_is_asked_once_and_told_as_one(control) -> None:
         while sum(one.live for one in reports()) < 2:
             await asyncio.sleep(0.005)
     answer = await control.client.delete("/api/cache/entries", params={"model": "a/b"})
-    assert (answer.status_code, answer.json()) == (200, {"removed": 5})
+    assert (answer.status_code, answer.json()) == (200, {"removed": 5, "shared": 3})
     for one in seen.values():
         assert [each["kind"] for each in one] == ["cache.delete"]
         assert one[0]["args"] == {"filter": {"model": "a/b"}}
@@ -88,6 +90,7 @@ async def test_settings_of_the_cache_are_in_the_snapshot(control) -> None:
         "ttl_ms": 1_800_000,
         "memory_bytes": 64 * 2**20,
         "disk_bytes": 256 * 2**20,
+        "shared_bytes": 64 * 2**20,
         "wants_vectors": False,
         "notes_near_misses": False,
         "learns": False,

@@ -1,5 +1,5 @@
-"""What relay workers of two nodes tell each other over one Redis: idempotency keys, rests of connections, models that
-are locked out, places of sessions.
+"""What relay workers of two nodes tell each other over one Redis: idempotency keys, kept answers, rests of connections,
+models that are locked out, places of sessions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import pytest
 
 from tests.support.chat import CHAT
 from tests.support.polling import eventually
-from tests.support.processes import FRONTS, Gateway, expect, start_gateway
+from tests.support.processes import FRONTS, Gateway, Lane, expect, start_gateway
+from tests.support.prometheus import read_metrics
 from tests.support.shared_store import PASSWORD, SharedStore, shared_store
 from tests.support.upstream import (
     Gate,
@@ -117,6 +118,126 @@ def test_a_stream_is_repeated_whole(pair: Pair, upstream: Upstream) -> None:
     assert eventually(repeated, "the answer is kept", within_s=3) == told
     assert "[DONE]" in told
     assert len(upstream.requests) == 1
+
+
+def fixed(lane: Lane, say: str, **fields: Any) -> dict[str, Any]:
+    """A body whose answer is kept."""
+    return lane.body(temperature=0, messages=[{"role": "user", "content": say}]) | fields
+
+
+def lookups(gateway: Gateway, result: str) -> float:
+    text = httpx.get(f"{gateway.url}/metrics", trust_env=False, timeout=20).text
+    family = read_metrics(text).get("fairlead_shared_cache_lookups_total")
+    return family.value(result=result) if family else 0.0
+
+
+def left(store: SharedStore) -> int:
+    """Kept answers in the store."""
+    told = store.ask("EVAL", "return #redis.call('KEYS', 'fairlead:1:answer:*')", "0")
+    assert told is not None
+    return int(told.removeprefix(":"))
+
+
+def test_an_answer_that_one_node_keeps_is_given_by_the_other(
+    pair: Pair, store: SharedStore, upstream: Upstream
+) -> None:
+    first, second = pair
+    lane, key = first.add_lane(upstream), first.create_key(name="kept")["key"]
+    stranger = first.create_key(name="stranger of answers")["key"]
+    upstream.script(reply(completion("first")), reply(completion("second")))
+    before = left(store)
+    told = ask(first, key, fixed(lane, "kept?"))
+    assert told.headers["x-gateway-cache"] == "MISS"
+    eventually(lambda: left(store) == before + 1, "it is left in the store", within_s=5)
+    found = ask(second, key, fixed(lane, "kept?"))
+    assert (found.headers["x-gateway-cache-tier"], found.content) == ("shared", told.content)
+    streamed = ask(first, key, fixed(lane, "kept?", stream=True))
+    assert streamed.headers["x-gateway-cache-tier"] == "exact"
+    again = ask(second, key, fixed(lane, "kept?"))
+    assert again.headers["x-gateway-cache-tier"] == "exact", "it is kept here, too"
+    assert len(upstream.requests) == 1
+    assert ask(second, stranger, fixed(lane, "kept?")).content != told.content
+    assert len(upstream.requests) == 2
+    eventually(lambda: lookups(second, "hit") >= 1, "it is counted", within_s=10)
+
+    record = second.record(found.headers["x-gateway-request-id"])
+    assert (record["cache"], record["cacheKind"], record["attempts"]) == ("hit", "shared", 0)
+
+
+def test_what_is_forgotten_at_one_node_is_forgotten_everywhere(
+    pair: Pair, store: SharedStore, upstream: Upstream
+) -> None:
+    first, second = pair
+    lane, key = first.add_lane(upstream), first.create_key(name="forgotten")
+    upstream.script(*(reply(completion(f"{number}")) for number in range(8)))
+    before = left(store)
+    told = {say: ask(first, key["key"], fixed(lane, say)).content for say in ("a", "b")}
+    eventually(lambda: left(store) == before + 2, "they are left in the store", within_s=5)
+    found = ask(second, key["key"], fixed(lane, "a"))
+    assert found.headers["x-gateway-cache-tier"] == "shared"
+    removed = expect(first.admin.delete("/api/cache/entries", params={"keyId": key["id"]}), 200)
+    assert removed == {"removed": 2, "shared": 2}
+    assert left(store) == before
+
+    def is_new(say: str) -> bool:
+        return ask(second, key["key"], fixed(lane, say)).content != told[say]
+
+    assert is_new("b"), "the store has it no more"
+    eventually(lambda: is_new("a"), "nor has the other node, which had found it", within_s=3)
+    eventually(lambda: left(store) > before, "they are left in the store", within_s=5)
+    expect(second.admin.delete("/api/cache/stats"), 200)
+    assert left(store) == 0
+
+
+def test_nothing_is_left_for_others_of_a_key_that_keeps_no_log(
+    pair: Pair, store: SharedStore, upstream: Upstream
+) -> None:
+    first, second = pair
+    lane = first.add_lane(upstream)
+    key = first.create_key(name="silent", noLog=True)["key"]
+    upstream.script(reply(completion("first")), reply(completion("second")))
+    before, looked = left(store), lookups(second, "miss")
+    told = ask(first, key, fixed(lane, "silent?"))
+    assert ask(second, key, fixed(lane, "silent?")).content != told.content
+    declined = httpx.post(
+        f"{second.url}{CHAT}",
+        json=fixed(lane, "declined?"),
+        headers={"authorization": f"Bearer {key}", "x-gateway-no-cache": "true"},
+        timeout=30,
+    )
+    assert declined.status_code == 200
+    assert (left(store), lookups(second, "miss")) == (before, looked)
+
+
+def test_a_store_that_hangs_costs_a_moment_and_is_then_left_alone(
+    pair: Pair, store: SharedStore, upstream: Upstream
+) -> None:
+    first, _ = pair
+    lane, key = first.add_lane(upstream), first.create_key(name="hangs")["key"]
+    upstream.script(*(reply(completion(f"{number}")) for number in range(40)))
+    ask(first, key, fixed(lane, "warm"))
+    store.pause()
+    try:
+        began = time.monotonic()
+        for number in range(20):
+            assert ask(first, key, fixed(lane, f"{number}")).status_code == 200
+        took_s = time.monotonic() - began
+        # One lookup is late by 50 ms, and one a second after it; not each.
+        assert took_s < 20 * 0.05 + 1, took_s
+        refused = first.admin.delete("/api/cache/entries", params={"model": "a/b"}, timeout=30)
+        assert refused.status_code == 503, "what is there cannot be forgotten"
+    finally:
+        store.resume()
+    eventually(lambda: lookups(first, "failed") >= 1, "it is counted", within_s=10)
+
+    def is_shared() -> bool:
+        say = f"{time.monotonic_ns()}"
+        before = left(store)
+        ask(first, key, fixed(lane, say))
+        time.sleep(0.2)
+        return left(store) > before
+
+    eventually(is_shared, "they go together again", within_s=40)
 
 
 def test_a_request_that_is_under_way_elsewhere_is_a_conflict(

@@ -461,11 +461,11 @@ def test_what_is_kept_is_told_in_pages_and_forgotten_by_filter(
     assert oldest["tokens"] == 10
     assert "question" not in json.dumps(told), "prompts are not told"
     one = {"signature": oldest["signature"]}
-    assert expect(gateway.admin.delete("/api/cache/entries", params=one), 200) == {"removed": 1}
+    assert expect(gateway.admin.delete("/api/cache/entries", params=one), 200)["removed"] == 1
     assert not is_hit(call(lane, say="question 0"))
     assert is_hit(call(lane, say="question 1"))
     gone = expect(gateway.admin.delete("/api/cache/entries", params={"model": lane.model}), 200)
-    assert gone == {"removed": 5}
+    assert gone["removed"] == 5
     assert entries(gateway, lane)["pagination"]["total"] == 0
     assert not is_hit(call(lane, say="question 1"))
 

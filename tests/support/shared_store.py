@@ -20,8 +20,9 @@ PASSWORD = "store-password-canary"
 class SharedStore:
     """A `redis-server` that keeps nothing. Made by `shared_store`."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *options: str) -> None:
         self._directory = directory
+        self._options = options
         self._popen: subprocess.Popen[bytes] | None = None
         self.port = free_port()
 
@@ -35,7 +36,7 @@ class SharedStore:
         assert program is not None, "redis-server is not installed"
         command = [program, "--port", str(self.port), "--bind", "127.0.0.1"]
         command += ["--save", "", "--appendonly", "no", "--requirepass", PASSWORD]
-        command += ["--dir", str(self._directory)]
+        command += ["--dir", str(self._directory), *self._options]
         with (self._directory / "redis.log").open("ab") as log:
             self._popen = subprocess.Popen(command, stdout=log, stderr=log)
         eventually(lambda: self.ask("PING") == "+PONG", "the store answers", within_s=20)

@@ -27,6 +27,7 @@ class SharedStoreFields(SettingsGroup):
         None,
         description="Redis 7 or Valkey in which relay workers hold limits together: `redis://`, "
         "`valkey://`, or `rediss://` and `valkeys://` for TLS, with `user:password@` where it needs one. "
+        "A cluster is named by several of its servers, `redis://a:7000,b:7000`, or by one and `?cluster=true`. "
         "More than one worker needs it.",
     )
     shared_on_loss: Literal["fair-share", "refuse"] = Field(

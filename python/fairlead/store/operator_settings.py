@@ -280,6 +280,13 @@ class OperatorSettings(BaseModel):
         le=1_048_576,
         description="MiB of kept answers on disk, where they outlive a restart; 0 keeps none.",
     )
+    semantic_cache_shared_mb: StrictInt = Field(
+        64,
+        ge=0,
+        le=1_048_576,
+        description="MiB of kept answers in the store that relay workers share (`FAIRLEAD_SHARED_URL`), "
+        "of all workers together; 0 keeps none there.",
+    )
     vector_cache_enabled: StrictBool = Field(
         False,
         description="Whether a question that means the same as a kept one is answered with its "

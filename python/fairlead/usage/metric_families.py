@@ -87,7 +87,8 @@ COUNTED: Final = (
     _family(
         "cache_requests_total",
         "counter",
-        "Lookups in the response cache by result: hit_exact, hit_vector, miss, bypass.",
+        "Lookups in the response cache by result: hit_exact, hit_shared, hit_vector, hit_joined, miss, "
+        "bypass.",
         "result",
     ),
     _family(
@@ -104,6 +105,20 @@ COUNTED: Final = (
         "shared_store_losses_total",
         "counter",
         "How often that store did not answer, after it had.",
+    ),
+    _family(
+        "shared_cache_lookups_total",
+        "counter",
+        "Looks for kept answers of other workers in that store by result: hit, miss, failed (late, too), "
+        "skipped while it does not answer.",
+        "result",
+    ),
+    _family(
+        "shared_cache_writes_total",
+        "counter",
+        "Kept answers for other workers in that store by result: stored, failed, skipped (too large, or "
+        "while it does not answer).",
+        "result",
     ),
     _family(
         "guardrail_findings_total",

@@ -51,6 +51,7 @@ pub struct CacheStats {
     pub evictions: u64,
     pub exact_hits: u64,
     pub vector_hits: u64,
+    pub shared_hits: u64,
     pub joined: u64,
     pub misses: u64,
     pub tokens_saved: u64,
@@ -60,7 +61,7 @@ pub struct CacheStats {
 }
 
 /// Which entries are meant; all that is named must fit.
-#[derive(Debug, Default, Clone, serde::Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct EntryFilter {
     pub model: Option<String>,
@@ -73,7 +74,7 @@ pub struct EntryFilter {
 }
 
 impl EntryFilter {
-    fn fits(&self, meta: &Meta, now_ms: u64) -> bool {
+    pub fn fits(&self, meta: &Meta, now_ms: u64) -> bool {
         let is = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
         is(&self.model, &meta.model)
             && is(&self.provider, &meta.provider)
@@ -123,6 +124,7 @@ impl Cache {
             counts: Counts::default(),
             near_misses: Mutex::default(),
             epoch: AtomicU64::new(0),
+            revision: AtomicU64::new(0),
             queued_bytes: AtomicUsize::new(0),
             sealer,
             now_ms: place.now_ms,
@@ -152,6 +154,11 @@ impl Cache {
     /// What [`Cache::keep`] wants to know of the moment at which the answer was asked for.
     pub fn epoch(&self) -> u64 {
         self.inner.epoch.load(Ordering::Acquire)
+    }
+
+    /// Another number after anything was forgotten.
+    pub fn revision(&self) -> u64 {
+        self.inner.revision.load(Ordering::Acquire)
     }
 
     /// Looks for the answer to exactly this request.
@@ -236,10 +243,19 @@ impl Cache {
         self.inner.shelf.lock().count_hit(key);
     }
 
-    /// Keeps an answer, unless everything was forgotten since `epoch`. `to_disk`: the other tier may have it, too.
-    pub fn keep(&self, kept: &CachedAnswer, epoch: u64, to_disk: bool) {
+    /// Keeps an answer, unless everything was forgotten since `epoch`. `to_disk`: the other tier may have it, too. Whether it is kept.
+    pub fn keep(&self, kept: &CachedAnswer, epoch: u64, to_disk: bool) -> bool {
+        self.put(kept, to_disk, || epoch == self.epoch())
+    }
+
+    /// Keeps an answer that another worker made, unless anything was forgotten since `revision`: it might be that. Whether it is kept.
+    pub fn adopt(&self, kept: &CachedAnswer, revision: u64) -> bool {
+        self.put(kept, true, || revision == self.revision())
+    }
+
+    fn put(&self, kept: &CachedAnswer, to_disk: bool, is_wanted: impl FnOnce() -> bool) -> bool {
         if kept.body.len() > MAX_BODY_BYTES {
-            return;
+            return false;
         }
         let bytes = kept.body.len() + QUEUED_BYTES;
         let bounds = *self.inner.bounds.lock();
@@ -255,11 +271,11 @@ impl Cache {
         {
             let mut shelf = self.inner.shelf.lock();
             // Looked at under the lock that forgetting takes.
-            if epoch != self.epoch() {
+            if !is_wanted() {
                 if to_disk {
                     self.inner.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
                 }
-                return;
+                return false;
             }
             shelf.put(kept.clone(), to_disk, probe);
             // Queued under the lock as well, so that forgetting comes after it in the queue, too.
@@ -268,12 +284,14 @@ impl Cache {
                 shelf.stored(&kept.meta, None);
             }
         }
+        true
     }
 
     /// Forgets everything. How many it was.
     pub fn clear(&self) -> usize {
         let mut shelf = self.inner.shelf.lock();
         self.inner.epoch.fetch_add(1, Ordering::AcqRel);
+        self.inner.revision.fetch_add(1, Ordering::AcqRel);
         let count = shelf.clear();
         self.send(Job::Clear);
         self.inner.near_misses.lock().clear();
@@ -284,6 +302,7 @@ impl Cache {
     pub fn forget(&self, filter: &EntryFilter) -> usize {
         let now_ms = (self.inner.now_ms)();
         let mut shelf = self.inner.shelf.lock();
+        self.inner.revision.fetch_add(1, Ordering::AcqRel);
         let keys: Vec<Digest> =
             shelf.summaries().filter(|told| filter.fits(&told.meta, now_ms)).map(|told| told.meta.key).collect();
         for key in &keys {
@@ -331,6 +350,7 @@ impl Cache {
             evictions: shelf.evictions,
             exact_hits: counts.exact_hits.load(Ordering::Relaxed),
             vector_hits: counts.vector_hits.load(Ordering::Relaxed),
+            shared_hits: counts.shared_hits.load(Ordering::Relaxed),
             joined: counts.joined.load(Ordering::Relaxed),
             misses: counts.misses.load(Ordering::Relaxed),
             tokens_saved: counts.tokens_saved.load(Ordering::Relaxed),

@@ -1,6 +1,6 @@
 //! The response cache: what makes two requests the same, which questions mean the same, and where answers are kept.
 //!
-//! Read in this order: [`key`] (the exact key and the partition), [`entry`] (a kept answer), [`cache`] (what the engine calls), `store` (both tiers, and the thread that writes),
+//! Read in this order: [`key`] (the exact key and the partition), [`entry`] (a kept answer), [`envelope`] (the same on its way between workers), [`cache`] (what the engine calls), `store` (both tiers, and the thread that writes),
 //! [`reasoning`] (thoughts of models, kept for their next turn), `shelf` (the memory tier), `disk` (the tier that outlives a restart); then [`vectors`] (a question's direction), [`guard`]
 //! (what a direction blurs), [`near`] (the nearest question), [`near_miss`] (questions that were nearly answered), [`learner`] (how near it must be, by partition).
 //!
@@ -12,6 +12,8 @@
 mod cache;
 mod disk;
 mod entry;
+// `seal` and `open` say of what by the module's name.
+pub mod envelope;
 mod guard;
 mod key;
 mod learner;

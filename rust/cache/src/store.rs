@@ -36,6 +36,8 @@ pub struct Bounds {
 pub struct Counts {
     pub exact_hits: AtomicU64,
     pub vector_hits: AtomicU64,
+    /// Answers that another worker had left.
+    pub shared_hits: AtomicU64,
     /// Requests that joined a call under way.
     pub joined: AtomicU64,
     pub misses: AtomicU64,
@@ -74,6 +76,8 @@ pub struct Inner {
     pub near_misses: Mutex<NearMisses>,
     /// Grows when everything is forgotten: what was asked before is not kept after.
     pub epoch: AtomicU64,
+    /// Grows when anything is forgotten.
+    pub revision: AtomicU64,
     pub queued_bytes: AtomicUsize,
     pub sealer: Arc<Sealer>,
     pub now_ms: fn() -> u64,

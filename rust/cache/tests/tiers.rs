@@ -1,6 +1,7 @@
 //! The tiers together, on real files and with a clock that stands still until it is told to go.
 
 use bytes::Bytes;
+use fairlead_cache::envelope;
 use fairlead_cache::{
     digest, Bounds, Cache, CachedAnswer, Delivery, Digest, EntryFilter, Found, Meta, Opening, VectorState,
 };
@@ -328,4 +329,40 @@ fn forgetting_while_others_read_and_write_leaves_nothing_dangling() {
     assert_eq!((cache.stats().entries, cache.stats().disk_entries), (0, 0));
     drop(cache);
     assert_eq!(folder.files(), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn what_another_worker_left_is_not_adopted_after_something_was_forgotten() {
+    let folder = Folder::new();
+    let cache = open(&folder.0, "w", noon);
+    let found = kept("a", b"body", noon());
+    let before = cache.revision();
+    assert!(cache.adopt(&found, before));
+    assert_eq!(cache.forget(&EntryFilter { model: Some("another".into()), ..EntryFilter::default() }), 0);
+    assert!(!cache.adopt(&found, before), "it might have been that");
+    let now = cache.revision();
+    cache.clear();
+    assert!(!cache.adopt(&found, now));
+    assert!(matches!(cache.find(&key("a")), Found::Nothing));
+}
+
+#[test]
+fn an_answer_between_workers_is_opened_under_its_own_name_only() {
+    let (sealer, other) = (Sealer::new(&[7; 32]).expect("a key"), Sealer::new(&[8; 32]).expect("a key"));
+    let answer = kept("a", b"body", noon());
+    let sealed = envelope::seal(&answer, "name", &sealer).expect("sealed");
+    let opened = envelope::open(&sealed, "name", &sealer).expect("opened");
+    assert_eq!((&opened.meta, &opened.body), (&answer.meta, &answer.body));
+    let head = &sealed[..sealed.len().min(envelope::HEAD_BYTES)];
+    assert_eq!(envelope::open_head(head, "name", &sealer).as_ref(), Some(&*answer.meta));
+    assert!(envelope::open(&sealed, "another", &sealer).is_none());
+    assert!(envelope::open(&sealed, "name", &other).is_none());
+    for cut in 0..sealed.len() {
+        assert!(envelope::open(&sealed[..cut], "name", &sealer).is_none(), "{cut}");
+        let mut changed = sealed.clone();
+        changed[cut] ^= 1;
+        assert!(envelope::open(&changed, "name", &sealer).is_none(), "{cut}");
+    }
+    let large = kept("a", &vec![0; envelope::MAX_SHARED_BYTES + 1], noon());
+    assert!(envelope::seal(&large, "name", &sealer).is_none());
 }

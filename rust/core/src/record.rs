@@ -46,6 +46,19 @@ pub enum CacheKind {
     Vector,
     /// The answer of an equal request's call that was under way.
     Joined,
+    /// An answer to the same request that another worker left in the store that workers share.
+    Shared,
+}
+
+impl CacheKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Vector => "vector",
+            Self::Joined => "joined",
+            Self::Shared => "shared",
+        }
+    }
 }
 
 /// What a request had to do with the response cache; nothing, by default.

@@ -1,7 +1,7 @@
 //! Settings from the supervisor, as JSON in `FAIRLEAD_RELAY_CONFIG` (`docs/explanation/contracts.md`).
 
-use crate::leases::StoreConfig;
 use crate::observe::trace::Sampling;
+use crate::shared_store::StoreConfig;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_cache::VectorFiles;

@@ -5,7 +5,7 @@
 //! [`upstream`] (providers), [`context`] (pipelines that make conversations shorter), [`cache`] (answers that are given again), [`socket`] (connections of frames), [`control`] (the other
 //! plane), [`models`] (lists of them), [`leases`] (limits that several nodes hold together), [`peers`] (what else they tell each other), [`observe`] (records, metrics, traces).
 //!
-//! They stand on [`shared`] (what requests share), [`active_config`] (the snapshot in force), [`config`] (settings of the worker),
+//! They stand on [`shared`] (what requests share), [`active_config`] (the snapshot in force), [`config`] (settings of the worker), [`shared_store`] (connections to the Redis that workers share),
 //! [`front`] (work begun where a request came in), [`task`] and [`blocking`] (where work runs), [`clock`], [`patience`] (how long
 //! callers are waited for); tests on `testing` and `fuzz`.
 //!
@@ -38,6 +38,7 @@ mod peers;
 pub mod patience;
 mod route;
 mod shared;
+mod shared_store;
 mod socket;
 // How work runs beside a request: `task::spawn`.
 pub mod task;

@@ -185,6 +185,12 @@ impl Shared {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Forgets answers and thoughts that are kept for a moment beside the response cache.
+    pub fn forget_for_repeats(&self) {
+        self.idempotency.forget();
+        self.reasoning.forget(&fairlead_cache::reasoning::ThoughtFilter::default());
+    }
+
     /// Whether control answered the link within the last poll's length.
     pub fn control_is_connected(&self) -> bool {
         let seen_ms = self.link_seen_ms.load(Ordering::Relaxed);

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Query
 
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.cache.views import (
+    AnswersRemoved,
     CacheEntries,
     CacheEntry,
     CacheOverview,
@@ -57,9 +58,9 @@ async def stats(services: ServicesDep) -> CacheStats:
 
 
 @router.delete("/stats", summary="Clear the caches")
-async def clear(services: ServicesDep) -> CacheRemoved:
+async def clear(services: ServicesDep) -> AnswersRemoved:
     """Nothing that was kept is given after this returns, and nothing that is being asked is kept."""
-    return CacheRemoved.model_construct(removed=_removed(await services.command("cache.clear", {})))
+    return _removed(await services.command("cache.clear", {}))
 
 
 @router.get("/entries", summary="Kept answers, newest first")
@@ -103,13 +104,11 @@ async def forget(
     key_id: KeyId = None,
     signature: Signature = None,
     stale_ms: StaleMs = None,
-) -> CacheRemoved:
+) -> AnswersRemoved:
     """Every parameter that is sent must fit; without any, everything is forgotten."""
     wanted = _filter(model, provider, key_id, signature, stale_ms)
     if wanted:
-        return CacheRemoved.model_construct(
-            removed=_removed(await services.command("cache.delete", {"filter": wanted}))
-        )
+        return _removed(await services.command("cache.delete", {"filter": wanted}))
     return await clear(services)
 
 
@@ -139,8 +138,10 @@ async def _stats(services: Services) -> dict[str, Any]:
     return summed
 
 
-def _removed(told: list[Any]) -> int:
-    return sum(each["removed"] for each in told)
+def _removed(told: list[Any]) -> AnswersRemoved:
+    return AnswersRemoved.model_construct(
+        removed=sum(each["removed"] for each in told), shared=sum(each["shared"] for each in told)
+    )
 
 
 def _filter(

@@ -16,6 +16,7 @@ def compile_cache(settings: OperatorSettings) -> dict[str, Any]:
         "ttl_ms": settings.semantic_cache_ttl_ms,
         "memory_bytes": settings.semantic_cache_memory_mb * MIB,
         "disk_bytes": settings.semantic_cache_disk_mb * MIB,
+        "shared_bytes": settings.semantic_cache_shared_mb * MIB,
         "wants_vectors": settings.vector_cache_enabled,
         "threshold": settings.vector_cache_threshold,
         "learns": settings.vector_cache_learning,

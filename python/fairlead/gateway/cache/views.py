@@ -40,7 +40,7 @@ class CacheStats(Wire):
 
 
 class SemanticCacheOverview(Wire):
-    """Since the workers started; `hits` are `exactHits`, `vectorHits` and `joined`."""
+    """Since the workers started; `hits` are `exactHits`, `sharedHits`, `vectorHits` and `joined`."""
 
     memory_entries: int
     db_entries: int
@@ -48,6 +48,9 @@ class SemanticCacheOverview(Wire):
     disk_bytes: int
     hits: int
     exact_hits: int
+    shared_hits: int = Field(
+        description="Answers that another worker had left in the shared store."
+    )
     vector_hits: int
     joined: int
     misses: int
@@ -164,6 +167,12 @@ class CacheRemoved(Wire):
     removed: int
 
 
+class AnswersRemoved(CacheRemoved):
+    """`removed` of the workers of this node; workers of other nodes forget the same."""
+
+    shared: int = Field(description="Of the store that workers share.")
+
+
 def stats_view(told: dict[str, Any]) -> CacheStats:
     """The sums of all workers under the names of `/api/cache/stats`."""
     return CacheStats.model_construct(
@@ -192,6 +201,7 @@ def overview_view(told: dict[str, Any], settings: OperatorSettings) -> CacheOver
             disk_bytes=told["disk_bytes"],
             hits=_hits(told),
             exact_hits=told["exact_hits"],
+            shared_hits=told["shared_hits"],
             vector_hits=told["vector_hits"],
             joined=told["joined"],
             misses=told["misses"],
@@ -275,12 +285,12 @@ def near_miss_view(row: dict[str, Any]) -> NearMiss:
 
 
 def _hits(told: dict[str, Any]) -> int:
-    return int(told["exact_hits"] + told["vector_hits"] + told["joined"])
+    return int(told["exact_hits"] + told["shared_hits"] + told["vector_hits"] + told["joined"])
 
 
 def _hit_rate(told: dict[str, Any]) -> float:
     # A request that joined a call under way was counted as a miss first.
-    looked = told["exact_hits"] + told["vector_hits"] + told["misses"]
+    looked = told["exact_hits"] + told["shared_hits"] + told["vector_hits"] + told["misses"]
     return round(_hits(told) / looked, 4) if looked else 0.0
 
 

@@ -36,6 +36,8 @@ pub struct CacheSettings {
     pub memory_bytes: usize,
     /// 0: nothing goes to disk.
     pub disk_bytes: u64,
+    /// In the store that workers share, of all of them together; 0: nothing is left there, and nothing looked for.
+    pub shared_bytes: u64,
     pub wants_vectors: bool,
     pub threshold: f32,
     /// Partitions learn thresholds of their own.
@@ -51,6 +53,7 @@ impl Default for CacheSettings {
             ttl_ms: 30 * 60 * 1_000,
             memory_bytes: 64 * 1024 * 1024,
             disk_bytes: 256 * 1024 * 1024,
+            shared_bytes: 64 * 1024 * 1024,
             wants_vectors: false,
             threshold: 0.8,
             learns: false,

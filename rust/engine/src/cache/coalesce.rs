@@ -15,6 +15,7 @@ use crate::gate::answer::{self, EndGuard};
 use crate::gate::headers;
 use crate::gate::limits;
 use crate::observe::settle::{SettledAnswer, Settlement};
+use crate::peers::shared_answers;
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_cache::{CachedAnswer, Delivery, Meta, MAX_BODY_BYTES};
@@ -41,7 +42,7 @@ struct EntryDraft {
     key_id: Option<String>,
     route: &'static str,
     model: String,
-    /// A key that wants no log leaves nothing on a disk.
+    /// A key that wants no log leaves nothing outside of this process.
     to_disk: bool,
     settled: Arc<OnceLock<SettledAnswer>>,
     asked: Arc<CacheQuery>,
@@ -86,7 +87,11 @@ impl EntryDraft {
         };
         let fresh = CachedAnswer { meta: Arc::new(meta), body };
         learn::observe(&self.shared, &self.asked, &fresh);
-        self.shared.cache.store.keep(&fresh, self.asked.epoch, self.to_disk);
+        let revision = self.shared.cache.store.revision();
+        let is_kept = self.shared.cache.store.keep(&fresh, self.asked.epoch, self.to_disk);
+        if is_kept && self.to_disk {
+            shared_answers::leave(&self.shared, fresh, revision);
+        }
     }
 }
 
@@ -165,7 +170,7 @@ async fn join(settlement: &mut Settlement, recording: Arc<Recording>) -> bool {
             head.headers.insert(headers::SESSION_ID, session);
         }
         if status.is_success() {
-            head.headers.insert(headers::CACHE_TIER, HeaderValue::from_static("joined"));
+            head.headers.insert(headers::CACHE_TIER, HeaderValue::from_static(CacheKind::Joined.name()));
             if is_plain {
                 head.headers.insert(headers::CACHE, HeaderValue::from_static("HIT"));
             }

@@ -11,9 +11,10 @@ use crate::gate::answer;
 use crate::gate::headers;
 use crate::gate::limits;
 use crate::observe::settle::Settlement;
+use crate::peers::shared_answers;
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_cache::{Asker, CachedAnswer, Delivery, Digest, Found};
+use fairlead_cache::{Asker, CachedAnswer, Delivery, Digest, Found, Meta};
 use fairlead_core::{CacheKind, CacheOutcome, Cached, Cost, Dialect, Error, Outcome};
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::replay;
@@ -42,14 +43,17 @@ pub enum Lookup {
 
 const PICOS_PER_MICRO: u64 = 1_000_000;
 
-/// Looks for the same request, then for one that asks the same, and answers.
+/// Looks for the same request, here and in what other workers left, then for one that asks the same, and answers.
 pub async fn look_up(settlement: &mut Settlement, asked: &mut CacheQuery, parsed: &ChatRequest, said: &[u8]) -> Lookup {
     let shared = &Arc::clone(&settlement.shared);
-    let mut found = fetch(shared, asked.key).await.map(|kept| (kept, "exact"));
+    let mut found = fetch(shared, asked.key).await.map(|kept| (kept, CacheKind::Exact));
     if found.is_none() {
-        // Meanings, and a call, take longer than the front has.
+        // Other workers, meanings, and a call take longer than the front has.
         front::hop().await;
-        found = near(settlement, asked).await.map(|kept| (kept, "vector"));
+        found = left_elsewhere(settlement, asked).await.map(|kept| (kept, CacheKind::Shared));
+    }
+    if found.is_none() {
+        found = near(settlement, asked).await.map(|kept| (kept, CacheKind::Vector));
     }
     let body = found.and_then(|(kept, tier)| Some((deliver(asked, &kept, parsed)?, kept, tier)));
     let counts = shared.cache.store.counts();
@@ -79,13 +83,13 @@ pub(super) async fn look_again(
     // It was counted as missed, and is kept already.
     shared.cache.store.counts().misses.fetch_sub(1, Ordering::Relaxed);
     (settlement.kept, settlement.combo) = (None, None);
-    give(settlement, query, CacheHit { kept, tier: "exact", body }, request, said).await
+    give(settlement, query, CacheHit { kept, tier: CacheKind::Exact, body }, request, said).await
 }
 
-/// An entry that was found: in which of the cache's two ways, and its body as the caller wants it.
+/// An entry that was found: in which of the cache's ways, and its body as the caller wants it.
 struct CacheHit {
     kept: CachedAnswer,
-    tier: &'static str,
+    tier: CacheKind,
     body: Bytes,
 }
 
@@ -107,14 +111,17 @@ async fn give(
     }
     let is_stored = store(settlement, asked.form, &kept, parsed, said).await;
     let meta = &kept.meta;
-    let hits = if tier == "exact" { &counts.exact_hits } else { &counts.vector_hits };
+    let hits = match tier {
+        CacheKind::Shared => &counts.shared_hits,
+        CacheKind::Vector => &counts.vector_hits,
+        CacheKind::Exact | CacheKind::Joined => &counts.exact_hits,
+    };
     hits.fetch_add(1, Ordering::Relaxed);
     counts.tokens_saved.fetch_add(meta.tokens_input.saturating_add(meta.tokens_output), Ordering::Relaxed);
     counts.picos_saved.fetch_add(meta.cost_picos, Ordering::Relaxed);
     shared.cache.store.count_hit(&meta.key);
-    let kind = if tier == "exact" { CacheKind::Exact } else { CacheKind::Vector };
     let cost_saved_usd_micros = Some(meta.cost_picos / PICOS_PER_MICRO);
-    settlement.cached = Cached { cache: Some(CacheOutcome::Hit), kind: Some(kind), cost_saved_usd_micros };
+    settlement.cached = Cached { cache: Some(CacheOutcome::Hit), kind: Some(tier), cost_saved_usd_micros };
     settlement.status = StatusCode::OK.as_u16();
     settlement.upstream_model.clone_from(&meta.upstream_model);
     settlement.bytes_response = body.len() as u64;
@@ -136,6 +143,20 @@ async fn store(settlement: &Settlement, form: Dialect, kept: &CachedAnswer, pars
         Delivery::Stream { .. } => replay::as_whole(form, &kept.body, 0),
     };
     responses::keep(&settlement.shared, &settlement.admission, said, parsed, whole.as_ref()).await
+}
+
+/// The answer that another worker left, which from now on is kept here, too.
+async fn left_elsewhere(settlement: &Settlement, asked: &CacheQuery) -> Option<CachedAnswer> {
+    // Of a key that is not logged nothing leaves its worker.
+    if settlement.admission.principal.key().is_some_and(|key| key.no_log) {
+        return None;
+    }
+    let shared = &settlement.shared;
+    let revision = shared.cache.store.revision();
+    let found = shared_answers::find(shared, &asked.key).await?;
+    let meta = Meta { question: asked.question.clone().map(Into::into), ..Meta::clone(&found.meta) };
+    let kept = CachedAnswer { meta: Arc::new(meta), body: found.body };
+    shared.cache.store.adopt(&kept, revision).then_some(kept)
 }
 
 async fn near(settlement: &Settlement, asked: &CacheQuery) -> Option<CachedAnswer> {
@@ -204,7 +225,7 @@ fn as_events(form: Dialect, kept: &CachedAnswer, parsed: &ChatRequest) -> Option
 fn headers(
     settlement: &Settlement,
     kept: &CachedAnswer,
-    tier: &'static str,
+    tier: CacheKind,
     parsed: &ChatRequest,
     length: usize,
 ) -> HeaderMap {
@@ -224,7 +245,7 @@ fn headers(
     headers.insert(headers::LATENCY_MS, headers::number(latency_ms));
     headers.insert(headers::RESPONSE_LATENCY, headers::number(latency_ms));
     headers.insert(headers::CACHE_LATENCY, HeaderValue::from_static("synthetic"));
-    headers.insert(headers::CACHE_TIER, HeaderValue::from_static(tier));
+    headers.insert(headers::CACHE_TIER, HeaderValue::from_static(tier.name()));
     headers.insert(headers::COST_SAVED, headers::value(Cost::from_picos(meta.cost_picos).usd_text()));
     headers.insert(headers::RESPONSE_COST, headers::value(Cost::default().usd_text()));
     if parsed.stream {

@@ -3,7 +3,7 @@
 //! share one call, and keeps its answer; `learn` compares it with that of the nearest question.
 //!
 //! ```text
-//! question -> look up: exact, then near -> given
+//! question -> look up: exact, left by another worker, near -> given
 //!                  \-> missed -> share: leader   -> look again -> the call, kept if it is fit
 //!                                       follower -> the call under way
 //! ```

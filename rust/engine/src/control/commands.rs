@@ -7,6 +7,7 @@ use crate::call::reasoning;
 use crate::call::simulate;
 use crate::control::lease_candidates;
 use crate::control::reports::Report;
+use crate::peers::shared_answers;
 use crate::shared::Shared;
 use fairlead_cache::{Cache, EntryFilter, EntrySummary, Learner};
 use fairlead_core::hex;
@@ -36,8 +37,7 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
         let cache = Arc::clone(&shared.cache.store);
         let is_stats = command.kind == "cache.stats";
         if command.kind == "cache.clear" {
-            shared.idempotency.forget();
-            shared.reasoning.forget(&fairlead_cache::reasoning::ThoughtFilter::default());
+            shared.forget_for_repeats();
         }
         let at_once = match command.kind.as_str() {
             "combos.simulate" => Some(simulate::command(shared, &args)),
@@ -53,6 +53,12 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
             shared.commands.push(Report { id: command.id, result, error });
             continue;
         }
+        let forgets = forgotten_by(&command.kind, &args);
+        // Before those of this worker, which then leaves them there no more.
+        let shared_ones = match &forgets {
+            Some(filter) => shared_answers::forget(shared, filter).await,
+            None => Ok(0),
+        };
         let learner = Arc::clone(&shared.cache.learner);
         let base = shared.live.load().snapshot.cache.threshold;
         let done = blocking::disk(move || match command.kind.as_str() {
@@ -60,18 +66,34 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
             kind => of_cache(&cache, kind, &args),
         });
         let done = done.await;
-        let (result, error) = match done {
-            Ok(Ok(mut result)) => {
+        let told = match &forgets {
+            Some(filter) => shared_answers::tell_workers(shared, filter).await,
+            None => Ok(()),
+        };
+        let (result, error) = match (done, told.and(shared_ones)) {
+            (Ok(Ok(mut result)), Ok(count)) => {
+                if forgets.is_some() {
+                    result["shared"] = count.into();
+                }
                 if is_stats {
                     result["idempotency_keys"] = shared.idempotency.len().into();
                     result["idempotency_window_ms"] = coalesce::WINDOW_MS.into();
                 }
                 (Some(result), None)
             }
-            Ok(Err(fault)) => (None, Some(fault)),
-            Err(_) => (None, Some("the command was not carried out")),
+            (Ok(Err(fault)), _) | (Ok(Ok(_)), Err(fault)) => (None, Some(fault)),
+            (Err(_), _) => (None, Some("the command was not carried out")),
         };
         shared.commands.push(Report { id: command.id, result, error });
+    }
+}
+
+/// The kept answers that a command forgets. What cannot be read is said by who carries it out.
+fn forgotten_by(kind: &str, args: &str) -> Option<EntryFilter> {
+    match kind {
+        "cache.clear" => Some(EntryFilter::default()),
+        "cache.delete" => serde_json::from_str::<Listing>(args).ok().map(|listing| listing.filter),
+        _ => None,
     }
 }
 

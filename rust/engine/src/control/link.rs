@@ -219,6 +219,7 @@ async fn ask(shared: &Shared) -> Result<Bytes, Fault> {
     let done = shared.commands.unsent();
     let mut samples = shared.metrics.samples();
     samples.extend(shared.leases.iter().flat_map(Leases::samples));
+    samples.extend(shared.peers.iter().flat_map(|peers| peers.answers.samples()));
     let news = shared.heard.news(samples);
     let json = exchange(shared, poll_request(shared, &questions, before_segment, &done, &news)?).await?;
     shared.commands.forget(&done);

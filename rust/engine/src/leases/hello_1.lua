@@ -2,14 +2,22 @@
 --
 -- KEYS: the epoch, the nodes by when they were last heard of.
 -- ARGV: the node, an epoch of its own for a store that has none, whether the node knew another epoch before (0 or 1), the epoch
--- that it knows, after how many milliseconds a node that is not heard of is gone, 1 for a node that leaves.
+-- that it knows, after how many milliseconds a node that is not heard of is gone, 1 for a node that leaves, 1 for a cluster.
 -- Returns the epoch and the nodes. An epoch is `id:since:careful`, `since` in milliseconds of this store's clock; a careful one
--- follows a store that was emptied, so nodes may have leases that are not here yet.
+-- follows a store that was emptied, so nodes may have leases that are not here yet. In a cluster the id ends with `@` and the server
+-- that counts: one that takes over may not have been told of all.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local epoch = redis.call('GET', KEYS[1])
+local server = ''
+if ARGV[7] == '1' then
+  server = '@' .. redis.call('CLUSTER', 'MYID')
+end
 if not epoch then
-  epoch = string.format('%s:%.0f:%s', ARGV[2], now, ARGV[3])
+  epoch = string.format('%s%s:%.0f:%s', ARGV[2], server, now, ARGV[3])
+  redis.call('SET', KEYS[1], epoch)
+elseif server ~= '' and server ~= string.match(epoch, '@%x+') then
+  epoch = string.format('%s%s:%.0f:1', ARGV[2], server, now)
   redis.call('SET', KEYS[1], epoch)
 elseif ARGV[3] == '1' and epoch ~= ARGV[4] and string.sub(epoch, -1) == '0' then
   epoch = string.sub(epoch, 1, -2) .. '1'

@@ -40,7 +40,7 @@ pub async fn leave(shared: &Arc<Shared>) {
     keeper.is_leaving = true;
     keeper.is_back = false;
     let leaving = keeper.round();
-    if tokio::time::timeout(leases.deadline(), leaving).await.is_err() {
+    if tokio::time::timeout(leases.config.deadline(), leaving).await.is_err() {
         tracing::warn!("the shared store was not told that this node ends; its leases end by themselves");
     }
 }
@@ -173,7 +173,7 @@ impl<'a> Keeper<'a> {
         let ttl_ms = leases.config.lease_ms;
         let new_epoch = if is_greeting { self.new_epoch() } else { String::new() };
         if self.store.is_none() {
-            self.store = Some(Store::connect(&leases.config, leases.deadline()).await?);
+            self.store = Some(Store::connect(&leases.config).await?);
         }
         let Some(store) = self.store.as_mut() else { return Err(StoreFault::Unreadable) };
         let greeting = is_greeting.then_some(Greeting {

@@ -12,6 +12,11 @@ local epoch = redis.call('GET', KEYS[2])
 if epoch ~= ARGV[2] then
   return {0}
 end
+-- In a cluster, one that took over from the server that counted may not have been told of all.
+local server = string.match(epoch, '@(%x+)')
+if server and server ~= redis.call('CLUSTER', 'MYID') then
+  return {0}
+end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local me = 'n:' .. ARGV[1]

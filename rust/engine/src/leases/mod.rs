@@ -6,61 +6,17 @@ pub mod store;
 
 use self::store::Epoch;
 use crate::observe::metrics::Sample;
-use fairlead_core::{LeaseSummary, LeaseTerms, Secret, StoreLoss};
+use crate::shared_store::StoreConfig;
+use fairlead_core::{LeaseSummary, LeaseTerms};
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::{watch, Notify};
 
 /// Beyond the deadline of one question, for the one that is under way before it.
 const QUEUED: u32 = 2;
-
-/// How the store is reached, as the supervisor says it.
-#[derive(Debug, Clone, Deserialize)]
-pub struct StoreConfig {
-    pub url: Secret,
-    #[serde(default = "default_timeout_ms")]
-    pub timeout_ms: u64,
-    #[serde(default = "default_lease_ms")]
-    pub lease_ms: u64,
-    #[serde(default)]
-    pub on_loss: OnLoss,
-    /// Nodes that there are at least, whether the store has heard of them or not.
-    #[serde(default = "one")]
-    pub workers: u64,
-}
-
-fn one() -> u64 {
-    1
-}
-
-fn default_timeout_ms() -> u64 {
-    1_000
-}
-fn default_lease_ms() -> u64 {
-    30_000
-}
-
-/// The rule that holds while the store does not answer.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OnLoss {
-    #[default]
-    FairShare,
-    Refuse,
-}
-
-impl From<OnLoss> for StoreLoss {
-    fn from(said: OnLoss) -> Self {
-        match said {
-            OnLoss::FairShare => Self::FairShare,
-            OnLoss::Refuse => Self::Refuse,
-        }
-    }
-}
 
 /// The leases of this node: what callers wait for, and what is told of them.
 #[derive(Debug)]
@@ -120,10 +76,6 @@ impl Leases {
         }
     }
 
-    fn deadline(&self) -> Duration {
-        Duration::from_millis(self.config.timeout_ms)
-    }
-
     /// Waits for the store's answer to what was asked of the ledger before this call, or until it is late. The ledger knows more
     /// afterwards: that there is room, that there is none, or that the store is lost.
     pub async fn answered(&self) {
@@ -131,7 +83,7 @@ impl Leases {
         let mine = self.begun.load(Ordering::Acquire) + 1;
         self.wake.notify_one();
         let waiting = over.wait_for(|round| *round >= mine);
-        if tokio::time::timeout(self.deadline() * QUEUED, waiting).await.is_err() {
+        if tokio::time::timeout(self.config.deadline() * QUEUED, waiting).await.is_err() {
             tracing::debug!("the shared store is late");
         }
     }

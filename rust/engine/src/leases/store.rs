@@ -2,19 +2,25 @@
 //!
 //! Keys and scripts carry the version of what is said with them (`fairlead:1:`, `lease_1.lua`): another version of the gateway
 //! that counts otherwise uses other names, so two may run side by side during an upgrade, each true to its own.
+//!
+//! In a cluster all limits and their epoch lie in one slot, by the tag in their names. Its servers copy to each other what has been
+//! answered already, so one that takes over may not know of the last leases: the epoch names the server that it counts on, and
+//! another one's is another epoch, as careful as that of a store that was emptied.
 
-use super::StoreConfig;
+use crate::shared_store::{StoreConfig, StoreConnection};
 use fairlead_core::{LeaseAnswer, LeaseGrant, LeaseQuestion};
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue as _, Pipeline, Value};
+use redis::{Cmd, FromRedisValue as _, Pipeline, RedisError, Value};
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 const HELLO: &str = include_str!("hello_1.lua");
 const LEASE: &str = include_str!("lease_1.lua");
-const EPOCH_KEY: &str = "fairlead:1:epoch";
-const NODES_KEY: &str = "fairlead:1:nodes";
-const LIMIT_PREFIX: &str = "fairlead:1:limit:";
+const OF_SERVER: Names =
+    Names { epoch: "fairlead:1:epoch", nodes: "fairlead:1:nodes", limit_prefix: "fairlead:1:limit:" };
+const OF_CLUSTER: Names = Names {
+    epoch: "fairlead:2:{limits}:epoch",
+    nodes: "fairlead:2:{limits}:nodes",
+    limit_prefix: "fairlead:2:{limits}:limit:",
+};
 /// Clocks of nodes may be apart by so much: a window is kept for those that are late.
 const WINDOW_MARGIN_MS: u64 = 10 * 60_000;
 /// How long after a store was emptied nothing but money is granted at once again: nodes tell it what they have by then.
@@ -23,26 +29,35 @@ const RETOLD_MS: u64 = 2_000;
 /// Why the store gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreFault {
-    #[error("the address of the shared store cannot be used: {0}")]
-    Address(&'static str),
+    #[error("the shared store is one server of a cluster: its address needs ?cluster=true or its other servers")]
+    OfCluster,
     #[error("the shared store does not answer: {0}")]
     Redis(String),
     #[error("the shared store answered what its script does not say")]
     Unreadable,
 }
 
-impl From<redis::RedisError> for StoreFault {
-    fn from(error: redis::RedisError) -> Self {
+impl From<RedisError> for StoreFault {
+    fn from(error: RedisError) -> Self {
         // The category alone: the text may name what the address does.
         let code = error.code().map(str::to_owned);
         Self::Redis(code.unwrap_or_else(|| error.category().to_owned()))
     }
 }
 
+/// The names of what the store holds.
+#[derive(Debug)]
+struct Names {
+    epoch: &'static str,
+    nodes: &'static str,
+    limit_prefix: &'static str,
+}
+
 /// A connection with its scripts loaded.
 #[derive(Debug)]
 pub struct Store {
-    connection: MultiplexedConnection,
+    connection: StoreConnection,
+    names: &'static Names,
     hello: String,
     lease: String,
 }
@@ -86,20 +101,14 @@ pub struct StoreAnswers {
 }
 
 impl Store {
-    /// Connects within `deadline`.
-    pub async fn connect(config: &StoreConfig, deadline: Duration) -> Result<Self, StoreFault> {
-        let client = Client::open(config.url.expose()).map_err(|_| StoreFault::Address("it is no redis address"))?;
-        let options = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(deadline))
-            .set_response_timeout(Some(deadline))
-            .set_pipeline_buffer_size(64);
-        let connecting = client.get_multiplexed_async_connection_with_config(&options);
-        let late = |_| StoreFault::Redis("no connection in time".to_owned());
-        let mut connection = tokio::time::timeout(deadline, connecting).await.map_err(late)??;
-        let mut load = Pipeline::new();
-        load.cmd("SCRIPT").arg("LOAD").arg(HELLO).cmd("SCRIPT").arg("LOAD").arg(LEASE);
-        let (hello, lease) = load.query_async(&mut connection).await?;
-        Ok(Self { connection, hello, lease })
+    /// Connects within the deadline.
+    pub async fn connect(config: &StoreConfig) -> Result<Self, StoreFault> {
+        let mut connection = config.connect().await?;
+        // Apart, so that each goes to all servers of a cluster.
+        let hello = redis::cmd("SCRIPT").arg("LOAD").arg(HELLO).query_async(&mut connection).await?;
+        let lease = redis::cmd("SCRIPT").arg("LOAD").arg(LEASE).query_async(&mut connection).await?;
+        let names = if connection.is_cluster() { &OF_CLUSTER } else { &OF_SERVER };
+        Ok(Self { connection, names, hello, lease })
     }
 
     /// Asks everything in one round trip.
@@ -118,21 +127,29 @@ impl Store {
         for question in questions {
             pipe.add_command(self.lease(node, epoch, ttl_ms, question));
         }
-        let values: Vec<Value> = pipe.query_async(&mut self.connection).await?;
-        read(values, greeting.is_some())
+        let asked: Result<Vec<Value>, RedisError> = pipe.query_async(&mut self.connection).await;
+        read(asked.map_err(|fault| self.fault(fault))?, greeting.is_some())
+    }
+
+    fn fault(&self, error: RedisError) -> StoreFault {
+        match error.code() {
+            Some("CROSSSLOT" | "MOVED") if !self.connection.is_cluster() => StoreFault::OfCluster,
+            _ => error.into(),
+        }
     }
 
     fn greet(&self, greeting: Greeting<'_>) -> Cmd {
         let mut cmd = redis::cmd("EVALSHA");
-        cmd.arg(&self.hello).arg(2).arg(EPOCH_KEY).arg(NODES_KEY);
+        cmd.arg(&self.hello).arg(2).arg(self.names.epoch).arg(self.names.nodes);
         cmd.arg(greeting.node).arg(greeting.new_epoch).arg(u8::from(!greeting.epoch.name.is_empty()));
         cmd.arg(&greeting.epoch.name).arg(greeting.ttl_ms).arg(u8::from(greeting.is_leaving));
+        cmd.arg(u8::from(self.connection.is_cluster()));
         cmd
     }
 
     fn lease(&self, node: &str, epoch: &Epoch, ttl_ms: u64, question: &LeaseQuestion) -> Cmd {
         let mut cmd = redis::cmd("EVALSHA");
-        cmd.arg(&self.lease).arg(2).arg(format!("{LIMIT_PREFIX}{}", question.place)).arg(EPOCH_KEY);
+        cmd.arg(&self.lease).arg(2).arg(format!("{}{}", self.names.limit_prefix, question.place)).arg(self.names.epoch);
         match question.returned {
             None => cmd.arg(node),
             Some(time) => cmd.arg(format!("{node}+{time}")),

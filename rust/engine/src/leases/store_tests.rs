@@ -1,15 +1,17 @@
 //! Tests of the scripts on a real server, which decide as `fairlead_core::grant_lease` does.
 
 use super::*;
-use crate::leases::{Leases, OnLoss};
+use crate::leases::Leases;
+use crate::shared_store::OnLoss;
 use fairlead_core::{
     grant_lease, Amounts, Hold, Key, LeaseTerms, Ledger, Moment, Served, Snapshot, StoreLoss, Subject,
 };
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
-const DEADLINE: Duration = Duration::from_secs(5);
 const TTL_MS: u64 = 60_000;
 
 /// A `redis-server` of the test's own, empty, ended with it.
@@ -20,11 +22,40 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// A cluster of one.
+    async fn start_cluster(folder: &Path) -> (Self, Store) {
+        let folder = folder.to_str().expect("a name");
+        let server = Self::start_with(&["--cluster-enabled", "yes", "--dir", folder]);
+        let alone = server.connect().await;
+        let mut connection = alone.connection.clone();
+        let mut own = redis::cmd("CLUSTER");
+        own.arg("ADDSLOTSRANGE").arg(0).arg(16_383);
+        let _owned: String = own.query_async(&mut connection).await.expect("owned");
+        let config =
+            StoreConfig { url: format!("redis://127.0.0.1:{}?cluster=true", server.port).into(), ..server.config(3) };
+        for _ in 0..200 {
+            let key = redis::cmd("GET").arg("k").query_async::<Option<String>>(&mut connection).await;
+            if key.is_ok() {
+                return (server, Store::connect(&config).await.expect("a connection"));
+            }
+            // It finds out that it has all slots: there is no event to wait for.
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        panic!("the cluster does not answer");
+    }
+
+    fn start_with(options: &[&str]) -> Self {
         let probe = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let port = probe.local_addr().expect("an address").port();
         drop(probe);
         let mut command = Command::new("redis-server");
-        command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port"]).arg(port.to_string());
+        command
+            .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port"])
+            .arg(port.to_string())
+            .args(options);
         let child = command.current_dir(std::env::temp_dir()).stdout(Stdio::null()).spawn();
         Self { child: child.expect("redis-server is installed"), port }
     }
@@ -37,7 +68,7 @@ impl Server {
     async fn connect(&self) -> Store {
         let config = self.config(3);
         for _ in 0..200 {
-            match Store::connect(&config, DEADLINE).await {
+            match Store::connect(&config).await {
                 Ok(store) => return store,
                 // It is starting: there is no event to wait for.
                 Err(_) => tokio::time::sleep(Duration::from_millis(25)).await,
@@ -214,4 +245,41 @@ async fn who_is_new_at_an_emptied_store_is_granted_no_money_before_the_others_ar
     // The old one says what it knows with its next question.
     let second = greet(&mut store, &old, &first, "g").await;
     assert!(second.is_careful && leases.trusted(&second).is_careful);
+}
+
+#[tokio::test]
+async fn in_a_cluster_another_server_counts_anew_and_is_careful() {
+    let folder = std::env::temp_dir().join(format!("fairlead-cluster-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let (server, mut store) = Server::start_cluster(&folder).await;
+    let key = key("usd_micros", 1_000);
+    let one = node("a1", &key);
+    let first = greet(&mut store, &one, &Epoch::default(), "e").await;
+    assert!(!first.is_careful && first.name.starts_with("e@"), "{}", first.name);
+    assert_eq!(greet(&mut store, &one, &first, "f").await, first);
+    let most = Amounts { tokens: 0, usd_micros: 10 };
+    assert!(one.ledger.reserve(&key, subject(), most, at(0)).is_err());
+    let questions = one.ledger.lease_questions(at(0), 0, 10, false);
+    let answers = store.ask(None, "a1", &first, TTL_MS, &questions).await.expect("an answer");
+    let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
+    assert!(granted.ceiling >= 10);
+    // A server that took over has what it was told of before: the epoch of the one that counted.
+    let elsewhere = format!("e@{}:{}:0", "0".repeat(40), first.since_ms);
+    let mut set = redis::cmd("SET");
+    set.arg(OF_CLUSTER.epoch).arg(&elsewhere);
+    let _set: String = set.query_async(&mut store.connection).await.expect("set");
+    let known = Epoch { name: elsewhere, ..first };
+    let answers = store.ask(None, "a1", &known, TTL_MS, &questions).await.expect("an answer");
+    assert_eq!(answers.leases, [None], "it counts anew");
+    let second = greet(&mut store, &one, &known, "g").await;
+    assert!(second.is_careful && second.name.starts_with("g@"));
+    let answers = store.ask(None, "a1", &second, TTL_MS, &questions).await.expect("an answer");
+    let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
+    assert_eq!(granted.ceiling, 0, "another node may have a lease of which this server was not told");
+    // Named as one server it says what is wrong.
+    let mut alone = server.connect().await;
+    let asked = alone.ask(None, "a1", &second, TTL_MS, &questions).await;
+    assert!(matches!(asked, Err(StoreFault::OfCluster)), "{asked:?}");
+    drop((store, alone, server));
+    std::fs::remove_dir_all(&folder).expect("the folder goes");
 }

@@ -41,7 +41,7 @@ const ENDPOINTS: [&str; 20] = [
 const STATUSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 const OUTCOMES: [&str; 6] = ["completed", "upstream_failed", "client_gone", "refused", "shed", "drained"];
 const TOKENS: [&str; 5] = ["input", "output", "cached", "reasoning", "cache_write"];
-const CACHES: [&str; 5] = ["hit_exact", "hit_vector", "miss", "bypass", "hit_joined"];
+const CACHES: [&str; 6] = ["hit_exact", "hit_vector", "miss", "bypass", "hit_joined", "hit_shared"];
 /// Upper bounds, milliseconds; the last bucket has none.
 const BOUNDS_MS: [u64; 15] =
     [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000];
@@ -188,6 +188,7 @@ impl Metrics {
         let at = match (cached.cache, cached.kind) {
             (Some(CacheOutcome::Hit), Some(CacheKind::Vector)) => 1,
             (Some(CacheOutcome::Hit), Some(CacheKind::Joined)) => 4,
+            (Some(CacheOutcome::Hit), Some(CacheKind::Shared)) => 5,
             (Some(CacheOutcome::Hit), _) => 0,
             (Some(CacheOutcome::Miss), _) => 2,
             (Some(CacheOutcome::Bypass), _) => 3,

@@ -1,26 +1,35 @@
 //! Messages of relay workers of several nodes to each other over the shared store, beside limits: [`once`] (answers of idempotency
-//! keys), [`rests`] (connections, models and providers that rest), [`places`] (who served a session last), [`listener`] (the task that keeps the connections to the store).
+//! keys), [`shared_answers`] (kept answers of all), [`rests`] (connections, models and providers that rest), [`places`] (who served a
+//! session last), [`notice`] (the form of what they tell), [`listener`] (the task that keeps the connections to the store).
 //!
 //! No request waits for a connection: without the store each worker goes by what it knows itself.
 
 pub mod listener;
+mod notice;
 pub mod once;
 mod places;
 pub mod rests;
+pub mod shared_answers;
 
-use crate::leases::StoreConfig;
+use self::shared_answers::SharedAnswers;
+use crate::shared_store::{StoreConfig, StoreConnection};
 use parking_lot::Mutex;
-use redis::aio::MultiplexedConnection;
-use std::time::Duration;
 use tokio::sync::Notify;
+
+/// Channels of notices. Two versions that say other things use other names.
+const RESTS: &str = "fairlead:1:rests";
+const PLACES: &str = "fairlead:1:places";
+const FORGOTTEN: &str = "fairlead:1:forgotten";
 
 /// The other workers, as far as the store connects to them.
 pub struct Peers {
     config: StoreConfig,
     worker: String,
     /// Absent while the store does not answer.
-    connection: Mutex<Option<MultiplexedConnection>>,
+    connection: Mutex<Option<StoreConnection>>,
     lost: Notify,
+    doubted: Notify,
+    pub answers: SharedAnswers,
 }
 
 impl std::fmt::Debug for Peers {
@@ -32,14 +41,17 @@ impl std::fmt::Debug for Peers {
 impl Peers {
     #[must_use]
     pub fn new(config: StoreConfig, worker: String) -> Self {
-        Self { config, worker, connection: Mutex::default(), lost: Notify::new() }
+        Self {
+            config,
+            worker,
+            connection: Mutex::default(),
+            lost: Notify::new(),
+            doubted: Notify::new(),
+            answers: SharedAnswers::default(),
+        }
     }
 
-    fn deadline(&self) -> Duration {
-        Duration::from_millis(self.config.timeout_ms)
-    }
-
-    fn connection(&self) -> Option<MultiplexedConnection> {
+    fn connection(&self) -> Option<StoreConnection> {
         self.connection.lock().clone()
     }
 
@@ -47,5 +59,10 @@ impl Peers {
     fn lose(&self) {
         *self.connection.lock() = None;
         self.lost.notify_one();
+    }
+
+    /// The connection was late for a caller who waits for less than a question may take: whether it lives is found out.
+    fn doubt(&self) {
+        self.doubted.notify_one();
     }
 }

@@ -12,10 +12,10 @@ use crate::call::coalesce::{Recording, WINDOW_MS};
 use crate::call::ticket::Ticket;
 use crate::exchange::Head;
 use crate::shared::Shared;
+use crate::shared_store::StoreConnection;
 use bytes::Bytes;
 use fairlead_core::random_bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use redis::aio::MultiplexedConnection;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,7 +115,8 @@ pub async fn claim(shared: &Arc<Shared>, ticket: &Ticket) -> Ruling {
     claim.extend(own);
     let mut ask = redis::cmd("SET");
     ask.arg(&ticket.key).arg(&claim).arg("NX").arg("GET").arg("PX").arg(ttl_ms);
-    let asked = tokio::time::timeout(peers.deadline(), ask.query_async::<Option<Vec<u8>>>(&mut connection)).await;
+    let asked =
+        tokio::time::timeout(peers.config.deadline(), ask.query_async::<Option<Vec<u8>>>(&mut connection)).await;
     let Ok(Ok(known)) = asked else {
         peers.lose();
         return Ruling::Alone;
@@ -140,13 +141,7 @@ fn judge(shared: &Shared, ticket: &Ticket, known: &[u8]) -> Ruling {
 }
 
 impl Claim {
-    fn new(
-        shared: &Arc<Shared>,
-        ticket: &Ticket,
-        claim: Vec<u8>,
-        connection: MultiplexedConnection,
-        ttl_ms: u64,
-    ) -> Self {
+    fn new(shared: &Arc<Shared>, ticket: &Ticket, claim: Vec<u8>, connection: StoreConnection, ttl_ms: u64) -> Self {
         let (key, own) = (ticket.key.clone(), claim.clone());
         // It ends with the claim, which aborts it.
         let renewing = crate::task::spawn(renew(connection, key, own, ttl_ms)).abort_handle();
@@ -190,13 +185,13 @@ async fn write(shared: &Shared, key: &str, claim: &[u8], value: &[u8]) {
     let Some(mut connection) = peers.connection() else { return };
     let mut ask = redis::cmd("EVAL");
     ask.arg(SETTLE).arg(1).arg(key).arg(claim).arg(value).arg(WINDOW_MS);
-    let done = tokio::time::timeout(peers.deadline(), ask.query_async::<u64>(&mut connection)).await;
+    let done = tokio::time::timeout(peers.config.deadline(), ask.query_async::<u64>(&mut connection)).await;
     if !matches!(done, Ok(Ok(_))) {
         peers.lose();
     }
 }
 
-async fn renew(mut connection: MultiplexedConnection, key: String, claim: Vec<u8>, ttl_ms: u64) {
+async fn renew(mut connection: StoreConnection, key: String, claim: Vec<u8>, ttl_ms: u64) {
     loop {
         tokio::time::sleep(Duration::from_millis(ttl_ms / RENEWALS)).await;
         let mut ask = redis::cmd("EVAL");

@@ -3,15 +3,12 @@
 //! A place is told when it is new and again while it is used. A worker that was not there learns it with a later turn; until then, and
 //! without the store, it places the session itself.
 
+use super::notice;
 use crate::route::affinity::{PlaceNotice, SessionAffinity};
 use serde::{Deserialize, Serialize};
 
-/// More than the longest message of this version has.
-const MAX_MESSAGE_BYTES: usize = 2 * 1024 * 1024;
-
 #[derive(Debug, Serialize, Deserialize)]
 struct Message {
-    worker: String,
     places: Vec<PlaceNotice>,
 }
 
@@ -21,22 +18,13 @@ pub(super) fn news(affinity: &SessionAffinity, worker: &str) -> Option<Vec<u8>> 
     if places.is_empty() {
         return None;
     }
-    serde_json::to_vec(&Message { worker: worker.to_owned(), places }).ok()
+    notice::write(worker, &Message { places })
 }
 
 /// Takes over what another worker has told.
 pub(super) fn hear(affinity: &SessionAffinity, worker: &str, payload: &[u8], now_ms: u64) {
-    if payload.len() > MAX_MESSAGE_BYTES {
-        return;
-    }
-    let Ok(message) = serde_json::from_slice::<Message>(payload) else {
-        tracing::debug!("another worker says of sessions what this version does not know");
-        return;
-    };
-    if message.worker == worker {
-        return;
-    }
-    for told in message.places {
+    let message: Option<Message> = notice::read(worker, payload);
+    for told in message.into_iter().flat_map(|message| message.places) {
         affinity.hear(told, now_ms);
     }
 }

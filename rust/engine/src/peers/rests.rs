@@ -4,6 +4,7 @@
 //! grows, and again every few seconds for those that were not there. What was heard ends by itself; the first attempt afterwards
 //! probes, as after a rest of one's own.
 
+use super::notice;
 use crate::active_config::Live;
 use crate::upstream::target::Target;
 use fairlead_core::{BreakerPhase, Lockout};
@@ -13,7 +14,6 @@ use std::collections::{HashMap, HashSet};
 /// Rests that differ by less are the same one.
 const SAME_MS: u64 = 1_000;
 const AGAIN_EVERY_MS: u64 = 5_000;
-const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 /// In one message, so that it stays below what is heard; more are told with the next.
 const MAX_LOCKOUTS: usize = 1_000;
 /// A longer name is hardly a model's.
@@ -43,7 +43,6 @@ struct RestNotice {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Message {
-    worker: String,
     /// The newest of an operator's resets that the worker has carried out: what it says of before another is nothing.
     cleared: u64,
     rests: Vec<RestNotice>,
@@ -101,19 +100,13 @@ impl Rests {
             return None;
         }
         let cleared = live.snapshot.resilience.newest_clear();
-        serde_json::to_vec(&Message { worker: worker.to_owned(), cleared, rests, lockouts }).ok()
+        notice::write(worker, &Message { cleared, rests, lockouts })
     }
 
     /// Takes over what another worker has told.
     pub fn hear(&mut self, live: &Live, worker: &str, payload: &[u8], now_ms: u64) {
-        if payload.len() > MAX_MESSAGE_BYTES {
-            return;
-        }
-        let Ok(message) = serde_json::from_slice::<Message>(payload) else {
-            tracing::debug!("another worker says what this version does not know");
-            return;
-        };
-        if message.worker == worker || message.cleared != live.snapshot.resilience.newest_clear() {
+        let Some(message) = notice::read::<Message>(worker, payload) else { return };
+        if message.cleared != live.snapshot.resilience.newest_clear() {
             return;
         }
         for told in message.rests.into_iter().chain(message.lockouts) {
@@ -298,7 +291,7 @@ mod tests {
         let mut message: Message = serde_json::from_slice(&news).expect("a message");
         message.cleared = 7;
         let there = config(1);
-        Rests::default().hear(&there, "b", &serde_json::to_vec(&message).expect("JSON"), now_ms);
+        Rests::default().hear(&there, "b", &notice::write("a", &message).expect("a notice"), now_ms);
         Rests::default().hear(&there, "b", b"{\"of\": 1}", now_ms);
         assert_eq!(rest_of(&there, 0), None);
     }

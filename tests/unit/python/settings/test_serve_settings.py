@@ -93,6 +93,13 @@ def test_the_identity_provider_is_named_by_environment(monkeypatch: pytest.Monke
         ({"shared_url": "redis://:c2hvcnQ@h:x"}, "FAIRLEAD_SHARED_URL: the port"),
         ({"shared_url": "valkey://h/c2hvcnQ"}, "FAIRLEAD_SHARED_URL: the path"),
         ({"shared_url": "rediss://h/0?ssl=no"}, "FAIRLEAD_SHARED_URL: must end"),
+        ({"shared_url": "redis://h:1,:2"}, "FAIRLEAD_SHARED_URL: must name a host"),
+        ({"shared_url": "redis://h:1,i:x"}, "FAIRLEAD_SHARED_URL: the port"),
+        ({"shared_url": "redis://h:1,i:2/1"}, "FAIRLEAD_SHARED_URL: a cluster has database 0"),
+        (
+            {"shared_url": "redis://h:1/1?cluster=true"},
+            "FAIRLEAD_SHARED_URL: a cluster has database 0",
+        ),
         ({"shared_on_loss": "pray"}, "FAIRLEAD_SHARED_ON_LOSS"),
         ({"secret_key": "c2hvcnQ="}, "FAIRLEAD_SECRET_KEY"),
         ({"secret_key": "not base64"}, "openssl rand -base64 32"),

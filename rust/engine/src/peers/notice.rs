@@ -1,0 +1,64 @@
+//! A notice on its way between workers: who says it, and what.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// More than the longest notice of this version has.
+const MAX_NOTICE_BYTES: usize = 2 * 1024 * 1024;
+
+#[derive(Serialize)]
+struct Notice<'a, T> {
+    worker: &'a str,
+    #[serde(flatten)]
+    said: &'a T,
+}
+
+#[derive(Deserialize)]
+struct Sender<'a> {
+    #[serde(borrow)]
+    worker: Cow<'a, str>,
+}
+
+/// The notice of this worker.
+pub(super) fn write<T: Serialize>(worker: &str, said: &T) -> Option<Vec<u8>> {
+    serde_json::to_vec(&Notice { worker, said }).ok()
+}
+
+/// What another worker says. `None` for the words of this one, for what is longer than any notice, and for what another version
+/// says in another way.
+pub(super) fn read<T: DeserializeOwned>(worker: &str, payload: &[u8]) -> Option<T> {
+    if payload.len() > MAX_NOTICE_BYTES {
+        return None;
+    }
+    let sender = serde_json::from_slice::<Sender<'_>>(payload);
+    if sender.as_ref().is_ok_and(|sender| sender.worker == worker) {
+        return None;
+    }
+    let said = sender.and_then(|_| serde_json::from_slice(payload));
+    if said.is_err() {
+        tracing::debug!("another worker says what this version does not know");
+    }
+    said.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Serialize, Deserialize)]
+    struct Word {
+        word: String,
+    }
+
+    #[test]
+    fn only_what_others_say_is_heard() {
+        let told = write("a", &Word { word: "w".repeat(100) }).expect("a notice");
+        let heard = |worker: &str, payload: &[u8]| read::<Word>(worker, payload).map(|said| said.word.len());
+        assert_eq!((heard("b", &told), heard("a", &told)), (Some(100), None));
+        assert_eq!(heard("b", br#"{"word": "nobody says it"}"#), None);
+        assert_eq!(heard("b", br#"{"worker": "a"}"#), None);
+        let longest = write("a", &Word { word: "w".repeat(MAX_NOTICE_BYTES) }).expect("a notice");
+        assert_eq!(heard("b", &longest), None);
+    }
+}

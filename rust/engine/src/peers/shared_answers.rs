@@ -1,0 +1,410 @@
+//! Kept answers over all workers, the second tier of the response cache: what one worker keeps it leaves in the store, and one that
+//! has no answer to a request itself looks there.
+//!
+//! An answer stands under the digest of its request, which tells callers apart, sealed and with the end that it has at its worker.
+//! Who looks waits for the store a moment at most; a store that is late or gone is left alone for a while. Forgetting goes through
+//! what stands there, and is told to the other workers.
+
+use super::notice;
+use super::Peers;
+use crate::blocking;
+use crate::clock;
+use crate::observe::metrics::Sample;
+use crate::shared::Shared;
+use crate::shared_store::StoreConnection;
+use fairlead_cache::envelope::{self, HEAD_BYTES};
+use fairlead_cache::{CachedAnswer, Digest, EntryFilter};
+use fairlead_core::{hex, Breaker, BreakerLimits, BreakerPhase, Sealer};
+use futures_util::{stream, StreamExt as _};
+use parking_lot::Mutex;
+use redis::{FromRedisValue as _, RedisError};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Two versions that say other things use other names.
+const NAME_PREFIX: &str = "fairlead:1:answer:";
+const NAMES: &str = "fairlead:1:answer:*";
+
+/// A call is made rather than waited for longer.
+const FINDING: Duration = Duration::from_millis(50);
+/// How long what stands in the store is gone through for what is to be forgotten.
+const FORGETTING: Duration = Duration::from_secs(3);
+/// One question that is late or fails is enough: the next ones would be, too.
+const LIMITS: BreakerLimits = BreakerLimits { degraded_after: 1, open_after: 1, reset_ms: 1_000, max_stretch: 16 };
+/// On their way to the store at once; more are not left there.
+const MAX_WRITES: usize = 64;
+/// Names that one question of a walk through the store looks at.
+const LOOKED_AT: usize = 512;
+/// Questions under way at once during such a walk.
+const AT_ONCE: usize = 64;
+/// One that was left so long ago was seen by every walk that began later.
+const RECENT_MS: u64 = 5_000;
+
+/// Kept answers of this worker and of others, as far as this one has to do with them.
+#[derive(Debug, Default)]
+pub struct SharedAnswers {
+    breaker: Mutex<Breaker>,
+    left: Mutex<LeftAnswers>,
+    writes: AtomicUsize,
+    counts: AnswerCounts,
+}
+
+/// How looks into the store and writes to it ended.
+#[derive(Debug, Default)]
+struct AnswerCounts {
+    hits: AtomicU64,
+    misses: AtomicU64,
+    lookups_failed: AtomicU64,
+    lookups_skipped: AtomicU64,
+    stored: AtomicU64,
+    writes_failed: AtomicU64,
+    writes_skipped: AtomicU64,
+}
+
+impl SharedAnswers {
+    /// Counters for `GET /metrics`.
+    pub fn samples(&self) -> [Sample; 7] {
+        const LOOKUPS: &str = "fairlead_shared_cache_lookups_total";
+        const WRITES: &str = "fairlead_shared_cache_writes_total";
+        let told = |family, result: &str, counter: &AtomicU64| {
+            (family, vec![("result", result.to_owned())], counter.load(Ordering::Relaxed) as f64)
+        };
+        let counts = &self.counts;
+        [
+            told(LOOKUPS, "hit", &counts.hits),
+            told(LOOKUPS, "miss", &counts.misses),
+            told(LOOKUPS, "failed", &counts.lookups_failed),
+            told(LOOKUPS, "skipped", &counts.lookups_skipped),
+            told(WRITES, "stored", &counts.stored),
+            told(WRITES, "failed", &counts.writes_failed),
+            told(WRITES, "skipped", &counts.writes_skipped),
+        ]
+    }
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Answers that this worker left, the oldest first: all workers together stay within the operator's bound.
+#[derive(Debug, Default)]
+struct LeftAnswers {
+    queue: VecDeque<LeftAnswer>,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+struct LeftAnswer {
+    key: Digest,
+    bytes: u64,
+    left_ms: u64,
+    expires_ms: u64,
+}
+
+impl LeftAnswers {
+    /// Notes one more, and tells which ones have to go for it.
+    fn add(&mut self, answer: LeftAnswer, max_bytes: u64) -> Vec<Digest> {
+        let now_ms = answer.left_ms;
+        let key = answer.key;
+        self.bytes += answer.bytes;
+        self.queue.push_back(answer);
+        let mut gone = Vec::new();
+        while let Some(first) = self.queue.front() {
+            let is_over = first.expires_ms <= now_ms;
+            if !is_over && self.bytes <= max_bytes {
+                break;
+            }
+            if !is_over && first.key != key {
+                gone.push(first.key);
+            }
+            self.bytes -= first.bytes;
+            self.queue.pop_front();
+        }
+        gone
+    }
+
+    fn since(&self, ms: u64) -> Vec<Digest> {
+        self.queue.iter().rev().take_while(|left| left.left_ms >= ms).map(|left| left.key).collect()
+    }
+}
+
+/// A question under way: dropped without its end, as with a caller who leaves, it keeps no probe of the breaker.
+struct Question<'a> {
+    answers: &'a SharedAnswers,
+    is_over: bool,
+}
+
+impl Question<'_> {
+    fn end(mut self, has_succeeded: bool) {
+        self.is_over = true;
+        let mut breaker = self.answers.breaker.lock();
+        if has_succeeded {
+            breaker.succeed();
+        } else {
+            breaker.fail(&LIMITS, clock::monotonic_ms());
+        }
+    }
+}
+
+impl Drop for Question<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.answers.breaker.lock().give_up_probe();
+        }
+    }
+}
+
+fn name_of(key: &Digest) -> String {
+    format!("{NAME_PREFIX}{}", hex(key))
+}
+
+/// What workers leave of answers, together.
+fn max_bytes(shared: &Shared) -> u64 {
+    shared.live.load().snapshot.cache.shared_bytes
+}
+
+/// Looks for the answer to exactly this request among those that workers left.
+pub async fn find(shared: &Shared, key: &Digest) -> Option<CachedAnswer> {
+    let peers = shared.peers.as_ref().filter(|_| max_bytes(shared) > 0)?;
+    let answers = &peers.answers;
+    let connection = peers.connection();
+    let is_asked = connection.is_some() && answers.breaker.lock().try_pass(&LIMITS, clock::monotonic_ms());
+    let Some(mut connection) = connection.filter(|_| is_asked) else {
+        count(&answers.counts.lookups_skipped);
+        return None;
+    };
+    let question = Question { answers, is_over: false };
+    let name = name_of(key);
+    let mut ask = redis::cmd("GET");
+    ask.arg(&name);
+    let asking = ask.query_async::<Option<Vec<u8>>>(&mut connection);
+    let answer = tokio::time::timeout(FINDING.min(peers.config.deadline()), asking).await;
+    question.end(matches!(answer, Ok(Ok(_))));
+    let Ok(Ok(answer)) = answer else {
+        count(&answers.counts.lookups_failed);
+        // What is late may be slow for a moment.
+        if answer.is_err() {
+            peers.doubt();
+        } else {
+            peers.lose();
+        }
+        return None;
+    };
+    // What this version or this instance cannot open was not left for it.
+    let kept = answer.and_then(|bytes| envelope::open(&bytes, &name, &shared.config.sealer));
+    let kept = kept.filter(|kept| kept.meta.key == *key && kept.meta.is_fresh(clock::unix_ms()));
+    count(if kept.is_some() { &answers.counts.hits } else { &answers.counts.misses });
+    kept
+}
+
+/// Leaves an answer for the other workers, unless something is forgotten meanwhile (`Cache::revision`). Nobody waits for it.
+pub fn leave(shared: &Arc<Shared>, kept: CachedAnswer, revision: u64) {
+    let max_bytes = max_bytes(shared);
+    let Some(peers) = shared.peers.as_ref().filter(|_| max_bytes > 0) else { return };
+    let answers = &peers.answers;
+    let is_closed = answers.breaker.lock().phase(&LIMITS, clock::monotonic_ms()) == BreakerPhase::Closed;
+    let is_small = kept.body.len() <= envelope::MAX_SHARED_BYTES;
+    let (Some(connection), Some(runtime), true) = (peers.connection(), shared.runtime(), is_closed && is_small) else {
+        count(&answers.counts.writes_skipped);
+        return;
+    };
+    if answers.writes.fetch_add(1, Ordering::AcqRel) >= MAX_WRITES {
+        answers.writes.fetch_sub(1, Ordering::AcqRel);
+        count(&answers.counts.writes_skipped);
+        return;
+    }
+    // Bounded by the deadline.
+    let own = Arc::clone(shared);
+    drop(runtime.spawn(async move {
+        let Some(peers) = own.peers.as_ref() else { return };
+        write(&own, peers, connection, &kept, revision).await;
+        peers.answers.writes.fetch_sub(1, Ordering::AcqRel);
+    }));
+}
+
+async fn write(shared: &Shared, peers: &Peers, connection: StoreConnection, kept: &CachedAnswer, revision: u64) {
+    let (answers, now_ms) = (&peers.answers, clock::unix_ms());
+    let (key, expires_ms, name) = (kept.meta.key, kept.meta.expires_ms, name_of(&kept.meta.key));
+    let own_bytes = max_bytes(shared) / shared.leases.as_ref().map_or(1, |leases| leases.terms.nodes().max(1));
+    let sealed = envelope::seal(kept, &name, &shared.config.sealer);
+    let sealed = sealed.filter(|sealed| sealed.len() as u64 <= own_bytes && expires_ms > now_ms);
+    let Some(sealed) = sealed else { return count(&answers.counts.writes_skipped) };
+    let left = LeftAnswer { key, bytes: (sealed.len() + name.len()) as u64, left_ms: now_ms, expires_ms };
+    let gone = answers.left.lock().add(left, own_bytes);
+    let mut ask = redis::cmd("SET");
+    ask.arg(&name).arg(&sealed).arg("PX").arg(expires_ms - now_ms);
+    let mut own = connection.clone();
+    let asked = tokio::time::timeout(peers.config.deadline(), ask.query_async::<()>(&mut own)).await;
+    if !matches!(asked, Ok(Ok(()))) {
+        count(&answers.counts.writes_failed);
+        answers.breaker.lock().fail(&LIMITS, clock::monotonic_ms());
+        return if asked.is_err() { peers.doubt() } else { peers.lose() };
+    }
+    count(&answers.counts.stored);
+    delete(&connection, gone).await;
+    // A walk that forgets may have passed its place before it stood there.
+    if shared.cache.store.revision() != revision {
+        delete(&connection, vec![key]).await;
+    }
+}
+
+/// Deletes answers in the store, each by itself: in a cluster they lie apart. How many there were.
+async fn delete(connection: &StoreConnection, keys: Vec<Digest>) -> u64 {
+    let deleting = stream::iter(keys).map(|key| {
+        let mut connection = connection.clone();
+        async move { redis::cmd("UNLINK").arg(name_of(&key)).query_async::<u64>(&mut connection).await }
+    });
+    let count = |sum: u64, deleted: Result<u64, RedisError>| async move {
+        // One that is not deleted ends by itself.
+        sum + deleted.unwrap_or_default()
+    };
+    deleting.buffer_unordered(AT_ONCE).fold(0, count).await
+}
+
+/// The answers that are to be forgotten, on their way between workers.
+#[derive(Debug, Serialize, Deserialize)]
+struct ForgetNotice {
+    filter: EntryFilter,
+}
+
+/// What the store did not answer to, where something was to be forgotten.
+const AWAY: &str = "the store that workers share does not answer, and may still hold what was to be forgotten";
+
+/// Deletes what fits in the store. How many stood there. To be called before this worker forgets it itself, and [`tell_workers`] after that.
+pub async fn forget(shared: &Shared, filter: &EntryFilter) -> Result<u64, &'static str> {
+    let Some(peers) = shared.peers.as_ref() else { return Ok(0) };
+    let Some(mut connection) = peers.connection() else {
+        return if max_bytes(shared) > 0 { Err(AWAY) } else { Ok(0) };
+    };
+    let walking = walk(&mut connection, &shared.config.sealer, filter);
+    match tokio::time::timeout(FORGETTING, walking).await {
+        Ok(Ok(count)) => Ok(count),
+        _ => Err(AWAY),
+    }
+}
+
+/// Deletes what fits of what this worker left during the walk, and tells the other workers to forget the same.
+pub async fn tell_workers(shared: &Shared, filter: &EntryFilter) -> Result<(), &'static str> {
+    let Some(peers) = shared.peers.as_ref() else { return Ok(()) };
+    forget_latest(shared, filter).await;
+    let Some(mut connection) = peers.connection() else { return Ok(()) };
+    let mut publish = redis::cmd("PUBLISH");
+    publish.arg(super::FORGOTTEN).arg(notice::write(&peers.worker, &ForgetNotice { filter: filter.clone() }));
+    let publishing = publish.query_async::<()>(&mut connection);
+    match tokio::time::timeout(peers.config.deadline(), publishing).await {
+        Ok(Ok(())) => Ok(()),
+        _ => Err(AWAY),
+    }
+}
+
+/// Goes through all answers of the store and deletes those that fit.
+async fn walk(connection: &mut StoreConnection, sealer: &Sealer, filter: &EntryFilter) -> Result<u64, RedisError> {
+    let mut count = 0;
+    for primary in connection.primaries().await? {
+        let mut cursor = 0_u64;
+        loop {
+            let mut scan = redis::cmd("SCAN");
+            scan.arg(cursor).arg("MATCH").arg(NAMES).arg("COUNT").arg(LOOKED_AT);
+            let told = connection.ask_primary(primary, scan).await?;
+            let (next, names) = <(u64, Vec<String>)>::from_redis_value(told)?;
+            let fitting: Vec<Digest> = heads(connection, sealer, names, filter).await?;
+            count += delete(connection, fitting).await;
+            cursor = next;
+            if cursor == 0 {
+                break;
+            }
+        }
+    }
+    Ok(count)
+}
+
+/// Which of the answers under these names fit.
+async fn heads(
+    connection: &StoreConnection,
+    sealer: &Sealer,
+    names: Vec<String>,
+    filter: &EntryFilter,
+) -> Result<Vec<Digest>, RedisError> {
+    let asking = stream::iter(names).map(|name| {
+        let mut connection = connection.clone();
+        async move {
+            let mut ask = redis::cmd("GETRANGE");
+            ask.arg(&name).arg(0).arg(HEAD_BYTES - 1);
+            let head: Vec<u8> = ask.query_async(&mut connection).await?;
+            Ok::<_, RedisError>((name, head))
+        }
+    });
+    let asked: Vec<Result<_, RedisError>> = asking.buffer_unordered(AT_ONCE).collect().await;
+    let now_ms = clock::unix_ms();
+    let mut fitting = Vec::new();
+    for read in asked {
+        let (name, head) = read?;
+        // What cannot be opened is another instance's, or given to nobody.
+        let meta = envelope::open_head(&head, &name, sealer);
+        fitting.extend(meta.filter(|meta| filter.fits(meta, now_ms)).map(|meta| meta.key));
+    }
+    Ok(fitting)
+}
+
+/// Deletes what fits of what this worker has left of late: a walk may have passed its place before it stood there.
+async fn forget_latest(shared: &Shared, filter: &EntryFilter) {
+    let Some(peers) = shared.peers.as_ref() else { return };
+    let Some(connection) = peers.connection() else { return };
+    let latest = peers.answers.left.lock().since(clock::unix_ms().saturating_sub(RECENT_MS));
+    let names = latest.iter().map(name_of).collect();
+    let deleting = async {
+        let fitting = heads(&connection, &shared.config.sealer, names, filter).await?;
+        Ok::<_, RedisError>(delete(&connection, fitting).await)
+    };
+    if !matches!(tokio::time::timeout(peers.config.deadline(), deleting).await, Ok(Ok(_))) {
+        peers.doubt();
+    }
+}
+
+/// Forgets what another worker was told to forget.
+pub(super) fn hear(shared: &Arc<Shared>, peers: &Peers, payload: &[u8]) {
+    let Some(ForgetNotice { filter }) = notice::read(&peers.worker, payload) else { return };
+    let own = Arc::clone(shared);
+    // It ends by itself.
+    drop(crate::task::spawn(async move {
+        let is_all = filter == EntryFilter::default();
+        if is_all {
+            own.forget_for_repeats();
+        }
+        let store = Arc::clone(&own.cache.store);
+        let told = filter.clone();
+        let forgetting = blocking::disk(move || if is_all { store.clear() } else { store.forget(&told) });
+        if let Err(fault) = forgetting.await {
+            tracing::error!(%fault, "what another worker forgot is still kept here");
+        }
+        forget_latest(&own, &filter).await;
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(key: u8, bytes: u64, left_ms: u64) -> LeftAnswer {
+        LeftAnswer { key: [key; 32], bytes, left_ms, expires_ms: left_ms + 100 }
+    }
+
+    #[test]
+    fn the_oldest_go_when_there_is_no_room() {
+        let mut answers = LeftAnswers::default();
+        assert!(answers.add(left(1, 40, 0), 100).is_empty());
+        assert!(answers.add(left(2, 40, 10), 100).is_empty());
+        assert_eq!(answers.add(left(3, 60, 20), 100), [[1; 32]]);
+        assert_eq!(answers.bytes, 100);
+        assert_eq!(answers.since(15), [[3; 32]]);
+        // What has ended went by itself.
+        assert!(answers.add(left(4, 100, 120), 100).is_empty());
+        assert_eq!((answers.bytes, answers.queue.len()), (100, 1));
+        // The same once more is written over, not deleted.
+        assert!(answers.add(left(4, 100, 130), 100).is_empty());
+        assert_eq!((answers.bytes, answers.queue.len()), (100, 1));
+    }
+}
