@@ -277,7 +277,9 @@ async def test_a_span_that_ends_now_is_answered_by_whole_buckets(
     usage: Database, spool: Path, lines: Any
 ) -> None:
     now = now_ms()
-    await fill(usage, spool, lines("a", ts_ms=now - HOUR) + lines("b", ts_ms=now - 10))
+    await fill(
+        usage, spool, lines("a", ts_ms=now - HOUR) + lines("b", ts_ms=now - 10, chosen_ms=0.25)
+    )
     whole = Span(now - now % DAY - DAY, now, is_open=True)
 
     with_groups = HistoryQuery(whole, ["provider"])
@@ -289,6 +291,9 @@ async def test_a_span_that_ends_now_is_answered_by_whole_buckets(
     rows, total, _ = await usage.read(lambda con: read_history(con, recent))
     assert (total, rows[0]["requests"]) == (1, 1)
     assert rows[0]["p50_latency_ms"] == pytest.approx(rows[0]["avg_latency_ms"], abs=0.001)
+    assert rows[0]["p99_chosen_ms"] == 0.25
+    of_provider_ms = rows[0]["p99_latency_ms"] - 0.25
+    assert rows[0]["p99_provider_ms"] == pytest.approx(of_provider_ms, abs=0.001)
     quiet = HistoryQuery(Span(now - 2, now, is_open=True), [])
     assert await usage.read(lambda con: read_history(con, quiet)) == ([], 0, None)
 
@@ -345,6 +350,43 @@ async def test_sums_of_closed_buckets_are_kept_and_are_those_that_are_read(
         found = await told(query, closed)
         assert sum(row["requests"] for row in found) == 4, "what was kept of the day is forgotten"
         assert found == await told(query, ClosedBins())
+
+
+@pytest.mark.parametrize("bucket", ["minute", "hour", "day"])
+async def test_percentiles_of_closed_buckets_are_those_of_their_histograms(
+    usage: Database, spool: Path, lines: Any, bucket: Any
+) -> None:
+    hour = now_ms() - now_ms() % HOUR
+    closed = ClosedBins()
+    rng = random.Random(21)
+    for at_ms in (hour - 26 * HOUR, hour - 7 * HOUR - 1, hour - HOUR, hour - 1, now_ms() - 5):
+        (spool / f"w-{at_ms}.ndjson").write_bytes(
+            b"".join(
+                lines(f"{at_ms}-{number}", ts_ms=at_ms, latency_ms=rng.uniform(5, 500))
+                for number in range(20)
+            )
+        )
+    await Ingest(SegmentStore(usage, spool), spool).ingest()
+
+    async def told(query: HistoryQuery, kept: ClosedBins) -> list[dict[str, Any]]:
+        reader = BinsReader.over(kept)
+        return (await usage.read(lambda con: read_history(con, query, reader))).rows
+
+    # A span that begins within a bucket has that one in parts.
+    starts = (hour - 30 * HOUR, hour - 27 * HOUR + 90_007)
+    asked = [
+        HistoryQuery(Span(start, now_ms() + 1, is_open=True), [bucket, "provider"])
+        for start in starts
+    ]
+    for late in ("early", "late"):
+        for query in asked:
+            # Percentiles of all together are not of single buckets: these are added up from histograms.
+            wanted = await told(replace(query, has_totals=True), ClosedBins())
+            assert wanted[0]["p99_latency_ms"] > 0
+            assert await told(query, closed) == await told(query, closed) == wanted
+        record = lines(late, ts_ms=hour - 7 * HOUR - 2, latency_ms=90_000.0)
+        (spool / f"{late}-1.ndjson").write_bytes(record)
+        await Ingest(SegmentStore(usage, spool, closed), spool).ingest()
 
 
 async def test_a_segment_that_is_stored_tells_the_kept_histograms_of_its_times(
