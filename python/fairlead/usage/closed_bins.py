@@ -1,4 +1,4 @@
-"""What is told of buckets that are closed, kept in memory: it changes only when a late record arrives.
+"""Sums, histograms and percentiles of closed buckets, kept in memory: they change only when a late record arrives.
 
 A histogram has hundreds of rows for each group and bucket, so adding up those of a month takes tens of milliseconds,
 and nearly all of them are of days that are over. Sums have few rows, but to plan their statement takes as long. What
