@@ -1,4 +1,4 @@
-"""Sums, histograms and percentiles of closed buckets, kept in memory: they change only when a late record arrives.
+"""Histograms and sums of buckets that are closed, kept in memory: they change only when a late record arrives.
 
 A histogram has hundreds of rows for each group and bucket, so adding up those of a month takes tens of milliseconds,
 and nearly all of them are of days that are over. Sums have few rows, but to plan their statement takes as long. What
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,24 +18,17 @@ import polars as pl
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.usage.facts import Measure, Selection, add_up, bins_of_parts, parts_of, sums_of_parts
-from fairlead.usage.percentile import percentiles
-from fairlead.usage.rollup import BUCKET_MS, Level
+from fairlead.usage.rollup import BUCKET_MS
 from fairlead.usage.span import Part, Span
 
 # A row takes about 40 bytes.
 ROWS_KEPT: Final = 250_000
 # Of what one answer adds; more would drive out all the rest.
 ROWS_OF_ONE: Final = 100_000
-# Closed buckets are kept in pieces of this length: a call is recorded under its beginning, so one that took minutes
-# changes the buckets of then, and the last hour moves on with each minute.
-PIECE_MS: Final[dict[Level, int]] = {"minute": 15 * 60_000, "hour": 6 * 3_600_000}
-PIECES_MAX: Final = 6
 # Changes that a read may be overtaken by, and still keep its rows.
 CHANGES_KEPT: Final = 64
 
 _Key = tuple[object, ...]
-# Parts that are closed, and those that are not.
-_Split = tuple[list[Part], list[Part]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +92,6 @@ class ClosedBins:
 
 
 @dataclass(frozen=True, slots=True)
-class Percentiles:
-    """Which percentiles of which measures, added up, in groups by buckets of this length."""
-
-    measures: Sequence[Measure]
-    shares: Sequence[int]
-    bucket_ms: int
-
-
-@dataclass(frozen=True, slots=True)
 class BinsReader:
     """Histograms and sums, as `facts.bins_of` and `facts.sums_of` give them, for one read. Made before the read's
     transaction begins.
@@ -130,29 +114,9 @@ class BinsReader:
     ) -> pl.DataFrame:
         """One row or more for each group and `bin`."""
         return self._join(
-            _split(con, span, selection),
+            parts_of(con, span, selection.coarsest),
             ("bins", *_key_of(selection), *wanted),
             lambda parts: bins_of_parts(con, parts, selection, wanted),
-        )
-
-    def percentiles(
-        self, con: Connection, span: Span, selection: Selection, asked: Percentiles
-    ) -> pl.DataFrame | None:
-        """A row for each group with its `p<share>`, where each bucket is wholly closed or wholly open: a closed one's
-        percentiles are kept, and its histogram is not added up again. None where one is both.
-        """
-        split = _split(con, span, selection)
-        if any(
-            edge % asked.bucket_ms for part in split[0] for edge in (part.from_ms, part.until_ms)
-        ):
-            return None
-        groups = list(selection.groups)
-        return self._join(
-            split,
-            ("percentiles", *_key_of(selection), *asked.measures, *asked.shares),
-            lambda parts: percentiles(
-                bins_of_parts(con, parts, selection, asked.measures), groups, asked.shares
-            ),
         )
 
     def sums(
@@ -160,17 +124,17 @@ class BinsReader:
     ) -> pl.DataFrame:
         """One row for each group."""
         rows = self._join(
-            _split(con, span, selection),
+            parts_of(con, span, selection.coarsest),
             ("sums", *_key_of(selection), *wanted),
             lambda parts: sums_of_parts(con, parts, selection, wanted),
         )
         return add_up(rows, list(selection.groups)).select(*selection.groups, *wanted)
 
     def _join(
-        self, split: _Split, what: _Key, read: Callable[[list[Part]], pl.DataFrame]
+        self, parts: list[Part], what: _Key, read: Callable[[list[Part]], pl.DataFrame]
     ) -> pl.DataFrame:
         """The rows of all parts: closed ones as they were kept, all others read in one statement."""
-        closed, open_ = split
+        closed, open_ = _split(parts, now_ms())
         frames = []
         for part in closed:
             key = (part, *what)
@@ -189,32 +153,16 @@ def _key_of(selection: Selection) -> _Key:
     return (*selection.groups.items(), *filters.conditions, *filters.bound.items())
 
 
-def _split(con: Connection, span: Span, selection: Selection) -> _Split:
+def _split(parts: list[Part], at_ms: int) -> tuple[list[Part], list[Part]]:
     """The buckets that are over, and those that are not. Single records are read as they are."""
-    at_ms = now_ms()
-    closed: list[Part] = []
-    open_ = []
-    for part in parts_of(con, span, selection.coarsest):
+    closed, open_ = [], []
+    for part in parts:
         over_ms = at_ms - at_ms % BUCKET_MS[part.level]
         if part.level == "requests" or part.from_ms >= over_ms:
             open_.append(part)
-            continue
-        until_ms = min(part.until_ms, over_ms)
-        # In groups by bucket, pieces have as many rows as the whole.
-        size = PIECE_MS.get(part.level) if "bucket_ms" in selection.groups else None
-        closed += _pieces(Part(part.level, part.from_ms, until_ms), size)
-        if until_ms < part.until_ms:
-            open_.append(Part(part.level, until_ms, part.until_ms))
+        elif part.until_ms <= over_ms:
+            closed.append(part)
+        else:
+            closed.append(Part(part.level, part.from_ms, over_ms))
+            open_.append(Part(part.level, over_ms, part.until_ms))
     return closed, open_
-
-
-def _pieces(part: Part, size_ms: int | None) -> Iterator[Part]:
-    """A part cut at multiples of a length; a long one stays whole, since each piece is a statement."""
-    from_ms = part.from_ms
-    if size_ms is not None and part.until_ms - from_ms > PIECES_MAX * size_ms:
-        size_ms = None
-    while from_ms < part.until_ms:
-        next_ms = part.until_ms if size_ms is None else from_ms - from_ms % size_ms + size_ms
-        until_ms = min(next_ms, part.until_ms)
-        yield Part(part.level, from_ms, until_ms)
-        from_ms = until_ms

@@ -6,18 +6,17 @@ costs what it shows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
 import polars as pl
 
 from fairlead.store.file import Connection
-from fairlead.usage.closed_bins import BinsReader, ClosedBins, Percentiles
+from fairlead.usage.closed_bins import BinsReader, ClosedBins
 from fairlead.usage.facts import LATENCIES, Filters, Selection, add_up, bins_of_page
 from fairlead.usage.percentile import percentiles
 from fairlead.usage.recent import LONGEST_MS, read_recent
-from fairlead.usage.rollup import BUCKET_MS, ROLLUPS, Level, read_kept
+from fairlead.usage.rollup import Level, read_kept
 from fairlead.usage.span import Span
 
 Dimension = Literal[
@@ -229,14 +228,6 @@ class _Source:
         """The histograms of every group."""
         return self.reader.read(self.con, self.span, self.selection, LATENCIES)
 
-    def percentiles(self, group_by: Sequence[Dimension]) -> pl.DataFrame | None:
-        """The percentiles of every group, where they are by minute, hour or day and whole ones of these."""
-        level = next((each for each in ROLLUPS if each in group_by), None)
-        if level is None:
-            return None
-        asked = Percentiles(LATENCIES, _SHARES, BUCKET_MS[level])
-        return self.reader.percentiles(self.con, self.span, self.selection, asked)
-
     def all_bins(self) -> pl.DataFrame:
         """The histogram of everything."""
         everything = replace(self.selection, groups={})
@@ -299,11 +290,7 @@ def _percentiles(
     keys = list(source.selection.groups)
     page = whole.page.with_row_index("row")
     if whole.height == page.height:
-        # Every group is on the page: what is told of closed buckets may be there already.
-        closed = None if query.has_totals else source.percentiles(query.group_by)
-        if closed is not None:
-            told = closed.join(page.select("row", *keys), on=keys, nulls_equal=True)
-            return told.select("row", *names).rename(names), None
+        # Every group is on the page: histograms of closed buckets may be there already.
         bins = source.bins()
         if not keys:
             bins = bins.with_columns(row=pl.lit(0))

@@ -352,43 +352,6 @@ async def test_sums_of_closed_buckets_are_kept_and_are_those_that_are_read(
         assert found == await told(query, ClosedBins())
 
 
-@pytest.mark.parametrize("bucket", ["minute", "hour", "day"])
-async def test_percentiles_of_closed_buckets_are_those_of_their_histograms(
-    usage: Database, spool: Path, lines: Any, bucket: Any
-) -> None:
-    hour = now_ms() - now_ms() % HOUR
-    closed = ClosedBins()
-    rng = random.Random(21)
-    for at_ms in (hour - 26 * HOUR, hour - 7 * HOUR - 1, hour - HOUR, hour - 1, now_ms() - 5):
-        (spool / f"w-{at_ms}.ndjson").write_bytes(
-            b"".join(
-                lines(f"{at_ms}-{number}", ts_ms=at_ms, latency_ms=rng.uniform(5, 500))
-                for number in range(20)
-            )
-        )
-    await Ingest(SegmentStore(usage, spool), spool).ingest()
-
-    async def told(query: HistoryQuery, kept: ClosedBins) -> list[dict[str, Any]]:
-        reader = BinsReader.over(kept)
-        return (await usage.read(lambda con: read_history(con, query, reader))).rows
-
-    # A span that begins within a bucket has that one in parts.
-    starts = (hour - 30 * HOUR, hour - 27 * HOUR + 90_007)
-    asked = [
-        HistoryQuery(Span(start, now_ms() + 1, is_open=True), [bucket, "provider"])
-        for start in starts
-    ]
-    for late in ("early", "late"):
-        for query in asked:
-            # Percentiles of all together are not of single buckets: these are added up from histograms.
-            wanted = await told(replace(query, has_totals=True), ClosedBins())
-            assert wanted[0]["p99_latency_ms"] > 0
-            assert await told(query, closed) == await told(query, closed) == wanted
-        record = lines(late, ts_ms=hour - 7 * HOUR - 2, latency_ms=90_000.0)
-        (spool / f"{late}-1.ndjson").write_bytes(record)
-        await Ingest(SegmentStore(usage, spool, closed), spool).ingest()
-
-
 async def test_a_segment_that_is_stored_tells_the_kept_histograms_of_its_times(
     usage: Database, spool: Path, lines: Any
 ) -> None:
