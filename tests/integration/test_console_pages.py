@@ -55,7 +55,9 @@ def work_ids(owner: httpx.Client, webhook_id: str) -> dict[str, str]:
     """What pages show that no made-up traffic brings: a batch, a crawl, an agent, a delivery."""
     key = expect(owner.post("/api/keys", json={"name": "of the pages", "captureBodies": True}), 201)
     headers = {"authorization": f"Bearer {key['key']}"}
-    call = {"model": "demo/echo", "messages": [{"role": "user", "content": "Hello"}]}
+    # The model answers what it was asked.
+    said = f"<script>alert(1)</script><img src=x onerror=alert(2)> \u202egnp.exe {'w' * 3000}"
+    call = {"model": "demo/echo", "messages": [{"role": "user", "content": said}]}
     url = "/v1/chat/completions"
     line = orjson.dumps({"custom_id": "1", "method": "POST", "url": url, "body": call})
     form = {"files": {"file": ("lines.jsonl", line)}, "data": {"purpose": "batch"}}

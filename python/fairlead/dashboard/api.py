@@ -10,7 +10,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import urlencode
 
@@ -24,6 +24,9 @@ from fairlead.errors import FairleadError, Forbidden, Internal, NotFound
 from fairlead.store.services import services_of
 
 T = TypeVar("T")
+
+# A path with a name in it has as many forms as there are names.
+TIERS_KEPT: Final = 2048
 
 # A few names for each set of rights.
 READINGS_MAX: Final = 64
@@ -87,6 +90,7 @@ def may_call(principal: Principal, method: str, path: str) -> bool:
     return tier in ("account", "public") and is_person
 
 
+@lru_cache(maxsize=TIERS_KEPT)
 def tier_of(method: str, path: str) -> str | None:
     """Who may call a route, as the relay has it; None for a path that is none."""
     return next(

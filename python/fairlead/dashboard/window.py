@@ -150,5 +150,7 @@ ZEROS: Final[Row] = dict.fromkeys(
         "p99LatencyMs",
         "p50ChosenMs",
         "p99ChosenMs",
+        "p50ProviderMs",
+        "p99ProviderMs",
     )
 )

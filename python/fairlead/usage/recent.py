@@ -27,7 +27,8 @@ _SUMMED: Final = (
 _PARTS: Final = ", ".join(str(share / 100) for share in SHARES)
 _SUMS: Final = f"""
 SELECT count(*), count(*) FILTER (outcome <> 'completed'), {", ".join(map(bounded_sum, _SUMMED))},
-    quantile_disc(latency_us, [{_PARTS}]), quantile_disc(chosen_ms, [{_PARTS}])
+    quantile_disc(latency_us, [{_PARTS}]), quantile_disc(chosen_ms, [{_PARTS}]),
+    quantile_disc(latency_ms - chosen_ms, [{_PARTS}]) FILTER (attempts > 0)
 FROM (SELECT *, round(latency_ms * 1000)::BIGINT AS latency_us FROM requests)
 WHERE ts_ms >= ? AND ts_ms < ?
 """
@@ -39,16 +40,22 @@ WHERE ts_ms >= ? AND connection_id IS NOT NULL GROUP BY connection_id
 
 def read_recent(con: Connection, span: Span) -> dict[str, Any] | None:
     """The measures of a short span, with percentiles in microseconds, and in milliseconds those of the time until a
-    request's targets were chosen; None where nothing was requested.
+    request's targets were chosen and of the time from there on, where a provider was asked; None where nothing was
+    requested.
     """
     until_ms = span.until_ms if not span.is_open else 1 << 62
     row = con.execute(_SUMS, [span.from_ms, until_ms]).fetchone()
     if row is None or not row[0]:
         return None
-    requests, errors, *sums, quantiles, of_choice = row
-    told = {f"p{share}_latency_us": value for share, value in zip(SHARES, quantiles, strict=True)}
-    for share, value in zip(SHARES, of_choice or (None,) * len(SHARES), strict=True):
-        told[f"p{share}_chosen_ms"] = value
+    requests, errors, *sums, of_whole, of_choice, of_providers = row
+    told = {}
+    for name, values in (
+        ("latency_us", of_whole),
+        ("chosen_ms", of_choice),
+        ("provider_ms", of_providers),
+    ):
+        for share, value in zip(SHARES, values or (None,) * len(SHARES), strict=True):
+            told[f"p{share}_{name}"] = value
     return {
         "requests": requests,
         "errors": errors,

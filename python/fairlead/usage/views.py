@@ -54,6 +54,11 @@ class HistoryRow(View):
         "the sum of at most the last two minutes; else null."
     )
     p99_chosen_ms: float | None
+    p50_provider_ms: float | None = Field(
+        description="What was spent at providers: from there until the last byte, of requests that asked one. Of the "
+        "sum of at most the last two minutes; else null."
+    )
+    p99_provider_ms: float | None
     is_other: bool = Field(
         description="With `top`: the sum of the groups that are not among the largest."
     )

@@ -277,7 +277,9 @@ async def test_a_span_that_ends_now_is_answered_by_whole_buckets(
     usage: Database, spool: Path, lines: Any
 ) -> None:
     now = now_ms()
-    await fill(usage, spool, lines("a", ts_ms=now - HOUR) + lines("b", ts_ms=now - 10))
+    await fill(
+        usage, spool, lines("a", ts_ms=now - HOUR) + lines("b", ts_ms=now - 10, chosen_ms=0.25)
+    )
     whole = Span(now - now % DAY - DAY, now, is_open=True)
 
     with_groups = HistoryQuery(whole, ["provider"])
@@ -289,6 +291,9 @@ async def test_a_span_that_ends_now_is_answered_by_whole_buckets(
     rows, total, _ = await usage.read(lambda con: read_history(con, recent))
     assert (total, rows[0]["requests"]) == (1, 1)
     assert rows[0]["p50_latency_ms"] == pytest.approx(rows[0]["avg_latency_ms"], abs=0.001)
+    assert rows[0]["p99_chosen_ms"] == 0.25
+    of_provider_ms = rows[0]["p99_latency_ms"] - 0.25
+    assert rows[0]["p99_provider_ms"] == pytest.approx(of_provider_ms, abs=0.001)
     quiet = HistoryQuery(Span(now - 2, now, is_open=True), [])
     assert await usage.read(lambda con: read_history(con, quiet)) == ([], 0, None)
 
