@@ -15,9 +15,16 @@ import aiosmtpd.smtp
 import pytest
 from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword, Session
 
+from fairlead.gateway.mail.fields import MailServer
+from fairlead.gateway.mail.table import put_server
+from fairlead.gateway.mail.worker import deliver
 from fairlead.moment import now_ms
 from fairlead.settings import ControlConfig
+from fairlead.store.database import Database
 from fairlead.store.mail_queue import PENDING_MAX, Mail, queue_mails
+from fairlead.store.postgresql.engine import PostgresqlEngine
+from fairlead.store.postgresql.leases import Leases
+from fairlead.store.sealer import Sealer
 from fairlead.store.state import State
 from tests.contract.conftest import Control
 from tests.support.certificates import make_certificate
@@ -289,3 +296,41 @@ async def test_a_server_that_says_nothing_does_not_hold_up_for_long(
         await set_up(silent.getsockname()[1])
         answer = (await control.client.post("/api/settings/mail/test")).json()
     assert (answer["sent"], answer["errorKind"]) == (False, "timeout")
+
+
+async def test_two_controls_of_one_database_send_each_mail_once(database_url: str) -> None:
+    """One of them sends, and the other goes on when that one is stopped."""
+    states = [
+        State(Database(PostgresqlEngine(database_url, name)), Sealer(bytes(32)))
+        for name in ("one", "two")
+    ]
+    leases = [Leases(database_url, name, 1500) for name in ("one", "two")]
+    renewing = [asyncio.create_task(each.run()) for each in leases]
+    inbox = Inbox()
+    sending: list[asyncio.Task[None]] = []
+    try:
+        async with serving(inbox) as port:
+            server = MailServer.model_validate(settings(port) | {"events": ["budget.reached"]})
+            await states[0].record(lambda con: put_server(con, states[0].sealer, server, now_ms()))
+            sending = [
+                asyncio.create_task(deliver(*each)) for each in zip(states, leases, strict=True)
+            ]
+            for first in (0, 20):
+                mails = [mail(number) for number in range(first, first + 20)]
+                await states[1].record(lambda con, mails=mails: queue_mails(con, mails))
+                async with asyncio.timeout(20):
+                    while len(inbox.mails) < first + 20:
+                        for state in states:
+                            state.note_change()
+                        await asyncio.sleep(0.05)
+                # The second goes on by itself.
+                sending[0].cancel()
+                await asyncio.gather(sending[0], return_exceptions=True)
+            subjects = [message["Subject"] for _, message in inbox.mails]
+            assert sorted(subjects) == sorted(mail(number).subject for number in range(40))
+    finally:
+        for task in (*sending, *renewing):
+            task.cancel()
+        await asyncio.gather(*sending, *renewing, return_exceptions=True)
+        for state in states:
+            await state.database.close()

@@ -81,7 +81,7 @@ class Link:
         self._commands.report(poll.done)
         is_remote = bool(request.scope.get(REMOTE_KEY, False))
         # The number of a process elsewhere says nothing here.
-        pid = 0 if is_remote else poll.pid
+        pid = None if is_remote else poll.pid
         self._workers.poll_begins(poll.worker, pid, poll.applied_version, poll.stats)
         self._counters.observe(poll.worker, poll.stats)
         try:

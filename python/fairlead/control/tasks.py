@@ -33,8 +33,8 @@ class TaskEntry:
     begins_with: str | None = None
     tables: tuple[str, ...] = ()
     once: bool = False
-    """Whether only one of several controls on one database may run it at a time. Runners of items run everywhere: each
-    item is leased.
+    """Whether only one of several controls on one database may run it at a time: timers. What works on items runs
+    everywhere: each item is leased.
     """
     of_many: bool = False
     """Whether there is only work for it where several nodes may share one database."""
@@ -59,14 +59,13 @@ TASKS: Final = (
     TaskEntry("usage.traces", "fairlead.usage.tasks"),
     TaskEntry("health.turns", "fairlead.gateway.health.transitions"),
     TaskEntry("resilience.states", "fairlead.gateway.resilience.persistence"),
-    TaskEntry("webhooks.deliver", "fairlead.webhooks.tasks", once=True),
+    TaskEntry("webhooks.deliver", "fairlead.webhooks.tasks"),
     TaskEntry("webhooks.retention", "fairlead.webhooks.tasks", once=True),
     TaskEntry(
         "mail.deliver",
         "fairlead.gateway.mail.tasks",
         "fairlead.gateway.mail.router",
         ("mail_server",),
-        once=True,
     ),
     TaskEntry("dashboard.live", "fairlead.dashboard.tasks", "fairlead.dashboard.live"),
     TaskEntry(
@@ -94,7 +93,6 @@ TASKS: Final = (
         "fairlead.gateway.responses.background",
         "fairlead.gateway.responses.background",
         ("responses",),
-        once=True,
     ),
     TaskEntry(
         "gateway.sign-ins",

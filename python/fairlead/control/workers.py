@@ -12,6 +12,10 @@ from typing import Any
 from fairlead.store.services import WorkerReport
 
 LIVE_AFTER_ANSWER_S = 2.0
+# One on another machine may have been cut off without a word. It gives this control up after seven seconds and asks
+# another: until then a write must not say that it is in force everywhere.
+REMOTE_LIVE_AFTER_ANSWER_S = 10.0
+NEVER_S = -REMOTE_LIVE_AFTER_ANSWER_S
 REMEMBERED_S = 300.0
 WORKERS_MAX = 1024
 # Members of a worker's report about connections: their states, and the newest reset of states that it knows.
@@ -21,15 +25,18 @@ _OF_CONNECTIONS = ("connections", "cleared")
 @dataclass(slots=True)
 class _Worker:
     pid: int = 0
+    is_remote: bool = False
     applied_version: int = 0
     open_polls: int = 0
-    answered_at: float = -LIVE_AFTER_ANSWER_S
+    answered_at: float = NEVER_S
     heard_at: float = 0.0
     stats: dict[str, Any] = field(default_factory=dict)
 
 
 class Workers:
-    """The workers. One is live while it has an open poll, and for two seconds after the last was answered."""
+    """The workers. One is live while it has an open poll, and for two seconds after the last was answered, or ten where
+    it is on another machine.
+    """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -38,12 +45,12 @@ class Workers:
         self._connections_changed = asyncio.Event()
 
     def poll_begins(
-        self, worker_id: str, pid: int, applied_version: int, stats: dict[str, Any]
+        self, worker_id: str, pid: int | None, applied_version: int, stats: dict[str, Any]
     ) -> None:
-        """Records the start of a poll."""
+        """Records the start of a poll. `pid` is None for a worker on another machine."""
         self._forget_old()
         worker = self._workers.setdefault(worker_id, _Worker())
-        worker.pid = pid
+        worker.pid, worker.is_remote = pid or 0, pid is None
         worker.applied_version = applied_version
         if any(worker.stats.get(name) != stats.get(name) for name in _OF_CONNECTIONS):
             self._connections_changed.set()
@@ -59,7 +66,7 @@ class Workers:
         if worker is None:
             return
         worker.open_polls -= 1
-        worker.answered_at = self._now() if answered else -LIVE_AFTER_ANSWER_S
+        worker.answered_at = self._now() if answered else NEVER_S
         self._notify()
 
     def forwarded(self, worker_id: str) -> None:
@@ -124,7 +131,8 @@ class Workers:
         return {worker_id: w.pid for worker_id, w in self._workers.items() if w.pid}
 
     def _is_live(self, worker: _Worker) -> bool:
-        return worker.open_polls > 0 or self._now() - worker.answered_at < LIVE_AFTER_ANSWER_S
+        for_s = REMOTE_LIVE_AFTER_ANSWER_S if worker.is_remote else LIVE_AFTER_ANSWER_S
+        return worker.open_polls > 0 or self._now() - worker.answered_at < for_s
 
     def _forget_old(self) -> None:
         old = self._now() - REMEMBERED_S

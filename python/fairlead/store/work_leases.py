@@ -8,7 +8,7 @@ file, asks the clock before (`check_lease`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -89,6 +89,15 @@ def fenced(transaction: Transaction[T]) -> Transaction[T]:
         return transaction(con)
 
     return check_and_run
+
+
+def kept_tokens(con: Connection, leases: Collection[Lease]) -> set[str]:
+    """The tokens of those leases that no other control has taken, nor may before this transaction has ended."""
+    rows = con.execute(
+        "SELECT token FROM work_leases WHERE token IN (SELECT unnest(?::VARCHAR[])) FOR SHARE",
+        [sorted({lease.token for lease in leases})],
+    ).fetchall()
+    return {str(token) for (token,) in rows}
 
 
 def insert_lease(con: Connection, lease: Lease, holder: str, length_ms: int) -> None:

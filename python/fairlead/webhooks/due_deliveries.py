@@ -5,7 +5,7 @@ another's.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,6 +43,7 @@ WITH due AS (
     WHERE d.state = 'pending' AND d.next_attempt_at_ms <= $now
         AND e.state = 'enabled' AND e.not_before_ms <= $now
         AND d.id NOT IN (SELECT unnest($taken::VARCHAR[]))
+        AND ($is_of_all OR d.endpoint_id IN (SELECT unnest($endpoints::VARCHAR[])))
         -- These get no second one at a time: they must not fill the page.
         AND NOT (e.failing_since_ms IS NOT NULL AND e.id IN (SELECT unnest($busy::VARCHAR[])))
 )
@@ -51,6 +52,16 @@ SELECT due.id, due.endpoint_id, due.message_id, due.tries, due.expires_at_ms, du
 FROM due JOIN webhook_messages m ON m.id = due.message_id
 WHERE due.place <= $per_endpoint
 ORDER BY due.place, due.next_attempt_at_ms LIMIT $most
+"""
+
+# The longest wait first.
+_ENDPOINTS = """
+SELECT d.endpoint_id
+FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
+WHERE d.state = 'pending' AND d.next_attempt_at_ms <= $now
+    AND e.state = 'enabled' AND e.not_before_ms <= $now
+    AND d.endpoint_id NOT IN (SELECT unnest($held::VARCHAR[]))
+GROUP BY d.endpoint_id ORDER BY min(d.next_attempt_at_ms), d.endpoint_id LIMIT $most
 """
 
 _NEXT = """
@@ -84,11 +95,23 @@ class DueDeliveries:
     is_all: bool
 
 
+def endpoints_due(con: Connection, now_ms: int, held: Collection[str], most: int) -> list[str]:
+    """Endpoints beside those held to which something is to be delivered now."""
+    rows = con.execute(_ENDPOINTS, {"now": now_ms, "held": list(held), "most": most}).fetchall()
+    return [str(endpoint_id) for (endpoint_id,) in rows]
+
+
+# Many parameters: what is read depends on all of them, and nothing else does.
 def find_due(
-    con: Connection, sealer: Sealer, now_ms: int, taken: Mapping[str, DueDelivery], issuer: str = ""
+    con: Connection,
+    sealer: Sealer,
+    now_ms: int,
+    taken: Mapping[str, DueDelivery],
+    issuer: str = "",
+    endpoints: Collection[str] | None = None,
 ) -> DueDeliveries:
-    """Due deliveries for which there is room beside those taken up already. `issuer` is our name
-    for listeners without a secret.
+    """Due deliveries to these endpoints (None: to all) for which there is room beside those taken up already. `issuer`
+    is our name for listeners without a secret.
     """
     busy = Counter(each.endpoint_id for each in taken.values())
     room = TAKEN_UP_MAX - len(taken)
@@ -97,6 +120,8 @@ def find_due(
         {
             "now": now_ms,
             "taken": list(taken),
+            "is_of_all": endpoints is None,
+            "endpoints": list(endpoints or ()),
             "busy": list(busy),
             "per_endpoint": QUEUE_MAX,
             "most": max(room, 0),

@@ -13,6 +13,7 @@ from fairlead.moment import iso, moment_of
 from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
 from fairlead.store.webhook_endpoints import Endpoint, endpoints_by_id, update_endpoint
+from fairlead.store.work_leases import Lease, kept_tokens
 from fairlead.webhooks.attempt import Answer
 from fairlead.webhooks.due_deliveries import DueDelivery
 from fairlead.webhooks.schedule import next_attempt_at_ms
@@ -54,14 +55,19 @@ class FinishedAttempt:
     due: DueDelivery
     answer: Answer
     at_ms: int
+    lease: Lease | None = None
+    """The right to deliver to its endpoint, where several controls share a database."""
 
 
 def settle(
     con: Connection, ended: Sequence[FinishedAttempt], spread: Callable[[float, float], float]
 ) -> list[Endpoint]:
     """Stores the result for each delivery and endpoint, in the writer. Returns the endpoints that
-    were disabled by it.
+    were disabled by it. Whoever has an endpoint by now sends its deliveries again, and stores that.
     """
+    ended = _still_ours(con, ended)
+    if not ended:
+        return []
     rows = [_row(each, spread) for each in ended]
     con.execute(_SETTLE, [list(column) for column in zip(*rows, strict=True)])
     con.execute(_ATTEMPTS, [[each.due.id for each in ended], [each.answer.at_ms for each in ended]])
@@ -79,6 +85,14 @@ def settle(
             _end_pending(con, after)
             disabled.append(after)
     return disabled
+
+
+def _still_ours(con: Connection, ended: Sequence[FinishedAttempt]) -> Sequence[FinishedAttempt]:
+    leases = [each.lease for each in ended if each.lease is not None]
+    if not leases:
+        return ended
+    kept = kept_tokens(con, leases)
+    return [each for each in ended if each.lease is None or each.lease.token in kept]
 
 
 def _row(ended: FinishedAttempt, spread: Callable[[float, float], float]) -> tuple[Any, ...]:

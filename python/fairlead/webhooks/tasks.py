@@ -9,7 +9,13 @@ from fairlead.webhooks.worker import Worker
 
 
 async def _deliver(services: Services) -> None:
-    await Worker(services.state, services.egress, issuer=public_base(services.config)).run()
+    worker = Worker(
+        services.state,
+        services.egress,
+        issuer=public_base(services.config),
+        leases=None if services.peers is None else services.peers.leases,
+    )
+    await worker.run()
 
 
 async def _retention(services: Services) -> None:

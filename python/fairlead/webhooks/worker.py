@@ -1,9 +1,9 @@
 """The delivery loop: takes up due deliveries for which there is room, and stores the results.
 
-Control is the only process with the database, so deliveries in flight need no lease: a delivery
-stays `pending` until its result is committed. If control dies before that, it is due again when
-control is back, under its id. If storing a result fails, the worker ends with that error, and its
-owner starts it again.
+A delivery stays `pending` until its result is committed. If control dies before that, it is due again
+when control is back, under its id. If storing a result fails, the worker ends with that error, and
+its owner starts it again. Where several controls share a database, each delivers to the endpoints
+whose lease it has (`endpoint_leases.py`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,17 @@ import structlog
 
 from fairlead.egress import Egress
 from fairlead.moment import now_ms
+from fairlead.store.peers import WorkLeases
 from fairlead.store.state import State
 from fairlead.webhooks.attempt import attempt
-from fairlead.webhooks.due_deliveries import CROWDED, IN_FLIGHT_MAX, DueDelivery, find_due
+from fairlead.webhooks.due_deliveries import (
+    CROWDED,
+    IN_FLIGHT_MAX,
+    DueDelivery,
+    endpoints_due,
+    find_due,
+)
+from fairlead.webhooks.endpoint_leases import ASK_AGAIN_S, EndpointLeases
 from fairlead.webhooks.endpoint_queue import EndpointQueue
 from fairlead.webhooks.settle import FinishedAttempt, settle
 
@@ -37,9 +45,11 @@ log = structlog.get_logger("fairlead.webhooks")
 
 class Worker:
     """The worker that sends all deliveries. `clock` gives UTC milliseconds, `spread` draws the
-    jitter, `issuer` is our name for listeners that verify with our published key.
+    jitter, `issuer` is our name for listeners that verify with our published key, `leases` are there
+    if other controls are.
     """
 
+    # Many parameters: each has a default, and tests replace some.
     def __init__(
         self,
         state: State,
@@ -48,12 +58,14 @@ class Worker:
         clock: Callable[[], int] = now_ms,
         spread: Callable[[float, float], float] = random.uniform,
         issuer: str = "fairlead",
+        leases: WorkLeases | None = None,
     ) -> None:
         self._state = state
         self._egress = egress
         self._clock = clock
         self._spread = spread
         self._issuer = issuer
+        self._leases = None if leases is None else EndpointLeases(leases, self._lose)
         self._taken: dict[str, DueDelivery] = {}
         self._queues: dict[str, EndpointQueue] = {}
         self._in_flight = 0
@@ -88,6 +100,13 @@ class Worker:
             self._queues.clear()
             await self._settle_last()
 
+    def _lose(self, endpoint_id: str) -> None:
+        """Another control may have the endpoint: what has not gone out yet stays."""
+        if (queue := self._queues.get(endpoint_id)) is not None:
+            self._release(queue)
+        self._is_all_taken = False
+        self._woken.set()
+
     async def _take_up(self, attempts: asyncio.TaskGroup) -> float:
         if self._must_read():
             await self._read_due()
@@ -95,9 +114,15 @@ class Worker:
             self._send_out(queue, attempts)
             if queue.is_idle():
                 del self._queues[endpoint_id]
+        longest_s = READ_EVERY_S
+        if self._leases is not None:
+            idle = [each for each in self._leases.held if each not in self._queues]
+            await self._leases.give_back(idle)
+            if self._leases.waits_for_others():
+                longest_s = ASK_AGAIN_S
         if self._next_ms is None:
-            return READ_EVERY_S
-        return min((self._next_ms - self._clock()) / 1000, CLOCK_CHECK_S)
+            return longest_s
+        return min((self._next_ms - self._clock()) / 1000, CLOCK_CHECK_S, longest_s)
 
     def _must_read(self) -> bool:
         """Whether something may be due that is not taken up. After a few results that were all
@@ -106,7 +131,8 @@ class Worker:
         is_due = self._next_ms is not None and self._clock() >= self._next_ms
         is_long_ago = time.monotonic() - self._read_s >= READ_EVERY_S
         is_changed = self._state.changes != self._read_at
-        return is_changed or not self._is_all_taken or is_due or is_long_ago
+        is_elsewhere = self._leases is not None and self._leases.waits_for_others()
+        return is_elsewhere or is_changed or not self._is_all_taken or is_due or is_long_ago
 
     async def _read_due(self) -> None:
         if self._state.changes != self._read_at:
@@ -114,17 +140,39 @@ class Worker:
             for queue in self._queues.values():
                 self._release(queue)
         now, issuer, sealer = self._clock(), self._issuer, self._state.sealer
-        taken, read_at = dict(self._taken), self._state.changes
-        found = await self._state.read(lambda con: find_due(con, sealer, now, taken, issuer))
+        read_at = self._state.changes
+        # Read after they were leased: whoever had one before has stored what became of its deliveries.
+        has_more, endpoints = await self._claim(now)
+        taken = dict(self._taken)
+        found = await self._state.read(
+            lambda con: find_due(con, sealer, now, taken, issuer, endpoints)
+        )
         self._read_at, self._read_s = read_at, time.monotonic()
-        self._is_all_taken, self._next_ms = found.is_all, found.next_ms
+        self._is_all_taken, self._next_ms = found.is_all and not has_more, found.next_ms
         # Failures during the read are not in its rows yet.
         failed = {each.due.endpoint_id for each in self._ended if each.answer.error is not None}
         for each in found.due:
+            lease = None if self._leases is None else self._leases.held.get(each.endpoint_id)
+            if self._leases is not None and lease is None:
+                # It was lost during the read.
+                continue
             self._taken[each.id] = each
             queue = self._queues.setdefault(each.endpoint_id, EndpointQueue())
+            queue.lease = lease
             queue.is_failing = each.failing or each.endpoint_id in failed
             queue.waiting.append(each)
+
+    async def _claim(self, now_ms: int) -> tuple[bool, list[str] | None]:
+        """Leases endpoints with due deliveries. Returns whether there may be more of them, and the endpoints
+        whose deliveries are this control's (None: all).
+        """
+        leases = self._leases
+        if leases is None:
+            return False, None
+        held, most = leases.passed_over(), leases.room()
+        found = await self._state.read(lambda con: endpoints_due(con, now_ms, held, most))
+        await leases.take(found)
+        return len(found) == most > 0, list(leases.held)
 
     def _send_out(self, queue: EndpointQueue, attempts: asyncio.TaskGroup) -> None:
         """Sends as much of a queue as may go out now. Nothing that was read before the last change
@@ -142,12 +190,13 @@ class Worker:
     async def _deliver(
         self, queue: EndpointQueue, due: DueDelivery, attempts: asyncio.TaskGroup
     ) -> None:
+        lease = queue.lease
         try:
             answer = await attempt(due.message, self._egress, self._clock(), queue.pool)
         finally:
             queue.in_flight -= 1
             self._in_flight -= 1
-        self._ended.append(FinishedAttempt(due, answer, self._clock()))
+        self._ended.append(FinishedAttempt(due, answer, self._clock(), lease))
         if answer.error is not None:
             # Nothing more is sent to the endpoint until the result is stored.
             queue.is_failing = True
@@ -192,6 +241,8 @@ class Worker:
         try:
             async with asyncio.timeout(SHUTDOWN_S):
                 await self._settle()
+                if self._leases is not None:
+                    await self._leases.give_back(list(self._leases.held))
         except Exception as error:  # noqa: BLE001 - it was already ending, and they are sent again
             log.error("outcomes are not kept", count=len(self._ended), error=type(error).__name__)
         finally:

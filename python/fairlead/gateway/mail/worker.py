@@ -1,18 +1,21 @@
 """The task that sends mails: those that are due, one after another, each until the server took it or its day is over.
 
 A mail stays `pending` until what came of it is stored. One that was handed over just before control died is handed
-over again, under its id.
+over again, under its id. Where several controls share a database, one of them sends: the one that has the queue's lease
+while something is due (`fairlead.store.work_leases`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 import structlog
 
+from fairlead.errors import StorageUnavailable
 from fairlead.gateway.mail.fields import MailServer
 from fairlead.gateway.mail.smtp import MailFailed, MailMessage, send_mail
 from fairlead.gateway.mail.table import (
@@ -26,22 +29,31 @@ from fairlead.gateway.mail.table import (
 )
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
+from fairlead.store.peers import WorkLeases
 from fairlead.store.state import State
+from fairlead.store.work_leases import LeaseLost, check_lease, fenced, working_under
 
 AT_ONCE: Final = 20
 # Changes wake the task; this interval finds what is due without one, and sweeps.
 READ_EVERY_S: Final = 30.0
+# The lease is of the whole queue: one server takes the mails of all, one after another.
+KIND: Final = "mail"
+QUEUE: Final = "queue"
+# When another control sends.
+ASK_AGAIN_S: Final = 2.0
 
 log = structlog.get_logger("fairlead.mail")
 
 
-async def deliver(state: State) -> None:
-    """Sends until it is cancelled. Raises when the database does not answer; nothing is lost by that."""
+async def deliver(state: State, leases: WorkLeases | None = None) -> None:
+    """Sends until it is cancelled. Raises when the database does not answer; nothing is lost by that. `leases` are
+    there if other controls are.
+    """
     woken = state.watch()
     try:
         while True:
             woken.clear()
-            wait_s = await send_due(state)
+            wait_s = await send_due(state, leases)
             try:
                 async with asyncio.timeout(wait_s):
                     await woken.wait()
@@ -51,32 +63,64 @@ async def deliver(state: State) -> None:
         state.unwatch(woken)
 
 
-async def send_due(state: State) -> float:
+async def send_due(state: State, leases: WorkLeases | None = None) -> float:
     """Tries every mail that is due, and returns after how many seconds the next one may be."""
+    looked = await _read_outlook(state)
+    if looked.server is not None and looked.due and leases is not None:
+        try:
+            taken = await leases.take(KIND, [QUEUE])
+        except StorageUnavailable:
+            # Their connection is being made.
+            taken = {}
+        if not taken:
+            return ASK_AGAIN_S
+        try:
+            with working_under(taken[QUEUE]):
+                # Whoever had the lease before has stored what it sent.
+                looked = await _send_all(state, await _read_outlook(state))
+        except LeaseLost:
+            return ASK_AGAIN_S
+        finally:
+            await leases.release(taken.values())
+    else:
+        looked = await _send_all(state, looked)
+    if looked.server is None or looked.next_ms is None:
+        return READ_EVERY_S
+    return min(max((looked.next_ms - now_ms()) / 1000, 0.05), READ_EVERY_S)
 
-    def read(con: Connection) -> tuple[MailServer | None, list[DueMail], int | None]:
-        return (
-            read_server(con, state.sealer),
-            find_due(con, now_ms(), AT_ONCE),
-            next_due_ms(con),
-        )
 
-    while True:
-        server, due, next_ms = await state.read(read)
-        if server is None or not due:
-            break
-        for mail in due:
-            done = await _try(server, mail)
-            await state.database.write(partial(settle, done=done, spread=random.uniform))
+@dataclass(frozen=True, slots=True)
+class _Outlook:
+    """The mails to be sent at a moment, and when the next one is due."""
+
+    server: MailServer | None
+    due: list[DueMail]
+    next_ms: int | None
+
+
+async def _read_outlook(state: State) -> _Outlook:
+    def read(con: Connection) -> _Outlook:
+        due = find_due(con, now_ms(), AT_ONCE)
+        return _Outlook(read_server(con, state.sealer), due, next_due_ms(con))
+
+    return await state.read(read)
+
+
+async def _send_all(state: State, looked: _Outlook) -> _Outlook:
+    """Tries what is due until nothing is; the last look."""
+    while looked.server is not None and looked.due:
+        for mail in looked.due:
+            check_lease()
+            done = await _try(looked.server, mail)
+            await state.database.write(fenced(partial(settle, done=done, spread=random.uniform)))
             if done.error is not None and not done.is_final:
                 # The others would meet the same server: their turn comes with the next look.
                 await state.database.write(
-                    partial(_put_off, mails=due, after=mail, at_ms=done.at_ms)
+                    fenced(partial(_put_off, mails=looked.due, after=mail, at_ms=done.at_ms))
                 )
                 break
-    if server is None or next_ms is None:
-        return READ_EVERY_S
-    return min(max((next_ms - now_ms()) / 1000, 0.05), READ_EVERY_S)
+        looked = await _read_outlook(state)
+    return looked
 
 
 async def _try(server: MailServer, mail: DueMail) -> FinishedTry:

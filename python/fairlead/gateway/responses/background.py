@@ -6,6 +6,9 @@ readers, and are stored with the answer. What a restart interrupts has failed wh
 
     queued -> in_progress -> completed | incomplete | failed | cancelled
 
+Where several controls share a database, a response is worked on by the one that began it, which has its lease. One
+that is open and whose lease nobody has is failed by whoever notices; one that was ended elsewhere is stopped here.
+
 This loop is not `store.runner`, which takes up rows again after a restart and reads them at each turn: these live in
 memory, begin at most once, and must go on while the database does not answer.
 """
@@ -24,7 +27,7 @@ import structlog
 
 from fairlead.errors import FairleadError, RateLimited
 from fairlead.gateway.responses.background_request import BackgroundRequest
-from fairlead.gateway.responses.background_response import BackgroundResponse
+from fairlead.gateway.responses.background_response import INTERRUPTED, BackgroundResponse
 from fairlead.gateway.responses.events import Event
 from fairlead.gateway.responses.notifications import notify_end
 from fairlead.gateway.responses.relay_call import call_relay
@@ -39,8 +42,10 @@ from fairlead.moment import now_ms
 from fairlead.own_relay import relay_client
 from fairlead.store.file import Connection
 from fairlead.store.key_state import keys_out_of_force
+from fairlead.store.peers import WorkLeases
 from fairlead.store.services import BackgroundTask, Services
 from fairlead.store.shares import Shares
+from fairlead.store.work_leases import insert_lease, working_under
 
 AT_ONCE: Final = 64
 WAITING_MAX: Final = 1_000
@@ -50,7 +55,8 @@ WAITING_MAX_BYTES: Final = 512 * 1024 * 1024
 WAITING_OF_OWNER_MAX_BYTES: Final = 128 * 1024 * 1024
 DEADLINE_S: Final = 3_600.0
 """The longest time for one answer, from its beginning."""
-KEYS_CHECKED_EVERY_S: Final = 5.0
+CHECKED_EVERY_S: Final = 5.0
+KIND: Final = "response"
 
 log = structlog.get_logger("fairlead.gateway")
 
@@ -90,9 +96,15 @@ class BackgroundResponses:
             job.id, owner, request.previous_id, request.model, request.input, request.envelope
         )
         self._responses[job.id] = job
+        leases = self._leases
+        if leases is not None:
+            job.lease = leases.begin(KIND, job.id)
+            job.lease.on_lost = partial(self._lose, job)
 
         def write(con: Connection) -> None:
             insert_response(con, kept, now_ms(), is_open=True)
+            if leases is not None and job.lease is not None:
+                insert_lease(con, job.lease, leases.holder, leases.length_ms)
             if note is not None:
                 note(con, kept.id)
 
@@ -100,6 +112,7 @@ class BackgroundResponses:
             await self._services.state.record(write)
         except BaseException:
             self._responses.pop(job.id, None)
+            await self._release(job)
             raise
         self._waiting[job.id] = job
         self._changed.set()
@@ -145,13 +158,14 @@ class BackgroundResponses:
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
-        await self._give_up()
+        if self._leases is None:
+            await self._end_interrupted()
         tasks: set[asyncio.Task[None]] = set()
         async with relay_client(self._services.config, connections=AT_ONCE) as client:
             try:
                 while True:
                     self._changed.clear()
-                    await self._end_revoked()
+                    await self._check()
                     while (job := self._next()) is not None:
                         name = f"response {job.id}"
                         job.task = asyncio.create_task(self._do(job, client), name=name)
@@ -159,15 +173,16 @@ class BackgroundResponses:
                         job.task.add_done_callback(tasks.discard)
                         job.task.add_done_callback(partial(self._leave, job.owner))
                     with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(KEYS_CHECKED_EVERY_S):
+                        async with asyncio.timeout(CHECKED_EVERY_S):
                             await self._changed.wait()
             finally:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
                 for job in self._responses.values():
-                    # Readers end here; the rows are closed at the next start.
+                    # Readers end here; the rows are closed at the next start, or by another control.
                     job.finish()
+                await self._release(*self._responses.values())
 
     def _next(self) -> BackgroundResponse | None:
         """The next response by its owner's fair share of the places, with a place taken for it."""
@@ -181,12 +196,22 @@ class BackgroundResponses:
         self._shares.give_back(owner)
         self._changed.set()
 
-    async def _end_revoked(self) -> None:
-        """Every few seconds, ends the responses whose keys are no longer valid."""
+    async def _check(self) -> None:
+        """Every few seconds: what of this must end, and what has nobody who works on it."""
         now_s = asyncio.get_running_loop().time()
         if now_s < self._check_at_s:
             return
-        self._check_at_s = now_s + KEYS_CHECKED_EVERY_S
+        self._check_at_s = now_s + CHECKED_EVERY_S
+        await self._end_revoked()
+        if self._leases is not None:
+            try:
+                await self._stop_ended_elsewhere()
+                await self._end_interrupted()
+            except FairleadError as error:
+                log.warning("responses of other nodes not checked", error=error.kind)
+
+    async def _end_revoked(self) -> None:
+        """Ends the responses whose keys are no longer valid."""
         key_ids = {
             job.owner.removeprefix("key:")
             for job in self._responses.values()
@@ -205,27 +230,60 @@ class BackgroundResponses:
             if reason is not None:
                 await self._stop(job, reason)
 
-    async def _give_up(self) -> None:
-        """Fails the responses that an earlier process left open, one by one: all of them may be
+    async def _stop_ended_elsewhere(self) -> None:
+        """Stops work on responses that another control has ended or deleted for their owners."""
+        stored = [job for job in self._responses.values() if job.task or job.id in self._waiting]
+        if not stored:
+            return
+        still_open = set(await self._services.state.read(open_ids))
+        for job in stored:
+            if job.id not in still_open:
+                await self._stop(job)
+
+    async def _end_interrupted(self) -> None:
+        """Fails the responses that a process left open and nobody works on, one by one: all of them may be
         more than fits the memory.
         """
+        open_now = await self._services.state.read(open_ids)
+        left = [each for each in open_now if each not in self._responses]
+        if (leases := self._leases) is None:
+            for response_id in left:
+                await self._fail(response_id)
+        elif left:
+            for response_id, lease in (await leases.take(KIND, left)).items():
+                try:
+                    with working_under(lease):
+                        await self._fail(response_id)
+                finally:
+                    await leases.release([lease])
+
+    async def _fail(self, response_id: str) -> None:
         state = self._services.state
-        for response_id in await state.read(open_ids):
-            if response_id in self._responses:
-                continue
-            told = await state.read(partial(open_envelope, response_id=response_id))
-            if told is None:
-                continue
-            response = {
-                **orjson.loads(told),
-                "status": "failed",
-                "error": {
-                    "code": "server_error",
-                    "message": "The gateway was restarted before the response was complete.",
-                },
-            }
-            last = {"type": "response.failed", "sequence_number": 0, "response": response}
-            await state.record(_storing(response, [("response.failed", orjson.dumps(last))]))
+        told = await state.read(partial(open_envelope, response_id=response_id))
+        if told is None:
+            return
+        error = {"code": "server_error", "message": INTERRUPTED}
+        response = {**orjson.loads(told), "status": "failed", "error": error}
+        await state.record(storing_end(response))
+
+    @property
+    def _leases(self) -> WorkLeases | None:
+        return None if (peers := self._services.peers) is None else peers.leases
+
+    def _lose(self, job: BackgroundResponse) -> None:
+        """Another control may fail it by now: no answer would be stored."""
+        job.is_lost = job.is_cancelled = True
+        self._waiting.pop(job.id, None)
+        if job.task is None:
+            job.end(job.stopped())
+            job.finish()
+            self._responses.pop(job.id, None)
+        elif not job.is_ending:
+            job.task.cancel()
+
+    async def _release(self, *jobs: BackgroundResponse) -> None:
+        if (leases := self._leases) is not None:
+            await leases.release([job.lease for job in jobs if job.lease is not None])
 
     async def _do(self, job: BackgroundResponse, client: httpx.AsyncClient) -> None:
         try:
@@ -251,11 +309,13 @@ class BackgroundResponses:
         job.is_ending = True
         job.end(response)
         try:
-            await self._services.state.record(_storing(response, job.events))
+            with working_under(job.lease):
+                await self._services.state.record(_storing(response, job.events))
         except FairleadError as error:
             log.error("a response is not kept", id=job.id, error=error.kind)
         job.finish()
         self._responses.pop(job.id, None)
+        await self._release(job)
 
 
 def background_responses(services: Services) -> BackgroundResponses:
@@ -272,6 +332,13 @@ async def _run(services: Services) -> None:
 
 
 TASKS = (BackgroundTask("gateway.responses", _run),)
+
+
+def storing_end(response: Event) -> Callable[[Connection], None]:
+    """The write that ends a response of which there are no events."""
+    kind = f"response.{response['status']}"
+    last = {"type": kind, "sequence_number": 0, "response": response}
+    return _storing(response, [(kind, orjson.dumps(last))])
 
 
 def _storing(response: Event, events: list[tuple[str, bytes]]) -> Callable[[Connection], None]:

@@ -10,9 +10,11 @@ import orjson
 
 from fairlead.gateway.responses.background_request import BackgroundRequest
 from fairlead.gateway.responses.events import Event, frame_of
+from fairlead.store.work_leases import Lease
 
 EVENTS_MAX_BYTES: Final = 24 * 1024 * 1024
 HEARTBEAT_S: Final = 15.0
+INTERRUPTED: Final = "The gateway was restarted before the response was complete."
 
 
 class BackgroundResponse:
@@ -33,6 +35,9 @@ class BackgroundResponse:
         self.revoked: str | None = None
         self.is_ending = False
         self.task: asyncio.Task[None] | None = None
+        self.lease: Lease | None = None
+        """The right to work on it, where several controls share a database."""
+        self.is_lost = False
         self._size = 0
         self._grew = asyncio.Event()
         for kind in ("created", "queued"):
@@ -75,7 +80,9 @@ class BackgroundResponse:
         return self.changed(status="failed", error={"code": code, "message": message})
 
     def stopped(self) -> Event:
-        """The current object as cancelled; as failed if its key is no longer valid."""
+        """The current object as cancelled; as failed if its key is no longer valid, or another control has it."""
+        if self.is_lost:
+            return self.failed("server_error", INTERRUPTED)
         if self.revoked is not None:
             return self.failed("invalid_api_key", self.revoked)
         return self.changed(status="cancelled")

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from fairlead.errors import InvalidRequest
-from fairlead.gateway.responses.background import background_responses
+from fairlead.gateway.responses.background import background_responses, storing_end
 from fairlead.gateway.responses.table import delete_response, find_response
 from fairlead.moment import now_ms
 from fairlead.store.services import Services
@@ -33,6 +33,10 @@ async def cancel_response(
     if (job := responses.find(response_id, owner)) is not None:
         return await responses.cancel(job), job.model
     told, model = await read_response(services, owner, response_id)
+    if told.get("status") in ("queued", "in_progress") and told.get("background"):
+        # It is worked on at another node, which stops when it sees this.
+        await services.state.record(storing_end({**told, "status": "cancelled"}))
+        return await read_response(services, owner, response_id)
     if not told.get("background"):
         status = told.get("status", "completed")
         raise InvalidRequest(

@@ -7,7 +7,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import AsyncRawCursor
 
-from fairlead.store.postgresql.connection import SCHEMA, connection_info
+from fairlead.store.postgresql.connection import KEEPALIVE, SCHEMA, connection_info
 
 STATE: Final = "fairlead_state"
 """A write was committed; the payload is the process that wrote."""
@@ -23,7 +23,9 @@ async def connect_async(url: str, purpose: str) -> AsyncRaw:
         connection_info(url, purpose), autocommit=True, cursor_factory=AsyncRawCursor
     )
     try:
-        await raw.execute(f"SET search_path = {SCHEMA}, pg_catalog; SET statement_timeout = 5000")
+        await raw.execute(
+            f"SET search_path = {SCHEMA}, pg_catalog; SET statement_timeout = 5000; {KEEPALIVE}"
+        )
     except BaseException:
         await raw.close()
         raise

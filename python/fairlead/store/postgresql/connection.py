@@ -99,13 +99,20 @@ def connection_info(url: str, purpose: str) -> str:
     return make_conninfo(url, **{name: value for name, value in usual.items() if name not in given})
 
 
+# A client whose machine is gone says nothing: without these the server keeps its locks for hours.
+KEEPALIVE: Final = (
+    "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; "
+    "SET tcp_user_timeout = 15000"
+)
+
+
 def set_up(raw: Raw) -> None:
     """Makes a new connection ready for our statements."""
     adapt(raw)
     raw.execute(
         f"SET search_path = {SCHEMA}, pg_catalog; SET timezone = 'UTC'; "
         f"SET statement_timeout = {STATEMENT_DEADLINE_MS}; "
-        f"SET idle_in_transaction_session_timeout = {IDLE_DEADLINE_MS}"
+        f"SET idle_in_transaction_session_timeout = {IDLE_DEADLINE_MS}; {KEEPALIVE}"
     )
     raw.commit()
 

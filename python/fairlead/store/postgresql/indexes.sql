@@ -88,6 +88,7 @@ CREATE INDEX IF NOT EXISTS batches_owner ON batches (owner);
 CREATE INDEX IF NOT EXISTS responses_id ON responses (id);
 CREATE INDEX IF NOT EXISTS responses_owner ON responses (owner);
 CREATE INDEX IF NOT EXISTS responses_end ON responses (expires_at_ms);
+CREATE INDEX IF NOT EXISTS responses_open ON responses (id) WHERE is_open;
 CREATE INDEX IF NOT EXISTS response_events_response ON response_events (response_id);
 CREATE INDEX IF NOT EXISTS video_operations_id ON video_operations (id);
 CREATE INDEX IF NOT EXISTS video_files_id ON video_files (id);

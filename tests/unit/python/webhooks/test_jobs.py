@@ -147,7 +147,7 @@ async def test_without_a_key_that_opens_only_tokens_fail(engine, listener) -> No
     alive = await engine.add(f"{listener.url}/ok")
     await begin(engine, "job-1", f"{listener.url}/status/200")
     await engine.state.record(
-        lambda con: con.execute("UPDATE webhook_signing_keys SET sealed = 'x'::BLOB").fetchall()
+        lambda con: con.execute("UPDATE webhook_signing_keys SET sealed = ?", [b"x"]).fetchall()
     )
     await tell(engine, "job-1")
     await engine.raise_events()

@@ -250,7 +250,9 @@ async def test_an_endpoint_that_is_deleted_gets_nothing_more(engine, listener) -
     await asyncio.sleep(0.1)
     assert len(listener.received()) == 1
     for table in ("webhook_deliveries", "webhook_attempts", "webhook_secrets"):
-        rows = await engine.state.read(lambda con, t=table: con.execute(f"FROM {t}").fetchall())
+        rows = await engine.state.read(
+            lambda con, t=table: con.execute(f"SELECT * FROM {t}").fetchall()
+        )
         assert rows == []
 
 
@@ -318,7 +320,9 @@ async def test_an_event_is_told_if_and_only_if_its_transaction_is_kept(engine, l
 
     with pytest.raises(LookupError):
         await engine.state.record(undone)
-    rows = await engine.state.read(lambda con: con.execute("FROM webhook_messages").fetchall())
+    rows = await engine.state.read(
+        lambda con: con.execute("SELECT * FROM webhook_messages").fetchall()
+    )
     assert rows == []
 
 
@@ -369,7 +373,7 @@ async def test_the_queue_of_an_endpoint_is_bounded(engine, listener, monkeypatch
 async def test_a_secret_that_does_not_open_holds_up_nobody_else(engine, listener) -> None:
     broken = await engine.add(f"{listener.url}/ok")
     await engine.state.record(
-        lambda con: con.execute("UPDATE webhook_secrets SET sealed = 'x'::BLOB").fetchall()
+        lambda con: con.execute("UPDATE webhook_secrets SET sealed = ?", [b"x"]).fetchall()
     )
     fine = await engine.add(f"{listener.url}/ok")
     await engine.raise_events()
