@@ -7,6 +7,8 @@ with start_cluster(folder) as cluster:
 from __future__ import annotations
 
 import contextlib
+import os
+import subprocess
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -162,17 +164,31 @@ def start_cluster(folder: Path, **environment: str) -> Iterator[Cluster]:
                 "FAIRLEAD_FRONT": ("granian", "native")[at],
             }
             settings |= cluster.clock.environment if at else {}
-            _start(stack, cluster.relays, _with_token(folder / f"relay{at}"), usual | settings)
+            data_dir = folder / f"relay{at}"
+            if at == 0:
+                _mount_small_disk(stack, data_dir)
+            _start(stack, cluster.relays, _with_token(data_dir), usual | settings)
         eventually(cluster.is_even, "every node has the newest snapshot", within_s=30, every_s=0.2)
         yield cluster
 
 
 def _with_token(data_dir: Path) -> Path:
     """The folder of a node at which the command line's token of every node counts."""
-    data_dir.mkdir(mode=0o700)
+    data_dir.mkdir(mode=0o700, exist_ok=True)
     (data_dir / "cli-token").touch(mode=0o600)
     (data_dir / "cli-token").write_text(CLI_TOKEN)
     return data_dir
+
+
+def _mount_small_disk(stack: contextlib.ExitStack, folder: Path) -> None:
+    """Gives a node a disk of its own that a test can fill, where that is allowed."""
+    folder.mkdir(mode=0o700)
+    command = ["mount", "-t", "tmpfs", "-o", "size=32m,mode=700", "none", str(folder)]
+    if (
+        os.getuid() == 0
+        and subprocess.run(command, check=False, capture_output=True).returncode == 0
+    ):
+        stack.callback(subprocess.run, ["umount", "-l", str(folder)], check=False)
 
 
 def _start(
