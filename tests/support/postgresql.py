@@ -49,15 +49,16 @@ class PostgresqlServer:
 
     folder: Path
     port: int
+    settings: dict[str, str] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     @classmethod
     @contextlib.contextmanager
-    def start(cls) -> Iterator[PostgresqlServer]:
-        """Makes a server's folder and runs it until the end of the `with`."""
+    def start(cls, **settings: str) -> Iterator[PostgresqlServer]:
+        """Makes a server's folder and runs it until the end of the `with`; `settings` go beside the usual ones."""
         # Not below pytest's folders, which other users may not enter.
         folder = Path(tempfile.mkdtemp(prefix="fairlead-pg-"))
-        server = cls(folder, free_port())
+        server = cls(folder, free_port(), settings)
         try:
             if os.getuid() == 0:
                 shutil.chown(folder, "postgres", "postgres")
@@ -66,16 +67,49 @@ class PostgresqlServer:
             try:
                 yield server
             finally:
-                server.stop("immediate")
+                if server.is_running():
+                    server.stop("immediate")
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def replica(self) -> Iterator[PostgresqlServer]:
+        """A second server that follows this one until it is promoted. Commits wait for it while it runs."""
+        folder = Path(tempfile.mkdtemp(prefix="fairlead-pg-"))
+        server = PostgresqlServer(folder, free_port(), self.settings)
+        try:
+            if os.getuid() == 0:
+                shutil.chown(folder, "postgres", "postgres")
+            server._run(
+                "pg_basebackup", "-D", str(server.data), "-h", "127.0.0.1", "-p", str(self.port),
+                "-U", "postgres", "-R", "-X", "stream", "-c", "fast",
+            )  # fmt: skip
+            server.launch()
+            try:
+                self.run(
+                    "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"
+                )
+                yield server
+            finally:
+                if server.is_running():
+                    server.stop("immediate")
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def promote(self) -> None:
+        """Makes a replica the primary, which waits for no other."""
+        self._run("pg_ctl", "-D", str(self.data), "-w", "promote")
+        self.run("ALTER SYSTEM SET synchronous_standby_names = ''", "SELECT pg_reload_conf()")
+
+    def is_running(self) -> bool:
+        return (self.data / "postmaster.pid").exists()
 
     @property
     def data(self) -> Path:
         return self.folder / "data"
 
-    def launch(self) -> None:
-        """Starts the server and waits until it answers."""
+    def launch(self, **changed: str) -> None:
+        """Starts the server, with these settings beside the usual ones, and waits until it answers."""
         settings = {
             "port": self.port,
             "listen_addresses": "127.0.0.1",
@@ -85,6 +119,8 @@ class PostgresqlServer:
             "full_page_writes": "off",
             "max_connections": 200,
             "shared_buffers": "32MB",
+            **self.settings,
+            **changed,
         }
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         log = str(self.folder / "log")
