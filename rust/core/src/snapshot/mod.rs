@@ -197,15 +197,14 @@ impl Snapshot {
 
     /// Whether lists of models are made of the same in both: models, names for them, combos, and who serves what.
     pub fn lists_the_same(&self, other: &Self) -> bool {
-        let combos =
-            |of: &Self| of.combos.iter().map(|one| (one.name.clone(), one.rules.context_length)).collect::<Vec<_>>();
-        let served = |a: &Arc<Connection>, b: &Arc<Connection>| {
+        let is_served_alike = |a: &Arc<Connection>, b: &Arc<Connection>| {
             (&a.prefixes, &a.provider, a.dialect) == (&b.prefixes, &b.provider, b.dialect)
         };
-        self.connections.len() == other.connections.len()
-            && self.connections.iter().zip(&other.connections).all(|(a, b)| served(a, b))
+        let is_listed_alike =
+            |a: &Combo, b: &Combo| (&a.name, a.rules.context_length) == (&b.name, b.rules.context_length);
+        are_alike(&self.connections, &other.connections, is_served_alike)
             && self.aliases == other.aliases
-            && combos(self) == combos(other)
+            && are_alike(&self.combos, &other.combos, is_listed_alike)
             && self.models == other.models
     }
 
@@ -244,6 +243,10 @@ fn by_bare(models: &[Model]) -> HashMap<String, Vec<usize>> {
         }
     }
     found
+}
+
+fn are_alike<T>(one: &[T], other: &[T], is_alike: impl Fn(&T, &T) -> bool) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(a, b)| is_alike(a, b))
 }
 
 #[cfg(test)]

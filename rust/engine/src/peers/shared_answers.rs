@@ -166,9 +166,14 @@ fn max_bytes(shared: &Shared) -> u64 {
     shared.live.load().snapshot.cache.shared_bytes
 }
 
+/// The other workers, where answers are shared with them.
+fn sharing(shared: &Shared) -> Option<&Peers> {
+    shared.peers.as_ref().filter(|_| max_bytes(shared) > 0)
+}
+
 /// Looks for the answer to exactly this request among those that workers left.
 pub async fn find(shared: &Shared, key: &Digest) -> Option<CachedAnswer> {
-    let peers = shared.peers.as_ref().filter(|_| max_bytes(shared) > 0)?;
+    let peers = sharing(shared)?;
     let answers = &peers.answers;
     let connection = peers.connection();
     let is_asked = connection.is_some() && answers.breaker.lock().try_pass(&LIMITS, clock::monotonic_ms());
@@ -202,8 +207,7 @@ pub async fn find(shared: &Shared, key: &Digest) -> Option<CachedAnswer> {
 
 /// Leaves an answer for the other workers, unless something is forgotten meanwhile (`Cache::revision`). Nobody waits for it.
 pub fn leave(shared: &Arc<Shared>, kept: CachedAnswer, revision: u64) {
-    let max_bytes = max_bytes(shared);
-    let Some(peers) = shared.peers.as_ref().filter(|_| max_bytes > 0) else { return };
+    let Some(peers) = sharing(shared) else { return };
     let answers = &peers.answers;
     let is_closed = answers.breaker.lock().phase(&LIMITS, clock::monotonic_ms()) == BreakerPhase::Closed;
     let is_small = kept.body.len() <= envelope::MAX_SHARED_BYTES;
@@ -277,7 +281,7 @@ const AWAY: &str = "the store that workers share does not answer, and may still 
 pub async fn forget(shared: &Shared, filter: &EntryFilter) -> Result<u64, &'static str> {
     let Some(peers) = shared.peers.as_ref() else { return Ok(0) };
     let Some(mut connection) = peers.connection() else {
-        return if max_bytes(shared) > 0 { Err(AWAY) } else { Ok(0) };
+        return if sharing(shared).is_some() { Err(AWAY) } else { Ok(0) };
     };
     let walking = walk(&mut connection, &shared.config.sealer, filter);
     match tokio::time::timeout(FORGETTING, walking).await {
