@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from fairlead.errors import StorageUnavailable
 from fairlead.store.work_leases import Lease
 
 T = TypeVar("T")
@@ -31,6 +32,16 @@ class WorkLeases(Protocol):
 
     def held(self) -> dict[str, int]:
         """How many leases of each kind this process has."""
+
+
+async def take_if_reached(
+    leases: WorkLeases, kind: str, item_ids: Collection[str]
+) -> dict[str, Lease]:
+    """Leases of those items that nobody else has, by item; none while the connection for leases is being made."""
+    try:
+        return await leases.take(kind, item_ids)
+    except StorageUnavailable:
+        return {}
 
 
 @dataclass(frozen=True, slots=True)

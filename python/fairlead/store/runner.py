@@ -28,7 +28,6 @@ import structlog
 
 from fairlead.errors import FairleadError, StorageUnavailable
 from fairlead.store.key_state import keys_out_of_force
-from fairlead.store.peers import WorkLeases
 from fairlead.store.services import Services
 from fairlead.store.shares import Shares
 from fairlead.store.work_leases import Lease, working_under
@@ -271,15 +270,11 @@ class Runner(ABC, Generic[ItemT]):
 
     # --- several controls on one database
 
-    @property
-    def _work_leases(self) -> WorkLeases | None:
-        return None if (peers := self.services.peers) is None else peers.leases
-
     async def _not_elsewhere(self, active: list[ItemT]) -> list[ItemT]:
         """The items that no other control works on. Those that others have ended are stopped here, when their own end
         had time to be written.
         """
-        if (leases := self._work_leases) is None:
+        if (leases := self.services.leases) is None:
             return active
         now_s, active_ids = asyncio.get_running_loop().time(), {item.id for item in active}
         for item_id in self._tasks:
@@ -298,7 +293,7 @@ class Runner(ABC, Generic[ItemT]):
         """Leases items that were given places, and returns those that are this control's now, as they stand: another
         may have worked on one, or ended it, since it was read.
         """
-        if (leases := self._work_leases) is None:
+        if (leases := self.services.leases) is None:
             return list(places.values())
         taken = await leases.take(self.kind, list(places))
         for item_id, lease in taken.items():
@@ -312,7 +307,7 @@ class Runner(ABC, Generic[ItemT]):
         return claimed
 
     async def _revoke_here(self, item: ItemT, reason: str) -> None:
-        leases, lease = self._work_leases, self._leases.get(item.id)
+        leases, lease = self.services.leases, self._leases.get(item.id)
         if leases is None or lease is not None:
             with working_under(lease):
                 await self.revoke(item, reason)
@@ -338,7 +333,7 @@ class Runner(ABC, Generic[ItemT]):
             self._given_up.append(lease)
 
     async def _give_back_leases(self) -> None:
-        if (leases := self._work_leases) is None:
+        if (leases := self.services.leases) is None:
             return
         given_up, self._given_up = self._given_up, []
         await leases.release(given_up)

@@ -24,7 +24,7 @@ from fairlead.egress import Egress
 from fairlead.errors import StorageUnavailable
 from fairlead.settings import ControlConfig
 from fairlead.store.database import Database, Transaction
-from fairlead.store.peers import Peers
+from fairlead.store.peers import Peers, WorkLeases
 from fairlead.store.state import State
 from fairlead.store.tool_access import ToolAccess
 
@@ -105,6 +105,11 @@ class Services:
     """Objects that live as long as the process, one for each class."""
     _making: threading.RLock = field(default_factory=threading.RLock)
     """Held while one is made, which may ask for others."""
+
+    @property
+    def leases(self) -> WorkLeases | None:
+        """The leases of work, if there may be other controls that work on the same."""
+        return None if self.peers is None else self.peers.leases
 
     def singleton(self, kind: type[T], make: Callable[[], T]) -> T:
         """The process's only instance of a class, created on first use, by whichever thread asks first."""

@@ -12,8 +12,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Final
 
-from fairlead.errors import StorageUnavailable
-from fairlead.store.peers import WorkLeases
+from fairlead.store.peers import WorkLeases, take_if_reached
 from fairlead.store.work_leases import Lease
 
 KIND: Final = "webhook"
@@ -53,11 +52,7 @@ class EndpointLeases:
         """Leases those that nobody else has."""
         if not endpoint_ids:
             return
-        try:
-            taken = await self._leases.take(KIND, endpoint_ids)
-        except StorageUnavailable:
-            # Their connection is being made.
-            taken = {}
+        taken = await take_if_reached(self._leases, KIND, endpoint_ids)
         for endpoint_id, lease in taken.items():
             lease.on_lost = partial(self._lose, endpoint_id)
             self.held[endpoint_id] = lease

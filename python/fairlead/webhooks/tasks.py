@@ -13,7 +13,7 @@ async def _deliver(services: Services) -> None:
         services.state,
         services.egress,
         issuer=public_base(services.config),
-        leases=None if services.peers is None else services.peers.leases,
+        leases=services.leases,
     )
     await worker.run()
 

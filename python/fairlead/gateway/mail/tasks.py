@@ -7,7 +7,7 @@ from fairlead.store.services import BackgroundTask, Services
 
 
 async def _deliver(services: Services) -> None:
-    await deliver(services.state, None if services.peers is None else services.peers.leases)
+    await deliver(services.state, services.leases)
 
 
 TASKS = (BackgroundTask("mail.deliver", _deliver),)

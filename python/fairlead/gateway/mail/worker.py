@@ -15,7 +15,6 @@ from typing import Final
 
 import structlog
 
-from fairlead.errors import StorageUnavailable
 from fairlead.gateway.mail.fields import MailServer
 from fairlead.gateway.mail.smtp import MailFailed, MailMessage, send_mail
 from fairlead.gateway.mail.table import (
@@ -29,7 +28,7 @@ from fairlead.gateway.mail.table import (
 )
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
-from fairlead.store.peers import WorkLeases
+from fairlead.store.peers import WorkLeases, take_if_reached
 from fairlead.store.state import State
 from fairlead.store.work_leases import LeaseLost, check_lease, fenced, working_under
 
@@ -67,11 +66,7 @@ async def send_due(state: State, leases: WorkLeases | None = None) -> float:
     """Tries every mail that is due, and returns after how many seconds the next one may be."""
     looked = await _read_outlook(state)
     if looked.server is not None and looked.due and leases is not None:
-        try:
-            taken = await leases.take(KIND, [QUEUE])
-        except StorageUnavailable:
-            # Their connection is being made.
-            taken = {}
+        taken = await take_if_reached(leases, KIND, [QUEUE])
         if not taken:
             return ASK_AGAIN_S
         try:

@@ -42,7 +42,6 @@ from fairlead.moment import now_ms
 from fairlead.own_relay import relay_client
 from fairlead.store.file import Connection
 from fairlead.store.key_state import keys_out_of_force
-from fairlead.store.peers import WorkLeases
 from fairlead.store.services import BackgroundTask, Services
 from fairlead.store.shares import Shares
 from fairlead.store.work_leases import insert_lease, working_under
@@ -96,7 +95,7 @@ class BackgroundResponses:
             job.id, owner, request.previous_id, request.model, request.input, request.envelope
         )
         self._responses[job.id] = job
-        leases = self._leases
+        leases = self._services.leases
         if leases is not None:
             job.lease = leases.begin(KIND, job.id)
             job.lease.on_lost = partial(self._lose, job)
@@ -158,7 +157,7 @@ class BackgroundResponses:
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
-        if self._leases is None:
+        if self._services.leases is None:
             await self._end_interrupted()
         tasks: set[asyncio.Task[None]] = set()
         async with relay_client(self._services.config, connections=AT_ONCE) as client:
@@ -203,7 +202,7 @@ class BackgroundResponses:
             return
         self._check_at_s = now_s + CHECKED_EVERY_S
         await self._end_revoked()
-        if self._leases is not None:
+        if self._services.leases is not None:
             try:
                 await self._stop_ended_elsewhere()
                 await self._end_interrupted()
@@ -246,7 +245,7 @@ class BackgroundResponses:
         """
         open_now = await self._services.state.read(open_ids)
         left = [each for each in open_now if each not in self._responses]
-        if (leases := self._leases) is None:
+        if (leases := self._services.leases) is None:
             for response_id in left:
                 await self._fail(response_id)
         elif left:
@@ -266,10 +265,6 @@ class BackgroundResponses:
         response = {**orjson.loads(told), "status": "failed", "error": error}
         await state.record(storing_end(response))
 
-    @property
-    def _leases(self) -> WorkLeases | None:
-        return None if (peers := self._services.peers) is None else peers.leases
-
     def _lose(self, job: BackgroundResponse) -> None:
         """Another control may fail it by now: no answer would be stored."""
         job.is_lost = job.is_cancelled = True
@@ -282,7 +277,7 @@ class BackgroundResponses:
             job.task.cancel()
 
     async def _release(self, *jobs: BackgroundResponse) -> None:
-        if (leases := self._leases) is not None:
+        if (leases := self._services.leases) is not None:
             await leases.release([job.lease for job in jobs if job.lease is not None])
 
     async def _do(self, job: BackgroundResponse, client: httpx.AsyncClient) -> None:

@@ -62,7 +62,7 @@ class VideoStarts:
         """Stores a video before its provider is asked. `RateLimited` where there is no room,
         checked in the writer so that concurrent requests cannot pass together.
         """
-        leases = None if self.services.peers is None else self.services.peers.leases
+        leases = self.services.leases
         # Until it has begun, no other node may think that whoever began it is gone.
         lease = None if leases is None else leases.begin(KIND, operation.id)
 

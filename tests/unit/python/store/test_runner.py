@@ -87,7 +87,7 @@ class Rows(Runner[Row]):
 
 
 async def test_so_many_are_worked_on_at_once_and_an_end_makes_room() -> None:
-    rows = Rows(SimpleNamespace(peers=None))
+    rows = Rows(SimpleNamespace(leases=None))
     running = asyncio.create_task(rows.run())
     await rows.until("b begins")
     assert rows.told == ["swept", "a begins", "b begins"]
@@ -102,7 +102,7 @@ async def test_so_many_are_worked_on_at_once_and_an_end_makes_room() -> None:
 
 
 async def test_what_has_no_room_waits_behind_nobody_and_what_is_stopped_is_dropped() -> None:
-    rows = Rows(SimpleNamespace(peers=None))
+    rows = Rows(SimpleNamespace(leases=None))
     rows.refused = "a"
     running = asyncio.create_task(rows.run())
     await rows.until("c begins")
@@ -124,11 +124,11 @@ async def test_a_database_that_does_not_answer_ends_it_for_whoever_starts_it_aga
             raise OSError
 
     with pytest.raises(OSError):
-        await Silent(SimpleNamespace(peers=None)).run()
+        await Silent(SimpleNamespace(leases=None)).run()
 
 
 async def test_what_two_processes_did_not_survive_is_given_up_and_the_others_go_on() -> None:
-    rows = Rows(SimpleNamespace(peers=None))
+    rows = Rows(SimpleNamespace(leases=None))
     rows.starts = {"a": 2, "b": 1}
     running = asyncio.create_task(rows.run())
     await rows.until("c begins")
