@@ -8,10 +8,10 @@ import shutil
 import signal
 import socket
 import subprocess
-import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import httpx
 import pytest
@@ -19,7 +19,8 @@ import pytest
 from tests.support.polling import eventually
 from tests.support.process import free_port
 from tests.support.processes import FRONTS, Gateway, expect, start_gateway
-from tests.support.upstream import Script, Seen, Upstream, completion, delta, finish, reply, stream
+from tests.support.side_work import SideWork
+from tests.support.upstream import Plain
 
 if TYPE_CHECKING:
     from tests.support.postgresql import PostgresqlServer
@@ -28,15 +29,6 @@ ROOT = Path(__file__).resolve().parents[2]
 # HAProxy looks twice a second.
 DRAIN_DELAY_MS = "3000"
 KEY = "bm9kZXMgb2Ygb25lIGRhdGFiYXNlIHNoYXJlIGEga2U="
-
-
-class Plain(Upstream):
-    """Answers streams with a stream, and everything else at once."""
-
-    def choose(self, seen: Seen) -> Script:
-        if seen.json().get("stream"):
-            return stream(delta("hel"), delta("lo"), finish())
-        return reply(completion("hello"))
 
 
 @pytest.fixture
@@ -118,25 +110,14 @@ def are_draining(gateway: Gateway) -> list[bool]:
     return [bool(node["report"] and node["report"]["draining"]) for node in told["nodes"]]
 
 
-class Callers:
+class Callers(SideWork):
     """Call through the balancer on and on, half of them streams."""
 
     def __init__(self, url: str, key: str, model: str) -> None:
         self.served = 0
         self.failed: list[str] = []
         self._url, self._key, self._model = url, key, model
-        self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._call, args=(at,)) for at in range(4)]
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(60)
+        super().__init__(*(partial(self._call, at) for at in range(4)))
 
     def wait_for_more(self, count: int) -> None:
         wanted = self.served + count
@@ -148,7 +129,7 @@ class Callers:
         headers = {"authorization": f"Bearer {self._key}"}
         with httpx.Client(base_url=self._url, headers=headers, timeout=30) as client:
             # As fast as people with agents call, and not as fast as the machine can: the nodes are measured elsewhere.
-            while not self._stop.wait(0.02):
+            while not self.is_over.wait(0.02):
                 try:
                     answer = client.post("/v1/chat/completions", json=body)
                 except httpx.HTTPError as error:

@@ -10,10 +10,10 @@ import contextlib
 import os
 import random
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Final, Self
+from functools import partial
+from typing import Final
 
 import httpx
 import pytest
@@ -23,21 +23,15 @@ from tests.support.cluster import Cluster, start_cluster
 from tests.support.polling import eventually
 from tests.support.process import Process, children_of, command_line
 from tests.support.processes import Gateway
+from tests.support.side_work import SideWork
 from tests.support.tcp_link import TcpLink
-from tests.support.upstream import Script, Seen, Upstream, completion, reply
+from tests.support.upstream import Plain
 
 pytestmark = pytest.mark.slow
 
 FAULT_S: Final = float(os.environ.get("FAIRLEAD_FAULT_SECONDS", "24"))
 CALLERS: Final = 2
 REVOKED_MIN: Final = 200
-
-
-class Plain(Upstream):
-    """Answers every call at once."""
-
-    def choose(self, seen: Seen) -> Script:
-        return reply(completion("hello"))
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +46,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield running
 
 
-class Load:
+class Load(SideWork):
     """Calls at both relays, and keys that are made, used and revoked at either. A context manager."""
 
     def __init__(self, cluster: Cluster, plain: Plain) -> None:
@@ -65,23 +59,9 @@ class Load:
         lane = cluster.relays[0].add_lane(plain)
         self._body = lane.body()
         self._key = cluster.relays[0].create_key(name="load")["key"]
-        self._stop = threading.Event()
         self._random = random.Random(17)
-        self._threads = [
-            threading.Thread(target=self._call, args=(at % 2,)) for at in range(CALLERS)
-        ]
-        self._threads.append(threading.Thread(target=self._revoke))
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(90)
-            assert not thread.is_alive()
+        callers = (partial(self._call, at % 2) for at in range(CALLERS))
+        super().__init__(*callers, self._revoke)
 
     def wait_for_more(self, calls: int, revocations: int) -> None:
         """Until so many more calls were acknowledged, and so many more keys revoked."""
@@ -99,7 +79,7 @@ class Load:
 
     def _call(self, at: int) -> None:
         relay = self.cluster.relays[at]
-        while not self._stop.wait(0.03):
+        while not self.is_over.wait(0.03):
             try:
                 answer = self._ask(relay, self._key)
             except httpx.HTTPError as error:
@@ -111,7 +91,7 @@ class Load:
                 self.failed.append(f"{at} {answer.status_code} {answer.text[:200]}")
 
     def _revoke(self) -> None:
-        while not self._stop.wait(0.05):
+        while not self.is_over.wait(0.05):
             with contextlib.suppress(httpx.HTTPError, KeyError, ValueError):
                 self._revoke_one(*self._random.choices(self.cluster.relays, k=2))
 

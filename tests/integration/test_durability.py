@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from typing import Any, Self
+from functools import partial
+from typing import Any
 
 import httpx
 import pytest
 
 from tests.support.polling import eventually
 from tests.support.processes import Gateway
+from tests.support.side_work import SideWork
 
 
-class Writers:
+class Writers(SideWork):
     """Writes keys as fast as it can and keeps what was acknowledged. A context manager."""
 
     def __init__(self, gateway: Gateway, number: int) -> None:
@@ -23,20 +24,7 @@ class Writers:
         self.in_doubt: set[str] = set()
         """Keys with a write under way when the power went."""
         self._gateway = gateway
-        self._stop = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._write, args=(number, lane)) for lane in range(2)
-        ]
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(30)
+        super().__init__(*(partial(self._write, number, lane) for lane in range(2)))
 
     def _write(self, run: int, lane: int) -> None:
         headers = {"X-Gateway-Cli-Token": self._gateway.cli_token}
@@ -44,7 +32,7 @@ class Writers:
             base_url=self._gateway.url, headers=headers, trust_env=False, timeout=5
         ) as client:
             turn = 0
-            while not self._stop.is_set():
+            while not self.is_over.is_set():
                 turn += 1
                 try:
                     made = client.post("/api/keys", json={"name": f"made {run} {lane} {turn}"})

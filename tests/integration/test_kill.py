@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Self
+from functools import partial
 
 import httpx
 
@@ -15,10 +14,11 @@ from tests.support.polling import eventually
 from tests.support.processes import Gateway, Lane
 from tests.support.raw import Closed
 from tests.support.records import stored_records
+from tests.support.side_work import SideWork
 from tests.support.upstream import DONE, Upstream, delta, finish, stream, usage_event
 
 
-class Traffic:
+class Traffic(SideWork):
     """Callers that ask on and on, plain and streamed, until they are told to stop. A context manager."""
 
     def __init__(self, lane: Lane, callers: int = 3) -> None:
@@ -26,20 +26,7 @@ class Traffic:
         """Ids of requests whose whole answer was read."""
         self.failed: list[str] = []
         self._lane = lane
-        self._stop = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._call, args=(number,)) for number in range(callers)
-        ]
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(30)
+        super().__init__(*(partial(self._call, number) for number in range(callers)))
 
     def wait_for_more(self, count: int) -> None:
         wanted = len(self.served) + count
@@ -55,7 +42,7 @@ class Traffic:
             if streamed
             else self._lane.body()
         )
-        while not self._stop.is_set():
+        while not self.is_over.is_set():
             try:
                 answer = httpx.post(
                     self._lane.gateway.url + CHAT,

@@ -17,24 +17,17 @@ import psycopg
 import pytest
 
 from tests.support.authority import Authority
-from tests.support.chat import CHAT
+from tests.support.chat import chat_with_key, counted_requests
 from tests.support.polling import eventually
 from tests.support.process import free_port
 from tests.support.processes import DEFAULTS, Gateway, expect
-from tests.support.upstream import Script, Seen, Upstream, completion, reply
+from tests.support.upstream import Plain
 
 if TYPE_CHECKING:
     from tests.support.postgresql import PostgresqlServer
 
 KEY = "bm9kZXMgb2Ygb25lIGRhdGFiYXNlIHNoYXJlIGEga2U="
 TOKEN = "a-node-token-of-this-test-only-0123456789"
-
-
-class Plain(Upstream):
-    """Answers every call at once."""
-
-    def choose(self, seen: Seen) -> Script:
-        return reply(completion("hello"))
 
 
 @pytest.fixture(scope="module")
@@ -130,16 +123,6 @@ def site(postgresql: PostgresqlServer, tmp_path_factory: pytest.TempPathFactory)
         yield made
 
 
-def call(gateway: Gateway, key: str, body: dict[str, Any]) -> httpx.Response:
-    headers = {"authorization": f"Bearer {key}"}
-    return httpx.post(f"{gateway.url}{CHAT}", json=body, headers=headers, timeout=30)
-
-
-def requests_of(gateway: Gateway, key_id: str) -> int:
-    told = expect(gateway.admin.get("/api/usage/history", params={"groupBy": "key"}), 200)
-    return sum(row["requests"] for row in told["history"] if row["keyId"] == key_id)
-
-
 def line_of_log(url: str, key_id: str) -> bytes:
     """The record of a key's only request, as it stands in the log of usage."""
     with psycopg.connect(url) as con:
@@ -161,14 +144,18 @@ def test_a_change_holds_at_both_relays_when_its_write_answers(site: Site, plain:
     lane = first.add_lane(plain)
     for _ in range(3):
         made = second.create_key(name="everywhere")
-        assert [call(each, made["key"], lane.body()).status_code for each in site.relays] == [
+        assert [
+            chat_with_key(each, made["key"], lane.body()).status_code for each in site.relays
+        ] == [
             200,
             200,
         ]
         answer = first.admin.delete(f"/api/keys/{made['id']}")
         assert answer.status_code in (200, 204), answer.text
         assert "x-gateway-snapshot" not in answer.headers
-        assert [call(each, made["key"], lane.body()).status_code for each in site.relays] == [
+        assert [
+            chat_with_key(each, made["key"], lane.body()).status_code for each in site.relays
+        ] == [
             401,
             401,
         ]
@@ -192,11 +179,11 @@ def test_calls_go_on_without_control_and_usage_counts_once(site: Site, plain: Pl
     lane, made = first.add_lane(plain), first.create_key(name="counted")
 
     def recorded() -> int:
-        return requests_of(first, made["id"])
+        return counted_requests(first, made["id"])
 
     def calls(count: int) -> None:
         for at in range(count):
-            assert call(site.relays[at % 2], made["key"], lane.body()).status_code == 200
+            assert chat_with_key(site.relays[at % 2], made["key"], lane.body()).status_code == 200
 
     calls(10)
     site.control.kill_all()
@@ -219,10 +206,12 @@ def test_calls_go_on_without_control_and_usage_counts_once(site: Site, plain: Pl
 def test_a_node_that_is_stopped_brings_what_it_recorded_last(site: Site, plain: Plain) -> None:
     first, second = site.relays
     lane, made = first.add_lane(plain), first.create_key(name="drained")
-    assert [call(second, made["key"], lane.body()).status_code for _ in range(5)] == [200] * 5
+    assert [chat_with_key(second, made["key"], lane.body()).status_code for _ in range(5)] == [
+        200
+    ] * 5
     assert second.stop() == 0
     assert not list((second.data_dir / "spool").glob("*.*"))
-    eventually(lambda: requests_of(first, made["id"]) == 5, "all five count", within_s=20)
+    eventually(lambda: counted_requests(first, made["id"]) == 5, "all five count", within_s=20)
     second.start()
 
 
@@ -248,7 +237,7 @@ def test_kept_bodies_of_relays_are_shown(site: Site, plain: Plain) -> None:
     first, second = site.relays
     lane = first.add_lane(plain)
     key = first.create_key(name="bodies", captureBodies=True)["key"]
-    answer = call(second, key, lane.body())
+    answer = chat_with_key(second, key, lane.body())
     assert answer.status_code == 200
     path = f"/api/usage/logs/{answer.headers['x-gateway-request-id']}/body"
 
@@ -265,18 +254,18 @@ def test_a_limit_counts_what_was_used_before_a_node_was_killed(site: Site, plain
     first, _ = site.relays
     lane = first.add_lane(plain)
     key = first.create_key(name="limited", rateLimits=[{"limit": 5, "window": 86_400}])["key"]
-    assert [call(first, key, lane.body()).status_code for _ in range(3)] == [200] * 3
+    assert [chat_with_key(first, key, lane.body()).status_code for _ in range(3)] == [200] * 3
     first.kill_all()
     first.start()
 
     def let_through() -> bool:
-        answer = call(first, key, lane.body())
+        answer = chat_with_key(first, key, lane.body())
         assert answer.status_code in (200, 503), answer.text
         return answer.status_code == 200
 
     # Until the past is known, a key with limits is told to come back.
     eventually(let_through, "the past is known", within_s=20)
-    assert [call(first, key, lane.body()).status_code for _ in range(3)] == [200, 429, 429]
+    assert [chat_with_key(first, key, lane.body()).status_code for _ in range(3)] == [200, 429, 429]
 
 
 def test_a_segment_that_is_brought_again_counts_once(site: Site, plain: Plain) -> None:
@@ -286,8 +275,8 @@ def test_a_segment_that_is_brought_again_counts_once(site: Site, plain: Plain) -
     relay = site.authority.issue("relay-again", "DNS:relay")
     trusting = ssl.create_default_context(cafile=site.authority.certificate)
     trusting.load_cert_chain(relay.certificate, relay.key)
-    assert call(first, made["key"], lane.body()).status_code == 200
-    eventually(lambda: requests_of(first, made["id"]) == 1, "it is recorded", within_s=20)
+    assert chat_with_key(first, made["key"], lane.body()).status_code == 200
+    eventually(lambda: counted_requests(first, made["id"]) == 1, "it is recorded", within_s=20)
     line = line_of_log(site.database_url, made["id"])
     name = "feedfacefeedface-1"
 
@@ -301,13 +290,13 @@ def test_a_segment_that_is_brought_again_counts_once(site: Site, plain: Plain) -
             timeout=15,
         ).status_code
 
-    before = requests_of(first, made["id"])
+    before = counted_requests(first, made["id"])
     assert [bring(), bring()] == [204, 204]
-    eventually(lambda: requests_of(first, made["id"]) == before + 1, "it counts", within_s=20)
+    eventually(lambda: counted_requests(first, made["id"]) == before + 1, "it counts", within_s=20)
     time.sleep(2)
     assert bring() == 204
     time.sleep(2)
-    assert requests_of(first, made["id"]) == before + 1
+    assert counted_requests(first, made["id"]) == before + 1
     assert not list((site.control.data_dir / "spool").glob("feedface*"))
     assert [bring("../../state"), bring("a/b"), bring("")] == [400, 400, 400]
 

@@ -12,7 +12,7 @@ import httpx
 import psycopg
 import pytest
 
-from tests.support.chat import CHAT
+from tests.support.chat import CHAT, chat_with_key, counted_requests
 from tests.support.cluster import Cluster, start_cluster
 from tests.support.listener import Listener
 from tests.support.polling import eventually
@@ -85,16 +85,6 @@ def apart(cluster: Cluster) -> Cluster:
     return cluster
 
 
-def call(gateway: Gateway, key: str, body: dict[str, Any]) -> httpx.Response:
-    headers = {"authorization": f"Bearer {key}"}
-    return httpx.post(f"{gateway.url}{CHAT}", json=body, headers=headers, timeout=30)
-
-
-def requests_of(gateway: Gateway, key_id: str) -> int:
-    told = expect(gateway.admin.get("/api/usage/history", params={"groupBy": "key"}), 200)
-    return sum(row["requests"] for row in told["history"] if row["keyId"] == key_id)
-
-
 def client(gateway: Gateway, key: str) -> httpx.Client:
     return gateway.client(headers={"Authorization": f"Bearer {key}"}, timeout=30)
 
@@ -105,11 +95,17 @@ def test_a_change_at_either_control_is_in_force_at_every_relay(apart: Cluster, h
     body = first.add_lane(held).body()
     for writer in (first, second, first, second):
         made = writer.create_key(name="everywhere")
-        assert [call(each, made["key"], body).status_code for each in apart.relays] == [200, 200]
+        assert [chat_with_key(each, made["key"], body).status_code for each in apart.relays] == [
+            200,
+            200,
+        ]
         answer = writer.admin.delete(f"/api/keys/{made['id']}")
         assert answer.status_code in (200, 204), answer.text
         assert "x-gateway-snapshot" not in answer.headers
-        assert [call(each, made["key"], body).status_code for each in apart.relays] == [401, 401]
+        assert [chat_with_key(each, made["key"], body).status_code for each in apart.relays] == [
+            401,
+            401,
+        ]
 
 
 def test_a_batch_that_is_asked_for_at_one_relay_is_read_at_the_other(
@@ -214,7 +210,7 @@ def test_usage_counts_once_when_a_relay_changes_its_control(apart: Cluster, held
     lane, made = first.add_lane(held), first.create_key(name="moves")
     ids = []
     for at in range(60):
-        answer = call(first, made["key"], lane.body())
+        answer = chat_with_key(first, made["key"], lane.body())
         assert answer.status_code == 200, answer.text
         ids.append(answer.headers["x-gateway-request-id"])
         if at in (15, 35):
@@ -225,11 +221,13 @@ def test_usage_counts_once_when_a_relay_changes_its_control(apart: Cluster, held
                 return first.manages()
 
             eventually(manages, "another control is used", within_s=60, every_s=0.2)
-    eventually(lambda: requests_of(first, made["id"]) == 60, "all count", within_s=60, every_s=0.5)
+    eventually(
+        lambda: counted_requests(first, made["id"]) == 60, "all count", within_s=60, every_s=0.5
+    )
     logged = apart.logged()
     assert {each: logged[each] for each in ids} == dict.fromkeys(ids, 1)
     eventually(apart.is_even, "all is even again", within_s=60, every_s=0.5)
-    assert requests_of(first, made["id"]) == 60
+    assert counted_requests(first, made["id"]) == 60
 
 
 def test_every_webhook_arrives_when_a_control_is_killed(apart: Cluster, listener: Listener) -> None:

@@ -6,7 +6,9 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
-from tests.support.processes import Gateway, Lane
+import httpx
+
+from tests.support.processes import Gateway, Lane, expect
 from tests.support.raw import RawClient, RawResponse
 
 CHAT: Final = "/v1/chat/completions"
@@ -26,6 +28,18 @@ def ask(lane: Lane, **fields: Any) -> RawResponse:
     with RawClient(lane.gateway.port, timeout_s=20) as client:
         send_chat(client, lane, **fields)
         return client.response()
+
+
+def chat_with_key(gateway: Gateway, key: str, body: dict[str, Any]) -> httpx.Response:
+    """The answer to a chat request under a key of the test's own."""
+    headers = {"authorization": f"Bearer {key}"}
+    return httpx.post(f"{gateway.url}{CHAT}", json=body, headers=headers, timeout=30)
+
+
+def counted_requests(gateway: Gateway, key_id: str) -> int:
+    """How many requests of a key the reports count."""
+    told = expect(gateway.admin.get("/api/usage/history", params={"groupBy": "key"}), 200)
+    return sum(row["requests"] for row in told["history"] if row["keyId"] == key_id)
 
 
 def request_id(answer: RawResponse) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx
+import orjson
 import psycopg
 
 from tests.support.authority import Authority
@@ -94,8 +95,6 @@ class Cluster:
 
 
 def _request_id(line: bytes) -> str:
-    import orjson
-
     return str(orjson.loads(line)["request_id"])
 
 

@@ -56,45 +56,40 @@ class PostgresqlServer:
     @contextlib.contextmanager
     def start(cls, **settings: str) -> Iterator[PostgresqlServer]:
         """Makes a server's folder and runs it until the end of the `with`; `settings` go beside the usual ones."""
+        with cls._in_new_folder(settings) as server:
+            server._run("initdb", "-D", str(server.data), "-U", "postgres", "-A", "trust", "-N")
+            server.launch()
+            yield server
+
+    @contextlib.contextmanager
+    def replica(self) -> Iterator[PostgresqlServer]:
+        """A second server that follows this one until it is promoted. Commits wait for it while it runs."""
+        with self._in_new_folder(self.settings) as server:
+            server._run(
+                "pg_basebackup", "-D", str(server.data), "-h", "127.0.0.1", "-p", str(self.port),
+                "-U", "postgres", "-R", "-X", "stream", "-c", "fast",
+            )  # fmt: skip
+            server.launch()
+            self.run("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+            yield server
+
+    @classmethod
+    @contextlib.contextmanager
+    def _in_new_folder(cls, settings: dict[str, str]) -> Iterator[PostgresqlServer]:
+        """A server that is not made yet; one that runs at the end is stopped."""
         # Not below pytest's folders, which other users may not enter.
         folder = Path(tempfile.mkdtemp(prefix="fairlead-pg-"))
         server = cls(folder, free_port(), settings)
         try:
             if os.getuid() == 0:
                 shutil.chown(folder, "postgres", "postgres")
-            server._run("initdb", "-D", str(server.data), "-U", "postgres", "-A", "trust", "-N")
-            server.launch()
+            yield server
+        finally:
             try:
-                yield server
-            finally:
                 if server.is_running():
                     server.stop("immediate")
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    @contextlib.contextmanager
-    def replica(self) -> Iterator[PostgresqlServer]:
-        """A second server that follows this one until it is promoted. Commits wait for it while it runs."""
-        folder = Path(tempfile.mkdtemp(prefix="fairlead-pg-"))
-        server = PostgresqlServer(folder, free_port(), self.settings)
-        try:
-            if os.getuid() == 0:
-                shutil.chown(folder, "postgres", "postgres")
-            server._run(
-                "pg_basebackup", "-D", str(server.data), "-h", "127.0.0.1", "-p", str(self.port),
-                "-U", "postgres", "-R", "-X", "stream", "-c", "fast",
-            )  # fmt: skip
-            server.launch()
-            try:
-                self.run(
-                    "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"
-                )
-                yield server
             finally:
-                if server.is_running():
-                    server.stop("immediate")
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)
 
     def promote(self) -> None:
         """Makes a replica the primary, which waits for no other."""

@@ -449,6 +449,15 @@ class _Connection(asyncio.Protocol):
         return not self._gone.is_set()
 
 
+class Plain(Upstream):
+    """Answers streams with a stream, and everything else at once."""
+
+    def choose(self, seen: Seen) -> Script:
+        if seen.json().get("stream"):
+            return stream(delta("hel"), delta("lo"), finish())
+        return reply(completion("hello"))
+
+
 class ClosedPort:
     """A port of loopback where nobody listens, and nobody else can start to while it is held."""
 
