@@ -30,6 +30,8 @@ pytestmark = pytest.mark.slow
 
 FAULT_S: Final = float(os.environ.get("FAIRLEAD_FAULT_SECONDS", "24"))
 CALLERS: Final = 2
+REVOKERS: Final = 3
+MADE_BEFORE: Final = 30
 REVOKED_MIN: Final = 200
 
 
@@ -65,12 +67,12 @@ class Load:
         lane = cluster.relays[0].add_lane(plain)
         self._body = lane.body()
         self._key = cluster.relays[0].create_key(name="load")["key"]
+        self._made = [cluster.relays[0].create_key(name="short") for _ in range(MADE_BEFORE)]
         self._stop = threading.Event()
         self._random = random.Random(17)
         self._threads = [
             threading.Thread(target=self._call, args=(at % 2,)) for at in range(CALLERS)
         ]
-        self._threads.append(threading.Thread(target=self._revoke))
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -82,6 +84,12 @@ class Load:
         for thread in self._threads:
             thread.join(90)
             assert not thread.is_alive()
+
+    def begin_revoking(self) -> None:
+        """Not before: what is revoked during a fault was made before it."""
+        for _ in range(REVOKERS):
+            self._threads.append(threading.Thread(target=self._revoke))
+            self._threads[-1].start()
 
     def wait_for_more(self, calls: int, revocations: int) -> None:
         """Until so many more calls were acknowledged, and so many more keys revoked."""
@@ -116,11 +124,16 @@ class Load:
                 self._revoke_one(*self._random.choices(self.cluster.relays, k=2))
 
     def _revoke_one(self, maker: Gateway, revoker: Gateway) -> None:
-        with httpx.Client(headers=dict(maker.admin.headers), timeout=15) as admin:
-            made = admin.post(f"{maker.url}/api/keys", json={"name": "short"})
-            if made.status_code != 201:
-                return
-            key, path = made.json()["key"], f"/api/keys/{made.json()['id']}"
+        with httpx.Client(headers=dict(maker.admin.headers), timeout=4) as admin:
+            try:
+                # One that every relay knows, also one that is cut off by now.
+                made = self._made.pop()
+            except IndexError:
+                answer = admin.post(f"{maker.url}/api/keys", json={"name": "short"})
+                if answer.status_code != 201:
+                    return
+                made = answer.json()
+            key, path = made["key"], f"/api/keys/{made['id']}"
             gone = admin.delete(f"{revoker.url}{path}")
         if gone.status_code not in (200, 204) or "x-gateway-snapshot" in gone.headers:
             # Not stored, or said to be not everywhere yet.
@@ -299,7 +312,8 @@ def test_nothing_is_lost_and_no_revoked_key_passes(
     cluster: Cluster, plain: Plain, fault: Fault
 ) -> None:
     with Load(cluster, plain) as load:
-        load.wait_for_more(20, 3)
+        load.wait_for_more(20, 0)
+        load.begin_revoking()
         fault(cluster, load)
         eventually(cluster.is_even, "all is even again", within_s=90, every_s=0.5)
         load.wait_for_more(20, 3)
