@@ -14,7 +14,7 @@ from fairlead.store.services import WorkerReport
 LIVE_AFTER_ANSWER_S = 2.0
 # One on another machine may have been cut off without a word. It gives this control up after seven seconds and asks
 # another: until then a write must not say that it is in force everywhere.
-REMOTE_LIVE_AFTER_ANSWER_S = 2.0
+REMOTE_LIVE_AFTER_ANSWER_S = 10.0
 NEVER_S = -REMOTE_LIVE_AFTER_ANSWER_S
 REMEMBERED_S = 300.0
 WORKERS_MAX = 1024

@@ -27,7 +27,7 @@ T = TypeVar("T")
 BEAT_EVERY_S: Final = 1.0
 # A relay of a control that stood still gives it up after seven seconds, and asks another: until then a write must not
 # say that it is in force everywhere.
-LIVE_FOR_MS: Final = 6_000
+LIVE_FOR_MS: Final = 10_000
 FORGET_AFTER_MS: Final = 24 * 3_600_000
 # Changes of others that come within this are noticed once.
 QUIET_S: Final = 0.05
