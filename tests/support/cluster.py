@@ -24,7 +24,7 @@ from tests.support.clock import WallClock
 from tests.support.polling import eventually
 from tests.support.postgresql import PostgresqlServer
 from tests.support.process import free_port
-from tests.support.processes import DEFAULTS, Gateway, expect
+from tests.support.processes import DEFAULTS, Gateway
 from tests.support.shared_store import PASSWORD, SharedStore, shared_store
 from tests.support.tcp_link import TcpLink
 
@@ -84,9 +84,8 @@ class Cluster:
 
     def control_of(self, relay: Gateway) -> int:
         """Which control a relay uses."""
-        nodes = expect(relay.admin.get("/api/cluster"), 200)["nodes"]
-        [started] = [node["startedAt"] for node in nodes if node["isThis"]]
-        return sorted(node["startedAt"] for node in nodes).index(started)
+        links = self.to_control[self.relays.index(relay)]
+        return max(range(len(links)), key=lambda at: links[at].connections)
 
     def links(self) -> list[TcpLink]:
         lists = [*self.to_control, *self.to_database, self.to_store]

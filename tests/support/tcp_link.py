@@ -42,6 +42,11 @@ class TcpLink:
         self._thread.join(10)
         self._loop.close()
 
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self._open)
+
     def cut(self) -> None:
         self._loop.call_soon_threadsafe(self._is_whole.clear)
 
