@@ -56,6 +56,9 @@ async def test_life_of_a_worker(pid: int | None, for_s: float) -> None:
     assert live(workers) == []
     workers.poll_begins("a", pid, 0, {})
     workers.poll_ends("a", answered=False)
+    assert live(workers) == ([] if pid else ["a"])
+    workers.poll_begins("a", pid, 0, {"draining": True})
+    workers.poll_ends("a", answered=False)
     assert live(workers) == []
 
 
