@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -263,3 +264,46 @@ def test_every_webhook_arrives_when_a_control_is_killed(apart: Cluster, listener
             "GROUP BY delivery_id HAVING count(*) > 1"
         ).fetchall()
     assert not twice
+
+
+@pytest.mark.parametrize("how", ["its control stands still", "its link is cut"])
+def test_a_relay_without_its_control_passes_no_key_whose_revocation_was_in_force(
+    apart: Cluster, held: Held, how: str
+) -> None:
+    """Until it has found the other control, writes there say that they are not in force everywhere."""
+    lost, other = apart.relays
+    body = other.add_lane(held).body()
+    at = apart.control_of(lost)
+    apart_now = apart.control_of(other) != at
+    told = Counter[str]()
+    if how == "its link is cut":
+        begin_fault, end_fault = apart.to_control[0][at].cut, apart.to_control[0][at].mend
+    else:
+        if not apart_now:
+            pytest.skip("both relays use the control that would stand still")
+        control = apart.controls[at].control
+
+        def begin_fault() -> None:
+            control.signal(signal.SIGSTOP)
+
+        def end_fault() -> None:
+            control.signal(signal.SIGCONT)
+
+    keys = [other.create_key(name="short") for _ in range(100)]
+    assert chat_with_key(lost, keys[0]["key"], body).status_code == 200
+    begin_fault()
+    try:
+        ends_s = time.monotonic() + 12
+        while keys and time.monotonic() < ends_s:
+            made = keys.pop()
+            gone = other.admin.delete(f"/api/keys/{made['id']}")
+            assert gone.status_code in (200, 204), gone.text
+            said = gone.headers.get("x-gateway-snapshot", "in force")
+            passes = chat_with_key(lost, made["key"], body).status_code == 200
+            told[f"{said}, passes" if passes else said] += 1
+    finally:
+        end_fault()
+    eventually(apart.is_even, "all is even again", within_s=60, every_s=0.3)
+    assert told["pending"] + told["pending, passes"] > 0, told
+    assert told["in force"] > 0, told
+    assert not told["in force, passes"], told

@@ -86,7 +86,7 @@ class Cluster:
     def control_of(self, relay: Gateway) -> int:
         """Which control a relay uses."""
         links = self.to_control[self.relays.index(relay)]
-        return max(range(len(links)), key=lambda at: links[at].connections)
+        return max(range(len(links)), key=lambda at: links[at].answered_s)
 
     def links(self) -> list[TcpLink]:
         lists = [*self.to_control, *self.to_database, self.to_store]

@@ -96,6 +96,10 @@ class PostgresqlServer:
         self._run("pg_ctl", "-D", str(self.data), "-w", "promote")
         self.run("ALTER SYSTEM SET synchronous_standby_names = ''", "SELECT pg_reload_conf()")
 
+    @property
+    def pid(self) -> int:
+        return int((self.data / "postmaster.pid").read_text().split()[0])
+
     def is_running(self) -> bool:
         return (self.data / "postmaster.pid").exists()
 

@@ -30,6 +30,11 @@ class SharedStore:
     def url(self) -> str:
         return f"redis://:{PASSWORD}@127.0.0.1:{self.port}/0"
 
+    @property
+    def pid(self) -> int:
+        assert self._popen is not None
+        return self._popen.pid
+
     def start(self) -> None:
         """Starts it empty, and waits until it answers."""
         program = shutil.which("redis-server")

@@ -27,6 +27,11 @@ class SideWork:
         self.is_over = threading.Event()
         self._threads = [threading.Thread(target=each) for each in functions]
 
+    def begin(self, function: Callable[[], None]) -> None:
+        """One more, from now on."""
+        self._threads.append(threading.Thread(target=function))
+        self._threads[-1].start()
+
     def __enter__(self) -> Self:
         for thread in self._threads:
             thread.start()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from typing import Final, Self
 
 CHUNK_BYTES: Final = 65_536
@@ -24,6 +25,8 @@ class TcpLink:
         self.target_port = target_port
         self.delay_s = 0.0
         self.port = 0
+        self.answered_s = 0.0
+        """When bytes last came from the target, by `time.monotonic`."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._is_whole = asyncio.Event()
@@ -75,8 +78,8 @@ class TcpLink:
             except OSError:
                 return
             ways = [
-                asyncio.create_task(self._pass(*each))
-                for each in ((reader, upstream[1]), (upstream[0], writer))
+                asyncio.create_task(self._pass(reader, upstream[1])),
+                asyncio.create_task(self._pass(upstream[0], writer, is_answer=True)),
             ]
             try:
                 await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -89,11 +92,15 @@ class TcpLink:
             self._open.discard(task)
             writer.transport.abort()
 
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pass(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_answer: bool = False
+    ) -> None:
         with contextlib.suppress(OSError):
             while chunk := await reader.read(CHUNK_BYTES):
                 if self.delay_s:
                     await asyncio.sleep(self.delay_s)
                 await self._is_whole.wait()
+                if is_answer:
+                    self.answered_s = time.monotonic()
                 writer.write(chunk)
                 await writer.drain()

@@ -87,6 +87,10 @@ class Link:
         try:
             if poll.spent is None:
                 answered = await self._hold(poll, request.receive)
+                if answered and is_remote and self._is_cut_off():
+                    # It does not know what the others have stored. Unanswered, the worker asks one of them.
+                    await _until_gone(request.receive)
+                    answered = False
             else:
                 # The worker admits no paid call before it has these.
                 if not is_remote or await self._relay_nodes.have_brought_all(WAIT_S):
@@ -107,6 +111,10 @@ class Link:
             ),
             media_type="application/json",
         )
+
+    def _is_cut_off(self) -> bool:
+        peers = self._publisher.peers
+        return peers is not None and peers.is_cut_off()
 
     async def _hold(self, poll: Poll, receive: Receive) -> bool:
         """Waits for a snapshot, a command or the end of the hold; False when the worker disconnected."""

@@ -12,8 +12,8 @@ from typing import Any
 from fairlead.store.services import WorkerReport
 
 LIVE_AFTER_ANSWER_S = 2.0
-# One on another machine may have been cut off without a word. It gives this control up after seven seconds and asks
-# another: until then a write must not say that it is in force everywhere.
+# One on another machine may have been cut off, or what connects it has ended, while it serves on. It gives this control
+# up after seven seconds and asks another: until then a write must not say that it is in force everywhere.
 REMOTE_LIVE_AFTER_ANSWER_S = 10.0
 NEVER_S = -REMOTE_LIVE_AFTER_ANSWER_S
 REMEMBERED_S = 300.0
@@ -34,8 +34,8 @@ class _Worker:
 
 
 class Workers:
-    """The workers. One is live while it has an open poll, and for two seconds after the last was answered, or ten where
-    it is on another machine.
+    """The workers. One is live while it has an open poll, and for two seconds after the last was answered. One on
+    another machine is so for ten seconds after its last one ended in any way, unless it was being drained.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -66,7 +66,9 @@ class Workers:
         if worker is None:
             return
         worker.open_polls -= 1
-        worker.answered_at = self._now() if answered else NEVER_S
+        # A connection that ended says of a worker on this machine that it has ended.
+        lives_on = worker.is_remote and not worker.stats.get("draining", False)
+        worker.answered_at = self._now() if answered or lives_on else NEVER_S
         self._notify()
 
     def forwarded(self, worker_id: str) -> None:

@@ -59,7 +59,7 @@ async def _at_relay(document: dict[str, Any], socket: Path) -> None:
         controls, Path(document["data_dir"]), document["token"], document["workers"]
     )
     await asyncio.to_thread(socket.unlink, missing_ok=True)
-    server = await asyncio.start_unix_server(Tunnel(to_controls(controls)).serve, socket)
+    server = await asyncio.start_unix_server(Tunnel(to_controls(controls), controls).serve, socket)
     shipping = asyncio.create_task(shipment.run())
     stopping = asyncio.create_task(_wait_for_signal())
     await asyncio.wait({shipping, stopping}, return_when=asyncio.FIRST_COMPLETED)

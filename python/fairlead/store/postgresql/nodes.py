@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol, TypeVar
 
@@ -25,9 +26,10 @@ from fairlead.store.postgresql.locks import Locks
 T = TypeVar("T")
 
 BEAT_EVERY_S: Final = 1.0
-# A relay of a control that stood still gives it up after seven seconds, and asks another: until then a write must not
-# say that it is in force everywhere.
-LIVE_FOR_MS: Final = 10_000
+# A relay whose control stands still or is cut off gives it up seven seconds after that, and asks another: until then a
+# write must not say that it is in force everywhere.
+LIVE_FOR_MS: Final = 12_000
+CUT_OFF_AFTER_S: Final = 2.5
 FORGET_AFTER_MS: Final = 24 * 3_600_000
 # Changes of others that come within this are noticed once.
 QUIET_S: Final = 0.05
@@ -42,7 +44,9 @@ WITH beat AS (
     ON CONFLICT (id) DO UPDATE SET
         seen_at_ms = excluded.seen_at_ms, applied_version = excluded.applied_version, report = excluded.report
 )
-SELECT coalesce(max(version), 0) FROM published_snapshots
+SELECT coalesce(max(version), 0), (
+    SELECT count(*) FROM control_nodes WHERE id <> $1 AND seen_at_ms > {_NOW} - {LIVE_FOR_MS}
+) FROM published_snapshots
 """
 _BEHIND: Final = f"""
 SELECT count(*) FROM control_nodes
@@ -79,6 +83,9 @@ class Nodes:
         self._process = process
         self._here = here
         self._raw: AsyncRaw | None = None
+        self._others = 0
+        self._beat_s = 0.0
+        """When the last beat was sent that the others could see."""
         self._others_applied = asyncio.Event()
         self._noticed = asyncio.Event()
 
@@ -100,6 +107,10 @@ class Nodes:
                     await told.wait()
         except (TimeoutError, psycopg.OperationalError):
             return False
+
+    def is_cut_off(self) -> bool:
+        """Whether there are others, and the last beat is long ago."""
+        return self._others > 0 and time.monotonic() - self._beat_s > CUT_OFF_AFTER_S
 
     async def alone(self, name: str, run: Callable[[], Awaitable[T]]) -> T:
         """Runs what only one of the controls may do at a time."""
@@ -182,9 +193,11 @@ class Nodes:
         while True:
             applied = self._here.applied_version()
             if applied != said or loop.time() - said_s >= BEAT_EVERY_S:
+                sent_s = time.monotonic()
                 of_itself = (self._process, socket.gethostname(), __version__)
                 found = await raw.execute(_BEAT, [*of_itself, applied, self._here.report()])
                 row = await found.fetchone()
+                self._beat_s, self._others = sent_s, int(row[1]) if row else 0
                 if applied != said:
                     await raw.execute("SELECT pg_notify($1, $2)", [APPLIED, self._process])
                 said, said_s = applied, loop.time()

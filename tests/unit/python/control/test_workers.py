@@ -6,7 +6,13 @@ import asyncio
 
 import pytest
 
-from fairlead.control.workers import LIVE_AFTER_ANSWER_S, REMEMBERED_S, WORKERS_MAX, Workers
+from fairlead.control.workers import (
+    LIVE_AFTER_ANSWER_S,
+    REMEMBERED_S,
+    REMOTE_LIVE_AFTER_ANSWER_S,
+    WORKERS_MAX,
+    Workers,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -33,18 +39,25 @@ def live(workers: Workers) -> list[str]:
     return [report.worker_id for report in workers.reports() if report.live]
 
 
-async def test_life_of_a_worker() -> None:
+@pytest.mark.parametrize(
+    ("pid", "for_s"), [(1, LIVE_AFTER_ANSWER_S), (None, REMOTE_LIVE_AFTER_ANSWER_S)]
+)
+async def test_life_of_a_worker(pid: int | None, for_s: float) -> None:
+    """One on another machine is waited for until it has given this control up."""
     clock = Clock()
     workers = Workers(clock)
-    workers.poll_begins("a", 1, 0, {})
+    workers.poll_begins("a", pid, 0, {})
     clock.s += 1000
     assert live(workers) == ["a"]
     workers.poll_ends("a", answered=True)
-    clock.s += LIVE_AFTER_ANSWER_S - 0.1
+    clock.s += for_s - 0.1
     assert live(workers) == ["a"]
     clock.s += 0.1
     assert live(workers) == []
-    workers.poll_begins("a", 1, 0, {})
+    workers.poll_begins("a", pid, 0, {})
+    workers.poll_ends("a", answered=False)
+    assert live(workers) == ([] if pid else ["a"])
+    workers.poll_begins("a", pid, 0, {"draining": True})
     workers.poll_ends("a", answered=False)
     assert live(workers) == []
 

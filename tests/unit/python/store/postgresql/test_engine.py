@@ -13,6 +13,7 @@ from fairlead.errors import Conflict, InvalidRequest, StorageUnavailable
 from fairlead.store.connection import Connection
 from fairlead.store.database import Database
 from fairlead.store.meta import count_up, read_meta, write_meta
+from fairlead.store.postgresql.channels import connect_async
 from fairlead.store.postgresql.engine import PostgresqlEngine
 from fairlead.store.postgresql.schema import connect
 
@@ -179,3 +180,20 @@ async def test_a_server_that_is_gone_is_unavailable_and_named(postgresql: Postgr
     assert database.fault is not None
     assert "state.postgresql" in database.fault
     await database.close()
+
+
+async def test_the_server_ends_sessions_of_machines_that_are_gone(
+    nodes: tuple[Database, Database], database_url: str
+) -> None:
+    """Otherwise it keeps their locks for as long as the operating system waits: two hours."""
+    names = ("tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count")
+    wanted = ["10", "5", "3"]
+
+    def read(con: Connection) -> list[str]:
+        shown = (con.execute(f"SHOW {name}").fetchone() for name in names)
+        return [row[0] for row in shown if row]
+
+    assert await nodes[0].read(read) == wanted
+    async with await connect_async(database_url, "locks") as raw:
+        shown = [await (await raw.execute(f"SHOW {name}".encode())).fetchone() for name in names]
+    assert [row[0] for row in shown if row] == wanted
