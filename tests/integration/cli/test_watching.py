@@ -134,7 +134,8 @@ def test_tables_fit_the_terminal(gateway: Gateway, called: Lane) -> None:
 def test_the_cache_is_not_cleared_by_accident(run: Run) -> None:
     assert "--all" in sentence(run("cache", "clear"), 1)
     assert json.loads(run("cache", "clear", "--model", "no-such", "--json").stdout) == {
-        "removed": 0
+        "removed": 0,
+        "shared": 0,
     }
 
 
