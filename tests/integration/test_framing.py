@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
@@ -180,6 +181,25 @@ def test_an_unread_body_is_never_a_request(
         assert found[1].json() == {"status": "ok"}
     else:
         assert ended, "neither closed nor answered"
+
+
+@pytest.mark.parametrize("size", (200, 60_000, 300_000))
+def test_a_connection_that_ends_behind_an_unread_body_is_said_to_end(
+    gateway: Gateway, size: int
+) -> None:
+    """A caller that was refused sends its next request on the same connection, unless the answer says that it ends."""
+    refused = request_bytes("POST", CHAT, [("Authorization", "Bearer sk-fl-wrong")], b" " * size)
+    for _ in range(40):
+        with RawClient(gateway.port) as client:
+            with contextlib.suppress(ConnectionError):  # answered and closed before all was sent
+                client.send(refused)
+            answer = client.response()
+            assert answer.status == 401
+            if answer.header("connection") is None:
+                client.send(HEALTH)
+                assert client.response().json() == {"status": "ok"}
+            else:
+                assert size > 200
 
 
 # ----------------------------------------------------------------- honest framing that is less usual

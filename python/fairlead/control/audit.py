@@ -8,6 +8,7 @@ in the log too, and callers who were turned away.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from dataclasses import dataclass
 from typing import Any, Final
@@ -232,7 +233,7 @@ def masked(value: object, name: str = "", *, in_secret: bool = False) -> Any:
 
 
 def shown_body(body: bytes, content_type: str) -> str | None:
-    """The body as JSON text, masked; of one that is too long, the names of its members."""
+    """The body as JSON text, masked; of one that is too long or too deep, the names of its members."""
     if content_type == "application/x-www-form-urlencoded":
         document: Any = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
     elif content_type == "application/json" or content_type.endswith("+json"):
@@ -242,9 +243,10 @@ def shown_body(body: bytes, content_type: str) -> str | None:
             return None  # refused by whoever reads it
     else:
         return None
-    text = orjson.dumps(masked(document))
-    if len(text) <= SENT_MAX_BYTES:
-        return text.decode()
+    with contextlib.suppress(orjson.JSONEncodeError, RecursionError):  # nested more deeply than JSON is written
+        text = orjson.dumps(masked(document))
+        if len(text) <= SENT_MAX_BYTES:
+            return text.decode()
     names = list(document)[:NAMES_MAX] if isinstance(document, dict) else []
     shown = {"truncated": True, "bytes": len(body), "names": [name[:100] for name in names]}
     return orjson.dumps(shown).decode()

@@ -13,7 +13,15 @@ import os
 import signal
 
 from fairlead._core import Engine, Socket
-from fairlead.relay.in_flight import SWEEP_S, ClientGone, InFlightRequest, Message, Receive, Send
+from fairlead.relay.in_flight import (
+    SWEEP_S,
+    ClientGone,
+    InFlightRequest,
+    Message,
+    Receive,
+    Send,
+    has_body,
+)
 from fairlead.relay.socket import InFlightSocket, refuse
 
 # How long after the drain's deadline requests may be held open by slow callers.
@@ -39,9 +47,12 @@ class Relay:
             flight = InFlightRequest(exchange, receive, self._loop.time())
             self._flights[exchange.id] = flight
             try:
+                ends_connection = False
                 if exchange.wants_body:
                     await self._feed(flight)
-                await self._answer(flight, scope, send)
+                elif has_body(scope["headers"]) and not await flight.skip_body(scope["headers"]):
+                    ends_connection = True
+                await self._answer(flight, scope, send, ends_connection)
             except ClientGone:
                 exchange.cancel()
             except BaseException:
@@ -98,12 +109,15 @@ class Relay:
         flight.is_feeding = False
         flight.reading_since_s = None
 
-    async def _answer(self, flight: InFlightRequest, scope: Message, send: Send) -> None:
+    async def _answer(
+        self, flight: InFlightRequest, scope: Message, send: Send, ends_connection: bool
+    ) -> None:
         exchange, is_head = flight.exchange, scope["method"] == "HEAD"
         while (head := exchange.head()) is None:
             await self._wait(flight)
         status, headers = head
-        if self._is_leaving and scope["http_version"] in _CLOSED_BY_HEADER:
+        ends_connection = ends_connection or self._is_leaving
+        if ends_connection and scope["http_version"] in _CLOSED_BY_HEADER and _CLOSE not in headers:
             headers.append(_CLOSE)
         await send({"type": "http.response.start", "status": status, "headers": headers})
         more = True

@@ -17,10 +17,19 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 SWEEP_S = 0.25
+# How much of a body that nobody reads is passed over, and how long it may take, before the connection is ended instead.
+_SKIPPED_BYTES = 64 * 1024
+_SKIPPED_WITHIN_S = 0.5
+_BODY_HEADERS = frozenset({b"content-length", b"transfer-encoding"})
 
 
 class ClientGone(Exception):
     """The caller disconnected."""
+
+
+def has_body(headers: list[tuple[bytes, bytes]]) -> bool:
+    """Whether a request's headers announce a body. HTTP/2 may have one without saying so, and loses nothing by it."""
+    return any(name in _BODY_HEADERS and value != b"0" for name, value in headers)
 
 
 class InFlightRequest:
@@ -70,6 +79,33 @@ class InFlightRequest:
         if self.task is not None:
             self.task.cancel()
 
+    async def skip_body(self, headers: list[tuple[bytes, bytes]]) -> bool:
+        """Passes over a body that nobody reads. `False`: it is not all gone, so no request can follow on the connection.
+
+        A server that finds out by itself what is left of the body may do so after the head of the answer has gone, which
+        then promises a connection that it ends.
+        """
+        announced = dict(headers)
+        length = announced.get(b"content-length")
+        if b"expect" in announced or (length is not None and not _is_skipped(length)):
+            return False
+        left = _SKIPPED_BYTES
+        self.is_feeding = True
+        try:
+            async with asyncio.timeout(_SKIPPED_WITHIN_S):
+                while left >= 0:
+                    message = await self.receive()
+                    if message["type"] != "http.request":
+                        return False
+                    if not message.get("more_body", False):
+                        return True
+                    left -= len(message.get("body", b""))
+        except TimeoutError:
+            pass
+        finally:
+            self.is_feeding = False
+        return False
+
     def check_timeouts(self, now_s: float, body_idle_s: float) -> None:
         """Applies the timeouts to the request; called by the sweep."""
         if self.reading_since_s is not None:
@@ -94,3 +130,7 @@ class InFlightRequest:
         if self.waiter is not None and not self.waiter.done():
             self.waiter.set_exception(ClientGone())
         self.exchange.cancel()
+
+
+def _is_skipped(length: bytes) -> bool:
+    return length.isdigit() and int(length) <= _SKIPPED_BYTES

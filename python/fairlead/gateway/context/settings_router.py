@@ -209,6 +209,8 @@ async def change_rtk(
     filters = body.filters
     if filters is not None:
         _check_filters(filters)
+    elif "filters" in body.model_fields_set:
+        raise InvalidRequest("filters must be a list; [] has none.", param="filters")
     if body.model_fields_set - {"filters"}:
         await _change_named(_RTK_SETTINGS, body, request, services, caller)
     if filters is not None:
@@ -259,7 +261,7 @@ async def _change_named(
 ) -> SettingsView:
     """Changes settings by the names of a body's members; rules are those of `/api/settings`."""
     sent: dict[str, Any] = body.model_dump(by_alias=True, exclude_unset=True, mode="json")
-    wanted = {setting: sent[name] for name, setting in fields.items() if sent.get(name) is not None}
+    wanted = {setting: sent[name] for name, setting in fields.items() if name in sent}
     named = {setting: name for name, setting in fields.items()}
     try:
         checked = SettingsChange.model_validate(wanted)
