@@ -20,7 +20,7 @@ from typing import Any
 import duckdb
 
 from fairlead.errors import Conflict, Internal, InvalidRequest, Refusal
-from fairlead.store.file import Connection, FileConnection, open_file
+from fairlead.store.file import Connection, FileConnection, file_of, is_file, open_file
 from fairlead.store.file_rows import FileTables
 from fairlead.store.key_check import KEY_CHECK
 from fairlead.store.meta import read_meta, write_meta
@@ -45,7 +45,7 @@ def copy_to(con: Connection, target: Path) -> None:
     """Copies the whole database to a file that does not exist yet, in a read. From PostgreSQL it becomes one of the
     embedded store, so that a backup can be restored on either.
     """
-    if not isinstance(con, FileConnection):
+    if not is_file(con):
         _copy_tables_to(con, target)
         return
     row = con.execute("SELECT current_database()").fetchone()
@@ -56,9 +56,10 @@ def copy_to(con: Connection, target: Path) -> None:
         con.execute(f"COPY FROM DATABASE {_name(str(row[0]))} TO {_COPY}")
     finally:
         # The copy is complete once this transaction has ended and the file is detached.
-        con.commit()
-        con.execute(f"DETACH {_COPY}")
-        con.begin()
+        file = file_of(con)
+        file.commit()
+        file.execute(f"DETACH {_COPY}")
+        file.begin()
     target.chmod(0o600)
 
 
@@ -68,7 +69,7 @@ def restore_from(con: Connection, source: Path, sealer: Sealer) -> None:
     Raises `Conflict` when the copy's secrets were sealed with another key. The file must have passed `verify_copy`;
     call `detach_copy` afterwards.
     """
-    if not isinstance(con, FileConnection):
+    if not is_file(con):
         _restore_tables_from(con, source, sealer)
         return
     con.execute(f"ATTACH {_literal(source)} AS {_COPY} (READ_ONLY)")
@@ -91,7 +92,7 @@ def restore_from(con: Connection, source: Path, sealer: Sealer) -> None:
 
 def detach_copy(con: Connection) -> None:
     """Detaches the copy's file, in the writer, whether `restore_from` succeeded or not."""
-    if not isinstance(con, FileConnection):
+    if not is_file(con):
         return
     attached = con.execute(
         "SELECT 1 FROM duckdb_databases() WHERE database_name = ?", [_COPY]

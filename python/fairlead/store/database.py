@@ -69,12 +69,14 @@ class Database:
         self._writer.start()
 
     @classmethod
-    def open(cls, path: Path, migrations: Path) -> Database:
-        """Opens or creates the file and migrates it; blocking, for the start of a process.
+    def open(cls, path: Path, migrations: Path, *, remembers_reads: bool = False) -> Database:
+        """Opens or creates the file and migrates it; blocking, for the start of a process. `remembers_reads`: a read in
+        the writer is answered from memory while its tables are unchanged.
 
         Raises `DamagedFile`, `LockedFile` or another `Refusal`, each with one sentence for the operator.
         """
-        return cls(FileEngine(path, open_file(path, migrations)))
+        file = open_file(path, migrations)
+        return cls(FileEngine(path, file, remembers_reads=remembers_reads))
 
     @property
     def name(self) -> str:

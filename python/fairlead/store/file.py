@@ -20,9 +20,10 @@ import duckdb
 from fairlead.errors import Refusal
 from fairlead.fsync import fsync_path
 from fairlead.store.connection import Connection as Connection  # noqa: PLC0414 - the tables' functions import it here
+from fairlead.store.file_transaction import FileConnection as FileConnection  # noqa: PLC0414 - imported here
+from fairlead.store.file_transaction import FileTransaction
 from fairlead.threads import CONTROL_THREADS
 
-FileConnection = duckdb.DuckDBPyConnection
 T = TypeVar("T")
 
 MEMORY_LIMIT = "512MB"
@@ -39,8 +40,17 @@ CREATE TABLE IF NOT EXISTS schema_version (
 """
 
 
+def is_file(con: Connection) -> bool:
+    """Whether the connection is one to a file."""
+    return isinstance(con, FileConnection | FileTransaction)
+
+
 def file_of(con: Connection) -> FileConnection:
     """The connection to a file, for statements that only DuckDB has."""
+    if isinstance(con, FileTransaction):
+        # What runs past it may change any table.
+        con.forget()
+        return con.raw
     if not isinstance(con, FileConnection):
         raise TypeError("this belongs to a database in a file")
     return con

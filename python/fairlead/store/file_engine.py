@@ -13,6 +13,7 @@ import structlog
 from fairlead.store.connection import Transaction
 from fairlead.store.engine import Fault
 from fairlead.store.file import FileConnection, damaged
+from fairlead.store.file_transaction import FileTransaction
 
 T = TypeVar("T")
 
@@ -36,11 +37,14 @@ log = structlog.get_logger("fairlead.store")
 
 
 class FileEngine:
-    """`Engine` over an open file."""
+    """`Engine` over an open file. `remembers_reads` suits a file of few rows that change seldom."""
 
-    def __init__(self, path: Path, connection: FileConnection) -> None:
+    def __init__(
+        self, path: Path, connection: FileConnection, *, remembers_reads: bool = False
+    ) -> None:
         self.path = path
         self._connection = connection
+        self._writer = FileTransaction(connection, remembers=remembers_reads)
         self._reader = threading.local()
 
     @property
@@ -51,9 +55,10 @@ class FileEngine:
         con = self._connection
         con.begin()
         try:
-            results = [transaction(con) for transaction in transactions]
+            results = [transaction(self._writer) for transaction in transactions]
             self._commit()
         except BaseException:
+            self._writer.forget()
             try:
                 con.rollback()
             except duckdb.Error as error:
@@ -63,16 +68,16 @@ class FileEngine:
         return results
 
     def read(self, transaction: Transaction[T], interrupts: list[Callable[[], None]]) -> T:
-        cursor: FileConnection | None = getattr(self._reader, "cursor", None)
+        cursor: FileTransaction | None = getattr(self._reader, "cursor", None)
         if cursor is None:
-            cursor = self._reader.cursor = self._connection.cursor()
-        interrupts.append(cursor.interrupt)
+            cursor = self._reader.cursor = FileTransaction(self._connection.cursor())
+        interrupts.append(cursor.raw.interrupt)
         try:
-            cursor.begin()
+            cursor.raw.begin()
             try:
                 return transaction(cursor)
             finally:
-                cursor.rollback()
+                cursor.raw.rollback()
         except duckdb.Error:
             # The cursor's state is unknown; the thread's next read opens a new one.
             self._reader.cursor = None

@@ -33,7 +33,7 @@ def open_state(data_dir: Path, database_url: str | None, process: str) -> Databa
     from fairlead.store.database import Database  # noqa: PLC0415
 
     if database_url is None:
-        return Database.open(state_path(data_dir), MIGRATIONS / "state")
+        return Database.open(state_path(data_dir), MIGRATIONS / "state", remembers_reads=True)
     check_postgresql()
     from fairlead.store.postgresql.engine import PostgresqlEngine  # noqa: PLC0415 - an extra
     from fairlead.store.postgresql.rows import is_unfinished  # noqa: PLC0415 - an extra
