@@ -82,6 +82,12 @@ def window_of(query: Mapping[str, str], default: str = "24h") -> Window:
     return Window(name, words, bucket, from_ms, until_ms)
 
 
+def day_start_ms() -> int:
+    """When today began in UTC, milliseconds."""
+    at_ms = now_ms()
+    return at_ms - at_ms % BUCKET_MS["day"]
+
+
 def day_and_month() -> tuple[str, str, float]:
     """When today and this month began, in UTC, and how many times its length so far the month is."""
     now = moment_of(now_ms())
