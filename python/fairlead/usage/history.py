@@ -14,7 +14,7 @@ import polars as pl
 from fairlead.store.file import Connection
 from fairlead.usage.closed_bins import BinsReader, ClosedBins
 from fairlead.usage.facts import LATENCIES, Filters, Selection, add_up, bins_of_page
-from fairlead.usage.percentile import percentiles
+from fairlead.usage.percentile import merge_bins, percentiles, percentiles_of_merged
 from fairlead.usage.recent import LONGEST_MS, read_recent
 from fairlead.usage.rollup import Level
 from fairlead.usage.span import Part, Span
@@ -343,10 +343,10 @@ def _percentiles(
     page = whole.page.with_row_index("row")
     if whole.height == page.height:
         # Every group is on the page: histograms of closed buckets may be there already.
-        bins = source.bins()
+        bins = merge_bins(source.bins(), keys)
         if not keys:
             bins = bins.with_columns(row=pl.lit(0, pl.UInt32))
-        return percentiles(bins, keys or ["row"], _SHARES).rename(names), bins
+        return percentiles_of_merged(bins, keys or ["row"], _SHARES).rename(names), bins
     shown = source.span
     if "bucket_ms" in keys:
         # Rows are sorted by bucket, so those of a page are close in time.
