@@ -188,7 +188,7 @@ def _lines(series: Series, width: float, top: float, *, alone: bool) -> list[Lin
 
 
 def _tip(series: Sequence[Series], row: Sequence[str], at: int) -> str:
-    """What is said of a column, in the words of its row of the table."""
+    """The words about a column, which are those of its row of the table."""
     label, *texts = row
     shown = [
         f"{each.name}: {text}" for each, text in zip(series, texts, strict=True) if each.values[at]

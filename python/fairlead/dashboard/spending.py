@@ -1,4 +1,4 @@
-"""What keys have spent since the beginning of a day, a week or a month."""
+"""Spending of keys since the beginning of a day, a week or a month."""
 
 from __future__ import annotations
 

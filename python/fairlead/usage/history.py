@@ -297,7 +297,9 @@ def _page(rows: pl.DataFrame, query: HistoryQuery) -> _Sorted:
 
 
 def sizes_of(order: Order) -> list[pl.Expr]:
-    """What groups are sorted by: those that are equal by the order, such as all that cost nothing, by requests."""
+    """The measures that groups are sorted by: those that are equal by the order, such as all that cost nothing, by
+    requests.
+    """
     return [_ORDERS[order]] if order == "requests" else [_ORDERS[order], _ORDERS["requests"]]
 
 

@@ -231,7 +231,7 @@ _SUMMED: Final = ("requests", "errors", "tokensInput", "tokensOutput", "costUsdM
 
 
 def _series_of(choice: Choice) -> dict[str, Any]:
-    """What is asked for besides, to draw the largest groups over time."""
+    """The part of the query that asks for the largest groups over time, for the chart."""
     if choice.group in WHOLE:
         return {}
     return {

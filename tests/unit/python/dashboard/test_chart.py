@@ -46,7 +46,7 @@ def test_names_are_text_in_what_is_drawn() -> None:
     drawn = chart.bars("t", ["a&b", "c"], series, figures.count)
     columns, rows = draw_columns(drawn.columns), draw_rows(drawn.rows)
     assert "<b" not in columns
-    assert columns.count("&lt;b title=&#34;x&#34;&gt;: ") == 4, "said twice of each column"
+    assert columns.count("&lt;b title=&quot;x&quot;&gt;: ") == 4, "said twice of each column"
     assert columns.count('<rect class="s2" ') == 2
     assert 'x="50.000" width="50.000"' in columns
     assert rows == (
