@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from fairlead.dashboard.api import Api
 from fairlead.dashboard.names import read_keys
-from fairlead.dashboard.window import read_sums
-from fairlead.moment import iso, moment_of, now_ms
-from fairlead.store.budgets import KINDS
+from fairlead.dashboard.spending import Spending, read_spending
+from fairlead.dashboard.window import ZEROS, Row, day_start_ms
+from fairlead.moment import now_ms
+from fairlead.store.budgets import KINDS, BudgetKind
 from fairlead.store.budgets import window_of as budget_window
 
 _PERIODS: Final = {"day": "today", "week": "this week", "month": "this month"}
@@ -37,32 +37,48 @@ async def read_budgets(api: Api, keys: Sequence[dict[str, Any]] | None = None) -
     """The limits of money of these keys, or of all, with what is spent of each since its day, week or month began
     in its zone.
     """
-    at_ms = now_ms()
     if keys is None:
         keys = await read_keys(api)
-    limits = [
-        (key, kind, budget_window(kind, key["usageLimitTz"], at_ms)[0])
+    limits = _limits_of(keys)
+    return _budgets(limits, await read_spending(api, _starts(limits))) if limits else []
+
+
+async def read_budgets_and_today(api: Api) -> tuple[list[Budget], Row]:
+    """The limits of all keys, and the sums of today's calls, which are read with them."""
+    limits, day_ms = _limits_of(await read_keys(api)), day_start_ms()
+    spending = await read_spending(api, {*_starts(limits), day_ms})
+    return _budgets(limits, spending), spending[day_ms].total
+
+
+class _Limit(NamedTuple):
+    key: dict[str, Any]
+    kind: BudgetKind
+    start_ms: int
+
+
+def _limits_of(keys: Sequence[dict[str, Any]]) -> list[_Limit]:
+    at_ms = now_ms()
+    return [
+        _Limit(key, kind, budget_window(kind, key["usageLimitTz"], at_ms)[0])
         for key in keys
         if key["usageLimitEnabled"]
         for kind in KINDS
         if key[kind.field] is not None
     ]
-    starts = sorted({start for _, _, start in limits})
-    rows = await asyncio.gather(
-        *(read_sums(api, "key", **{"from": iso(moment_of(start))}) for start in starts)
-    )
-    spent = {
-        (start, row["keyId"]): row["costUsdMicros"]
-        for start, each in zip(starts, rows, strict=True)
-        for row in each
-    }
+
+
+def _starts(limits: list[_Limit]) -> set[int]:
+    return {limit.start_ms for limit in limits}
+
+
+def _budgets(limits: list[_Limit], spending: dict[int, Spending]) -> list[Budget]:
     return [
         Budget(
             key["id"],
             key["name"],
             f"{_PERIODS[kind.period]}, {key['usageLimitTz']}",
-            spent.get((start, key["id"]), 0),
+            spending[start_ms].keys.get(key["id"], ZEROS)["costUsdMicros"],
             round(key[kind.field] * 1_000_000),
         )
-        for key, kind, start in limits
+        for key, kind, start_ms in limits
     ]

@@ -81,11 +81,12 @@ def bars(
     sums = [sum(each.values[at] or 0 for each in series) for at in range(len(labels))]
     top = _top(max(sums, default=0))
     width = 100 / max(len(labels), 1)
+    chart = _empty_chart(title, labels, series, Scale(top, show))
     columns = tuple(
-        Column(at * width, width, _tip(labels, series, show, at), _stack(series, at, width, top))
-        for at in range(len(labels))
+        Column(at * width, width, _tip(series, row, at), _stack(series, at, width, top))
+        for at, row in enumerate(chart.rows)
     )
-    return replace(_empty_chart(title, labels, series, Scale(top, show)), columns=columns)
+    return replace(chart, columns=columns)
 
 
 def lines(
@@ -94,13 +95,13 @@ def lines(
     """A line for each series."""
     top = _top(max((value or 0 for each in series for value in each.values), default=0))
     width = 100 / max(len(labels), 1)
+    chart = _empty_chart(title, labels, series, Scale(top, show))
     columns = tuple(
-        Column(at * width, width, _tip(labels, series, show, at), ()) for at in range(len(labels))
+        Column(at * width, width, _tip(series, row, at), ()) for at, row in enumerate(chart.rows)
     )
     drawn = tuple(
         line for each in series for line in _lines(each, width, top, alone=len(series) == 1)
     )
-    chart = _empty_chart(title, labels, series, Scale(top, show))
     return replace(chart, columns=columns, lines=drawn)
 
 
@@ -186,11 +187,13 @@ def _lines(series: Series, width: float, top: float, *, alone: bool) -> list[Lin
     return made
 
 
-def _tip(
-    labels: Sequence[str], series: Sequence[Series], show: Callable[[float | None], str], at: int
-) -> str:
-    shown = [f"{each.name}: {show(each.values[at])}" for each in series if each.values[at]]
-    return "\n".join([labels[at], *(shown or ["nothing"])])
+def _tip(series: Sequence[Series], row: Sequence[str], at: int) -> str:
+    """The words about a column, which are those of its row of the table."""
+    label, *texts = row
+    shown = [
+        f"{each.name}: {text}" for each, text in zip(series, texts, strict=True) if each.values[at]
+    ]
+    return "\n".join([label, *(shown or ["nothing"])])
 
 
 def _top(most: float) -> float:

@@ -11,6 +11,7 @@ from jinja2.runtime import Macro
 from starlette.responses import HTMLResponse
 
 from fairlead.dashboard import chart, figures, form
+from fairlead.dashboard.chart_markup import draw_columns, draw_rows
 from fairlead.dashboard.page import Page, View, Visit
 from fairlead.dashboard.registry import navigation
 from fairlead.style.page_style import (
@@ -51,6 +52,8 @@ templates.filters.update(
     indented=figures.indented,
     change=figures.change,
     seconds=figures.seconds,
+    draw_columns=draw_columns,
+    draw_rows=draw_rows,
 )
 # Components are names of every template, so that a block can be drawn by itself too.
 for _file in ("icons.html", "parts.html", "key_choice.html"):

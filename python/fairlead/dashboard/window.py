@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from fairlead.dashboard.api import Api
 from fairlead.dashboard.figures import parse_time
@@ -82,6 +82,12 @@ def window_of(query: Mapping[str, str], default: str = "24h") -> Window:
     return Window(name, words, bucket, from_ms, until_ms)
 
 
+def day_start_ms() -> int:
+    """When today began in UTC, milliseconds."""
+    at_ms = now_ms()
+    return at_ms - at_ms % BUCKET_MS["day"]
+
+
 def day_and_month() -> tuple[str, str, float]:
     """When today and this month began, in UTC, and how many times its length so far the month is."""
     now = moment_of(now_ms())
@@ -101,8 +107,7 @@ async def read_total(api: Api, **query: Any) -> Row:
 
 async def read_groups(api: Api, groups: str, **query: Any) -> list[Row]:
     """Every group, at most `ROWS_MAX`."""
-    rows, _ = await read_groups_and_totals(api, groups, totals="", **query)
-    return rows
+    return (await read_history(api, groups, totals="", **query)).rows
 
 
 async def read_sums(api: Api, groups: str, **query: Any) -> list[Row]:
@@ -110,15 +115,26 @@ async def read_sums(api: Api, groups: str, **query: Any) -> list[Row]:
     return await read_groups(api, groups, percentiles="false", **query)
 
 
-async def read_groups_and_totals(api: Api, groups: str, **query: Any) -> tuple[list[Row], Row]:
+class History(NamedTuple):
+    """Groups, the sums of all of them, and where they were asked for the largest over time."""
+
+    rows: list[Row]
+    totals: Row
+    series: list[Row]
+    """Each has a list of sums by bucket for each measure."""
+
+
+async def read_history(api: Api, groups: str, **query: Any) -> History:
     """Every group, at most `ROWS_MAX`, and the sums of all."""
-    rows: list[Row] = []
     words = {"groupBy": groups, "limit": PAGE, "totals": "true", **query}
-    while True:
-        answer = await api.get("/api/usage/history", offset=len(rows), **words)
+    answer = await api.get("/api/usage/history", **words)
+    rows: list[Row] = answer["history"]
+    totals, series = answer["totals"] or {**ZEROS}, answer["series"]
+    more = {**words, "totals": "", "series": ""}
+    while answer["history"] and len(rows) < min(answer["total"], ROWS_MAX):
+        answer = await api.get("/api/usage/history", offset=len(rows), **more)
         rows += answer["history"]
-        if not answer["history"] or len(rows) >= min(answer["total"], ROWS_MAX):
-            return rows, answer["totals"] or {**ZEROS}
+    return History(rows, totals, series["groups"] if series else [])
 
 
 def by_bucket(window: Window, rows: list[Row], name: str) -> tuple[float | None, ...]:

@@ -14,12 +14,28 @@ import polars as pl
 
 from fairlead.store.file import Connection
 from fairlead.usage.closed_bins import BinsReader
-from fairlead.usage.facts import EVERY_MEASURE, Filters, Selection, add_up, sums_of
+from fairlead.usage.facts import Filters, Selection, add_up, sums_of
 from fairlead.usage.percentile import percentiles
 from fairlead.usage.rollup import Level
 from fairlead.usage.span import Span
 
 _SHARES = (50, 95, 99)
+# The measures of a group. A statement is planned for longer the more it names.
+FIGURES = (
+    "requests",
+    "errors",
+    "attempts",
+    "tokens_input",
+    "tokens_output",
+    "tokens_cached",
+    "tokens_reasoning",
+    "tokens_cache_write",
+    "cost_usd_micros",
+    "cost_saved_usd_micros",
+    "cache_hits",
+    "ok_latency_us",
+    "last_ts_ms",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +46,7 @@ class Breakdown:
     bins: pl.DataFrame
 
     def by(self, keys: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """A row for each group of these keys, most requests first: every measure, and `p50`, `p95`,
+        """A row for each group of these keys, most requests first: `FIGURES`, and `p50`, `p95`,
         `p99` in microseconds (null where none was completed). Without keys there is one row, or
         none when nothing was requested.
         """
@@ -40,15 +56,24 @@ class Breakdown:
         told = percentiles(self.bins, keys, _SHARES)
         if not keys:
             return rows.hstack(told).to_dicts()
-        return (
-            rows.join(told, on=list(keys), how="left", nulls_equal=True)
-            .sort(["requests", *keys], descending=[True, *([False] * len(keys))], nulls_last=True)
-            .to_dicts()
-        )
+        joined = rows.join(told, on=list(keys), how="left", nulls_equal=True)
+        return _sorted(joined, keys).to_dicts()
+
+    def sums_by(self, keys: Sequence[str]) -> list[dict[str, Any]]:
+        """As `by`, without percentiles."""
+        if self.sums.is_empty():
+            return []
+        return _sorted(add_up(self.sums, keys), keys).to_dicts()
 
     def where(self, condition: pl.Expr) -> Breakdown:
         """The groups that meet a condition on their columns."""
         return Breakdown(self.sums.filter(condition), self.bins.filter(condition))
+
+
+def _sorted(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Most requests first."""
+    descending = [True, *([False] * len(keys))]
+    return rows.sort(["requests", *keys], descending=descending, nulls_last=True)
 
 
 def read_breakdown(
@@ -57,7 +82,7 @@ def read_breakdown(
     """The groups (`facts.sums_of`) with their sums and histograms."""
     selection = Selection(groups, filters)
     bins = reader.read(con, span, selection, ("latency",))
-    return Breakdown(reader.sums(con, span, selection, EVERY_MEASURE), bins)
+    return Breakdown(reader.sums(con, span, selection, FIGURES), bins)
 
 
 def read_series(

@@ -1,8 +1,9 @@
 """Histograms and sums of buckets that are closed, kept in memory: they change only when a late record arrives.
 
 A histogram has hundreds of rows for each group and bucket, so adding up those of a month takes tens of milliseconds,
-and nearly all of them are of days that are over. Sums have few rows, but to plan their statement takes as long. What
-is kept of either is forgotten as soon as a record arrives that falls into it.
+and nearly all of them are of days that are over. Sums have few rows, but to plan their statement takes as long. Whole
+answers are kept beside them, of buckets that are still open too. Whatever is kept is forgotten as soon as a record
+arrives that falls into it.
 """
 
 from __future__ import annotations
@@ -11,18 +12,29 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import polars as pl
 
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
-from fairlead.usage.facts import Measure, Selection, add_up, bins_of_parts, parts_of, sums_of_parts
-from fairlead.usage.rollup import BUCKET_MS
+from fairlead.usage.facts import (
+    Measure,
+    Selection,
+    add_up,
+    bins_of_parts,
+    parts_between,
+    sums_of_parts,
+)
+from fairlead.usage.rollup import BUCKET_MS, Level, read_kept
 from fairlead.usage.span import Part, Span
+
+T = TypeVar("T")
 
 # A row takes about 40 bytes.
 ROWS_KEPT: Final = 250_000
+# Of an answer, a row of names and numbers takes as much as so many rows of bins.
+ROWS_OF_ANSWER: Final = 50
 # Of what one answer adds; more would drive out all the rest.
 ROWS_OF_ONE: Final = 100_000
 # Changes that a read may be overtaken by, and still keep its rows.
@@ -34,7 +46,8 @@ _Key = tuple[object, ...]
 @dataclass(frozen=True, slots=True)
 class _Entry:
     part: Part
-    bins: pl.DataFrame
+    value: Any
+    rows: int
 
 
 @dataclass(slots=True)
@@ -59,27 +72,35 @@ class ClosedBins:
                 if kept.part.from_ms < until_ms and kept.part.until_ms > from_ms
             ]
             for key in changed:
-                self._rows -= self._kept.pop(key).bins.height
+                self._rows -= self._kept.pop(key).rows
 
-    def find(self, key: _Key) -> pl.DataFrame | None:
-        """The kept rows of a part; None where there are none."""
+    def find(self, key: _Key) -> Any | None:
+        """The kept rows of a part, or an answer; None where there is none."""
         with self._lock:
             if key not in self._kept:
                 return None
             self._kept.move_to_end(key)
-            return self._kept[key].bins
+            return self._kept[key].value
 
     def keep(self, key: _Key, part: Part, bins: pl.DataFrame, epoch: int) -> None:
         """Keeps rows that were read in a transaction that began at this epoch or later."""
-        if bins.height > ROWS_OF_ONE:
+        self._keep(key, _Entry(part, bins, bins.height), epoch)
+
+    def keep_answer(self, key: _Key, part: Part, answer: tuple[Any, int], epoch: int) -> None:
+        """Keeps an answer, which has so many rows, of a transaction that began at this epoch or later."""
+        value, rows = answer
+        self._keep(key, _Entry(part, value, (rows + 1) * ROWS_OF_ANSWER), epoch)
+
+    def _keep(self, key: _Key, entry: _Entry, epoch: int) -> None:
+        if entry.rows > ROWS_OF_ONE:
             return
         with self._lock:
-            if key in self._kept or self._has_changed(part, epoch):
+            if key in self._kept or self._has_changed(entry.part, epoch):
                 return
-            self._kept[key] = _Entry(part, bins)
-            self._rows += bins.height
+            self._kept[key] = entry
+            self._rows += entry.rows
             while self._rows > ROWS_KEPT:
-                self._rows -= self._kept.popitem(last=False)[1].bins.height
+                self._rows -= self._kept.popitem(last=False)[1].rows
 
     def _has_changed(self, part: Part, since: int) -> bool:
         missed = self.epoch - since
@@ -91,7 +112,7 @@ class ClosedBins:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BinsReader:
     """Histograms and sums, as `facts.bins_of` and `facts.sums_of` give them, for one read. Made before the read's
     transaction begins.
@@ -99,11 +120,43 @@ class BinsReader:
 
     closed: ClosedBins
     epoch: int
+    _levels: dict[Level, int] | None = None
 
     @classmethod
     def over(cls, closed: ClosedBins) -> BinsReader:
         """A reader that keeps what it reads of closed buckets."""
         return cls(closed, closed.epoch)
+
+    def levels(self, con: Connection) -> dict[Level, int]:
+        """The time from which each level is complete, read once."""
+        if self._levels is None:
+            self._levels = read_kept(con)
+        return self._levels
+
+    def parts(self, con: Connection, span: Span, coarsest: Level) -> list[Part]:
+        """The parts of a span, of which each level answers its own."""
+        return parts_between(self.levels(con), span, coarsest)
+
+    def answer(
+        self, what: _Key, parts: Sequence[Part], make: Callable[[], T], rows_of: Callable[[T], int]
+    ) -> T:
+        """The answer that `make` reads of these parts alone, or the one that was read before if no record has arrived
+        in them since. `what` names the answer. Single records are read anew: they may be deleted by themselves.
+        """
+        if any(part.level == "requests" for part in parts):
+            return make()
+        key = ("answer", *what, *parts)
+        found: T | None = self.closed.find(key)
+        if found is not None:
+            return found
+        made = make()
+        from_ms, until_ms = (
+            min(part.from_ms for part in parts),
+            max(part.until_ms for part in parts),
+        )
+        whole = Part("minute", from_ms, until_ms)
+        self.closed.keep_answer(key, whole, (made, rows_of(made)), self.epoch)
+        return made
 
     def read(
         self,
@@ -114,7 +167,7 @@ class BinsReader:
     ) -> pl.DataFrame:
         """One row or more for each group and `bin`."""
         return self._join(
-            parts_of(con, span, selection.coarsest),
+            self.parts(con, span, selection.coarsest),
             ("bins", *_key_of(selection), *wanted),
             lambda parts: bins_of_parts(con, parts, selection, wanted),
         )
@@ -124,7 +177,7 @@ class BinsReader:
     ) -> pl.DataFrame:
         """One row for each group."""
         rows = self._join(
-            parts_of(con, span, selection.coarsest),
+            self.parts(con, span, selection.coarsest),
             ("sums", *_key_of(selection), *wanted),
             lambda parts: sums_of_parts(con, parts, selection, wanted),
         )
@@ -138,7 +191,7 @@ class BinsReader:
         frames = []
         for part in closed:
             key = (part, *what)
-            rows = self.closed.find(key)
+            rows: pl.DataFrame | None = self.closed.find(key)
             if rows is None:
                 rows = read([part])
                 self.closed.keep(key, part, rows, self.epoch)

@@ -294,4 +294,9 @@ def _source(
 
 def parts_of(con: Connection, span: Span, coarsest: Level) -> list[Part]:
     """The parts of a span, of which each level answers its own; where it has none, one that is empty."""
-    return cut(span, read_kept(con), coarsest) or [Part("requests", 0, 0)]
+    return parts_between(read_kept(con), span, coarsest)
+
+
+def parts_between(levels: dict[Level, int], span: Span, coarsest: Level) -> list[Part]:
+    """As `parts_of`; `levels` has the time from which each level is complete."""
+    return cut(span, levels, coarsest) or [Part("requests", 0, 0)]

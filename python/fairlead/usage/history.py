@@ -14,10 +14,10 @@ import polars as pl
 from fairlead.store.file import Connection
 from fairlead.usage.closed_bins import BinsReader, ClosedBins
 from fairlead.usage.facts import LATENCIES, Filters, Selection, add_up, bins_of_page
-from fairlead.usage.percentile import percentiles
+from fairlead.usage.percentile import merge_bins, percentiles, percentiles_of_merged
 from fairlead.usage.recent import LONGEST_MS, read_recent
-from fairlead.usage.rollup import Level, read_kept
-from fairlead.usage.span import Span
+from fairlead.usage.rollup import Level
+from fairlead.usage.span import Part, Span
 
 Dimension = Literal[
     "minute",
@@ -67,7 +67,7 @@ _ORDERS: Final[dict[Order, pl.Expr]] = {
     "tokens": pl.col("tokens_input") + pl.col("tokens_output"),
 }
 # The measures of a row.
-_MEASURES: Final = (
+MEASURES: Final = (
     "requests",
     "errors",
     "tokens_input",
@@ -151,7 +151,9 @@ class HistoryQuery:
 
 
 class HistoryPage(NamedTuple):
-    """Rows of groups, how many groups there are, and the sum of all where it was asked for."""
+    """Rows of groups, how many groups there are, and the sum of all where it was asked for. It may be answered
+    again, so nobody changes its rows.
+    """
 
     rows: list[dict[str, Any]]
     total: int
@@ -168,21 +170,50 @@ def read_history(
     not asked for, and with `top`, whose groups are of other requests in each bucket.
     """
     reader = reader or BinsReader.over(ClosedBins())
-    span, group_by = query.span, query.group_by
-    if _is_recent(con, query):
-        recent = read_recent(con, span)
+    if _is_recent(con, query, reader):
+        recent = read_recent(con, query.span)
         rows = [_row(recent)] if recent else []
         return HistoryPage(rows[query.offset : query.offset + query.limit], len(rows), None)
+    source = source_of(con, query, reader)
+    return reader.answer(
+        ("history", *what_of(query)),
+        source.parts(),
+        lambda: page_of(source, query, source.sums()),
+        lambda page: len(page.rows),
+    )
+
+
+def source_of(con: Connection, query: HistoryQuery, reader: BinsReader) -> Source:
+    """Where the groups of a query are read from."""
+    group_by = query.group_by
     of_requests = query.filters.is_of_requests or not _OF_REQUESTS.isdisjoint(group_by)
-    filters = query.filters.conditions(of_requests=of_requests)
-    groups = dict(_DIMENSIONS[name] for name in group_by)
     coarsest: Level = "minute" if "minute" in group_by else "hour" if "hour" in group_by else "day"
     if of_requests:
         coarsest = "requests"
-    selection = Selection(groups, filters, coarsest)
-    sums = reader.sums(con, span, selection, _MEASURES)
+    groups = dict(_DIMENSIONS[name] for name in group_by)
+    filters = query.filters.conditions(of_requests=of_requests)
+    return Source(con, query.span, Selection(groups, filters, coarsest), reader)
+
+
+def what_of(query: HistoryQuery) -> tuple[object, ...]:
+    """Everything of a query but its span, as the name of its answer."""
+    return (
+        *query.group_by,
+        query.filters,
+        query.limit,
+        query.offset,
+        query.order,
+        query.top,
+        query.has_percentiles,
+        query.has_totals,
+    )
+
+
+def page_of(source: Source, query: HistoryQuery, sums: pl.DataFrame) -> HistoryPage:
+    """The page of a query whose groups have these sums."""
+    keys = list(source.selection.groups)
     if query.top is not None:
-        rows_of_page = _page(_largest(sums, list(groups), query.top, query.order), query)
+        rows_of_page = _page(_largest(sums, keys, query.top, query.order), query)
         return HistoryPage(
             [_row(row) for row in rows_of_page.page.iter_rows(named=True)],
             rows_of_page.height,
@@ -192,14 +223,10 @@ def read_history(
     if not query.has_percentiles or whole.page.is_empty():
         rows = [_row(row) for row in whole.page.iter_rows(named=True)]
         return HistoryPage(rows, whole.height, _totals(sums, None) if query.has_totals else None)
-    source = _Source(con, span, selection, reader)
     told, bins = _percentiles(source, whole, query)
-    shown = whole.page.with_row_index("row").join(
-        told.with_columns(pl.col("row").cast(pl.UInt32)),
-        on="row",
-        how="left",
-        maintain_order="left",
-    )
+    on = ["row"] if "row" in told.columns else keys
+    page = whole.page.with_row_index("row")
+    shown = page.join(told, on=on, how="left", nulls_equal=True, maintain_order="left")
     rows = [_row(row) for row in shown.drop("row").iter_rows(named=True)]
     totals = (
         _totals(sums, bins if bins is not None else source.all_bins()) if query.has_totals else None
@@ -216,13 +243,21 @@ class _Sorted:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
-    """Where histograms are read from."""
+class Source:
+    """Where sums and histograms of groups are read from."""
 
     con: Connection
     span: Span
     selection: Selection
     reader: BinsReader
+
+    def parts(self) -> list[Part]:
+        """The parts of the span that are read."""
+        return self.reader.parts(self.con, self.span, self.selection.coarsest)
+
+    def sums(self) -> pl.DataFrame:
+        """The sums of every group."""
+        return self.reader.sums(self.con, self.span, self.selection, MEASURES)
 
     def bins(self) -> pl.DataFrame:
         """The histograms of every group."""
@@ -234,26 +269,49 @@ class _Source:
         return self.reader.read(self.con, self.span, everything, LATENCIES)
 
 
-def _is_recent(con: Connection, query: HistoryQuery) -> bool:
+def _is_recent(con: Connection, query: HistoryQuery, reader: BinsReader) -> bool:
     span = query.span
     return (
         not query.group_by
         and query.filters == HistoryFilter()
         and span.until_ms - span.from_ms <= LONGEST_MS
-        and read_kept(con)["requests"] <= span.from_ms
+        and reader.levels(con)["requests"] <= span.from_ms
     )
 
 
 def _page(rows: pl.DataFrame, query: HistoryQuery) -> _Sorted:
-    keys = [name for name in rows.columns if name not in (*_MEASURES, "is_other")]
+    keys = [name for name in rows.columns if name not in (*MEASURES, "is_other")]
     first = [name for name in ("bucket_ms", "is_other") if name in rows.columns]
     names = [name for name in keys if name != "bucket_ms"]
+    sizes = sizes_of(query.order)
     rows = rows.sort(
-        [*map(pl.col, first), _ORDERS[query.order], *map(pl.col, names)],
-        descending=[*(name == "bucket_ms" for name in first), True, *([False] * len(names))],
+        [*map(pl.col, first), *sizes, *map(pl.col, names)],
+        descending=[
+            *(name == "bucket_ms" for name in first),
+            *([True] * len(sizes)),
+            *([False] * len(names)),
+        ],
         nulls_last=True,
     )
     return _Sorted(rows.slice(query.offset, query.limit), rows.height)
+
+
+def sizes_of(order: Order) -> list[pl.Expr]:
+    """The measures that groups are sorted by: those that are equal by the order, such as all that cost nothing, by
+    requests.
+    """
+    return [_ORDERS[order]] if order == "requests" else [_ORDERS[order], _ORDERS["requests"]]
+
+
+def largest_of(sums: pl.DataFrame, names: list[str], many: int, order: Order) -> pl.DataFrame:
+    """The names of the largest groups, largest first."""
+    sizes = sizes_of(order)
+    descending = [*([True] * len(sizes)), *([False] * len(names))]
+    return (
+        sums.sort([*sizes, *map(pl.col, names)], descending=descending, nulls_last=True)
+        .head(many)
+        .select(names)
+    )
 
 
 def _largest(rows: pl.DataFrame, keys: list[str], many: int, order: Order) -> pl.DataFrame:
@@ -261,13 +319,7 @@ def _largest(rows: pl.DataFrame, keys: list[str], many: int, order: Order) -> pl
     names = [name for name in keys if name != "bucket_ms"]
     if not names or rows.is_empty():
         return rows
-    chosen = (
-        add_up(rows, names)
-        .with_columns(_ORDERS[order].alias("size"))
-        .sort(["size", *names], descending=[True, *([False] * len(names))], nulls_last=True)
-        .head(many)
-        .select(names)
-    )
+    chosen = largest_of(add_up(rows, names), names, many, order)
     largest = rows.join(chosen, on=names, how="semi", nulls_equal=True)
     others = rows.join(chosen, on=names, how="anti", nulls_equal=True)
     if others.is_empty():
@@ -283,28 +335,27 @@ def _largest(rows: pl.DataFrame, keys: list[str], many: int, order: Order) -> pl
 
 
 def _percentiles(
-    source: _Source, whole: _Sorted, query: HistoryQuery
+    source: Source, whole: _Sorted, query: HistoryQuery
 ) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    """The percentiles of a page's rows (`row`), and the histograms of all groups where they were read."""
+    """The percentiles of a page's rows, by their groups or their number (`row`), and the histograms of all groups
+    where they were read.
+    """
     names = {f"p{share}": f"p{share}_latency_us" for share in _SHARES}
     keys = list(source.selection.groups)
     page = whole.page.with_row_index("row")
     if whole.height == page.height:
         # Every group is on the page: histograms of closed buckets may be there already.
-        bins = source.bins()
+        bins = merge_bins(source.bins(), keys)
         if not keys:
-            bins = bins.with_columns(row=pl.lit(0))
-            return percentiles(bins, ["row"], _SHARES).rename(names), bins
-        told = percentiles(bins, keys, _SHARES).join(
-            page.select("row", *keys), on=keys, nulls_equal=True
-        )
-        return told.select("row", *names).rename(names), bins
+            bins = bins.with_columns(row=pl.lit(0, pl.UInt32))
+        return percentiles_of_merged(bins, keys or ["row"], _SHARES).rename(names), bins
     shown = source.span
     if "bucket_ms" in keys:
         # Rows are sorted by bucket, so those of a page are close in time.
         shown = _around(page, source.span, query.group_by)
     bins = bins_of_page(source.con, shown, source.selection, page, LATENCIES)
-    return percentiles(bins, ["row"], _SHARES).rename(names), None
+    told = percentiles(bins, ["row"], _SHARES).rename(names)
+    return told.with_columns(pl.col("row").cast(pl.UInt32)), None
 
 
 def _totals(sums: pl.DataFrame, bins: pl.DataFrame | None) -> dict[str, Any] | None:

@@ -137,22 +137,34 @@ async def combos_metrics(
     span = span_of(length)
     there = await services.state.read(names)
     reader = BinsReader.over(services.singleton(ClosedBins, ClosedBins))
-    metrics = await services.usage.read(lambda con: _combos(con, span, combo_name, reader))
+    metrics = await services.usage.read(lambda con: _known_combos(con, span, combo_name, reader))
     called = {one.combo_name for one in metrics}
     quiet = [name for name in there if name not in called and combo_name in (None, name)]
     if combo_name is not None and not metrics and not quiet:
         raise NotFound("There is no combo with this name.", param="comboName")
-    metrics += [
+    unused = [
         ComboMetrics.model_construct(
             combo_name=name, strategies=[], targets=[], shadows=[], **empty_figures()
         )
         for name in quiet
     ]
     return CombosMetrics.model_construct(
-        metrics=metrics,
+        metrics=[*metrics, *unused],
         range=length,
         from_=moment_of(span.from_ms),
         to=moment_of(span.until_ms),
+    )
+
+
+def _known_combos(
+    con: Connection, span: Span, combo_name: str | None, reader: BinsReader
+) -> list[ComboMetrics]:
+    """Combos as they were read before, if no record has arrived since."""
+    return reader.answer(
+        ("combos", combo_name),
+        reader.parts(con, span, "day"),
+        lambda: _combos(con, span, combo_name, reader),
+        lambda metrics: sum(1 + len(one.targets) + len(one.shadows) for one in metrics),
     )
 
 
@@ -175,7 +187,7 @@ def _combos(
     found, beside = every.where(~is_shadow), every.where(is_shadow)
     target = ["combo", "provider", "model", "connection_id"]
     targets, shadows = found.by(target), beside.by(target)
-    strategies = found.by(["combo", "strategy"])
+    strategies = found.sums_by(["combo", "strategy"])
     return [
         ComboMetrics.model_construct(
             combo_name=combo["combo"],

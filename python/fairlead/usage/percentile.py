@@ -11,14 +11,27 @@ def percentiles(bins: pl.DataFrame, groups: Sequence[str], shares: Sequence[int]
     """`p<share>` for each group, in the histogram's unit. `bins` are rows of `facts.bins_of`. The
     value is the mean of the bin in which the share is reached.
     """
-    in_order = (
+    return percentiles_of_merged(merge_bins(bins, groups), groups, shares)
+
+
+def merge_bins(bins: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
+    """One row for each group and bin, in the order of bins."""
+    return (
         bins.lazy()
         .group_by([*groups, "bin"])
         # Totals are only needed for means; a sum of integers could wrap around.
         .agg(pl.col("requests").sum(), pl.col("total").cast(pl.Float64).sum())
         .sort("bin")
+        .collect()
     )
+
+
+def percentiles_of_merged(
+    bins: pl.DataFrame, groups: Sequence[str], shares: Sequence[int]
+) -> pl.DataFrame:
+    """As `percentiles`, of bins that are merged."""
     told = [_percentile(share).alias(f"p{share}") for share in shares]
+    in_order = bins.lazy().with_columns(mean=pl.col("total") / pl.col("requests"))
     if groups:
         return in_order.group_by(list(groups)).agg(told).collect()
     return in_order.select(told).collect()
@@ -35,4 +48,4 @@ def deviation(bins: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
 
 def _percentile(share: int) -> pl.Expr:
     reached = pl.col("requests").cum_sum() >= pl.col("requests").sum() * (share / 100)
-    return (pl.col("total") / pl.col("requests")).filter(reached).first()
+    return pl.col("mean").filter(reached).first()

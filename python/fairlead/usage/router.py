@@ -25,6 +25,13 @@ from fairlead.usage.history import (
     Order,
     read_history,
 )
+from fairlead.usage.history_series import (
+    BUCKETS_MAX,
+    SeriesBucket,
+    SeriesQuery,
+    buckets_of,
+    read_with_series,
+)
 from fairlead.usage.log import LogFilter, Page, Place, read_log
 from fairlead.usage.span import Span
 from fairlead.usage.views import (
@@ -32,6 +39,7 @@ from fairlead.usage.views import (
     Logs,
     RequestLogs,
     history_json,
+    series_json,
     show_log_row,
     show_request_log_row,
 )
@@ -145,6 +153,27 @@ async def _history_choice(
 HistoryChoiceDep = Annotated[HistoryChoice, Depends(_history_choice)]
 
 
+async def _series(
+    *,
+    bucket: Annotated[
+        SeriesBucket | None,
+        Query(
+            alias="series",
+            description="Also the largest groups by `orderBy` over time, in `series`: by minute, hour or day. With "
+            "neither of them in `groupBy`, without `top`, and for at most 1500 buckets.",
+        ),
+    ] = None,
+    top: Annotated[
+        int,
+        Query(alias="seriesTop", ge=1, le=100, description="How many groups stand alone there."),
+    ] = 7,
+) -> SeriesQuery | None:
+    return None if bucket is None else SeriesQuery(bucket, top)
+
+
+SeriesDep = Annotated[SeriesQuery | None, Depends(_series)]
+
+
 @router.get("/history", response_model=History, summary="Usage over time, in groups")
 async def history(
     services: ServicesDep,
@@ -164,6 +193,7 @@ async def history(
     ] = DEFAULT_GROUPS,
     filters: HistoryFilterDep,
     choice: HistoryChoiceDep,
+    series: SeriesDep,
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> Response:
@@ -176,11 +206,20 @@ async def history(
     span = Span(from_ms, until_ms, is_open=not to)
     query = HistoryQuery(span, groups, filters, limit, offset, *choice)
     reader = BinsReader.over(services.singleton(ClosedBins, ClosedBins))
-    page = await services.usage.read(lambda con: read_history(con, query, reader))
+    shown = None
+    if series is None:
+        page = await services.usage.read(lambda con: read_history(con, query, reader))
+    else:
+        _check_series(query, series)
+        page, of_groups = await services.usage.read(
+            lambda con: read_with_series(con, query, series, reader)
+        )
+        shown = series_json(of_groups)
     answer = {
         "history": [history_json(row) for row in page.rows],
         "total": page.total,
         "totals": history_json(page.totals) if page.totals else None,
+        "series": shown,
         "limit": limit,
         "offset": offset,
         "from": iso(moment_of(from_ms)),
@@ -188,6 +227,18 @@ async def history(
         "groupBy": groups,
     }
     return Response(orjson.dumps(answer), media_type="application/json")
+
+
+def _check_series(query: HistoryQuery, series: SeriesQuery) -> None:
+    if query.top is not None or not BUCKETS.isdisjoint(query.group_by):
+        raise InvalidRequest(
+            "series goes without top, and without minute, hour, day and month in groupBy.",
+            param="series",
+        )
+    if len(buckets_of(query, series.bucket)) > BUCKETS_MAX:
+        raise InvalidRequest(
+            f"The time has more than {BUCKETS_MAX} buckets: ask for longer ones.", param="series"
+        )
 
 
 async def _log_filter(

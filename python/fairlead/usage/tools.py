@@ -44,6 +44,7 @@ async def _usage(call: Call, given: ReadUsage) -> History:
         history=[show_history_row(row) for row in page.rows],
         total=page.total,
         totals=None,
+        series=None,
         limit=given.limit,
         offset=given.offset,
         from_=moment_of(span.from_ms),

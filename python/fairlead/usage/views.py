@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,6 +13,9 @@ from pydantic.alias_generators import to_camel
 
 from fairlead.moment import Time, iso, moment_of
 from fairlead.money import usd_of
+
+if TYPE_CHECKING:
+    from fairlead.usage.history_series import HistorySeries
 
 
 class View(BaseModel):
@@ -64,11 +67,41 @@ class HistoryRow(View):
     )
 
 
+class HistoryGroup(View):
+    """One of the largest groups over time: its sums, one for each of `buckets`. What it is not grouped by is null."""
+
+    provider: str | None
+    model: str | None
+    key_id: str | None
+    endpoint: str | None
+    connection_id: str | None
+    combo: str | None
+    session: str | None
+    status: int | None
+    group_id: str | None
+    is_other: bool = Field(description="The sum of all groups that are not among the largest.")
+    requests: Sequence[int]
+    errors: Sequence[int]
+    tokens_input: Sequence[int]
+    tokens_output: Sequence[int]
+    cost_usd_micros: Sequence[int]
+
+
+class HistorySeriesView(View):
+    """The largest groups over time, largest first, and the sum of the others last."""
+
+    buckets: Sequence[Time] = Field(description="The start of each, UTC.")
+    groups: list[HistoryGroup]
+
+
 class History(View):
     history: list[HistoryRow]
     total: int
     totals: HistoryRow | None = Field(
         description="The sum of all groups, with `totals=true`; null for nothing."
+    )
+    series: HistorySeriesView | None = Field(
+        description="The largest groups over time, with `series`; else null."
     )
     limit: int
     offset: int
@@ -219,6 +252,24 @@ def history_json(row: dict[str, Any]) -> dict[str, Any]:
     return shown
 
 
+def series_json(series: HistorySeries) -> dict[str, Any]:
+    """The series of a history as a `HistorySeriesView` is sent."""
+    return {
+        "buckets": [iso(moment_of(bucket_ms)) for bucket_ms in series.buckets],
+        "groups": [
+            {
+                **{sent: group.names.get(name) for name, sent in _GROUP_NAMES},
+                "isOther": group.is_other,
+                **{to_camel(name): values for name, values in group.sums.items()},
+            }
+            for group in series.groups
+        ],
+    }
+
+
+_GROUP_NAMES = tuple(
+    (name, to_camel(name)) for name in HistoryGroup.model_fields if name in HistoryRow.model_fields
+)
 _HISTORY_NAMES = tuple((name, to_camel(name)) for name in HistoryRow.model_fields)
 _HISTORY_LATENCIES = tuple(
     (to_camel(name), name) for name in HistoryRow.model_fields if name.endswith("_latency_ms")

@@ -9,17 +9,16 @@ from typing import Any, Final
 from fairlead.caller import caller_of
 from fairlead.dashboard import chart, figures
 from fairlead.dashboard.api import Api, Refused
-from fairlead.dashboard.budgets import Budget, read_budgets
-from fairlead.dashboard.figures import parse_time
+from fairlead.dashboard.budgets import Budget, read_budgets_and_today
 from fairlead.dashboard.names import read_all, read_keys
 from fairlead.dashboard.page import Page, View, Visit
 from fairlead.dashboard.window import (
+    ZEROS,
     Row,
     Window,
     by_bucket,
     day_and_month,
     read_groups,
-    read_sums,
     read_total,
     window_of,
 )
@@ -50,24 +49,25 @@ async def show(visit: Visit) -> View:
     window = window_of(visit.query)
     _, _, whole = day_and_month()
     minute = iso(moment_of(now_ms() - NOW_MS))
-    health, now, traffic, keys, budgets, more = await asyncio.gather(
+    health, now, rows, (budgets, today), past, keys, more = await asyncio.gather(
         api.get("/api/monitoring/health"),
         read_total(api, **{"from": minute}),
-        read_traffic(api, window),
+        _read_rows(api, window),
+        read_budgets_and_today(api),
+        _read_month_until_today(api),
         read_keys(api),
-        read_budgets(api),
         _more_notices(api),
     )
-    sums, this_month = traffic.sums, traffic.month
+    this_month = {name: past[name] + today[name] for name in ("requests", "costUsdMicros")}
     hands = [*hands_of(health, now), *more, *_hands_of_budgets(budgets)]
     fields = {
         "window": window,
         "origin": f"{caller_of(visit.request).scheme}://{caller_of(visit.request).host or 'localhost'}",
         "now": now,
-        "today": traffic.today,
+        "today": today,
         "month": this_month,
         "projected": round(this_month["costUsdMicros"] * whole),
-        "sums": sums,
+        "sums": {name: sum(row[name] for row in rows) for name in ("requests", "costUsdMicros")},
         "streams": sum(each["openStreams"] for each in health["workers"] if each["live"]),
         "in_flight": sum(each["inFlight"] for each in health["workers"] if each["live"]),
         "budgets": sorted(budgets, key=lambda each: -each.part)[:BUDGETS_SHOWN],
@@ -78,7 +78,7 @@ async def show(visit: Visit) -> View:
         else None,
         "has_provider": health["providerSummary"]["configuredCount"] > 0,
         "has_key": bool(keys),
-        **_charts(window, traffic.rows),
+        **_charts(window, rows),
     }
     return View("home.html", fields, ("begin", "now", "hands", "money", "charts"))
 
@@ -88,39 +88,27 @@ async def _newest_call(api: Api) -> dict[str, Any] | None:
     return logs[0] if logs else None
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """Usage as the page shows it: rows of the window's buckets, and sums of it, of today and this month."""
-
-    rows: list[Row]
-    sums: Row
-    today: Row
-    month: Row
-
-
-async def read_traffic(api: Api, window: Window) -> Traffic:
-    """Days of the month are read once; a window of days is read with them."""
-    day, month, _ = day_and_month()
-    day_ms, month_ms = (round(parse_time(each).timestamp() * 1000) for each in (day, month))
-    if window.bucket == "day":
-        from_ms = min(window.from_ms, month_ms)
-        past, today = await asyncio.gather(
-            _read_past(api, iso(moment_of(from_ms)), day),
-            read_groups(api, "day", **{"from": day}),
-        )
-        days = past + today
-        rows = _since(days, window.from_ms)
-    else:
-        days, rows = await asyncio.gather(
-            read_sums(api, "day", **{"from": month}),
-            read_groups(api, window.bucket, **window.query),
-        )
-    return Traffic(
-        rows,
-        _sums(rows),
-        _sums(_since(days, day_ms)),
-        _sums(_since(days, month_ms)),
+async def _read_rows(api: Api, window: Window) -> list[Row]:
+    """Usage by the buckets of the window."""
+    if window.bucket != "day":
+        return await read_groups(api, window.bucket, **window.query)
+    day, _, _ = day_and_month()
+    past, today = await asyncio.gather(
+        _read_past(api, window.bounds[0], day), read_groups(api, "day", **{"from": day})
     )
+    return past + today
+
+
+async def _read_month_until_today(api: Api) -> Row:
+    """The sums of this month's days that are over, which all consoles read once in half a minute."""
+    day, month, _ = day_and_month()
+    if month == day:
+        return {**ZEROS}
+
+    async def read(api: Api) -> Row:
+        return await read_total(api, percentiles="false", **{"from": month, "to": day})
+
+    return await api.kept(f"month {month} {day} {now_ms() // PAST_HOLDS_MS}", read)
 
 
 async def _read_past(api: Api, from_: str, until: str) -> list[Row]:
@@ -130,14 +118,6 @@ async def _read_past(api: Api, from_: str, until: str) -> list[Row]:
         return await read_groups(api, "day", **{"from": from_, "to": until})
 
     return await api.kept(f"days {from_} {until} {now_ms() // PAST_HOLDS_MS}", read)
-
-
-def _since(rows: list[Row], from_ms: int) -> list[Row]:
-    return [row for row in rows if parse_time(row["bucket"]).timestamp() * 1000 >= from_ms]
-
-
-def _sums(rows: list[Row]) -> Row:
-    return {name: sum(row[name] for row in rows) for name in ("requests", "costUsdMicros")}
 
 
 def hands_of(health: dict[str, Any], now: Row) -> list[Notice]:

@@ -13,7 +13,8 @@ from fairlead.dashboard.key_access import access_of, read_left
 from fairlead.dashboard.names import read_all
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.record import SEEN, check_unchanged
-from fairlead.dashboard.window import day_and_month, read_sums, read_total, window_of
+from fairlead.dashboard.spending import read_spending
+from fairlead.dashboard.window import day_and_month, day_start_ms, read_total, window_of
 
 DAYS: Final = (
     ("1", "Monday"),
@@ -227,20 +228,17 @@ _FAULTS: Final = (
 
 async def show_keys(visit: Visit) -> View:
     """Every key with what it has spent today, and in seven days."""
-    day, _, _ = day_and_month()
-    window = window_of({}, "7d")
-    keys, today, week = await asyncio.gather(
-        read_all(visit.api, "/api/keys", "keys"),
-        read_sums(visit.api, "key", **{"from": day}),
-        read_sums(visit.api, "key", **window.query),
+    day_ms, week_ms = day_start_ms(), window_of({}, "7d").from_ms
+    keys, spending = await asyncio.gather(
+        read_all(visit.api, "/api/keys", "keys"), read_spending(visit.api, (day_ms, week_ms))
     )
     wanted = visit.query.get("q", "").strip().lower()
     fields = {
         "keys": [key for key in keys if wanted in key["name"].lower()],
         "has_any": bool(keys),
         "wanted": wanted,
-        "today": {row["keyId"]: row for row in today},
-        "week": {row["keyId"]: row for row in week},
+        "today": spending[day_ms].keys,
+        "week": spending[week_ms].keys,
     }
     return View("keys.html", fields)
 

@@ -20,11 +20,11 @@ from fairlead.dashboard.page import Page, View, Visit
 from fairlead.dashboard.window import (
     ROWS_MAX,
     ZEROS,
+    History,
     Row,
     Window,
     by_bucket,
-    read_groups,
-    read_groups_and_totals,
+    read_history,
     read_sums,
     read_total,
     window_of,
@@ -58,6 +58,8 @@ MEASURES: Final[dict[str, tuple[str, str, Callable[[float | None], str]]]] = {
     "requests": ("Requests", "requests", figures.count),
     "tokens": ("Tokens", "tokens", figures.count),
 }
+# Groups that the chart does not tell apart: days are its columns, and of session tags there are no sums by time.
+WHOLE: Final = ("tag", "day")
 # A cell that a spreadsheet would take for a formula.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 TAG_MINUTES: Final = 1440
@@ -92,13 +94,13 @@ class Choice:
 async def show_usage(visit: Visit) -> View:
     """Sums, a chart of the largest groups, and a table of all."""
     choice = _choice(visit)
-    names, (rows, sums), (rows_before, before), series = await asyncio.gather(
+    names, now, before, series = await asyncio.gather(
         read_names(visit.api),
-        _read_rows(visit.api, choice),
+        _read_rows(visit.api, choice, **_series_of(choice)),
         _read_rows_before(visit.api, choice),
-        _read_series(visit.api, choice),
+        _read_whole(visit.api, choice),
     )
-    lines = _lines(choice, names, rows, rows_before)
+    lines = _lines(choice, names, now.rows, before.rows)
     fields = {
         "choice": choice,
         "groups": [(text, choice.link(by=name)) for name, (text, _) in GROUPS.items()],
@@ -106,13 +108,15 @@ async def show_usage(visit: Visit) -> View:
         "measures": [(text, choice.link(measure=name)) for name, (text, _, _) in MEASURES.items()],
         "measure_name": MEASURES[choice.measure][0],
         "windows": [(name, choice.link(window=name)) for name in ("1h", "24h", "7d", "30d")],
-        "sums": sums,
-        "before": before,
+        "sums": now.totals,
+        "before": before.totals,
         "lines": lines[:SHOWN],
         "hidden": len(lines) - SHOWN,
         "download": f"/dashboard/usage/download.csv{choice.link()}",
         "download_parquet": f"/dashboard/usage/download.parquet{choice.link()}",
-        "plot": _chart(choice, names, series),
+        "plot": _whole_chart(choice, series)
+        if choice.group in WHOLE
+        else _chart(choice, names, now.series),
     }
     return View("usage.html", fields)
 
@@ -120,7 +124,7 @@ async def show_usage(visit: Visit) -> View:
 async def download_csv(visit: Visit) -> Response:
     """The table as CSV; money in US dollars, times in milliseconds."""
     choice = _choice(visit)
-    names, (rows, _) = await asyncio.gather(read_names(visit.api), _read_rows(visit.api, choice))
+    names, (rows, *_) = await asyncio.gather(read_names(visit.api), _read_rows(visit.api, choice))
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(
@@ -146,7 +150,7 @@ async def download_csv(visit: Visit) -> Response:
 async def download_parquet(visit: Visit) -> Response:
     """The table as Parquet: times of its window in UTC, money in whole micro-dollars."""
     choice = _choice(visit)
-    names, (rows, _) = await asyncio.gather(read_names(visit.api), _read_rows(visit.api, choice))
+    names, (rows, *_) = await asyncio.gather(read_names(visit.api), _read_rows(visit.api, choice))
     columns: dict[str, list[Any]] = {
         choice.group: [_name(choice.group, names, row) for row in rows],
         **{column: [row.get(name) for row in rows] for column, name in COLUMNS.items()},
@@ -192,23 +196,24 @@ def _choice(visit: Visit) -> Choice:
     )
 
 
-async def _read_rows(api: Api, choice: Choice) -> tuple[list[Row], Row]:
+async def _read_rows(api: Api, choice: Choice, **more: Any) -> History:
     """The groups of the window, and the sums of all of them."""
-    query = choice.window.query
+    query = {**choice.window.query, **more}
     if choice.group == "tag":
-        return await _read_tags(api), await read_total(api, percentiles="false", **query)
-    return await read_groups_and_totals(api, choice.group, **query)
+        total = await read_total(api, percentiles="false", **query)
+        return History(await _read_tags(api), total, [])
+    return await read_history(api, choice.group, **query)
 
 
-async def _read_rows_before(api: Api, choice: Choice) -> tuple[list[Row], Row]:
+async def _read_rows_before(api: Api, choice: Choice) -> History:
     """As `_read_rows`, of the period before, which nobody compares answer times with."""
     query = {**choice.window.before.query, "percentiles": "false"}
     try:
         if choice.group == "tag":
-            return [], await read_total(api, **query)
-        return await read_groups_and_totals(api, choice.group, **query)
+            return History([], await read_total(api, **query), [])
+        return await read_history(api, choice.group, **query)
     except Refused:
-        return [], {**ZEROS}
+        return History([], {**ZEROS}, [])
 
 
 async def _read_tags(api: Api) -> list[Row]:
@@ -225,36 +230,61 @@ async def _read_tags(api: Api) -> list[Row]:
 _SUMMED: Final = ("requests", "errors", "tokensInput", "tokensOutput", "costUsdMicros")
 
 
-async def _read_series(api: Api, choice: Choice) -> list[Row]:
-    """The largest groups by bucket, with the sum of the others."""
-    window = choice.window
-    if choice.group in ("tag", "day"):
-        return await read_sums(api, window.bucket, **window.query)
-    order = {"orderBy": choice.measure, "top": chart.SERIES_MAX}
-    return await read_groups(api, f"{window.bucket},{choice.group}", **order, **window.query)
+def _series_of(choice: Choice) -> dict[str, Any]:
+    """The part of the query that asks for the largest groups over time, for the chart."""
+    if choice.group in WHOLE:
+        return {}
+    return {
+        "orderBy": choice.measure,
+        "series": choice.window.bucket,
+        "seriesTop": chart.SERIES_MAX,
+    }
 
 
-def _chart(choice: Choice, names: Names, rows: list[Row]) -> chart.Chart:
+async def _read_whole(api: Api, choice: Choice) -> list[Row]:
+    """The sums by bucket, where no group is drawn by itself."""
+    if choice.group not in WHOLE:
+        return []
+    return await read_sums(api, choice.window.bucket, **choice.window.query)
+
+
+def _whole_chart(choice: Choice, rows: list[Row]) -> chart.Chart:
     title, measure, show = MEASURES[choice.measure]
-    labels = choice.window.labels()
-    if choice.group in ("tag", "day"):
-        counted = [_measured(row) for row in rows]
-        whole = chart.Series(title, by_bucket(choice.window, counted, measure), 0)
-        return chart.bars(title, labels, [whole], show)
-    by_name: dict[str, list[Row]] = {}
-    for row in rows:
-        if not row["isOther"]:
-            by_name.setdefault(_name(choice.group, names, row), []).append(_measured(row))
-    sums = {name: sum(row[measure] for row in group) for name, group in by_name.items()}
-    largest = chart.top_series(sums)
-    rest = [_measured(row) for row in rows if row["isOther"]]
-    series = [
-        chart.Series(name, by_bucket(choice.window, by_name[name], measure), at)
-        for at, name in enumerate(largest)
-    ]
-    if rest:
-        series.append(chart.Series("all others", by_bucket(choice.window, rest, measure), 7))
-    return chart.bars(f"{title} by {GROUPS[choice.group][0].lower()}", labels, series, show)
+    counted = [_measured(row) for row in rows]
+    whole = chart.Series(title, by_bucket(choice.window, counted, measure), 0)
+    return chart.bars(title, choice.window.labels(), [whole], show)
+
+
+def _chart(choice: Choice, names: Names, series: list[Row]) -> chart.Chart:
+    title, measure, show = MEASURES[choice.measure]
+    # Two groups may have one name: keys of one name, or what is called "none".
+    by_name: dict[str, list[float]] = {}
+    others: list[float] = []
+    for group in series:
+        values = _values(group, measure)
+        if group["isOther"]:
+            others = values
+            continue
+        name = _name(choice.group, names, group)
+        there = by_name.get(name)
+        by_name[name] = values if there is None else _added(there, values)
+    largest = chart.top_series({name: sum(values) for name, values in by_name.items()})
+    drawn = [chart.Series(name, tuple(by_name[name]), at) for at, name in enumerate(largest)]
+    if others:
+        drawn.append(chart.Series("all others", tuple(others), 7))
+    words = f"{title} by {GROUPS[choice.group][0].lower()}"
+    return chart.bars(words, choice.window.labels(), drawn, show)
+
+
+def _values(group: Row, measure: str) -> list[float]:
+    """A measure of a group in each bucket."""
+    if measure == "tokens":
+        return _added(group["tokensInput"], group["tokensOutput"])
+    return list(group[measure])
+
+
+def _added(one: list[float], other: list[float]) -> list[float]:
+    return [each + more for each, more in zip(one, other, strict=True)]
 
 
 def _lines(choice: Choice, names: Names, rows: list[Row], before: list[Row]) -> list[Line]:

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairlead.dashboard import chart, figures
+from fairlead.dashboard.chart_markup import draw_columns, draw_rows
 
 NUMBERS = st.lists(st.floats(0, 1e12), min_size=1, max_size=12)
 
@@ -38,6 +39,20 @@ def test_a_line_has_a_gap_where_nothing_is_known_and_its_table_says_so() -> None
     assert drawn.ticks[0] == "4.0 ms"
     assert drawn.ticks[-1] == "0"
     assert chart.lines("t", [], [], figures.count).is_empty
+
+
+def test_names_are_text_in_what_is_drawn() -> None:
+    series = [chart.Series('<b title="x">', (1.0, 3.0), 2)]
+    drawn = chart.bars("t", ["a&b", "c"], series, figures.count)
+    columns, rows = draw_columns(drawn.columns), draw_rows(drawn.rows)
+    assert "<b" not in columns
+    assert columns.count("&lt;b title=&quot;x&quot;&gt;: ") == 4, "said twice of each column"
+    assert columns.count('<rect class="s2" ') == 2
+    assert 'x="50.000" width="50.000"' in columns
+    assert rows == (
+        '<tr><th scope="row">a&amp;b</th><td class="number">1</td></tr>'
+        '<tr><th scope="row">c</th><td class="number">3</td></tr>'
+    )
 
 
 def test_the_largest_are_named_in_order() -> None:

@@ -205,6 +205,34 @@ async def test_history_by_default_and_as_asked(management: Management, lines: An
     assert answer["from"] == "1970-01-01T00:00:00.000Z"
 
 
+async def test_the_largest_groups_over_time_come_with_the_table(
+    management: Management, lines: Any
+) -> None:
+    hour_ms = 3_600_000
+    now_ms = time.time_ns() // 1_000_000
+    start_ms = now_ms - now_ms % hour_ms - 2 * hour_ms
+    await fill(
+        management,
+        lines("a", "b", ts_ms=start_ms, key_id="busy") + lines("c", ts_ms=start_ms, key_id="calm"),
+    )
+
+    query = {"groupBy": "key", "from": str(start_ms), "series": "hour", "seriesTop": 1}
+    answer = await management.ask("GET", HISTORY, **query)
+
+    assert [row["keyId"] for row in answer["history"]] == ["busy", "calm"]
+    series = answer["series"]
+    assert len(series["buckets"]) == 3
+    assert series["buckets"][0] == answer["from"]
+    assert [(each["keyId"], each["isOther"], each["requests"]) for each in series["groups"]] == [
+        ("busy", False, [2, 0, 0]),
+        (None, True, [1, 0, 0]),
+    ]
+    assert series["groups"][0]["tokensInput"] == [20, 0, 0]
+    assert (await management.ask("GET", HISTORY))["series"] is None
+    for refused in ({"top": 3}, {"groupBy": "day,key"}, {"series": "minute", "from": "0"}):
+        await management.refused("GET", HISTORY, **query | refused)
+
+
 @pytest.mark.parametrize(
     ("query", "param"),
     [
