@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from fairlead.dashboard.api import Refused
 from fairlead.dashboard.page import Failure, FormFields
@@ -24,6 +25,7 @@ Kind = Literal[
     "moment",
 ]
 Options = tuple[tuple[str, str], ...]
+DIGITS_MAX: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,22 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
     return body
 
 
+def whole_number(text: str) -> int:
+    """The number that was typed. `ValueError` for what is none, or has more digits than JSON keeps."""
+    number = int(text)
+    if abs(number) >= 10**DIGITS_MAX:
+        raise ValueError
+    return number
+
+
+def decimal_number(text: str) -> float:
+    """The number that was typed. `ValueError` for what is none, as `nan` and what JSON cannot say."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
 def _same(value: Any) -> Any:
     if isinstance(value, str) and len(value) > 18 and value[10:11] == "T":
         try:
@@ -205,15 +223,17 @@ def _read(field: Field, typed: FormFields) -> Any:
         return None if field.is_nullable else ""
     try:
         if field.kind == "whole":
-            return int(text)
+            return whole_number(text)
         if field.kind == "decimal":
-            return float(text)
+            return decimal_number(text)
         if field.kind == "moment":
             return f"{datetime.fromisoformat(text):%Y-%m-%dT%H:%M}:00Z"
     except ValueError:
         wanted = {"whole": "a whole number", "decimal": "a number"}.get(
             field.kind, "a date and time"
         )
+        if text.lstrip("+-").isdecimal():
+            wanted += f" of at most {DIGITS_MAX} digits"
         raise Refused(400, f"{field.label} must be {wanted}.", field.name) from None
     return text
 

@@ -12,6 +12,9 @@ from fairlead.dashboard.page import FormFields
 from fairlead.errors import Conflict
 
 SEEN = "seen"
+REVISION = "settingsRevision"
+# More digits than any revision has.
+_DIGITS_MAX = 15
 
 
 def check_unchanged(record: dict[str, Any], fields: FormFields, stamp: str = "updatedAt") -> None:
@@ -22,6 +25,12 @@ def check_unchanged(record: dict[str, Any], fields: FormFields, stamp: str = "up
             "Somebody has changed this in the meantime. What you typed is still here: save again "
             "to put it over theirs, or go back to see what they did.",
         )
+
+
+def revision_of(fields: FormFields) -> int:
+    """The revision of the settings that the form was made of, 0 where it names none."""
+    text = fields.get(REVISION, "")
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS_MAX else 0
 
 
 def fingerprint(*records: Any) -> str:

@@ -6,7 +6,15 @@ import asyncio
 from typing import Any, Final
 
 from fairlead.dashboard.api import Refused
-from fairlead.dashboard.form import Field, Group, changed_values, make_form, nested, read_values
+from fairlead.dashboard.form import (
+    Field,
+    Group,
+    changed_values,
+    make_form,
+    nested,
+    read_values,
+    whole_number,
+)
 from fairlead.dashboard.key_access import limit_name
 from fairlead.dashboard.names import read_all
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
@@ -283,7 +291,7 @@ def _token_limit(line: str) -> dict[str, Any]:
 
 def _number(field: str, text: str) -> int:
     try:
-        return int(text)
+        return whole_number(text)
     except ValueError:
         words = f"`{text.strip()[:40]}` is no whole number."
         raise Refused(400, words, field) from None
