@@ -17,6 +17,8 @@ LINE: Final = (
 )
 _TOOL: Final = {"model": "demo/echo", "apiKey": "sk-fl-of-a-coding-tool"}
 _AGENT: Final = {"description": "It reads bills.", "prompt": "Read the bill."}
+# What is said of shadows is read where there are some.
+_SHADOW: Final = {"config.shadowRouting.targets": "demo/standin"}
 _ADDRESS: Final = "https://93.184.215.14/hook"
 
 FILLINGS: Final[dict[tuple[str, str], dict[str, str]]] = {
@@ -36,9 +38,9 @@ FILLINGS: Final[dict[tuple[str, str], dict[str, str]]] = {
     ("cli-code/{tool_id}", "preview"): _TOOL,
     ("cli-code/{tool_id}", "apply"): _TOOL,
     ("cli-code/mitm/{tool_id}", "alias"): {"aliases": "gemini-3-pro = demo/echo"},
-    ("combos/new", "create"): {"name": "second", "models.0.model": "demo/echo"},
+    ("combos/new", "create"): {"name": "second", "models.0.model": "demo/echo", **_SHADOW},
     ("combos/simulate", "simulate"): {"comboName": "either"},
-    ("combos/{combo_id}", "change"): {"description": "One of two."},
+    ("combos/{combo_id}", "change"): {"description": "One of two.", **_SHADOW},
     ("context", "change"): {"automaticTokens": "9000"},
     ("context/pipelines/new", "create"): {"name": "short", "stages": "lite"},
     ("context/pipelines/{pipeline_id}", "change"): {"description": "Of ours."},
@@ -76,7 +78,7 @@ FILLINGS: Final[dict[tuple[str, str], dict[str, str]]] = {
         "providerSpecificData.baseUrl": STANDIN,
     },
     ("providers/{connection_id}", "change"): {"displayName": "The line"},
-    ("scraping", "try"): {"url": STANDIN},
+    ("scraping", "try"): {"url": f"{STANDIN}/models"},
     ("scraping/crawls/new", "crawl"): {"url": STANDIN, "limit": "1"},
     ("settings", "change"): {"webhookHistoryDays": "8"},
     ("settings/mail", "change"): {
@@ -86,7 +88,7 @@ FILLINGS: Final[dict[tuple[str, str], dict[str, str]]] = {
         "recipients": "ops@example.com",
     },
     ("tokens", "create"): {"name": "deployment"},
-    ("webhooks/new", "create"): {"name": "on call too", "url": _ADDRESS},
+    ("webhooks/new", "create"): {"name": "on call too", "url": _ADDRESS, "events:*": "on"},
     ("webhooks/{webhook_id}", "change"): {"name": "on call first"},
     ("webhooks/{webhook_id}", "replay"): {"from": "2026-01-02T03:04"},
     ("webhooks/{webhook_id}/secret", "rotate"): {"keepPreviousHours": "1"},

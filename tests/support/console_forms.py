@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from typing import Final
 
@@ -65,6 +65,8 @@ class PageForm:
 
     action: str
     act: str = ""
+    is_usable: bool = True
+    """Whether it is seen, and a button of it can be pressed."""
     hidden: dict[str, str] = field(default_factory=dict)
     controls: list[Control] = field(default_factory=list)
 
@@ -95,11 +97,11 @@ class ConsolePage(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         if tag == "form" and (given.get("method") or "").lower() == "post":
-            self._form, self._acts = PageForm(given.get("action") or ""), []
+            self._form, self._acts = PageForm(given.get("action") or "", is_usable=False), []
+            self._is_seen = "hidden" not in given
         if tag in ("h1", "p"):
             self._words = []
             if tag == "p" and given.get("role") == "alert":
-                self.alerts.append("")
                 self._into = ("alert", "")
             elif tag == "p" and "error" in (given.get("class") or "").split():
                 self._into = ("error", given.get("id") or "")
@@ -110,8 +112,10 @@ class ConsolePage(HTMLParser):
 
     def _in_form(self, tag: str, given: Attributes, form: PageForm) -> None:
         name, value = given.get("name") or "", given.get("value") or ""
-        if tag == "button" and name == "act":
-            self._acts.append(value)
+        if tag == "button":
+            form.is_usable |= self._is_seen and "disabled" not in given
+            if name == "act":
+                self._acts.append(value)
         elif tag == "option" and self._control is not None:
             is_first = not self._control.options
             self._control.options.append(value)
@@ -140,7 +144,7 @@ class ConsolePage(HTMLParser):
         if tag == "form" and self._form is not None:
             form, self._form = self._form, None
             for act in self._acts or [form.act]:
-                self.forms.append(PageForm(form.action, act, form.hidden, form.controls))
+                self.forms.append(replace(form, act=act))
         if tag in ("select", "textarea") and self._control is not None:
             # A browser takes the line break off with which a text begins.
             self._control.text = (self._control.text or "").removeprefix("\n")
@@ -148,8 +152,8 @@ class ConsolePage(HTMLParser):
         if tag in ("h1", "p") and self._words is not None:
             said, self._words = "".join(self._words).strip(), None
             kind, name = self._into
-            if kind == "alert":
-                self.alerts[-1] = said
+            if kind == "alert" and said:
+                self.alerts.append(said)
             elif kind == "error":
                 self.errors[name] = said
             elif kind == "h1":

@@ -235,7 +235,17 @@ def _read(field: Field, typed: FormFields) -> Any:
         if text.lstrip("+-").isdecimal():
             wanted += f" of at most {DIGITS_MAX} digits"
         raise Refused(400, f"{field.label} must be {wanted}.", field.name) from None
+    _check_text(field, text)
     return text
+
+
+def _check_text(field: Field, text: str) -> None:
+    """`Refused` for what no browser sends of the field: the gateway knows the bounds of most of them, not of all."""
+    if field.most is not None and len(text) > field.most:
+        words = f"{field.label} must have at most {field.most:,} characters."
+        raise Refused(400, words, field.name)
+    if field.kind == "choice" and field.options and text not in dict(field.options):
+        raise Refused(400, f"{field.label} must be one of its choices.", field.name)
 
 
 def _pairs(field: Field, text: str) -> dict[str, str]:
