@@ -96,16 +96,15 @@ FILLINGS: Final[dict[tuple[str, str], dict[str, str]]] = {
 
 # What needs more than a page and a filling, and the test that does it.
 ELSEWHERE: Final[dict[tuple[str, str], str]] = {
-    ("account", "withdraw"): "",
+    ("account", "withdraw"): "test_an_approval_is_taken_back_on_the_page_of_the_account",
     ("account/second-factor", "confirm"): "test_the_second_factor_is_turned_on_and_off_on_a_page",
     ("account/second-factor", "renew"): "test_the_second_factor_is_turned_on_and_off_on_a_page",
     ("account/second-factor", "disable"): "test_the_second_factor_is_turned_on_and_off_on_a_page",
     ("batches/{batch_id}", "cancel"): "test_a_file_is_uploaded_run_downloaded_and_deleted",
-    ("cache", "forget_chosen"): "",
-    ("cache", "forget_misses"): "test_questions_that_were_nearly_answered_stand_as_text_and_are_forgotten",
-    ("health", "reset"): "test_failures_are_forgotten_from_the_health_page",
-    ("health", "wake"): "test_failures_are_forgotten_from_the_health_page",
-    ("health", "wake_all"): "test_failures_are_forgotten_from_the_health_page",
+    (
+        "cache",
+        "forget_misses",
+    ): "test_questions_that_were_nearly_answered_stand_as_text_and_are_forgotten",
     ("scraping/crawls/{job_id}", "cancel"): "test_pages_are_tried_crawled_and_cancelled",
     ("scraping/sites", "run"): "test_the_console_reads_pages_crawls_and_runs_sites_for_a_key",
     ("scraping/sites", "delete"): "test_the_console_reads_pages_crawls_and_runs_sites_for_a_key",

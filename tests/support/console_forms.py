@@ -42,11 +42,15 @@ class Control:
         return self.attributes.get("aria-invalid") == "true" and self.error_id in about
 
     def wrong_values(self) -> Iterator[tuple[str, str]]:
-        """What must not be taken, each with its kind: nothing where something is needed, another type, out of bounds."""
+        """What must not be taken, each with its kind: nothing where something is needed, another type, too much."""
         if self.is_required:
             yield "empty", ""
         if (mode := self.attributes.get("inputmode")) in ("numeric", "decimal"):
-            yield from ((f"{mode} word", "seven"), (f"{mode} vast", VAST), (f"{mode} low", f"-{VAST}"))
+            yield from (
+                (f"{mode} word", "seven"),
+                (f"{mode} vast", VAST),
+                (f"{mode} low", f"-{VAST}"),
+            )
             if mode == "decimal":
                 yield from (("nan", "nan"), ("infinite", "1e999"))
         elif self.kind == "datetime-local":
