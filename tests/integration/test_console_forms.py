@@ -16,9 +16,9 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from fairlead.dashboard.page import Action, Page
-from fairlead.dashboard.registry import all_pages, find_page
-from tests.integration.test_console_pages import addresses
+from fairlead.dashboard.page import Action
+from fairlead.dashboard.registry import all_pages
+from tests.integration.test_console_pages import addresses, page_at
 from tests.support.console_fillings import ELSEWHERE, FILLINGS, LAST, STANDIN
 from tests.support.console_forms import ConsolePage, Control, PageForm
 from tests.support.owner import OWNER_PASSWORD
@@ -93,13 +93,6 @@ def paths(gateway: Gateway, owner: httpx.Client) -> list[str]:
     expect(owner.put("/api/db-backups"), 200)
     model = expect(owner.get("/api/cache/entries"), 200)["entries"][0]["model"]
     return [*found, f"/dashboard/cache?{urlencode({'model': model})}"]
-
-
-def page_at(path: str) -> Page:
-    """The page of the registry at an address."""
-    found = find_page(path.partition("?")[0].removeprefix("/dashboard").strip("/"))
-    assert found is not None, path
-    return found[0]
 
 
 @pytest.fixture

@@ -48,6 +48,7 @@ templates.filters.update(
     ago=figures.ago,
     moment=figures.moment,
     short=figures.short,
+    breakable=figures.breakable,
     indented=figures.indented,
     change=figures.change,
     seconds=figures.seconds,

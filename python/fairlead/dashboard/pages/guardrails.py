@@ -10,7 +10,7 @@ import orjson
 from fairlead.dashboard.api import Refused
 from fairlead.dashboard.form import Field, Group, make_form
 from fairlead.dashboard.page import Action, FormFields, Page, View, Visit
-from fairlead.dashboard.record import REVISION, revision_of
+from fairlead.dashboard.record import REVISION, change_settings
 
 PLACE: Final = "/guardrails"
 TITLES: Final = {
@@ -88,8 +88,7 @@ async def change(visit: Visit, typed: FormFields) -> str:
         name: typed[name] for name, _, _ in FIELDS if name in typed and typed[name] != values[name]
     }
     if changed:
-        changed[REVISION] = revision_of(typed)
-        await visit.api.send("PATCH", "/api/settings", changed)
+        await change_settings(visit.api, changed, typed)
     return PLACE
 
 

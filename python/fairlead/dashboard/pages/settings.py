@@ -8,7 +8,7 @@ from pydantic.fields import FieldInfo
 
 from fairlead.dashboard.form import Field, Group, Kind, changed_values, make_form, read_values
 from fairlead.dashboard.page import Action, FormFields, Page, View, Visit
-from fairlead.dashboard.record import REVISION, revision_of
+from fairlead.dashboard.record import REVISION, change_settings
 from fairlead.store.operator_settings import SECURITY_SETTINGS, OperatorSettings
 
 MANAGERS_SHOWN: Final = "Changed with the password of whoever does."
@@ -87,10 +87,9 @@ async def change(visit: Visit, typed: FormFields) -> str:
     secrets = {name: value for name in _secrets() if (value := sent.pop(name, None))}
     changed: dict[str, Any] = {**changed_values(sent, values), **secrets}
     if changed:
-        changed[REVISION] = revision_of(typed)
         if password:
             changed[PASSWORD] = password
-        await visit.api.send("PATCH", "/api/settings", changed)
+        await change_settings(visit.api, changed, typed)
     return "/settings"
 
 
