@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Final
 
 import orjson
-from markupsafe import Markup
 
 from fairlead.moment import now_ms
 
@@ -122,11 +121,6 @@ def short(text: str | None, most: int = 13) -> str:
     if text is None:
         return NONE
     return text if len(text) <= most else f"{text[:most]}…"
-
-
-def breakable(path: str) -> Markup:
-    """A path that a narrow place breaks behind its slashes, and not within a word."""
-    return Markup("/<wbr>").join(path.split("/"))
 
 
 def indented(text: str) -> str:

@@ -48,7 +48,6 @@ templates.filters.update(
     ago=figures.ago,
     moment=figures.moment,
     short=figures.short,
-    breakable=figures.breakable,
     indented=figures.indented,
     change=figures.change,
     seconds=figures.seconds,

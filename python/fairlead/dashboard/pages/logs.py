@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from markupsafe import Markup
-
 from fairlead.dashboard import figures
 from fairlead.dashboard.api import Refused, not_there
 from fairlead.dashboard.combo_fields import STRATEGIES
@@ -258,7 +256,7 @@ def _facts(row: dict[str, Any], names: Names) -> dict[str, Any]:
         ("Combo", row["combo"] and f"{row['combo']} ({row['strategy']})"),
         ("Session tag", row["sessionTag"]),
         ("Session", row["sessionId"]),
-        ("Route", Markup("{} {}").format(row["method"], figures.breakable(row["path"]))),
+        ("Route", f"{row['method']} {row['path']}"),
         ("Answered as", "a stream" if row["stream"] else "one body"),
         ("Request", f"{row['bytesRequest']:,} bytes"),
         ("Response", f"{row['bytesResponse']:,} bytes"),
