@@ -297,7 +297,8 @@ async def test_a_file_is_uploaded_run_downloaded_and_deleted(control, admin) -> 
     assert answer.status_code == 400
     answer = await post(control, admin, new, **chosen, endpoint="/v1/embeddings", metadata="a = b")
     assert answer.status_code == 303, words(answer.text)
-    assert "/v1/embeddings" in await page(control, admin, answer.headers["location"])
+    shown = await page(control, admin, answer.headers["location"])
+    assert "/v1/embeddings" in shown.replace("<wbr>", "")
     batch = answer.headers["location"].partition("?")[0]
     assert (
         "Cancel this batch?"

@@ -17,7 +17,8 @@ import httpx
 import orjson
 import pytest
 
-from fairlead.dashboard.registry import all_pages
+from fairlead.dashboard.page import Page
+from fairlead.dashboard.registry import all_pages, find_page
 from tests.support.browser_tab import WIDE, Tab
 from tests.support.owner import OWNER_PASSWORD, demo_owner_of
 from tests.support.polling import eventually
@@ -139,6 +140,13 @@ def addresses(owner: httpx.Client) -> list[str]:
         if not path.endswith((".csv", ".parquet", ".zip")) and "/files/" not in path:
             found.append(path)
     return found
+
+
+def page_at(path: str) -> Page:
+    """The page of the registry at an address."""
+    found = find_page(path.partition("?")[0].removeprefix("/dashboard").strip("/"))
+    assert found is not None, path
+    return found[0]
 
 
 def judge(tab: Tab, path: str) -> list[Any]:

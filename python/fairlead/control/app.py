@@ -253,10 +253,10 @@ def _start_tasks(services: Services, loader: RouterLoader, background: Backgroun
 def leave() -> None:
     """Ends this process soon, with an exit status like a crash, so that the supervisor restarts it.
 
-    Called when the database engine has failed for good. Acknowledged writes are stored. Meanwhile relays serve
-    from their snapshot, and usage waits in the spool.
+    Called when the database engine has failed for good, and after a restore. Acknowledged writes are stored.
+    Meanwhile relays serve from their snapshot, and usage waits in the spool.
     """
-    log.error("the database engine failed: control restarts")
+    log.warning("control restarts, to open the database anew")
     asyncio.get_running_loop().call_later(LEAVE_AFTER_S, os._exit, EXIT_STORAGE_LOST)
 
 

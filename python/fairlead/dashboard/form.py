@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from fairlead.dashboard.api import Refused
 from fairlead.dashboard.page import Failure, FormFields
@@ -24,6 +25,7 @@ Kind = Literal[
     "moment",
 ]
 Options = tuple[tuple[str, str], ...]
+DIGITS_MAX: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,22 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
     return body
 
 
+def whole_number(text: str) -> int:
+    """The number that was typed. `ValueError` for what is none, or has more digits than JSON keeps."""
+    number = int(text)
+    if abs(number) >= 10**DIGITS_MAX:
+        raise ValueError
+    return number
+
+
+def decimal_number(text: str) -> float:
+    """The number that was typed. `ValueError` for what is none, as `nan` and what JSON cannot say."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
 def _same(value: Any) -> Any:
     if isinstance(value, str) and len(value) > 18 and value[10:11] == "T":
         try:
@@ -205,17 +223,29 @@ def _read(field: Field, typed: FormFields) -> Any:
         return None if field.is_nullable else ""
     try:
         if field.kind == "whole":
-            return int(text)
+            return whole_number(text)
         if field.kind == "decimal":
-            return float(text)
+            return decimal_number(text)
         if field.kind == "moment":
             return f"{datetime.fromisoformat(text):%Y-%m-%dT%H:%M}:00Z"
     except ValueError:
         wanted = {"whole": "a whole number", "decimal": "a number"}.get(
             field.kind, "a date and time"
         )
+        if text.lstrip("+-").isdecimal():
+            wanted += f" of at most {DIGITS_MAX} digits"
         raise Refused(400, f"{field.label} must be {wanted}.", field.name) from None
+    _check_text(field, text)
     return text
+
+
+def _check_text(field: Field, text: str) -> None:
+    """`Refused` for what no browser sends of the field: the gateway knows the bounds of most of them, not of all."""
+    if field.most is not None and len(text) > field.most:
+        words = f"{field.label} must have at most {field.most:,} characters."
+        raise Refused(400, words, field.name)
+    if field.kind == "choice" and field.options and text not in dict(field.options):
+        raise Refused(400, f"{field.label} must be one of its choices.", field.name)
 
 
 def _pairs(field: Field, text: str) -> dict[str, str]:

@@ -3,25 +3,45 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
-from fairlead.dashboard.api import Refused
+from fairlead.dashboard.api import Api, Refused
 from fairlead.dashboard.page import FormFields
 from fairlead.errors import Conflict
 
 SEEN = "seen"
+REVISION = "settingsRevision"
+CHANGED = (
+    "Somebody has changed this in the meantime. What you typed is still here: save again to put "
+    "it over theirs, or go back to see what they did."
+)
+# More digits than any revision has.
+_DIGITS_MAX = 15
 
 
 def check_unchanged(record: dict[str, Any], fields: FormFields, stamp: str = "updatedAt") -> None:
     """`Refused` when the record is not the one that the form was made of."""
     if fields.pop(SEEN, "") != str(record[stamp]):
-        raise Refused(
-            Conflict.status,
-            "Somebody has changed this in the meantime. What you typed is still here: save again "
-            "to put it over theirs, or go back to see what they did.",
-        )
+        raise Refused(Conflict.status, CHANGED)
+
+
+async def change_settings(api: Api, changed: Mapping[str, Any], fields: FormFields) -> None:
+    """Changes settings over the revision that the form was made of; `Refused` when they are at another."""
+    try:
+        await api.send("PATCH", "/api/settings", {**changed, REVISION: revision_of(fields)})
+    except Refused as refusal:
+        if refusal.param == REVISION:
+            raise Refused(refusal.status, CHANGED) from None
+        raise
+
+
+def revision_of(fields: FormFields) -> int:
+    """The revision of the settings that the form was made of, 0 where it names none."""
+    text = fields.get(REVISION, "")
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS_MAX else 0
 
 
 def fingerprint(*records: Any) -> str:

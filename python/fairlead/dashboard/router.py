@@ -134,7 +134,8 @@ async def _do(
     if action.ask is not None and not is_confirmed:
         question = await action.ask(visit, fields)
         hidden = {**fields, "act": name, "confirmed": "yes"}
-        view = View("confirm.html", {"question": question, "hidden": hidden})
+        place = _address(visit.request)
+        view = View("confirm.html", {"question": question, "hidden": hidden, "place": place})
         return answer(page, visit, view)
     try:
         undo = await action.undo(visit, fields) if action.undo is not None else None
@@ -278,10 +279,12 @@ async def _person(services: Services, caller: Caller) -> Person | None:
     return None
 
 
+def _address(request: Request) -> str:
+    """The path with its query, which says of what many a page is."""
+    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+
+
 def _sign_in(request: Request) -> Response:
-    path = request.url.path
-    if request.url.query:
-        path += f"?{request.url.query}"
     status = 302 if request.method == "GET" else 303
-    query = urlencode({"return_to": path})
+    query = urlencode({"return_to": _address(request)})
     return RedirectResponse(f"/login?{query}", status, {"cache-control": "no-store"})

@@ -120,7 +120,7 @@ async def delete(group_id: str, services: ServicesDep, move_keys_to: MoveKeysTo 
                 f"The group has {content.groups} groups below it: delete them first, or give them "
                 "another parentId."
             )
-        if content.keys:
+        if content.keys or move_keys_to is not None:
             _empty(con, group_id, content.keys, move_keys_to)
         delete_group(con, group_id)
         emit(con, Event("group.deleted", {"id": group_id, "name": group.fields.name}))

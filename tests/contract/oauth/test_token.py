@@ -9,6 +9,7 @@ import pytest
 from fairlead.errors import StorageUnavailable
 from fairlead.identity.oauth import ledger, records
 from fairlead.store.file import Connection
+from tests.support.console_forms import ConsolePage
 from tests.support.tool_client import REDIRECT, ToolClient
 
 from .conftest import ORIGIN, PASSWORD
@@ -385,6 +386,25 @@ async def test_people_see_and_take_back_their_approvals(server, tool, session) -
     assert (await server.http.delete(path, headers=acting(owner))).status_code == 200
     assert not await server.counts(issued["access_token"])
     assert (await server.http.delete(path, headers=acting(owner))).status_code == 404
+
+
+async def test_an_approval_is_taken_back_on_the_page_of_the_account(server, tool, session) -> None:
+    issued = await tool.tokens(session)
+    owner = await server.room.gate.state.read(
+        lambda con: con.execute("SELECT id FROM users WHERE role = 'owner'").fetchone()[0]
+    )
+    who = {"x-fairlead-principal": f'{{"kind": "session", "id": "{owner}", "scopes": ["manage"]}}'}
+    place = "/dashboard/account"
+    page = ConsolePage((await server.http.get(place, headers=who)).text)
+    (taken,) = [each for each in page.forms if each.act == "withdraw"]
+    asked = await server.http.post(place, data=taken.fields(), headers=who)
+    assert "Test tool" in asked.text
+    assert await server.counts(issued["access_token"]), "it asks first"
+    (sure,) = [each for each in ConsolePage(asked.text).forms if "confirmed" in each.hidden]
+    done = await server.http.post(sure.action, data=sure.fields(), headers=who)
+    assert done.status_code == 303, done.text
+    assert not await server.counts(issued["access_token"])
+    assert "No tool client" in (await server.http.get(place, headers=who)).text
 
 
 async def test_a_write_that_fails_leaves_memory_as_the_file_is(

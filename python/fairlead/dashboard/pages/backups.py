@@ -9,9 +9,9 @@ from fairlead.dashboard import figures
 from fairlead.dashboard.api import not_there
 from fairlead.dashboard.form import Field, Group, changed_values, make_form, read_values
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
+from fairlead.dashboard.record import REVISION, change_settings
 
 PLACE: Final = "/backups"
-REVISION: Final = "settingsRevision"
 SCHEDULE: Final = (
     Field(
         "backupEveryHours",
@@ -102,9 +102,7 @@ async def change_schedule(visit: Visit, typed: FormFields) -> str:
     settings = await visit.api.get("/api/settings")
     changed = changed_values(read_values(SCHEDULE, typed), settings)
     if changed:
-        revision = typed.get(REVISION, "")
-        changed[REVISION] = int(revision) if revision.isdecimal() else 0
-        await visit.api.send("PATCH", "/api/settings", changed)
+        await change_settings(visit.api, changed, typed)
     return PLACE
 
 

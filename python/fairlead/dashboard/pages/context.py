@@ -169,6 +169,8 @@ async def preview(visit: Visit, typed: FormFields) -> View:
     text = typed.get("text", "").replace("\r\n", "\n")
     if not text.strip():
         raise Refused(400, "Type a text, or paste the body of a request.", "text")
+    own = await visit.api.get("/api/context/combos")
+    read_values(_preview_group(own).fields, typed)
     body: dict[str, Any] = {"mode": typed.get("mode", ""), **_conversation(typed, text)}
     try:
         result = await visit.api.send("POST", "/api/compression/preview", body)
@@ -192,9 +194,8 @@ def _conversation(typed: FormFields, text: str) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": text}]}
 
 
-async def _preview_view(visit: Visit, values: dict[str, Any], result: Any) -> View:
-    own = await visit.api.get("/api/context/combos")
-    group = Group(
+def _preview_group(own: dict[str, Any]) -> Group:
+    return Group(
         "The conversation",
         (
             Field("mode", "Pipeline", "choice", options=_names(own)),
@@ -208,6 +209,10 @@ async def _preview_view(visit: Visit, values: dict[str, Any], result: Any) -> Vi
         ),
         is_open=True,
     )
+
+
+async def _preview_view(visit: Visit, values: dict[str, Any], result: Any) -> View:
+    group = _preview_group(await visit.api.get("/api/context/combos"))
     fields = {
         "fields": make_form("preview", (group,), values, visit.failure),
         "result": result,

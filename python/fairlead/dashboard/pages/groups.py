@@ -6,7 +6,15 @@ import asyncio
 from typing import Any, Final
 
 from fairlead.dashboard.api import Refused
-from fairlead.dashboard.form import Field, Group, changed_values, make_form, nested, read_values
+from fairlead.dashboard.form import (
+    Field,
+    Group,
+    changed_values,
+    make_form,
+    nested,
+    read_values,
+    whole_number,
+)
 from fairlead.dashboard.key_access import limit_name
 from fairlead.dashboard.names import read_all
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
@@ -16,6 +24,10 @@ PLACE: Final = "/groups"
 NO_GROUP: Final = "none"
 INTERVALS: Final = {"day": "daily", "week": "weekly", "month": "monthly"}
 ROLES: Final = (("member", "member: makes keys"), ("admin", "admin: changes every key"))
+MEMBER: Final = (
+    Field("email", "Address of a user", is_required=True, most=254, example="name@example.org"),
+    Field("role", "Role", "choice", options=ROLES),
+)
 _ACTIONS: Final[tuple[tuple[str, str], ...]] = (
     ("off", "as the settings say"),
     ("warn", "at least warn"),
@@ -118,6 +130,14 @@ _PACE: Final = (
 )
 
 
+def _moving(group: dict[str, Any], others: list[tuple[str, str]]) -> Group:
+    """Where the keys of a group go that is deleted."""
+    count = group["keyCount"]
+    words = {0: "Its keys go to", 1: "Its key goes to"}.get(count, f"Its {count:,} keys go to")
+    options = ((NO_GROUP, "no group"), *others)
+    return Group("Keys", (Field("moveKeysTo", words, "choice", options=options),))
+
+
 def _place(group: dict[str, Any]) -> str:
     return " / ".join([*(each["name"] for each in group["path"]), group["name"]])
 
@@ -153,8 +173,12 @@ async def show_group(visit: Visit) -> View:
         "levels": [level for level in spending["levels"] if level["limits"]],
         "limit_name": limit_name,
         "members": members["members"],
-        "others": others,
-        "roles": ROLES,
+        "member_form": make_form(
+            "add", (Group("Member", MEMBER),), {"role": "member"}, visit.failure
+        ),
+        "delete_form": make_form(
+            "delete", (_moving(group, others),), {"moveKeysTo": NO_GROUP}, visit.failure
+        ),
         "fields": make_form(
             "change", parts, _flat(group), visit.failure, **{SEEN: group["updatedAt"]}
         ),
@@ -186,8 +210,7 @@ async def change(visit: Visit, typed: FormFields) -> str:
 async def add_member(visit: Visit, typed: FormFields) -> str:
     """Makes a user a member."""
     group_id = visit.params["group_id"]
-    body = {"email": typed.get("email", "").strip(), "role": typed.get("role") or "member"}
-    await visit.api.send("POST", f"/api/groups/{group_id}/members", body)
+    await visit.api.send("POST", f"/api/groups/{group_id}/members", read_values(MEMBER, typed))
     return f"{PLACE}/{group_id}"
 
 
@@ -283,7 +306,7 @@ def _token_limit(line: str) -> dict[str, Any]:
 
 def _number(field: str, text: str) -> int:
     try:
-        return int(text)
+        return whole_number(text)
     except ValueError:
         words = f"`{text.strip()[:40]}` is no whole number."
         raise Refused(400, words, field) from None

@@ -10,9 +10,9 @@ import orjson
 from fairlead.dashboard.api import Refused
 from fairlead.dashboard.form import Field, Group, make_form
 from fairlead.dashboard.page import Action, FormFields, Page, View, Visit
+from fairlead.dashboard.record import REVISION, change_settings
 
 PLACE: Final = "/guardrails"
-REVISION: Final = "settingsRevision"
 TITLES: Final = {
     "pii-masker": (
         "Personal data",
@@ -88,9 +88,7 @@ async def change(visit: Visit, typed: FormFields) -> str:
         name: typed[name] for name, _, _ in FIELDS if name in typed and typed[name] != values[name]
     }
     if changed:
-        revision = typed.get(REVISION, "")
-        changed[REVISION] = int(revision) if revision.isdecimal() and len(revision) < 16 else 0
-        await visit.api.send("PATCH", "/api/settings", changed)
+        await change_settings(visit.api, changed, typed)
     return PLACE
 
 

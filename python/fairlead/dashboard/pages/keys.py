@@ -8,7 +8,15 @@ from typing import Any, Final
 from fairlead import _core
 from fairlead.caller import caller_of
 from fairlead.dashboard.api import Refused
-from fairlead.dashboard.form import Field, Group, changed_values, make_form, nested, read_values
+from fairlead.dashboard.form import (
+    Field,
+    Group,
+    changed_values,
+    make_form,
+    nested,
+    read_values,
+    whole_number,
+)
 from fairlead.dashboard.key_access import access_of, read_left
 from fairlead.dashboard.names import read_all
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
@@ -398,7 +406,7 @@ def _body(changed: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
 
 def _percent(line: str) -> int:
     try:
-        return int(line)
+        return whole_number(line)
     except ValueError:
         words = f"`{line[:40]}` is no percentage: write a whole number, such as 80."
         raise Refused(400, words, "usageAlertPercents") from None
@@ -409,7 +417,7 @@ def _rate_limit(line: str) -> dict[str, int]:
     try:
         if not slash:
             raise ValueError
-        return {"limit": int(limit), "window": int(window)}
+        return {"limit": whole_number(limit), "window": whole_number(window)}
     except ValueError:
         raise Refused(
             400, f"`{line[:40]}` is no limit: write 100 / 60 for 100 in 60 seconds.", "rateLimits"

@@ -8,7 +8,14 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from fairlead.dashboard.api import Refused, not_there
-from fairlead.dashboard.form import Field, Group, make_form, read_values
+from fairlead.dashboard.form import (
+    Field,
+    Group,
+    decimal_number,
+    make_form,
+    read_values,
+    whole_number,
+)
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.record import SEEN, check_unchanged, fingerprint
 from fairlead.dashboard.undo import Undo
@@ -301,9 +308,9 @@ def _tier(line: str) -> dict[str, Any]:
             if not sign:
                 tier["service"] = name
             elif name == "above":
-                tier[name] = int(value)
+                tier[name] = whole_number(value)
             elif name in TIERED:
-                tier[name] = float(value)
+                tier[name] = decimal_number(value)
             else:
                 raise ValueError
         except ValueError:

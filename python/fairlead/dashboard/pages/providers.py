@@ -8,7 +8,15 @@ from typing import Any, Final
 import orjson
 
 from fairlead.dashboard.api import Api, Refused
-from fairlead.dashboard.form import Field, Group, changed_values, make_form, nested, read_values
+from fairlead.dashboard.form import (
+    Field,
+    Group,
+    changed_values,
+    decimal_number,
+    make_form,
+    nested,
+    read_values,
+)
 from fairlead.dashboard.names import read_all
 from fairlead.dashboard.order import moved, named_order
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
@@ -349,7 +357,8 @@ def _shown_percents(connection: dict[str, Any]) -> dict[str, str]:
 def _percents(typed: dict[str, str]) -> dict[str, float] | None:
     """The percent of each window; None for none of its own."""
     try:
-        return {name: float(text.removesuffix("%")) for name, text in typed.items()} or None
+        percents = {name: decimal_number(text.removesuffix("%")) for name, text in typed.items()}
+        return percents or None
     except ValueError:
         raise Refused(
             400,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote
@@ -67,7 +69,8 @@ async def attempt(visit: Visit, typed: FormFields) -> View:
     api = await required_key(visit, ENDPOINT, typed)
     values = read_values(TRY, typed)
     url = values.pop("url")
-    document = await api.send("POST", "/api/scrape", {"url": url, "options": values})
+    with _by_field(TRY):
+        document = await api.send("POST", "/api/scrape", {"url": url, "options": values})
     visit = replace(visit, failure=Failure("", "", None, typed))
     view = await _try_view(visit, document)
     return replace(view, fields={**view.fields, "failure": None})
@@ -97,7 +100,8 @@ async def crawl(visit: Visit, typed: FormFields) -> str:
     api = await required_key(visit, ENDPOINT, typed)
     values = read_values(CRAWL, typed)
     body = {name: value for name, value in values.items() if value not in (None, [], False)}
-    made = await api.send("POST", "/api/crawl", body)
+    with _by_field(CRAWL):
+        made = await api.send("POST", "/api/crawl", body)
     return f"{PLACE}/crawls/{made['id']}?{KEY}={quote(api.key_id)}"
 
 
@@ -219,6 +223,18 @@ async def _try_view(visit: Visit, document: dict[str, Any] | None) -> View:
         "length": len(content or ""),
     }
     return View("scraping.html", fields)
+
+
+@contextmanager
+def _by_field(fields: Iterable[Field]) -> Iterator[None]:
+    """Names the field of a refusal: errors of scraping say it with their first word alone."""
+    try:
+        yield
+    except Refused as refusal:
+        name = refusal.message.partition(" ")[0].rpartition(".")[2]
+        if refusal.param is not None or name not in {field.name for field in fields}:
+            raise
+        raise Refused(refusal.status, refusal.message, name) from None
 
 
 def _content(page: dict[str, Any]) -> str | None:

@@ -8,9 +8,9 @@ from pydantic.fields import FieldInfo
 
 from fairlead.dashboard.form import Field, Group, Kind, changed_values, make_form, read_values
 from fairlead.dashboard.page import Action, FormFields, Page, View, Visit
+from fairlead.dashboard.record import REVISION, change_settings
 from fairlead.store.operator_settings import SECURITY_SETTINGS, OperatorSettings
 
-REVISION: Final = "settingsRevision"
 MANAGERS_SHOWN: Final = "Changed with the password of whoever does."
 PASSWORD: Final = "currentPassword"  # noqa: S105 - the name of a field
 # Groups by the beginning of a setting's name.
@@ -87,11 +87,9 @@ async def change(visit: Visit, typed: FormFields) -> str:
     secrets = {name: value for name in _secrets() if (value := sent.pop(name, None))}
     changed: dict[str, Any] = {**changed_values(sent, values), **secrets}
     if changed:
-        revision = typed.get(REVISION, "")
-        changed[REVISION] = int(revision) if revision.isdecimal() else 0
         if password:
             changed[PASSWORD] = password
-        await visit.api.send("PATCH", "/api/settings", changed)
+        await change_settings(visit.api, changed, typed)
     return "/settings"
 
 

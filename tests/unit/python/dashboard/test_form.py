@@ -51,6 +51,28 @@ def texts(form) -> dict[str, tuple[str, frozenset[str]]]:
     }
 
 
+@pytest.mark.parametrize(
+    ("field", "typed", "words"),
+    [
+        (Field("n", "N", "whole"), "seven", "N must be a whole number."),
+        (Field("n", "N", "whole"), "9" * 24, "N must be a whole number of at most 15 digits."),
+        (Field("n", "N", "whole"), f"-{'9' * 5_000}", "of at most 15 digits."),
+        (Field("n", "N", "decimal"), "nan", "N must be a number."),
+        (Field("n", "N", "decimal"), "1e999", "N must be a number."),
+        (Field("n", "N", "moment"), "yesterday", "N must be a date and time."),
+        (Field("n", "N", most=3), "four", "N must have at most 3 characters."),
+        (Field("n", "N", "choice", options=(("a", "A"),)), "b", "N must be one of its choices."),
+        (Field("n", "N", is_required=True), "  ", "N is needed: fill it in."),
+    ],
+)
+def test_what_is_no_value_of_a_field_is_refused_by_its_name(
+    field: Field, typed: str, words: str
+) -> None:
+    with pytest.raises(Refused, match=words) as caught:
+        read_values([field], {field.name: typed})
+    assert caught.value.param == field.name
+
+
 def test_a_record_that_is_sent_back_changes_nothing() -> None:
     shown = texts(make_form("change", (Group("g", FIELDS),), RECORD))
     assert shown["cost"] == ("120", frozenset())
