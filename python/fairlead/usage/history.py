@@ -172,7 +172,8 @@ def read_history(
     if _is_recent(con, query):
         recent = read_recent(con, span)
         rows = [_row(recent)] if recent else []
-        return HistoryPage(rows[query.offset : query.offset + query.limit], len(rows), None)
+        totals = rows[0] if rows and query.has_totals else None
+        return HistoryPage(rows[query.offset : query.offset + query.limit], len(rows), totals)
     of_requests = query.filters.is_of_requests or not _OF_REQUESTS.isdisjoint(group_by)
     filters = query.filters.conditions(of_requests=of_requests)
     groups = dict(_DIMENSIONS[name] for name in group_by)
