@@ -18,6 +18,7 @@ from tests.support.chat import CHAT
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, Lane, expect, start_gateway
 from tests.support.shared_store import PASSWORD
+from tests.support.side_work import SideWork
 from tests.support.store_cluster import StoreCluster, store_cluster
 from tests.support.upstream import Upstream, completion, reply
 
@@ -68,6 +69,15 @@ def limited(gateway: Gateway, requests: int) -> str:
     return str(gateway.create_key(name="limited", rateLimits=limits)["key"])
 
 
+def priced(gateway: Gateway, upstream: Upstream) -> Lane:
+    lane = gateway.add_lane(upstream, connections=0)
+    secret = f"sk-upstream-canary-{lane.prefix}"
+    prices = {"providerSpecificData": {"prices": PRICES}}
+    lane.connections.append(gateway.add_connection(lane.node["id"], secret, **prices))
+    upstream.script(reply(completion(tokens_in=7, tokens_out=TOKENS_OUT)), key=secret)
+    return lane
+
+
 def test_workers_go_together_over_a_cluster(
     clustered: tuple[Gateway, StoreCluster], upstream: Upstream
 ) -> None:
@@ -105,15 +115,51 @@ def test_workers_go_together_over_a_cluster(
 
 
 @pytest.mark.slow
+def test_limits_and_money_hold_while_their_slot_moves(
+    clustered: tuple[Gateway, StoreCluster], upstream: Upstream
+) -> None:
+    """Between the servers, key by key, over and over, from the first call to the last."""
+    gateway, store = clustered
+    lane = priced(gateway, upstream)
+    allowed = 300
+    money = {"usageLimitEnabled": True, "dailyUsageLimitUsd": allowed * COST_USD}
+    paid, counted = str(gateway.create_key(**money)["key"]), limited(gateway, allowed)
+    free = str(gateway.create_key(name="free")["key"])
+    totals: dict[str, Counter[Any]] = {paid: Counter(), counted: Counter(), free: Counter()}
+    moves = 0
+
+    def move() -> None:
+        nonlocal moves
+        while not mover.is_over.wait(0.1):
+            store.move_slot_of(EPOCH)
+            moves += 1
+
+    def all_is_used() -> bool:
+        for key, total in totals.items():
+            total.update(flood(gateway, lane, key, 40))
+        return (
+            totals[paid][200, ""] >= allowed * 0.99 and totals[counted][200, ""] >= allowed * 0.99
+        )
+
+    with SideWork() as mover:
+        mover.begin(move)
+        eventually(all_is_used, "what the limits allow is used", within_s=90, every_s=0.05)
+        for key, total in totals.items():
+            total.update(flood(gateway, lane, key, 100))
+    assert moves >= 10
+    assert totals[paid][200, ""] <= allowed, totals
+    assert totals[counted][200, ""] <= allowed * 1.01, totals
+    assert set(totals[free]) == {(200, "")}, "keys without limits notice nothing"
+    assert set(totals[counted]) <= {(200, ""), (429, "rate_limited")}, totals
+    assert set(totals[paid]) <= {(200, ""), (429, "budget_exceeded")}, totals
+
+
+@pytest.mark.slow
 def test_a_server_that_is_replaced_by_its_replica_lets_no_money_over(
     clustered: tuple[Gateway, StoreCluster], upstream: Upstream
 ) -> None:
     gateway, store = clustered
-    lane = gateway.add_lane(upstream, connections=0)
-    secret = f"sk-upstream-canary-{lane.prefix}"
-    prices = {"providerSpecificData": {"prices": PRICES}}
-    lane.connections.append(gateway.add_connection(lane.node["id"], secret, **prices))
-    upstream.script(reply(completion(tokens_in=7, tokens_out=TOKENS_OUT)), key=secret)
+    lane = priced(gateway, upstream)
     affordable = 400
     money = {"usageLimitEnabled": True, "dailyUsageLimitUsd": affordable * COST_USD}
     key = str(gateway.create_key(**money)["key"])
