@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 from benches.admission import Admissions, measure_admission  # noqa: E402
 from benches.load.plain import WARM_UP_S, load, provider  # noqa: E402
-from benches.load.process import usage  # noqa: E402
+from benches.load.process import pss_bytes, usage  # noqa: E402
 from tests.support.postgresql import PostgresqlServer  # noqa: E402
 from tests.support.processes import Gateway, start_gateway  # noqa: E402
 from tests.support.shared_store import shared_store  # noqa: E402
@@ -41,11 +41,12 @@ WORKERS_MIN = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Microseconds of processor time for each request."""
+    """Microseconds of processor time for each request, and what a gateway's processes hold in memory after it."""
 
     gateway_us: float
     stores_us: float
     requests: int
+    memory_mb: float
 
 
 def measure(
@@ -67,7 +68,8 @@ def measure(
     def spent_us(pids: list[int]) -> int:
         return sum(sum(usage(pid).since(before[pid]).values()) for pid in pids)
 
-    return Cost(spent_us(roots) / answered, spent_us(stores) / answered, answered)
+    memory_mb = sum(map(pss_bytes, roots)) / len(roots) / 1e6
+    return Cost(spent_us(roots) / answered, spent_us(stores) / answered, answered, memory_mb)
 
 
 @dataclass(slots=True)
@@ -125,12 +127,18 @@ def main() -> int:
     parser.add_argument("--connections", type=int, default=16)
     arguments = parser.parse_args()
     rounds = [round_of(arguments) for _ in range(arguments.rounds)]
-    median = {
-        name: statistics.median(each.costs[name].gateway_us for each in rounds)
-        for name in rounds[0].costs
-    }
-    for name, cost_us in median.items():
-        print(f"{name}: {cost_us:.0f} us of processor time a request")
+    median: dict[str, float] = {}
+    for name in rounds[0].costs:
+        costs = [each.costs[name] for each in rounds]
+        median[name] = statistics.median(cost.gateway_us for cost in costs)
+        stores_us, memory_mb = (
+            statistics.median(getattr(cost, what) for cost in costs)
+            for what in ("stores_us", "memory_mb")
+        )
+        print(
+            f"{name}: {median[name]:.0f} us of processor time a request, {stores_us:.0f} us of the stores, "
+            f"{memory_mb:.0f} MB a gateway"
+        )
     node = median["two nodes"] / median["one node"]
     workers = median["one worker"] / median["four workers"]
     print(f"a request on a node of a cluster: {node:.2f} x (at most {NODE_MAX})")
