@@ -5,113 +5,48 @@
 Needs nginx (as the provider), wrk, Debian's PostgreSQL and redis-server, and a machine that does nothing else. In each
 round gateways are loaded one after the other with plain completions, each connection with a pause between requests, so
 that all of them serve the same rate: a node by itself; two nodes on one PostgreSQL and one Redis, half of the load
-each; one worker and four workers over one Redis. Figures are microseconds of processor time (user and system, from
-/proc) of all processes of the gateways for each answered request; those of PostgreSQL and Redis are told beside them.
-Of several rounds the median counts. Exit code 1 when a goal is missed.
+each; one worker and four workers over one Redis, these at last with 20 keys far from their limits and at them. Figures
+are microseconds of processor time (user and system, from /proc) of all processes of the gateways for each answered
+request; those of PostgreSQL and Redis are told beside them. Of several rounds the median counts. Exit code 1 when a
+goal is missed.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import json
-import os
-import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benches.load.process import usage  # noqa: E402
+from benches.admission import Admissions, measure_admission  # noqa: E402
+from benches.load.plain import WARM_UP_S, load, provider  # noqa: E402
+from benches.load.process import pss_bytes, usage  # noqa: E402
 from tests.support.postgresql import PostgresqlServer  # noqa: E402
-from tests.support.process import free_port  # noqa: E402
 from tests.support.processes import Gateway, start_gateway  # noqa: E402
 from tests.support.shared_store import shared_store  # noqa: E402
 
-PAUSE_MS = 20
-WARM_UP_S = 3
 SECRET_KEY = "bm9kZXMgb2Ygb25lIGRhdGFiYXNlIHNoYXJlIGEga2U="
 NODE_MAX = 1.15
 """How much more a request may cost on a node of a cluster than on a node by itself."""
 WORKERS_MIN = 0.9
 """What part of the requests in a second of processor time of one worker four workers must answer."""
-ANSWER = {
-    "id": "chatcmpl-1",
-    "object": "chat.completion",
-    "created": 1,
-    "model": "m",
-    "choices": [
-        {
-            "index": 0,
-            "finish_reason": "stop",
-            "message": {"role": "assistant", "content": "hello"},
-        }
-    ],
-    "usage": {"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6},
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Microseconds of processor time for each request."""
+    """Microseconds of processor time for each request, and what a gateway's processes hold in memory after it."""
 
     gateway_us: float
     stores_us: float
     requests: int
-
-
-@contextlib.contextmanager
-def provider(folder: Path) -> Iterator[str]:
-    """An address whose every POST is answered with the same completion."""
-    port = free_port()
-    (folder / "nginx.conf").write_text(
-        f"daemon off; master_process off; pid {folder}/nginx.pid; error_log {folder}/nginx.log;\n"
-        "events { worker_connections 4096; }\n"
-        "http { access_log off; keepalive_requests 1000000; default_type application/json;\n"
-        f"server {{ listen 127.0.0.1:{port}; location / {{ return 200 '{json.dumps(ANSWER)}'; }} }} }}\n"
-    )
-    program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
-    assert program is not None, "nginx is not installed"
-    process = subprocess.Popen([program, "-c", str(folder / "nginx.conf"), "-p", str(folder)])
-    try:
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-def load(urls: list[str], key: str, model: str, connections: int, seconds: float) -> int:
-    """Loads each address with its part of the connections; how many requests were answered, all of them with 200."""
-    body = {"model": model, "max_tokens": 64, "messages": [{"role": "user", "content": "hello"}]}
-    environment = os.environ | {
-        "LOAD_HEADERS": f"authorization: Bearer {key}\n",
-        "LOAD_BODY": json.dumps(body),
-        "LOAD_PAUSE_MS": str(PAUSE_MS),
-    }
-    script = str(ROOT / "benches" / "load" / "load.lua")
-    each = str(connections // len(urls))
-    started = [
-        subprocess.Popen(
-            ["wrk", "-t", "1", "-c", each, "-d", f"{seconds:g}s", "-s", script, url],
-            env=environment,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for url in urls
-    ]
-    answered = 0
-    for process in started:
-        told = json.loads(process.communicate()[0].strip().splitlines()[-1])
-        assert told["refused"] == told["broken"] == 0, told
-        answered += int(told["requests"])
-    return answered
+    memory_mb: float
 
 
 def measure(
@@ -123,22 +58,30 @@ def measure(
     first.add_connection(node["id"], "sk-bench")
     key = first.create_key(name="bench")["key"]
     urls = [f"{each.url}/v1/chat/completions" for each in gateways]
-    load(urls, key, "bench/m", connections, WARM_UP_S)
+    load(urls, [key], "bench/m", connections, WARM_UP_S).all_answered()
     roots = [each.popen.pid for each in gateways]
     before = {pid: usage(pid) for pid in (*roots, *stores)}
-    answered = load(urls, key, "bench/m", connections, seconds)
+    answered = load(urls, [key], "bench/m", connections, seconds).all_answered()
     # What is recorded belongs to the requests.
     time.sleep(2)
 
     def spent_us(pids: list[int]) -> int:
         return sum(sum(usage(pid).since(before[pid]).values()) for pid in pids)
 
-    return Cost(spent_us(roots) / answered, spent_us(stores) / answered, answered)
+    memory_mb = sum(map(pss_bytes, roots)) / len(roots) / 1e6
+    return Cost(spent_us(roots) / answered, spent_us(stores) / answered, answered, memory_mb)
 
 
-def round_of(arguments: argparse.Namespace) -> dict[str, Cost]:
-    """One round: the cost at each kind of instance."""
-    measured: dict[str, Cost] = {}
+@dataclass(slots=True)
+class Round:
+    """The cost at each kind of instance, and admissions at four workers."""
+
+    costs: dict[str, Cost] = field(default_factory=dict)
+    admissions: Admissions | None = None
+
+
+def round_of(arguments: argparse.Namespace) -> Round:
+    measured = Round()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         url = stack.enter_context(provider(folder))
@@ -161,11 +104,19 @@ def round_of(arguments: argparse.Namespace) -> dict[str, Cost]:
                     for _ in range(count)
                 ]
                 stores = [store.pid, *([database.pid] if count > 1 else [])]
-                measured[name] = measure(
+                measured.costs[name] = measure(
                     gateways, stores, url, arguments.connections, arguments.seconds
                 )
-            print(f"  {name}: {measured[name]}", flush=True)
+                print(f"  {name}: {measured.costs[name]}", flush=True)
+                if name == "four workers":
+                    measured.admissions = measure_admission(gateways[0], url, arguments.seconds)
+                    print(f"  {measured.admissions}", flush=True)
     return measured
+
+
+def median_of(each: list[Admissions]) -> Admissions:
+    names = [field.name for field in fields(Admissions)]
+    return Admissions(*(statistics.median(getattr(one, name) for one in each) for name in names))
 
 
 def main() -> int:
@@ -176,18 +127,28 @@ def main() -> int:
     parser.add_argument("--connections", type=int, default=16)
     arguments = parser.parse_args()
     rounds = [round_of(arguments) for _ in range(arguments.rounds)]
-    median = {
-        name: statistics.median(each[name].gateway_us for each in rounds) for name in rounds[0]
-    }
-    for name, cost_us in median.items():
-        print(f"{name}: {cost_us:.0f} us of processor time a request")
+    median: dict[str, float] = {}
+    for name in rounds[0].costs:
+        costs = [each.costs[name] for each in rounds]
+        median[name] = statistics.median(cost.gateway_us for cost in costs)
+        stores_us, memory_mb = (
+            statistics.median(getattr(cost, what) for cost in costs)
+            for what in ("stores_us", "memory_mb")
+        )
+        print(
+            f"{name}: {median[name]:.0f} us of processor time a request, {stores_us:.0f} us of the stores, "
+            f"{memory_mb:.0f} MB a gateway"
+        )
     node = median["two nodes"] / median["one node"]
     workers = median["one worker"] / median["four workers"]
     print(f"a request on a node of a cluster: {node:.2f} x (at most {NODE_MAX})")
     print(
         f"requests a second of processor time at four workers: {workers:.2f} x (at least {WORKERS_MIN})"
     )
-    return 0 if node <= NODE_MAX and workers >= WORKERS_MIN else 1
+    admissions = median_of([each.admissions for each in rounds if each.admissions])
+    print(*admissions.lines(), sep="\n")
+    is_good = node <= NODE_MAX and workers >= WORKERS_MIN and admissions.is_good()
+    return 0 if is_good else 1
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 -- One request over and over, from the environment:
 --   LOAD_HEADERS  "name: value" lines     LOAD_BODY  the JSON body
+--   LOAD_KEYS     API keys, one a line, which follow each other; unset: none
 --   LOAD_PAUSE_MS what each connection waits before a request; unset: nothing
 -- At the end one line of JSON. No response callback: it would make wrk, which shares the cores with what it
 -- measures, the bottleneck of short answers.
@@ -10,6 +11,22 @@ for line in os.getenv("LOAD_HEADERS"):gmatch("[^\n]+") do
   wrk.headers[name] = value
 end
 wrk.body = os.getenv("LOAD_BODY")
+
+local requests = {}
+if os.getenv("LOAD_KEYS") then
+  function init(_)
+    for key in os.getenv("LOAD_KEYS"):gmatch("[^\n]+") do
+      wrk.headers["Authorization"] = "Bearer " .. key
+      requests[#requests + 1] = wrk.format()
+    end
+  end
+
+  local at = 0
+  function request()
+    at = at % #requests + 1
+    return requests[at]
+  end
+end
 
 local pause = tonumber(os.getenv("LOAD_PAUSE_MS") or "")
 if pause then

@@ -28,7 +28,8 @@ from tests.support.side_work import SideWork
 from tests.support.tcp_link import TcpLink
 from tests.support.upstream import Plain
 
-pytestmark = pytest.mark.slow
+# Several faults one after the other, each with the time that a full machine takes to be whole again.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 FAULT_S: Final = float(os.environ.get("FAIRLEAD_FAULT_SECONDS", "24"))
 CALLERS: Final = 2

@@ -18,6 +18,7 @@ from tests.support.chat import CHAT
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, Lane, expect, start_gateway
 from tests.support.shared_store import PASSWORD
+from tests.support.side_work import SideWork
 from tests.support.store_cluster import StoreCluster, store_cluster
 from tests.support.upstream import Upstream, completion, reply
 
@@ -27,6 +28,7 @@ TOKENS_OUT = 3
 # 1,000 USD for a million output tokens: an answer of three costs 3,000 micro-dollars.
 COST_USD = 0.003
 CLIENTS = 8
+LEASE_MS = 3_000
 # Made once: reading the system's authorities takes longer than a call.
 TLS = ssl.create_default_context()
 
@@ -36,7 +38,7 @@ def clustered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Gatewa
     folder = tmp_path_factory.mktemp("clustered")
     with store_cluster(folder / "store", replicas=1) as store:
         settings = {"FAIRLEAD_SHARED_URL": store.url, "FAIRLEAD_FRONT": "native"}
-        settings["FAIRLEAD_SHARED_LEASE_MS"] = "3000"
+        settings["FAIRLEAD_SHARED_LEASE_MS"] = str(LEASE_MS)
         with start_gateway(folder, "--workers", "2", **settings) as gateway:
             gateway.canaries.append(PASSWORD)
             yield gateway, store
@@ -66,6 +68,15 @@ def flood(gateway: Gateway, lane: Lane, key: str, calls: int) -> Counter[Any]:
 def limited(gateway: Gateway, requests: int) -> str:
     limits = [{"limit": requests, "window": 86_400}]
     return str(gateway.create_key(name="limited", rateLimits=limits)["key"])
+
+
+def priced(gateway: Gateway, upstream: Upstream) -> Lane:
+    lane = gateway.add_lane(upstream, connections=0)
+    secret = f"sk-upstream-canary-{lane.prefix}"
+    prices = {"providerSpecificData": {"prices": PRICES}}
+    lane.connections.append(gateway.add_connection(lane.node["id"], secret, **prices))
+    upstream.script(reply(completion(tokens_in=7, tokens_out=TOKENS_OUT)), key=secret)
+    return lane
 
 
 def test_workers_go_together_over_a_cluster(
@@ -105,15 +116,61 @@ def test_workers_go_together_over_a_cluster(
 
 
 @pytest.mark.slow
+def test_limits_and_money_hold_while_their_slot_moves(
+    clustered: tuple[Gateway, StoreCluster], upstream: Upstream
+) -> None:
+    """From server to server, key by key, over and over. Another server counts as one that may not know of the last
+    leases: money waits for as long as these are good.
+    """
+    gateway, store = clustered
+    lane = priced(gateway, upstream)
+    allowed = 300
+    money = {"usageLimitEnabled": True, "dailyUsageLimitUsd": allowed * COST_USD}
+    paid, counted = str(gateway.create_key(**money)["key"]), limited(gateway, allowed)
+    free = str(gateway.create_key(name="free")["key"])
+    totals: dict[str, Counter[Any]] = {paid: Counter(), counted: Counter(), free: Counter()}
+    moves = 0
+
+    def move() -> None:
+        nonlocal moves
+        while not mover.is_over.wait(1.5 * LEASE_MS / 1000):
+            store.move_slot_of(EPOCH)
+            moves += 1
+
+    def all_is_used() -> bool:
+        for key, total in totals.items():
+            total.update(flood(gateway, lane, key, 40))
+        return (
+            totals[paid][200, ""] >= allowed * 0.99 and totals[counted][200, ""] >= allowed * 0.99
+        )
+
+    with SideWork() as mover:
+        mover.begin(move)
+        eventually(all_is_used, "what the limits allow is used", within_s=90, every_s=0.05)
+        eventually(lambda: moves >= 4, "the slot has moved more than once round", within_s=30)
+        for key, total in totals.items():
+            total.update(flood(gateway, lane, key, 100))
+    assert totals[paid][200, ""] <= allowed, totals
+    assert totals[counted][200, ""] <= allowed * 1.01, totals
+    assert set(totals[free]) == {(200, "")}, "keys without limits notice nothing"
+    # What is left is told to the new server by all within two seconds; until then a lease without room says so.
+    unknown = (503, "limits_unknown")
+    assert set(totals[counted]) <= {(200, ""), (429, "rate_limited"), unknown}, totals
+    assert set(totals[paid]) <= {(200, ""), (429, "budget_exceeded"), unknown}, totals
+
+    def is_let_through() -> bool:
+        fresh = str(gateway.create_key(**money)["key"])
+        return flood(gateway, lane, fresh, 16) == {(200, ""): 16}
+
+    eventually(is_let_through, "money is let through again", within_s=5 * LEASE_MS / 1000)
+
+
+@pytest.mark.slow
 def test_a_server_that_is_replaced_by_its_replica_lets_no_money_over(
     clustered: tuple[Gateway, StoreCluster], upstream: Upstream
 ) -> None:
     gateway, store = clustered
-    lane = gateway.add_lane(upstream, connections=0)
-    secret = f"sk-upstream-canary-{lane.prefix}"
-    prices = {"providerSpecificData": {"prices": PRICES}}
-    lane.connections.append(gateway.add_connection(lane.node["id"], secret, **prices))
-    upstream.script(reply(completion(tokens_in=7, tokens_out=TOKENS_OUT)), key=secret)
+    lane = priced(gateway, upstream)
     affordable = 400
     money = {"usageLimitEnabled": True, "dailyUsageLimitUsd": affordable * COST_USD}
     key = str(gateway.create_key(**money)["key"])

@@ -36,17 +36,41 @@ class StoreCluster:
                 return server
         raise AssertionError(f"no server has {key}")
 
+    def move_slot_of(self, key: str) -> None:
+        """Moves the slot of this key to the next of the primaries, one key after the other, as resharding does."""
+        source = self.primary_of(key)
+        primaries = [each for each in self.servers if _run(each, "ROLE")[0] == "master"]
+        target = primaries[(primaries.index(source) + 1) % len(primaries)]
+        (slot,) = _run(source, "CLUSTER", "KEYSLOT", key)
+        (source_id,), (target_id,) = (_run(each, "CLUSTER", "MYID") for each in (source, target))
+        _run(target, "CLUSTER", "SETSLOT", slot, "IMPORTING", source_id)
+        _run(source, "CLUSTER", "SETSLOT", slot, "MIGRATING", target_id)
+        while keys := _run(source, "CLUSTER", "GETKEYSINSLOT", slot, "1"):
+            to = ["127.0.0.1", str(target.port), "", "0", "5000", "AUTH", PASSWORD]
+            _run(source, "MIGRATE", *to, "KEYS", *keys)
+        for each in (target, source, *primaries):
+            _run(each, "CLUSTER", "SETSLOT", slot, "NODE", target_id)
+
     def join(self) -> None:
-        program = shutil.which("redis-cli")
-        assert program is not None, "redis-cli is not installed"
         hosts = [f"127.0.0.1:{server.port}" for server in self.servers]
         replicas = str(len(hosts) // PRIMARIES - 1)
-        command = [program, "-a", PASSWORD, "--no-auth-warning", "--cluster", "create", *hosts]
-        command += ["--cluster-replicas", replicas, "--cluster-yes"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+        _run_cli("--cluster", "create", *hosts, "--cluster-replicas", replicas, "--cluster-yes")
         for server in self.servers:
             eventually(partial(_knows, server), "it knows the others", within_s=20)
+
+
+def _run_cli(*words: str) -> str:
+    program = shutil.which("redis-cli")
+    assert program is not None, "redis-cli is not installed"
+    command = [program, "-e", "-a", PASSWORD, "--no-auth-warning", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def _run(server: SharedStore, *words: str) -> list[str]:
+    """The lines of the answer to one command."""
+    return [line for line in _run_cli("-p", str(server.port), *words).splitlines() if line]
 
 
 def _knows(server: SharedStore) -> bool:

@@ -30,7 +30,12 @@ class _Worker:
     open_polls: int = 0
     answered_at: float = NEVER_S
     heard_at: float = 0.0
+    forwarded_at: float = 0.0
     stats: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def seen_at(self) -> float:
+        return max(self.heard_at, self.forwarded_at)
 
 
 class Workers:
@@ -75,12 +80,15 @@ class Workers:
         """Records a request that this worker forwarded.
 
         The worker is live even if a restarted control has had no poll of it yet, so a change that it brings
-        waits for it.
+        waits for it. One that goes on so without a poll polls another control, which waits for it.
         """
         self._forget_old()
-        worker = self._workers.setdefault(worker_id, _Worker(heard_at=self._now()))
-        if worker.open_polls == 0:
-            worker.answered_at = self._now()
+        now = self._now()
+        worker = self._workers.setdefault(worker_id, _Worker(heard_at=now))
+        worker.forwarded_at = now
+        polls_elsewhere = worker.is_remote or now - worker.heard_at >= REMOTE_LIVE_AFTER_ANSWER_S
+        if worker.open_polls == 0 and not polls_elsewhere:
+            worker.answered_at = now
 
     async def applied(self, version: int, deadline_s: float) -> bool:
         """Waits until every live worker has polled with this version; False at the deadline."""
@@ -138,7 +146,7 @@ class Workers:
 
     def _forget_old(self) -> None:
         old = self._now() - REMEMBERED_S
-        gone = [i for i, w in self._workers.items() if w.open_polls == 0 and w.heard_at < old]
+        gone = [i for i, w in self._workers.items() if w.open_polls == 0 and w.seen_at < old]
         if len(self._workers) - len(gone) >= WORKERS_MAX:
             idle = (i for i, w in self._workers.items() if w.open_polls == 0 and i not in gone)
             gone.append(next(idle, gone[0] if gone else ""))

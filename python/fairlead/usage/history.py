@@ -173,7 +173,8 @@ def read_history(
     if _is_recent(con, query, reader):
         recent = read_recent(con, query.span)
         rows = [_row(recent)] if recent else []
-        return HistoryPage(rows[query.offset : query.offset + query.limit], len(rows), None)
+        totals = rows[0] if rows and query.has_totals else None
+        return HistoryPage(rows[query.offset : query.offset + query.limit], len(rows), totals)
     source = source_of(con, query, reader)
     return reader.answer(
         ("history", *what_of(query)),

@@ -54,12 +54,12 @@ class HistoryRow(View):
     p99_latency_ms: float | None
     p50_chosen_ms: float | None = Field(
         description="What the gateway took by itself: from a request's admission until its targets were chosen. Of "
-        "the sum of at most the last two minutes; else null."
+        "the sum of all requests (`groupBy=total`, no filter) of at most the last two minutes; else null."
     )
     p99_chosen_ms: float | None
     p50_provider_ms: float | None = Field(
         description="What was spent at providers: from there until the last byte, of requests that asked one. Of the "
-        "sum of at most the last two minutes; else null."
+        "sum of all requests of at most the last two minutes; else null."
     )
     p99_provider_ms: float | None
     is_other: bool = Field(

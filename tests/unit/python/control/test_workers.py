@@ -35,6 +35,27 @@ async def test_a_worker_that_forwards_lives() -> None:
     assert live(workers) == []
 
 
+async def test_a_worker_that_polls_elsewhere_and_forwards_here_is_waited_for_there() -> None:
+    """Its kept connections lead here still, and nothing that this control compiles comes to it from here."""
+    clock = Clock()
+    workers = Workers(clock)
+    workers.poll_begins("a", None, 4, {})
+    workers.poll_ends("a", answered=False)
+    workers.forwarded("b")
+    began = clock.s
+    while clock.s < began + REMEMBERED_S + 60:
+        clock.s += 1
+        workers.forwarded("a")
+        workers.forwarded("b")
+        if clock.s >= began + REMOTE_LIVE_AFTER_ANSWER_S + LIVE_AFTER_ANSWER_S:
+            assert live(workers) == [], "nor again when it would be forgotten"
+        elif clock.s < began + REMOTE_LIVE_AFTER_ANSWER_S:
+            assert "a" in live(workers) and "b" in live(workers)
+    assert await workers.applied(5, 0.01)
+    workers.poll_begins("a", None, 5, {})
+    assert live(workers) == ["a"]
+
+
 def live(workers: Workers) -> list[str]:
     return [report.worker_id for report in workers.reports() if report.live]
 

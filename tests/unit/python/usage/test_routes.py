@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,21 @@ async def test_logs_are_newest_first_and_paged(management: Management, lines: An
         {"outcome": "so-so"},
     ):
         await management.refused("GET", LOGS, **query)
+
+
+async def test_the_last_two_minutes_tell_how_long_choosing_took(
+    management: Management, lines: Any
+) -> None:
+    now_s = time.time()
+    await fill(management, lines("a", ts_ms=int(now_s * 1000) - 10, chosen_ms=0.25))
+    # As a caller says it, whose question takes its time.
+    from_ = datetime.fromtimestamp(now_s - 120, UTC).isoformat()
+    asked = {"groupBy": "total", "from": from_, "totals": True}
+    page = await management.ask("GET", HISTORY, **asked)
+    assert page["history"][0]["p99ChosenMs"] == 0.25
+    assert page["totals"] == page["history"][0]
+    quiet = await management.ask("GET", HISTORY, **asked, limit=1, offset=1)
+    assert (quiet["history"], quiet["totals"]["p99ChosenMs"]) == ([], 0.25)
 
 
 async def test_pages_follow_each_other_whatever_comes(management: Management, lines: Any) -> None:
