@@ -6,7 +6,7 @@ use crate::call::deadline::{target_limit, within};
 use crate::call::endpoints;
 use crate::call::plain;
 use crate::call::relay;
-use crate::call::translation::{self, caller_of, Translation};
+use crate::call::translation::{self, Translation};
 use crate::clock;
 use crate::gate::defaults;
 use crate::observe::settle::Settlement;
@@ -73,7 +73,9 @@ pub async fn prepare(call: &mut Call, body: &Bytes, parsed: &ChatRequest) -> Res
         let message = "A combo of the strategy `fusion` or `pipeline` is asked in conversations only.";
         return Err(Error::client(ErrorKind::InvalidRequest, message).about("model"));
     }
-    let Some(mut fields) = translation::chat_members(route, body, parsed)? else { return Ok(Staged::AsIs) };
+    let Some(mut fields) = translation::chat_members(settlement.admission.dialect, body, parsed)? else {
+        return Ok(Staged::AsIs);
+    };
     if let Some(tier) = defaults::chat_tier(settlement.admission.service_mode()) {
         fields.insert("service_tier".to_owned(), tier.into());
     }
@@ -142,7 +144,7 @@ async fn panel(
         settlement.add_side(choice.model(*at), &one.usage);
     }
     let judge = judge(beats.shared, settlement, choice, &members)?;
-    let caller = caller_of(settlement.admission.route);
+    let caller = settlement.admission.dialect;
     next(&beats.shared.live.load().snapshot, &fields, vec![user(&judge_prompt(&answers))], judge, caller)
 }
 
@@ -220,7 +222,7 @@ fn only_answer(settlement: &mut Settlement, choice: &Choice, at: usize, one: &Pa
     settlement.usage = one.usage;
     settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
     settlement.priced_model = Some(choice.model(at).to_owned());
-    let pair = Pair { caller: caller_of(settlement.admission.route), provider: Dialect::Openai };
+    let pair = Pair { caller: settlement.admission.dialect, provider: Dialect::Openai };
     let id = random_name().map_err(|_| Error::gateway(ErrorKind::Internal, "The system has no random numbers."))?;
     let about = AnswerContext { created_s: clock::unix_ms() / 1_000, id, ..AnswerContext::default() };
     let told = translate::answer(pair, &one.answer.body, &about).map_err(Error::from)?;
@@ -307,7 +309,7 @@ async fn chain(
             user(prompt(step + 1).unwrap_or("Improve the answer above and write it out whole.")),
         ];
     }
-    let caller = caller_of(settlement.admission.route);
+    let caller = settlement.admission.dialect;
     next(&beats.shared.live.load().snapshot, &fields, extra, choice.narrowed(&of(steps - 1)), caller)
 }
 
