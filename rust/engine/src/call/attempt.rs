@@ -14,6 +14,7 @@ use crate::control::responses;
 use crate::route::model;
 use crate::upstream::failure::AttemptFailure;
 use crate::upstream::slot;
+use crate::upstream::target::Target;
 use bytes::Bytes;
 use fairlead_core::Error;
 use smallvec::SmallVec;
@@ -195,15 +196,21 @@ async fn pause(call: &Call) -> bool {
 
 /// A target has served the call: what is learnt of it, what is kept of the answer, the record, the last bytes.
 ///
-/// `began`: when a stream's target was asked, where that is not when the request came.
+/// `began`: when the target was asked, where that is not when the request came.
 pub async fn finish<K: CallKind>(call: &mut Call, kind: &K, at: usize, reply: Reply, began: Option<Instant>) {
     let answer = match reply {
         Reply::Stream(stream) => return finish_stream(call, kind, at, stream, began).await,
         Reply::Whole(answer) => answer,
     };
-    record_answer(call, at, None, None);
-    let (target, fallbacks) = (Arc::clone(&call.choice.targets[at]), call.fallbacks());
-    let mut answer = plain::answer(&mut call.settlement, &target, answer, fallbacks);
+    record_answer(call, at, None, began);
+    let target = Arc::clone(&call.choice.targets[at]);
+    give(call, kind, &target, answer).await;
+}
+
+/// Gives a whole answer of this target, kept first where the caller asked for that.
+pub async fn give<K: CallKind>(call: &mut Call, kind: &K, target: &Target, answer: plain::Answer) {
+    let fallbacks = call.fallbacks();
+    let mut answer = plain::answer(&mut call.settlement, target, answer, fallbacks);
     if let Ok((head, body)) = &mut answer {
         // As the caller is told it: what a guardrail took out is kept nowhere.
         let is_stored = kind.store(call, Some(body)).await;

@@ -199,10 +199,7 @@ impl Conversation {
                 (call.choice, call.failures) = (*choice, failures);
                 call.fail();
             }
-            Staged::Done { target, answer } => {
-                let answer = plain::answer(&mut call.settlement, &target, answer, 0);
-                call.give(answer);
-            }
+            Staged::Done { target, answer } => attempt::give(call, self, &target, answer).await,
         }
     }
 

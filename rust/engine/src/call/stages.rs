@@ -83,7 +83,7 @@ pub async fn prepare(call: &mut Call, body: &Bytes, parsed: &ChatRequest) -> Res
     let beats = Beats::of(&shared, choice, parsed.stream);
     match strategy {
         // On the heap, so that conversations of one stage do not carry their size.
-        Some(Strategy::Pipeline) => Box::pin(chain(&beats, settlement, choice, fields)).await,
+        Some(Strategy::Pipeline) => Box::pin(chain(&beats, settlement, choice, parsed, fields)).await,
         // Tools are called once, not by every member of a panel.
         _ if fields.get("tools").and_then(Value::as_array).is_some_and(|tools| !tools.is_empty()) => Ok(Staged::AsIs),
         _ => Box::pin(panel(&beats, settlement, choice, parsed, fields)).await,
@@ -145,7 +145,8 @@ async fn panel(
     }
     let judge = judge(beats.shared, settlement, choice, &members)?;
     let caller = settlement.admission.dialect;
-    next(&beats.shared.live.load().snapshot, &fields, vec![user(&judge_prompt(&answers))], judge, caller)
+    let body = with_messages(fields, vec![user(&judge_prompt(&answers))]);
+    next(&beats.shared.live.load().snapshot, &body, parsed, judge, caller)
 }
 
 /// The places of the first target of each model.
@@ -225,8 +226,8 @@ fn only_answer(settlement: &mut Settlement, choice: &Choice, at: usize, one: &Pa
     let pair = Pair { caller: settlement.admission.dialect, provider: Dialect::Openai };
     let id = random_name().map_err(|_| Error::gateway(ErrorKind::Internal, "The system has no random numbers."))?;
     let about = AnswerContext { created_s: clock::unix_ms() / 1_000, id, ..AnswerContext::default() };
-    let told = translate::answer(pair, &one.answer.body, &about).map_err(Error::from)?;
-    Ok(Staged::Done { target, answer: told.body.into() })
+    let translated = translate::answer(pair, &one.answer.body, &about).map_err(Error::from)?;
+    Ok(Staged::Done { target, answer: translated.body.into() })
 }
 
 /// The turn that asks the judge for one answer out of several.
@@ -262,6 +263,7 @@ async fn chain(
     beats: &Beats<'_>,
     settlement: &mut Settlement,
     choice: &Choice,
+    parsed: &ChatRequest,
     fields: Map<String, Value>,
 ) -> Result<Staged, Error> {
     let Some(combo) = &choice.combo else { return Ok(Staged::AsIs) };
@@ -310,24 +312,31 @@ async fn chain(
         ];
     }
     let caller = settlement.admission.dialect;
-    next(&beats.shared.live.load().snapshot, &fields, extra, choice.narrowed(&of(steps - 1)), caller)
+    let body = with_messages(fields, extra);
+    next(&beats.shared.live.load().snapshot, &body, parsed, choice.narrowed(&of(steps - 1)), caller)
 }
 
-/// The caller's request with more messages, for the targets that are left; what they say is told in the caller's form.
-fn next(
-    snapshot: &Snapshot,
-    fields: &Map<String, Value>,
-    extra: Vec<Value>,
-    mut choice: Choice,
-    caller: Dialect,
-) -> Result<Staged, Error> {
-    let mut fields = fields.clone();
+/// The caller's request with more messages.
+fn with_messages(mut fields: Map<String, Value>, extra: Vec<Value>) -> Bytes {
     if let Some(messages) = fields.get_mut("messages").and_then(Value::as_array_mut) {
         messages.extend(extra);
     }
-    let body = Bytes::from(Value::Object(fields).to_string());
-    let parsed = request::read(&body)?;
-    let mut wording = Translation::prepare(Dialect::Openai, &body, &parsed, &mut choice, snapshot)?;
+    Bytes::from(Value::Object(fields).to_string())
+}
+
+/// A request that was made of the caller's own, for the targets that are left; what they say is told in the caller's form.
+fn next(
+    snapshot: &Snapshot,
+    body: &Bytes,
+    own: &ChatRequest,
+    mut choice: Choice,
+    caller: Dialect,
+) -> Result<Staged, Error> {
+    let mut parsed = request::read(body)?;
+    // A chat completion has no words for keeping a response.
+    parsed.stores = own.stores;
+    parsed.previous.clone_from(&own.previous);
+    let mut wording = Translation::prepare(Dialect::Openai, body, &parsed, &mut choice, snapshot)?;
     wording.caller = caller;
     Ok(Staged::Next { wording: Box::new(wording), parsed, choice: Box::new(choice) })
 }
@@ -390,8 +399,8 @@ pub(crate) async fn say(
 }
 
 /// A target has served a call on the side.
-fn learn(settlement: &mut Settlement, choice: &Choice, at: usize, said: &PanelAnswer) {
-    choice.targets[at].served(said.took, said.took);
+fn learn(settlement: &mut Settlement, choice: &Choice, at: usize, answer: &PanelAnswer) {
+    choice.targets[at].served(answer.took, answer.took);
     choice.targets[at].served_model(choice.upstream_model(at));
     settlement.first_byte.get_or_insert_with(Instant::now);
 }
