@@ -716,6 +716,25 @@ def test_a_hedged_stream_keeps_its_caller_company(
     assert answer.headers["x-gateway-fallback-attempts"] == "1"
 
 
+def test_a_response_that_came_of_a_race_or_of_stages_is_kept(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    """A caller whose response was to be kept finds it, whichever of a combo's ways it took."""
+    race = make_combo(gateway, *models_of(lanes), config={"hedging": True, "hedgeDelayMs": 20_000})
+    panel, chain = (
+        make_combo(gateway, *models_of(lanes)[:2], strategy=name) for name in ("fusion", "pipeline")
+    )
+    upstream.script(said("quick"), said("first"), said("one"), said("judged"), said("only"), model="m0")
+    upstream.script(said("second"), said("two"), BUSY, model="m1")
+    ways = [(race, "quick"), (chain, "second"), (panel, "judged"), (panel, "only")]
+    for name, text in ways:
+        body = {"model": name, "input": "Hi."}  # kept, in clear
+        answer = expect(gateway.caller.post("/v1/responses", json=body), 200)
+        assert answer["output"][-1]["content"][0]["text"] == text
+        kept = expect(gateway.caller.get(f"/v1/responses/{answer['id']}"), 200)
+        assert kept["output"] == answer["output"]
+
+
 def test_stages_do_not_hedge(gateway: Gateway, lanes: list[Lane]) -> None:
     body = {"name": "x", "models": models_of(lanes), "strategy": "fusion"}
     answer = gateway.admin.post("/api/combos", json={**body, "config": {"hedging": True}})

@@ -58,6 +58,7 @@ pub(crate) fn call(shared: &Arc<Shared>) -> Call {
     };
     let admission = Admission {
         route,
+        dialect: route.dialect(),
         tail: String::new(),
         principal: Principal::Anonymous,
         request_id: "req_1".to_owned(),

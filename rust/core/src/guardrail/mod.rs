@@ -203,6 +203,19 @@ pub struct Guardrails {
     pub answer: Actions,
 }
 
+impl Guardrails {
+    #[must_use]
+    pub fn without(self, disabled: Disabled) -> Self {
+        Self { request: self.request.without(disabled), answer: self.answer.without(disabled) }
+    }
+
+    /// The stricter action of each guardrail, both ways.
+    #[must_use]
+    pub fn strictest(self, other: Self) -> Self {
+        Self { request: self.request.strictest(other.request), answer: self.answer.strictest(other.answer) }
+    }
+}
+
 /// Something that a guardrail found. What it found is nowhere kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finding {

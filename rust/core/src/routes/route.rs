@@ -1,6 +1,7 @@
 //! One route: who answers it, who may call it, what body it takes.
 
 use super::relayed::Relayed;
+use crate::dialect::Dialect;
 use crate::principal::Credentials;
 use crate::tier::Tier;
 
@@ -235,6 +236,19 @@ impl Route {
     #[must_use]
     pub fn takes_upload(&self) -> bool {
         matches!(self.body, Body::Upload { .. })
+    }
+
+    /// The dialect that callers of the route speak.
+    #[must_use]
+    pub fn dialect(&self) -> Dialect {
+        match (self.answer, self.surface) {
+            (Answer::Responses, _) | (Answer::CountTokens | Answer::Relayed(Relayed::Compact), Surface::OpenAi) => {
+                Dialect::OpenaiResponses
+            }
+            (_, Surface::Anthropic) => Dialect::Anthropic,
+            (_, Surface::Gemini) => Dialect::Gemini,
+            _ => Dialect::Openai,
+        }
     }
 
     /// A body is read and forgotten: many clients send `{}` along with a DELETE that needs nothing.

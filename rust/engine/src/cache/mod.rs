@@ -19,7 +19,6 @@ pub use give::{look_up, Lookup};
 
 use crate::active_config::Live;
 use crate::call::guardrails;
-use crate::call::translation::caller_of;
 use crate::gate::preferences::CacheMode;
 use crate::gate::request::{Admission, Whole};
 use crate::shared::Shared;
@@ -59,7 +58,7 @@ pub fn is_likely(shared: &Shared, whole: &Whole) -> bool {
     is_small
         && !admission.bypasses_cache()
         && shared.live.load().snapshot.cache.is_enabled
-        && (admission.cache.mode != CacheMode::Unsaid || has_zero_temperature(caller_of(admission.route), body))
+        && (admission.cache.mode != CacheMode::Unsaid || has_zero_temperature(admission.dialect, body))
 }
 
 /// `None`: the cache has nothing to do with the request.
@@ -72,7 +71,7 @@ pub fn question(
 ) -> Option<CacheQuery> {
     let settings = &live.snapshot.cache;
     let wish = &admission.cache;
-    let form = caller_of(admission.route);
+    let form = admission.dialect;
     // What goes on from an earlier response tells of it.
     if !settings.is_enabled || parsed.previous.is_some() || admission.bypasses_cache() || body.len() > MAX_REQUEST_BYTES
     {
@@ -87,7 +86,7 @@ pub fn question(
     // Other weights choose another model. What an answer may cost says nothing about one that is kept.
     headers.extend(admission.routing.pack.map(|pack| pack.name().as_bytes()));
     // What guardrails made of an answer is another answer.
-    let judged_by = [guardrails::of_answer(live, admission).bytes(), admission.disabled_guardrails.bytes()];
+    let judged_by = [guardrails::of_call(live, admission).answer.bytes(), admission.disabled_guardrails.bytes()];
     headers.push(judged_by.as_flattened());
     headers.extend(admission.anthropic_beta.as_ref().map(http::HeaderValue::as_bytes));
     let scope = KeyScope {

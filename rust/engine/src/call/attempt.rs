@@ -14,9 +14,9 @@ use crate::control::responses;
 use crate::route::model;
 use crate::upstream::failure::AttemptFailure;
 use crate::upstream::slot;
+use crate::upstream::target::Target;
 use bytes::Bytes;
 use fairlead_core::Error;
-use http::HeaderValue;
 use smallvec::SmallVec;
 use std::future::Future;
 use std::sync::Arc;
@@ -42,10 +42,8 @@ pub trait CallKind: Sync {
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "a box would be an allocation for each stream")]
 pub enum Reply {
-    /// A whole answer in JSON, not yet given.
+    /// A whole answer, not yet given.
     Whole(plain::Answer),
-    /// A whole text of this type, not yet given.
-    Text(Bytes, HeaderValue),
     /// A stream that was passed on, but for its last bytes.
     Stream(FinishedStream),
 }
@@ -198,30 +196,27 @@ async fn pause(call: &Call) -> bool {
 
 /// A target has served the call: what is learnt of it, what is kept of the answer, the record, the last bytes.
 ///
-/// `began`: when a stream's target was asked, where that is not when the request came.
+/// `began`: when the target was asked, where that is not when the request came.
 pub async fn finish<K: CallKind>(call: &mut Call, kind: &K, at: usize, reply: Reply, began: Option<Instant>) {
-    let target = Arc::clone(&call.choice.targets[at]);
-    let stream = match reply {
-        Reply::Stream(stream) => stream,
-        whole => {
-            record_answer(call, at, None, None);
-            let fallbacks = call.fallbacks();
-            let mut answer = match whole {
-                Reply::Text(body, content_type) => {
-                    plain::text_answer(&mut call.settlement, &target, &body, content_type, fallbacks)
-                }
-                Reply::Whole(answer) => plain::answer(&mut call.settlement, &target, answer, fallbacks),
-                Reply::Stream(_) => return,
-            };
-            if let Ok((head, body)) = &mut answer {
-                // As the caller is told it: what a guardrail took out is kept nowhere.
-                let is_stored = kind.store(call, Some(body)).await;
-                responses::note_unstored(is_stored, &mut head.headers);
-            }
-            return call.give(answer);
-        }
+    let answer = match reply {
+        Reply::Stream(stream) => return finish_stream(call, kind, at, stream, began).await,
+        Reply::Whole(answer) => answer,
     };
-    finish_stream(call, kind, at, stream, began).await;
+    record_answer(call, at, None, began);
+    let target = Arc::clone(&call.choice.targets[at]);
+    give(call, kind, &target, answer).await;
+}
+
+/// Gives a whole answer of this target, kept first where the caller asked for that.
+pub async fn give<K: CallKind>(call: &mut Call, kind: &K, target: &Target, answer: plain::Answer) {
+    let fallbacks = call.fallbacks();
+    let mut answer = plain::answer(&mut call.settlement, target, answer, fallbacks);
+    if let Ok((head, body)) = &mut answer {
+        // As the caller is told it: what a guardrail took out is kept nowhere.
+        let is_stored = kind.store(call, Some(body)).await;
+        responses::note_unstored(is_stored, &mut head.headers);
+    }
+    call.give(answer);
 }
 
 async fn finish_stream<K: CallKind>(

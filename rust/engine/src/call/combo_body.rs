@@ -1,11 +1,24 @@
 //! What a combo makes of a request: its own instructions before the caller's, and only the tools that it lets through. In the words
 //! of the caller's dialect, before the request is said to anybody.
 
+use crate::call::context::Call;
+use crate::call::read;
 use bytes::Bytes;
 use fairlead_context::add_system_prompt;
 use fairlead_core::strategy::ToolFilter;
 use fairlead_core::{Dialect, Error, ErrorKind, SystemPrompt};
+use fairlead_dialect::openai::request::ChatRequest;
 use serde_json::{Map, Value};
+
+/// The request with the instructions and tools of the combo that was chosen for it.
+pub fn shape(call: &Call, body: Bytes, request: ChatRequest) -> Result<(Bytes, ChatRequest), Error> {
+    let Some(combo) = &call.choice.combo else { return Ok((body, request)) };
+    let admission = &call.settlement.admission;
+    let (system, tools) = (combo.rules.system_message.as_deref(), combo.tools.as_ref());
+    let Some(shaped) = shaped(admission.dialect, &body, system, tools)? else { return Ok((body, request)) };
+    let request = read::again(admission, &shaped, request)?;
+    Ok((shaped, request))
+}
 
 /// The body with the combo's instructions and tools; `None` where it changes nothing.
 pub fn shaped(

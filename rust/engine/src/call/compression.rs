@@ -5,7 +5,7 @@ use crate::active_config::Live;
 use crate::blocking;
 use crate::call::context::Call;
 use crate::call::endpoints;
-use crate::call::translation::{self, caller_of};
+use crate::call::read;
 use crate::clock;
 use crate::context::plans::NamedPlan;
 use crate::gate::headers;
@@ -35,7 +35,7 @@ pub async fn run(
     request: ChatRequest,
 ) -> Result<(Bytes, ChatRequest), Error> {
     let Some(named) = chosen(call, live, body.len())? else { return Ok((body, request)) };
-    let dialect = caller_of(call.settlement.admission.route);
+    let dialect = call.settlement.admission.dialect;
     let name = session_name(&call.settlement, &named, &body);
     let shared = call.shared();
     let now_ms = clock::monotonic_ms();
@@ -58,8 +58,8 @@ pub async fn run(
         shared.frozen_sessions.keep(name, next, now_ms);
     }
     let Ok(written) = written.map(Bytes::from) else { return Ok((body, request)) };
-    match translation::read(&call.settlement.admission, &written) {
-        Ok(read) => Ok((written, read.going_on_from(request))),
+    match read::request(&call.settlement.admission, &written) {
+        Ok(shorter) => Ok((written, shorter.going_on_from(request))),
         Err(fault) => {
             // A defect of ours: the caller's request is served as it came.
             tracing::error!(reason = %fault.message, pipeline = %named.name, "a compressed body cannot be read");

@@ -5,35 +5,32 @@ use crate::active_config::Live;
 use crate::cache::{self, Lookup, ShareableCall};
 use crate::call::attempt::{self, CallKind, Reply};
 use crate::call::chaos;
-use crate::call::choose::{admit_model, choose_targets, note_choice};
+use crate::call::choose::{choose_targets, note_choice};
 use crate::call::combo_body;
 use crate::call::compression;
 use crate::call::context::Call;
 use crate::call::conversation_stream;
 use crate::call::endpoints;
 use crate::call::failover;
-use crate::call::guardrails;
 use crate::call::handover;
 use crate::call::hedge::{self, Race};
 use crate::call::plain;
+use crate::call::read::{self, ReadConversation};
 use crate::call::reasoning;
-use crate::call::recall::{recall, Recall};
 use crate::call::shadow;
 use crate::call::stages::{self, Staged};
-use crate::call::translation::{self, caller_of, Translation};
+use crate::call::translation::Translation;
 use crate::call::usage_command;
 use crate::call::window;
 use crate::control::responses;
-use crate::gate::defaults;
 use crate::gate::limits;
 use crate::observe::settle::Settlement;
 use crate::upstream;
 use crate::upstream::attempt::{Contents, Upstream};
 use crate::upstream::failure::AttemptFailure;
 use bytes::Bytes;
-use fairlead_context::{add_system_prompt, rewrite_thinking};
 use fairlead_core::strategy::Strategy;
-use fairlead_core::{CacheOutcome, Error, ErrorKind, Origin, Outcome, ThinkingBudget};
+use fairlead_core::{CacheOutcome, Error, Outcome};
 use fairlead_dialect::openai::request::ChatRequest;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -56,8 +53,8 @@ pub struct Conversation {
 pub async fn run(mut call: Call, body: &Bytes) {
     let shared = call.shared();
     let live = shared.live.load_full();
-    let (body, recalled, request) = match read(&mut call, &live, body).await {
-        Ok(Some(read)) => read,
+    let ReadConversation { body, sent, request } = match read::conversation(&mut call.settlement, &live, body).await {
+        Ok(Some(conversation)) => conversation,
         // The caller has left; the settlement's drop says so.
         Ok(None) => return,
         Err(fault) => return call.refuse(&fault),
@@ -70,19 +67,19 @@ pub async fn run(mut call: Call, body: &Bytes) {
         Ok(true) => return,
         Err(fault) => return call.refuse(&fault),
     }
-    match choose_targets(&call.settlement, &live, &request.model, &recalled).await {
+    match choose_targets(&call.settlement, &live, &request.model, &sent).await {
         Ok(Some(choice)) => call.choice = choice,
         // The caller has left; the settlement's drop says so.
         Ok(None) => return,
         Err(fault) => return call.refuse(&fault),
     }
-    let (recalled, request) = match shape(&call, recalled, request) {
+    let (sent, request) = match combo_body::shape(&call, sent, request) {
         Ok(shaped) => shaped,
         Err(fault) => return call.refuse(&fault),
     };
     // What a tool did for one question it has not done for the next: no answer of one that acts is kept or shared.
     let acts = call.choice.targets.iter().any(|target| target.connection.sends_session);
-    let question = || cache::question(&shared, &live, &call.settlement.admission, &request, &recalled);
+    let question = || cache::question(&shared, &live, &call.settlement.admission, &request, &sent);
     let mut question = if acts { None } else { question() };
     if let Some(question) = &mut question {
         match Box::pin(cache::look_up(&mut call.settlement, question, &request, &body)).await {
@@ -94,7 +91,7 @@ pub async fn run(mut call: Call, body: &Bytes) {
         call.settlement.cached.cache = Some(CacheOutcome::Bypass);
     }
     // On the heap, so that calls do not carry what is seldom asked for.
-    let (sent, request) = match Box::pin(shorten(&mut call, &live, recalled, request)).await {
+    let (sent, request) = match Box::pin(shorten(&mut call, &live, sent, request)).await {
         Ok(shortened) => shortened,
         Err(fault) => return call.refuse(&fault),
     };
@@ -129,42 +126,6 @@ impl ShareableCall for Conversation {
     }
 }
 
-/// The caller's body as it may go on, with what it goes on from in its place, and what was read of it. `None`: the caller left.
-async fn read(call: &mut Call, live: &Live, body: &Bytes) -> Result<Option<(Bytes, Bytes, ChatRequest)>, Error> {
-    let settlement = &mut call.settlement;
-    let mut body = guardrails::admit(live, settlement, body)?;
-    if let Some(streamed) = defaults::with_stream(&settlement.admission, &body) {
-        body = streamed;
-    }
-    let request = admit_model(live, settlement, translation::read(&settlement.admission, &body)?)?;
-    settlement.model = Some(request.model.clone());
-    settlement.stream = request.stream;
-    let before = match recall(live, settlement, &body, &request).await? {
-        Recall::CallerLeft => return Ok(None),
-        Recall::Nothing => None,
-        Recall::Body(whole) => Some(whole),
-    };
-    let sent = with_settings(live, settlement, before.as_ref().unwrap_or(&body)).or(before);
-    let Some(sent) = sent else { return Ok(Some((body.clone(), body, request))) };
-    let read = translation::read(&settlement.admission, &sent)?;
-    Ok(Some((body, sent, read.going_on_from(request))))
-}
-
-/// The body with the operator's words and budgets in it; `None` where nothing is changed.
-fn with_settings(live: &Live, settlement: &Settlement, body: &Bytes) -> Option<Bytes> {
-    let settings = &live.snapshot.context;
-    let route = settlement.admission.route;
-    if (settings.system_prompt.is_empty() && settings.thinking == ThinkingBudget::Passthrough)
-        || endpoints::needs(route).is_some()
-    {
-        return None;
-    }
-    let dialect = caller_of(route);
-    let thought = rewrite_thinking(dialect, body, settings.thinking).map(Bytes::from);
-    let prompted = add_system_prompt(dialect, thought.as_ref().unwrap_or(body), &settings.system_prompt);
-    prompted.map(Bytes::from).or(thought)
-}
-
 /// The conversation made shorter, as somebody asks for it, and held to the windows of the models.
 async fn shorten(
     call: &mut Call,
@@ -174,18 +135,6 @@ async fn shorten(
 ) -> Result<(Bytes, ChatRequest), Error> {
     let (body, request) = compression::run(call, live, body, request).await?;
     window::hold(call, live, body, request).await
-}
-
-/// The request with the instructions and tools of its combo.
-fn shape(call: &Call, body: Bytes, request: ChatRequest) -> Result<(Bytes, ChatRequest), Error> {
-    let Some(combo) = &call.choice.combo else { return Ok((body, request)) };
-    let admission = &call.settlement.admission;
-    let (system, tools) = (combo.rules.system_message.as_deref(), combo.tools.as_ref());
-    let Some(shaped) = combo_body::shaped(caller_of(admission.route), &body, system, tools)? else {
-        return Ok((body, request));
-    };
-    let read = translation::read(admission, &shaped)?;
-    Ok((shaped, read.going_on_from(request)))
 }
 
 /// Reserves room for the call, and says it in the dialect of each target that is left.
@@ -204,20 +153,10 @@ fn translate(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) 
     let Call { settlement, choice, .. } = call;
     let shared = Arc::clone(&settlement.shared);
     let route = settlement.admission.route;
-    let translation = Translation::prepare(caller_of(route), body, request, choice, &live.snapshot)?;
+    let translation = Translation::prepare(settlement.admission.dialect, body, request, choice, &live.snapshot)?;
     let mut translation = translation.towards(route).in_tier(settlement.admission.service_mode());
     reasoning::put_back(&shared, &settlement.admission, choice, &mut translation);
     Ok(translation)
-}
-
-/// Ends a call that failed before any of its targets was asked for the caller's answer.
-fn refuse_before_attempts(call: &mut Call, fault: &Error) {
-    let outcome = match fault.origin {
-        _ if fault.kind == ErrorKind::Draining => Outcome::Drained,
-        Origin::Upstream => Outcome::UpstreamFailed,
-        Origin::Client | Origin::Gateway => Outcome::Refused,
-    };
-    call.end_refused(outcome, fault);
 }
 
 impl Conversation {
@@ -240,12 +179,12 @@ impl Conversation {
             match Box::pin(self.attempt_with_note(call)).await {
                 Ok(true) => return,
                 Ok(false) => {}
-                Err(fault) => return refuse_before_attempts(call, &fault),
+                Err(fault) => return call.refuse_before_attempts(&fault),
             }
         }
         let staged = match stages::prepare(call, &self.sent, &self.request).await {
             Ok(staged) => staged,
-            Err(fault) => return refuse_before_attempts(call, &fault),
+            Err(fault) => return call.refuse_before_attempts(&fault),
         };
         match staged {
             Staged::AsIs => self.attempt(call).await,
@@ -260,10 +199,7 @@ impl Conversation {
                 (call.choice, call.failures) = (*choice, failures);
                 call.fail();
             }
-            Staged::Done { target, answer } => {
-                let answer = plain::answer(&mut call.settlement, &target, answer, 0);
-                call.give(answer);
-            }
+            Staged::Done { target, answer } => attempt::give(call, self, &target, answer).await,
         }
     }
 

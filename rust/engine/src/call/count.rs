@@ -7,8 +7,7 @@ use crate::call::choose::{admit_aliases, admit_model};
 use crate::call::context::Call;
 use crate::call::guardrails;
 use crate::call::plain;
-use crate::call::recall::{recall, Recall};
-use crate::call::translation::{self, caller_of};
+use crate::call::read::{self, recall, Recall};
 use crate::exchange::Head;
 use crate::gate::answer::EndGuard;
 use crate::gate::headers;
@@ -73,7 +72,7 @@ async fn read(call: &mut Call, live: &Live, body: &Bytes) -> Result<Option<(Byte
     let settlement = &mut call.settlement;
     // What is counted is what a conversation would send.
     let body = guardrails::admit(live, settlement, body)?;
-    let request = translation::read(&settlement.admission, &inner_request(settlement, &body))?;
+    let request = read::request(&settlement.admission, &inner_request(settlement, &body))?;
     let request = admit_model(live, settlement, request)?;
     settlement.model = Some(request.model.clone());
     let whole = match recall(live, settlement, &body, &request).await? {
@@ -81,8 +80,8 @@ async fn read(call: &mut Call, live: &Live, body: &Bytes) -> Result<Option<(Byte
         Recall::Nothing => return Ok(Some((body, request))),
         Recall::Body(whole) => whole,
     };
-    let read = translation::read(&settlement.admission, &whole)?;
-    Ok(Some((whole, read.going_on_from(request))))
+    let request = read::again(&settlement.admission, &whole, request)?;
+    Ok(Some((whole, request)))
 }
 
 /// Finds who may count it.
@@ -136,7 +135,7 @@ async fn count_at(
     request: &ChatRequest,
 ) -> Result<Result<Bytes, AttemptFailure>, Error> {
     let Call { settlement, choice, .. } = call;
-    let caller = caller_of(settlement.admission.route);
+    let caller = settlement.admission.dialect;
     let member = if caller == Dialect::Gemini { "totalTokens" } else { "input_tokens" };
     let uri = target.count_uri(choice.upstream_model(at))?;
     let Some(uri) = uri.filter(|_| target.connection.dialect == caller) else {
@@ -176,7 +175,7 @@ fn estimate(caller: Dialect, body: &[u8], member: &str) -> Result<Bytes, Error> 
 
 /// The request whose tokens are counted; Gemini's clients may put it into a member of the body.
 fn inner_request(settlement: &Settlement, body: &Bytes) -> Bytes {
-    body.slice(asked_span(caller_of(settlement.admission.route), body))
+    body.slice(asked_span(settlement.admission.dialect, body))
 }
 
 fn asked_span(caller: Dialect, body: &[u8]) -> Range<usize> {

@@ -23,43 +23,27 @@ use smallvec::SmallVec;
 /// The longest event, or list of events, that is held until it is whole.
 const MAX_HELD_BYTES: usize = 32 * 1024 * 1024;
 
-/// The actions of guardrails on this call's request.
-pub fn of_request(live: &Live, admission: &Admission) -> Actions {
-    let asked = live.snapshot.guardrails.request.without(disabled(admission));
-    of_groups(admission).fold(asked, |actions, group| actions.strictest(group.request))
+/// The guardrails of a call: those of the gateway, less what the key and the call opt out of, and what the groups of the key ask for,
+/// which nobody below opts out of.
+pub fn of_call(live: &Live, admission: &Admission) -> Guardrails {
+    let key = admission.principal.key();
+    let of_key = key.map(|key| Disabled::of(key.disabled_guardrails.iter().map(String::as_str))).unwrap_or_default();
+    let gateway = live.snapshot.guardrails.without(admission.disabled_guardrails.and(of_key));
+    let groups = key.into_iter().flat_map(|key| &key.groups);
+    groups.fold(gateway, |guardrails, group| guardrails.strictest(group.guardrails))
 }
 
-/// The actions of guardrails on this call's answer.
-pub fn of_answer(live: &Live, admission: &Admission) -> Actions {
-    let asked = live.snapshot.guardrails.answer.without(disabled(admission));
-    of_groups(admission).fold(asked, |actions, group| actions.strictest(group.answer))
-}
-
-/// The guardrails that the groups of the caller's key ask for: nobody below opts out of them.
-fn of_groups(admission: &Admission) -> impl Iterator<Item = Guardrails> + '_ {
-    admission.principal.key().into_iter().flat_map(|key| key.groups.iter().map(|group| group.guardrails))
-}
-
-fn disabled(admission: &Admission) -> Disabled {
-    let of_key = admission.principal.key().map(|key| Disabled::of(key.disabled_guardrails.iter().map(String::as_str)));
-    admission.disabled_guardrails.and(of_key.unwrap_or_default())
-}
-
-/// The body as it may go on, with what was found in it noted; an error where a guardrail blocks.
-fn judge(body: &Bytes, actions: Actions, findings: &mut Findings) -> Result<Bytes, Error> {
-    let judged = judge_body(body, actions);
+/// The request's body as it may go on, with what was found and what is done with the answer noted; an error where a guardrail blocks.
+pub fn admit(live: &Live, settlement: &mut Settlement, body: &Bytes) -> Result<Bytes, Error> {
+    let guardrails = of_call(live, &settlement.admission);
+    settlement.answer_guardrails = guardrails.answer;
+    let judged = judge_body(body, guardrails.request);
     let stop = blocking(&judged.findings);
-    guardrail::merge(findings, judged.findings);
+    guardrail::merge(&mut settlement.guardrail_findings, judged.findings);
     match stop {
         Some(finding) => Err(blocked(finding)),
         None => Ok(judged.body.map_or_else(|| body.clone(), Bytes::from)),
     }
-}
-
-/// The request's body as it may go on, with what was found and what is done with the answer noted.
-pub fn admit(live: &Live, settlement: &mut Settlement, body: &Bytes) -> Result<Bytes, Error> {
-    settlement.answer_guardrails = of_answer(live, &settlement.admission);
-    judge(body, of_request(live, &settlement.admission), &mut settlement.guardrail_findings)
 }
 
 /// Judges the body of a request that control sends to a provider, and replaces it by what may go on.
@@ -76,24 +60,24 @@ pub fn add_header(settlement: &Settlement, headers: &mut HeaderMap) {
     }
 }
 
-/// A whole answer's body as it may go to the caller, with what was found noted.
-pub fn judge_answer(settlement: &mut Settlement, body: &Bytes) -> Result<Bytes, Error> {
-    let mut findings = Findings::new();
-    let judged = judge(body, settlement.answer_guardrails, &mut findings);
-    settlement.note_answer_findings(&findings);
-    judged
-}
-
-/// Judges an answer that is text and nothing else, such as a transcript, and notes what was found.
-pub fn judge_answer_text(settlement: &mut Settlement, body: &Bytes) -> Result<Bytes, Error> {
-    if settlement.answer_guardrails.is_off() {
+/// A whole answer's body as it may go to the caller, with what was found noted. `is_text`: it is text and nothing else, such as a
+/// transcript; else it is JSON.
+pub fn judge_answer(settlement: &mut Settlement, body: &Bytes, is_text: bool) -> Result<Bytes, Error> {
+    let actions = settlement.answer_guardrails;
+    if actions.is_off() {
         return Ok(body.clone());
     }
-    let judged = judge_text(&String::from_utf8_lossy(body), settlement.answer_guardrails);
-    settlement.note_answer_findings(&judged.findings);
-    match blocking(&judged.findings) {
+    let (findings, redacted) = if is_text {
+        let judged = judge_text(&String::from_utf8_lossy(body), actions);
+        (judged.findings, judged.redacted.map(Bytes::from))
+    } else {
+        let judged = judge_body(body, actions);
+        (judged.findings, judged.body.map(Bytes::from))
+    };
+    settlement.note_answer_findings(&findings);
+    match blocking(&findings) {
         Some(finding) => Err(blocked(finding)),
-        None => Ok(judged.redacted.map_or_else(|| body.clone(), Bytes::from)),
+        None => Ok(redacted.unwrap_or_else(|| body.clone())),
     }
 }
 
@@ -106,9 +90,8 @@ pub struct EventGuard {
 
 impl EventGuard {
     pub fn new(live: &Live, admission: &Admission) -> Self {
-        let answer = of_answer(live, admission);
-        let answer = (!answer.is_off()).then(|| StreamGuard::new(answer));
-        Self { request: of_request(live, admission), answer }
+        let Guardrails { request, answer } = of_call(live, admission);
+        Self { request, answer: (!answer.is_off()).then(|| StreamGuard::new(answer)) }
     }
 
     /// An event of the caller as it may go on; an error where a guardrail blocks it.

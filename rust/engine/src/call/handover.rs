@@ -5,8 +5,9 @@
 
 use crate::active_config::Live;
 use crate::call::context::Call;
+use crate::call::read;
 use crate::call::stages::{self, Beats};
-use crate::call::translation::{self, caller_of};
+use crate::call::translation;
 use crate::clock;
 use crate::observe::settle::Settlement;
 use crate::route::choice::{Choice, ComboChoice};
@@ -44,10 +45,10 @@ pub async fn prepare(
 ) -> Result<Option<(Bytes, ChatRequest)>, Error> {
     let Some(note) = note(call, body, request).await? else { return Ok(None) };
     let prompt = SystemPrompt { prefix: String::new(), suffix: format!("{BEFORE_NOTE}\n\n{note}") };
-    let dialect = caller_of(call.settlement.admission.route);
+    let dialect = call.settlement.admission.dialect;
     let Some(told) = add_system_prompt(dialect, body, &prompt).map(Bytes::from) else { return Ok(None) };
-    let read = translation::read(&call.settlement.admission, &told)?;
-    Ok(Some((told, read.going_on_from(request.clone()))))
+    let request = read::again(&call.settlement.admission, &told, request.clone())?;
+    Ok(Some((told, request)))
 }
 
 async fn note(call: &mut Call, body: &Bytes, request: &ChatRequest) -> Result<Option<Arc<str>>, Error> {
@@ -58,7 +59,7 @@ async fn note(call: &mut Call, body: &Bytes, request: &ChatRequest) -> Result<Op
     if !combo.is_moving() {
         return Ok(shared.handover_notes.find(session, target, clock::monotonic_ms()));
     }
-    let Some(fields) = translation::chat_members(settlement.admission.route, body, request)? else { return Ok(None) };
+    let Some(fields) = translation::chat_members(settlement.admission.dialect, body, request)? else { return Ok(None) };
     let Some(question) = question(&fields, combo.params.max_messages_for_summary) else { return Ok(None) };
     let writer = writer(&shared.live.load(), settlement, choice, combo)?;
     let Some(first) = writer.targets.first().map(Arc::clone) else { return Ok(None) };

@@ -68,16 +68,11 @@ impl<K: CallKind> Race<'_, K> {
         let Some((at, won)) = race(call, delay, false, |at| self.take_answer(&contestants[at])).await else {
             return Some((0..call.failures.len()).collect());
         };
-        let RacedAnswer { answer, usage, took } = won;
+        let RacedAnswer { answer, usage, began } = won;
         call.name_target(at);
         call.settlement.usage = usage;
         call.settlement.first_byte.get_or_insert_with(Instant::now);
-        let target = Arc::clone(&call.choice.targets[at]);
-        target.served(took, took);
-        failover::remember(&call.choice, at, &mut call.settlement, true);
-        let fallbacks = call.fallbacks();
-        let answer = plain::answer(&mut call.settlement, &target, answer, fallbacks);
-        call.give(answer);
+        attempt::finish(call, self.kind, at, Reply::Whole(answer), Some(began)).await;
         None
     }
 
@@ -136,7 +131,7 @@ impl<K: CallKind> Race<'_, K> {
             () = shared.drain.expired() => return Err(shared.drain.error().into()),
         };
         slot.settle(&usage);
-        Ok(RacedAnswer { answer, usage, took: began.elapsed() })
+        Ok(RacedAnswer { answer, usage, began })
     }
 
     /// Asks one target and waits for the first bytes of its stream.
@@ -284,7 +279,8 @@ fn contestants(call: &Call) -> SmallVec<[Contestant; 2]> {
 struct RacedAnswer {
     answer: plain::Answer,
     usage: Usage,
-    took: Duration,
+    /// When the target was asked.
+    began: Instant,
 }
 
 async fn first_bytes(body: &mut Incoming) -> Result<Bytes, Error> {

@@ -3,9 +3,9 @@
 
 use crate::call::coalesce::{self, Followed, Leader, Recording, Role};
 use crate::call::context::Call;
+use crate::call::read;
 use crate::call::settle::refuse;
 use crate::call::ticket::{Name, Ticket};
-use crate::call::translation;
 use crate::clock;
 use crate::exchange::Exchange;
 use crate::gate::answer::{self, EndGuard};
@@ -108,7 +108,7 @@ impl Part {
 /// Gives the answer of the request that this one repeats.
 pub async fn repeat(settlement: &mut Settlement, recording: Arc<Recording>, body: &Bytes) {
     let (shared, exchange) = (Arc::clone(&settlement.shared), Arc::clone(&settlement.exchange));
-    if let Ok(parsed) = translation::read(&settlement.admission, body) {
+    if let Ok(parsed) = read::request(&settlement.admission, body) {
         settlement.model = Some(model::shown_name(&shared.live.load(), &parsed.model));
         settlement.stream = parsed.stream;
     }

@@ -5,8 +5,8 @@
 //! after the other; [`failover`] says which failures go on, [`deadline`] how long each may take, [`rounds`] whether all are tried again, [`hedge`] lets two of them race), [`relay`] (bytes to the caller) and
 //! [`settle`] (answers, refusals, the record).
 //!
-//! The kinds of call: [`conversation`] (shaped by its combo in [`combo_body`], made shorter by [`compression`], held to the model's window by [`window`], said in the provider's dialect by [`translation`], answered whole by [`plain`] or as a
-//! [`conversation_stream`]; [`stages`] are calls that come first, [`handover`] is the note of a session that moves, [`reasoning`] is what was thought before tools, [`recall`] puts an earlier response before it, [`progress`] are events
+//! The kinds of call: [`conversation`] (taken in by [`read`], with an earlier response before it where it goes on from one, shaped by its combo in [`combo_body`], made shorter by [`compression`], held to the model's window by [`window`], said in the provider's dialect by [`translation`], answered whole by [`plain`] or as a
+//! [`conversation_stream`]; [`stages`] are calls that come first, [`handover`] is the note of a session that moves, [`reasoning`] is what was thought before tools, [`progress`] are events
 //! between those of the answer; [`stream`] relays every stream, [`stream_error`] is how a failure is said in it, [`stream_judge`] holds one to the rules of its combo) and [`passthrough`] (only the model changes; [`passthrough_stream`] are its streams,
 //! [`endpoints`] is the table of such calls, [`counting`] what they are paid for). [`ollama`] is a conversation in Ollama's words, told at both of its ends. Beside them [`count`] (a request's tokens),
 //! [`searches`] and [`videos`] (work of control that is paid for; [`video_form`] is a form that asks for one), [`shadow`] (calls for comparison alone) and [`simulate`] (a decision without a call). [`guardrails`] judge what is said both ways, [`chaos`] gives faults on purpose, [`usage_command`] answers a key that asks what it has left.
@@ -35,8 +35,8 @@ pub mod passthrough;
 pub mod passthrough_stream;
 pub mod plain;
 pub mod progress;
+pub mod read;
 pub mod reasoning;
-pub mod recall;
 pub mod relay;
 pub mod rounds;
 pub mod searches;

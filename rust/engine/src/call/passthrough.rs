@@ -12,7 +12,7 @@ use crate::call::guardrails;
 use crate::call::idempotency::{self, Part};
 use crate::call::passthrough_stream::{ByteStream, EventStream};
 use crate::call::plain;
-use crate::call::recall::{recall, Recall};
+use crate::call::read::{recall, Recall};
 use crate::call::relay::{is_event_stream, FinishedStream, EVENT_STREAM};
 use crate::call::settle;
 use crate::call::stream::{StreamKind, StreamRelay};
@@ -169,10 +169,10 @@ async fn run_form(mut call: Call, stored: &Stored) {
     let fairlead_core::routes::Answer::Relayed(kind) = settlement.admission.route.answer else { return };
     let endpoint = endpoints::of(kind);
     let live = settlement.shared.live.load_full();
-    settlement.answer_guardrails = guardrails::of_answer(&live, &settlement.admission);
+    let guardrails = guardrails::of_call(&live, &settlement.admission);
+    settlement.answer_guardrails = guardrails.answer;
     let texts = stored.form.parts.iter().filter_map(|part| part.value.as_deref());
-    let actions = guardrails::of_request(&live, &settlement.admission);
-    let judged = guardrails::judge_form(texts, actions, &mut settlement.guardrail_findings);
+    let judged = guardrails::judge_form(texts, guardrails.request, &mut settlement.guardrail_findings);
     drop(live);
     // Only what is text counts as input that a model reads by the token.
     settlement.bytes_request =
@@ -388,7 +388,7 @@ impl Passthrough<'_> {
                 // Guardrails judge it whole.
                 settlement.first_byte = Some(Instant::now());
                 let body = collect(&shared, target, response.into_body()).await?;
-                Ok(Reply::Text(body, content_type.unwrap_or(HeaderValue::from_static("text/plain"))))
+                Ok(Reply::Whole(plain::Answer { text_type: content_type, ..body.into() }))
             }
             ResponseKind::JsonOrText(_) | ResponseKind::Bytes => {
                 let is_wanted = if endpoint.response == ResponseKind::Bytes { is_media } else { is_plain_text };

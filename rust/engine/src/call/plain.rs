@@ -28,13 +28,15 @@ const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
 #[derive(Debug)]
 pub struct Answer {
     pub body: Bytes,
+    /// The type of an answer that is text and nothing else, such as a transcript; `None` for JSON.
+    pub text_type: Option<HeaderValue>,
     /// Thoughts before calls of tools, where the provider wants them back.
     pub thought: Option<Thought>,
 }
 
 impl From<Bytes> for Answer {
     fn from(body: Bytes) -> Self {
-        Self { body, thought: None }
+        Self { body, text_type: None, thought: None }
     }
 }
 
@@ -64,7 +66,7 @@ pub async fn take(
     let body = collect(response.into_body(), Duration::from_millis(target.connection.timeouts.idle_ms)).await?;
     let whole = wording.answer(target, &body)?;
     let thought = reasoning::heard(target, &body);
-    Ok((Answer { body: whole.body, thought }, whole.usage.unwrap_or_default()))
+    Ok((Answer { body: whole.body, text_type: None, thought }, whole.usage.unwrap_or_default()))
 }
 
 pub async fn collect(mut body: Incoming, idle: Duration) -> Result<Bytes, Error> {
@@ -105,25 +107,30 @@ pub async fn collect(mut body: Incoming, idle: Duration) -> Result<Bytes, Error>
     Ok(if rest.is_empty() { first.unwrap_or_default() } else { rest.freeze() })
 }
 
-/// The answer for the caller, with what it cost; an error where a guardrail withholds it.
+/// The answer for the caller, with what it cost where it is JSON; an error where a guardrail withholds it.
 pub fn answer(
     settlement: &mut Settlement,
     target: &Target,
     answer: Answer,
     fallbacks: usize,
 ) -> Result<(Head, Bytes), Error> {
-    let Answer { body, thought } = answer;
-    let body = guardrails::judge_answer(settlement, &body)?;
+    let Answer { body, text_type, thought } = answer;
+    let body = guardrails::judge_answer(settlement, &body, text_type.is_some())?;
     reasoning::keep(settlement, target, thought);
     settlement.status = StatusCode::OK.as_u16();
     settlement.bytes_response = body.len() as u64;
     let mut headers = headers(settlement, target, fallbacks);
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-    headers.insert(headers::CACHE, HeaderValue::from_static("MISS"));
-    headers.insert(headers::TOKENS_IN, headers::number(settlement.total_usage().input));
-    headers.insert(headers::TOKENS_OUT, headers::number(settlement.total_usage().output));
-    headers.insert(headers::RESPONSE_COST, headers::value(settlement.cost().usd_text()));
+    if let Some(text_type) = text_type {
+        headers.insert(header::CONTENT_TYPE, text_type);
+        headers.remove(headers::RESPONSE_LATENCY);
+    } else {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(headers::CACHE, HeaderValue::from_static("MISS"));
+        headers.insert(headers::TOKENS_IN, headers::number(settlement.total_usage().input));
+        headers.insert(headers::TOKENS_OUT, headers::number(settlement.total_usage().output));
+        headers.insert(headers::RESPONSE_COST, headers::value(settlement.cost().usd_text()));
+    }
     Ok((Head { status: StatusCode::OK, headers }, body))
 }
 
@@ -170,22 +177,4 @@ fn too_large() -> Error {
         Retry::Never,
         "The provider's answer is larger than 32 MiB; ask for a stream.",
     )
-}
-
-/// A text for the caller; an error where a guardrail withholds it.
-pub fn text_answer(
-    settlement: &mut Settlement,
-    target: &Target,
-    body: &Bytes,
-    content_type: HeaderValue,
-    fallbacks: usize,
-) -> Result<(Head, Bytes), Error> {
-    let body = guardrails::judge_answer_text(settlement, body)?;
-    settlement.status = StatusCode::OK.as_u16();
-    settlement.bytes_response = body.len() as u64;
-    let mut headers = headers(settlement, target, fallbacks);
-    headers.insert(header::CONTENT_TYPE, content_type);
-    headers.remove(headers::RESPONSE_LATENCY);
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-    Ok((Head { status: StatusCode::OK, headers }, body))
 }

@@ -3,7 +3,6 @@
 
 use crate::call::guardrails::{self, StreamFilter};
 use crate::call::plain;
-use crate::call::translation::caller_of;
 use crate::exchange::Head;
 use crate::gate::headers;
 use crate::observe::settle::Settlement;
@@ -45,7 +44,7 @@ impl FinishedStream {
     /// The whole response as the caller was told it; `None` where it is not kept, or a guardrail withholds it.
     pub fn take_response(&mut self, settlement: &mut Settlement) -> Option<Bytes> {
         let response = self.response.take()?;
-        guardrails::judge_answer(settlement, &response).ok()
+        guardrails::judge_answer(settlement, &response, false).ok()
     }
 
     /// Reads the provider's body to its end, within bounds, so that the connection can be kept.
@@ -60,7 +59,7 @@ impl FinishedStream {
 /// A comment for a caller whose stream has not begun, with the head before the first.
 pub fn send_heartbeat(settlement: &mut Settlement, target: &Target) {
     let is_list = settlement.admission.reads_list;
-    let comment = fairlead_dialect::stream::heartbeat(caller_of(settlement.admission.route), is_list);
+    let comment = fairlead_dialect::stream::heartbeat(settlement.admission.dialect, is_list);
     send(settlement, target, 0, &stream_type(!is_list), Pieces::from_iter([comment]));
 }
 

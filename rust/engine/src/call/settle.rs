@@ -4,13 +4,13 @@ use crate::call::chaos;
 use crate::call::context::Call;
 use crate::call::failover;
 use crate::call::plain;
-use crate::call::translation;
 use crate::clock;
 use crate::exchange::Head;
 use crate::gate::answer;
 use crate::observe::settle::Settlement;
 use bytes::Bytes;
-use fairlead_core::{Error, ErrorKind, Outcome};
+use fairlead_core::{Error, ErrorKind, Origin, Outcome};
+use fairlead_dialect::stream::terminal_error;
 use fairlead_dialect::{error_body, ErrorText};
 use http::StatusCode;
 
@@ -30,7 +30,7 @@ pub fn refuse(settlement: &mut Settlement, outcome: Outcome, fault: &Error) {
 
 /// Tells a failure as the last event of a stream of which only comments went out.
 fn end_with_error(settlement: &mut Settlement, outcome: Outcome, fault: &Error, text: &ErrorText<'_>) {
-    let bytes = translation::terminal_error(&settlement.admission, text);
+    let bytes = terminal_error(settlement.admission.dialect, settlement.admission.reads_list, text);
     settlement.bytes_response += bytes.len() as u64;
     settlement.settle(outcome, Some(fault));
     settlement.exchange.end([bytes]);
@@ -45,6 +45,16 @@ impl Call {
     /// Ends the call with an error of the gateway, recorded with this outcome.
     pub fn end_refused(&mut self, outcome: Outcome, fault: &Error) {
         refuse(&mut self.settlement, outcome, fault);
+    }
+
+    /// Ends a call that failed before any of its targets was asked for the caller's answer.
+    pub fn refuse_before_attempts(&mut self, fault: &Error) {
+        let outcome = match fault.origin {
+            _ if fault.kind == ErrorKind::Draining => Outcome::Drained,
+            Origin::Upstream => Outcome::UpstreamFailed,
+            Origin::Client | Origin::Gateway => Outcome::Refused,
+        };
+        self.end_refused(outcome, fault);
     }
 
     /// Gives a whole answer, or says why it is withheld.

@@ -47,7 +47,7 @@ pub fn begin(call: &Call, body: &Bytes, request: &ChatRequest) {
     }
     let Some(models) = combo.legs.first().and_then(|leg| sample(shadow, &mut leg.memory.lock().1)) else { return };
     // What cannot be put as a chat completion has no shadow; the caller's own call says why.
-    let Ok(Some(members)) = translation::chat_members(settlement.admission.route, body, request) else { return };
+    let Ok(Some(members)) = translation::chat_members(settlement.admission.dialect, body, request) else { return };
     let body = stages::quiet_body(&members, None);
     for model in models {
         let ask = Ask {

@@ -6,7 +6,7 @@ use crate::call::deadline::{target_limit, within};
 use crate::call::endpoints;
 use crate::call::plain;
 use crate::call::relay;
-use crate::call::translation::{self, caller_of, Translation};
+use crate::call::translation::{self, Translation};
 use crate::clock;
 use crate::gate::defaults;
 use crate::observe::settle::Settlement;
@@ -73,7 +73,9 @@ pub async fn prepare(call: &mut Call, body: &Bytes, parsed: &ChatRequest) -> Res
         let message = "A combo of the strategy `fusion` or `pipeline` is asked in conversations only.";
         return Err(Error::client(ErrorKind::InvalidRequest, message).about("model"));
     }
-    let Some(mut fields) = translation::chat_members(route, body, parsed)? else { return Ok(Staged::AsIs) };
+    let Some(mut fields) = translation::chat_members(settlement.admission.dialect, body, parsed)? else {
+        return Ok(Staged::AsIs);
+    };
     if let Some(tier) = defaults::chat_tier(settlement.admission.service_mode()) {
         fields.insert("service_tier".to_owned(), tier.into());
     }
@@ -81,7 +83,7 @@ pub async fn prepare(call: &mut Call, body: &Bytes, parsed: &ChatRequest) -> Res
     let beats = Beats::of(&shared, choice, parsed.stream);
     match strategy {
         // On the heap, so that conversations of one stage do not carry their size.
-        Some(Strategy::Pipeline) => Box::pin(chain(&beats, settlement, choice, fields)).await,
+        Some(Strategy::Pipeline) => Box::pin(chain(&beats, settlement, choice, parsed, fields)).await,
         // Tools are called once, not by every member of a panel.
         _ if fields.get("tools").and_then(Value::as_array).is_some_and(|tools| !tools.is_empty()) => Ok(Staged::AsIs),
         _ => Box::pin(panel(&beats, settlement, choice, parsed, fields)).await,
@@ -142,8 +144,9 @@ async fn panel(
         settlement.add_side(choice.model(*at), &one.usage);
     }
     let judge = judge(beats.shared, settlement, choice, &members)?;
-    let caller = caller_of(settlement.admission.route);
-    next(&beats.shared.live.load().snapshot, &fields, vec![user(&judge_prompt(&answers))], judge, caller)
+    let caller = settlement.admission.dialect;
+    let body = with_messages(fields, vec![user(&judge_prompt(&answers))]);
+    next(&beats.shared.live.load().snapshot, &body, parsed, judge, caller)
 }
 
 /// The places of the first target of each model.
@@ -220,11 +223,11 @@ fn only_answer(settlement: &mut Settlement, choice: &Choice, at: usize, one: &Pa
     settlement.usage = one.usage;
     settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
     settlement.priced_model = Some(choice.model(at).to_owned());
-    let pair = Pair { caller: caller_of(settlement.admission.route), provider: Dialect::Openai };
+    let pair = Pair { caller: settlement.admission.dialect, provider: Dialect::Openai };
     let id = random_name().map_err(|_| Error::gateway(ErrorKind::Internal, "The system has no random numbers."))?;
     let about = AnswerContext { created_s: clock::unix_ms() / 1_000, id, ..AnswerContext::default() };
-    let told = translate::answer(pair, &one.answer.body, &about).map_err(Error::from)?;
-    Ok(Staged::Done { target, answer: told.body.into() })
+    let translated = translate::answer(pair, &one.answer.body, &about).map_err(Error::from)?;
+    Ok(Staged::Done { target, answer: translated.body.into() })
 }
 
 /// The turn that asks the judge for one answer out of several.
@@ -260,6 +263,7 @@ async fn chain(
     beats: &Beats<'_>,
     settlement: &mut Settlement,
     choice: &Choice,
+    parsed: &ChatRequest,
     fields: Map<String, Value>,
 ) -> Result<Staged, Error> {
     let Some(combo) = &choice.combo else { return Ok(Staged::AsIs) };
@@ -307,25 +311,32 @@ async fn chain(
             user(prompt(step + 1).unwrap_or("Improve the answer above and write it out whole.")),
         ];
     }
-    let caller = caller_of(settlement.admission.route);
-    next(&beats.shared.live.load().snapshot, &fields, extra, choice.narrowed(&of(steps - 1)), caller)
+    let caller = settlement.admission.dialect;
+    let body = with_messages(fields, extra);
+    next(&beats.shared.live.load().snapshot, &body, parsed, choice.narrowed(&of(steps - 1)), caller)
 }
 
-/// The caller's request with more messages, for the targets that are left; what they say is told in the caller's form.
-fn next(
-    snapshot: &Snapshot,
-    fields: &Map<String, Value>,
-    extra: Vec<Value>,
-    mut choice: Choice,
-    caller: Dialect,
-) -> Result<Staged, Error> {
-    let mut fields = fields.clone();
+/// The caller's request with more messages.
+fn with_messages(mut fields: Map<String, Value>, extra: Vec<Value>) -> Bytes {
     if let Some(messages) = fields.get_mut("messages").and_then(Value::as_array_mut) {
         messages.extend(extra);
     }
-    let body = Bytes::from(Value::Object(fields).to_string());
-    let parsed = request::read(&body)?;
-    let mut wording = Translation::prepare(Dialect::Openai, &body, &parsed, &mut choice, snapshot)?;
+    Bytes::from(Value::Object(fields).to_string())
+}
+
+/// A request that was made of the caller's own, for the targets that are left; what they say is told in the caller's form.
+fn next(
+    snapshot: &Snapshot,
+    body: &Bytes,
+    own: &ChatRequest,
+    mut choice: Choice,
+    caller: Dialect,
+) -> Result<Staged, Error> {
+    let mut parsed = request::read(body)?;
+    // A chat completion has no words for keeping a response.
+    parsed.stores = own.stores;
+    parsed.previous.clone_from(&own.previous);
+    let mut wording = Translation::prepare(Dialect::Openai, body, &parsed, &mut choice, snapshot)?;
     wording.caller = caller;
     Ok(Staged::Next { wording: Box::new(wording), parsed, choice: Box::new(choice) })
 }
@@ -388,8 +399,8 @@ pub(crate) async fn say(
 }
 
 /// A target has served a call on the side.
-fn learn(settlement: &mut Settlement, choice: &Choice, at: usize, said: &PanelAnswer) {
-    choice.targets[at].served(said.took, said.took);
+fn learn(settlement: &mut Settlement, choice: &Choice, at: usize, answer: &PanelAnswer) {
+    choice.targets[at].served(answer.took, answer.took);
     choice.targets[at].served_model(choice.upstream_model(at));
     settlement.first_byte.get_or_insert_with(Instant::now);
 }

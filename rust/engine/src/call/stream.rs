@@ -13,6 +13,9 @@
 //!
 //! How an answer begins (its id, its model, an empty text) is held back until the answer says something, so that a provider
 //! whose answer comes to nothing can be replaced as well.
+//!
+//! This is the one loop over a provider's stream: translated conversations, typed events and bytes differ by [`StreamKind`].
+//! Answers of control have a loop of their own ([`crate::control::forward::copy`]): they are not metered, judged or replaced.
 
 use crate::call::context::Call;
 use crate::call::failover;

@@ -5,19 +5,17 @@ use crate::call::endpoints;
 use crate::call::stream_judge::{rejected, rules_for_streams, StreamJudge};
 use crate::clock;
 use crate::gate::defaults;
-use crate::gate::request::Admission;
 use crate::route::choice::Choice;
 use crate::upstream::target::Target;
 use bytes::Bytes;
-use fairlead_core::routes::{Answer, Relayed, Route, Surface};
+use fairlead_core::routes::Route;
 use fairlead_core::strategy::Rules;
 use fairlead_core::{random_name, Dialect, Error, ErrorKind, ServiceMode, Snapshot};
-use fairlead_dialect::openai::named;
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::stream::{self, Follow};
 use fairlead_dialect::translate::{self, Pair};
 use fairlead_dialect::AnswerContext;
-use fairlead_dialect::{answer_text, AnswerText, ErrorText, Fit, Pieces, Place};
+use fairlead_dialect::{answer_text, AnswerText, Fit, Pieces};
 use http::Uri;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -56,21 +54,8 @@ struct TranslatedBody {
     pieces: Pieces,
 }
 
-/// The dialect of a route's callers.
-pub fn caller_of(route: &Route) -> Dialect {
-    match (route.answer, route.surface) {
-        (Answer::Responses, _) | (Answer::CountTokens | Answer::Relayed(Relayed::Compact), Surface::OpenAi) => {
-            Dialect::OpenaiResponses
-        }
-        (_, Surface::Anthropic) => Dialect::Anthropic,
-        (_, Surface::Gemini) => Dialect::Gemini,
-        _ => Dialect::Openai,
-    }
-}
-
 /// The members of a caller's request put as a chat completion, whatever its dialect; `None` where it has none.
-pub fn chat_members(route: &Route, body: &Bytes, request: &ChatRequest) -> Result<Option<Map<String, Value>>, Error> {
-    let caller = caller_of(route);
+pub fn chat_members(caller: Dialect, body: &Bytes, request: &ChatRequest) -> Result<Option<Map<String, Value>>, Error> {
     let chat = if caller == Dialect::Openai {
         body.clone()
     } else {
@@ -90,24 +75,6 @@ fn fit_of(target: &Target, upstream_model: &str) -> Fit {
         cap: connection.output_cap(upstream_model),
         is_templated: connection.is_templated(upstream_model),
     }
-}
-
-/// Reads a request of a route's caller.
-pub fn read(admission: &Admission, body: &Bytes) -> Result<ChatRequest, Error> {
-    if let Some(needs) = endpoints::needs(admission.route) {
-        return named::read(body, needs).map(|(parsed, _)| parsed);
-    }
-    let place = Place {
-        model: &admission.tail,
-        stream: admission.route.answer == Answer::StreamGenerate,
-        is_list: admission.reads_list,
-    };
-    translate::read_at(caller_of(admission.route), body, place)
-}
-
-/// An error as the whole of a stream of a route's caller.
-pub fn terminal_error(admission: &Admission, text: &ErrorText<'_>) -> Bytes {
-    stream::terminal_error(caller_of(admission.route), admission.reads_list, text)
 }
 
 impl Translation {

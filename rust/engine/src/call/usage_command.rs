@@ -2,7 +2,7 @@
 //! left, in place of a model's answer. For keys with `allowUsageCommand`; to any other they are words like all.
 
 use crate::call::context::Call;
-use crate::call::translation::{self, caller_of};
+use crate::call::translation;
 use crate::clock;
 use crate::control::forward::{self, NoControlAnswer};
 use crate::exchange::Head;
@@ -37,16 +37,16 @@ pub async fn run(call: &mut Call, body: &Bytes, request: &ChatRequest) -> Result
 }
 
 async fn answer_command(call: &mut Call, body: &Bytes, request: &ChatRequest) -> Result<bool, Error> {
-    let route = call.settlement.admission.route;
+    let dialect = call.settlement.admission.dialect;
     // A request that is no chat completion in other words is not the command: whoever reads it next says what is wrong.
-    let Ok(Some(members)) = translation::chat_members(route, body, request) else { return Ok(false) };
+    let Ok(Some(members)) = translation::chat_members(dialect, body, request) else { return Ok(false) };
     if last_words(&members).as_deref().map(str::trim) != Some(COMMAND) {
         return Ok(false);
     }
     let shared = call.shared();
     limits::reserve_request(&shared, &mut call.settlement, &request.model)?;
     let text = ask(call).await?;
-    let told = say(caller_of(route), request, &text)?;
+    let told = say(dialect, request, &text)?;
     let settlement = &mut call.settlement;
     settlement.status = StatusCode::OK.as_u16();
     settlement.bytes_response = told.len() as u64;

@@ -5,7 +5,7 @@ use crate::active_config::Live;
 use crate::blocking;
 use crate::call::context::Call;
 use crate::call::endpoints;
-use crate::call::translation::{self, caller_of};
+use crate::call::read;
 use crate::observe::settle::CompressionFigures;
 use bytes::Bytes;
 use fairlead_context::{trim_window, Trimmed};
@@ -32,7 +32,7 @@ pub async fn hold(
     let Some(largest) = windows.iter().copied().map(|window| window.unwrap_or(u64::MAX)).max() else {
         return Ok((body, request));
     };
-    let dialect = caller_of(route);
+    let dialect = call.settlement.admission.dialect;
     // A body that is counted by nobody is its provider's to judge.
     let Some(tokens) = counted(dialect, &body).await else { return Ok((body, request)) };
     if tokens <= largest {
@@ -47,10 +47,10 @@ pub async fn hold(
     if policy == WindowPolicy::Trim {
         if let Some(trimmed) = trimmed(dialect, &body, largest).await {
             let written = Bytes::from(trimmed.body);
-            let read = translation::read(&call.settlement.admission, &written)?;
+            let request = read::again(&call.settlement.admission, &written, request)?;
             note(call, tokens, trimmed.left_out);
             call.choice = call.choice.narrowed(&places);
-            return Ok((written, read.going_on_from(request)));
+            return Ok((written, request));
         }
     }
     let message = format!(

@@ -270,6 +270,10 @@ async fn send(
 }
 
 /// The body, with back-pressure; `false` when it did not come whole, or nobody is there for it.
+///
+/// This is not a kind of [`crate::call::stream::StreamKind`]: an answer of control has no target, no settlement and no other
+/// connection to try, so of the rules of that loop only room for the caller and one idle deadline would be left. A chunk
+/// goes on alone, where that loop takes in one step what its provider has ready, since control's answers are small.
 pub(crate) async fn copy(exchange: &Exchange, body: &mut Incoming) -> bool {
     loop {
         let next = poll_fn(|cx| match exchange.poll_room(cx) {

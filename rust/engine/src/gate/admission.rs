@@ -106,6 +106,7 @@ impl<'a> Gate<'a> {
         admit_page(route, &principal, &headers)?;
         let admission = Admission {
             route,
+            dialect: route.dialect(),
             tail: tail.into_owned(),
             principal,
             request_id: self.request_id.clone(),

@@ -6,10 +6,9 @@ use crate::gate::{call_budget, unpriced};
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::shared::Shared;
-use fairlead_core::{Amounts, Error, ErrorKind, Key, Reservation, Served, Snapshot, Subject};
+use fairlead_core::{Amounts, Error, ErrorKind, Key, Served, Snapshot, Subject};
 use fairlead_dialect::openai::request::ChatRequest;
 use smallvec::SmallVec;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Others may take what was leased for a request before it does.
@@ -40,6 +39,8 @@ pub fn reserve_free(
     hold(shared, settlement, model, choice, None)
 }
 
+/// Takes a session and reserves room for `most`, whichever target of the choice serves the request; of a request that any may serve, or
+/// none, the choice is empty.
 fn hold(
     shared: &Shared,
     settlement: &mut Settlement,
@@ -58,8 +59,12 @@ fn hold(
     let ask = {
         let targets: SmallVec<[Served<'_>; 4]> = (0..choice.targets.len()).map(|at| choice.served(at)).collect();
         let subject = Subject { model, served: Served::default() };
-        reserve_any(shared, key, subject, &targets, most)?
+        shared.ledger.reserve_any(key, subject, &targets, most, clock::moment())
     };
+    if let Some(leases) = &shared.leases {
+        leases.nudge();
+    }
+    let ask = ask?;
     if !ask.without.is_empty() {
         let is_in = |at: &usize| !ask.leaves_out(model, &choice.served(*at));
         let places: Vec<usize> = (0..choice.targets.len()).filter(is_in).collect();
@@ -71,44 +76,13 @@ fn hold(
 
 /// For an answer that costs nothing: it takes a session and counts as a request, and no budget is asked.
 pub fn reserve_request(shared: &Shared, settlement: &mut Settlement, model: &str) -> Result<(), Error> {
-    reserve_known(shared, settlement, model, None)
+    hold(shared, settlement, model, &mut Choice::default(), None)
 }
 
 /// For a call that names no model: a session, and room for what it costs at most.
 pub fn reserve_sum(shared: &Shared, settlement: &mut Settlement, usd_micros: u64) -> Result<(), Error> {
     call_budget::admit_sum(settlement, usd_micros)?;
-    reserve_known(shared, settlement, "", Some(Amounts { tokens: 0, usd_micros }))
-}
-
-/// The amount does not depend on who serves the request.
-fn reserve_known(
-    shared: &Shared,
-    settlement: &mut Settlement,
-    model: &str,
-    most: Option<Amounts>,
-) -> Result<(), Error> {
-    let admission = &settlement.admission;
-    let Some(key) = admission.principal.key() else { return Ok(()) };
-    if let Some(session_id) = admission.session_id.as_deref().filter(|_| key.max_sessions > 0) {
-        shared.sessions.enter(&key.id, session_id, key.max_sessions, clock::monotonic_ms())?;
-    }
-    let subject = Subject { model, served: Served::default() };
-    settlement.hold = reserve_any(shared, key, subject, &[], most)?.hold;
-    Ok(())
-}
-
-fn reserve_any(
-    shared: &Shared,
-    key: &Arc<Key>,
-    subject: Subject<'_>,
-    targets: &[Served<'_>],
-    most: Option<Amounts>,
-) -> Result<Reservation, Error> {
-    let reservation = shared.ledger.reserve_any(key, subject, targets, most, clock::moment());
-    if let Some(leases) = &shared.leases {
-        leases.nudge();
-    }
-    reservation
+    hold(shared, settlement, "", &mut Choice::default(), Some(Amounts { tokens: 0, usd_micros }))
 }
 
 /// Counts what a conversation has used so far under the limits that its key has now, and holds room for its next answer.

@@ -10,7 +10,7 @@ use crate::shared::{GaugePermit, Shared};
 use bytes::Bytes;
 use fairlead_core::guardrail::{Disabled, Guardrail};
 use fairlead_core::routes::Route;
-use fairlead_core::{CacheDefaultMode, Principal, ServiceMode, SessionClaim};
+use fairlead_core::{CacheDefaultMode, Dialect, Principal, ServiceMode, SessionClaim};
 use http::{HeaderMap, HeaderValue};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -21,6 +21,8 @@ use std::time::Instant;
 #[derive(Debug, Clone)]
 pub struct Admission {
     pub route: &'static Route,
+    /// The dialect that the caller speaks.
+    pub dialect: Dialect,
     /// The part of the path that the route's braces matched.
     pub tail: String,
     pub principal: Principal,

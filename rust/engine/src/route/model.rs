@@ -71,12 +71,13 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
     let key = admission.principal.key().map(AsRef::as_ref);
     let name = live.snapshot.alias(model).unwrap_or(model);
     let leased = lease::held(live, admission)?;
+    let session = session(admission, model);
     let last_target = |session| shared.affinity.find(session, clock::monotonic_ms());
     if let Some(combo) = live.combos.book.find(name) {
         let ready = live.combos.book.get(combo);
         let is_protected = ready.is_some_and(|ready| ready.rules.context_cache_protection);
         let protected = if is_protected { conversation(admission, model, body) } else { None };
-        let held = protected.or_else(|| session(admission, model)).and_then(last_target);
+        let held = protected.or(session).and_then(last_target);
         let ask = demand(live, Subject { caller: caller(admission), held }, body);
         let ask = Demand { pack: admission.routing.pack, ..ask };
         let choice = live.combos.choose(&live.targets, combo, &ask, key)?;
@@ -90,12 +91,9 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
     if auto::is_auto(name) || name.starts_with("combo/") {
         return Err(no_combo(name));
     }
-    let affinity = if live.accounts.wants_affinity {
-        session(admission, model).or_else(|| affinity(caller(admission), body))
-    } else {
-        None
-    };
-    let held = session(admission, model).and_then(last_target);
+    let affinity =
+        if live.accounts.wants_affinity { session.or_else(|| affinity(caller(admission), body)) } else { None };
+    let held = session.and_then(last_target);
     let hints = RoutingHints { pin: admission.pin.as_deref(), held, leased, affinity, ..RoutingHints::default() };
     let mut choice = choose::choose(live, name, key, hints)?;
     live.outbound.apply(&mut choice, key, None);

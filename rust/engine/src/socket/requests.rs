@@ -212,6 +212,7 @@ impl RequestSocket {
         })?;
         let admission = Admission {
             route: self.route,
+            dialect: self.route.dialect(),
             tail: String::new(),
             principal,
             request_id: format!("req_{}{:08x}", shared.worker_id, exchange.id()),

@@ -1,0 +1,115 @@
+//! Read: the body of a conversation as it may go on, and what it asks for. Guardrails judge it, what it goes on from comes before it,
+//! and the operator's words and budgets are put into it.
+
+use crate::active_config::Live;
+use crate::call::choose::admit_model;
+use crate::call::endpoints;
+use crate::call::guardrails;
+use crate::control::responses;
+use crate::gate::defaults;
+use crate::gate::request::Admission;
+use crate::observe::settle::Settlement;
+use bytes::Bytes;
+use fairlead_context::{add_system_prompt, rewrite_thinking};
+use fairlead_core::routes::Answer;
+use fairlead_core::{Error, ThinkingBudget};
+use fairlead_dialect::openai::named;
+use fairlead_dialect::openai::request::ChatRequest;
+use fairlead_dialect::{translate, Place};
+use std::sync::Arc;
+
+/// A conversation as its caller sent it and as it goes on.
+#[derive(Debug)]
+pub struct ReadConversation {
+    /// The caller's own body, as guardrails leave it.
+    pub body: Bytes,
+    /// The body with what it goes on from before it, and with what the operator adds.
+    pub sent: Bytes,
+    /// The request that was read from `sent`.
+    pub request: ChatRequest,
+}
+
+/// Reads a conversation. `None`: the caller left.
+pub async fn conversation(
+    settlement: &mut Settlement,
+    live: &Live,
+    body: &Bytes,
+) -> Result<Option<ReadConversation>, Error> {
+    let mut body = guardrails::admit(live, settlement, body)?;
+    if let Some(streamed) = defaults::with_stream(&settlement.admission, &body) {
+        body = streamed;
+    }
+    let own = admit_model(live, settlement, request(&settlement.admission, &body)?)?;
+    settlement.model = Some(own.model.clone());
+    settlement.stream = own.stream;
+    let before = match recall(live, settlement, &body, &own).await? {
+        Recall::CallerLeft => return Ok(None),
+        Recall::Nothing => None,
+        Recall::Body(whole) => Some(whole),
+    };
+    let sent = with_settings(live, &settlement.admission, before.as_ref().unwrap_or(&body)).or(before);
+    let Some(sent) = sent else { return Ok(Some(ReadConversation { sent: body.clone(), body, request: own })) };
+    let request = again(&settlement.admission, &sent, own)?;
+    Ok(Some(ReadConversation { body, sent, request }))
+}
+
+/// Reads what a body of this caller asks for.
+pub fn request(admission: &Admission, body: &Bytes) -> Result<ChatRequest, Error> {
+    if let Some(needs) = endpoints::needs(admission.route) {
+        return named::read(body, needs).map(|(request, _)| request);
+    }
+    let place = Place {
+        model: &admission.tail,
+        stream: admission.route.answer == Answer::StreamGenerate,
+        is_list: admission.reads_list,
+    };
+    translate::read_at(admission.dialect, body, place)
+}
+
+/// Reads a body again that was changed since `before` was read of it.
+pub fn again(admission: &Admission, body: &Bytes, before: ChatRequest) -> Result<ChatRequest, Error> {
+    Ok(request(admission, body)?.going_on_from(before))
+}
+
+/// The body with the operator's words and budgets in it; `None` where nothing is changed.
+fn with_settings(live: &Live, admission: &Admission, body: &Bytes) -> Option<Bytes> {
+    let settings = &live.snapshot.context;
+    if (settings.system_prompt.is_empty() && settings.thinking == ThinkingBudget::Passthrough)
+        || endpoints::needs(admission.route).is_some()
+    {
+        return None;
+    }
+    let thought = rewrite_thinking(admission.dialect, body, settings.thinking).map(Bytes::from);
+    let prompted = add_system_prompt(admission.dialect, thought.as_ref().unwrap_or(body), &settings.system_prompt);
+    prompted.map(Bytes::from).or(thought)
+}
+
+/// The outcome of looking for the earlier response that a request goes on from, which the gateway keeps and not the provider.
+#[derive(Debug)]
+pub enum Recall {
+    /// The request goes on from nothing.
+    Nothing,
+    /// The whole conversation, as a body of the request's dialect.
+    Body(Bytes),
+    CallerLeft,
+}
+
+/// Puts what the request goes on from in its place.
+pub async fn recall(
+    live: &Live,
+    settlement: &mut Settlement,
+    body: &Bytes,
+    request: &ChatRequest,
+) -> Result<Recall, Error> {
+    let (shared, exchange) = (Arc::clone(&settlement.shared), Arc::clone(&settlement.exchange));
+    let recalled = tokio::select! {
+        biased;
+        () = exchange.gone() => return Ok(Recall::CallerLeft),
+        recalled = responses::recall(&shared, &settlement.admission, body, request) => recalled?,
+    };
+    match recalled {
+        // It may be of a day when less was redacted.
+        Some(recalled) => guardrails::admit(live, settlement, &recalled).map(Recall::Body),
+        None => Ok(Recall::Nothing),
+    }
+}
