@@ -23,7 +23,7 @@ from typing import Any
 
 import httpx
 
-from tests.support.databases import CHOSEN_STORE
+from tests.support.databases import CHOSEN_STORE, place_files
 from tests.support.polling import eventually
 from tests.support.process import Process, children_of, command_line, descendants_of, free_port
 from tests.support.records import spooled_records
@@ -401,6 +401,9 @@ def start_gateway(tmp_path: Path, *flags: str, **environment: str) -> Iterator[G
     data_dir.mkdir(mode=0o700)
     url = CHOSEN_STORE.url_of(data_dir)
     store = {} if url is None else {"FAIRLEAD_DATABASE_URL": url}
+    if "--demo" not in flags and "FAIRLEAD_DATABASE_URL" not in store | environment:
+        # Making them costs a quarter of a second of a core. A demo fills files that it made itself, and shows that they are made.
+        place_files(data_dir)
     gateway = Gateway(data_dir, free_port(), DEFAULTS | store | environment, *flags)
     try:
         gateway.start()
