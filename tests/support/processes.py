@@ -402,7 +402,7 @@ def start_gateway(tmp_path: Path, *flags: str, **environment: str) -> Iterator[G
     url = CHOSEN_STORE.url_of(data_dir)
     store = {} if url is None else {"FAIRLEAD_DATABASE_URL": url}
     if "--demo" not in flags and "FAIRLEAD_DATABASE_URL" not in store | environment:
-        # Making them costs a quarter of a second of a core. A demo fills files that it made itself, and shows that they are made.
+        # Making them costs a quarter of a second of a core. A demo makes its own, and fills them.
         place_files(data_dir)
     gateway = Gateway(data_dir, free_port(), DEFAULTS | store | environment, *flags)
     try:
