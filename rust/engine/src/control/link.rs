@@ -224,7 +224,10 @@ async fn ask(shared: &Shared) -> Result<Bytes, Fault> {
     let json = exchange(shared, poll_request(shared, &questions, before_segment, &done, &news)?).await?;
     shared.commands.forget(&done);
     let answer = parse(&json)?;
-    shared.heard.note(answer.control, news);
+    if shared.heard.note(answer.control, news) {
+        // Kept connections may lead to the one before: what this worker asks and what it reports belong together.
+        shared.pool.forget(&shared.control);
+    }
     if let Some(sums) = answer.spent {
         match &shared.leases {
             None => shared.ledger.seed(&questions, &sums),

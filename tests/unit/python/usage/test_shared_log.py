@@ -138,6 +138,36 @@ async def test_what_one_node_served_is_in_the_usage_of_every_node_once(
     assert not list((one.spool / "outgoing").iterdir())
 
 
+async def test_segments_that_follow_each_other_are_stored_together(
+    nodes: Callable[..., Node], lines: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "TAKE_EVERY_S", 1.0)
+    one, two = nodes("one"), nodes("two")
+    await two.settle_down()
+    rounds: set[int] = set()
+    names = [f"a-{number:08}" for number in range(10)]
+
+    async def two_has_all() -> bool:
+        found = await two.usage.read(
+            lambda con: con.execute("SELECT name, ingested_at_ms FROM segments").fetchall()
+        )
+        rounds.update(at_ms for _, at_ms in found)
+        return len(found) == len(names)
+
+    appending = asyncio.create_task(one.shared.run())
+    following = asyncio.create_task(two.follow(two_has_all))
+    for name in names:
+        one.settle(name, lines(name))
+        await one.ingest.ingest()
+        # Time itself is what is tested.
+        await asyncio.sleep(0.25)
+    await following
+    appending.cancel()
+    await asyncio.gather(appending, return_exceptions=True)
+    assert await two.ids() == names
+    assert len(rounds) <= len(names) // 2
+
+
 async def test_killed_between_commit_and_delete_a_segment_is_appended_once(
     nodes: Callable[..., Node],
     lines: Any,

@@ -23,6 +23,15 @@ const MAX_SHELVES: usize = 64;
 struct Idle {
     connection: Box<Connection>,
     since: Instant,
+    dialled: Instant,
+}
+
+/// What is idle towards one origin, the one used last at the end.
+#[derive(Debug, Default)]
+struct Stack {
+    idle: Vec<Idle>,
+    /// What was dialled before leads to somebody who serves the origin no more.
+    not_before: Option<Instant>,
 }
 
 thread_local! {
@@ -35,7 +44,7 @@ pub fn take_shelf(number: usize) {
     SHELF.set(number % MAX_SHELVES);
 }
 
-type Shelf = Mutex<HashMap<Arc<Origin>, Vec<Idle>>>;
+type Shelf = Mutex<HashMap<Arc<Origin>, Stack>>;
 type Shelves = [Shelf; MAX_SHELVES];
 
 /// Connections to providers that are open and idle, by origin.
@@ -51,6 +60,7 @@ pub struct Lease {
     pub(super) connection: Box<Connection>,
     /// Whether the connection has carried a request before.
     pub is_reused: bool,
+    dialled: Instant,
     origin: Arc<Origin>,
     shelves: Arc<Shelves>,
     /// Where it was dialled.
@@ -63,11 +73,12 @@ impl Lease {
         if !self.connection.is_idle() {
             return;
         }
-        let Self { connection, origin, shelves, shelf, .. } = self;
-        let mut idle = shelves[shelf].lock();
-        let stack = idle.entry(origin).or_default();
-        if stack.len() < MAX_IDLE {
-            stack.push(Idle { connection, since: Instant::now() });
+        let Self { connection, origin, shelves, shelf, dialled, .. } = self;
+        let mut stacks = shelves[shelf].lock();
+        let stack = stacks.entry(origin).or_default();
+        let is_current = stack.not_before.is_none_or(|not_before| dialled >= not_before);
+        if is_current && stack.idle.len() < MAX_IDLE {
+            stack.idle.push(Idle { connection, since: Instant::now(), dialled });
         }
     }
 }
@@ -77,25 +88,27 @@ impl Pool {
         Self { connector, shelves: Arc::new(std::array::from_fn(|_| Mutex::default())) }
     }
 
-    pub(super) fn lease(&self, connection: Box<Connection>, is_reused: bool, origin: &Arc<Origin>) -> Lease {
+    pub(super) fn lease(&self, connection: Box<Connection>, dialled: Option<Instant>, origin: &Arc<Origin>) -> Lease {
         let (origin, shelves) = (Arc::clone(origin), Arc::clone(&self.shelves));
-        Lease { connection, is_reused, origin, shelves, shelf: SHELF.get() }
+        let is_reused = dialled.is_some();
+        let dialled = dialled.unwrap_or_else(Instant::now);
+        Lease { connection, is_reused, dialled, origin, shelves, shelf: SHELF.get() }
     }
 
     /// A kept connection, if one is open.
     pub fn kept(&self, origin: &Arc<Origin>) -> Option<Lease> {
         loop {
-            let mut idle = self.shelves[SHELF.get()].lock();
-            let stack = idle.get_mut(origin)?;
+            let mut stacks = self.shelves[SHELF.get()].lock();
+            let stack = &mut stacks.get_mut(origin)?.idle;
             let mut entry = stack.pop()?;
             if entry.since.elapsed() > MAX_IDLE_AGE {
                 // The rest of the stack is older.
                 stack.clear();
                 return None;
             }
-            drop(idle);
+            drop(stacks);
             if entry.connection.is_idle() {
-                return Some(self.lease(entry.connection, true, origin));
+                return Some(self.lease(entry.connection, Some(entry.dialled), origin));
             }
         }
     }
@@ -108,15 +121,23 @@ impl Pool {
     /// A fresh connection. The caller sets the deadline.
     pub async fn fresh(&self, origin: &Arc<Origin>) -> Result<Lease, Error> {
         let socket = self.connector.dial(origin).await?;
-        Ok(self.lease(Box::new(Connection::new(socket)), false, origin))
+        Ok(self.lease(Box::new(Connection::new(socket)), None, origin))
+    }
+
+    /// The origin is served by somebody else now: what was dialled so far is closed, once it is idle.
+    pub fn forget(&self, origin: &Arc<Origin>) {
+        let not_before = Some(Instant::now());
+        for shelf in &*self.shelves {
+            shelf.lock().insert(Arc::clone(origin), Stack { idle: Vec::new(), not_before });
+        }
     }
 
     /// Closes what has been idle too long, or was closed by the other side. Called about once a second.
     pub fn sweep(&self) {
         for shelf in &*self.shelves {
             shelf.lock().retain(|_, stack| {
-                stack.retain_mut(|entry| entry.since.elapsed() <= MAX_IDLE_AGE && entry.connection.is_idle());
-                !stack.is_empty()
+                stack.idle.retain_mut(|entry| entry.since.elapsed() <= MAX_IDLE_AGE && entry.connection.is_idle());
+                !stack.idle.is_empty() || stack.not_before.is_some()
             });
         }
     }

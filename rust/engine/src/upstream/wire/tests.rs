@@ -26,7 +26,7 @@ fn pair() -> Pair {
     let pool = Pool::new(Connector::default());
     let origin = Arc::new(Origin::Unix("provider".into()));
     let (ours, provider) = UnixStream::pair().expect("a pair");
-    let lease = pool.lease(Box::new(Connection::new(Socket::Unix(ours))), false, &origin);
+    let lease = pool.lease(Box::new(Connection::new(Socket::Unix(ours))), None, &origin);
     Pair { pool, origin, lease, provider }
 }
 
@@ -112,7 +112,7 @@ async fn a_kept_connection_that_was_closed_is_not_used_again() {
     lease.give_back();
     drop(pool.kept(&origin).expect("kept"));
     let (ours, theirs) = UnixStream::pair().expect("a pair");
-    pool.lease(Box::new(Connection::new(Socket::Unix(ours))), false, &origin).give_back();
+    pool.lease(Box::new(Connection::new(Socket::Unix(ours))), None, &origin).give_back();
     drop(theirs);
     // The runtime tells of it at one of its next looks.
     let gone = async {
@@ -268,4 +268,22 @@ async fn a_head_in_pieces_is_read_when_it_is_whole() {
     let head = head();
     let (response, ()) = tokio::join!(lease.send(&head, body("x")), served);
     assert_eq!(response.expect("an answer").into_body().collect().await.expect("a body").to_bytes(), "!");
+}
+
+#[tokio::test]
+async fn connections_that_were_dialled_before_an_origin_changed_hands_are_not_kept() {
+    let Pair { pool, origin, lease, provider: _provider } = pair();
+    let (ours, _other) = UnixStream::pair().expect("a pair");
+    pool.lease(Box::new(Connection::new(Socket::Unix(ours))), None, &origin).give_back();
+    pool.forget(&origin);
+    assert!(pool.kept(&origin).is_none(), "it was idle");
+    lease.give_back();
+    assert!(pool.kept(&origin).is_none(), "it was in use");
+    let (ours, _third) = UnixStream::pair().expect("a pair");
+    pool.lease(Box::new(Connection::new(Socket::Unix(ours))), None, &origin).give_back();
+    pool.sweep();
+    let kept = pool.kept(&origin).expect("it was dialled since");
+    pool.forget(&origin);
+    kept.give_back();
+    assert!(pool.kept(&origin).is_none(), "a kept one is as old as its connection");
 }
