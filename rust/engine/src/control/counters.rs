@@ -25,7 +25,7 @@ impl CounterReports {
         let state = self.0.lock();
         let is_known = |(family, labels, value): &Sample| {
             // The map is asked with a key of its own type, so the labels are lent to one and taken back.
-            state.values.get(&(*family, labels.clone())).is_some_and(|heard| heard.to_bits() == value.to_bits())
+            state.values.get(&(*family, labels.clone())).is_some_and(|reported| reported.to_bits() == value.to_bits())
         };
         if state.values.is_empty() {
             return samples;
@@ -34,7 +34,7 @@ impl CounterReports {
     }
 
     /// Control has answered a poll that told these. Another process than before has heard nothing else.
-    pub fn note(&self, by: &str, told: Vec<Sample>) {
+    pub fn note(&self, by: &str, samples: Vec<Sample>) {
         let mut state = self.0.lock();
         if state.by != by {
             let had_heard = !state.by.is_empty();
@@ -45,7 +45,7 @@ impl CounterReports {
                 return;
             }
         }
-        state.values.extend(told.into_iter().map(|(family, labels, value)| ((family, labels), value)));
+        state.values.extend(samples.into_iter().map(|(family, labels, value)| ((family, labels), value)));
     }
 }
 
@@ -59,28 +59,28 @@ mod tests {
 
     #[test]
     fn what_was_heard_is_told_again_when_it_changes() {
-        let heard = CounterReports::default();
+        let reports = CounterReports::default();
         let all = vec![sample("a", 1.0), sample("b", 2.0)];
-        assert_eq!(heard.news(all.clone()), all);
-        assert_eq!(heard.news(all.clone()), all, "the poll was not answered");
-        heard.note("one", all.clone());
-        assert_eq!(heard.news(all), []);
+        assert_eq!(reports.news(all.clone()), all);
+        assert_eq!(reports.news(all.clone()), all, "the poll was not answered");
+        reports.note("one", all.clone());
+        assert_eq!(reports.news(all), []);
         assert_eq!(
-            heard.news(vec![sample("a", 1.0), sample("b", 3.0), sample("c", 1.0)]),
+            reports.news(vec![sample("a", 1.0), sample("b", 3.0), sample("c", 1.0)]),
             [sample("b", 3.0), sample("c", 1.0)]
         );
     }
 
     #[test]
     fn another_control_is_told_everything() {
-        let heard = CounterReports::default();
+        let reports = CounterReports::default();
         let all = vec![sample("a", 1.0), sample("b", 2.0)];
-        heard.note("one", all.clone());
+        reports.note("one", all.clone());
         let news = vec![sample("b", 3.0)];
-        heard.note("two", news);
+        reports.note("two", news);
         let all = vec![sample("a", 1.0), sample("b", 3.0)];
-        assert_eq!(heard.news(all.clone()), all);
-        heard.note("two", all.clone());
-        assert_eq!(heard.news(all), []);
+        assert_eq!(reports.news(all.clone()), all);
+        reports.note("two", all.clone());
+        assert_eq!(reports.news(all), []);
     }
 }
