@@ -724,7 +724,9 @@ def test_a_response_that_came_of_a_race_or_of_stages_is_kept(
     panel, chain = (
         make_combo(gateway, *models_of(lanes)[:2], strategy=name) for name in ("fusion", "pipeline")
     )
-    upstream.script(said("quick"), said("first"), said("one"), said("judged"), said("only"), model="m0")
+    upstream.script(
+        said("quick"), said("first"), said("one"), said("judged"), said("only"), model="m0"
+    )
     upstream.script(said("second"), said("two"), BUSY, model="m1")
     ways = [(race, "quick"), (chain, "second"), (panel, "judged"), (panel, "only")]
     for name, text in ways:

@@ -85,10 +85,10 @@ fn main() -> Result<(), Fault> {
     let reading_us = least_us(|at| {
         black_box(Reading::of(&texts[at * 7 % texts.len()]).form());
     });
-    let told = serde_json::json!({
+    let report = serde_json::json!({
         "threshold": THRESHOLD, "rounds": ROUNDS, "lookups": LOOKUPS, "clock": "processor time of the thread",
         "embedding_us": embedding_us, "reading_us": reading_us, "sizes": of_sizes,
     });
-    writeln!(std::io::stdout().lock(), "{told}")?;
+    writeln!(std::io::stdout().lock(), "{report}")?;
     Ok(())
 }

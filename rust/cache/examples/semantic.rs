@@ -21,8 +21,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             _ => 0.0,
         };
         let cause = Reading::of(first).differs(&Reading::of(second)).map(|cause| format!("{cause:?}"));
-        let told = serde_json::json!({"similarity": near, "cause": cause});
-        writeln!(out, "{told}")?;
+        let report = serde_json::json!({"similarity": near, "cause": cause});
+        writeln!(out, "{report}")?;
     }
     Ok(())
 }

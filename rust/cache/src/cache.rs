@@ -303,8 +303,11 @@ impl Cache {
         let now_ms = (self.inner.now_ms)();
         let mut shelf = self.inner.shelf.lock();
         self.inner.revision.fetch_add(1, Ordering::AcqRel);
-        let keys: Vec<Digest> =
-            shelf.summaries().filter(|told| filter.fits(&told.meta, now_ms)).map(|told| told.meta.key).collect();
+        let keys: Vec<Digest> = shelf
+            .summaries()
+            .filter(|summary| filter.fits(&summary.meta, now_ms))
+            .map(|summary| summary.meta.key)
+            .collect();
         for key in &keys {
             shelf.remove(key);
         }
@@ -326,10 +329,10 @@ impl Cache {
     pub fn list(&self, filter: &EntryFilter) -> Vec<EntrySummary> {
         let now_ms = (self.inner.now_ms)();
         let shelf = self.inner.shelf.lock();
-        let mut told: Vec<EntrySummary> =
-            shelf.summaries().filter(|told| told.meta.is_fresh(now_ms) && filter.fits(&told.meta, now_ms)).collect();
-        told.sort_by_key(|told| Reverse((told.meta.created_ms, told.meta.key)));
-        told
+        let mut entries: Vec<EntrySummary> =
+            shelf.summaries().filter(|entry| entry.meta.is_fresh(now_ms) && filter.fits(&entry.meta, now_ms)).collect();
+        entries.sort_by_key(|entry| Reverse((entry.meta.created_ms, entry.meta.key)));
+        entries
     }
 
     pub fn stats(&self) -> CacheStats {

@@ -177,7 +177,7 @@ impl Learner {
     /// Every partition that has learnt something, the latest first.
     pub fn list(&self, base: f32) -> Vec<PartitionThreshold> {
         let lessons = self.lessons.lock();
-        let told = lessons.of.iter().map(|(digest, lesson)| PartitionThreshold {
+        let thresholds = lessons.of.iter().map(|(digest, lesson)| PartitionThreshold {
             partition: hex(digest),
             model: lesson.model.clone(),
             threshold: lesson.threshold(base),
@@ -185,9 +185,9 @@ impl Learner {
             wrong: lesson.wrong.len(),
             updated_ms: lesson.updated_ms,
         });
-        let mut told: Vec<PartitionThreshold> = told.collect();
-        told.sort_by(|a, b| (b.updated_ms, &b.partition).cmp(&(a.updated_ms, &a.partition)));
-        told
+        let mut thresholds: Vec<PartitionThreshold> = thresholds.collect();
+        thresholds.sort_by(|a, b| (b.updated_ms, &b.partition).cmp(&(a.updated_ms, &a.partition)));
+        thresholds
     }
 
     /// Forgets what one partition, by its name, or every one has learnt, in the file too. Blocks. How many it was.
@@ -310,8 +310,8 @@ mod tests {
         first.note(&other, "m", 0.1, false, 7);
         drop(first);
         let again = learner("restart");
-        let told = again.list(BASE);
-        assert_eq!(told.iter().map(|each| (each.wrong, each.updated_ms)).collect::<Vec<_>>(), [(1, 6), (1, 5)]);
+        let thresholds = again.list(BASE);
+        assert_eq!(thresholds.iter().map(|each| (each.wrong, each.updated_ms)).collect::<Vec<_>>(), [(1, 6), (1, 5)]);
         assert!(again.threshold(&one, BASE) > 0.9);
         assert_eq!(again.forget(Some(&hex(&one))).expect("written"), 1);
         drop(again);

@@ -110,8 +110,8 @@ mod tests {
     fn the_latest_are_remembered_and_those_of_forgotten_answers_are_not() {
         let mut misses = NearMisses::default();
         (0..MAX_NEAR_MISSES + 20).for_each(|at| misses.add(miss(at)));
-        let told = misses.list();
-        assert_eq!((told.len(), told[0].at_ms, told[99].at_ms), (MAX_NEAR_MISSES, 119, 20));
+        let latest = misses.list();
+        assert_eq!((latest.len(), latest[0].at_ms, latest[99].at_ms), (MAX_NEAR_MISSES, 119, 20));
         misses.forget_unless(|key| ![[119; 32], [50; 32], [1; 32]].contains(key));
         assert_eq!((misses.list().len(), misses.list()[0].at_ms), (98, 118));
         assert_eq!((misses.clear(), misses.list().len()), (98, 0));

@@ -323,9 +323,9 @@ mod tests {
         let kept = Reasoning::default();
         kept.keep(ORIGIN, &ids(&["a", "b"]), "hm", at(0));
         kept.keep(Origin { provider: "moonshot", ..ORIGIN }, &ids(&["c"]), "hmm", at(5));
-        let told = kept.list(&ThoughtFilter::default(), at(6));
-        assert_eq!(told.iter().map(|one| one.tool_call_id.as_str()).collect::<Vec<_>>(), ["c", "b", "a"]);
-        assert_eq!((told[0].key_id.as_deref(), told[0].bytes, told[0].created_ms), (Some("1"), 3, 1_000_005));
+        let entries = kept.list(&ThoughtFilter::default(), at(6));
+        assert_eq!(entries.iter().map(|one| one.tool_call_id.as_str()).collect::<Vec<_>>(), ["c", "b", "a"]);
+        assert_eq!((entries[0].key_id.as_deref(), entries[0].bytes, entries[0].created_ms), (Some("1"), 3, 1_000_005));
         let call = |id: &str| ThoughtFilter { tool_call_id: Some(id.to_owned()), ..ThoughtFilter::default() };
         assert_eq!(kept.forget(&call("b")), 1);
         assert_eq!(kept.forget(&call("b")), 0);

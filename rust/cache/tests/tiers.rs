@@ -111,8 +111,8 @@ fn what_was_kept_is_given_and_told() {
     let stats = cache.stats();
     assert_eq!((stats.entries, stats.memory_entries, stats.disk_entries), (1, 1, 1));
     assert_eq!(stats.vector_state, VectorState::Off);
-    let told = cache.list(&EntryFilter::default());
-    assert_eq!((told.len(), told[0].in_memory, told[0].on_disk), (1, true, true));
+    let entries = cache.list(&EntryFilter::default());
+    assert_eq!((entries.len(), entries[0].in_memory, entries[0].on_disk), (1, true, true));
 }
 
 #[test]

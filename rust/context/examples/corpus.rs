@@ -75,11 +75,11 @@ fn figures(case: &Case, name: &str, plan: &Plan) -> serde_json::Value {
     let text =
         outcome.body.map_or_else(|_| case.body.get().to_owned(), |body| String::from_utf8_lossy(&body).into_owned());
     let shown: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-    let mut said = String::new();
-    gather(&shown, &mut said);
+    let mut gathered = String::new();
+    gather(&shown, &mut gathered);
     // White space between the values of JSON is no part of a fact.
-    let tight = said.replace("\": ", "\":");
-    let is_lost = |fact: &&String| !said.contains(fact.as_str()) && !tight.contains(&fact.replace("\": ", "\":"));
+    let tight = gathered.replace("\": ", "\":");
+    let is_lost = |fact: &&String| !gathered.contains(fact.as_str()) && !tight.contains(&fact.replace("\": ", "\":"));
     let lost: Vec<&String> = case.facts.iter().filter(is_lost).collect();
     json!({"id": case.id, "kind": case.kind, "mode": name, "bytes": body.len(), "micros": micros,
         "facts": case.facts.len(), "lost": lost, "report": outcome.report})

@@ -112,15 +112,15 @@ mod tests {
 
     #[test]
     fn segments_make_both_texts() {
-        let said = "Could you please take a look at https://a.example/x in order to see why order NC-17 is late, thank you very much.";
-        let body = format!(r#"{{"messages":[{{"role":"user","content":"{said}"}}]}}"#);
+        let text = "Could you please take a look at https://a.example/x in order to see why order NC-17 is late, thank you very much.";
+        let body = format!(r#"{{"messages":[{{"role":"user","content":"{text}"}}]}}"#);
         let shown = preview(Dialect::Openai, body.as_bytes(), &Plan::from(Mode::Standard), || 0);
         assert_eq!(shown.texts.len(), 1);
         let of = |kinds: [&str; 2]| {
             let kept = shown.texts[0].segments.iter().filter(|segment| kinds.contains(&segment.kind));
             kept.map(|segment| segment.text.as_str()).collect::<String>()
         };
-        assert_eq!(of(["same", "removed"]), said);
+        assert_eq!(of(["same", "removed"]), text);
         assert!(shown.body.expect("a body").contains(&of(["same", "added"])));
         assert!(shown.protected.iter().any(|span| span == "https://a.example/x"));
     }

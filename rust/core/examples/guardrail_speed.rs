@@ -29,7 +29,7 @@ fn best_ns(mut round: impl FnMut()) -> f64 {
 fn main() {
     let text = "What is a fairlead? A ring that a line runs through, so that it does not chafe on the rail. ";
     let body =
-        |said: &str| format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{said}"}}]}}"#).into_bytes();
+        |content: &str| format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{content}"}}]}}"#).into_bytes();
     let many = format!(
         r#"{{"model":"m","messages":[{}]}}"#,
         vec![r#"{"role":"user","content":"What is a fairlead? A ring that a line runs through."}"#; 200].join(",")

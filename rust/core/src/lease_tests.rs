@@ -17,7 +17,7 @@ struct Node {
 /// The store as its script has it: used, ceiling and the end of the lease, by node.
 #[derive(Default)]
 struct Store {
-    told: BTreeMap<usize, (u64, u64, u64)>,
+    reports: BTreeMap<usize, (u64, u64, u64)>,
 }
 
 struct World {
@@ -58,13 +58,13 @@ impl World {
         let Some(claim) = node.lease.claim(&node.terms, self.limit, node.now, false) else { return false };
         let others: Vec<_> = self
             .store
-            .told
+            .reports
             .iter()
             .filter(|(other, _)| **other != at)
             .map(|(_, &(used, ceiling, until_ms))| (used, ceiling, until_ms > asked_ms))
             .collect();
         let granted = grant_lease(self.limit, claim, &others, self.is_exact);
-        self.store.told.insert(at, (claim.used, granted.ceiling, asked_ms + TTL_MS));
+        self.store.reports.insert(at, (claim.used, granted.ceiling, asked_ms + TTL_MS));
         node.lease.take(&node.terms, granted, node.now, asked_ms);
         true
     }

@@ -26,7 +26,7 @@ fn googles_folder_is_no_part_of_a_name() {
 
 #[test]
 fn a_spelling_that_could_be_two_names_is_refused() {
-    for (spelled, said) in [
+    for (spelled, reason) in [
         ("p/g-1 ", "white space"),
         (" p/g-1", "white space"),
         ("p/ g-1", "white space"),
@@ -51,7 +51,7 @@ fn a_spelling_that_could_be_two_names_is_refused() {
         ("p/g-1%00", "percent"),
     ] {
         let fault = canonical(spelled).expect_err(spelled);
-        assert!(fault.0.contains(said), "{spelled:?}: {fault}");
+        assert!(fault.0.contains(reason), "{spelled:?}: {fault}");
     }
 }
 

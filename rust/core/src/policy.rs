@@ -222,14 +222,14 @@ mod tests {
             json!({"id": "t", "name": "team", "model_access_mode": "restricted", "allowed_models": ["a/*", "b/m"]});
         let blocking = json!({"id": "f", "name": "firm", "blocked_models": ["a/dear"]});
         let member = in_groups(&[restricted.clone(), blocking.clone()]);
-        for (model, told) in [
+        for (model, message) in [
             ("a/m", None),
             ("b/m", None),
             ("b/n", Some("The group `team` of this API key may not use the model `b/n`.")),
             ("a/dear", Some("The group `firm` of this API key may not use the model `a/dear`.")),
         ] {
-            assert_eq!(admit_model(&member, model).err().map(|error| error.message.into_owned()).as_deref(), told);
-            assert_eq!(sees_model(&member, model), told.is_none());
+            assert_eq!(admit_model(&member, model).err().map(|error| error.message.into_owned()).as_deref(), message);
+            assert_eq!(sees_model(&member, model), message.is_none());
         }
         assert!(admit_unblocked(&member, "a/DEAR").is_err() && member.has_blocks());
         let own = with_access(json!({"model_access_mode": "restricted", "allowed_models": ["*"]}));

@@ -196,10 +196,10 @@ impl Price {
     fn rate(&self, usage: &Usage, kind: TokenKind) -> Option<Rate> {
         let best = |service: ServiceTier| {
             let reached = self.tiers.iter().filter(|tier| tier.service == service && tier.is_reached(usage.input));
-            let told = reached.filter_map(|tier| {
+            let rates = reached.filter_map(|tier| {
                 Some(Rate { usd_micros: (kind.tier)(tier)?, name: kind.name, service, above: tier.above })
             });
-            told.max_by_key(|rate| rate.above)
+            rates.max_by_key(|rate| rate.above)
         };
         let base = || (kind.base)(self).map(|usd_micros| Rate { usd_micros, name: kind.name, ..Rate::FREE });
         if self.tiers.is_empty() {
@@ -270,8 +270,8 @@ impl Price {
         };
         let dearest = |kinds: &[TokenKind]| {
             let tiers = self.tiers.iter().filter(may_hold);
-            let told = tiers.flat_map(|tier| kinds.iter().filter_map(|kind| (kind.tier)(tier)));
-            kinds.iter().filter_map(|kind| (kind.base)(self)).chain(told).max().unwrap_or(0)
+            let in_tiers = tiers.flat_map(|tier| kinds.iter().filter_map(|kind| (kind.tier)(tier)));
+            kinds.iter().filter_map(|kind| (kind.base)(self)).chain(in_tiers).max().unwrap_or(0)
         };
         let input = dearest(&[INPUT, CACHED_INPUT, CACHE_WRITE, CACHE_WRITE_HOUR]);
         Cost(u128::from(usage.input) * u128::from(input))

@@ -55,10 +55,13 @@ pub struct ProviderRate {
 
 impl ProviderRate {
     /// `None` for a quota, and where it was not told how much of what is left until when.
-    fn of(told: &WindowReading, now_ms: u64) -> Option<(RateName, Self)> {
-        let name = RateName::of(&told.name).filter(|_| !told.is_quota && told.resets_in_ms > 0)?;
-        let (limit, left) = told.amounts.filter(|(limit, _)| *limit > 0)?;
-        Some((name, Self { limit, left, read_ms: now_ms, full_ms: now_ms.saturating_add(told.resets_in_ms), begun: 0 }))
+    fn of(window: &WindowReading, now_ms: u64) -> Option<(RateName, Self)> {
+        let name = RateName::of(&window.name).filter(|_| !window.is_quota && window.resets_in_ms > 0)?;
+        let (limit, left) = window.amounts.filter(|(limit, _)| *limit > 0)?;
+        Some((
+            name,
+            Self { limit, left, read_ms: now_ms, full_ms: now_ms.saturating_add(window.resets_in_ms), begun: 0 },
+        ))
     }
 
     fn is_over(&self, now_ms: u64) -> bool {
@@ -123,8 +126,8 @@ impl ProviderRates {
     }
 
     /// Takes over what an answer told; a rate that it does not tell stays.
-    pub fn learn(&mut self, model: &str, told: &[WindowReading], now_ms: u64) {
-        for (name, rate) in told.iter().filter_map(|one| ProviderRate::of(one, now_ms)) {
+    pub fn learn(&mut self, model: &str, windows: &[WindowReading], now_ms: u64) {
+        for (name, rate) in windows.iter().filter_map(|one| ProviderRate::of(one, now_ms)) {
             if !self.0.contains_key(model) {
                 if self.0.len() >= MAX_MODELS {
                     self.0.retain(|_, rates| rates.iter().flatten().any(|rate| !rate.is_over(now_ms)));

@@ -82,14 +82,14 @@ pub struct Units {
 impl Units {
     /// These, where the provider told nothing else.
     #[must_use]
-    pub fn updated_with(self, told: Self) -> Self {
-        let pick = |own: u64, told: u64| if told == 0 { own } else { told };
+    pub fn updated_with(self, report: Self) -> Self {
+        let pick = |own: u64, report: u64| if report == 0 { own } else { report };
         Self {
-            images: pick(self.images, told.images),
-            audio_ms: pick(self.audio_ms, told.audio_ms),
-            pages: pick(self.pages, told.pages),
-            characters: pick(self.characters, told.characters),
-            queries: pick(self.queries, told.queries),
+            images: pick(self.images, report.images),
+            audio_ms: pick(self.audio_ms, report.audio_ms),
+            pages: pick(self.pages, report.pages),
+            characters: pick(self.characters, report.characters),
+            queries: pick(self.queries, report.queries),
         }
     }
 }

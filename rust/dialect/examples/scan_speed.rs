@@ -114,8 +114,8 @@ fn main() {
     });
     report("translate a request of 50 messages", talk.len(), ns);
 
-    let said = r#"{"role":"user","content":"A line that says something, and \"quotes\" a little."}"#;
-    let large = Bytes::from(format!(r#"{{"model":"demo/m","messages":[{}]}}"#, vec![said; 1_250].join(",")));
+    let message = r#"{"role":"user","content":"A line that says something, and \"quotes\" a little."}"#;
+    let large = Bytes::from(format!(r#"{{"model":"demo/m","messages":[{}]}}"#, vec![message; 1_250].join(",")));
     let ns = best_ns(|| {
         let read = translate::read(Dialect::Openai, black_box(&large)).expect("valid");
         black_box(translate::request(pair, &large, &read, "m").is_ok());

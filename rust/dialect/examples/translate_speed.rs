@@ -73,8 +73,8 @@ fn stream(form: Dialect) -> Vec<Bytes> {
 }
 
 fn follow(pair: Pair, chunks: &[Bytes]) {
-    let told = AnswerContext { created_s: 1, id: "0a1b".to_owned(), ..AnswerContext::default() };
-    let mut follow = Follow::new(pair, told);
+    let context = AnswerContext { created_s: 1, id: "0a1b".to_owned(), ..AnswerContext::default() };
+    let mut follow = Follow::new(pair, context);
     for chunk in chunks {
         black_box(follow.push(black_box(chunk)));
     }
@@ -106,8 +106,8 @@ fn main() {
         let passed = best_us(|| follow(Pair { caller: provider, provider }, &chunks));
         println!("{provider:?} passed through: {passed:.1}");
         for &caller in Dialect::ALL.iter().filter(|&&caller| caller != provider) {
-            let said = best_us(|| follow(Pair { caller, provider }, &chunks));
-            println!("{provider:?} to {caller:?}: {said:.1} ({:.2} x)", said / passed);
+            let translated = best_us(|| follow(Pair { caller, provider }, &chunks));
+            println!("{provider:?} to {caller:?}: {translated:.1} ({:.2} x)", translated / passed);
         }
     }
     let short = r#"A line that says something, and \"quotes\" a little."#;

@@ -42,8 +42,8 @@ fn parts(parts: &[Part<'_>]) -> usize {
 fn of(content: &Content<'_>) -> usize {
     use crate::model::Source;
     match content {
-        Content::Text(said) | Content::Refusal(said) | Content::Thinking { text: said, .. } => text(said),
-        Content::Note { text: said, title } => text(said) + title.as_ref().map_or(0, text),
+        Content::Text(words) | Content::Refusal(words) | Content::Thinking { text: words, .. } => text(words),
+        Content::Note { text: words, title } => text(words) + title.as_ref().map_or(0, text),
         Content::Document { source: Source::Base64 { data, .. }, .. } => {
             TOKENS_PER_IMAGE + data.len() / BYTES_PER_DOCUMENT_TOKEN
         }
@@ -70,8 +70,8 @@ mod tests {
 
     #[test]
     fn more_text_is_more_tokens() {
-        let body = |said: &str| format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{said}"}}]}}"#);
-        let count = |said: &str| estimate_tokens(Dialect::Anthropic, body(said).as_bytes()).expect("a request");
+        let body = |words: &str| format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{words}"}}]}}"#);
+        let count = |words: &str| estimate_tokens(Dialect::Anthropic, body(words).as_bytes()).expect("a request");
         assert_eq!(count("Good morning"), 7);
         assert_eq!(count("\\u00e9\\u00e9"), 5, "what is said counts, not how it is escaped");
         assert!(count(&"word ".repeat(1_000)) > 1_000);

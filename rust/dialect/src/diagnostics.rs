@@ -17,8 +17,8 @@ pub fn add_diagnostics(last: Pieces, is_list: bool, diagnostics: &str) -> Pieces
     let object = if is_list { last_element(&whole) } else { last_event(&whole) };
     let Some(brace) = object.filter(|&brace| is_open_error(&whole, brace)) else { return last };
     let (before, after) = whole.split_at(brace + 1);
-    let told = format!(r#""diagnostics":{diagnostics},"#);
-    Pieces::from_iter([Bytes::from([before, told.as_bytes(), after].concat())])
+    let member = format!(r#""diagnostics":{diagnostics},"#);
+    Pieces::from_iter([Bytes::from([before, member.as_bytes(), after].concat())])
 }
 
 /// Where the object of the last event begins that has one.
@@ -46,8 +46,8 @@ fn last_element(list: &[u8]) -> Option<usize> {
 }
 
 /// Whether the object that begins at `brace` and goes to the end of its line, or of its list, is an error without diagnostics.
-fn is_open_error(told: &[u8], brace: usize) -> bool {
-    let rest = told.get(brace..).unwrap_or_default();
+fn is_open_error(stream: &[u8], brace: usize) -> bool {
+    let rest = stream.get(brace..).unwrap_or_default();
     let line = rest.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii_end();
     let element = rest.trim_ascii_end().strip_suffix(b"]").unwrap_or(rest).trim_ascii_end();
     [line, element].iter().any(|object| {
@@ -68,8 +68,8 @@ mod tests {
 
     fn with_diagnostics(last: &str, is_list: bool) -> String {
         let pieces = Pieces::from_iter([Bytes::copy_from_slice(last.as_bytes())]);
-        let told = add_diagnostics(pieces, is_list, r#"{"poolSize":2}"#).concat();
-        String::from_utf8(told).expect("text")
+        let stream = add_diagnostics(pieces, is_list, r#"{"poolSize":2}"#).concat();
+        String::from_utf8(stream).expect("text")
     }
 
     #[test]
@@ -96,8 +96,8 @@ mod tests {
     fn the_error_that_ends_a_list_tells_them() {
         let error = json!({"error": {"code": 500, "message": "no {braces} \"]}", "details": [{"a": {}}]}});
         for before in ["[", ",\r\n", "[{\"candidates\":[{}]},\r\n"] {
-            let told = with_diagnostics(&format!("{before}{error:#}]"), true);
-            let element = told.strip_prefix(before).and_then(|rest| rest.strip_suffix(']')).expect("the element");
+            let list = with_diagnostics(&format!("{before}{error:#}]"), true);
+            let element = list.strip_prefix(before).and_then(|rest| rest.strip_suffix(']')).expect("the element");
             let element: Value = serde_json::from_str(element).expect("JSON");
             assert_eq!((&element["error"], &element["diagnostics"]), (&error["error"], &json!({"poolSize": 2})));
         }

@@ -315,8 +315,8 @@ fn vectors_of(body: &[u8]) -> Option<Vec<Vector<'_>>> {
         #[serde(borrow, default)]
         embeddings: Option<Vec<Vector<'a>>>,
     }
-    let told: AnswerIn<'_> = serde_json::from_slice(body).ok()?;
-    let vectors = told.embeddings.or_else(|| Some(vec![told.embedding?]))?;
+    let answer: AnswerIn<'_> = serde_json::from_slice(body).ok()?;
+    let vectors = answer.embeddings.or_else(|| Some(vec![answer.embedding?]))?;
     vectors.iter().all(|vector| vector.values.get().starts_with('[')).then_some(vectors)
 }
 
@@ -329,8 +329,10 @@ fn usage_of(body: &[u8]) -> Option<u64> {
 
 fn for_openai(vectors: &[Vector<'_>], asked: &[u8], model: &str, tokens: u64) -> Option<Bytes> {
     let scan = json::scan_object(asked, &["encoding_format"], MAX_DEPTH).ok()?;
-    let is_packed =
-        scan.get("encoding_format").and_then(|value| json::as_str(asked, value)).is_some_and(|told| told == "base64");
+    let is_packed = scan
+        .get("encoding_format")
+        .and_then(|value| json::as_str(asked, value))
+        .is_some_and(|encoding| encoding == "base64");
     let mut out = Writer::default();
     out.open(b'{').key("object").str("list").key("data").open(b'[');
     for (at, vector) in vectors.iter().enumerate() {
@@ -361,8 +363,8 @@ fn for_google(caller: EmbeddingCall, body: &[u8], usage: Usage) -> Option<Bytes>
         #[serde(borrow)]
         data: Vec<One<'a>>,
     }
-    let mut told: AnswerIn<'_> = serde_json::from_slice(body).ok()?;
-    told.data.sort_by_key(|one| one.index);
+    let mut answer: AnswerIn<'_> = serde_json::from_slice(body).ok()?;
+    answer.data.sort_by_key(|one| one.index);
     let mut out = Writer::default();
     let write = |out: &mut Writer, one: &One<'_>| {
         out.open(b'{').key("values").raw(one.embedding.get()).close(b'}');
@@ -370,10 +372,10 @@ fn for_google(caller: EmbeddingCall, body: &[u8], usage: Usage) -> Option<Bytes>
     out.open(b'{');
     if caller == EmbeddingCall::One {
         out.key("embedding");
-        write(&mut out, told.data.first()?);
+        write(&mut out, answer.data.first()?);
     } else {
         out.key("embeddings").open(b'[');
-        told.data.iter().for_each(|one| write(&mut out, one));
+        answer.data.iter().for_each(|one| write(&mut out, one));
         out.close(b']');
     }
     out.key("usageMetadata").open(b'{').key("promptTokenCount").number(usage.input).close(b'}');

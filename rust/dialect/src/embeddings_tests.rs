@@ -75,8 +75,8 @@ fn what_cannot_be_said_is_named() {
 
 fn answered(caller: EmbeddingCall, provider: EmbeddingCall, body: &Value, asked: &Value) -> (Value, u64) {
     let (body, asked) = (Bytes::from(body.to_string()), Bytes::from(asked.to_string()));
-    let told = answer(caller, provider, &body, &asked, "p/x").expect("an answer");
-    (serde_json::from_slice(&told.body).expect("JSON"), told.usage.input)
+    let translated = answer(caller, provider, &body, &asked, "p/x").expect("an answer");
+    (serde_json::from_slice(&translated.body).expect("JSON"), translated.usage.input)
 }
 
 #[test]

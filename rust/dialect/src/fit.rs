@@ -79,8 +79,8 @@ pub(crate) fn adapt<'a>(request: &mut Request<'a>, body: &[u8], cap: Option<&'a 
 /// What a chat body says to the template, from a request in another dialect: the caller's own words, or that thinking is
 /// off.
 pub(crate) fn template_words<'a>(request: &Request<'a>) -> Option<&'a str> {
-    let said = request.extras.iter().find(|(name, _)| name == "chat_template_kwargs").map(|(_, value)| *value);
-    said.or((request.reasoning == Some(Effort::Off)).then_some(r#"{"thinking":false,"enable_thinking":false}"#))
+    let extra = request.extras.iter().find(|(name, _)| name == "chat_template_kwargs").map(|(_, value)| *value);
+    extra.or((request.reasoning == Some(Effort::Off)).then_some(r#"{"thinking":false,"enable_thinking":false}"#))
 }
 
 /// A messages request of a coding tool's classifier that says nothing of thinking. Most bodies are told apart by one search.
@@ -158,8 +158,8 @@ fn lower_budget(body: &[u8], cap: u64, edits: &mut Edits) {
 fn lower_gemini(body: &[u8], cap: u64, edits: &mut Edits) {
     let wanted = ["generationConfig", "generation_config"];
     let Ok(scan) = json::scan_object(body, &wanted, MAX_DEPTH) else { return };
-    let said = wanted.iter().find_map(|name| scan.get(name));
-    match said {
+    let config = wanted.iter().find_map(|name| scan.get(name));
+    match config {
         None => insert(body, &format!(r#""generationConfig":{{"maxOutputTokens":{cap}}}"#), edits),
         Some(null) if null.is_null() => {
             edits.push((null.span(), Bytes::from(format!(r#"{{"maxOutputTokens":{cap}}}"#))));
@@ -194,10 +194,10 @@ fn switch_off(body: &[u8], edits: &mut Edits) {
     let inner = body.get(words.span()).unwrap_or_default();
     if words.is_null() {
         edits.push((words.span(), Bytes::from(format!("{{{SWITCHED_OFF}}}"))));
-    } else if let Ok(said) = json::scan_object(inner, &SWITCHES, MAX_DEPTH) {
-        if SWITCHES.iter().all(|name| said.get(name).is_none()) {
-            let text = if said.is_empty() { SWITCHED_OFF.to_owned() } else { format!(",{SWITCHED_OFF}") };
-            let place = words.start + said.close();
+    } else if let Ok(switches) = json::scan_object(inner, &SWITCHES, MAX_DEPTH) {
+        if SWITCHES.iter().all(|name| switches.get(name).is_none()) {
+            let text = if switches.is_empty() { SWITCHED_OFF.to_owned() } else { format!(",{SWITCHED_OFF}") };
+            let place = words.start + switches.close();
             edits.push((place..place, Bytes::from(text)));
         }
     }

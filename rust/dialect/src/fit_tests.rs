@@ -100,8 +100,8 @@ fn a_template_is_told_to_be_without_thinking() {
     let none = chat(json!({"reasoning_effort": "none"}));
     assert_eq!((&none["chat_template_kwargs"], none.get("reasoning_effort")), (&off, None));
     for words in [json!({}), json!(null)] {
-        let said = chat(json!({"reasoning_effort": "none", "chat_template_kwargs": words}));
-        assert_eq!((&said["chat_template_kwargs"], said.get("reasoning_effort")), (&off, None), "{words}");
+        let body = chat(json!({"reasoning_effort": "none", "chat_template_kwargs": words}));
+        assert_eq!((&body["chat_template_kwargs"], body.get("reasoning_effort")), (&off, None), "{words}");
     }
     let beside = chat(json!({"reasoning_effort": "none", "chat_template_kwargs": {"a": [1]}, "user": "u"}));
     assert_eq!(beside["chat_template_kwargs"], json!({"a": [1], "thinking": false, "enable_thinking": false}));
@@ -138,9 +138,9 @@ fn a_member_leaves_with_its_comma_wherever_it_stands() {
         let body = Bytes::from(body);
         let read = read_at(Dialect::Openai, &body, Place::default()).expect("a request");
         let pair = Pair { caller: Dialect::Openai, provider: Dialect::Openai };
-        let said = request_for(pair, &body, &read, "x", &fit).expect("said").concat();
-        let said: Json = serde_json::from_slice(&said).expect("still JSON");
-        assert_eq!(said.as_object().expect("an object").len(), 3, "{said}");
+        let adapted = request_for(pair, &body, &read, "x", &fit).expect("said").concat();
+        let adapted: Json = serde_json::from_slice(&adapted).expect("still JSON");
+        assert_eq!(adapted.as_object().expect("an object").len(), 3, "{adapted}");
     }
 }
 

@@ -32,8 +32,8 @@ pub fn is_fit(form: Dialect, body: &[u8]) -> bool {
     } else if form == Dialect::OpenaiResponses {
         responses::replay::is_fit(&answer)
     } else if form == Dialect::Gemini {
-        let told = gemini::replay::read(&answer);
-        told.has_text && told.has_stopped && !told.is_unfit
+        let facts = gemini::replay::read(&answer);
+        facts.has_text && facts.has_stopped && !facts.is_unfit
     } else {
         let blocks = answer["content"].as_array().map_or(&[][..], Vec::as_slice);
         let has_text = blocks.iter().any(|block| block["type"] == "text" && is_text(&block["text"]));
@@ -95,11 +95,11 @@ impl StreamFacts {
                 }
             }
         } else if form == Dialect::Gemini {
-            let told = gemini::replay::read(&event);
-            self.has_text |= told.has_text;
-            self.has_stopped |= told.has_stopped;
-            self.is_ended |= told.has_stopped;
-            self.is_unfit |= told.is_unfit;
+            let facts = gemini::replay::read(&event);
+            self.has_text |= facts.has_text;
+            self.has_stopped |= facts.has_stopped;
+            self.is_ended |= facts.has_stopped;
+            self.is_unfit |= facts.is_unfit;
         } else if form == Dialect::OpenaiResponses {
             match event["type"].as_str().unwrap_or_default() {
                 // What it holds decides; what was told on the way is in it.
@@ -196,7 +196,7 @@ fn say(answer: &Answer<'_>, mut write: impl FnMut(Event<'_>)) -> Option<()> {
 
 /// A stream that is fit, as a whole answer. `None`: it says something that the whole answer would not.
 pub fn as_whole(form: Dialect, stream: &Bytes, created_s: u64) -> Option<Bytes> {
-    let mut told = AnswerSoFar::default();
+    let mut answer = AnswerSoFar::default();
     let mut chat = openai::stream_in::Reader::default();
     let mut messages = anthropic::stream_in::Reader::default();
     let mut generated = gemini::stream_in::Reader::default();
@@ -210,7 +210,7 @@ pub fn as_whole(form: Dialect, stream: &Bytes, created_s: u64) -> Option<Bytes> 
                 response = responses::replay::completed(&data).or(response.take());
                 return Verdict::Drop;
             }
-            let mut emit = |event: Event<'_>| is_unfit |= told.take(event).is_none();
+            let mut emit = |event: Event<'_>| is_unfit |= answer.take(event).is_none();
             let read = match form {
                 Dialect::Openai => chat.read(&data, &mut emit),
                 Dialect::Gemini => generated.read(&data, &mut emit),
@@ -232,9 +232,9 @@ pub fn as_whole(form: Dialect, stream: &Bytes, created_s: u64) -> Option<Bytes> 
         _ => (messages.stop(), messages.usage()),
     };
     let answer = Answer {
-        id: told.id,
-        model: told.model,
-        parts: told.parts.into_iter().map(|content| Part::new(String::new(), content)).collect(),
+        id: answer.id,
+        model: answer.model,
+        parts: answer.parts.into_iter().map(|content| Part::new(String::new(), content)).collect(),
         stop: stop.unwrap_or(Stop::End),
         usage: usage.unwrap_or_default(),
         logprobs: None,

@@ -18,10 +18,10 @@ fn messages(content: &Value, reason: &str) -> Vec<u8> {
 
 #[test]
 fn a_text_that_ended_by_itself_is_fit_and_nothing_else() {
-    let said = json!({"role": "assistant", "content": "Hi", "refusal": null, "tool_calls": []});
-    assert!(is_fit(Dialect::Openai, &chat(&said, "stop")));
+    let message = json!({"role": "assistant", "content": "Hi", "refusal": null, "tool_calls": []});
+    assert!(is_fit(Dialect::Openai, &chat(&message, "stop")));
     for reason in ["length", "content_filter", "tool_calls", "error", "abort", ""] {
-        assert!(!is_fit(Dialect::Openai, &chat(&said, reason)), "{reason}");
+        assert!(!is_fit(Dialect::Openai, &chat(&message, reason)), "{reason}");
     }
     for message in [
         json!({"content": ""}),
@@ -47,9 +47,10 @@ fn a_text_that_ended_by_itself_is_fit_and_nothing_else() {
 
 #[test]
 fn a_whole_answer_becomes_a_fit_stream_and_that_the_answer_again() {
-    let said = json!({"role": "assistant", "content": "H\u{e9}llo \"you\"\n"});
+    let message = json!({"role": "assistant", "content": "H\u{e9}llo \"you\"\n"});
     let blocks = json!([{"type": "thinking", "thinking": "x", "signature": "s"}, {"type": "text", "text": "Hi"}]);
-    for (form, body) in [(Dialect::Openai, chat(&said, "stop")), (Dialect::Anthropic, messages(&blocks, "end_turn"))] {
+    for (form, body) in [(Dialect::Openai, chat(&message, "stop")), (Dialect::Anthropic, messages(&blocks, "end_turn"))]
+    {
         let stream = as_stream(form, &body, true, 9).expect("can be streamed");
         assert_eq!(fit_stream(form, &stream).as_ref(), Some(&stream));
         let again = as_whole(form, &stream, 5).expect("can be joined");

@@ -209,9 +209,9 @@ impl Translation {
         let (error, upstream_error) = match state.end.take() {
             None | Some(Ended::Done) => (None, None),
             Some(Ended::Fault(error)) => (Some(error), None),
-            Some(Ended::InBand(told)) => {
+            Some(Ended::InBand(error_object)) => {
                 let message = "The provider reported an error in its stream.";
-                (Some(Error::upstream(ErrorKind::UpstreamStatus, Retry::Never, message)), Some(told))
+                (Some(Error::upstream(ErrorKind::UpstreamStatus, Retry::Never, message)), Some(error_object))
             }
         };
         let outcome = if error.is_some() { Outcome::UpstreamFailed } else { Outcome::Completed };
@@ -247,9 +247,9 @@ impl State {
         let (way, id) = (&mut self.way, &self.id);
         let mut emit = |mut event: Event<'_>| {
             let PassMode::Say(encoder) = &mut *way else { return };
-            if let Event::Start { id: told, .. } = &mut event {
-                if told.as_ref().is_none_or(Text::is_empty) {
-                    *told = Some(id.clone().into());
+            if let Event::Start { id: own, .. } = &mut event {
+                if own.as_ref().is_none_or(Text::is_empty) {
+                    *own = Some(id.clone().into());
                 }
             }
             if is_said.is_ok() {
@@ -271,25 +271,25 @@ impl State {
                 self.relist(data, out);
                 self.complete(out);
             }
-            Ok(Step::Failed(told)) => {
+            Ok(Step::Failed(reported)) => {
                 self.relist(data, out);
                 match &mut self.way {
                     PassMode::Pass => {}
                     PassMode::List(framing) => framing.close(out),
                     PassMode::Say(_) => {
-                        let kind = told.kind.as_deref().unwrap_or("upstream_error");
+                        let kind = reported.kind.as_deref().unwrap_or("upstream_error");
                         let text = ErrorText {
-                            status: status_of(&told),
-                            message: &told.message,
+                            status: status_of(&reported),
+                            message: &reported.message,
                             kind,
-                            code: told.code.as_deref().or(told.kind.as_deref()),
-                            param: told.param.as_deref(),
+                            code: reported.code.as_deref().or(reported.kind.as_deref()),
+                            param: reported.param.as_deref(),
                             diagnostics: None,
                         };
                         self.say_failed(&text, out);
                     }
                 }
-                self.end = Some(Ended::InBand(told));
+                self.end = Some(Ended::InBand(reported));
                 return;
             }
             Err(Malformed) => {

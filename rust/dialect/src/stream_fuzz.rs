@@ -76,9 +76,9 @@ fn any_stream(form: &str) -> impl Strategy<Value = (Bytes, Vec<Index>)> {
 
 /// What the caller gets, and how it ended.
 fn streamed(pair: Pair, upstream: &Bytes, cuts: &[usize], is_list: bool) -> (Vec<u8>, String) {
-    let told =
+    let context =
         AnswerContext { created_s: 1, asks_usage: true, is_list, id: "id".to_owned(), ..AnswerContext::default() };
-    let mut follow = Follow::new(pair, told);
+    let mut follow = Follow::new(pair, context);
     let (mut caller, mut from) = (Vec::new(), 0);
     for &to in cuts.iter().chain([&upstream.len()]) {
         let passed = follow.push(&upstream.slice(from..to));
@@ -88,7 +88,7 @@ fn streamed(pair: Pair, upstream: &Bytes, cuts: &[usize], is_list: bool) -> (Vec
     let closing = follow.finish(End::Clean);
     caller.extend_from_slice(&closing.bytes);
     let end =
-        format!("{:?} {:?} {:?}", closing.outcome, closing.usage, closing.upstream_error.map(|told| told.message));
+        format!("{:?} {:?} {:?}", closing.outcome, closing.usage, closing.upstream_error.map(|error| error.message));
     (caller, end)
 }
 

@@ -90,22 +90,22 @@ pub fn answer_text(form: Dialect, body: &[u8]) -> Option<String> {
             let choice = &answer["choices"][0];
             let message = &choice["message"];
             let calls = has_content(&message["tool_calls"]) || has_content(&message["function_call"]);
-            let said = message["content"].as_str().or(choice["text"].as_str()).unwrap_or_default();
-            (!calls).then(|| said.to_owned())
+            let text = message["content"].as_str().or(choice["text"].as_str()).unwrap_or_default();
+            (!calls).then(|| text.to_owned())
         }
         Dialect::Anthropic => {
             (!has_type(&answer["content"], "tool_use")).then(|| of_type(&answer["content"], "text", "text"))
         }
         Dialect::OpenaiResponses => {
             let messages = list(&answer["output"]).iter().filter(|item| item["type"] == "message");
-            let said = messages.map(|item| of_type(&item["content"], "output_text", "text")).collect();
-            (!has_type(&answer["output"], "function_call")).then_some(said)
+            let text = messages.map(|item| of_type(&item["content"], "output_text", "text")).collect();
+            (!has_type(&answer["output"], "function_call")).then_some(text)
         }
         Dialect::Gemini => {
             let parts = list(&answer["candidates"][0]["content"]["parts"]);
             let calls = parts.iter().any(|part| part["functionCall"].is_object());
-            let said = parts.iter().filter(|part| part["thought"] != true).filter_map(|part| part["text"].as_str());
-            (!calls).then(|| said.collect())
+            let texts = parts.iter().filter(|part| part["thought"] != true).filter_map(|part| part["text"].as_str());
+            (!calls).then(|| texts.collect())
         }
     }
 }
@@ -142,11 +142,11 @@ fn has_content(value: &Value) -> bool {
 /// A completion or a chunk of one.
 fn chat(answer: &Value) -> bool {
     list(&answer["choices"]).iter().any(|choice| {
-        let said = |of: &str| {
+        let has_member = |of: &str| {
             let members = choice[of].as_object().into_iter().flatten();
             members.into_iter().any(|(name, value)| !ENVELOPE.contains(&name.as_str()) && has_content(value))
         };
-        said("message") || said("delta") || has_content(&choice["text"])
+        has_member("message") || has_member("delta") || has_content(&choice["text"])
     })
 }
 
@@ -314,14 +314,14 @@ mod tests {
     /// After how many of these events a stream has said something, and whether it is empty at its end.
     fn watched(form: Dialect, events: &[&str]) -> (Option<usize>, bool) {
         let mut watch = Watch::new(form);
-        let mut said = None;
+        let mut first_at = None;
         for (at, event) in events.iter().enumerate() {
             watch.read_event(event.as_bytes());
-            if watch.has_said() && said.is_none() {
-                said = Some(at);
+            if watch.has_said() && first_at.is_none() {
+                first_at = Some(at);
             }
         }
-        (said, watch.is_empty())
+        (first_at, watch.is_empty())
     }
 
     #[test]
@@ -343,8 +343,8 @@ mod tests {
 
         let created = r#"{"type":"response.created","response":{"status":"in_progress","output":[]}}"#;
         let done = r#"{"type":"response.completed","response":{"status":"completed","output":[]}}"#;
-        let said = r#"{"type":"response.output_text.delta","delta":"hi"}"#;
-        assert_eq!(watched(OpenaiResponses, &[created, said, done]), (Some(1), false));
+        let words = r#"{"type":"response.output_text.delta","delta":"hi"}"#;
+        assert_eq!(watched(OpenaiResponses, &[created, words, done]), (Some(1), false));
         assert_eq!(watched(OpenaiResponses, &[created, done]), (None, true));
 
         let nothing = r#"{"candidates":[{"content":{"parts":[]},"finishReason":"STOP"}]}"#;

@@ -185,7 +185,7 @@ fn inspect_answer(form: Dialect, body: &[u8]) -> Result<Option<Usage>, NoAnswer>
     let Some(object) = scan.get(used).and_then(|used| body.get(used.span())) else { return Ok(None) };
     Ok(match form {
         Dialect::OpenaiResponses => {
-            let service = service(scan.get("service_tier").and_then(|told| body.get(told.span())));
+            let service = service(scan.get("service_tier").and_then(|tier| body.get(tier.span())));
             responses::usage::read(object).map(|usage| Usage { service, ..usage })
         }
         Dialect::Gemini => gemini::usage::read(object),

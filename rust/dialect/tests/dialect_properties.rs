@@ -50,16 +50,16 @@ fn turns() -> impl Strategy<Value = Vec<Value>> {
     let exchange = (text(), proptest::option::of(text()), proptest::collection::vec((text(), text()), 0..3));
     proptest::collection::vec(exchange, 1..4).prop_map(|exchanges| {
         let mut messages = Vec::new();
-        for (at, (asked, said, calls)) in exchanges.into_iter().enumerate() {
-            messages.push(json!({"role": "user", "content": asked}));
+        for (at, (question, reply, calls)) in exchanges.into_iter().enumerate() {
+            messages.push(json!({"role": "user", "content": question}));
             let each = calls.iter().enumerate().map(|(number, (argument, _))| {
                 let arguments = json!({ "a": argument, "n": 1.5 }).to_string();
                 json!({"id": format!("call_{at}_{number}"), "type": "function",
                        "function": {"name": "f", "arguments": arguments}})
             });
             let tool_calls: Vec<Value> = each.collect();
-            let said = if tool_calls.is_empty() { Some(said.unwrap_or_else(|| "ok".to_owned())) } else { said };
-            let mut answer = json!({"role": "assistant", "content": said});
+            let reply = if tool_calls.is_empty() { Some(reply.unwrap_or_else(|| "ok".to_owned())) } else { reply };
+            let mut answer = json!({"role": "assistant", "content": reply});
             if !tool_calls.is_empty() {
                 answer["tool_calls"] = Value::from(tool_calls);
             }
@@ -181,15 +181,15 @@ proptest! {
                 if (caller, provider) == (Dialect::Openai, Dialect::Openai) {
                     continue;
                 }
-                let told = told(pair, &Bytes::from(body.clone()), &[3, 17]);
-                let told = String::from_utf8_lossy(&told).into_owned();
+                let translated = told(pair, &Bytes::from(body.clone()), &[3, 17]);
+                let translated = String::from_utf8_lossy(&translated).into_owned();
                 let end = match caller {
                     Dialect::Openai => "data: [DONE]",
                     Dialect::OpenaiResponses => "event: response.failed",
                     Dialect::Anthropic => "event: error",
                     Dialect::Gemini => "data: {\"error\":",
                 };
-                prop_assert_eq!(told.matches(end).count(), 1, "{:?}: {}", pair, told);
+                prop_assert_eq!(translated.matches(end).count(), 1, "{:?}: {}", pair, translated);
             }
         }
     }

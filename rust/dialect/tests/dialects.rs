@@ -71,18 +71,18 @@ fn read(path: &Path) -> Bytes {
 }
 
 /// Compares with the file beside the input, or writes it.
-fn hold(input: &Path, other: Dialect, ending: &str, told: &[u8]) {
+fn hold(input: &Path, other: Dialect, ending: &str, written: &[u8]) {
     let stem =
         input.file_name().and_then(|file| file.to_str()).and_then(|file| file.split('.').next()).expect("a name");
     let path = input.with_file_name(format!("{stem}.to-{}.{ending}", name(other)));
-    let mut told = told.to_vec();
+    let mut written = written.to_vec();
     if ending == "json" {
-        told.push(b'\n');
+        written.push(b'\n');
     }
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(&path, &told).expect("written");
+        fs::write(&path, &written).expect("written");
     }
-    assert_eq!(String::from_utf8_lossy(&read(&path)), String::from_utf8_lossy(&told), "{}", path.display());
+    assert_eq!(String::from_utf8_lossy(&read(&path)), String::from_utf8_lossy(&written), "{}", path.display());
 }
 
 /// The shape of errors that clients of a dialect read.
@@ -106,15 +106,15 @@ fn requests_reach_the_provider_as_recorded() {
             assert!(String::from_utf8_lossy(&sent).starts_with(expected.trim_end().trim_end_matches('}')));
             continue;
         }
-        let told = match sent {
+        let body = match sent {
             Ok(pieces) => {
-                let told = pieces.concat();
-                assert!(serde_json::from_slice::<serde_json::Value>(&told).is_ok(), "{}", path.display());
-                told
+                let body = pieces.concat();
+                assert!(serde_json::from_slice::<serde_json::Value>(&body).is_ok(), "{}", path.display());
+                body
             }
             Err(error) => error_body(surface_of(pair.caller), &ErrorText::from(&error), "req-1").to_vec(),
         };
-        hold(&path, pair.provider, "json", &told);
+        hold(&path, pair.provider, "json", &body);
     }
 }
 
@@ -160,20 +160,20 @@ fn streams_reach_the_caller_as_recorded_however_they_are_cut() {
                 ),
             }
         }
-        let told = first.unwrap_or_default();
+        let relayed = first.unwrap_or_default();
         if pair.caller == Dialect::OpenaiResponses {
             assert_numbered(
-                &told,
+                &relayed,
                 pair == Pair { caller: Dialect::OpenaiResponses, provider: Dialect::OpenaiResponses },
             );
         }
         if pair.caller == pair.provider {
             if !path.to_string_lossy().contains("broken") {
-                assert!(told.starts_with(&upstream) || upstream.starts_with(&told), "{}", path.display());
+                assert!(relayed.starts_with(&upstream) || upstream.starts_with(&relayed), "{}", path.display());
             }
             continue;
         }
-        hold(&path, pair.caller, "sse", &told);
+        hold(&path, pair.caller, "sse", &relayed);
     }
 }
 

@@ -35,16 +35,16 @@ fn read(path: &Path) -> Bytes {
 }
 
 /// Compares with the file beside the input, or writes it.
-fn hold(input: &Path, ending: &str, told: &[u8]) {
+fn hold(input: &Path, ending: &str, written: &[u8]) {
     let path = input.with_file_name(format!("{}.{ending}", stem(input)));
-    let mut told = told.to_vec();
-    if !told.ends_with(b"\n") {
-        told.push(b'\n');
+    let mut written = written.to_vec();
+    if !written.ends_with(b"\n") {
+        written.push(b'\n');
     }
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(&path, &told).expect("written");
+        fs::write(&path, &written).expect("written");
     }
-    assert_eq!(String::from_utf8_lossy(&read(&path)), String::from_utf8_lossy(&told), "{}", path.display());
+    assert_eq!(String::from_utf8_lossy(&read(&path)), String::from_utf8_lossy(&written), "{}", path.display());
 }
 
 fn form(call: OllamaCall) -> AnswerForm {
@@ -59,7 +59,7 @@ fn time(since_start_ns: u64) -> AnswerTime {
 fn requests_become_chat_completions_as_recorded() {
     for path in inputs("requests/ollama", ".json") {
         let call = if stem(&path).starts_with("generate") { OllamaCall::Generate } else { OllamaCall::Chat };
-        let told = match ollama::read(call, &read(&path), |name| name == "harbour/pilot-large") {
+        let chat = match ollama::read(call, &read(&path), |name| name == "harbour/pilot-large") {
             Ok(request) => {
                 assert_eq!(request.load.is_some(), stem(&path).contains("load"), "{}", path.display());
                 let chat: Value = serde_json::from_slice(&request.chat).expect("JSON");
@@ -71,20 +71,20 @@ fn requests_become_chat_completions_as_recorded() {
                 error_body(Surface::Ollama, &ErrorText::from(&error), "")
             }
         };
-        hold(&path, "to-chat.json", &told);
+        hold(&path, "to-chat.json", &chat);
     }
 }
 
 #[test]
 fn answers_reach_the_caller_as_recorded() {
     for path in inputs("answers/chat", ".json") {
-        let told = ollama::answer(&form(OllamaCall::Chat), &read(&path), time(5_000)).expect("an answer");
-        assert!(serde_json::from_slice::<Value>(&told).is_ok(), "{}", path.display());
-        hold(&path, "to-ollama.json", &told);
+        let answer = ollama::answer(&form(OllamaCall::Chat), &read(&path), time(5_000)).expect("an answer");
+        assert!(serde_json::from_slice::<Value>(&answer).is_ok(), "{}", path.display());
+        hold(&path, "to-ollama.json", &answer);
     }
     let plain = inputs("answers/chat", ".json").into_iter().find(|path| stem(path) == "plain").expect("plain");
-    let told = ollama::answer(&form(OllamaCall::Generate), &read(&plain), time(5_000)).expect("an answer");
-    hold(&plain, "to-ollama-generate.json", &told);
+    let answer = ollama::answer(&form(OllamaCall::Generate), &read(&plain), time(5_000)).expect("an answer");
+    hold(&plain, "to-ollama-generate.json", &answer);
 }
 
 #[test]
@@ -102,8 +102,8 @@ fn streams_reach_the_caller_as_recorded_however_they_are_cut() {
             let whole = first.get_or_insert_with(|| caller.clone());
             assert_eq!(*whole, caller, "{} in chunks of {chunk_bytes}", path.display());
         }
-        let told = first.unwrap_or_default();
-        let lines: Vec<Value> = told
+        let relayed = first.unwrap_or_default();
+        let lines: Vec<Value> = relayed
             .split(|byte| *byte == b'\n')
             .filter(|line| !line.is_empty())
             .map(|line| serde_json::from_slice(line).expect("each line is JSON"))
@@ -111,14 +111,14 @@ fn streams_reach_the_caller_as_recorded_however_they_are_cut() {
         let is_end = |line: &&Value| line["done"] == true || line["error"].is_string();
         assert_eq!(lines.iter().filter(is_end).count(), 1, "{}: exactly one end", path.display());
         assert!(lines.last().is_some_and(|last| is_end(&last)), "{}: and last", path.display());
-        hold(&path, "to-ollama.ndjson", &told);
+        hold(&path, "to-ollama.ndjson", &relayed);
     }
 }
 
 #[test]
 fn a_caller_that_waits_is_told_lines_that_say_nothing() {
     let mut lines = Lines::new(form(OllamaCall::Generate));
-    let told = lines.push(&Bytes::from_static(b": keep-alive\n\n"), time(1));
-    let line: Value = serde_json::from_slice(&told).expect("a line");
+    let written = lines.push(&Bytes::from_static(b": keep-alive\n\n"), time(1));
+    let line: Value = serde_json::from_slice(&written).expect("a line");
     assert_eq!((&line["response"], &line["done"]), (&"".into(), &false.into()));
 }

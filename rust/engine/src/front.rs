@@ -67,7 +67,7 @@ mod tests {
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let engine = thread::spawn(move || runtime.block_on(stopped));
         let here = thread::current().id();
-        let (tell, told) = mpsc::channel();
+        let (tell, threads) = mpsc::channel();
         let work = |hops: bool, waits: bool, tell: mpsc::Sender<thread::ThreadId>| async move {
             if hops {
                 hop().await;
@@ -78,10 +78,10 @@ mod tests {
             tell.send(thread::current().id()).expect("heard");
         };
         begin(&handle, work(false, false, tell.clone()));
-        assert_eq!(told.try_recv(), Ok(here));
+        assert_eq!(threads.try_recv(), Ok(here));
         for (hops, waits) in [(true, false), (false, true), (true, true)] {
             begin(&handle, work(hops, waits, tell.clone()));
-            assert_ne!(told.recv_timeout(SOON).expect("done"), here);
+            assert_ne!(threads.recv_timeout(SOON).expect("done"), here);
         }
         stop.send(()).expect("heard");
         engine.join().expect("ended").expect("told to");
@@ -90,12 +90,12 @@ mod tests {
     #[test]
     fn a_panic_ends_the_work_and_nothing_else() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("one");
-        let (tell, told) = mpsc::channel::<()>();
+        let (tell, ends) = mpsc::channel::<()>();
         begin(runtime.handle(), async move {
             let _held = tell;
             assert!(!IS_FRONT.get(), "on purpose");
         });
-        assert_eq!(told.try_recv(), Err(mpsc::TryRecvError::Disconnected));
+        assert_eq!(ends.try_recv(), Err(mpsc::TryRecvError::Disconnected));
         assert!(!IS_FRONT.get());
     }
 }

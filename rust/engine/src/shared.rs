@@ -39,7 +39,7 @@ pub struct Shared {
     pub control: Arc<crate::upstream::connector::Origin>,
     pub counts: Counts,
     pub metrics: crate::observe::metrics::Metrics,
-    pub heard: crate::control::counters::CounterReports,
+    pub counter_reports: crate::control::counters::CounterReports,
     /// The amounts that keys have used of their limits.
     pub ledger: Ledger,
     /// Where other nodes hold the same limits.
@@ -150,7 +150,7 @@ impl Shared {
             control,
             counts: Counts::default(),
             metrics: crate::observe::metrics::Metrics::default(),
-            heard: crate::control::counters::CounterReports::default(),
+            counter_reports: crate::control::counters::CounterReports::default(),
             ledger: leases.as_ref().map_or_else(Ledger::default, |leases| Ledger::shared(Arc::clone(&leases.terms))),
             leases,
             peers,

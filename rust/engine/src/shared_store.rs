@@ -57,8 +57,8 @@ pub enum OnLoss {
 }
 
 impl From<OnLoss> for StoreLoss {
-    fn from(said: OnLoss) -> Self {
-        match said {
+    fn from(on_loss: OnLoss) -> Self {
+        match on_loss {
             OnLoss::FairShare => Self::FairShare,
             OnLoss::Refuse => Self::Refuse,
         }
@@ -193,8 +193,9 @@ impl StoreConnection {
         let mut known = Vec::new();
         let mut found = Vec::new();
         for range in ranges {
-            let mut told = range.into_iter();
-            let (Some(Value::Int(first)), Some(_), Some(primary)) = (told.next(), told.next(), told.next()) else {
+            let mut members = range.into_iter();
+            let (Some(Value::Int(first)), Some(_), Some(primary)) = (members.next(), members.next(), members.next())
+            else {
                 continue;
             };
             let slot = u16::try_from(first).ok().and_then(Slot::new);

@@ -8,8 +8,10 @@ pub fn joined(base: &str, href: &str) -> String {
     let (scheme, rest) = base.split_once("://").unwrap_or(("http", base));
     let href = match scheme_of(href) {
         // An address of the page's own scheme without a host is relative, as all browsers have it.
-        Some(said) if said.eq_ignore_ascii_case(scheme) && !href[said.len() + 1..].starts_with("//") => {
-            &href[said.len() + 1..]
+        Some(own_scheme)
+            if own_scheme.eq_ignore_ascii_case(scheme) && !href[own_scheme.len() + 1..].starts_with("//") =>
+        {
+            &href[own_scheme.len() + 1..]
         }
         Some(_) => return href.to_owned(),
         None => href,

@@ -293,9 +293,9 @@ mod tests {
         fn nothing_that_comes_is_a_panic_and_the_same_gives_the_same(html in pieces()) {
             for form in [Form::Nothing, Form::Html, Form::Markdown, Form::Text] {
                 for (main, fit) in [(false, false), (true, false), (true, true)] {
-                    let told = |held: Holding| serde_json::to_string(&held).unwrap();
-                    let first = told(read(&html, BASE, all(form, main, fit)));
-                    prop_assert_eq!(first, told(read(&html, BASE, all(form, main, fit))));
+                    let text = |page: Holding| serde_json::to_string(&page).unwrap();
+                    let first = text(read(&html, BASE, all(form, main, fit)));
+                    prop_assert_eq!(first, text(read(&html, BASE, all(form, main, fit))));
                 }
             }
         }

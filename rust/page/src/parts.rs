@@ -121,9 +121,9 @@ pub(crate) fn language(tree: &Tree<'_>, pre: usize) -> String {
         if let Some(found) = LANGUAGE.captures(&tree.attribute(number, "class").unwrap_or_default()) {
             return found[1].to_ascii_lowercase();
         }
-        if let Some(said) = tree.attribute(number, "data-lang").filter(|said| !said.is_empty()) {
+        if let Some(attribute) = tree.attribute(number, "data-lang").filter(|attribute| !attribute.is_empty()) {
             let is_fine = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '+' | '#' | '.' | '-');
-            return said.to_ascii_lowercase().chars().filter(is_fine).take(20).collect();
+            return attribute.to_ascii_lowercase().chars().filter(is_fine).take(20).collect();
         }
     }
     String::new()

@@ -99,8 +99,8 @@ pub(crate) fn context_catalogue(py: Python<'_>) -> Bound<'_, PyBytes> {
 pub(crate) fn read_output_filters<'py>(py: Python<'py>, toml: &str) -> PyResult<Bound<'py, PyBytes>> {
     let sha256 = Filters::hash(toml);
     let filters = Filters::trusted(toml, &sha256).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let told = json!({"sha256": sha256, "filters": shown(&filters)});
-    Ok(PyBytes::new(py, told.to_string().as_bytes()))
+    let listing = json!({"sha256": sha256, "filters": shown(&filters)});
+    Ok(PyBytes::new(py, listing.to_string().as_bytes()))
 }
 
 fn shown(filters: &Filters) -> Vec<Value> {

@@ -383,6 +383,6 @@ pub(crate) fn read_page<'py>(
         code: wants("code"),
         images: wants("images"),
     };
-    let told = py.detach(|| serde_json::to_vec(&fairlead_page::read(html, base, want)));
-    Ok(PyBytes::new(py, &told.map_err(|error| PyValueError::new_err(error.to_string()))?))
+    let page = py.detach(|| serde_json::to_vec(&fairlead_page::read(html, base, want)));
+    Ok(PyBytes::new(py, &page.map_err(|error| PyValueError::new_err(error.to_string()))?))
 }

@@ -41,6 +41,8 @@ BANNED_TYPES = frozenset(
 )
 # Functions say what they do: to whom, of what.
 BANNED_FUNCTIONS = frozenset({"told", "tell", "tells", "work", "look", "looks", "said"})
+# Locals, parameters and fields of Rust are nouns of what they hold: an answer, a message, a report.
+BANNED_LOCALS = frozenset({"told", "said", "heard"})
 # Words of our own that the field has others for (a route or front, an equal request), and one that says nothing.
 BANNED_WORDS = re.compile(r"(^|_)(doors?|twins?|told)(_|$)")
 
@@ -74,6 +76,13 @@ MACRO_PUBLIC_TYPE = re.compile(r"^\s+pub (?:struct|enum|trait|union|type) (\$?\w
 RUST_FUNCTION = re.compile(
     r"^\s*(?:pub(?:\([a-z ]+\))? )?(?:const )?(?:async )?(?:unsafe )?fn (\w+)", re.MULTILINE
 )
+
+# Comments, texts and characters of Rust, in which a word is no name.
+RUST_NO_CODE = re.compile(
+    r"//[^\n]*|\bb?r(#*)\".*?\"\1|\"(?:\\.|[^\"\\])*\"|'(?:\\.[^']*|[^\\'])'", re.DOTALL
+)
+# Neither a member nor a call, and not where a function is made.
+RUST_NAME = re.compile(r"(?<![\w.])(?<!fn )([a-z_]+)\b(?!\s*\()")
 
 
 class Doc(NamedTuple):
@@ -191,6 +200,31 @@ def test_functions_say_what_they_do() -> None:
                 node.name.lstrip("_") in BANNED_FUNCTIONS
                 or BANNED_WORDS.search(node.name) is not None
             )
+        ]
+
+    assert not wrong, listed(wrong)
+
+
+def rust_names(text: str) -> Iterator[re.Match[str]]:
+    """The names of locals, parameters and fields in a text of Rust, each wherever it stands."""
+    blank = RUST_NO_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    return RUST_NAME.finditer(blank)
+
+
+def test_names_in_comments_and_texts_are_no_locals() -> None:
+    text = 'let told = heard("said"); // said\nfn said() {}\none.heard = r#"told"#;'
+
+    assert {found[1] for found in rust_names(text)} & BANNED_LOCALS == {"told"}
+
+
+def test_locals_are_nouns_of_what_they_hold() -> None:
+    wrong = []
+    for file in sorted((ROOT / "rust").glob("*/**/*.rs")):
+        text = file.read_text("utf-8")
+        wrong += [
+            f"{place_of(file, text, found.start(1))} {found[1]}"
+            for found in rust_names(text)
+            if found[1] in BANNED_LOCALS
         ]
 
     assert not wrong, listed(wrong)

@@ -19,10 +19,10 @@ pub(crate) struct Focus {
 }
 
 impl Focus {
-    pub(crate) fn add(&mut self, said: &Piece<'_>, context: &Context<'_>) {
+    pub(crate) fn add(&mut self, piece: &Piece<'_>, context: &Context<'_>) {
         let free = WORDS_MAX.saturating_sub(self.words.len());
-        self.words.extend(words(&said.text).take(free).map(str::to_lowercase));
-        self.is_new |= context.is_new(said);
+        self.words.extend(words(&piece.text).take(free).map(str::to_lowercase));
+        self.is_new |= context.is_new(piece);
     }
 
     /// Marks the lines that have a word of the conversation which few lines have.

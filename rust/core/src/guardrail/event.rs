@@ -253,7 +253,7 @@ impl<'d> Event<'d> {
     }
 
     /// The event with nothing in it but one text, and what tells whose that is.
-    pub(super) fn alone(&self, place: usize, said: &str, sequence: Option<u64>) -> Vec<u8> {
+    pub(super) fn alone(&self, place: usize, words: &str, sequence: Option<u64>) -> Vec<u8> {
         let text = self.texts.iter().find(|text| text.place.start == place);
         let Some((text, mut whole)) = text.zip(serde_json::from_slice::<Value>(self.data).ok()) else {
             return Vec::new();
@@ -294,9 +294,9 @@ impl<'d> Event<'d> {
         strip(here, &name, is_top, is_typed, is_gemini);
         match here {
             Value::Object(members) => {
-                members.insert(name.into_owned(), said.into());
+                members.insert(name.into_owned(), words.into());
             }
-            other => *other = Value::Array(vec![said.into()]),
+            other => *other = Value::Array(vec![words.into()]),
         }
         whole.to_string().into_bytes()
     }

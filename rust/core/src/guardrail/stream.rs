@@ -117,20 +117,20 @@ impl StreamGuard {
         passed: &mut GuardedEvent,
         changes: &mut Vec<(Range<usize>, String)>,
     ) {
-        let mut heard: SmallVec<[Key; 2]> = SmallVec::new();
+        let mut keys: SmallVec<[Key; 2]> = SmallVec::new();
         for text in &event.texts {
-            let Some(said) = read(&data[text.place.clone()]) else { continue };
+            let Some(piece) = read(&data[text.place.clone()]) else { continue };
             let is_json = event.is_json(text);
             if !event.is_delta(text) {
                 changes.extend(
-                    judged(&said, is_json, self.actions, &mut self.findings)
-                        .map(|said| (text.place.clone(), write(said))),
+                    judged(&piece, is_json, self.actions, &mut self.findings)
+                        .map(|changed| (text.place.clone(), write(changed))),
                 );
                 continue;
             }
             let key = event.key(text);
             let (choice, is_end) = event.choice_of(text);
-            if said.is_empty() && !(is_end && self.speakers.iter().any(|speaker| speaker.key == key)) {
+            if piece.is_empty() && !(is_end && self.speakers.iter().any(|speaker| speaker.key == key)) {
                 continue;
             }
             let part = if choice.is_empty() { Part::Of(event.ids()) } else { Part::Choice(choice) };
@@ -141,20 +141,20 @@ impl StreamGuard {
                 && !event.texts.iter().any(|later| {
                     later.place.start > text.place.start && event.is_delta(later) && event.key(later) == speaker.key
                 });
-            let out = speaker.text.say(&said, self.actions, &mut self.findings, is_end);
+            let out = speaker.text.say(&piece, self.actions, &mut self.findings, is_end);
             speaker.spoke = self.clock;
             speaker.event.clear();
             if speaker.text.holds() {
                 speaker.event.extend_from_slice(data);
                 speaker.place = text.place.start;
             }
-            heard.push(speaker.key.clone());
-            if out != *said {
+            keys.push(speaker.key.clone());
+            if out != *piece {
                 changes.push((text.place.clone(), write(out)));
             }
         }
         for choice in event.finished() {
-            let is_other = |speaker: &Speaker| !heard.contains(&speaker.key);
+            let is_other = |speaker: &Speaker| !keys.contains(&speaker.key);
             self.end_where(&mut passed.before, |speaker| {
                 is_other(speaker) && matches!(&speaker.part, Part::Choice(of) if *of == choice)
             });

@@ -174,16 +174,16 @@ fn play(
     mut watch: impl FnMut(usize, &str, &Findings),
 ) -> (BTreeMap<usize, String>, Findings) {
     let mut guard = StreamGuard::new(actions);
-    let mut said: BTreeMap<usize, String> = BTreeMap::new();
+    let mut voices: BTreeMap<usize, String> = BTreeMap::new();
     let mut last_number = None;
-    let mut hear = |event: &[u8], guard: &StreamGuard, said: &mut BTreeMap<usize, String>| {
+    let mut hear = |event: &[u8], guard: &StreamGuard, voices: &mut BTreeMap<usize, String>| {
         let number = serde_json::from_slice::<Value>(event).expect("JSON")["sequence_number"].as_u64();
         if let Some(number) = number {
             assert_eq!(last_number.map_or(0, |last| last + 1), number, "numbers have no gap and no double");
             last_number = Some(number);
         }
         let (voice, text) = dialect.hear(event);
-        let whole = said.entry(voice).or_default();
+        let whole = voices.entry(voice).or_default();
         whole.push_str(&text);
         watch(voice, whole, guard.findings());
     };
@@ -191,15 +191,15 @@ fn play(
         let data = dialect.event(*voice, piece, number);
         let passed = guard.event(&data);
         for event in &passed.before {
-            hear(event, &guard, &mut said);
+            hear(event, &guard, &mut voices);
         }
-        hear(passed.event.as_deref().unwrap_or(&data), &guard, &mut said);
+        hear(passed.event.as_deref().unwrap_or(&data), &guard, &mut voices);
     }
     for event in guard.finish() {
-        hear(&event, &guard, &mut said);
+        hear(&event, &guard, &mut voices);
     }
     assert!(!guard.holds());
-    (said, guard.findings().clone())
+    (voices, guard.findings().clone())
 }
 
 /// The plain judgement of one text.
@@ -275,7 +275,7 @@ fn check(case: &Case) -> TestCaseResult {
         .contains(&Action::Redact);
     let is_watched = !case.dialect.is_json() && !has_redact;
     let mut early = None;
-    let (said, findings) = play(case.dialect, &script, case.actions, |voice, whole, findings| {
+    let (voices, findings) = play(case.dialect, &script, case.actions, |voice, whole, findings| {
         if is_watched && blocking(findings).is_none() && whole.len() > starts[voice] {
             early = Some(whole.to_owned());
         }
@@ -285,7 +285,7 @@ fn check(case: &Case) -> TestCaseResult {
     for (voice, (text, _)) in case.texts.iter().enumerate() {
         let (out, found) = plain(case.dialect, text, case.actions);
         merge(&mut wanted, found);
-        prop_assert_eq!(said.get(&voice).map_or("", String::as_str), out);
+        prop_assert_eq!(voices.get(&voice).map_or("", String::as_str), out);
     }
     prop_assert_eq!(sorted(&findings), sorted(&wanted));
     Ok(())
@@ -333,8 +333,8 @@ proptest! {
         prop_assert!(serde_json::from_str::<Value>(&out).is_ok(), "{}", out);
         prop_assert_eq!(out.contains("[REDACTED:card]") || number == 7, true);
         let script: Vec<_> = pieces(&written, &cuts).into_iter().map(|piece| (0, piece)).collect();
-        let (said, findings) = play(Dialect::Arguments, &script, REDACT, |_, _, _| {});
-        prop_assert_eq!(&said[&0], &out);
+        let (voices, findings) = play(Dialect::Arguments, &script, REDACT, |_, _, _| {});
+        prop_assert_eq!(&voices[&0], &out);
         prop_assert_eq!(sorted(&findings), sorted(&found));
     }
 
@@ -348,18 +348,18 @@ proptest! {
                 script.extend(text.get(at * cut..text.len().min((at + 1) * cut)).map(|piece| (voice, piece.to_owned())));
             }
         }
-        let (said, _) = play(Dialect::Arguments, &script, all(action), |_, _, _| {});
+        let (voices, _) = play(Dialect::Arguments, &script, all(action), |_, _, _| {});
         for (voice, text) in texts.iter().enumerate() {
             let end = text.len().min(24 * cut);
-            prop_assert_eq!(&said[&voice], &text[..end]);
+            prop_assert_eq!(&voices[&voice], &text[..end]);
         }
     }
 }
 
 fn texts_of(pieces: &[&str], actions: Actions) -> (String, Findings) {
     let script: Vec<_> = pieces.iter().map(|piece| (0, (*piece).to_owned())).collect();
-    let (mut said, findings) = play(Dialect::Chat, &script, actions, |_, _, _| {});
-    (said.remove(&0).unwrap_or_default(), findings)
+    let (mut voices, findings) = play(Dialect::Chat, &script, actions, |_, _, _| {});
+    (voices.remove(&0).unwrap_or_default(), findings)
 }
 
 #[test]
@@ -461,12 +461,12 @@ fn whole_texts_are_judged_whole_and_come_once() {
     );
     let numbers: Vec<u64> = out.iter().filter_map(|event| event["sequence_number"].as_u64()).collect();
     assert_eq!(numbers, (0..9).collect::<Vec<_>>());
-    let heard: String = out
+    let text: String = out
         .iter()
         .filter(|event| event["type"] == "response.output_text.delta")
         .filter_map(|event| event["delta"].as_str())
         .collect();
-    assert_eq!(heard, wanted);
+    assert_eq!(text, wanted);
     assert_eq!(out[0]["response"]["instructions"], "mail [REDACTED:email]");
     assert_eq!(out[4]["text"], wanted);
     assert_eq!(out[5]["part"]["text"], wanted);

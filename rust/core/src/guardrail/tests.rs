@@ -180,8 +180,8 @@ fn arguments_of_tools_stay_json() {
     ] {
         let body = serde_json::json!({"arguments": arguments}).to_string();
         let judged = judge_body(body.as_bytes(), REDACT).body.unwrap_or(body.into_bytes());
-        let told: serde_json::Value = serde_json::from_slice(&judged).expect("JSON");
-        assert_eq!(told["arguments"], wanted);
+        let event: serde_json::Value = serde_json::from_slice(&judged).expect("JSON");
+        assert_eq!(event["arguments"], wanted);
     }
 }
 

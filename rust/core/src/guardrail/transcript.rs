@@ -20,11 +20,11 @@ impl Transcript {
             return;
         }
         for text in event.texts.iter().filter(|text| event.is_delta(text)) {
-            let Some(said) = read(&data[text.place.clone()]).filter(|said| !said.is_empty()) else { continue };
+            let Some(piece) = read(&data[text.place.clone()]).filter(|piece| !piece.is_empty()) else { continue };
             let key = event.key(text);
             match self.texts.iter().position(|(of, _)| *of == key) {
-                Some(at) => self.texts[at].1.push_str(&said),
-                None if self.texts.len() < MAX_TEXTS => self.texts.push((key, said.into_owned())),
+                Some(at) => self.texts[at].1.push_str(&piece),
+                None if self.texts.len() < MAX_TEXTS => self.texts.push((key, piece.into_owned())),
                 None => {}
             }
         }

@@ -35,7 +35,7 @@ fn fault(body: &str) -> String {
 #[test]
 fn what_two_readers_could_take_differently_is_refused() {
     let part = |headers: &str| format!("--b\r\n{headers}\r\n\r\nx\r\n--b--");
-    for (body, said) in [
+    for (body, reason) in [
         (String::new(), "is empty"),
         ("hello --b".into(), "begin"),
         ("--b\r\n".into(), "end with its boundary"),
@@ -52,7 +52,7 @@ fn what_two_readers_could_take_differently_is_refused() {
         (part("Content-Transfer-Encoding: base64"), "coding"),
         (format!("{}{}", part("Content-Disposition: form-data; name=a"), "\r\nmore"), "behind its last"),
     ] {
-        assert!(fault(&body).contains(said), "{body:?}: {}", fault(&body));
+        assert!(fault(&body).contains(reason), "{body:?}: {}", fault(&body));
     }
     let twice = "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\na".to_owned();
     assert!(fault(&format!("{twice}\r\n{twice}\r\n--b--")).contains("twice"));
@@ -65,7 +65,7 @@ fn field(name: &str) -> String {
 #[test]
 fn no_reader_finds_other_fields_than_this_one() {
     let model = field("name=\"model\"");
-    for (more, said) in [
+    for (more, reason) in [
         (field("name=\"model\"; name=\"x\""), "twice"),
         (field("name=\"x\"; name=\"model\""), "twice"),
         (field("name=\"x\"; filename=\"a\"; filename=\"b\""), "twice"),
@@ -108,7 +108,7 @@ fn no_reader_finds_other_fields_than_this_one() {
         let body = format!("{model}{more}--b--");
         for step in [1, 7, body.len()] {
             let fault = read(body.as_bytes(), step).expect_err(&body).to_string();
-            assert!(fault.contains(said), "{more:?}: {fault}");
+            assert!(fault.contains(reason), "{more:?}: {fault}");
         }
     }
 }

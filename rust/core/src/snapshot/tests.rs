@@ -49,8 +49,8 @@ fn a_model_that_is_mapped_stands_for_its_combo() {
         "combos": [{"id": "c", "name": "fast", "steps": []}, {"id": "d", "name": "lab/own", "steps": []}],
         "mappings": [{"pattern": "lab/gpt-*", "combo": "fast"}, {"pattern": "lab/*", "combo": "lab/own"}]}"#;
     let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
-    let told = ["lab/gpt-5", "lab/x", "lab/nick", "lab/own", "other/gpt-5", "combo/fast", "auto"];
-    let stands_for = told.map(|name| snapshot.alias(name));
+    let names = ["lab/gpt-5", "lab/x", "lab/nick", "lab/own", "other/gpt-5", "combo/fast", "auto"];
+    let stands_for = names.map(|name| snapshot.alias(name));
     assert_eq!(stands_for, [Some("fast"), Some("lab/own"), Some("lab/m"), None, None, None, None]);
 }
 

@@ -169,10 +169,10 @@ fn a_model_without_a_price_is_neither_the_cheapest_nor_the_dearest() {
     let cheapness = |models: &[(String, u64)]| {
         let book = priced(models);
         let ready = book.get(book.find("auto/cheap").expect("there")).expect("ready").clone();
-        let mut told: Vec<(String, f32)> =
+        let mut by_name: Vec<(String, f32)> =
             ready.candidates.iter().map(|one| (one.name.to_string(), one.known.prior.cheapness)).collect();
-        told.sort_by(|a, b| a.0.cmp(&b.0));
-        told.into_iter().map(|(_, cheapness)| cheapness).collect::<Vec<f32>>()
+        by_name.sort_by(|a, b| a.0.cmp(&b.0));
+        by_name.into_iter().map(|(_, cheapness)| cheapness).collect::<Vec<f32>>()
     };
     let [small, middle, large] = cheapness(&models)[..] else { panic!("three models") };
     assert!(small > 0.85 && large < 0.01 && middle > large && small > middle);

@@ -59,8 +59,8 @@ impl Counts {
         };
         self.thinking = part("output_tokens_details", "thinking_tokens").unwrap_or(self.thinking);
         self.cache_write_hour = part("cache_creation", "ephemeral_1h_input_tokens").unwrap_or(self.cache_write_hour);
-        if let Some(told) = scan.get("service_tier").filter(|value| !value.is_null()) {
-            self.service = service(object.get(told.span()));
+        if let Some(tier) = scan.get("service_tier").filter(|value| !value.is_null()) {
+            self.service = service(object.get(tier.span()));
         }
     }
 

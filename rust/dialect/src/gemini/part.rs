@@ -202,17 +202,17 @@ fn result<'a>(response: ResponseIn<'a>, path: &str, ids: &mut CallIds) -> Result
     let id = ids.of_result(response.id, &response.name);
     let id = id.ok_or_else(|| wrong(&format!("{path}.name"), "must be that of a call before it"))?;
     let raw = response.response.map_or("{}", RawValue::get);
-    let told = serde_json::from_str::<ToolResult<'a>>(raw).ok();
-    let (said, is_error) = match told {
+    let parsed = serde_json::from_str::<ToolResult<'a>>(raw).ok();
+    let (output, is_error) = match parsed {
         Some(
-            ToolResult { output: Some(said), result: None, error: None }
-            | ToolResult { output: None, result: Some(said), error: None },
-        ) => (Some(said), false),
-        Some(ToolResult { output: None, result: None, error: Some(said) }) => (Some(said), true),
+            ToolResult { output: Some(output), result: None, error: None }
+            | ToolResult { output: None, result: Some(output), error: None },
+        ) => (Some(output), false),
+        Some(ToolResult { output: None, result: None, error: Some(output) }) => (Some(output), true),
         _ => (None, false),
     };
-    let text = match said {
-        Some(said) => Text::of(said).unwrap_or(Text::Plain(Cow::Borrowed(said.get()))),
+    let text = match output {
+        Some(output) => Text::of(output).unwrap_or(Text::Plain(Cow::Borrowed(output.get()))),
         None => Text::Plain(Cow::Borrowed(raw)),
     };
     let mut parts = vec![Part::new(path.clone(), Content::Text(text))];

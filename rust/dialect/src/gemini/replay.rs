@@ -15,27 +15,27 @@ pub(crate) struct ReplayFacts {
 
 /// Reads a whole answer, or a chunk: fit is one candidate of texts and thoughts that ended by itself.
 pub(crate) fn read(answer: &Value) -> ReplayFacts {
-    let mut told = ReplayFacts {
+    let mut facts = ReplayFacts {
         is_unfit: !answer["error"].is_null() || !answer["promptFeedback"]["blockReason"].is_null(),
         ..ReplayFacts::default()
     };
     let candidates = answer["candidates"].as_array().map_or(&[][..], Vec::as_slice);
-    told.is_unfit |= candidates.len() > 1;
+    facts.is_unfit |= candidates.len() > 1;
     for candidate in candidates {
         for part in candidate["content"]["parts"].as_array().map_or(&[][..], Vec::as_slice) {
             let text = part["text"].as_str();
-            told.has_text |= text.is_some_and(|text| !text.is_empty()) && part["thought"] != true;
+            facts.has_text |= text.is_some_and(|text| !text.is_empty()) && part["thought"] != true;
             // A call, a picture, code that was run.
-            told.is_unfit |= text.is_none() && part["thoughtSignature"].is_null();
+            facts.is_unfit |= text.is_none() && part["thoughtSignature"].is_null();
         }
         // What was looked up on the web belongs to its time.
-        told.is_unfit |= !candidate["groundingMetadata"].is_null();
+        facts.is_unfit |= !candidate["groundingMetadata"].is_null();
         if let Some(reason) = candidate["finishReason"].as_str() {
-            told.has_stopped = true;
-            told.is_unfit |= reason != "STOP";
+            facts.has_stopped = true;
+            facts.is_unfit |= reason != "STOP";
         }
     }
-    told
+    facts
 }
 
 /// A whole answer as a stream of one event; it may have been spread over lines.

@@ -82,8 +82,8 @@ fn contents<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Er
     Ok(())
 }
 
-fn role(said: Option<&str>, at: usize) -> Result<Role, Error> {
-    match said {
+fn role(name: Option<&str>, at: usize) -> Result<Role, Error> {
+    match name {
         None | Some("user" | "function") => Ok(Role::User),
         Some("model") => Ok(Role::Assistant),
         Some(_) => Err(unsupported(&format!("contents[{at}].role"))),

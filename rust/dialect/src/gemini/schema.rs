@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 /// Writes a schema as JSON Schema; one that is JSON Schema already stays as it was written.
 pub(super) fn to_json_schema(schema: &str) -> Cow<'_, str> {
     let Ok(value) = serde_json::from_str::<Value>(schema) else { return Cow::Borrowed(schema) };
-    let said = value.clone();
+    let original = value.clone();
     let turned = turn(value);
-    if turned == said {
+    if turned == original {
         Cow::Borrowed(schema)
     } else {
         Cow::Owned(turned.to_string())
@@ -64,9 +64,9 @@ mod tests {
     #[test]
     fn types_get_the_names_that_everybody_uses() {
         let own = r#"{"type":"OBJECT","properties":{"a":{"type":"STRING","nullable":true},"type":{"type":"ARRAY","minItems":"2","items":{"type":"INTEGER"}}},"propertyOrdering":["a"],"required":["a"]}"#;
-        let told: Value = serde_json::from_str(&to_json_schema(own)).expect("JSON");
+        let schema: Value = serde_json::from_str(&to_json_schema(own)).expect("JSON");
         assert_eq!(
-            told,
+            schema,
             serde_json::json!({"type": "object", "required": ["a"], "properties": {
                 "a": {"type": ["string", "null"]},
                 "type": {"type": "array", "minItems": 2, "items": {"type": "integer"}},

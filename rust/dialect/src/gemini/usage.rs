@@ -29,16 +29,16 @@ struct UsageIn<'a> {
 
 /// `None` for what is no usage.
 pub(crate) fn read(object: &[u8]) -> Option<Usage> {
-    let told: UsageIn<'_> = serde_json::from_slice(object).ok()?;
-    let count = |told: Option<u64>| told.filter(|count| *count <= MAX_TOKENS).unwrap_or(0);
-    let input = count(told.prompt) + count(told.tool_use_prompt);
-    let reasoning = count(told.thoughts);
+    let usage: UsageIn<'_> = serde_json::from_slice(object).ok()?;
+    let count = |tokens: Option<u64>| tokens.filter(|count| *count <= MAX_TOKENS).unwrap_or(0);
+    let input = count(usage.prompt) + count(usage.tool_use_prompt);
+    let reasoning = count(usage.thoughts);
     Some(Usage {
         input,
-        output: count(told.candidates) + reasoning,
-        cached: count(told.cached).min(input),
+        output: count(usage.candidates) + reasoning,
+        cached: count(usage.cached).min(input),
         reasoning,
-        service: service(told.traffic.map(|traffic| traffic.get().as_bytes())),
+        service: service(usage.traffic.map(|traffic| traffic.get().as_bytes())),
         ..Usage::default()
     })
 }

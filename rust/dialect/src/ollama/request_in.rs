@@ -88,20 +88,20 @@ struct Body<'a> {
 pub fn read(call: OllamaCall, body: &[u8], is_listed: impl Fn(&str) -> bool) -> Result<OllamaRequest, Error> {
     json::scan_object(body, &[], json::MAX_DEPTH).map_err(|fault| broken(&fault))?;
     let members: Members<'_> = serde_json::from_slice(body).map_err(|_| wrong("body", "must be a JSON object"))?;
-    let mut said = Body { request: Request { stream: true, ..Request::default() }, ..Body::default() };
+    let mut parsed = Body { request: Request { stream: true, ..Request::default() }, ..Body::default() };
     for (name, value) in members.0 {
-        if value.get() == "null" || said.common(&name, value)? {
+        if value.get() == "null" || parsed.common(&name, value)? {
             continue;
         }
         let is_known = match call {
-            OllamaCall::Chat => said.of_chat(&name, value)?,
-            OllamaCall::Generate => said.of_generate(&name, value)?,
+            OllamaCall::Chat => parsed.of_chat(&name, value)?,
+            OllamaCall::Generate => parsed.of_generate(&name, value)?,
         };
         if !is_known {
             return Err(wrong(&name, "is no member of this request"));
         }
     }
-    said.finish(call, body.len(), is_listed)
+    parsed.finish(call, body.len(), is_listed)
 }
 
 impl<'a> Body<'a> {

@@ -95,8 +95,8 @@ impl State {
                 let finished = self.encoder.finish(stop, self.reader.usage(), at, out);
                 self.end(finished, out);
             }
-            Ok(Step::Failed(told)) => {
-                fail(&told.message, out);
+            Ok(Step::Failed(error)) => {
+                fail(&error.message, out);
                 self.is_ended = true;
             }
             Err(Malformed) => self.end(Err(Malformed), out),

@@ -21,12 +21,12 @@ pub struct Inspection {
 /// Looks into a body; a fault when it is not one JSON object.
 pub fn inspect(body: &[u8]) -> Result<Inspection, JsonFault> {
     let scan = json::scan_object(body, &["usage", "error", "choices", "service_tier"], json::MAX_DEPTH)?;
-    let told = scan.get("error").filter(|told| error::is_error(*told));
+    let error = scan.get("error").filter(|member| error::is_error(*member));
     let used = scan.get("usage").filter(|used| used.kind == Kind::Object);
-    let service = usage::service(scan.get("service_tier").and_then(|told| body.get(told.span())));
+    let service = usage::service(scan.get("service_tier").and_then(|tier| body.get(tier.span())));
     Ok(Inspection {
         usage: used.and_then(|used| Some(Usage { service, ..usage::read(body.get(used.span())?)? })),
-        error: told.map(|told| error::read(body, told)),
+        error: error.map(|member| error::read(body, member)),
         has_choices: scan.get("choices").is_some_and(|choices| choices.kind == Kind::Array),
     })
 }
@@ -49,16 +49,16 @@ mod tests {
 
     #[test]
     fn an_answer_says_in_which_tier_it_was_served() {
-        for (told, tier) in [
+        for (name, tier) in [
             (r#""flex""#, ServiceTier::Flex),
             (r#""priority""#, ServiceTier::Priority),
             (r#""default""#, ServiceTier::Standard),
             ("null", ServiceTier::Standard),
             ("[7]", ServiceTier::Standard),
         ] {
-            let body = format!(r#"{{"choices":[],"service_tier":{told},"usage":{{"prompt_tokens":3}}}}"#);
+            let body = format!(r#"{{"choices":[],"service_tier":{name},"usage":{{"prompt_tokens":3}}}}"#);
             let usage = inspect(body.as_bytes()).expect("an object").usage.expect("it is told");
-            assert_eq!((usage.input, usage.service), (3, tier), "{told}");
+            assert_eq!((usage.input, usage.service), (3, tier), "{name}");
         }
     }
 

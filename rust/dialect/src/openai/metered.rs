@@ -42,12 +42,12 @@ pub fn inspect(body: &[u8], member: &str) -> Result<Metered, JsonFault> {
     if member == "pages" {
         units = Units { pages: listed, ..Units::default() }.updated_with(units);
     }
-    let told = scan.get("error").filter(|told| error::is_error(*told));
+    let error = scan.get("error").filter(|member| error::is_error(*member));
     Ok(Metered {
         usage: read_usage(body, &scan),
         units,
         listed,
-        error: told.map(|told| error::read(body, told)),
+        error: error.map(|member| error::read(body, member)),
         is_answer: scan.get(member).is_some_and(|value| !value.is_null()),
     })
 }
@@ -71,8 +71,8 @@ fn read_units<const N: usize>(body: &[u8], scan: &Scan<'_, N>) -> Units {
     };
     let seconds = |object: &[u8], scan: Option<Value>| milliseconds(object.get(scan?.span())?);
     if let Some(used) = object(body, scan, "usage") {
-        let told = json::scan_object(used, &["seconds"], MAX_DEPTH).ok().and_then(|scan| scan.get("seconds"));
-        units.audio_ms = seconds(used, told).unwrap_or(0);
+        let duration = json::scan_object(used, &["seconds"], MAX_DEPTH).ok().and_then(|scan| scan.get("seconds"));
+        units.audio_ms = seconds(used, duration).unwrap_or(0);
     }
     if units.audio_ms == 0 {
         units.audio_ms = seconds(body, scan.get("duration")).unwrap_or(0);
@@ -225,8 +225,8 @@ impl Meter {
                 *reason = Reason::Said;
                 return Verdict::Pass;
             };
-            if let Some(told) = scan.get("error").filter(|told| error::is_error(*told)) {
-                *failure = Some(error::read(&data, told));
+            if let Some(member) = scan.get("error").filter(|member| error::is_error(*member)) {
+                *failure = Some(error::read(&data, member));
                 return Verdict::Last;
             }
             *usage = read_usage(&data, &scan).or(*usage);
@@ -301,8 +301,8 @@ mod tests {
                 Usage { cached: 4, ..usage(7, 1) },
             ),
         ] {
-            let told = inspect(body.as_bytes(), "data").expect("an object");
-            assert_eq!((told.usage, told.is_answer), (Some(expected), true), "{body}");
+            let metered = inspect(body.as_bytes(), "data").expect("an object");
+            assert_eq!((metered.usage, metered.is_answer), (Some(expected), true), "{body}");
         }
         for body in
             [r#"{"data":[]}"#, r#"{"data":[],"usage":{"seconds":3,"type":"duration"}}"#, r#"{"data":[],"usage":7}"#]
@@ -360,8 +360,8 @@ mod tests {
 
     #[test]
     fn an_error_under_200_and_a_missing_member_are_seen() {
-        let told = inspect(br#"{"error":{"message":"no"}}"#, "data").expect("an object");
-        assert!(told.error.is_some() && !told.is_answer);
+        let metered = inspect(br#"{"error":{"message":"no"}}"#, "data").expect("an object");
+        assert!(metered.error.is_some() && !metered.is_answer);
         assert!(inspect(b"<html>", "data").is_err());
     }
 

@@ -166,18 +166,18 @@ fn missing(
     find: &mut impl FnMut(&[&str]) -> Option<std::sync::Arc<str>>,
 ) -> Option<(usize, usize, String)> {
     let place = |part: &str| (part.as_ptr() as usize).checked_sub(body.as_ptr() as usize);
-    let said: ReasoningMessageIn<'_> = serde_json::from_str(raw.get()).ok()?;
-    let calls = said.tool_calls.filter(|_| said.role == "assistant")?;
-    let told = said.reasoning_content.map(RawValue::get);
-    if told.is_some_and(|told| !matches!(told, "null" | "\"\"")) {
+    let message: ReasoningMessageIn<'_> = serde_json::from_str(raw.get()).ok()?;
+    let calls = message.tool_calls.filter(|_| message.role == "assistant")?;
+    let reasoning = message.reasoning_content.map(RawValue::get);
+    if reasoning.is_some_and(|reasoning| !matches!(reasoning, "null" | "\"\"")) {
         return None;
     }
     let ids: Vec<&str> = calls.iter().filter_map(|call| call.id.as_deref()).collect();
     let text = if ids.is_empty() { None } else { find(&ids) }?;
     let text = serde_json::to_string(&*text).ok()?;
-    if let Some(told) = told {
-        let start = place(told)?;
-        return Some((start, start + told.len(), text));
+    if let Some(reasoning) = reasoning {
+        let start = place(reasoning)?;
+        return Some((start, start + reasoning.len(), text));
     }
     // After the brace; a message that calls tools has members.
     let start = place(raw.get())? + 1;
@@ -250,13 +250,13 @@ mod tests {
             {"role": "assistant", "content": null, "tool_calls": call("call_2")},
             {"role": "assistant", "content": "done"},
         ]});
-        let told = attach(&pieces(&body), known).expect("changed");
-        let told: Value = serde_json::from_slice(&told).expect("JSON");
+        let body = attach(&pieces(&body), known).expect("changed");
+        let body: Value = serde_json::from_slice(&body).expect("JSON");
         let mut wanted = body.clone();
         for at in [1, 3] {
             wanted["messages"][at]["reasoning_content"] = json!("so \"it\" is\n\u{e9}");
         }
-        assert_eq!(told, wanted);
+        assert_eq!(body, wanted);
     }
 
     #[test]

@@ -114,12 +114,12 @@ pub(crate) fn read_responses(body: &[u8]) -> Result<ChatRequest, Error> {
     let wanted = ["model", "input", "stream", "max_output_tokens", "previous_response_id", "store", "service_tier"];
     let scan = json::scan_object(body, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
     let (model, model_span) = model(body, scan.get("model"))?;
-    let said = |name| scan.get(name).filter(|value: &Value| !value.is_null());
-    let flag = |name, otherwise| match said(name) {
+    let member = |name| scan.get(name).filter(|value: &Value| !value.is_null());
+    let flag = |name, otherwise| match member(name) {
         None => Ok(otherwise),
         Some(value) => value.as_bool().ok_or_else(|| wrong(name, "must be a boolean")),
     };
-    let previous = match said("previous_response_id") {
+    let previous = match member("previous_response_id") {
         None => None,
         Some(value) => Some(
             json::as_str(body, value)
@@ -127,7 +127,7 @@ pub(crate) fn read_responses(body: &[u8]) -> Result<ChatRequest, Error> {
                 .ok_or_else(|| wrong("previous_response_id", "must be a string"))?,
         ),
     };
-    let messages = match said("input") {
+    let messages = match member("input") {
         Some(value) if value.kind == Kind::Array => value.elements,
         Some(value) if value.kind == Kind::String => 1,
         Some(_) => return Err(wrong("input", "must be a string or an array")),
@@ -136,7 +136,7 @@ pub(crate) fn read_responses(body: &[u8]) -> Result<ChatRequest, Error> {
     if messages > MAX_MESSAGES {
         return Err(wrong("input", "must have at most 10,000 elements"));
     }
-    let most = said("max_output_tokens").and_then(|value| json::as_u64(body, value));
+    let most = member("max_output_tokens").and_then(|value| json::as_u64(body, value));
     Ok(ChatRequest {
         model,
         stream: flag("stream", false)?,

@@ -185,13 +185,13 @@ fn user(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
         out.close(b'}');
         shown.extend(parts.iter().filter(|part| !is_text(part)).map(|part| (id, part)));
     }
-    let said = || turn.parts.iter().filter(|part| !matches!(part.content, Content::Result { .. }));
-    if shown.is_empty() && said().next().is_none() && !turn.parts.is_empty() {
+    let own_parts = || turn.parts.iter().filter(|part| !matches!(part.content, Content::Result { .. }));
+    if shown.is_empty() && own_parts().next().is_none() && !turn.parts.is_empty() {
         return Ok(());
     }
     out.open(b'{').key("role").raw(r#""user""#).key("content");
     if shown.is_empty() {
-        contents(out, said())?;
+        contents(out, own_parts())?;
         out.close(b'}');
         return Ok(());
     }
@@ -201,7 +201,7 @@ fn user(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
         out.joined(&["Part of the result of tool call ", &id.decode(), ":"]).close(b'}');
         write_part(out, part)?;
     }
-    said().try_for_each(|part| write_part(out, part))?;
+    own_parts().try_for_each(|part| write_part(out, part))?;
     out.close(b']').close(b'}');
     Ok(())
 }

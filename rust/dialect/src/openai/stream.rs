@@ -173,9 +173,9 @@ impl StreamScan {
         let (error, upstream_error) = match self.progress.end {
             None | Some(Ended::Done) => (None, None),
             Some(Ended::Fault(error)) => (Some(error), None),
-            Some(Ended::InBand(told)) => {
+            Some(Ended::InBand(error_object)) => {
                 let message = "The provider reported an error in its stream.";
-                (Some(Error::upstream(ErrorKind::UpstreamStatus, Retry::Never, message)), Some(told))
+                (Some(Error::upstream(ErrorKind::UpstreamStatus, Retry::Never, message)), Some(error_object))
             }
         };
         let outcome = if error.is_some() { Outcome::UpstreamFailed } else { Outcome::Completed };
@@ -288,12 +288,12 @@ impl Progress {
         };
         let used = scan.get("usage").filter(|used| used.kind == Kind::Object);
         if let Some(used) = used {
-            let service = usage::service(scan.get("service_tier").and_then(|told| data.get(told.span())));
-            let told = data.get(used.span()).and_then(usage::read).map(|told| Usage { service, ..told });
-            self.usage = told.or(self.usage);
+            let service = usage::service(scan.get("service_tier").and_then(|tier| data.get(tier.span())));
+            let usage = data.get(used.span()).and_then(usage::read).map(|usage| Usage { service, ..usage });
+            self.usage = usage.or(self.usage);
         }
-        if let Some(told) = scan.get("error").filter(|told| error::is_error(*told)) {
-            self.end = Some(Ended::InBand(error::read(data, told)));
+        if let Some(member) = scan.get("error").filter(|member| error::is_error(*member)) {
+            self.end = Some(Ended::InBand(error::read(data, member)));
             return Verdict::Last;
         }
         let no_choice = |choices: json::Value| choices.kind == Kind::Array && choices.elements == 0;

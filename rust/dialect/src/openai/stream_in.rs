@@ -136,17 +136,17 @@ impl Reader {
         }
         let chunk: ChunkIn<'_> = serde_json::from_slice(data).map_err(|_| Malformed)?;
         if chunk.error.is_some() {
-            if let Some(told) = error_fields(data) {
-                return Ok(Step::Failed(told));
+            if let Some(error) = error_fields(data) {
+                return Ok(Step::Failed(error));
             }
         }
         if !std::mem::replace(&mut self.is_started, true) {
             emit(Event::Start { id: chunk.id, model: chunk.model });
         }
         if let Some(object) = chunk.usage {
-            let service = usage::service(chunk.service_tier.map(|told| told.get().as_bytes()));
-            let told = usage::read(object.get().as_bytes()).map(|told| Usage { service, ..told });
-            self.usage = told.or(self.usage);
+            let service = usage::service(chunk.service_tier.map(|tier| tier.get().as_bytes()));
+            let usage = usage::read(object.get().as_bytes()).map(|usage| Usage { service, ..usage });
+            self.usage = usage.or(self.usage);
         }
         // Several choices are refused where the request is translated.
         let Some(choice) = chunk.choices.0.filter(|choice| choice.index == 0) else { return Ok(Step::More) };

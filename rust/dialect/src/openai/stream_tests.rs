@@ -101,10 +101,10 @@ fn a_missing_done_is_added_after_a_finish_reason() {
 fn a_done_without_a_finish_reason_is_a_cut_stream() {
     let empty = r#"data: {"choices":[{"delta":{"content":"a"},"finish_reason":""}]}"#;
     let in_text = r#"data: {"choices":[{"delta":{"content":"\"finish_reason\":\"stop\""},"finish_reason":null}]}"#;
-    for said in [&[HELLO][..], &[HELLO, USED], &[empty], &[in_text], &[]] {
+    for chunks in [&[HELLO][..], &[HELLO, USED], &[empty], &[in_text], &[]] {
         for end in ["data: [DONE]\n\n", "data: [DONE]", "data:[DONE]\r"] {
-            let relayed = relay(true, &format!("{}{end}", events(said)), End::Clean);
-            assert_fails(&relayed, &events(said), ErrorKind::UpstreamReset);
+            let relayed = relay(true, &format!("{}{end}", events(chunks)), End::Clean);
+            assert_fails(&relayed, &events(chunks), ErrorKind::UpstreamReset);
         }
     }
     // What was told of usage until then is what is charged.
@@ -177,9 +177,9 @@ fn the_first_end_wins() {
 fn an_error_in_the_stream_is_passed_and_ends_it() {
     let routed =
         r#"data: {"id":"x","choices":[{"finish_reason":"error"}],"error":{"code":502,"message":"overloaded"}}"#;
-    for told in [FAILED, routed] {
-        let relayed = relay(false, &events(&[HELLO, told, HELLO, END]), End::Clean);
-        assert_eq!(events(&[HELLO, told, END]), relayed.text);
+    for failure in [FAILED, routed] {
+        let relayed = relay(false, &events(&[HELLO, failure, HELLO, END]), End::Clean);
+        assert_eq!(events(&[HELLO, failure, END]), relayed.text);
         assert!(relayed.done);
         assert_eq!(Outcome::UpstreamFailed, relayed.closing.outcome);
         assert_eq!(Some("overloaded"), relayed.closing.upstream_error.as_ref().map(|error| &*error.message));
@@ -210,10 +210,10 @@ fn what_is_no_object_ends_the_stream_with_an_error() {
 #[test]
 fn comments_and_other_fields_pass_and_empty_data_does_not() {
     let stream = events(&[": ping", "event: x\nid: 1", "retry: 5"]);
-    let said = events(&[HELLO, STOP, END]);
-    let relayed = relay(false, &format!("{stream}data:\n\ndata: \n\n{said}"), End::Clean);
+    let chunks = events(&[HELLO, STOP, END]);
+    let relayed = relay(false, &format!("{stream}data:\n\ndata: \n\n{chunks}"), End::Clean);
 
-    assert_eq!(format!("{stream}{said}"), relayed.text);
+    assert_eq!(format!("{stream}{chunks}"), relayed.text);
     assert!(relay(false, &stream, End::Clean).first_token_chunks.is_empty());
 }
 

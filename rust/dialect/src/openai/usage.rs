@@ -46,8 +46,8 @@ pub(super) fn read(object: &[u8]) -> Option<Usage> {
 }
 
 /// The tier that an answer says it was served in, from the JSON of its `service_tier`; the standard one where it says none.
-pub(crate) fn service(told: Option<&[u8]>) -> ServiceTier {
-    let text = told.and_then(|token| std::str::from_utf8(token).ok()).unwrap_or_default();
+pub(crate) fn service(tier: Option<&[u8]>) -> ServiceTier {
+    let text = tier.and_then(|token| std::str::from_utf8(token).ok()).unwrap_or_default();
     ServiceTier::of(text.trim_matches('"'))
 }
 

@@ -90,7 +90,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
     };
     let stop = if is_refused { Stop::Refused } else { stop(choice.finish_reason.as_deref(), !calls.is_empty()) };
     parts.extend(calls);
-    let service = usage::service(completion.service_tier.map(|told| told.get().as_bytes()));
+    let service = usage::service(completion.service_tier.map(|tier| tier.get().as_bytes()));
     let usage = completion.usage.and_then(|object| usage::read(object.get().as_bytes())).unwrap_or_default();
     Ok(Answer {
         id: completion.id.unwrap_or_else(|| "".into()),

@@ -104,7 +104,7 @@ impl Stream {
             }
             own
         };
-        let said = part["text"].as_str()?;
+        let words = part["text"].as_str()?;
         let mut empty = part.clone();
         empty["text"] = "".into();
         self.event(&format!("{begin}.added"), &own(json!({"part": empty})));
@@ -115,8 +115,8 @@ impl Stream {
             }
             members
         };
-        self.event(&format!("{text}.delta"), &own(with_odds(json!({"delta": said}))));
-        self.event(&format!("{text}.done"), &own(with_odds(json!({"text": said}))));
+        self.event(&format!("{text}.delta"), &own(with_odds(json!({"delta": words}))));
+        self.event(&format!("{text}.done"), &own(with_odds(json!({"text": words}))));
         self.event(&format!("{begin}.done"), &own(json!({"part": part})));
         Some(())
     }

@@ -357,8 +357,8 @@ pub(crate) fn echo(body: &[u8]) -> Vec<u8> {
     let members = serde_json::from_slice::<Members<'_>>(body).map(|members| members.0).unwrap_or_default();
     let mut out = Writer::default();
     for (name, otherwise) in TOLD {
-        let said = members.iter().find(|(said, value)| said == name && value.get() != "null");
-        out.key(name).raw(said.map_or(*otherwise, |(_, value)| value.get()));
+        let member = members.iter().find(|(own, value)| own == name && value.get() != "null");
+        out.key(name).raw(member.map_or(*otherwise, |(_, value)| value.get()));
     }
     out.take()
 }

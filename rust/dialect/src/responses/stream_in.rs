@@ -122,15 +122,15 @@ impl Reader {
                 return Ok(Step::Done);
             }
             "response.failed" => {
-                let told = event.response.ok_or(Malformed)?;
+                let raw = event.response.ok_or(Malformed)?;
                 self.usage = response(event.response)?.usage().or(self.usage);
-                return Ok(Step::Failed(error_fields(told.get().as_bytes()).unwrap_or_default()));
+                return Ok(Step::Failed(error_fields(raw.get().as_bytes()).unwrap_or_default()));
             }
             // The members stand in the event itself; `type` is that of the event.
             "error" => {
-                let told = error_fields(data).unwrap_or_default();
-                let kind = told.kind.filter(|kind| kind != "error");
-                return Ok(Step::Failed(UpstreamError { kind, ..told }));
+                let error = error_fields(data).unwrap_or_default();
+                let kind = error.kind.filter(|kind| kind != "error");
+                return Ok(Step::Failed(UpstreamError { kind, ..error }));
             }
             // Ends of parts, whose text was told; and what may come later.
             _ => {}
@@ -138,8 +138,8 @@ impl Reader {
         Ok(Step::More)
     }
 
-    fn start(&mut self, told: Option<&RawValue>, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
-        let response = response(told)?;
+    fn start(&mut self, raw: Option<&RawValue>, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
+        let response = response(raw)?;
         self.id = response.id.map(Text::into_owned);
         self.model = response.model.map(Text::into_owned);
         emit(Event::Start { id: self.id.clone(), model: self.model.clone() });
@@ -147,11 +147,11 @@ impl Reader {
     }
 
     /// The terminal event of a response that did not fail.
-    fn complete(&mut self, told: Option<&RawValue>) -> Result<(), Malformed> {
+    fn complete(&mut self, raw: Option<&RawValue>) -> Result<(), Malformed> {
         if self.keeps {
-            self.response = told.map(|raw| Bytes::copy_from_slice(raw.get().as_bytes()));
+            self.response = raw.map(|raw| Bytes::copy_from_slice(raw.get().as_bytes()));
         }
-        let response = response(told)?;
+        let response = response(raw)?;
         self.usage = response.usage().or(self.usage);
         self.reason = Some(response.stop(self.calls > 0, self.refused));
         Ok(())

@@ -36,13 +36,13 @@ struct OutputIn {
 
 /// `None` for what is no usage. A part is never more than its whole.
 pub(crate) fn read(object: &[u8]) -> Option<Usage> {
-    let told: UsageIn = serde_json::from_slice(object).ok()?;
-    let count = |told: Option<u64>| told.filter(|count| *count <= MAX_TOKENS).unwrap_or(0);
-    let (input, output) = (count(told.input_tokens), count(told.output_tokens));
+    let usage: UsageIn = serde_json::from_slice(object).ok()?;
+    let count = |tokens: Option<u64>| tokens.filter(|count| *count <= MAX_TOKENS).unwrap_or(0);
+    let (input, output) = (count(usage.input_tokens), count(usage.output_tokens));
     let (cached, written) =
-        told.input_tokens_details.map_or((None, None), |of| (of.cached_tokens, of.cache_write_tokens));
+        usage.input_tokens_details.map_or((None, None), |of| (of.cached_tokens, of.cache_write_tokens));
     let cached = count(cached).min(input);
-    let reasoning = count(told.output_tokens_details.and_then(|of| of.reasoning_tokens)).min(output);
+    let reasoning = count(usage.output_tokens_details.and_then(|of| of.reasoning_tokens)).min(output);
     let cache_write = count(written).min(input - cached);
     Some(Usage { input, output, cached, reasoning, cache_write, ..Usage::default() })
 }

@@ -70,7 +70,7 @@ struct PartIn<'a> {
 
 impl ResponseIn<'_> {
     pub(super) fn usage(&self) -> Option<Usage> {
-        let service = service(self.service_tier.map(|told| told.get().as_bytes()));
+        let service = service(self.service_tier.map(|tier| tier.get().as_bytes()));
         Some(Usage { service, ..usage::read(self.usage?.get().as_bytes())? })
     }
 
@@ -129,8 +129,8 @@ pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
 
 fn reasoning(item: OutputIn<'_>) -> Option<Part<'_>> {
     // What it thought itself, where it tells that; else what it says of it.
-    let told = item.content.filter(|parts| !parts.is_empty()).or(item.summary).unwrap_or_default();
-    let texts: Vec<Cow<'_, str>> = told.iter().filter_map(|part| Some(part.text.as_ref()?.decode())).collect();
+    let parts = item.content.filter(|parts| !parts.is_empty()).or(item.summary).unwrap_or_default();
+    let texts: Vec<Cow<'_, str>> = parts.iter().filter_map(|part| Some(part.text.as_ref()?.decode())).collect();
     let text = texts.join("\n\n");
     let id = item.id.as_ref().map(Text::decode).unwrap_or_default();
     let signature = item.encrypted_content.map(|encrypted| from_responses(&id, &encrypted.decode()));

@@ -44,18 +44,23 @@ pub enum Lookup {
 const PICOS_PER_MICRO: u64 = 1_000_000;
 
 /// Looks for the same request, here and in what other workers left, then for one that asks the same, and answers.
-pub async fn look_up(settlement: &mut Settlement, asked: &mut CacheQuery, parsed: &ChatRequest, said: &[u8]) -> Lookup {
+pub async fn look_up(
+    settlement: &mut Settlement,
+    query: &mut CacheQuery,
+    parsed: &ChatRequest,
+    request_body: &[u8],
+) -> Lookup {
     let shared = &Arc::clone(&settlement.shared);
-    let mut found = fetch(shared, asked.key).await.map(|kept| (kept, CacheKind::Exact));
+    let mut found = fetch(shared, query.key).await.map(|kept| (kept, CacheKind::Exact));
     if found.is_none() {
         // Other workers, meanings, and a call take longer than the front has.
         front::hop().await;
-        found = left_elsewhere(settlement, asked).await.map(|kept| (kept, CacheKind::Shared));
+        found = left_elsewhere(settlement, query).await.map(|kept| (kept, CacheKind::Shared));
     }
     if found.is_none() {
-        found = near(settlement, asked).await.map(|kept| (kept, CacheKind::Vector));
+        found = near(settlement, query).await.map(|kept| (kept, CacheKind::Vector));
     }
-    let body = found.and_then(|(kept, tier)| Some((deliver(asked, &kept, parsed)?, kept, tier)));
+    let body = found.and_then(|(kept, tier)| Some((deliver(query, &kept, parsed)?, kept, tier)));
     let counts = shared.cache.store.counts();
     let Some((body, kept, tier)) = body else {
         counts.misses.fetch_add(1, Ordering::Relaxed);
@@ -66,7 +71,7 @@ pub async fn look_up(settlement: &mut Settlement, asked: &mut CacheQuery, parsed
     if let Err(fault) = limits::ask_until_known(shared, reserve).await {
         return Lookup::Refused(fault);
     }
-    give(settlement, asked, CacheHit { kept, tier, body }, parsed, said).await
+    give(settlement, query, CacheHit { kept, tier, body }, parsed, request_body).await
 }
 
 /// Looks for the same request once more, for a call that is about to begin: the one that it could have joined may have ended
@@ -75,7 +80,7 @@ pub(super) async fn look_again(
     settlement: &mut Settlement,
     query: &CacheQuery,
     request: &ChatRequest,
-    said: &[u8],
+    request_body: &[u8],
 ) -> Lookup {
     let shared = Arc::clone(&settlement.shared);
     let Some(kept) = fetch(&shared, query.key).await else { return Lookup::Missed };
@@ -83,7 +88,7 @@ pub(super) async fn look_again(
     // It was counted as missed, and is kept already.
     shared.cache.store.counts().misses.fetch_sub(1, Ordering::Relaxed);
     (settlement.kept, settlement.combo) = (None, None);
-    give(settlement, query, CacheHit { kept, tier: CacheKind::Exact, body }, request, said).await
+    give(settlement, query, CacheHit { kept, tier: CacheKind::Exact, body }, request, request_body).await
 }
 
 /// An entry that was found: in which of the cache's ways, and its body as the caller wants it.
@@ -99,7 +104,7 @@ async fn give(
     asked: &CacheQuery,
     CacheHit { kept, tier, body }: CacheHit,
     parsed: &ChatRequest,
-    said: &[u8],
+    request_body: &[u8],
 ) -> Lookup {
     let (shared, exchange) = (&Arc::clone(&settlement.shared), &Arc::clone(&settlement.exchange));
     let counts = shared.cache.store.counts();
@@ -109,7 +114,7 @@ async fn give(
         () = exchange.gone() => return Lookup::CallerLeft, // the settlement's drop says who left
         () = limits::throttle(settlement) => {}
     }
-    let is_stored = store(settlement, asked.form, &kept, parsed, said).await;
+    let is_stored = store(settlement, asked.form, &kept, parsed, request_body).await;
     let meta = &kept.meta;
     let hits = match tier {
         CacheKind::Shared => &counts.shared_hits,
@@ -134,7 +139,13 @@ async fn give(
 }
 
 /// A response whose caller wants it kept is kept by control again: it may have been deleted there.
-async fn store(settlement: &Settlement, form: Dialect, kept: &CachedAnswer, parsed: &ChatRequest, said: &[u8]) -> bool {
+async fn store(
+    settlement: &Settlement,
+    form: Dialect,
+    kept: &CachedAnswer,
+    parsed: &ChatRequest,
+    request_body: &[u8],
+) -> bool {
     if form != Dialect::OpenaiResponses || !parsed.stores {
         return true;
     }
@@ -142,29 +153,29 @@ async fn store(settlement: &Settlement, form: Dialect, kept: &CachedAnswer, pars
         Delivery::Plain => Some(kept.body.clone()),
         Delivery::Stream { .. } => replay::as_whole(form, &kept.body, 0),
     };
-    responses::keep(&settlement.shared, &settlement.admission, said, parsed, whole.as_ref()).await
+    responses::keep(&settlement.shared, &settlement.admission, request_body, parsed, whole.as_ref()).await
 }
 
 /// The answer that another worker left, which from now on is kept here, too.
-async fn left_elsewhere(settlement: &Settlement, asked: &CacheQuery) -> Option<CachedAnswer> {
+async fn left_elsewhere(settlement: &Settlement, query: &CacheQuery) -> Option<CachedAnswer> {
     // Of a key that is not logged nothing leaves its worker.
     if settlement.admission.principal.key().is_some_and(|key| key.no_log) {
         return None;
     }
     let shared = &settlement.shared;
     let revision = shared.cache.store.revision();
-    let found = shared_answers::find(shared, &asked.key).await?;
-    let meta = Meta { question: asked.question.clone().map(Into::into), ..Meta::clone(&found.meta) };
+    let found = shared_answers::find(shared, &query.key).await?;
+    let meta = Meta { question: query.question.clone().map(Into::into), ..Meta::clone(&found.meta) };
     let kept = CachedAnswer { meta: Arc::new(meta), body: found.body };
     shared.cache.store.adopt(&kept, revision).then_some(kept)
 }
 
-async fn near(settlement: &Settlement, asked: &CacheQuery) -> Option<CachedAnswer> {
+async fn near(settlement: &Settlement, query: &CacheQuery) -> Option<CachedAnswer> {
     let shared = &settlement.shared;
-    let question = asked.question.as_ref()?;
-    let threshold = learn::threshold(shared, asked, &question.partition)?;
+    let question = query.question.as_ref()?;
+    let threshold = learn::threshold(shared, query, &question.partition)?;
     let near = shared.cache.store.near(question, threshold);
-    let is_lowered = |similarity: f32| asked.base.is_some_and(|base| similarity < base);
+    let is_lowered = |similarity: f32| query.base.is_some_and(|base| similarity < base);
     if near.first().is_some_and(|(_, first)| is_lowered(*first))
         && shared.cache.learner.is_check_due(&question.partition)
     {
@@ -200,9 +211,9 @@ async fn fetch(shared: &Arc<Shared>, key: Digest) -> Option<CachedAnswer> {
 }
 
 /// The body as this caller wants it. `None`: what is kept cannot be said that way.
-fn deliver(asked: &CacheQuery, kept: &CachedAnswer, parsed: &ChatRequest) -> Option<Bytes> {
-    let told = as_events(asked.form, kept, parsed)?;
-    Some(if parsed.stream && asked.reads_list { replay::list_of(&told) } else { told })
+fn deliver(query: &CacheQuery, kept: &CachedAnswer, parsed: &ChatRequest) -> Option<Bytes> {
+    let events = as_events(query.form, kept, parsed)?;
+    Some(if parsed.stream && query.reads_list { replay::list_of(&events) } else { events })
 }
 
 fn as_events(form: Dialect, kept: &CachedAnswer, parsed: &ChatRequest) -> Option<Bytes> {

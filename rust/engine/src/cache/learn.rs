@@ -12,13 +12,13 @@ use fairlead_dialect::{answer_text, replay};
 const MAX_COMPARED_BYTES: usize = 32 * 1024;
 
 /// Compares a fresh answer with that of the nearest question of the same form that is in memory.
-pub fn observe(shared: &Shared, asked: &CacheQuery, fresh: &CachedAnswer) {
-    let Some(question) = asked.question.as_ref().filter(|_| asked.base.is_some()) else { return };
+pub fn observe(shared: &Shared, query: &CacheQuery, fresh: &CachedAnswer) {
+    let Some(question) = query.question.as_ref().filter(|_| query.base.is_some()) else { return };
     let store = &shared.cache.store;
     let near = store.near(question, LEAST);
-    let Some((key, similarity)) = near.into_iter().find(|(key, _)| *key != asked.key) else { return };
+    let Some((key, similarity)) = near.into_iter().find(|(key, _)| *key != query.key) else { return };
     let Found::Here(kept) = store.find(&key) else { return };
-    let (Some(ours), Some(theirs)) = (text_of(asked.form, fresh), text_of(asked.form, &kept)) else { return };
+    let (Some(ours), Some(theirs)) = (text_of(query.form, fresh), text_of(query.form, &kept)) else { return };
     let is_right = match Comparison::of(&ours, &theirs) {
         Comparison::Same => true,
         Comparison::Different => false,
@@ -28,9 +28,9 @@ pub fn observe(shared: &Shared, asked: &CacheQuery, fresh: &CachedAnswer) {
 }
 
 /// How near a question of this partition must be; `None`: only an equal one is answered.
-pub fn threshold(shared: &Shared, asked: &CacheQuery, partition: &Digest) -> Option<f32> {
-    let threshold = asked.threshold?;
-    let Some(base) = asked.base else { return Some(threshold) };
+pub fn threshold(shared: &Shared, query: &CacheQuery, partition: &Digest) -> Option<f32> {
+    let threshold = query.threshold?;
+    let Some(base) = query.base else { return Some(threshold) };
     let learnt = shared.cache.learner.threshold(partition, base);
     // A caller may be stricter than what was learnt, never less so.
     Some(if threshold > base { threshold.max(learnt) } else { learnt })

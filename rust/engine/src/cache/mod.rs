@@ -101,15 +101,15 @@ pub fn question(
         },
         headers: &headers,
     };
-    let asked = fingerprint(&scope, body)?;
-    let is_meant = asked.is_deterministic || wish.mode != CacheMode::Unsaid;
-    if asked.is_unfit || !is_meant {
+    let fingerprint = fingerprint(&scope, body)?;
+    let is_meant = fingerprint.is_deterministic || wish.mode != CacheMode::Unsaid;
+    if fingerprint.is_unfit || !is_meant {
         return None;
     }
     let is_near_enough = settings.wants_vectors && wish.mode != CacheMode::Exact;
     Some(CacheQuery {
-        key: asked.key,
-        question: asked.question,
+        key: fingerprint.key,
+        question: fingerprint.question,
         // A caller may be stricter than the operator, never less so.
         threshold: is_near_enough.then(|| wish.threshold.map_or(settings.threshold, |own| own.max(settings.threshold))),
         base: (settings.wants_vectors && settings.learns).then_some(settings.threshold),

@@ -113,19 +113,19 @@ mod tests {
 
     #[test]
     fn instructions_stand_before_the_callers_own() {
-        let told = |caller, body: Value| shape(caller, &body, Some("S"), None).expect("said");
+        let instructed = |caller, body: Value| shape(caller, &body, Some("S"), None).expect("said");
         let user = json!({"role": "user", "content": "hi"});
         assert_eq!(
-            told(Openai, json!({"messages": [user]}))["messages"],
+            instructed(Openai, json!({"messages": [user]}))["messages"],
             json!([{"role": "system", "content": "S"}, user])
         );
-        assert_eq!(told(Anthropic, json!({"system": "own"}))["system"], "S\n\nown");
-        assert_eq!(told(Anthropic, json!({}))["system"], "S");
+        assert_eq!(instructed(Anthropic, json!({"system": "own"}))["system"], "S\n\nown");
+        assert_eq!(instructed(Anthropic, json!({}))["system"], "S");
         let blocks =
             |texts: &[&str]| json!(texts.iter().map(|text| json!({"type": "text", "text": text})).collect::<Vec<_>>());
-        assert_eq!(told(Anthropic, json!({"system": blocks(&["own"])}))["system"], blocks(&["S", "own"]));
-        assert_eq!(told(OpenaiResponses, json!({"instructions": "own"}))["instructions"], "S\n\nown");
-        let parts = told(Gemini, json!({"system_instruction": {"parts": [{"text": "own"}]}}));
+        assert_eq!(instructed(Anthropic, json!({"system": blocks(&["own"])}))["system"], blocks(&["S", "own"]));
+        assert_eq!(instructed(OpenaiResponses, json!({"instructions": "own"}))["instructions"], "S\n\nown");
+        let parts = instructed(Gemini, json!({"system_instruction": {"parts": [{"text": "own"}]}}));
         assert_eq!(parts["system_instruction"]["parts"], json!([{"text": "S"}, {"text": "own"}]));
         assert_eq!(shape(Openai, &json!({}), None, None).expect("nothing"), Value::Null);
     }

@@ -157,7 +157,7 @@ async fn count_at(
         Err(failed) if caller == Dialect::OpenaiResponses && is_unserved(&failed) => {
             estimate(caller, body, member).map(Ok)
         }
-        told => Ok(told),
+        outcome => Ok(outcome),
     }
 }
 
@@ -201,18 +201,18 @@ async fn ask(shared: &Shared, target: &Target, request: Upstream<'_>, member: &s
     let asking = async {
         let answered = attempt::send(&shared.pool, target, request).await?;
         let idle = Duration::from_millis(target.connection.timeouts.idle_ms);
-        let told = plain::collect(answered.into_body(), idle).await?;
+        let answer = plain::collect(answered.into_body(), idle).await?;
         let wanted = [member];
-        let counted = json::scan_object(&told, &wanted, json::MAX_DEPTH).ok();
-        if counted.and_then(|scan| json::as_u64(&told, scan.get(member)?)).is_none() {
+        let counted = json::scan_object(&answer, &wanted, json::MAX_DEPTH).ok();
+        if counted.and_then(|scan| json::as_u64(&answer, scan.get(member)?)).is_none() {
             let message = format!("The provider's answer has no `{member}`.");
             return Err(Error::upstream(ErrorKind::UpstreamInvalid, Retry::Elsewhere, message).into());
         }
-        Ok(told)
+        Ok(answer)
     };
     tokio::select! {
         biased;
-        told = asking => told,
+        answer = asking => answer,
         () = shared.drain.expired() => Err(shared.drain.error().into()),
     }
 }

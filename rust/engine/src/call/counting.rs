@@ -92,8 +92,8 @@ fn wav_bytes_per_s(head: &[u8]) -> Option<u64> {
     if head.get(..4)? != b"RIFF" || head.get(8..16)? != b"WAVEfmt " {
         return None;
     }
-    let told = u64::from(u32::from_le_bytes(head.get(28..32)?.try_into().ok()?));
-    (LEAST_BYTES_PER_S..=MOST_BYTES_PER_S).contains(&told).then_some(told)
+    let bytes_per_s = u64::from(u32::from_le_bytes(head.get(28..32)?.try_into().ok()?));
+    (LEAST_BYTES_PER_S..=MOST_BYTES_PER_S).contains(&bytes_per_s).then_some(bytes_per_s)
 }
 
 /// The units that an answer used.

@@ -99,12 +99,12 @@ pub fn remember(choice: &Choice, at: usize, settlement: &mut Settlement, is_succ
 
 /// The places in the choice of those that failed. Two that race may fail in another order than the choice's.
 fn places<'c>(choice: &'c Choice, failures: &'c [(Arc<Target>, AttemptFailure)]) -> impl Iterator<Item = usize> + 'c {
-    let mut is_told: SmallVec<[bool; 8]> = SmallVec::from_elem(false, choice.targets.len());
+    let mut taken: SmallVec<[bool; 8]> = SmallVec::from_elem(false, choice.targets.len());
     failures.iter().enumerate().map(move |(nth, (failed, _))| {
-        let mut open = choice.targets.iter().enumerate().filter(|(at, _)| !is_told[*at]);
+        let mut open = choice.targets.iter().enumerate().filter(|(at, _)| !taken[*at]);
         let place = open.find(|(_, target)| Arc::ptr_eq(target, failed)).map_or(nth, |(at, _)| at);
-        if let Some(told) = is_told.get_mut(place) {
-            *told = true;
+        if let Some(is_taken) = taken.get_mut(place) {
+            *is_taken = true;
         }
         place
     })
@@ -115,7 +115,7 @@ pub fn diagnostics(choice: &Choice, failures: &[(Arc<Target>, AttemptFailure)]) 
     let combo = choice.combo.as_ref()?;
     let (_, last) = failures.last()?;
     let order: Vec<&str> = places(choice, failures).map(|at| choice.model(at)).take(TOLD_AT_MOST).collect();
-    let told = order.iter().zip(failures).map(|(model, (target, failed))| {
+    let details = order.iter().zip(failures).map(|(model, (target, failed))| {
         json!({
             "target": model, "provider": target.provider_name(), "reason": failed.error.kind.code(),
             "status": failed.rejection.as_ref().map(|one| one.status.as_u16()).or(failed.error.upstream_status),
@@ -123,7 +123,7 @@ pub fn diagnostics(choice: &Choice, failures: &[(Arc<Target>, AttemptFailure)]) 
     });
     Some(json!({
         "poolSize": choice.targets.len() + combo.closed.len() + combo.barred.len(), "attempted": failures.len(),
-        "attemptOrder": order, "failures": told.collect::<Vec<Value>>(),
+        "attemptOrder": order, "failures": details.collect::<Vec<Value>>(),
         "excluded": excluded(&combo.closed, &combo.barred), "terminalReason": last.error.kind.code(),
     }))
 }
@@ -138,7 +138,7 @@ pub fn summary(choice: &Choice, failures: &[(Arc<Target>, AttemptFailure)]) -> O
     {
         return None;
     }
-    let told: Vec<String> = places(choice, failures)
+    let reasons: Vec<String> = places(choice, failures)
         .zip(failures)
         .take(TOLD_AT_MOST)
         .map(|(at, (_, failed))| {
@@ -147,7 +147,7 @@ pub fn summary(choice: &Choice, failures: &[(Arc<Target>, AttemptFailure)]) -> O
         })
         .collect();
     let more = failures.len().saturating_sub(TOLD_AT_MOST);
-    let mut message = format!("Every target of the combo `{}` failed: {}", combo.name, told.join("; "));
+    let mut message = format!("Every target of the combo `{}` failed: {}", combo.name, reasons.join("; "));
     if more > 0 {
         // Writing into a text cannot fail.
         let _written = write!(message, "; and {more} more");

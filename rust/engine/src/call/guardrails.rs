@@ -252,15 +252,15 @@ impl StreamFilter {
     fn list(&mut self) -> Bytes {
         let whole = self.pending.split().freeze();
         let Ok(elements) = serde_json::from_slice::<Vec<&RawValue>>(&whole) else { return whole };
-        let mut told: Vec<Vec<u8>> = Vec::with_capacity(elements.len());
+        let mut passed: Vec<Vec<u8>> = Vec::with_capacity(elements.len());
         for element in elements {
             let data = element.get().as_bytes();
             let GuardedEvent { before, event } = self.guard.event(data);
-            told.extend(before);
-            told.push(event.unwrap_or_else(|| data.to_vec()));
+            passed.extend(before);
+            passed.push(event.unwrap_or_else(|| data.to_vec()));
         }
-        told.extend(self.guard.finish());
-        [b"[", told.join(&b",\n"[..]).as_slice(), b"]"].concat().into()
+        passed.extend(self.guard.finish());
+        [b"[", passed.join(&b",\n"[..]).as_slice(), b"]"].concat().into()
     }
 
     fn event(&mut self, event: Bytes, out: &mut Pieces) {
@@ -268,19 +268,19 @@ impl StreamFilter {
         let Some(&(start, end)) = lines.first() else { return out.push(event) };
         let is_one = lines.len() == 1;
         let joined;
-        let told = if is_one {
+        let data = if is_one {
             &event[start..end]
         } else {
             joined = lines.iter().map(|&(start, end)| &event[start..end]).collect::<Vec<_>>().join(&b'\n');
             &joined
         };
-        if told == b"[DONE]" || !told.starts_with(b"{") && !told.starts_with(b"[") {
+        if data == b"[DONE]" || !data.starts_with(b"{") && !data.starts_with(b"[") {
             // It is the stream's end, so what is held goes before it.
-            let held = self.guard.finish();
-            release(&held, out);
+            let rest = self.guard.finish();
+            release(&rest, out);
             return out.push(event);
         }
-        let GuardedEvent { before, event: changed } = self.guard.event(told);
+        let GuardedEvent { before, event: changed } = self.guard.event(data);
         release(&before, out);
         match changed {
             None => out.push(event),

@@ -46,9 +46,9 @@ pub async fn prepare(
     let Some(note) = note(call, body, request).await? else { return Ok(None) };
     let prompt = SystemPrompt { prefix: String::new(), suffix: format!("{BEFORE_NOTE}\n\n{note}") };
     let dialect = call.settlement.admission.dialect;
-    let Some(told) = add_system_prompt(dialect, body, &prompt).map(Bytes::from) else { return Ok(None) };
-    let request = read::again(&call.settlement.admission, &told, request.clone())?;
-    Ok(Some((told, request)))
+    let Some(with_note) = add_system_prompt(dialect, body, &prompt).map(Bytes::from) else { return Ok(None) };
+    let request = read::again(&call.settlement.admission, &with_note, request.clone())?;
+    Ok(Some((with_note, request)))
 }
 
 async fn note(call: &mut Call, body: &Bytes, request: &ChatRequest) -> Result<Option<Arc<str>>, Error> {
@@ -123,7 +123,7 @@ fn question(fields: &Map<String, Value>, most: usize) -> Option<Value> {
 fn shown(message: &Value) -> String {
     let mut text = String::new();
     match &message["content"] {
-        Value::String(said) => text.push_str(said),
+        Value::String(words) => text.push_str(words),
         Value::Array(parts) => {
             for part in parts {
                 let other = part["type"].as_str().map(|kind| format!("[{kind}]"));

@@ -17,7 +17,7 @@ pub const EVERY: Duration = Duration::from_secs(2);
 pub struct Progress {
     caller: Dialect,
     began: Instant,
-    told: Instant,
+    written: Instant,
     tokens: u64,
     /// The last byte that passed, so that a line is known by its beginning across pieces.
     last: u8,
@@ -25,7 +25,7 @@ pub struct Progress {
 
 impl Progress {
     pub fn new(caller: Dialect, began: Instant) -> Self {
-        Self { caller, began, told: Instant::now(), tokens: 0, last: b'\n' }
+        Self { caller, began, written: Instant::now(), tokens: 0, last: b'\n' }
     }
 
     /// Adds an event to bytes for the caller, if one is due: after them, or before the stream's terminal event when it is
@@ -52,10 +52,10 @@ impl Progress {
 
     /// The event that is due, if it is. Call it between two events of the stream.
     fn due(&mut self, now: Instant) -> Option<Bytes> {
-        if now.duration_since(self.told) < EVERY {
+        if now.duration_since(self.written) < EVERY {
             return None;
         }
-        self.told = now;
+        self.written = now;
         Some(self.event(now, false))
     }
 
@@ -125,8 +125,8 @@ mod tests {
         let mut progress = Progress::new(Dialect::Openai, Instant::now());
         let last = pieces(&["data: {}\n\ndata: [DO", "NE]\n\n"]);
         progress.count(&last);
-        let told = text(&progress.finish(&last, true));
-        let (before, after) = told.split_once("event: progress").expect("an event");
+        let stream = text(&progress.finish(&last, true));
+        let (before, after) = stream.split_once("event: progress").expect("an event");
         assert_eq!(before, "data: {}\n\n");
         assert!(after.contains(r#""tokens_generated":1,"#) && after.contains(r#""done":true,"choices":[]"#), "{after}");
         assert!(after.ends_with("\n\ndata: [DONE]\n\n"));

@@ -76,9 +76,9 @@ pub fn command(shared: &Shared, kind: &str, args: &str) -> Result<Value, &'stati
     let Ok(Listing { filter, limit }) = serde_json::from_str(args) else { return Err("the arguments cannot be read") };
     match kind {
         "reasoning.list" => {
-            let told = shared.reasoning.list(&filter, now());
-            let shown = &told[..limit.min(MAX_LISTED).min(told.len())];
-            Ok(json!({"stats": shared.reasoning.stats(now()), "total": told.len(), "entries": shown}))
+            let entries = shared.reasoning.list(&filter, now());
+            let shown = &entries[..limit.min(MAX_LISTED).min(entries.len())];
+            Ok(json!({"stats": shared.reasoning.stats(now()), "total": entries.len(), "entries": shown}))
         }
         "reasoning.delete" => Ok(json!({"removed": shared.reasoning.forget(&filter)})),
         _ => Err("the command is not known"),

@@ -150,8 +150,8 @@ async fn run(mut settlement: Settlement, mut choice: Option<Choice>, mut forward
 
 /// Who did the work and what it cost. Without a bill nobody did any.
 fn take_bill(settlement: &mut Settlement, choice: Option<&Choice>, headers: &HeaderMap) {
-    let told = headers.get(BILL).and_then(|bill| serde_json::from_slice::<Bill>(bill.as_bytes()).ok());
-    match (told, choice) {
+    let bill = headers.get(BILL).and_then(|bill| serde_json::from_slice::<Bill>(bill.as_bytes()).ok());
+    match (bill, choice) {
         (Some(Bill::Search { provider, usd_micros }), None) => {
             settlement.serve_by(provider, Cost::from_usd_micros(usd_micros));
         }

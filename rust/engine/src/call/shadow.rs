@@ -91,7 +91,7 @@ impl Ask {
         let upstream_model = alone.upstream_model.clone();
         let saying = tokio::time::timeout(self.timeout, stages::say(&self.shared, &target, alone, &self.body));
         let (outcome, error, usage) = match saying.await {
-            Ok(Ok(said)) => (Outcome::Completed, None, said.usage),
+            Ok(Ok(answer)) => (Outcome::Completed, None, answer.usage),
             Ok(Err(failed)) => (Outcome::UpstreamFailed, Some(failed.error.kind), Usage::default()),
             Err(_) => (Outcome::UpstreamFailed, Some(ErrorKind::UpstreamTimeout), Usage::default()),
         };

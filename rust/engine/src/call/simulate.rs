@@ -33,27 +33,27 @@ struct Question<'a> {
 
 /// Carries the command out. A result with `fault` says why the request would be refused before any target is looked at.
 pub fn command(shared: &Shared, args: &str) -> Result<Value, &'static str> {
-    let Ok(asked) = serde_json::from_str::<Question<'_>>(args) else { return Err("the arguments cannot be read") };
+    let Ok(question) = serde_json::from_str::<Question<'_>>(args) else { return Err("the arguments cannot be read") };
     let live = shared.live.load_full();
-    let key = match &asked.key_id {
+    let key = match &question.key_id {
         None => None,
         Some(id) => match live.snapshot.key_of(id) {
             Some(key) => Some(Arc::clone(key)),
             None => return Ok(json!({"fault": "There is no active API key with this id.", "param": "apiKeyId"})),
         },
     };
-    Ok(simulate(&live, &asked, key.as_deref())
+    Ok(simulate(&live, &question, key.as_deref())
         .unwrap_or_else(|fault| json!({"fault": fault.message, "param": fault.param, "kind": fault.kind.code()})))
 }
 
-fn simulate(live: &Live, asked: &Question<'_>, key: Option<&Key>) -> Result<Value, Error> {
+fn simulate(live: &Live, question: &Question<'_>, key: Option<&Key>) -> Result<Value, Error> {
     if let Some(key) = key {
-        model::admit(live, key, &asked.model)?;
+        model::admit(live, key, &question.model)?;
     }
-    let name = live.snapshot.alias(&asked.model).unwrap_or(&asked.model);
+    let name = live.snapshot.alias(&question.model).unwrap_or(&question.model);
     let found = live.combos.book.find(name).and_then(|at| Some((at, live.combos.book.get(at)?)));
     let Some((at, ready)) = found else { return Err(model::no_combo(name)) };
-    let body = Bytes::copy_from_slice(asked.body.get().as_bytes());
+    let body = Bytes::copy_from_slice(question.body.get().as_bytes());
     let caller = key.map_or("local", |key| &key.id);
     let demand = model::demand(live, Subject { caller, held: None }, &body);
     live.combos.admit_size(at, &demand)?;
@@ -61,7 +61,7 @@ fn simulate(live: &Live, asked: &Question<'_>, key: Option<&Key>) -> Result<Valu
     let body = combo_body::shaped(Dialect::Openai, &body, system, tools)?.unwrap_or(body);
     let verdicts = live.combos.try_out(&live.targets, at, &demand, key);
     let mut order = 0;
-    let told: Vec<Value> = verdicts
+    let targets: Vec<Value> = verdicts
         .iter()
         .map(|verdict| {
             let reason = verdict.reason.clone().or_else(|| unsayable(live, verdict, &body));
@@ -71,7 +71,7 @@ fn simulate(live: &Live, asked: &Question<'_>, key: Option<&Key>) -> Result<Valu
         .collect();
     Ok(json!({
         "combo": ready.name, "strategy": ready.strategy.name(), "why": why(ready), "input_tokens": demand.input_tokens,
-        "targets": told,
+        "targets": targets,
     }))
 }
 
@@ -84,9 +84,9 @@ fn unsayable(live: &Live, verdict: &Verdict, body: &Bytes) -> Option<String> {
         model: verdict.candidate.name.to_string(),
         combo: None,
     };
-    let said = translate::read(Dialect::Openai, body)
+    let translated = translate::read(Dialect::Openai, body)
         .and_then(|parsed| Translation::prepare(Dialect::Openai, body, &parsed, &mut alone, &live.snapshot));
-    said.err().map(|fault| format!("the request cannot be said to it: {}", fault.message))
+    translated.err().map(|fault| format!("the request cannot be said to it: {}", fault.message))
 }
 
 fn upstream_model(verdict: &Verdict) -> &str {

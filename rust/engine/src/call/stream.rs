@@ -117,7 +117,7 @@ struct Waiting {
     idle: Duration,
     has_begun: bool,
     /// The provider said something, or could not because nobody read.
-    heard: Instant,
+    spoke: Instant,
     read: Instant,
     sent: Instant,
 }
@@ -131,7 +131,7 @@ impl Waiting {
             patience: Duration::from_millis(timeouts.first_token_ms),
             idle: Duration::from_millis(timeouts.idle_ms),
             has_begun: false,
-            heard: now,
+            spoke: now,
             read: now,
             sent: now,
         }
@@ -144,7 +144,7 @@ impl Waiting {
     /// The next time to look, after a look at `now`.
     fn next(&self, now: Instant) -> tokio::time::Instant {
         let beat = if now >= self.sent + self.every { now + self.every } else { self.sent + self.every };
-        (self.heard + self.patience).min(beat).into()
+        (self.spoke + self.patience).min(beat).into()
     }
 }
 
@@ -178,7 +178,7 @@ impl<'a> StreamRelay<'a> {
         first: Option<Bytes>,
     ) -> Result<FinishedStream, AttemptFailure> {
         let (shared, exchange) = (self.call.shared(), Arc::clone(&self.call.settlement.exchange));
-        let mut timer = pin!(tokio::time::sleep_until(self.waiting.soonest(self.waiting.heard)));
+        let mut timer = pin!(tokio::time::sleep_until(self.waiting.soonest(self.waiting.spoke)));
         let mut held = first.map(|first| Step::Chunks(SmallVec::from_iter([first])));
         let mut drained = pin!(shared.drain.expired());
         let end = loop {
@@ -208,7 +208,7 @@ impl<'a> StreamRelay<'a> {
                 }
                 Step::ClientStalls => {
                     // Nobody reads from the provider meanwhile, so its silence says nothing.
-                    self.waiting.heard = now;
+                    self.waiting.spoke = now;
                     if now - self.waiting.read >= SEND_PATIENCE {
                         exchange.cancel();
                     }
@@ -233,7 +233,7 @@ impl<'a> StreamRelay<'a> {
         now: Instant,
         mut timer: Pin<&mut Sleep>,
     ) -> Result<Option<Pieces>, Error> {
-        (self.waiting.heard, self.waiting.read) = (now, now);
+        (self.waiting.spoke, self.waiting.read) = (now, now);
         let mut out = Pieces::new();
         let mut done = false;
         let mut has_said = false;
@@ -283,7 +283,7 @@ impl<'a> StreamRelay<'a> {
     /// Sends a comment where one is due. An error means that the provider was silent for too long.
     fn bridge_silence<K: StreamKind>(&mut self, kind: &K, now: Instant) -> Result<(), Error> {
         let waiting = &mut self.waiting;
-        if now - waiting.heard >= waiting.patience {
+        if now - waiting.spoke >= waiting.patience {
             return Err(silent::<K>(waiting.patience, waiting.has_begun));
         }
         if now - waiting.sent >= waiting.every {

@@ -109,8 +109,8 @@ impl Translation {
             let fit = fit_of(target, upstream_model);
             if wording.find(form, upstream_model, fit).is_none() {
                 let most = snapshot.model(choice.model(at)).and_then(|model| model.max_output_tokens);
-                let said = Fit { most: fit.cap.or(most), ..fit };
-                match translate::request_for(Pair { caller, provider: form }, body, parsed, upstream_model, &said) {
+                let lowered = Fit { most: fit.cap.or(most), ..fit };
+                match translate::request_for(Pair { caller, provider: form }, body, parsed, upstream_model, &lowered) {
                     Ok(pieces) => {
                         let upstream_model = upstream_model.to_owned();
                         wording.bodies.push(TranslatedBody { form, upstream_model, fit, pieces });
@@ -146,9 +146,9 @@ impl Translation {
     pub fn in_tier(mut self, mode: ServiceMode) -> Self {
         // Text completions have no tiers.
         if mode != ServiceMode::Inherit && self.path.is_none() {
-            for said in &mut self.bodies {
-                if let Some(body) = defaults::with_tier(mode, said.form, &said.pieces.concat().into()) {
-                    said.pieces = Pieces::from_iter([body]);
+            for translated in &mut self.bodies {
+                if let Some(body) = defaults::with_tier(mode, translated.form, &translated.pieces.concat().into()) {
+                    translated.pieces = Pieces::from_iter([body]);
                 }
             }
         }
@@ -166,8 +166,10 @@ impl Translation {
     fn find(&self, form: Dialect, upstream_model: &str, fit: Fit) -> Option<&Pieces> {
         self.bodies
             .iter()
-            .find(|said| said.form == form && said.fit == fit && said.upstream_model == upstream_model)
-            .map(|said| &said.pieces)
+            .find(|translated| {
+                translated.form == form && translated.fit == fit && translated.upstream_model == upstream_model
+            })
+            .map(|translated| &translated.pieces)
     }
 
     fn pair(&self, target: &Target) -> Pair {

@@ -46,10 +46,10 @@ async fn answer_command(call: &mut Call, body: &Bytes, request: &ChatRequest) ->
     let shared = call.shared();
     limits::reserve_request(&shared, &mut call.settlement, &request.model)?;
     let text = ask(call).await?;
-    let told = say(dialect, request, &text)?;
+    let body = say(dialect, request, &text)?;
     let settlement = &mut call.settlement;
     settlement.status = StatusCode::OK.as_u16();
-    settlement.bytes_response = told.len() as u64;
+    settlement.bytes_response = body.len() as u64;
     let mut head = answer::base_headers(&shared, &settlement.admission.request_id);
     let kind = match (request.stream, request.reads_list) {
         (true, false) => "text/event-stream",
@@ -58,7 +58,7 @@ async fn answer_command(call: &mut Call, body: &Bytes, request: &ChatRequest) ->
     head.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     head.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     head.insert(headers::RESPONSE_COST, headers::value(Cost::default().usd_text()));
-    call.give(Ok((Head { status: StatusCode::OK, headers: head }, told)));
+    call.give(Ok((Head { status: StatusCode::OK, headers: head }, body)));
     Ok(true)
 }
 

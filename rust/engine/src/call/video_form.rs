@@ -15,8 +15,8 @@ const PICTURE_TYPES: [&str; 3] = ["image/jpeg", "image/png", "image/webp"];
 
 /// The body in JSON, its picture as a data URL; `headers` say so from then on. What is no form stays as it is.
 pub(crate) fn into_json(headers: &mut HeaderMap, body: &Bytes) -> Result<Bytes, Error> {
-    let told = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let Some(boundary) = told.and_then(boundary_of) else { return Ok(body.clone()) };
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let Some(boundary) = content_type.and_then(boundary_of) else { return Ok(body.clone()) };
     let mut reader = Reader::new(boundary);
     let read = reader.push(body).and_then(|()| reader.finish());
     let form = read.map_err(|fault| wrong(format!("The body cannot be read. {fault}")))?;
@@ -85,16 +85,16 @@ mod tests {
     #[test]
     fn fields_become_members_and_a_picture_its_data_url() {
         let picture = "name=\"input_reference\"; filename=\"a.png\"\r\nContent-Type: image/png";
-        let mut said = headers();
+        let mut head = headers();
         let json =
-            into_json(&mut said, &form(&[("name=\"model\"", "p/m"), ("name=\"seconds\"", "8"), (picture, "PNG")]))
+            into_json(&mut head, &form(&[("name=\"model\"", "p/m"), ("name=\"seconds\"", "8"), (picture, "PNG")]))
                 .expect("read");
         assert_eq!(
             serde_json::from_slice::<Value>(&json).expect("JSON"),
             serde_json::json!({"model": "p/m", "seconds": "8",
                 "input_reference": {"image_url": "data:image/png;base64,UE5H"}})
         );
-        assert_eq!(said[header::CONTENT_TYPE], "application/json");
+        assert_eq!(head[header::CONTENT_TYPE], "application/json");
         let url = ("name=\"input_reference[image_url]\"", "https://a/b");
         let json = into_json(&mut headers(), &form(&[url])).expect("read");
         assert_eq!(&json[..], br#"{"input_reference":{"image_url":"https://a/b"}}"#);
@@ -102,8 +102,8 @@ mod tests {
 
     #[test]
     fn json_stays_as_it_is() {
-        let mut said = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
-        assert_eq!(into_json(&mut said, &Bytes::from_static(b"{ }")).expect("read"), "{ }");
+        let mut head = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+        assert_eq!(into_json(&mut head, &Bytes::from_static(b"{ }")).expect("read"), "{ }");
     }
 
     #[test]

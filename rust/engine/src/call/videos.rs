@@ -235,15 +235,15 @@ fn read_openai(body: &[u8]) -> Result<AskedVideo, Error> {
     let Value::String(model) = ask.model else { return Err(wrong("`model` is required: a name.", "model")) };
     let seconds = match &ask.seconds {
         Value::Null => Some(OPENAI_USUAL_SECONDS),
-        said => count(said).filter(|&seconds| seconds <= MAX_SECONDS),
+        value => count(value).filter(|&seconds| seconds <= MAX_SECONDS),
     };
     let seconds = seconds.ok_or_else(|| wrong("`seconds` must be a whole number from 1 to 3600.", "seconds"))?;
     Ok(AskedVideo { model, seconds })
 }
 
 /// A number of at least one, also in digits as a text.
-fn count(said: &Value) -> Option<u64> {
-    let found = match said {
+fn count(number: &Value) -> Option<u64> {
+    let found = match number {
         Value::String(text) if text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok(),
         Value::Number(number) => {
             number.as_u64().or_else(|| number.as_f64().filter(|it| *it >= 1.0).map(|it| it.ceil() as u64))

@@ -90,7 +90,7 @@ async fn repeat(shared: &Arc<Shared>, whole: &Whole, recording: Arc<Recording>) 
 /// The request for control, with what its caller said in the head.
 fn forwarded(mut whole: Box<Whole>) -> Box<Whole> {
     let admission = &whole.admission;
-    let said = [
+    let headers_of_job = [
         (CONNECTION, &admission.pin),
         (SESSION_TAG, &admission.session_tag),
         (SESSION, &admission.session_id),
@@ -99,7 +99,7 @@ fn forwarded(mut whole: Box<Whole>) -> Box<Whole> {
     ];
     let mut headers = HeaderMap::with_capacity(12);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    for (name, text) in said {
+    for (name, text) in headers_of_job {
         if let Some(text) = text {
             headers.insert(name, headers::value(text.as_str()));
         }

@@ -66,11 +66,11 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
             kind => of_cache(&cache, kind, &args),
         });
         let done = done.await;
-        let told = match &forgets {
+        let notice = match &forgets {
             Some(filter) => shared_answers::tell_workers(shared, filter).await,
             None => Ok(()),
         };
-        let (result, error) = match (done, told.and(shared_ones)) {
+        let (result, error) = match (done, notice.and(shared_ones)) {
             (Ok(Ok(mut result)), Ok(count)) => {
                 if forgets.is_some() {
                     result["shared"] = count.into();
@@ -132,9 +132,9 @@ fn of_cache(cache: &Cache, kind: &str, args: &str) -> Result<Value, &'static str
     let removed = match kind {
         "cache.stats" => return serde_json::to_value(cache.stats()).map_err(|_| "the counts cannot be told"),
         "cache.list" => {
-            let told = cache.list(&filter);
-            let shown: Vec<Value> = told.iter().take(limit.min(MAX_LISTED)).map(show).collect();
-            return Ok(json!({"total": told.len(), "entries": shown}));
+            let entries = cache.list(&filter);
+            let shown: Vec<Value> = entries.iter().take(limit.min(MAX_LISTED)).map(show).collect();
+            return Ok(json!({"total": entries.len(), "entries": shown}));
         }
         "cache.near_misses" => return Ok(json!({"near_misses": cache.near_misses()})),
         "cache.clear_near_misses" => return Ok(json!({"removed": cache.clear_near_misses()})),
@@ -150,13 +150,13 @@ fn of_cache(cache: &Cache, kind: &str, args: &str) -> Result<Value, &'static str
     }
 }
 
-fn show(told: &EntrySummary) -> Value {
-    let meta = &told.meta;
+fn show(entry: &EntrySummary) -> Value {
+    let meta = &entry.meta;
     json!({
         "signature": hex(&meta.key), "key_id": meta.key_id, "route": meta.route, "model": meta.model,
         "provider": meta.provider, "upstream_model": meta.upstream_model, "stream": meta.delivery != fairlead_cache::Delivery::Plain,
         "tokens": meta.tokens_input.saturating_add(meta.tokens_output), "cost_picos": meta.cost_picos,
-        "created_ms": meta.created_ms, "expires_ms": meta.expires_ms, "hits": told.hits,
-        "in_memory": told.in_memory, "on_disk": told.on_disk, "bytes": told.body_bytes,
+        "created_ms": meta.created_ms, "expires_ms": meta.expires_ms, "hits": entry.hits,
+        "in_memory": entry.in_memory, "on_disk": entry.on_disk, "bytes": entry.body_bytes,
     })
 }

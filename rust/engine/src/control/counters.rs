@@ -25,7 +25,7 @@ impl CounterReports {
         let state = self.0.lock();
         let is_known = |(family, labels, value): &Sample| {
             // The map is asked with a key of its own type, so the labels are lent to one and taken back.
-            state.values.get(&(*family, labels.clone())).is_some_and(|heard| heard.to_bits() == value.to_bits())
+            state.values.get(&(*family, labels.clone())).is_some_and(|reported| reported.to_bits() == value.to_bits())
         };
         if state.values.is_empty() {
             return samples;
@@ -33,8 +33,8 @@ impl CounterReports {
         samples.into_iter().filter(|sample| !is_known(sample)).collect()
     }
 
-    /// Control has answered a poll that told these. Another process than before has heard nothing else; whether it is one.
-    pub fn note(&self, by: &str, told: Vec<Sample>) -> bool {
+    /// Control has answered a poll that told these. Answers whether it is another process than before, which has heard nothing else.
+    pub fn note(&self, by: &str, samples: Vec<Sample>) -> bool {
         let mut state = self.0.lock();
         if state.by != by {
             let had_heard = !state.by.is_empty();
@@ -45,7 +45,7 @@ impl CounterReports {
                 return true;
             }
         }
-        state.values.extend(told.into_iter().map(|(family, labels, value)| ((family, labels), value)));
+        state.values.extend(samples.into_iter().map(|(family, labels, value)| ((family, labels), value)));
         false
     }
 }
@@ -60,28 +60,28 @@ mod tests {
 
     #[test]
     fn what_was_heard_is_told_again_when_it_changes() {
-        let heard = CounterReports::default();
+        let reports = CounterReports::default();
         let all = vec![sample("a", 1.0), sample("b", 2.0)];
-        assert_eq!(heard.news(all.clone()), all);
-        assert_eq!(heard.news(all.clone()), all, "the poll was not answered");
-        assert!(!heard.note("one", all.clone()));
-        assert_eq!(heard.news(all), []);
+        assert_eq!(reports.news(all.clone()), all);
+        assert_eq!(reports.news(all.clone()), all, "the poll was not answered");
+        assert!(!reports.note("one", all.clone()));
+        assert_eq!(reports.news(all), []);
         assert_eq!(
-            heard.news(vec![sample("a", 1.0), sample("b", 3.0), sample("c", 1.0)]),
+            reports.news(vec![sample("a", 1.0), sample("b", 3.0), sample("c", 1.0)]),
             [sample("b", 3.0), sample("c", 1.0)]
         );
     }
 
     #[test]
     fn another_control_is_told_everything() {
-        let heard = CounterReports::default();
+        let reports = CounterReports::default();
         let all = vec![sample("a", 1.0), sample("b", 2.0)];
-        heard.note("one", all.clone());
+        reports.note("one", all.clone());
         let news = vec![sample("b", 3.0)];
-        assert!(heard.note("two", news), "another process");
+        assert!(reports.note("two", news), "another process");
         let all = vec![sample("a", 1.0), sample("b", 3.0)];
-        assert_eq!(heard.news(all.clone()), all);
-        assert!(!heard.note("two", all.clone()));
-        assert_eq!(heard.news(all), []);
+        assert_eq!(reports.news(all.clone()), all);
+        assert!(!reports.note("two", all.clone()));
+        assert_eq!(reports.news(all), []);
     }
 }

@@ -147,15 +147,15 @@ fn the_file(stored: &Stored, headers: &mut HeaderMap) -> Result<Chunk, Error> {
     }
     let fields: serde_json::Map<String, serde_json::Value> =
         stored.form.parts.iter().filter_map(|part| Some((part.name.clone(), part.value.clone()?.into()))).collect();
-    let told = serde_json::json!({
+    let description = serde_json::json!({
         "fields": fields,
         "file": {"name": file.file_name, "content_type": file.content_type, "bytes": file.end - file.start},
     });
-    let told = STANDARD.encode(told.to_string());
-    if told.len() > MAX_FIELDS_BYTES {
+    let description = STANDARD.encode(description.to_string());
+    if description.len() > MAX_FIELDS_BYTES {
         return Err(Error::client(ErrorKind::InvalidRequest, "The form's fields are larger than this route takes."));
     }
-    headers.insert(FORM, headers::value(told));
+    headers.insert(FORM, headers::value(description));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     Ok(stored.part(file))
 }

@@ -220,11 +220,11 @@ async fn ask(shared: &Shared) -> Result<Bytes, Fault> {
     let mut samples = shared.metrics.samples();
     samples.extend(shared.leases.iter().flat_map(Leases::samples));
     samples.extend(shared.peers.iter().flat_map(|peers| peers.answers.samples()));
-    let news = shared.heard.news(samples);
+    let news = shared.counter_reports.news(samples);
     let json = exchange(shared, poll_request(shared, &questions, before_segment, &done, &news)?).await?;
     shared.commands.forget(&done);
     let answer = parse(&json)?;
-    if shared.heard.note(answer.control, news) {
+    if shared.counter_reports.note(answer.control, news) {
         // Kept connections may lead to the one before: what this worker asks and what it reports belong together.
         shared.pool.forget(&shared.control);
     }

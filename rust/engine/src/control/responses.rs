@@ -35,10 +35,10 @@ pub async fn recall(
 ) -> Result<Option<Bytes>, Error> {
     let Some(previous) = &parsed.previous else { return Ok(None) };
     let question = json!({"id": previous, "owner": owner(admission)}).to_string();
-    let asked = Box::pin(ask(shared, CONTEXT, Pieces::from_iter([Bytes::from(question)])));
-    let (status, told) = tokio::time::timeout(CONTEXT_DEADLINE, asked).await.map_err(|_| late())??;
+    let answer = Box::pin(ask(shared, CONTEXT, Pieces::from_iter([Bytes::from(question)])));
+    let (status, earlier) = tokio::time::timeout(CONTEXT_DEADLINE, answer).await.map_err(|_| late())??;
     match status {
-        StatusCode::OK => splice(body, &told).map(Some),
+        StatusCode::OK => splice(body, &earlier).map(Some),
         StatusCode::NOT_FOUND => Err(Error::client(
             ErrorKind::NotFound,
             format!("There is no response `{}` to go on from.", previous.chars().take(100).collect::<String>()),
@@ -119,11 +119,11 @@ fn own_items(body: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The body with the earlier items before its own, and without the name of the earlier response.
-fn splice(body: &Bytes, told: &[u8]) -> Result<Bytes, Error> {
+fn splice(body: &Bytes, earlier: &[u8]) -> Result<Bytes, Error> {
     let broken = || Error::gateway(ErrorKind::Internal, "What was kept of the earlier response cannot be read.");
     let wanted = ["items"];
-    let scan = json::scan_object(told, &wanted, json::MAX_DEPTH).map_err(|_| broken())?;
-    let items = scan.get("items").and_then(|items| told.get(items.start + 1..items.end - 1)).ok_or_else(broken)?;
+    let scan = json::scan_object(earlier, &wanted, json::MAX_DEPTH).map_err(|_| broken())?;
+    let items = scan.get("items").and_then(|items| earlier.get(items.start + 1..items.end - 1)).ok_or_else(broken)?;
     let own = own_items(body).ok_or_else(broken)?;
     let comma: &[u8] = if items.trim_ascii().is_empty() || own.is_empty() { b"" } else { b"," };
     let whole = [b"[", items, comma, &*own, b"]"].concat();
@@ -136,13 +136,13 @@ fn splice(body: &Bytes, told: &[u8]) -> Result<Bytes, Error> {
     let mut edits = [(input.span(), whole.as_slice()), (previous.span(), b"null".as_slice())];
     edits.sort_by_key(|(span, _)| span.start);
     let mut out = Vec::with_capacity(body.len() + whole.len());
-    let mut kept = 0;
+    let mut copied_to = 0;
     for (span, text) in edits {
-        out.extend_from_slice(body.get(kept..span.start).unwrap_or_default());
+        out.extend_from_slice(body.get(copied_to..span.start).unwrap_or_default());
         out.extend_from_slice(text);
-        kept = span.end;
+        copied_to = span.end;
     }
-    out.extend_from_slice(body.get(kept..).unwrap_or_default());
+    out.extend_from_slice(body.get(copied_to..).unwrap_or_default());
     Ok(Bytes::from(out))
 }
 
@@ -174,8 +174,8 @@ mod tests {
     #[test]
     fn a_request_goes_on_from_what_was_said() {
         let body = Bytes::from_static(br#"{"previous_response_id" : "resp_1", "model":"m","input": "more","x":1.50}"#);
-        let told = br#"{"items":[{"role":"user","content":"first"},{"type":"message"}]}"#;
-        let whole = splice(&body, told).expect("whole");
+        let earlier = br#"{"items":[{"role":"user","content":"first"},{"type":"message"}]}"#;
+        let whole = splice(&body, earlier).expect("whole");
         assert_eq!(
             whole,
             &br#"{"previous_response_id" : null, "model":"m","input": [{"role":"user","content":"first"},{"type":"message"},{"role":"user","content":"more"}],"x":1.50}"#[..]

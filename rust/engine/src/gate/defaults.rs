@@ -41,10 +41,10 @@ pub fn with_tier(mode: ServiceMode, dialect: Dialect, body: &Bytes) -> Option<By
         (Dialect::Anthropic | Dialect::Gemini, _) => return None,
     };
     let scan = json::scan_object(body, &["service_tier"], json::MAX_DEPTH).ok()?;
-    let Some(said) = scan.get("service_tier") else {
+    let Some(own) = scan.get("service_tier") else {
         return insert_first(body, format!(r#""service_tier":"{tier}""#).as_bytes());
     };
-    let (before, after) = (body.get(..said.span().start)?, body.get(said.span().end..)?);
+    let (before, after) = (body.get(..own.span().start)?, body.get(own.span().end..)?);
     Some(Bytes::from([before, format!(r#""{tier}""#).as_bytes(), after].concat()))
 }
 
@@ -84,28 +84,28 @@ mod tests {
         };
         assert_eq!(added(r#" {"model":"m"}"#).as_deref(), Some(r#" {"stream":true,"model":"m"}"#));
         assert_eq!(added("{ }").as_deref(), Some(r#"{"stream":true }"#));
-        for said in [r#"{"stream":false}"#, r#"{"stream":null}"#, r#"{"a":1,"stream":true}"#, "[]", "{"] {
-            assert_eq!(added(said), None, "{said}");
+        for body in [r#"{"stream":false}"#, r#"{"stream":null}"#, r#"{"a":1,"stream":true}"#, "[]", "{"] {
+            assert_eq!(added(body), None, "{body}");
         }
     }
 
     #[test]
     fn the_tier_of_the_key_goes_before_the_callers() {
-        let told = |mode, dialect, body: &'static str| {
+        let tiered = |mode, dialect, body: &'static str| {
             with_tier(mode, dialect, &Bytes::from_static(body.as_bytes()))
                 .map(|body| String::from_utf8(body.to_vec()).expect("text"))
         };
         let (flex, priority) = (ServiceMode::Flex, ServiceMode::Priority);
-        assert_eq!(told(ServiceMode::Inherit, Dialect::Openai, "{}"), None);
-        let added = told(flex, Dialect::Openai, r#"{"model":"m"}"#);
+        assert_eq!(tiered(ServiceMode::Inherit, Dialect::Openai, "{}"), None);
+        let added = tiered(flex, Dialect::Openai, r#"{"model":"m"}"#);
         assert_eq!(added.as_deref(), Some(r#"{"service_tier":"flex","model":"m"}"#));
-        let replaced = told(priority, Dialect::OpenaiResponses, r#"{"a":1,"service_tier": null,"b":2}"#);
+        let replaced = tiered(priority, Dialect::OpenaiResponses, r#"{"a":1,"service_tier": null,"b":2}"#);
         assert_eq!(replaced.as_deref(), Some(r#"{"a":1,"service_tier": "priority","b":2}"#));
-        assert_eq!(told(priority, Dialect::Anthropic, "{}").as_deref(), Some(r#"{"service_tier":"auto"}"#));
-        let standard = told(ServiceMode::Default, Dialect::Anthropic, r#"{"service_tier":"auto"}"#);
+        assert_eq!(tiered(priority, Dialect::Anthropic, "{}").as_deref(), Some(r#"{"service_tier":"auto"}"#));
+        let standard = tiered(ServiceMode::Default, Dialect::Anthropic, r#"{"service_tier":"auto"}"#);
         assert_eq!(standard.as_deref(), Some(r#"{"service_tier":"standard_only"}"#));
-        assert_eq!(told(flex, Dialect::Anthropic, "{}"), None);
-        assert_eq!(told(flex, Dialect::Gemini, "{}"), None);
-        assert_eq!(told(flex, Dialect::Openai, "[]"), None);
+        assert_eq!(tiered(flex, Dialect::Anthropic, "{}"), None);
+        assert_eq!(tiered(flex, Dialect::Gemini, "{}"), None);
+        assert_eq!(tiered(flex, Dialect::Openai, "[]"), None);
     }
 }

@@ -62,8 +62,8 @@ impl CachePreference {
         if let Some(threshold) = self.threshold {
             headers.insert("x-gateway-cache-threshold", value(threshold.to_string()));
         }
-        for said in self.shape.iter().filter_map(|said| HeaderValue::from_bytes(said).ok()) {
-            headers.insert("x-gateway-no-memory", said);
+        for shape in self.shape.iter().filter_map(|shape| HeaderValue::from_bytes(shape).ok()) {
+            headers.insert("x-gateway-no-memory", shape);
         }
     }
 }
@@ -212,8 +212,8 @@ mod tests {
             let wish = RoutePreference { pack: Some(*pack), budget: budget(1_250_000, true) };
             let mut headers = HeaderMap::new();
             wish.write(&mut headers);
-            let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-            let [mode, sum, fallback] = ["x-gateway-mode", "x-gateway-budget", "x-gateway-budget-fallback"].map(said);
+            let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+            let [mode, sum, fallback] = ["x-gateway-mode", "x-gateway-budget", "x-gateway-budget-fallback"].map(text);
             assert_eq!(read(mode, sum, fallback), Ok(wish));
         }
     }

@@ -90,8 +90,8 @@ impl Stored {
     pub async fn digest(&self) -> Result<[u8; 32], Error> {
         let mut context = Context::new(&SHA256);
         for part in &self.form.parts {
-            for told in [Some(part.name.as_str()), part.file_name.as_deref(), part.content_type.as_deref()] {
-                add(&mut context, told.unwrap_or_default().as_bytes());
+            for name in [Some(part.name.as_str()), part.file_name.as_deref(), part.content_type.as_deref()] {
+                add(&mut context, name.unwrap_or_default().as_bytes());
             }
             context.update(&(part.end - part.start).to_le_bytes());
             context = match self.part(part) {
@@ -119,7 +119,7 @@ impl Upload {
         let (pieces, given) = mpsc::unbounded_channel();
         let (done, receipt) = oneshot::channel();
         let fault = Arc::new(Mutex::new(None));
-        let (told, own, shared) = (Arc::clone(&fault), Arc::clone(exchange), Arc::clone(shared));
+        let (failure, own, shared) = (Arc::clone(&fault), Arc::clone(exchange), Arc::clone(shared));
         let boundary = boundary.to_owned();
         let mut task = Task {
             shared,
@@ -134,7 +134,7 @@ impl Upload {
         drop(runtime.spawn(async move {
             let outcome = task.run(given, &own).await;
             if let Err(fault) = &outcome {
-                *told.lock() = Some(fault.clone());
+                *failure.lock() = Some(fault.clone());
                 own.accept(usize::MAX);
             }
             let stored = outcome.and_then(|()| task.store());

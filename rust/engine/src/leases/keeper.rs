@@ -141,7 +141,7 @@ impl<'a> Keeper<'a> {
         }
         {
             let mut nodes = self.leases.nodes.lock();
-            let gone: Vec<String> = answers.orphans.difference(&nodes.heard).cloned().collect();
+            let gone: Vec<String> = answers.orphans.difference(&nodes.present).cloned().collect();
             nodes.orphans.extend(gone);
         }
         let known: Option<Vec<LeaseAnswer>> = answers.leases.into_iter().collect();

@@ -36,7 +36,7 @@ pub struct Leases {
 #[derive(Debug, Default)]
 struct Nodes {
     /// Heard of by the store of late.
-    heard: BTreeSet<String>,
+    present: BTreeSet<String>,
     /// When this node learnt of each last, monotonic milliseconds: a store that was emptied hears of them one after the other.
     seen_ms: BTreeMap<String, u64>,
     /// Not heard of any more, with leases that are not accounted for.
@@ -120,17 +120,17 @@ impl Leases {
 
     /// Whether the store, when it was asked last, had heard of fewer nodes than there are workers here.
     fn is_short(&self) -> bool {
-        (self.nodes.lock().heard.len() as u64) < self.config.workers
+        (self.nodes.lock().present.len() as u64) < self.config.workers
     }
 
     /// The store has told which nodes it hears of.
-    fn note_nodes(&self, heard: BTreeSet<String>, now_ms: u64) {
-        self.terms.set_nodes(self.config.workers.max(heard.len() as u64));
+    fn note_nodes(&self, names: BTreeSet<String>, now_ms: u64) {
+        self.terms.set_nodes(self.config.workers.max(names.len() as u64));
         let mut nodes = self.nodes.lock();
         let ttl_ms = self.config.lease_ms;
         nodes.seen_ms.retain(|_, seen_ms| now_ms.saturating_sub(*seen_ms) < ttl_ms);
-        nodes.seen_ms.extend(heard.iter().map(|node| (node.clone(), now_ms)));
-        nodes.heard = heard;
+        nodes.seen_ms.extend(names.iter().map(|node| (node.clone(), now_ms)));
+        nodes.present = names;
     }
 
     pub fn round_trips(&self) -> u64 {
@@ -149,7 +149,7 @@ impl Leases {
     pub fn stats(&self, summary: LeaseSummary) -> LeaseStats {
         LeaseStats {
             connected: !self.terms.is_lost(),
-            nodes: self.nodes.lock().heard.iter().cloned().collect(),
+            nodes: self.nodes.lock().present.iter().cloned().collect(),
             limits: summary.leases,
             limits_in_use: summary.in_use,
             round_trips: self.round_trips(),

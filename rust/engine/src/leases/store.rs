@@ -176,10 +176,11 @@ fn read(values: Vec<Value>, has_greeting: bool) -> Result<StoreAnswers, StoreFau
     let mut answers = StoreAnswers::default();
     let mut values = values.into_iter();
     if has_greeting {
-        let told: Vec<String> = values.next().map(Vec::from_redis_value).transpose().ok().flatten().unwrap_or_default();
-        let mut told = told.into_iter();
-        answers.epoch = Some(told.next().and_then(Epoch::parse).ok_or(StoreFault::Unreadable)?);
-        answers.nodes = told.collect();
+        let members: Vec<String> =
+            values.next().map(Vec::from_redis_value).transpose().ok().flatten().unwrap_or_default();
+        let mut members = members.into_iter();
+        answers.epoch = Some(members.next().and_then(Epoch::parse).ok_or(StoreFault::Unreadable)?);
+        answers.nodes = members.collect();
     }
     for value in values {
         let items = Vec::<Value>::from_redis_value(value).map_err(|_| StoreFault::Unreadable)?;

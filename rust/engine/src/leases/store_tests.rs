@@ -133,7 +133,7 @@ async fn the_script_grants_as_the_core_does() {
         let key = key(unit, limit);
         let mut nodes = [node("a1", &key), node("b2", &key), node("c3", &key)];
         let epoch = greet(&mut store, &nodes[0], &Epoch::default(), "e").await;
-        let mut told: Vec<Option<(u64, u64)>> = vec![None; 3];
+        let mut reports: Vec<Option<(u64, u64)>> = vec![None; 3];
         let (mut asked, mut let_through) = (0, 0);
         for step in 0_u64..400 {
             let which = (step * 7 % 5 % 3) as usize;
@@ -151,12 +151,12 @@ async fn the_script_grants_as_the_core_does() {
             asked += 1;
             let others: Vec<_> = (0..3)
                 .filter(|other| *other != which)
-                .filter_map(|other| told[other].map(|(used, ceiling)| (used, ceiling, true)))
+                .filter_map(|other| reports[other].map(|(used, ceiling)| (used, ceiling, true)))
                 .collect();
             let wanted = grant_lease(limit, questions[0].claim, &others, is_exact);
             let answers = store.ask(None, node.name, &epoch, TTL_MS, &questions).await.expect("an answer");
             assert_eq!(answers.leases, [Some(LeaseAnswer::Grant(wanted))], "{:?} {others:?}", questions[0].claim);
-            told[which] = Some((questions[0].claim.used, wanted.ceiling));
+            reports[which] = Some((questions[0].claim.used, wanted.ceiling));
             let answers: Vec<_> = answers.leases.into_iter().flatten().collect();
             node.ledger.take_leases(&questions, &answers, at(step * 40));
         }

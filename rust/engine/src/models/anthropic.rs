@@ -93,9 +93,9 @@ mod tests {
         .expect("a model");
         let entry = entries::anthropic(&model).expect("an entry");
         let page = Page { entries: vec![("p/m", &entry)], has_more: true };
-        let said: serde_json::Value = serde_json::from_slice(&document(&page)).expect("JSON");
+        let page_document: serde_json::Value = serde_json::from_slice(&document(&page)).expect("JSON");
         assert_eq!(
-            said,
+            page_document,
             serde_json::json!({
                 "data": [{"type": "model", "id": "p/m", "display_name": "The \"m\"",
                           "created_at": "2023-11-14T22:13:20Z", "max_input_tokens": 8}],
@@ -108,9 +108,12 @@ mod tests {
         let unknown: Model =
             serde_json::from_value(serde_json::json!({"id": "m", "provider": "p", "created": u64::MAX}))
                 .expect("a model");
-        let said: serde_json::Value =
+        let page_document: serde_json::Value =
             serde_json::from_slice(&entries::anthropic(&unknown).expect("an entry")).expect("JSON");
-        assert_eq!((&said["created_at"], &said["display_name"]), (&"1970-01-01T00:00:00Z".into(), &"m".into()));
+        assert_eq!(
+            (&page_document["created_at"], &page_document["display_name"]),
+            (&"1970-01-01T00:00:00Z".into(), &"m".into())
+        );
     }
 
     #[test]

@@ -18,11 +18,11 @@ use serde_json::{json, Value};
 /// Answers for the list and for a channel's candidates.
 pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission) {
     let key = admission.principal.key().map(AsRef::as_ref);
-    let told = match admission.route.answer {
+    let answered_as = match admission.route.answer {
         Answer::Combos => Ok(combos(shared, key)),
         _ => candidates(shared, key, &admission.tail),
     };
-    match told {
+    match answered_as {
         Ok(body) => {
             shared.metrics.answered(admission.route.endpoint, 200);
             let mut headers = base_headers(shared, &admission.request_id);

@@ -87,10 +87,10 @@ mod tests {
     #[test]
     fn an_entry_says_the_same_in_other_words() {
         let model = serde_json::json!({"id": "g/pro", "provider": "g", "context_length": 10, "max_output_tokens": 4});
-        let said = entry_of(model, Some(Dialect::Openai));
-        assert_eq!(said["name"], "models/g/pro");
-        assert_eq!((&said["inputTokenLimit"], &said["outputTokenLimit"]), (&10.into(), &4.into()));
-        assert_eq!(said["supportedGenerationMethods"], serde_json::json!(CONVERSATION));
+        let entry = entry_of(model, Some(Dialect::Openai));
+        assert_eq!(entry["name"], "models/g/pro");
+        assert_eq!((&entry["inputTokenLimit"], &entry["outputTokenLimit"]), (&10.into(), &4.into()));
+        assert_eq!(entry["supportedGenerationMethods"], serde_json::json!(CONVERSATION));
     }
 
     #[test]

@@ -57,12 +57,12 @@ fn shown(shared: &Shared, admission: &Admission, body: &[u8]) -> Result<Bytes, E
     if let Some(length) = entry.context_length {
         info[format!("{}.context_length", entry.owned_by)] = length.into();
     }
-    let told = json!({
+    let shown = json!({
         "license": "", "modelfile": "", "parameters": "", "template": "", "details": entry.details(),
         "model_info": info, "capabilities": entry.abilities(),
         "modified_at": rfc3339(entry.created.saturating_mul(1_000)),
     });
-    Ok(Bytes::from(told.to_string()))
+    Ok(Bytes::from(shown.to_string()))
 }
 
 /// The model that a body names; `name` is an older name of the member.

@@ -55,11 +55,11 @@ pub(super) fn entry(listed: &[u8]) -> Bytes {
     let Some(entry) = serde_json::from_slice::<OllamaEntry<'_>>(listed).ok().filter(OllamaEntry::has_details) else {
         return Bytes::new();
     };
-    let told = json!({
+    let entry = json!({
         "name": entry.id, "model": entry.id, "modified_at": rfc3339(entry.created.saturating_mul(1_000)), "size": 0,
         "digest": hex(&SecretHash::of(entry.id.as_bytes()).0), "details": entry.details(),
     });
-    Bytes::from(told.to_string())
+    Bytes::from(entry.to_string())
 }
 
 #[cfg(test)]
@@ -69,9 +69,9 @@ mod tests {
     #[test]
     fn an_entry_says_the_same_in_other_words() {
         let listed = br#"{"id":"p/m","object":"model","created":1700000000,"owned_by":"p","type":"chat"}"#;
-        let told: Value = serde_json::from_slice(&entry(listed)).expect("an entry");
-        assert_eq!((&told["name"], &told["modified_at"]), (&"p/m".into(), &"2023-11-14T22:13:20Z".into()));
-        assert_eq!(told["digest"].as_str().map(str::len), Some(64));
+        let shown: Value = serde_json::from_slice(&entry(listed)).expect("an entry");
+        assert_eq!((&shown["name"], &shown["modified_at"]), (&"p/m".into(), &"2023-11-14T22:13:20Z".into()));
+        assert_eq!(shown["digest"].as_str().map(str::len), Some(64));
         assert!(entry(br#"{"id":"p/i","object":"model","created":0,"owned_by":"p","type":"image"}"#).is_empty());
     }
 }

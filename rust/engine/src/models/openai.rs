@@ -197,13 +197,13 @@ fn is_narrowed(key: &Key) -> bool {
 
 /// Tells keys apart that do not see the same list.
 fn rules(key: &Key) -> SecretHash {
-    let mut said = format!("{:?}", (key.allow_auto_combos, key.catalog_scope));
+    let mut text = format!("{:?}", (key.allow_auto_combos, key.catalog_scope));
     for access in key.levels() {
         let lists = (&access.allowed_models, &access.blocked_models, &access.allowed_combos);
         // Writing to a string does not fail.
-        let _ = write!(said, " {:?} {lists:?}", access.model_access_mode);
+        let _ = write!(text, " {:?} {lists:?}", access.model_access_mode);
     }
-    SecretHash::of(said.as_bytes())
+    SecretHash::of(text.as_bytes())
 }
 
 /// `limit` and `after` of a query, as OpenAI's lists have them. `None`: the whole list is asked for.

@@ -71,15 +71,15 @@ fn pages_go_forth_and_back_over_what_a_key_sees() {
         let page = lists.page(key, ListDialect::Anthropic, cursor, limit);
         (page.entries.iter().map(|(id, _)| (*id).to_owned()).collect::<Vec<_>>().join(" "), page.has_more)
     };
-    let told = |text: &str, has_more| (text.to_owned(), has_more);
-    assert_eq!(ids(None, &Cursor::Start, 2), told("a/one b/two", true));
-    assert_eq!(ids(None, &Cursor::After("b/two".to_owned()), 2), told("fast", false));
-    assert_eq!(ids(None, &Cursor::After("b/tw".to_owned()), 1), told("b/two", true));
-    assert_eq!(ids(None, &Cursor::Before("fast".to_owned()), 1), told("b/two", true));
-    assert_eq!(ids(None, &Cursor::Before("b/two".to_owned()), 5), told("a/one", false));
+    let page = |text: &str, has_more| (text.to_owned(), has_more);
+    assert_eq!(ids(None, &Cursor::Start, 2), page("a/one b/two", true));
+    assert_eq!(ids(None, &Cursor::After("b/two".to_owned()), 2), page("fast", false));
+    assert_eq!(ids(None, &Cursor::After("b/tw".to_owned()), 1), page("b/two", true));
+    assert_eq!(ids(None, &Cursor::Before("fast".to_owned()), 1), page("b/two", true));
+    assert_eq!(ids(None, &Cursor::Before("b/two".to_owned()), 5), page("a/one", false));
     let narrow = key(&serde_json::json!({"blocked_models": ["b/*"]}));
-    assert_eq!(ids(Some(&narrow), &Cursor::Start, 5), told("a/one fast", false));
-    assert_eq!(ids(Some(&narrow), &Cursor::Before("fast".to_owned()), 1), told("a/one", false));
+    assert_eq!(ids(Some(&narrow), &Cursor::Start, 5), page("a/one fast", false));
+    assert_eq!(ids(Some(&narrow), &Cursor::Before("fast".to_owned()), 1), page("a/one", false));
 }
 
 #[test]

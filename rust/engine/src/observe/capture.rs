@@ -128,7 +128,7 @@ pub struct CapturedExchange {
     pub request: KeptBody,
     pub answer: KeptBody,
     /// What the answer's head told.
-    pub told: HeaderLines,
+    pub answer_headers: HeaderLines,
     /// 0 where no head went to the caller.
     pub status: u16,
     /// The answer came to its end.
@@ -172,7 +172,7 @@ impl Capture {
     pub fn head(&mut self, status: StatusCode, headers: &HeaderMap) {
         self.kept.status = status.as_u16();
         self.kept.answer.content_type = headers.get(CONTENT_TYPE).cloned();
-        self.kept.told = of_answer(headers);
+        self.kept.answer_headers = of_answer(headers);
     }
 
     pub fn hear(&mut self, piece: &[u8]) {

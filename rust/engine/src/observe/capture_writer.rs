@@ -40,7 +40,7 @@ pub fn start(data_dir: &Path, sealer: Sealer, queue: Arc<CaptureQueue>) -> io::R
     let Some(receiver) = queue.take_receiver() else { return Ok(None) };
     let folder = folder(data_dir);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-    let writer = Writer { folder, sealer, queue, looked: None, room_bytes: 0, told: None };
+    let writer = Writer { folder, sealer, queue, looked: None, room_bytes: 0, logged: None };
     std::thread::Builder::new().name("fairlead-bodies".into()).spawn(move || writer.run(&receiver)).map(Some)
 }
 
@@ -52,7 +52,7 @@ struct Writer {
     /// When the folder was last looked at, and how much may be written until the next look.
     looked: Option<Instant>,
     room_bytes: u64,
-    told: Option<Instant>,
+    logged: Option<Instant>,
 }
 
 impl Writer {
@@ -60,8 +60,8 @@ impl Writer {
         while let Ok(Message::Kept(one)) = receiver.recv() {
             if let Err(error) = self.write(&one) {
                 let lost = self.queue.count_lost();
-                if self.told.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
-                    self.told = Some(Instant::now());
+                if self.logged.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
+                    self.logged = Some(Instant::now());
                     tracing::error!(%error, lost, "bodies of requests are not kept");
                 }
             }
@@ -121,7 +121,7 @@ fn document(one: &CapturedExchange) -> Value {
     let mut answer = shown(&one.answer, one.is_whole);
     answer["status"] = one.status.into();
     answer["isWhole"] = one.is_whole.into();
-    answer["headers"] = masked(&one.told);
+    answer["headers"] = masked(&one.answer_headers);
     let mut request = shown(&one.request, true);
     request["headers"] = masked(&one.subject.headers);
     json!({"version": 1, "request": request, "response": answer})
@@ -187,17 +187,17 @@ fn json_body(bytes: &[u8], is_cut: bool) -> Vec<u8> {
     let whole = if is_cut { Cow::Owned(whole_elements(bytes)) } else { Cow::Borrowed(bytes) };
     let Ok(elements) = serde_json::from_slice::<Vec<&RawValue>>(&whole) else { return mask_json(&whole) };
     let mut guard = StreamGuard::new(MASKING);
-    let mut told: Vec<Vec<u8>> = Vec::with_capacity(elements.len());
+    let mut masked: Vec<Vec<u8>> = Vec::with_capacity(elements.len());
     for element in elements {
         let data = element.get().as_bytes();
         let GuardedEvent { before, event } = guard.event(data);
-        told.extend(before);
-        told.push(event.unwrap_or_else(|| data.to_vec()));
+        masked.extend(before);
+        masked.push(event.unwrap_or_else(|| data.to_vec()));
     }
     if !is_cut {
-        told.extend(guard.finish());
+        masked.extend(guard.finish());
     }
-    mask_json(&[b"[", told.join(&b",\n"[..]).as_slice(), b"]"].concat())
+    mask_json(&[b"[", masked.join(&b",\n"[..]).as_slice(), b"]"].concat())
 }
 
 /// A list up to its last whole element.
@@ -292,7 +292,7 @@ mod tests {
         let request = kept("application/json", b"{}", 2);
         let one = CapturedExchange { subject, request, ..CapturedExchange::default() };
         let folder = folder(&dir);
-        let mut writer = Writer { folder: folder.clone(), sealer, queue, looked: None, room_bytes: 0, told: None };
+        let mut writer = Writer { folder: folder.clone(), sealer, queue, looked: None, room_bytes: 0, logged: None };
         writer.write(&one).expect("written");
         let sealed = fs::read(folder.join("0000000000005_req_1_k.body")).expect("the file");
         let opened = writer.sealer.open("req_1", &sealed).expect("sealed for it");

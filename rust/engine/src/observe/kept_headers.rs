@@ -20,9 +20,9 @@ pub fn of_answer(headers: &HeaderMap) -> HeaderLines {
 }
 
 /// The lines that have a value.
-pub fn lines<'v>(told: impl IntoIterator<Item = (&'v str, Option<&'v str>)>) -> HeaderLines {
+pub fn lines<'v>(headers: impl IntoIterator<Item = (&'v str, Option<&'v str>)>) -> HeaderLines {
     let cut = |value: &str| value.chars().take(MAX_VALUE_CHARS).collect();
-    told.into_iter().filter_map(|(name, value)| Some((name.to_owned(), cut(value?)))).collect()
+    headers.into_iter().filter_map(|(name, value)| Some((name.to_owned(), cut(value?)))).collect()
 }
 
 #[cfg(test)]

@@ -169,18 +169,18 @@ impl Metrics {
             self.guardrails[finding.guardrail as usize][finding.action as usize].add(1);
         }
         let Some(provider) = request.provider else { return };
-        self.with_provider(provider, |told| {
-            told.outcomes[outcome].add(1);
-            told.durations.observe(request.took);
+        self.with_provider(provider, |counters| {
+            counters.outcomes[outcome].add(1);
+            counters.durations.observe(request.took);
             if let Some(first) = request.first_byte {
-                told.first_bytes.observe(first);
+                counters.first_bytes.observe(first);
             }
             let usage = request.usage;
             let counts = [usage.input, usage.output, usage.cached, usage.reasoning, usage.cache_write];
-            for (counter, count) in told.tokens.iter().zip(counts) {
+            for (counter, count) in counters.tokens.iter().zip(counts) {
                 counter.add(count);
             }
-            told.cost_usd_micros.add(request.cost_usd_micros);
+            counters.cost_usd_micros.add(request.cost_usd_micros);
         });
     }
 
@@ -341,12 +341,12 @@ mod tests {
             error: Some(ErrorKind::RateLimited),
             ..settled("lab")
         });
-        let told = metrics.samples();
-        assert_eq!(value(&told, "fairlead_requests_total", &[("outcome", "completed")]), 1.0);
-        assert_eq!(value(&told, "fairlead_http_requests_total", &[("status", "4xx")]), 1.0);
-        assert_eq!(value(&told, "fairlead_errors_total", &[("kind", "rate_limited")]), 1.0);
-        assert_eq!(value(&told, "fairlead_tokens_total", &[("provider", "lab"), ("kind", "input")]), 14.0);
-        assert_eq!(value(&told, "fairlead_cache_requests_total", &[("result", "miss")]), 2.0);
+        let samples = metrics.samples();
+        assert_eq!(value(&samples, "fairlead_requests_total", &[("outcome", "completed")]), 1.0);
+        assert_eq!(value(&samples, "fairlead_http_requests_total", &[("status", "4xx")]), 1.0);
+        assert_eq!(value(&samples, "fairlead_errors_total", &[("kind", "rate_limited")]), 1.0);
+        assert_eq!(value(&samples, "fairlead_tokens_total", &[("provider", "lab"), ("kind", "input")]), 14.0);
+        assert_eq!(value(&samples, "fairlead_cache_requests_total", &[("result", "miss")]), 2.0);
     }
 
     #[test]
@@ -359,12 +359,12 @@ mod tests {
             found(Guardrail::CredentialMasker, "aws-key", Action::Block),
         ];
         metrics.settled(&Settled { findings: &findings, ..settled("lab") });
-        let told = metrics.samples();
+        let samples = metrics.samples();
         let count = |guardrail, action| {
-            value(&told, "fairlead_guardrail_findings_total", &[("guardrail", guardrail), ("action", action)])
+            value(&samples, "fairlead_guardrail_findings_total", &[("guardrail", guardrail), ("action", action)])
         };
         assert_eq!((count("pii-masker", "redact"), count("credential-masker", "block")), (2.0, 1.0));
-        assert_eq!(value(&told, "fairlead_guardrail_findings_total", &[]), 3.0);
+        assert_eq!(value(&samples, "fairlead_guardrail_findings_total", &[]), 3.0);
     }
 
     #[test]
@@ -373,11 +373,11 @@ mod tests {
         for ms in [5, 6, 10, 400_000] {
             histogram.observe(Duration::from_millis(ms));
         }
-        let mut told = Vec::new();
-        histogram.collect(["b", "s", "c"], &[], &mut told);
-        let reached = |bound: &str| value(&told, "b", &[("le", bound)]);
+        let mut samples = Vec::new();
+        histogram.collect(["b", "s", "c"], &[], &mut samples);
+        let reached = |bound: &str| value(&samples, "b", &[("le", bound)]);
         assert_eq!((reached("0.005"), reached("0.01"), reached("300"), reached("+Inf")), (1.0, 3.0, 3.0, 4.0));
-        assert_eq!(value(&told, "c", &[]), 4.0);
+        assert_eq!(value(&samples, "c", &[]), 4.0);
     }
 
     #[test]
@@ -386,9 +386,9 @@ mod tests {
         for number in 0..MAX_PROVIDERS + 50 {
             metrics.settled(&settled(&format!("p{number}")));
         }
-        let told = metrics.samples();
+        let samples = metrics.samples();
         assert_eq!(metrics.providers.load().len(), MAX_PROVIDERS + 1);
-        assert_eq!(value(&told, "fairlead_provider_requests_total", &[("provider", OTHER)]), 50.0);
-        assert_eq!(value(&told, "fairlead_provider_requests_total", &[]), (MAX_PROVIDERS + 50) as f64);
+        assert_eq!(value(&samples, "fairlead_provider_requests_total", &[("provider", OTHER)]), 50.0);
+        assert_eq!(value(&samples, "fairlead_provider_requests_total", &[]), (MAX_PROVIDERS + 50) as f64);
     }
 }

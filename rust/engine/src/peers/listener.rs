@@ -36,7 +36,7 @@ async fn serve(shared: &Arc<Shared>, peers: &Peers, rests: &mut Rests, turn: usi
     let mut connection = peers.config.connect().await?;
     let mut subscription = peers.config.subscribe(&[RESTS, PLACES, FORGOTTEN], turn).await?;
     *peers.connection.lock() = Some(connection.clone());
-    let mut heard = subscription.on_message();
+    let mut messages = subscription.on_message();
     let mut look = tokio::time::interval(LOOK_EVERY);
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut tell_places = tokio::time::interval(TELL_PLACES_EVERY);
@@ -45,7 +45,7 @@ async fn serve(shared: &Arc<Shared>, peers: &Peers, rests: &mut Rests, turn: usi
         tokio::select! {
             () = peers.lost.notified() => return Ok(()),
             () = peers.doubted.notified() => redis::cmd("PING").query_async::<()>(&mut connection).await?,
-            message = heard.next() => match message {
+            message = messages.next() => match message {
                 Some(message) => hear(shared, peers, rests, &message),
                 None => return Ok(()),
             },

@@ -11,7 +11,7 @@ const MAX_NOTICE_BYTES: usize = 2 * 1024 * 1024;
 struct Notice<'a, T> {
     worker: &'a str,
     #[serde(flatten)]
-    said: &'a T,
+    words: &'a T,
 }
 
 #[derive(Deserialize)]
@@ -21,8 +21,8 @@ struct Sender<'a> {
 }
 
 /// The notice of this worker.
-pub(super) fn write<T: Serialize>(worker: &str, said: &T) -> Option<Vec<u8>> {
-    serde_json::to_vec(&Notice { worker, said }).ok()
+pub(super) fn write<T: Serialize>(worker: &str, words: &T) -> Option<Vec<u8>> {
+    serde_json::to_vec(&Notice { worker, words }).ok()
 }
 
 /// What another worker says. `None` for the words of this one, for what is longer than any notice, and for what another version
@@ -35,11 +35,11 @@ pub(super) fn read<T: DeserializeOwned>(worker: &str, payload: &[u8]) -> Option<
     if sender.as_ref().is_ok_and(|sender| sender.worker == worker) {
         return None;
     }
-    let said = sender.and_then(|_| serde_json::from_slice(payload));
-    if said.is_err() {
+    let words = sender.and_then(|_| serde_json::from_slice(payload));
+    if words.is_err() {
         tracing::debug!("another worker says what this version does not know");
     }
-    said.ok()
+    words.ok()
 }
 
 #[cfg(test)]
@@ -53,12 +53,12 @@ mod tests {
 
     #[test]
     fn only_what_others_say_is_heard() {
-        let told = write("a", &Word { word: "w".repeat(100) }).expect("a notice");
-        let heard = |worker: &str, payload: &[u8]| read::<Word>(worker, payload).map(|said| said.word.len());
-        assert_eq!((heard("b", &told), heard("a", &told)), (Some(100), None));
-        assert_eq!(heard("b", br#"{"word": "nobody says it"}"#), None);
-        assert_eq!(heard("b", br#"{"worker": "a"}"#), None);
+        let notice = write("a", &Word { word: "w".repeat(100) }).expect("a notice");
+        let length = |worker: &str, payload: &[u8]| read::<Word>(worker, payload).map(|one| one.word.len());
+        assert_eq!((length("b", &notice), length("a", &notice)), (Some(100), None));
+        assert_eq!(length("b", br#"{"word": "nobody says it"}"#), None);
+        assert_eq!(length("b", br#"{"worker": "a"}"#), None);
         let longest = write("a", &Word { word: "w".repeat(MAX_NOTICE_BYTES) }).expect("a notice");
-        assert_eq!(heard("b", &longest), None);
+        assert_eq!(length("b", &longest), None);
     }
 }

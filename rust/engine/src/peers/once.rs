@@ -84,12 +84,12 @@ impl KeptAnswer {
     fn read(bytes: &[u8]) -> Option<Self> {
         let (length, rest) = bytes.split_first_chunk::<4>()?;
         let (head, body) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
-        let told: KeptHead = serde_json::from_slice(head).ok()?;
-        let mut headers = HeaderMap::with_capacity(told.headers.len());
-        for (name, value) in told.headers {
+        let head: KeptHead = serde_json::from_slice(head).ok()?;
+        let mut headers = HeaderMap::with_capacity(head.headers.len());
+        for (name, value) in head.headers {
             headers.append(HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?);
         }
-        let head = Head { status: StatusCode::from_u16(told.status).ok()?, headers };
+        let head = Head { status: StatusCode::from_u16(head.status).ok()?, headers };
         Some(Self { head, body: Bytes::copy_from_slice(body) })
     }
 }

@@ -24,8 +24,8 @@ pub(super) fn news(affinity: &SessionAffinity, worker: &str) -> Option<Vec<u8>> 
 /// Takes over what another worker has told.
 pub(super) fn hear(affinity: &SessionAffinity, worker: &str, payload: &[u8], now_ms: u64) {
     let message: Option<Message> = notice::read(worker, payload);
-    for told in message.into_iter().flat_map(|message| message.places) {
-        affinity.hear(told, now_ms);
+    for notice in message.into_iter().flat_map(|message| message.places) {
+        affinity.hear(notice, now_ms);
     }
 }
 
@@ -38,11 +38,11 @@ mod tests {
         let (here, there) = (SessionAffinity::new(true), SessionAffinity::new(true));
         assert!(news(&here, "a").is_none());
         here.keep(1, u64::MAX, 0);
-        let told = news(&here, "a").expect("it is new");
-        hear(&there, "a", &told, 0);
+        let message = news(&here, "a").expect("it is new");
+        hear(&there, "a", &message, 0);
         assert_eq!(there.find(1, 0), None, "its own words are no news");
         hear(&there, "b", b"{\"places\": 1}", 0);
-        hear(&there, "b", &told, 0);
+        hear(&there, "b", &message, 0);
         assert_eq!(there.find(1, 0), Some(u64::MAX));
     }
 

@@ -71,7 +71,7 @@ impl Rests {
             live.targets.iter().flatten().flat_map(|target| resting(target, now_ms)).collect();
         // Connections of one provider share its breaker.
         let mut subjects = HashSet::with_capacity(resting.len());
-        resting.retain(|told| subjects.insert(told.of.clone()));
+        resting.retain(|rest| subjects.insert(rest.of.clone()));
         // What an operator had forgotten, or an attempt ended, is news when it comes again.
         self.known.retain(|of, _| subjects.contains(of));
         if resting.is_empty() {
@@ -79,18 +79,18 @@ impl Rests {
         }
         let is_again = now_ms.saturating_sub(self.retold_ms) >= AGAIN_EVERY_MS;
         let (mut rests, mut lockouts) = (Vec::new(), Vec::new());
-        for told in resting {
-            let until_ms = now_ms.saturating_add(told.left_ms);
-            let known = self.known.get(&told.of).copied();
+        for rest in resting {
+            let until_ms = now_ms.saturating_add(rest.left_ms);
+            let known = self.known.get(&rest.of).copied();
             let is_new = known.is_none_or(|known| until_ms > known.until_ms.saturating_add(SAME_MS));
             let is_own = is_new || known.is_some_and(|known| known.is_own);
-            let is_lockout = matches!(told.of, Subject::Model { .. });
+            let is_lockout = matches!(rest.of, Subject::Model { .. });
             if is_lockout && lockouts.len() >= MAX_LOCKOUTS {
                 continue;
             }
-            self.known.insert(told.of.clone(), RestRecord { until_ms, is_own });
+            self.known.insert(rest.of.clone(), RestRecord { until_ms, is_own });
             if is_new || (is_own && is_again) {
-                if is_lockout { &mut lockouts } else { &mut rests }.push(told);
+                if is_lockout { &mut lockouts } else { &mut rests }.push(rest);
             }
         }
         if is_again {
@@ -109,12 +109,12 @@ impl Rests {
         if message.cleared != live.snapshot.resilience.newest_clear() {
             return;
         }
-        for told in message.rests.into_iter().chain(message.lockouts) {
+        for notice in message.rests.into_iter().chain(message.lockouts) {
             for target in live.targets.iter().flatten() {
-                adopt(target, &told, now_ms);
+                adopt(target, &notice, now_ms);
             }
-            let until_ms = now_ms.saturating_add(told.left_ms);
-            let known = self.known.entry(told.of).or_insert(RestRecord { until_ms, is_own: false });
+            let until_ms = now_ms.saturating_add(notice.left_ms);
+            let known = self.known.entry(notice.of).or_insert(RestRecord { until_ms, is_own: false });
             known.until_ms = known.until_ms.max(until_ms);
         }
     }
@@ -149,22 +149,23 @@ fn resting(target: &Target, now_ms: u64) -> Vec<RestNotice> {
     all
 }
 
-fn adopt(target: &Target, told: &RestNotice, now_ms: u64) {
+fn adopt(target: &Target, notice: &RestNotice, now_ms: u64) {
     let connection = &target.connection;
-    match &told.of {
-        Subject::Connection(id) if *id == connection.id && told.revision == connection.revision => {
+    match &notice.of {
+        Subject::Connection(id) if *id == connection.id && notice.revision == connection.revision => {
             let rests = &target.resilience.connection_cooldown;
-            target.hot.condition.lock().health.adopt_rest(rests, told.left_ms, told.is_binding, now_ms);
+            target.hot.condition.lock().health.adopt_rest(rests, notice.left_ms, notice.is_binding, now_ms);
         }
-        Subject::Model { connection: id, model } if *id == connection.id && told.revision == connection.revision => {
+        Subject::Model { connection: id, model } if *id == connection.id && notice.revision == connection.revision => {
             let limits = &target.resilience.model_lockout;
             if limits.enabled && model.len() <= MAX_MODEL_BYTES {
-                let adopt = |lockout: &mut Lockout| lockout.adopt_rest(limits, told.left_ms, told.is_binding, now_ms);
+                let adopt =
+                    |lockout: &mut Lockout| lockout.adopt_rest(limits, notice.left_ms, notice.is_binding, now_ms);
                 target.hot.condition.lock().lock_out(model, adopt, now_ms);
             }
         }
         Subject::Provider(id) if *id == connection.provider => {
-            target.provider.breaker.lock().adopt_opening(target.breaker_limits(), told.left_ms, now_ms);
+            target.provider.breaker.lock().adopt_opening(target.breaker_limits(), notice.left_ms, now_ms);
         }
         _ => {}
     }
@@ -241,8 +242,8 @@ mod tests {
         lock_out(&here, "m");
         let now_ms = crate::clock::monotonic_ms();
         let news = ours.news(&here, "a", now_ms).expect("it is locked out");
-        let told: Message = serde_json::from_slice(&news).expect("a message");
-        assert!(told.rests.is_empty(), "who knows no lockouts reads the rests");
+        let message: Message = serde_json::from_slice(&news).expect("a message");
+        assert!(message.rests.is_empty(), "who knows no lockouts reads the rests");
         theirs.hear(&there, "b", &news, now_ms);
         assert_eq!((locked_at(&there, 0), locked_at(&there, 1)), (vec!["m".to_owned()], Vec::new()));
         assert_eq!(rest_of(&there, 0), None, "the connection's other models are as good as before");
@@ -272,8 +273,8 @@ mod tests {
         fail(&here, ErrorKind::UpstreamStatus, 64);
         let now_ms = crate::clock::monotonic_ms();
         let news = ours.news(&here, "a", now_ms).expect("it is open");
-        let told: Message = serde_json::from_slice(&news).expect("a message");
-        let of_provider = told.rests.iter().filter(|told| matches!(told.of, Subject::Provider(_))).count();
+        let message: Message = serde_json::from_slice(&news).expect("a message");
+        let of_provider = message.rests.iter().filter(|message| matches!(message.of, Subject::Provider(_))).count();
         assert_eq!(of_provider, 1);
         theirs.hear(&there, "b", &news, now_ms);
         assert!(there.targets[1].as_ref().expect("a target").is_broken(now_ms));

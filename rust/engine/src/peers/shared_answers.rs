@@ -69,18 +69,18 @@ impl SharedAnswers {
     pub fn samples(&self) -> [Sample; 7] {
         const LOOKUPS: &str = "fairlead_shared_cache_lookups_total";
         const WRITES: &str = "fairlead_shared_cache_writes_total";
-        let told = |family, result: &str, counter: &AtomicU64| {
+        let sample = |family, result: &str, counter: &AtomicU64| {
             (family, vec![("result", result.to_owned())], counter.load(Ordering::Relaxed) as f64)
         };
         let counts = &self.counts;
         [
-            told(LOOKUPS, "hit", &counts.hits),
-            told(LOOKUPS, "miss", &counts.misses),
-            told(LOOKUPS, "failed", &counts.lookups_failed),
-            told(LOOKUPS, "skipped", &counts.lookups_skipped),
-            told(WRITES, "stored", &counts.stored),
-            told(WRITES, "failed", &counts.writes_failed),
-            told(WRITES, "skipped", &counts.writes_skipped),
+            sample(LOOKUPS, "hit", &counts.hits),
+            sample(LOOKUPS, "miss", &counts.misses),
+            sample(LOOKUPS, "failed", &counts.lookups_failed),
+            sample(LOOKUPS, "skipped", &counts.lookups_skipped),
+            sample(WRITES, "stored", &counts.stored),
+            sample(WRITES, "failed", &counts.writes_failed),
+            sample(WRITES, "skipped", &counts.writes_skipped),
         ]
     }
 }
@@ -312,8 +312,8 @@ async fn walk(connection: &mut StoreConnection, sealer: &Sealer, filter: &EntryF
         loop {
             let mut scan = redis::cmd("SCAN");
             scan.arg(cursor).arg("MATCH").arg(NAMES).arg("COUNT").arg(LOOKED_AT);
-            let told = connection.ask_primary(primary, scan).await?;
-            let (next, names) = <(u64, Vec<String>)>::from_redis_value(told)?;
+            let page = connection.ask_primary(primary, scan).await?;
+            let (next, names) = <(u64, Vec<String>)>::from_redis_value(page)?;
             let fitting: Vec<Digest> = heads(connection, sealer, names, filter).await?;
             count += delete(connection, fitting).await;
             cursor = next;
@@ -379,8 +379,8 @@ pub(super) fn hear(shared: &Arc<Shared>, peers: &Peers, payload: &[u8]) {
             own.forget_for_repeats();
         }
         let store = Arc::clone(&own.cache.store);
-        let told = filter.clone();
-        let forgetting = blocking::disk(move || if is_all { store.clear() } else { store.forget(&told) });
+        let copy = filter.clone();
+        let forgetting = blocking::disk(move || if is_all { store.clear() } else { store.forget(&copy) });
         if let Err(fault) = forgetting.await {
             tracing::error!(%fault, "what another worker forgot is still kept here");
         }

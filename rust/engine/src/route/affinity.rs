@@ -103,18 +103,18 @@ impl SessionAffinity {
     }
 
     /// Takes over where another worker has placed a session. Of two places that crossed on their way both workers take the same.
-    pub fn hear(&self, told: PlaceNotice, now_ms: u64) {
-        let mut held = self.held.lock();
-        let own = held.places.get(&told.session).filter(|place| place.is_current(now_ms));
+    pub fn hear(&self, notice: PlaceNotice, now_ms: u64) {
+        let mut places = self.held.lock();
+        let own = places.places.get(&notice.session).filter(|place| place.is_current(now_ms));
         let has_crossed =
             own.and_then(|own| own.told_ms).is_some_and(|told_ms| now_ms.saturating_sub(told_ms) < CROSSED_MS);
-        if has_crossed && own.is_some_and(|own| own.target < told.target) {
+        if has_crossed && own.is_some_and(|own| own.target < notice.target) {
             return;
         }
-        held.make_room(told.session, now_ms);
-        let idle_ms = told.idle_ms.min(LONG_IDLE_MS);
-        let place = Place { target: told.target, used_ms: now_ms, idle_ms, told_ms: Some(now_ms) };
-        held.places.insert(told.session, place);
+        places.make_room(notice.session, now_ms);
+        let idle_ms = notice.idle_ms.min(LONG_IDLE_MS);
+        let place = Place { target: notice.target, used_ms: now_ms, idle_ms, told_ms: Some(now_ms) };
+        places.places.insert(notice.session, place);
     }
 }
 
@@ -179,9 +179,9 @@ mod tests {
         let (here, there) = (SessionAffinity::new(true), SessionAffinity::new(true));
         here.keep(1, 7, 0);
         here.keep(1, 7, 10);
-        let told = here.news();
-        assert_eq!(told, [PlaceNotice { session: 1, target: 7, idle_ms: IDLE_MS }]);
-        there.hear(told[0], 20);
+        let news = here.news();
+        assert_eq!(news, [PlaceNotice { session: 1, target: 7, idle_ms: IDLE_MS }]);
+        there.hear(news[0], 20);
         assert_eq!(there.find(1, IDLE_MS), Some(7));
         there.keep(1, 7, 30);
         assert!(there.news().is_empty(), "what was heard is not told on");

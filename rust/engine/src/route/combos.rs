@@ -247,9 +247,9 @@ fn why_none(ready: &Ready, closed: &[(Arc<str>, u64)], barred: &[(Arc<str>, Obst
 
 /// `<model>: waits <n> s`, for people.
 pub fn waits(closed: &[(Arc<str>, u64)]) -> String {
-    let told: Vec<String> =
+    let waits: Vec<String> =
         closed.iter().take(TOLD_AT_MOST).map(|(model, rest_ms)| format!("{model}: {}", wait(*rest_ms))).collect();
-    told.join("; ")
+    waits.join("; ")
 }
 
 fn wait(rest_ms: u64) -> String {

@@ -19,8 +19,8 @@ impl Outbound {
     pub fn build(snapshot: &Snapshot, sealer: &Sealer) -> Self {
         let opened = snapshot.proxies.iter().map(|record| (record.id.clone(), Arc::new(Proxy::open(record, sealer))));
         let mut outbound = Self { proxies: opened.collect(), combos: HashMap::new() };
-        let said = snapshot.combos.iter().filter_map(|combo| Some((combo.id.clone(), combo.proxy.as_deref()?)));
-        outbound.combos = said.map(|(id, proxy)| (id, outbound.named(proxy))).collect();
+        let proxies = snapshot.combos.iter().filter_map(|combo| Some((combo.id.clone(), combo.proxy.as_deref()?)));
+        outbound.combos = proxies.map(|(id, proxy)| (id, outbound.named(proxy))).collect();
         outbound
     }
 

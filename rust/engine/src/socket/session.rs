@@ -97,7 +97,7 @@ pub struct Session<'a> {
     choice: &'a Choice,
     guard: EventGuard,
     /// The provider sent something last.
-    heard: Instant,
+    active: Instant,
     /// Bytes of an unfinished message at the last ping.
     held_bytes: usize,
 }
@@ -106,7 +106,7 @@ impl<'a> Session<'a> {
     pub fn new(sides: Sides<'a>, settlement: &'a mut Settlement, choice: &'a Choice) -> Self {
         let Sides { caller, provider, slot } = sides;
         let guard = EventGuard::new(&caller.shared.live.load(), &settlement.admission);
-        Self { caller, provider, slot, settlement, choice, guard, heard: Instant::now(), held_bytes: 0 }
+        Self { caller, provider, slot, settlement, choice, guard, active: Instant::now(), held_bytes: 0 }
     }
 
     /// Passes events until either side ends the conversation, or it may not go on.
@@ -158,7 +158,7 @@ impl<'a> Session<'a> {
     async fn receive(&mut self, message: Result<ProviderMessage, ReadFault>) -> Option<SessionEnd> {
         let fault = match message {
             Ok(message) => {
-                self.heard = Instant::now();
+                self.active = Instant::now();
                 return match message {
                     ProviderMessage::Text(text) => self.pass_back(text.to_string()).await,
                     ProviderMessage::Other => None,
@@ -234,9 +234,9 @@ impl<'a> Session<'a> {
     async fn ping(&mut self) -> Result<(), SessionEnd> {
         let held_bytes = self.provider.held_bytes();
         if held_bytes > std::mem::replace(&mut self.held_bytes, held_bytes) {
-            self.heard = Instant::now();
+            self.active = Instant::now();
         }
-        if self.heard.elapsed() > SILENCE {
+        if self.active.elapsed() > SILENCE {
             let message = "The provider answers no more.";
             return Err(self.broken(Error::upstream(ErrorKind::UpstreamIdleTimeout, Retry::Never, message)));
         }

@@ -189,12 +189,12 @@ impl Google {
         })?;
         let answer = lease.send(&request.into_parts().0, form).await.map_err(|_| refused("the connection broke"))?;
         let status = answer.status();
-        let told = Limited::new(answer.into_body(), MAX_ANSWER_BYTES).collect().await;
+        let body = Limited::new(answer.into_body(), MAX_ANSWER_BYTES).collect().await;
         if !status.is_success() {
             return Err(refused(&format!("it answered {}", status.as_u16())));
         }
-        let told = told.map_err(|_| refused("its answer broke off"))?.to_bytes();
-        let granted: Granted = serde_json::from_slice(&told).map_err(|_| refused("its answer is no token"))?;
+        let body = body.map_err(|_| refused("its answer broke off"))?.to_bytes();
+        let granted: Granted = serde_json::from_slice(&body).map_err(|_| refused("its answer is no token"))?;
         let mut value = HeaderValue::from_str(&format!("Bearer {}", granted.access_token))
             .map_err(|_| refused("its answer is no token"))?;
         value.set_sensitive(true);

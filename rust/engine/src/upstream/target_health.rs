@@ -237,18 +237,18 @@ impl Target {
     /// Reads limits and quotas from the headers of an answer by this model.
     pub fn observe_head(&self, model: &str, headers: &HeaderMap) {
         let named = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-        let told = read_quota_headers(named, clock::unix_ms());
-        if told.is_empty() {
+        let windows = read_quota_headers(named, clock::unix_ms());
+        if windows.is_empty() {
             return;
         }
         let now_ms = clock::monotonic_ms();
-        if told.iter().any(|one| !one.is_quota) {
-            self.hot.limiter.learn(model, &told, now_ms);
+        if windows.iter().any(|one| !one.is_quota) {
+            self.hot.limiter.learn(model, &windows, now_ms);
         }
         let own = &self.connection.quota_thresholds;
         let every = self.resilience.quota.threshold_percent;
         let kept_back = |one: &WindowReading| own.get(&one.name).copied().unwrap_or(every);
-        let quotas: SmallVec<[QuotaReading; 4]> = told
+        let quotas: SmallVec<[QuotaReading; 4]> = windows
             .iter()
             .filter(|one| one.is_quota)
             .map(|one| QuotaReading { window: one.window(), threshold_percent: kept_back(one) })
@@ -257,11 +257,11 @@ impl Target {
         if !quotas.is_empty() {
             condition.health.observe_quota(&quotas, &self.resilience.quota, now_ms);
         }
-        let kept = |reading: WindowReading| ObservedWindow {
+        let observed = |reading: WindowReading| ObservedWindow {
             resets_at_ms: (reading.resets_in_ms > 0).then(|| now_ms.saturating_add(reading.resets_in_ms)),
             reading,
         };
-        condition.windows = told.into_iter().map(kept).collect();
+        condition.windows = windows.into_iter().map(observed).collect();
     }
 
     /// Notes an error of the provider that condemns the connection for good.

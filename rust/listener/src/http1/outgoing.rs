@@ -293,24 +293,24 @@ mod tests {
         let mut out = Outgoing::default();
         out.push_head(&head, &HeadFacts { content_length: Some(2), ..HeadFacts::default() });
         out.push_piece(Bytes::from_static(b"ok"), BodyCoding::Length);
-        let said = text(&out);
-        assert!(said.starts_with("HTTP/1.1 200 OK\r\nx-y: z\r\ncontent-length: 2\r\ndate: "), "{said}");
-        assert!(said.ends_with(" GMT\r\n\r\nok") && !said.contains("connection"), "{said}");
-        assert_eq!(out.waiting_bytes(), said.len());
+        let sent = text(&out);
+        assert!(sent.starts_with("HTTP/1.1 200 OK\r\nx-y: z\r\ncontent-length: 2\r\ndate: "), "{sent}");
+        assert!(sent.ends_with(" GMT\r\n\r\nok") && !sent.contains("connection"), "{sent}");
+        assert_eq!(out.waiting_bytes(), sent.len());
 
         let mut out = Outgoing::default();
         out.push_head(&head, &HeadFacts { is_http_10: true, closes: true, ..HeadFacts::default() });
-        let said = text(&out);
-        assert!(said.starts_with("HTTP/1.0 200 OK\r\n") && said.contains("connection: close\r\n"), "{said}");
+        let sent = text(&out);
+        assert!(sent.starts_with("HTTP/1.0 200 OK\r\n") && sent.contains("connection: close\r\n"), "{sent}");
         head.headers.clear();
         for (is_http_10, closes, connection) in
             [(false, true, "close"), (false, false, ""), (true, true, ""), (true, false, "keep-alive")]
         {
             let mut out = Outgoing::default();
             out.push_head(&head, &HeadFacts { is_http_10, closes, ..HeadFacts::default() });
-            let said = text(&out);
-            let found = said.split_once("connection: ").map_or("", |(_, rest)| rest.lines().next().unwrap_or_default());
-            assert_eq!(found, connection, "{said}");
+            let sent = text(&out);
+            let found = sent.split_once("connection: ").map_or("", |(_, rest)| rest.lines().next().unwrap_or_default());
+            assert_eq!(found, connection, "{sent}");
         }
     }
 

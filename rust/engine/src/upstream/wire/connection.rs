@@ -155,9 +155,9 @@ impl Connection {
             }
             let mut input = std::mem::take(&mut self.partial).freeze();
             match head::decode(&input)? {
-                Decoded::Whole(told) => {
-                    self.ahead = input.slice(told.end..);
-                    return Poll::Ready(Ok(told));
+                Decoded::Whole(head) => {
+                    self.ahead = input.slice(head.end..);
+                    return Poll::Ready(Ok(head));
                 }
                 Decoded::Partial(passed) => {
                     self.is_announced |= passed > 0;

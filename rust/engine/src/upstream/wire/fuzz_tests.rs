@@ -29,7 +29,7 @@ enum Read {
 fn read(pieces: &[&[u8]]) -> Read {
     let mut partial = BytesMut::new();
     let mut pieces = pieces.iter();
-    let told = loop {
+    let head = loop {
         let Some(piece) = pieces.next() else { return Read::Waiting };
         let seen = partial.len();
         partial.extend_from_slice(piece);
@@ -46,17 +46,17 @@ fn read(pieces: &[&[u8]]) -> Read {
                 input.advance(passed);
                 partial = input.into();
             }
-            Ok(Decoded::Whole(told)) => {
-                let rest = input.slice(told.end..);
-                break (told, rest);
+            Ok(Decoded::Whole(head)) => {
+                let rest = input.slice(head.end..);
+                break (head, rest);
             }
         }
     };
-    let (told, first) = told;
+    let (head, first) = head;
     let rest: Vec<Bytes> = std::iter::once(first).chain(pieces.map(|piece| Bytes::copy_from_slice(piece))).collect();
     let total: usize = rest.iter().map(Bytes::len).sum();
     let (mut body, mut is_malformed, mut used) = (BytesMut::new(), false, 0);
-    let is_whole = match told.framing {
+    let is_whole = match head.framing {
         Framing::Length(length) => {
             let all = rest.concat();
             used = usize::try_from(length).unwrap_or(usize::MAX).min(all.len());
@@ -81,7 +81,7 @@ fn read(pieces: &[&[u8]]) -> Read {
             chunks.is_done()
         }
     };
-    let (status, headers) = (told.answer.status().as_u16(), told.answer.headers().len());
+    let (status, headers) = (head.answer.status().as_u16(), head.answer.headers().len());
     let after = if is_malformed { 0 } else { total - used };
     Read::Answer { status, headers, body: body.to_vec(), is_whole, is_malformed, after }
 }

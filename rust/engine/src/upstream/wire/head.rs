@@ -136,9 +136,9 @@ mod tests {
         }
         let many = [b"HTTP/1.1 102 Processing\r\n\r\n".repeat(MAX_HEAD_BYTES), text.to_vec()].concat();
         assert!(matches!(decode(&Bytes::from(many)), Ok(Decoded::Whole(_))), "each is small");
-        let Ok(Decoded::Whole(told)) = decode(&Bytes::from_static(text)) else { panic!("whole") };
-        assert_eq!((told.answer.status(), told.framing, told.persists), (StatusCode::OK, Framing::Length(2), true));
-        assert_eq!((&text[told.end..], &told.answer.headers()["x"]), (&b"ok"[..], &HeaderValue::from_static("")));
+        let Ok(Decoded::Whole(head)) = decode(&Bytes::from_static(text)) else { panic!("whole") };
+        assert_eq!((head.answer.status(), head.framing, head.persists), (StatusCode::OK, Framing::Length(2), true));
+        assert_eq!((&text[head.end..], &head.answer.headers()["x"]), (&b"ok"[..], &HeaderValue::from_static("")));
     }
 
     #[test]

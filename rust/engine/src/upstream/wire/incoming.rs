@@ -27,7 +27,7 @@ impl Lease {
         let text = head::encode(&head.method, &head.uri, &head.headers, body.left_bytes());
         self.connection.begin(text, body);
         match poll_fn(|cx| self.connection.poll_answer(cx)).await {
-            Ok(told) => Ok(told.answer.map(|()| Incoming::new(self, told.framing, told.persists))),
+            Ok(head) => Ok(head.answer.map(|()| Incoming::new(self, head.framing, head.persists))),
             Err(fault) => {
                 let unsent = matches!(fault, Fault::NothingSent).then(|| self.connection.take_unsent());
                 Err(Unanswered { fault, unsent })

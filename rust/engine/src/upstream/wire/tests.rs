@@ -40,9 +40,9 @@ fn body(text: &'static str) -> BodySlices {
 
 /// Reads until a request with this body is whole.
 async fn hear(provider: &mut UnixStream, body: &str) {
-    let mut heard = Vec::new();
-    while !heard.ends_with(format!("\r\n\r\n{body}").as_bytes()) {
-        assert!(provider.read_buf(&mut heard).await.expect("open") > 0, "{}", String::from_utf8_lossy(&heard));
+    let mut request = Vec::new();
+    while !request.ends_with(format!("\r\n\r\n{body}").as_bytes()) {
+        assert!(provider.read_buf(&mut request).await.expect("open") > 0, "{}", String::from_utf8_lossy(&request));
     }
 }
 
@@ -203,9 +203,9 @@ fn a_body_that_cannot_be_read_is_nobody_elses_fault() {
         let file = Arc::new(std::fs::File::open("/dev/null").expect("a file"));
         let upload = BodySlices::mixed([Chunk::File { file, start: 0, end: 10 }]);
         let served = async {
-            let mut heard = Vec::new();
-            while !heard.ends_with(b"content-length: 10\r\n\r\n") {
-                assert!(provider.read_buf(&mut heard).await.expect("open") > 0);
+            let mut request = Vec::new();
+            while !request.ends_with(b"content-length: 10\r\n\r\n") {
+                assert!(provider.read_buf(&mut request).await.expect("open") > 0);
             }
             disk_is_free.send(()).expect("a busy disk");
             provider
@@ -226,9 +226,9 @@ async fn a_provider_may_answer_before_it_has_heard_everything() {
     let mut answer = lease.send(&head(), long).await.expect("an answer").into_body();
     let served = async {
         // It goes on listening, and says the rest when it has heard all.
-        let (mut space, mut heard) = (vec![0; 65_536], 0);
-        while heard < MANY {
-            heard += provider.read(&mut space).await.expect("more");
+        let (mut space, mut read_bytes) = (vec![0; 65_536], 0);
+        while read_bytes < MANY {
+            read_bytes += provider.read(&mut space).await.expect("more");
         }
         provider.write_all(b"ok").await.expect("written");
         provider
