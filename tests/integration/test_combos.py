@@ -703,6 +703,22 @@ def test_a_stream_goes_on_to_the_third_when_both_fail_before_their_first_byte(
     assert answers[0].headers["x-gateway-fallback-attempts"] == "2"
 
 
+def test_two_models_of_one_connection_that_race_are_told_apart(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    models = [f"{lanes[0].prefix}/{model}" for model in ("m0", "m1")]
+    name = make_combo(gateway, *models, config={"hedging": True, "hedgeDelayMs": 50})
+    gate = Gate()
+    upstream.script([gate, *said("slow")], model="m0")
+    upstream.script([SSE_HEAD, chunk(delta("joined")), CLOSE], model="m1")
+    answer = call(gateway, name, stream=True)
+    gate.open()
+    assert "joined" in answer.text
+    last = json.loads(events_of(answer.content)[-2])
+    assert last["diagnostics"]["attemptOrder"] == models[1:], "the one that broke"
+    assert [one["target"] for one in last["diagnostics"]["failures"]] == models[1:]
+
+
 def test_a_hedged_stream_keeps_its_caller_company(
     gateway: Gateway, lanes: list[Lane], upstream: Upstream
 ) -> None:

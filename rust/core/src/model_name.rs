@@ -99,6 +99,9 @@ fn segments(model: &str) -> Result<Segments<'_>, NameFault> {
 #[must_use]
 pub fn is_named(pattern: &str, model: &str, case: Case) -> bool {
     let is_match = |text: &str| matches(pattern.as_bytes(), text.as_bytes(), case);
+    if !may_end(pattern, model, case) {
+        return false;
+    }
     let Some((prefix, upstream)) = model.split_once('/') else { return is_match(model) };
     let own = without_folder(upstream);
     let is_bare = own.len() == upstream.len();
@@ -106,9 +109,32 @@ pub fn is_named(pattern: &str, model: &str, case: Case) -> bool {
         return true;
     }
     // A pattern with the folder speaks of the name without it, but not of other folders.
-    let has_folder = pattern.split('/').any(|segment| segment.eq_ignore_ascii_case(FOLDER));
-    let is_elsewhere = ["tunedModels/", "endpoints/", "publishers/"].iter().any(|folder| own.starts_with(folder));
-    has_folder && is_bare && !is_elsewhere && is_match(&format!("{prefix}/{FOLDER}/{own}"))
+    let has_folder = || pattern.split('/').any(|segment| segment.eq_ignore_ascii_case(FOLDER));
+    let is_elsewhere = || ["tunedModels/", "endpoints/", "publishers/"].iter().any(|folder| own.starts_with(folder));
+    is_bare && has_folder() && !is_elsewhere() && is_match(&format!("{prefix}/{FOLDER}/{own}"))
+}
+
+/// Whether the end of a pattern fits a model's last segment, which every spelling of the name has: most names are told apart here.
+fn may_end(pattern: &str, model: &str, case: Case) -> bool {
+    let ends = pattern.bytes().rev().zip(model.bytes().rev());
+    ends.take_while(|&(p, t)| p != b'*' && t != b'/').all(|(p, t)| case.is_same(p, t))
+}
+
+/// Whether a pattern may speak of a name that begins so, in any spelling of it: every spelling has the prefix and its slash.
+#[must_use]
+pub fn may_begin(pattern: &str, prefix: &str, case: Case) -> bool {
+    let mut begins = pattern.bytes().take_while(|&byte| byte != b'*').zip(prefix.bytes());
+    begins.all(|(p, t)| case.is_same(p, t))
+}
+
+/// Whether a pattern speaks of every name that begins so.
+#[must_use]
+pub fn covers(pattern: &str, prefix: &str, case: Case) -> bool {
+    let literal = pattern.trim_end_matches('*');
+    literal.len() < pattern.len()
+        && literal.len() <= prefix.len()
+        && !literal.contains('*')
+        && may_begin(literal, prefix, case)
 }
 
 /// Whether letters of the two cases are one. A block takes them for one: a provider may.
@@ -118,19 +144,24 @@ pub enum Case {
     Ignored,
 }
 
+impl Case {
+    fn is_same(self, a: u8, b: u8) -> bool {
+        match self {
+            Self::Exact => a == b,
+            Self::Ignored => a.eq_ignore_ascii_case(&b),
+        }
+    }
+}
+
 /// Backtracks to the last star only, so the cost is bounded by the product of the lengths.
 pub(crate) fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
-    let is_same = |a: u8, b: u8| match case {
-        Case::Exact => a == b,
-        Case::Ignored => a.eq_ignore_ascii_case(&b),
-    };
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
         if p < pattern.len() && pattern[p] == b'*' {
             star = Some((p, t));
             p += 1;
-        } else if p < pattern.len() && is_same(pattern[p], text[t]) {
+        } else if p < pattern.len() && case.is_same(pattern[p], text[t]) {
             p += 1;
             t += 1;
         } else if let Some((star_p, star_t)) = star {

@@ -107,6 +107,28 @@ fn a_pattern_speaks_of_a_model_in_every_spelling() {
     assert!(!is_named("p/models/*", "p/tunedModels/x", Case::Exact), "another folder is another thing");
 }
 
+#[test]
+fn what_tells_names_apart_early_leaves_out_none_that_matches() {
+    let pieces = ["", "*", "p", "P", "/", "m", "models", "m/", "-x", "tunedModels", "é"];
+    let mut texts = Vec::new();
+    for (a, b, c) in pieces.iter().flat_map(|a| pieces.iter().flat_map(move |b| pieces.map(|c| (a, b, c)))) {
+        texts.push(format!("{a}{b}{c}"));
+    }
+    for case in [Case::Exact, Case::Ignored] {
+        for model in texts.iter().filter(|text| !text.contains('*')).map(|text| format!("p/{text}")) {
+            for pattern in texts.iter().flat_map(|text| [text.clone(), format!("p/{text}"), format!("*{text}")]) {
+                let is_match = matches(pattern.as_bytes(), model.as_bytes(), case);
+                assert!(!is_match || is_named(&pattern, &model, case), "{case:?} {pattern} {model}");
+                assert!(
+                    !is_named(&pattern, &model, case) || may_begin(&pattern, "p/", case),
+                    "{case:?} {pattern} {model}"
+                );
+                assert!(!covers(&pattern, "p/", case) || is_match, "{case:?} {pattern} {model}");
+            }
+        }
+    }
+}
+
 /// What servers may make of a path: percent-decoding, either slash, segments of dots.
 fn segments_after(path: &str) -> Vec<String> {
     let mut bytes = Vec::new();

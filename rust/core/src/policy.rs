@@ -1,7 +1,7 @@
 //! What a caller may do, held against one key's record: endpoints and models. Patterns are exact names or names with
 //! `*`, matched in linear time.
 
-use crate::access::Access;
+use crate::access::{Access, PrefixAccess};
 use crate::error::{Error, ErrorKind};
 use crate::group::Group;
 use crate::ip_filter::{AddressSet, HERE};
@@ -105,6 +105,25 @@ pub fn admit_unblocked(key: &Key, model: &str) -> Result<(), Error> {
 /// Whether the model exists for this key.
 pub fn sees_model(key: &Key, model: &str) -> bool {
     key.levels().all(|access| access.admits_model(model))
+}
+
+/// What the levels of a key say of the models whose names begin with a prefix and its slash: [`sees_model`] of each, for a whole list.
+#[derive(Debug)]
+pub struct PrefixSight<'k> {
+    /// Those that do not admit every one.
+    levels: Vec<PrefixAccess<'k>>,
+}
+
+impl<'k> PrefixSight<'k> {
+    pub fn new(key: &'k Key, prefix: &str) -> Self {
+        let levels = key.levels().map(|access| access.of_prefix(prefix));
+        Self { levels: levels.filter(|level| !level.admits_all()).collect() }
+    }
+
+    /// Whether the model, which is one of the prefix, exists for the key.
+    pub fn sees(&self, model: &str) -> bool {
+        self.levels.iter().all(|level| level.admits_model(model))
+    }
 }
 
 #[cfg(test)]

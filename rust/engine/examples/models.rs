@@ -4,7 +4,7 @@
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "its output is what it is for")]
 
 use fairlead_core::{Key, Sealer, Snapshot};
-use fairlead_engine::lists::{Cursor, Live};
+use fairlead_engine::lists::{Cursor, Document, Live};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -17,19 +17,29 @@ fn main() {
     let live = made_ready(snapshot(), &Live::default());
     println!(r#"{{"name":"snapshot made ready","us":{:.1}}}"#, began.elapsed().as_secs_f64() * 1e6);
     let narrow = key(r#"{"id":"narrow","hash":"HASH","is_active":true,"blocked_models":["p1/*","*-preview"]}"#);
-    let (first_us, bytes) = least(1, || live.lists.for_key(Some(&narrow)).body.len());
-    println!(r#"{{"name":"first answer for the rules of a key","us":{first_us:.1},"bytes":{bytes}}}"#);
+    for (name, rules) in [
+        ("for the rules of a key", r#""blocked_models":["p1/*","*-preview"]"#),
+        ("where every second model is closed", r#""blocked_models":["*0","*2","*4","*6","*8"]"#),
+        (
+            "where some providers are open",
+            r#""model_access_mode":"restricted","allowed_models":["p1/*","p2/*","p3/*"]"#,
+        ),
+    ] {
+        let own = key(&format!(r#"{{"id":"{name}","hash":"HASH","is_active":true,{rules}}}"#));
+        let (first_us, bytes) = least(1, || bytes_of(&live.lists.for_key(Some(&own))));
+        println!(r#"{{"name":"answer: first {name}","us":{first_us:.1},"bytes":{bytes}}}"#);
+    }
     // Another key or limit: nothing of the lists has changed.
     let (next, before) = (snapshot(), Instant::now());
     let live = made_ready(next, &live);
     println!(r#"{{"name":"next snapshot made ready","us":{:.1}}}"#, before.elapsed().as_secs_f64() * 1e6);
-    let (known_us, bytes) = least(1, || live.lists.for_key(Some(&narrow)).body.len());
+    let (known_us, bytes) = least(1, || bytes_of(&live.lists.for_key(Some(&narrow))));
     println!(
         r#"{{"name":"answer: first after another snapshot, for known rules","us":{known_us:.1},"bytes":{bytes}}}"#
     );
     for (name, work) in [
-        ("whole list", Box::new(|| live.lists.for_key(None).body.len()) as Box<dyn Fn() -> usize>),
-        ("whole list of a key with rules", Box::new(|| live.lists.for_key(Some(&narrow)).body.len())),
+        ("whole list", Box::new(|| bytes_of(&live.lists.for_key(None))) as Box<dyn Fn() -> usize>),
+        ("whole list of a key with rules", Box::new(|| bytes_of(&live.lists.for_key(Some(&narrow))))),
         ("page of 1,000", Box::new(|| page(&live, None, 1_000))),
         ("page of 100 in the middle", Box::new(|| page(&live, None, 100))),
         ("page of 100 of a key with rules", Box::new(|| page(&live, Some(&narrow), 100))),
@@ -39,8 +49,12 @@ fn main() {
     }
 }
 
+fn bytes_of(document: &Document) -> usize {
+    document.parts.iter().map(|part| part.len()).sum()
+}
+
 fn page(live: &Live, key: Option<&Key>, limit: usize) -> usize {
-    live.lists.page_for_key(key, &Cursor::After("p30/".to_owned()), limit).body.len()
+    bytes_of(&live.lists.page_for_key(key, &Cursor::After("p30/".to_owned()), limit))
 }
 
 /// Microseconds of the quickest of several calls, and the bytes that it answered.

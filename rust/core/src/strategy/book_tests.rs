@@ -1,4 +1,5 @@
-use super::super::{expand, Candidate, Demand, Facts, Look, Memory, Obstacle, Random, Strategy, Targets};
+use super::super::facts::Prior;
+use super::super::{expand, Candidate, Demand, Facts, Look, Memory, Obstacle, Pack, Random, Strategy, Targets};
 use super::*;
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
@@ -278,6 +279,19 @@ fn auto_sends_no_picture_to_a_model_that_reads_none() {
     assert_eq!(names("listed", true).0, "a/blind", "what the operator lists is the operator's word");
     let vision = book.all().iter().find(|ready| ready.name == "auto/vision").expect("the channel");
     assert_eq!(&*vision.candidates[0].name, "a/seeing", "by the catalogue rather than by its name");
+}
+
+#[test]
+fn auto_asks_no_model_that_the_catalogue_has_for_something_else() {
+    let json = r#"{"version":1,
+        "connections":[{"id":"a1","provider":"a","prefixes":["a"],"dialect":"openai","base_url":"https://h","auth":"none"}],
+        "models":[{"id":"a/flux-pro","provider":"a","mode":"image"},{"id":"a/live","provider":"a","mode":"realtime"},
+            {"id":"a/said","provider":"a","mode":"chat"},{"id":"a/draws-image","provider":"a","mode":"chat"},{"id":"a/unknown","provider":"a"},{"id":"a/tts-1","provider":"a"}]}"#;
+    let book = Book::compile(&Snapshot::parse(json.as_bytes()).expect("a snapshot"), &|_, _| true);
+    let mut names = named(&book, "auto");
+    names.sort_unstable();
+    assert_eq!(names, ["a/said@0", "a/unknown@0"], "either may say that it does something else");
+    assert!(book.find("auto/flux").is_none(), "nor is there a family of them");
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! From a combo to the targets of one request: facts are gathered, the strategy orders, nested combos are put in their place.
 
-use super::book::{Book, Candidate, Ready, To};
+use super::book::Book;
 use super::combo::Strategy;
 use super::facts::{Demand, Facts, Standing};
 use super::memory::Memory;
 use super::order::order;
 use super::random::{mix, Random};
+use super::ready::{Candidate, Ready, To};
 use super::rules::{Obstacle, Rules};
 use super::MAX_DEPTH;
 use smallvec::SmallVec;

@@ -13,8 +13,8 @@
 //! them, then those that rest, the soonest to be able first; those that are closed are left out. A distribution is promised over
 //! those that are able and have room.
 //!
-//! `combo` (a combo as the snapshot has it), `book` (combos compiled with their candidates), `facts` (what is known of a candidate and
-//! of a request), `expand` (a request's targets out of a combo), `order` (the strategies), `auto` with `pack` (the one that scores) and `family` (its channels of one family),
+//! `combo` (a combo as the snapshot has it), `ready` (the same with its candidates), `book` (all of them compiled), `facts` (what is known of a candidate and
+//! of a request), `expand` (a request's targets out of a combo), `order` (the strategies), `auto` with `pack` (the one that scores), `pool` (what its channels are filled with) and `family` (those of one family),
 //! `memory` and `random`; `rules` (what the operator asks of a combo beyond its strategy); `accounts` (the connections of one
 //! provider, for calls that name no combo).
 
@@ -29,11 +29,13 @@ mod family;
 mod memory;
 mod order;
 mod pack;
+mod pool;
 mod random;
+mod ready;
 mod rules;
 
 pub use accounts::{AccountOrder, AccountStrategies, AccountStrategy};
-pub use book::{Book, Candidate, Ready, To};
+pub use book::Book;
 pub use combo::{Combo, Params, Step, Strategy, What};
 pub use expand::{expand, Look, Pick, Targets};
 pub use facts::{CandidateOrder, Demand, Facts, QuotaWindow, Standing};
@@ -42,6 +44,7 @@ use order::move_to_front;
 pub use order::order;
 pub use pack::Pack;
 pub use random::{mix, Random};
+pub use ready::{Candidate, Ready, To};
 pub use rules::{pattern_fault, Obstacle, QueueRule, Rules, Shadow, ToolFilter, Validation};
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ async fn run_round<K: CallKind>(
 ) -> Round {
     for at in (0..call.choice.targets.len()).filter(|at| !over.contains(at)) {
         if let Some(limit) = call.time_for(at).filter(Duration::is_zero) {
-            call.failures.push((Arc::clone(&call.choice.targets[at]), too_slow(call.combo_limit().unwrap_or(limit))));
+            call.failures.push((at, too_slow(call.combo_limit().unwrap_or(limit))));
             call.fail();
             return Round::Answered;
         }
@@ -107,7 +107,7 @@ async fn run_round<K: CallKind>(
             }
         }
         let may_go_on = failover::may_go_on(&call.choice, &failed) && !call.is_headed();
-        call.failures.push((Arc::clone(&call.choice.targets[at]), failed));
+        call.failures.push((at, failed));
         if !may_go_on {
             call.fail();
             return Round::Answered;

@@ -275,7 +275,7 @@ async fn race(times: [u64; 2], fails: [Option<Retry>; 2]) -> Race {
         won,
         took_ms: began.elapsed().as_millis(),
         attempts: call.settlement.attempts,
-        failed: call.failures.iter().map(|(target, _)| target.connection.id.clone()).collect(),
+        failed: call.failures.iter().map(|(at, _)| call.choice.targets[*at].connection.id.clone()).collect(),
         dropped: dropped.load(Ordering::Relaxed),
     }
 }

@@ -4,7 +4,6 @@ use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::shared::{GaugePermit, Shared};
 use crate::upstream::failure::AttemptFailure;
-use crate::upstream::target::Target;
 use std::sync::Arc;
 
 /// Permits of the gauges of requests in flight and of body bytes; given back when the last holder drops them.
@@ -19,8 +18,10 @@ pub struct Call {
     pub settlement: Settlement,
     /// The targets that may serve it; empty until they are chosen.
     pub choice: Choice,
-    /// The attempts that failed, in the order of the choice.
-    pub failures: Vec<(Arc<Target>, AttemptFailure)>,
+    /// Where in the choice the target stands that was asked last.
+    pub asked: usize,
+    /// The attempts that failed, each with its target's place in the choice: one connection may be several targets.
+    pub failures: Vec<(usize, AttemptFailure)>,
     /// Failures of rounds before this one, where all targets are tried again.
     pub earlier_failures: usize,
     /// The call's place among the open streams, if it is one.
@@ -34,6 +35,7 @@ impl Call {
         Self {
             settlement,
             choice: Choice::default(),
+            asked: 0,
             failures: Vec::new(),
             earlier_failures: 0,
             stream_permit: None,
@@ -58,6 +60,7 @@ impl Call {
 
     /// Notes in the record which target of the choice is asked.
     pub fn name_target(&mut self, at: usize) {
+        self.asked = at;
         self.settlement.target = self.choice.targets.get(at).cloned();
         self.settlement.upstream_model = Some(self.choice.upstream_model(at).to_owned());
         self.settlement.priced_model = Some(self.choice.model(at).to_owned());

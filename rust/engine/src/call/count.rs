@@ -116,7 +116,7 @@ async fn try_targets(call: &mut Call, body: &Bytes, request: &ChatRequest) {
             Err(failed) => {
                 target.hold_against(call.choice.upstream_model(at), &failed);
                 let may_go_on = failed.error.retry != Retry::Never;
-                call.failures.push((target, failed));
+                call.failures.push((at, failed));
                 if !may_go_on {
                     break;
                 }

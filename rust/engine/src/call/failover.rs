@@ -6,12 +6,9 @@ use crate::route::choice::{Choice, TOLD_AT_MOST};
 use crate::route::combos::{excluded, waits};
 use crate::route::model;
 use crate::upstream::failure::AttemptFailure;
-use crate::upstream::target::Target;
 use fairlead_core::{ErrorKind, Outcome, Retry};
 use serde_json::{json, Value};
-use smallvec::SmallVec;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 /// Rejections of a request that say something of the model and not of the request: the next target may take it.
 const OF_THE_MODEL: &[&str] = &[
@@ -97,27 +94,14 @@ pub fn remember(choice: &Choice, at: usize, settlement: &mut Settlement, is_succ
     }
 }
 
-/// The places in the choice of those that failed. Two that race may fail in another order than the choice's.
-fn places<'c>(choice: &'c Choice, failures: &'c [(Arc<Target>, AttemptFailure)]) -> impl Iterator<Item = usize> + 'c {
-    let mut taken: SmallVec<[bool; 8]> = SmallVec::from_elem(false, choice.targets.len());
-    failures.iter().enumerate().map(move |(nth, (failed, _))| {
-        let mut open = choice.targets.iter().enumerate().filter(|(at, _)| !taken[*at]);
-        let place = open.find(|(_, target)| Arc::ptr_eq(target, failed)).map_or(nth, |(at, _)| at);
-        if let Some(is_taken) = taken.get_mut(place) {
-            *is_taken = true;
-        }
-        place
-    })
-}
-
 /// What every target of a combo came to, for programs; `None` where no combo chose.
-pub fn diagnostics(choice: &Choice, failures: &[(Arc<Target>, AttemptFailure)]) -> Option<Value> {
+pub fn diagnostics(choice: &Choice, failures: &[(usize, AttemptFailure)]) -> Option<Value> {
     let combo = choice.combo.as_ref()?;
     let (_, last) = failures.last()?;
-    let order: Vec<&str> = places(choice, failures).map(|at| choice.model(at)).take(TOLD_AT_MOST).collect();
-    let details = order.iter().zip(failures).map(|(model, (target, failed))| {
+    let order: Vec<&str> = failures.iter().map(|(at, _)| choice.model(*at)).take(TOLD_AT_MOST).collect();
+    let details = order.iter().zip(failures).map(|(model, (at, failed))| {
         json!({
-            "target": model, "provider": target.provider_name(), "reason": failed.error.kind.code(),
+            "target": model, "provider": choice.targets.get(*at).map(|target| target.provider_name()), "reason": failed.error.kind.code(),
             "status": failed.rejection.as_ref().map(|one| one.status.as_u16()).or(failed.error.upstream_status),
         })
     });
@@ -130,7 +114,7 @@ pub fn diagnostics(choice: &Choice, failures: &[(Arc<Target>, AttemptFailure)]) 
 
 /// One sentence with every target of a combo and why it did not answer; `None` where no combo chose, or where the request
 /// itself was rejected, which the provider tells best.
-pub fn summary(choice: &Choice, failures: &[(Arc<Target>, AttemptFailure)]) -> Option<String> {
+pub fn summary(choice: &Choice, failures: &[(usize, AttemptFailure)]) -> Option<String> {
     let combo = choice.combo.as_ref()?;
     let (_, last) = failures.last()?;
     if matches!(last.error.kind, ErrorKind::Draining | ErrorKind::GuardrailBlocked)
@@ -138,12 +122,12 @@ pub fn summary(choice: &Choice, failures: &[(Arc<Target>, AttemptFailure)]) -> O
     {
         return None;
     }
-    let reasons: Vec<String> = places(choice, failures)
-        .zip(failures)
+    let reasons: Vec<String> = failures
+        .iter()
         .take(TOLD_AT_MOST)
-        .map(|(at, (_, failed))| {
+        .map(|(at, failed)| {
             let status = failed.rejection.as_ref().map(|rejection| format!(" ({})", rejection.status.as_u16()));
-            format!("{}: {}{}", choice.model(at), failed.error.kind.code(), status.unwrap_or_default())
+            format!("{}: {}{}", choice.model(*at), failed.error.kind.code(), status.unwrap_or_default())
         })
         .collect();
     let more = failures.len().saturating_sub(TOLD_AT_MOST);

@@ -66,7 +66,7 @@ impl<K: CallKind> Race<'_, K> {
     async fn race_answers(&self, call: &mut Call, delay: Duration) -> Option<SmallVec<[usize; 2]>> {
         let contestants = contestants(call);
         let Some((at, won)) = race(call, delay, false, |at| self.take_answer(&contestants[at])).await else {
-            return Some((0..call.failures.len()).collect());
+            return Some(call.failures.iter().map(|(at, _)| *at).collect());
         };
         let RacedAnswer { answer, usage, began } = won;
         call.name_target(at);
@@ -82,7 +82,7 @@ impl<K: CallKind> Race<'_, K> {
         let Some((at, started)) =
             race(call, delay, !self.translation.holds_streams(), |at| self.start_stream(&contestants[at])).await
         else {
-            return Some((0..call.failures.len()).collect());
+            return Some(call.failures.iter().map(|(at, _)| *at).collect());
         };
         let began = started.began;
         call.name_target(at);
@@ -93,7 +93,7 @@ impl<K: CallKind> Race<'_, K> {
             }
             Err(failed) => {
                 lose(call, at, failed);
-                Some([at, 1 - at].into_iter().take(call.failures.len()).collect())
+                Some(call.failures.iter().map(|(at, _)| *at).collect())
             }
         }
     }
@@ -199,22 +199,21 @@ where
     };
     let may_go_on = failover::may_go_on(&call.choice, &failed);
     note_loss(call, at, &failed);
-    let target = Arc::clone(&call.choice.targets[at]);
     if !may_go_on {
-        call.failures.push((target, failed));
+        call.failures.push((at, failed));
         return None;
     }
     let other = 1 - at;
     let rest = if other == 0 { first } else { second };
     match waiting(call, is_stream, rest).await {
         Ok(won) => {
-            call.failures.push((target, failed));
+            call.failures.push((at, failed));
             Some((other, won))
         }
         Err(last) => {
             note_loss(call, other, &last);
-            let last = (Arc::clone(&call.choice.targets[other]), last);
-            call.failures.extend(if other == 0 { [last, (target, failed)] } else { [(target, failed), last] });
+            let (last, failed) = ((other, last), (at, failed));
+            call.failures.extend(if other == 0 { [last, failed] } else { [failed, last] });
             None
         }
     }
@@ -237,7 +236,7 @@ async fn waiting<T>(call: &mut Call, is_stream: bool, mut pending: Pin<&mut impl
 /// A target that was in a race has failed.
 fn lose(call: &mut Call, at: usize, failed: AttemptFailure) {
     note_loss(call, at, &failed);
-    call.failures.push((Arc::clone(&call.choice.targets[at]), failed));
+    call.failures.push((at, failed));
 }
 
 fn note_loss(call: &mut Call, at: usize, failed: &AttemptFailure) {

@@ -13,6 +13,7 @@ use fairlead_core::{Error, ErrorKind, Origin, Outcome};
 use fairlead_dialect::stream::terminal_error;
 use fairlead_dialect::{error_body, ErrorText};
 use http::StatusCode;
+use std::sync::Arc;
 
 /// Refuses a request: in the caller's dialect, or, where comments of a stream went out already, in the stream.
 pub fn refuse(settlement: &mut Settlement, outcome: Outcome, fault: &Error) {
@@ -95,9 +96,10 @@ impl Call {
                 failures.push(one);
             }
         }
-        let Some((target, mut last)) = failures.pop() else {
+        let Some((at, mut last)) = failures.pop() else {
             return;
         };
+        let target = Arc::clone(&self.choice.targets[at]);
         let outcome = failover::outcome(last.error.kind);
         let mut error = last.error;
         if let Some(summary) = summary {

@@ -48,7 +48,7 @@ pub enum Staged {
     /// One answer of a panel of which no other came: it goes to the caller as it is.
     Done { target: Arc<Target>, answer: plain::Answer },
     /// Nobody answered: those that were asked, and why.
-    Failed { choice: Box<Choice>, failures: Vec<(Arc<Target>, AttemptFailure)> },
+    Failed { choice: Box<Choice>, failures: Vec<(usize, AttemptFailure)> },
 }
 
 /// The answer of a target to a call beside the caller's.
@@ -410,6 +410,6 @@ fn failed(choice: &Choice, failures: Vec<(usize, AttemptFailure)>) -> Staged {
         choice.targets[*at].hold_against(choice.upstream_model(*at), one);
     }
     let places: Vec<usize> = failures.iter().map(|(at, _)| *at).collect();
-    let failures = failures.into_iter().map(|(at, one)| (Arc::clone(&choice.targets[at]), one)).collect();
+    let failures = failures.into_iter().map(|(_, one)| one).enumerate().collect();
     Staged::Failed { choice: Box::new(choice.narrowed(&places)), failures }
 }

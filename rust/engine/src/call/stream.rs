@@ -376,7 +376,7 @@ impl<'a> StreamRelay<'a> {
             last = masked(last, &self.target);
         }
         if let (Some(error), Some(form)) = (&closing.error, self.error_form) {
-            last = diagnosed(last, form, self.call, &self.target, error);
+            last = diagnosed(last, form, self.call, error);
         }
         // The head must be out before the end; without bytes, they follow once the record is written.
         self.send([]);

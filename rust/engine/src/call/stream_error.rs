@@ -2,12 +2,10 @@
 
 use crate::call::context::Call;
 use crate::call::failover;
-use crate::upstream::target::Target;
 use bytes::Bytes;
 use fairlead_core::{Dialect, Error};
 use fairlead_dialect::stream::terminal_error;
 use fairlead_dialect::{add_diagnostics, ErrorText, Pieces};
-use std::sync::Arc;
 
 /// How an error is said inside a stream.
 #[derive(Debug, Clone, Copy)]
@@ -24,12 +22,12 @@ impl ErrorForm {
 }
 
 /// What a caller is told last of a stream that failed, with what every target of the combo came to.
-pub fn diagnosed(last: Pieces, form: ErrorForm, call: &mut Call, target: &Arc<Target>, error: &Error) -> Pieces {
+pub fn diagnosed(last: Pieces, form: ErrorForm, call: &mut Call, error: &Error) -> Pieces {
     if call.choice.combo.is_none() {
         return last;
     }
     // It counts as a failure of an attempt for this once alone: the call was served, as far as it went.
-    call.failures.push((Arc::clone(target), error.clone().into()));
+    call.failures.push((call.asked, error.clone().into()));
     let diagnostics = failover::diagnostics(&call.choice, &call.failures);
     call.failures.pop();
     match diagnostics {

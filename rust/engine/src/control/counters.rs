@@ -33,7 +33,7 @@ impl CounterReports {
         samples.into_iter().filter(|sample| !is_known(sample)).collect()
     }
 
-    /// Control has answered a poll that told these. Answers whether it is another process than before, which has heard nothing else.
+    /// Control has answered a poll that told these. Answers whether it is another process than before, which knows nothing else.
     pub fn note(&self, by: &str, samples: Vec<Sample>) -> bool {
         let mut state = self.0.lock();
         if state.by != by {

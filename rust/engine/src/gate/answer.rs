@@ -154,7 +154,14 @@ pub fn models(
         return Ok(());
     }
     headers.insert(header::CONTENT_TYPE, JSON);
-    exchange.answer(Head { status: StatusCode::OK, headers }, document.body);
+    let head = Head { status: StatusCode::OK, headers };
+    match &*document.parts {
+        [whole] => exchange.answer(head, whole.clone()),
+        parts => {
+            exchange.start(head, parts.iter().cloned());
+            exchange.end([]);
+        }
+    }
     Ok(())
 }
 

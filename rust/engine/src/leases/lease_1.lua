@@ -17,6 +17,14 @@ local server = string.match(epoch, '@(%x+)')
 if server and server ~= redis.call('CLUSTER', 'MYID') then
   return {0}
 end
+-- One that was started again may have lost what it had not written to its disk.
+local run = string.match(epoch, '!(%x+)')
+if run then
+  local told = redis.pcall('INFO', 'server')
+  if type(told) == 'string' and run ~= string.match(told, 'run_id:(%x+)') then
+    return {0}
+  end
+end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local me = 'n:' .. ARGV[1]

@@ -51,6 +51,10 @@ impl Server {
         let probe = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let port = probe.local_addr().expect("an address").port();
         drop(probe);
+        Self::start_at(port, options)
+    }
+
+    fn start_at(port: u16, options: &[&str]) -> Self {
         let mut command = Command::new("redis-server");
         command
             .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port"])
@@ -281,5 +285,42 @@ async fn in_a_cluster_another_server_counts_anew_and_is_careful() {
     let asked = alone.ask(None, "a1", &second, TTL_MS, &questions).await;
     assert!(matches!(asked, Err(StoreFault::OfCluster)), "{asked:?}");
     drop((store, alone, server));
+    std::fs::remove_dir_all(&folder).expect("the folder goes");
+}
+
+#[tokio::test]
+async fn a_server_that_was_started_again_counts_anew_whatever_it_still_has() {
+    let folder = std::env::temp_dir().join(format!("fairlead-again-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let options = ["--appendonly", "yes", "--appendfsync", "always", "--dir", folder.to_str().expect("a name")];
+    let server = Server::start_with(&options);
+    let port = server.port;
+    let key = key("usd_micros", 1_000);
+    let one = node("a1", &key);
+    let mut store = server.connect().await;
+    let first = greet(&mut store, &one, &Epoch::default(), "e").await;
+    assert_eq!(greet(&mut store, &one, &first, "f").await, first, "it stays while the server does");
+    let most = Amounts { tokens: 0, usd_micros: 10 };
+    assert!(one.ledger.reserve(&key, subject(), most, at(0)).is_err());
+    let questions = one.ledger.lease_questions(at(0), 0, 10, false);
+    let answers = store.ask(None, "a1", &first, TTL_MS, &questions).await.expect("an answer");
+    assert!(matches!(answers.leases[0], Some(LeaseAnswer::Grant(granted)) if granted.ceiling >= 10));
+    drop((store, server));
+
+    let again = Server::start_at(port, &options);
+    let mut store = again.connect().await;
+    let mut get = redis::cmd("GET");
+    get.arg(OF_SERVER.epoch);
+    let kept: Option<String> = get.query_async(&mut store.connection).await.expect("an answer");
+    assert_eq!(kept.as_ref(), Some(&first.name), "nobody can see in what it has that it lost something");
+    let answers = store.ask(None, "a1", &first, TTL_MS, &questions).await.expect("an answer");
+    assert_eq!(answers.leases, [None], "it counts anew");
+    let second = greet(&mut store, &one, &first, "g").await;
+    assert!(second.is_careful && second.name.starts_with('g'), "{}", second.name);
+    assert_eq!(greet(&mut store, &one, &second, "h").await, second);
+    let answers = store.ask(None, "a1", &second, TTL_MS, &questions).await.expect("an answer");
+    let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
+    assert_eq!(granted.ceiling, 0, "another node may have a lease that was not written to the disk");
+    drop((store, again));
     std::fs::remove_dir_all(&folder).expect("the folder goes");
 }

@@ -2,9 +2,10 @@
 
 use crate::models::{entries, ollama_entry};
 use bytes::Bytes;
-use fairlead_core::policy::{admit_combo, sees_model};
+use fairlead_core::policy::{admit_combo, sees_model, PrefixSight};
 use fairlead_core::{CatalogScope, Dialect, Key, Model};
 use serde::Serialize;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// In whose words an entry is.
@@ -29,7 +30,10 @@ pub(super) enum ListedKind {
 pub(super) struct Listed {
     pub id: String,
     kind: ListedKind,
+    /// A part of the whole list's document, once that is made.
     json: Bytes,
+    /// Where that part begins.
+    at: usize,
     anthropic: Bytes,
     gemini: Bytes,
     /// Made when the first of Ollama's clients asks for the list of this snapshot.
@@ -83,6 +87,7 @@ impl Listed {
             id: model.id.clone(),
             kind,
             json: Bytes::from(serde_json::to_vec(&entry).ok()?),
+            at: 0,
             anthropic: entries::anthropic(model)?,
             gemini: entries::gemini(model, dialect)?,
             ollama: OnceLock::new(),
@@ -98,6 +103,23 @@ impl Listed {
         }
     }
 
+    /// Makes its text a part of this document.
+    pub fn place_in(&mut self, whole: &Bytes, at: usize) {
+        self.json = whole.slice(at..at + self.json.len());
+        self.at = at;
+    }
+
+    /// Where it stands in the document of the whole list.
+    pub fn place(&self) -> Range<usize> {
+        self.at..self.at + self.json.len()
+    }
+
+    /// What tells its name apart: the prefix and its slash. `None` of what is no model of a provider.
+    pub fn prefix(&self) -> Option<&str> {
+        let slash = self.id.find('/').filter(|_| self.kind == ListedKind::Model)?;
+        self.id.get(..=slash)
+    }
+
     /// Whether the key may call it.
     pub fn is_for(&self, key: &Key) -> bool {
         match self.kind {
@@ -109,12 +131,38 @@ impl Listed {
 
     /// Whether the key's list has it.
     pub fn is_shown_to(&self, key: &Key) -> bool {
-        let is_in_scope = match key.catalog_scope {
+        self.is_in_scope(key) && self.is_for(key)
+    }
+
+    fn is_in_scope(&self, key: &Key) -> bool {
+        match key.catalog_scope {
             CatalogScope::All => true,
             CatalogScope::Combos => self.kind != ListedKind::Model,
             CatalogScope::Models => self.kind == ListedKind::Model,
-        };
-        is_in_scope && self.is_for(key)
+        }
+    }
+}
+
+/// What a key's list has, entry by entry in the order of the list: of models that stand together, one provider's, the key's rules are looked at once.
+#[derive(Debug)]
+pub(super) struct ListView<'k> {
+    key: &'k Key,
+    prefix: String,
+    sight: Option<PrefixSight<'k>>,
+}
+
+impl<'k> ListView<'k> {
+    pub fn new(key: &'k Key) -> Self {
+        Self { key, prefix: String::new(), sight: None }
+    }
+
+    pub fn has(&mut self, entry: &Listed) -> bool {
+        let Some(prefix) = entry.prefix() else { return entry.is_shown_to(self.key) };
+        if self.sight.is_none() || self.prefix != prefix {
+            prefix.clone_into(&mut self.prefix);
+            self.sight = Some(PrefixSight::new(self.key, prefix));
+        }
+        entry.is_in_scope(self.key) && self.sight.as_ref().is_some_and(|sight| sight.sees(&entry.id))
     }
 }
 

@@ -1,27 +1,33 @@
 //! `GET /v1/models`: models, combos and channels of `auto`, in documents built once and kept until something of them changes, with an `ETag`; a key that sees
-//! only some of them gets a document of its own, built at its first question and kept as long: one for all keys
+//! only some of them gets a document of its own, made of parts of the whole at its first question and kept as long: one for all keys
 //! of the same rules. Each entry stands ready in the words of every client that has a list of its own ([`crate::models::listed`]).
 
-use crate::models::listed::{ListDialect, Listed, ListedKind};
+use crate::models::listed::{ListDialect, ListView, Listed, ListedKind};
 use bytes::Bytes;
 use fairlead_core::{hex, routes, CatalogScope, Error, ErrorKind, Key, Model, SecretHash, Snapshot};
 use parking_lot::Mutex;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::sync::Arc;
 
-/// Documents for rules of keys that are kept; a large list is some megabytes.
+/// Documents for rules of keys that are kept.
 const MAX_KEPT: usize = 128;
 /// Keys whose document is known.
 const MAX_KEYS: usize = 10_000;
 /// The longest page.
 const LIMIT_MAX: usize = 1_000;
 
+/// What a list begins with, before the first entry.
+const HEAD: &[u8] = br#"{"object":"list","data":["#;
+const TAIL: &[u8] = b"]}";
+
 /// One prepared answer.
 #[derive(Debug, Clone, Default)]
 pub struct Document {
-    pub body: Bytes,
+    /// The body, in order. What a key sees of the list is made of parts of the whole list's document, so that none of it is copied.
+    pub parts: Arc<[Bytes]>,
     /// Quoted, strong.
     pub etag: String,
 }
@@ -116,10 +122,11 @@ impl Lists {
         let mut entries: Vec<Listed> = combos.chain(ways).chain(models).collect();
         entries.sort_by(|a, b| a.id.cmp(&b.id));
         entries.dedup_by(|a, b| a.id == b.id);
-        let body = body(entries.iter(), 0);
-        let etag = tag(&body);
+        let whole = whole(&mut entries);
+        let etag = tag(&whole);
         let channels = channels.into_iter().map(str::to_owned).collect();
-        Self { all: Document { body, etag }, entries: entries.into(), channels, narrowed: Mutex::default() }
+        let all = Document { parts: Arc::new([whole]), etag };
+        Self { all, entries: entries.into(), channels, narrowed: Mutex::default() }
     }
 
     /// The list that a caller sees; `None` for a caller without a key.
@@ -133,7 +140,7 @@ impl Lists {
         let rules = rules(key);
         let known = self.narrowed.lock().by_rules.get(&rules).cloned();
         let own = known.unwrap_or_else(|| Document {
-            body: body(self.entries.iter().filter(|entry| entry.is_shown_to(key)), self.all.body.len()),
+            parts: self.parts_for(key),
             etag: tag(format!("{} {}", self.all.etag, hex(&rules.0)).as_bytes()),
         });
         let mut narrowed = self.narrowed.lock();
@@ -145,6 +152,29 @@ impl Lists {
         own
     }
 
+    /// What the key sees, as parts of the whole document: entries that stand side by side are one.
+    fn parts_for(&self, key: &Key) -> Arc<[Bytes]> {
+        let Some(whole) = self.all.parts.first() else { return Arc::default() };
+        let mut view = ListView::new(key);
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for place in self.entries.iter().filter(|entry| view.has(entry)).map(Listed::place) {
+            match runs.last_mut() {
+                // A comma stands between neighbours.
+                Some(run) if run.end + 1 == place.start => run.end = place.end,
+                last => {
+                    // The comma behind a run is in the document too: there is an entry between it and the next.
+                    if let Some(run) = last {
+                        run.end += 1;
+                    }
+                    runs.push(place);
+                }
+            }
+        }
+        let head = std::iter::once(Bytes::from_static(HEAD));
+        let tail = std::iter::once(Bytes::from_static(TAIL));
+        head.chain(runs.into_iter().map(|run| whole.slice(run))).chain(tail).collect()
+    }
+
     /// A page of the list that a caller sees. Its tag follows from that of the whole list.
     pub fn page_for_key(&self, key: Option<&Key>, cursor: &Cursor, limit: usize) -> Document {
         let whole = match key.filter(|key| is_narrowed(key)) {
@@ -152,7 +182,7 @@ impl Lists {
             Some(key) => format!("{} {}", self.all.etag, hex(&rules(key).0)),
         };
         let page = self.page(key, ListDialect::OpenAi, cursor, limit);
-        Document { body: page_body(&page), etag: tag(format!("{whole} {cursor:?} {limit}").as_bytes()) }
+        Document { parts: Arc::new([page_body(&page)]), etag: tag(format!("{whole} {cursor:?} {limit}").as_bytes()) }
     }
 
     /// One model or combo, if it exists for the caller.
@@ -238,13 +268,18 @@ fn tag(text: &[u8]) -> String {
     format!("\"{}\"", hex(&SecretHash::of(text).0[..12]))
 }
 
-/// `most_bytes`: as long as it can be, where that is known.
-fn body<'a>(entries: impl Iterator<Item = &'a Listed>, most_bytes: usize) -> Bytes {
-    let mut body = Vec::with_capacity(most_bytes);
-    body.extend_from_slice(br#"{"object":"list","data":"#);
-    join(&mut body, entries.map(|entry| entry.in_words(ListDialect::OpenAi)));
+/// The document of the whole list, of which each entry is a part from then on.
+fn whole(entries: &mut [Listed]) -> Bytes {
+    let mut body = HEAD[..HEAD.len() - 1].to_vec();
+    join(&mut body, entries.iter().map(|entry| entry.in_words(ListDialect::OpenAi)));
     body.push(b'}');
-    Bytes::from(body)
+    let whole = Bytes::from(body);
+    let mut at = HEAD.len();
+    for entry in entries {
+        entry.place_in(&whole, at);
+        at = entry.place().end + 1;
+    }
+    whole
 }
 
 fn page_body(page: &Page<'_>) -> Bytes {

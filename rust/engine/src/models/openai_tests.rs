@@ -19,8 +19,12 @@ fn lists() -> Lists {
     Lists::build(&snapshot, std::iter::empty())
 }
 
+fn text(document: &Document) -> Vec<u8> {
+    document.parts.concat()
+}
+
 fn ids_of(document: &Document) -> Vec<String> {
-    let document: serde_json::Value = serde_json::from_slice(&document.body).expect("JSON");
+    let document: serde_json::Value = serde_json::from_slice(&text(document)).expect("JSON");
     let ids = document["data"].as_array().expect("a list").iter();
     ids.map(|entry| entry["id"].as_str().expect("an id").to_owned()).collect()
 }
@@ -34,7 +38,7 @@ fn key(fields: &serde_json::Value) -> Key {
 #[test]
 fn a_list_is_sorted_and_each_model_stands_once() {
     let lists = lists();
-    let document: serde_json::Value = serde_json::from_slice(&lists.for_key(None).body).expect("JSON");
+    let document: serde_json::Value = serde_json::from_slice(&text(&lists.for_key(None))).expect("JSON");
     let ids: Vec<_> = document["data"].as_array().expect("a list").iter().map(|entry| entry["id"].clone()).collect();
     assert_eq!(ids, ["a/one", "b/two", "fast"]);
     assert_eq!(document["data"][2]["owned_by"], "combo");
@@ -45,14 +49,14 @@ fn a_key_sees_what_it_may_call_under_a_tag_of_its_own() {
     let lists = lists();
     let narrow = key(&serde_json::json!({"blocked_models": ["b/*"]}));
     let own = lists.for_key(Some(&narrow));
-    assert!(!own.body.windows(5).any(|window| window == b"b/two"));
+    assert!(!text(&own).windows(5).any(|window| window == b"b/two"));
     assert_ne!(own.etag, lists.for_key(None).etag);
     assert_eq!(own.etag, lists.for_key(Some(&narrow)).etag);
     assert!(lists.one("b/two", Some(&narrow), ListDialect::OpenAi).is_none());
     assert!(lists.one("b/two", None, ListDialect::OpenAi).is_some());
     let ids = |scope: &str| {
         let key = key(&serde_json::json!({"id": scope, "catalog_scope": scope}));
-        let document: serde_json::Value = serde_json::from_slice(&lists.for_key(Some(&key)).body).expect("JSON");
+        let document: serde_json::Value = serde_json::from_slice(&text(&lists.for_key(Some(&key)))).expect("JSON");
         let ids = document["data"].as_array().expect("a list").iter();
         ids.map(|entry| entry["id"].as_str().expect("an id").to_owned()).collect::<Vec<_>>()
     };
@@ -147,9 +151,48 @@ fn keys_of_the_same_rules_share_a_document() {
         lists.for_key(Some(&key(&serde_json::json!({"id": id, "blocked_models": [blocked]}))))
     };
     let (one, same, other) = (of("k1", "b/*"), of("k2", "b/*"), of("k3", "a/*"));
-    assert_eq!(one.body.as_ptr(), same.body.as_ptr());
+    assert_eq!(one.parts.as_ptr(), same.parts.as_ptr());
     assert_eq!(one.etag, same.etag);
     assert_ne!(one.etag, other.etag);
+}
+
+#[test]
+fn a_key_that_sees_some_gets_them_out_of_the_whole_document() {
+    let names = ["a/1", "a/2", "a/3", "b/1", "b/2", "b/3", "c/1-mini", "c/2", "c/3-mini", "bare"];
+    let models = names.map(|id| serde_json::json!({"id": id, "provider": "p"}));
+    let lists = lists_of(&serde_json::json!({
+        "version": 1,
+        "models": models,
+        "combos": [{"id": "i", "name": "fast", "steps": []}, {"id": "j", "name": "a/2c", "steps": []}],
+    }));
+    for (number, rules) in [
+        serde_json::json!({"blocked_models": ["a/*"]}),
+        serde_json::json!({"blocked_models": ["A/*", "*-MINI"]}),
+        serde_json::json!({"blocked_models": ["*/2", "bare", "auto*"]}),
+        serde_json::json!({"blocked_models": ["*"]}),
+        serde_json::json!({"blocked_models": ["a/1", "fast"]}),
+        serde_json::json!({"blocked_models": ["combo/*"]}),
+        serde_json::json!({"blocked_models": ["nothing"]}),
+        serde_json::json!({"model_access_mode": "restricted", "allowed_models": ["c/*", "a/2", "b*3"]}),
+        serde_json::json!({"model_access_mode": "restricted", "allowed_models": ["c/*"], "blocked_models": ["*-mini"]}),
+        serde_json::json!({"model_access_mode": "restricted", "allowed_models": ["*"], "catalog_scope": "models"}),
+        serde_json::json!({"model_access_mode": "restricted", "allowed_models": []}),
+        serde_json::json!({"catalog_scope": "combos"}),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut own = key(&rules);
+        own.id = format!("k{number}");
+        let mut expected: Vec<&str> =
+            lists.entries.iter().filter(|entry| entry.is_shown_to(&own)).map(|entry| entry.id.as_str()).collect();
+        expected.sort_unstable();
+        assert_eq!(ids_of(&lists.for_key(Some(&own))), expected, "{rules}");
+    }
+    let mut own = key(&serde_json::json!({"blocked_models": ["a/*"]}));
+    let group = serde_json::json!({"id": "g", "blocked_models": ["c/*"]});
+    own.groups = vec![Arc::new(serde_json::from_value(group).expect("a group"))];
+    assert_eq!(ids_of(&lists.for_key(Some(&own))), ["a/2c", "auto", "auto/cheap", "b/1", "b/2", "b/3", "bare", "fast"]);
 }
 
 #[test]
@@ -159,7 +202,7 @@ fn a_page_has_a_tag_of_its_own_and_says_where_it_ends() {
         let (cursor, limit) = range(query.as_bytes()).expect("a query").expect("a page");
         lists.page_for_key(None, &cursor, limit)
     };
-    let first: serde_json::Value = serde_json::from_slice(&page("limit=2").body).expect("JSON");
+    let first: serde_json::Value = serde_json::from_slice(&text(&page("limit=2"))).expect("JSON");
     assert_eq!((&first["object"], &first["has_more"]), (&"list".into(), &true.into()));
     assert_eq!((&first["first_id"], &first["last_id"]), (&"a/one".into(), &"b/two".into()));
     assert_eq!(ids_of(&page("limit=2&after=b%2Ftwo")), ["fast"]);
@@ -197,7 +240,7 @@ fn lists_stay_until_something_of_them_changes() {
     let second = document(2, &keys);
     let with_key = Lists::follow((&first, &lists), &second, ["auto"].into_iter());
     assert!(Arc::ptr_eq(&lists.entries, &with_key.entries), "another key changes no list");
-    assert_eq!(with_key.for_key(Some(&narrow)).body.as_ptr(), own.body.as_ptr(), "nor what was made for rules");
+    assert_eq!(with_key.for_key(Some(&narrow)).parts.as_ptr(), own.parts.as_ptr(), "nor what was made for rules");
     // The same key under other rules, which come with a snapshot, has another list.
     let changed = Lists::follow((&second, &with_key), &document(3, &keys), ["auto"].into_iter());
     let wider = key(&serde_json::json!({"blocked_models": ["a/*"]}));

@@ -1,0 +1,229 @@
+//! The pool of `auto`: every chat model over every connection of its provider, and the channels filled out of it.
+//!
+//! A pool has tens of thousands of candidates, there are dozens of channels, and all of them are filled at every publication: what
+//! two channels have in common is worked out once, and only what a channel keeps is copied.
+
+use super::auto::{self, Channel, Task};
+use super::combo::{Params, Strategy};
+use super::facts::Prior;
+use super::family;
+use super::pack::Pack;
+use super::ready::{Candidate, Ready, To};
+use crate::snapshot::Snapshot;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// How dear the cheapest is that costs anything, where what is free is 0 and the dearest 1.
+const CHEAPEST: f32 = 0.1;
+
+/// What the channels choose from.
+#[derive(Debug)]
+pub struct Pool {
+    candidates: Vec<Candidate>,
+    tiers: Vec<f32>,
+}
+
+impl Pool {
+    pub fn new(candidates: Vec<Candidate>, snapshot: &Snapshot) -> Self {
+        let tiers = Tiers::new(snapshot);
+        let tiers = candidates.iter().map(|one| tiers.of(one)).collect();
+        Self { candidates, tiers }
+    }
+
+    /// Every channel that there is, but for those of families.
+    pub fn channels(&self) -> Vec<Ready> {
+        let ratings = self.rate(0..self.candidates.len());
+        let is_free = |one: &Candidate| one.known.price_input == Some(0) && one.known.price_output == Some(0);
+        let mut fields: Vec<(Option<Task>, bool, Field)> = Vec::new();
+        let mut channels = Vec::with_capacity(auto::CHANNELS.len());
+        for channel in auto::CHANNELS {
+            let known =
+                fields.iter().position(|(task, is_free, _)| (*task, *is_free) == (channel.task, channel.is_free));
+            let at = known.unwrap_or_else(|| {
+                let takes = |one: &Candidate| !channel.is_free || is_free(one);
+                let prior = |(place, rating): (usize, &Rating)| {
+                    let one = self.candidates.get(place).filter(|one| takes(one))?;
+                    let is_fit = channel.task.is_none_or(|task| task.fits(&one.name, one.known.takes_pictures));
+                    Some((place, rating.prior(is_fit)))
+                };
+                let field = Field::new(ratings.iter().enumerate().filter_map(prior).collect());
+                fields.push((channel.task, channel.is_free, field));
+                fields.len() - 1
+            });
+            if let Some((_, _, field)) = fields.get(at) {
+                channels.push(self.fill(channel.name, channel, field));
+            }
+        }
+        channels
+    }
+
+    /// `auto/<family>` of every family, but for those whose name is a channel's.
+    pub fn families(&self) -> Vec<Ready> {
+        let families = family::families(self.candidates.iter().map(|one| &*one.name));
+        let named = families.into_iter().map(|(family, places)| (format!("auto/{family}"), places));
+        let free = named.filter(|(name, _)| auto::CHANNELS.iter().all(|channel| channel.name != name));
+        free.map(|(name, places)| {
+            let ratings = self.rate(places.iter().copied());
+            let priors = places.into_iter().zip(ratings).map(|(place, rating)| (place, rating.prior(true)));
+            self.fill(&name, &auto::OF_FAMILY, &Field::new(priors.collect()))
+        })
+        .collect()
+    }
+
+    /// In comparison with each other.
+    fn rate(&self, places: impl Iterator<Item = usize> + Clone) -> Vec<Rating> {
+        let prices = places.clone().map(|place| self.candidates.get(place).and_then(price));
+        let tiers = places.map(|place| self.tiers.get(place).copied().unwrap_or_default());
+        let dearness = dearness(prices);
+        dearness.into_iter().zip(tiers).map(|(dearness, tier)| Rating { dearness, tier }).collect()
+    }
+
+    fn fill(&self, name: &str, channel: &Channel, field: &Field) -> Ready {
+        let candidate = |(place, prior): (usize, Prior)| {
+            let mut candidate = self.candidates.get(place)?.clone();
+            candidate.known.prior = prior;
+            Some(candidate)
+        };
+        Ready {
+            id: name.to_owned(),
+            name: name.to_owned(),
+            strategy: if channel.is_lkgp { Strategy::Lkgp } else { Strategy::Auto },
+            params: Params { pack: channel.pack, ..Params::default() },
+            rules: Arc::default(),
+            tools: None,
+            steps: Vec::new(),
+            candidates: field.best(channel.pack).into_iter().filter_map(candidate).collect(),
+            is_auto: true,
+        }
+    }
+}
+
+/// Candidates that are for the same task, by their places in the pool, with what they deserve beforehand.
+#[derive(Debug)]
+struct Field {
+    members: Vec<(usize, Prior)>,
+    /// Those that every channel keeps: the best few by each pack. Empty where there is room for all.
+    is_kept: Vec<bool>,
+}
+
+impl Field {
+    fn new(members: Vec<(usize, Prior)>) -> Self {
+        let mut is_kept = Vec::new();
+        if members.len() > auto::MAX_CANDIDATES {
+            is_kept.resize(members.len(), false);
+            for &pack in Pack::ALL {
+                let best = first(&members, pack, auto::BEST_OF_EACH_PACK);
+                best.into_iter().for_each(|at| is_kept[at] = true);
+            }
+        }
+        Self { members, is_kept }
+    }
+
+    /// As many as a channel has: the best few by each pack, and beside them the best by its own. In the order of its own.
+    fn best(&self, own: Pack) -> Vec<(usize, Prior)> {
+        let mut best = first(&self.members, own, auto::MAX_CANDIDATES);
+        if !self.is_kept.is_empty() {
+            let room = auto::MAX_CANDIDATES - self.is_kept.iter().filter(|kept| **kept).count();
+            let others = best.into_iter().filter(|at| !self.is_kept[*at]).take(room);
+            let kept = (0..self.members.len()).filter(|at| self.is_kept[*at]);
+            best = others.chain(kept).collect();
+            best.sort_unstable_by(|a, b| by_merit(&self.members, own, *a, *b));
+        }
+        best.into_iter().filter_map(|at| self.members.get(at).copied()).collect()
+    }
+}
+
+/// The first by the pack, at most so many, in order.
+fn first(members: &[(usize, Prior)], pack: Pack, most: usize) -> Vec<usize> {
+    let merits: Vec<f32> = members.iter().map(|(_, prior)| prior.merit(pack)).collect();
+    let best_first = |a: &usize, b: &usize| merits[*b].total_cmp(&merits[*a]).then(a.cmp(b));
+    let mut places: Vec<usize> = (0..members.len()).collect();
+    if most < places.len() {
+        places.select_nth_unstable_by(most, best_first);
+        places.truncate(most);
+    }
+    places.sort_unstable_by(best_first);
+    places
+}
+
+/// Equal ones as they came.
+fn by_merit(members: &[(usize, Prior)], pack: Pack, a: usize, b: usize) -> Ordering {
+    members[b].1.merit(pack).total_cmp(&members[a].1.merit(pack)).then(a.cmp(&b))
+}
+
+/// What a candidate deserves beforehand, whatever the task.
+#[derive(Debug, Clone, Copy)]
+pub struct Rating {
+    /// From nothing to the dearest of those it is compared with.
+    dearness: Option<f32>,
+    tier: f32,
+}
+
+impl Rating {
+    pub fn prior(&self, is_fit: bool) -> Prior {
+        Prior {
+            cheapness: self.dearness.map_or(Prior::UNKNOWN, |dearness| 1.0 - dearness),
+            // A model's price is the best guess at what it can do that every provider gives.
+            fit: if is_fit { 0.5 + 0.5 * self.dearness.unwrap_or(Prior::UNKNOWN) } else { 0.0 },
+            tier: self.tier,
+        }
+    }
+}
+
+/// What each deserves in comparison with the others.
+pub fn rate(candidates: &[Candidate], snapshot: &Snapshot) -> Vec<Rating> {
+    let tiers = Tiers::new(snapshot);
+    let dearness = dearness(candidates.iter().map(price)).into_iter();
+    dearness.zip(candidates).map(|(dearness, one)| Rating { dearness, tier: tiers.of(one) }).collect()
+}
+
+fn price(one: &Candidate) -> Option<f32> {
+    Some((one.known.price_input? * 3 + one.known.price_output? * 2) as f32 / 5.0)
+}
+
+/// From nothing to the dearest of all. The unknown stands in the middle of what costs something.
+fn dearness(prices: impl Iterator<Item = Option<f32>>) -> Vec<Option<f32>> {
+    // Prices span five powers of ten: their logarithm compares them. It is 0 of what is free.
+    let logs: Vec<Option<f32>> = prices.map(|price| price.map(|price| (1.0 + price).ln())).collect();
+    let dear = logs.iter().flatten().filter(|log| **log > 0.0);
+    let (cheapest, dearest) =
+        dear.fold((f32::MAX, 0.0), |(least, most): (f32, f32), log| (least.min(*log), most.max(*log)));
+    let dearness = |log: f32| match log {
+        log if log <= 0.0 => 0.0,
+        log if dearest > cheapest => CHEAPEST + (1.0 - CHEAPEST) * (log - cheapest) / (dearest - cheapest),
+        _ => 1.0,
+    };
+    logs.into_iter().map(|log| log.map(dearness)).collect()
+}
+
+/// How much an operator likes each connection, at its place in the snapshot.
+struct Tiers(Vec<f32>);
+
+impl Tiers {
+    fn new(snapshot: &Snapshot) -> Self {
+        let tier = |base_url: &str, priority| {
+            let preferred = 1.0 / (1.0 + priority as f32 / 10.0);
+            if is_own_machine(base_url) {
+                1.0
+            } else {
+                0.5 * preferred
+            }
+        };
+        Self(snapshot.connections.iter().map(|one| tier(&one.base_url, one.priority)).collect())
+    }
+
+    fn of(&self, candidate: &Candidate) -> f32 {
+        match &candidate.to {
+            To::Connection { index, .. } => self.0.get(*index).copied().unwrap_or_default(),
+            To::Combo(_) => 0.5,
+        }
+    }
+}
+
+fn is_own_machine(base_url: &str) -> bool {
+    ["http://127.0.0.1", "http://localhost", "http://[::1]"].iter().any(|start| base_url.starts_with(start))
+}
+
+#[cfg(test)]
+#[path = "pool_tests.rs"]
+mod tests;
