@@ -49,6 +49,7 @@ from fairlead.identity.users import ensure_owner
 from fairlead.moment import now_ms
 from fairlead.node_paths import BODIES_PATH, NODE_PATH, SEGMENTS_PATH
 from fairlead.settings import ControlConfig
+from fairlead.store.arrivals import Arrivals
 from fairlead.store.blobs.place import close_blobs
 from fairlead.store.database import Database
 from fairlead.store.key_check import check_key
@@ -224,6 +225,7 @@ def _make_link(
 ) -> Link:
     spool = services.config.data_dir / "spool"
     spending = SpentSums(services.usage, spool, services.state, SharedLog.of(services))
+    spending.wanted = services.singleton(Arrivals, Arrivals).wanted
     relay_nodes = services.singleton(RelayNodes, RelayNodes)
     return Link(publisher, workers, spending, counters_of(services), commands, relay_nodes)
 

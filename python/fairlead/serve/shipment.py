@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -28,6 +29,7 @@ from fairlead.usage.segment import Segment, read_segments
 ROUND_EVERY_S: Final = 0.4
 ANSWER_S: Final = 10.0
 FINISH_S: Final = 10.0
+FINISH_TRIES: Final = 3
 BODIES_A_ROUND: Final = 256
 
 log = structlog.get_logger("fairlead.tunnel")
@@ -51,6 +53,8 @@ class Shipment:
         self._control: Control | None = None
         self._snapshot = (0, 0)
         self._refusal = ""
+        self._has_failed = False
+        self._one_at_a_time = threading.Lock()
 
     def __repr__(self) -> str:
         return "Shipment(***)"
@@ -66,18 +70,30 @@ class Shipment:
         """Ships what is left when the workers have ended; what cannot go now goes after the next start."""
         try:
             async with asyncio.timeout(FINISH_S):
-                while not await asyncio.to_thread(self._round):
-                    pass
+                tries = 1
+                while not await asyncio.to_thread(self._round) or self._has_failed:
+                    if self._has_failed:
+                        if tries == FINISH_TRIES:
+                            raise TimeoutError
+                        tries += 1
+                        await asyncio.sleep(ROUND_EVERY_S)
         except TimeoutError:
             log.warning("usage is left for the next start: control does not take it")
 
     def _round(self) -> bool:
         """One round; whether there is nothing to do at once. Blocking."""
+        # A round whose task was cancelled goes on in its thread, over the same connection.
+        with self._one_at_a_time:
+            return self._round_alone()
+
+    def _round_alone(self) -> bool:
+        self._has_failed = False
         try:
             shipped = self._ship()
             left = 0 if not shipped else len(read_segments(self._spool))
             self._send(NODE_PATH, json.dumps(self._report(left)).encode())
         except (OSError, http.client.HTTPException, ShipmentFault) as error:
+            self._has_failed = True
             self._lose(error)
             return True
         self._refusal = ""

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 class Arrivals:
     """The events of those who wait. `usage.ingest` announces each round that stored rows."""
 
+    wanted: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set by who needs what was settled before now: the next round begins at once."""
     _watchers: list[asyncio.Event] = field(default_factory=list)
 
     def watch(self) -> asyncio.Event:

@@ -8,6 +8,7 @@ rest. A line that is no record is set aside in `spool/rejected/` and blocks noth
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -18,11 +19,13 @@ import structlog
 
 from fairlead.errors import FairleadError
 from fairlead.usage.record import parse_lines
-from fairlead.usage.segment import Segment, read_segments
+from fairlead.usage.segment import ROUND_SEGMENTS, Segment, read_segments
 from fairlead.usage.segment_store import Batch, SegmentStore
 from fairlead.usage.spool_watch import SpoolWatch
 
 FORGET_EVERY_S = 60.0
+# A round costs the same for one segment as for several, and each worker seals one a second.
+ROUND_EVERY_S = 0.9
 
 log = structlog.get_logger("fairlead.usage")
 
@@ -56,6 +59,8 @@ class Ingest:
         self._announce = announce
         self._shared = shared
         self._forgot_at = time.monotonic()
+        self.wanted = asyncio.Event()
+        """Set by who does not wait until the next round is due."""
 
     async def run(self) -> None:
         """Ingests until it is cancelled. Raises when the database does not answer; nothing is lost
@@ -64,9 +69,19 @@ class Ingest:
         with SpoolWatch(self._spool_dir) as watch:
             while True:
                 watch.begin_look()
-                if await self.ingest() == 0:
+                began_s = time.monotonic()
+                taken = await self.ingest()
+                if taken == 0:
                     await self._forget_names()
                     await watch.wait()
+                elif taken < ROUND_SEGMENTS:
+                    await self._until_due(began_s + ROUND_EVERY_S)
+
+    async def _until_due(self, due_s: float) -> None:
+        self.wanted.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(due_s - time.monotonic()):
+                await self.wanted.wait()
 
     async def ingest(self) -> int:
         """One round; returns the number of segments that were ingested or set aside."""

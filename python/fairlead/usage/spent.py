@@ -99,6 +99,8 @@ class SpentSums:
         self._shared = shared
         self._state = state
         self._spool_dir = spool_dir
+        self.wanted = asyncio.Event()
+        """Set while a question waits for records that are in the spool."""
 
     async def sums(self, worker: str, asked: SpentQuery) -> list[int] | None:
         """Sums in the order of the questions; None when the records were not all in after 1.5 s."""
@@ -113,13 +115,14 @@ class SpentSums:
         try:
             async with asyncio.timeout(WAIT_S):
                 # Other processes write the files: there is no event to wait for.
-                while self._is_behind() or await asyncio.to_thread(  # noqa: ASYNC110
+                while self._is_behind() or await asyncio.to_thread(
                     has_unread,
                     self._spool_dir,
                     worker,
                     asked.before_segment,
                     frozenset(asked.nodes),
                 ):
+                    self.wanted.set()
                     await asyncio.sleep(LOOK_EVERY_S)
         except TimeoutError:
             return False

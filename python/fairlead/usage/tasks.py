@@ -47,7 +47,9 @@ async def _ingest(services: Services) -> None:
         await announce(services.state, services.usage, batches)
         traces.offer(batches)
 
-    await ingest(store, spool_dir, notify_subscribers, SharedLog.of(services)).run()
+    rounds = ingest(store, spool_dir, notify_subscribers, SharedLog.of(services))
+    rounds.wanted = arrivals.wanted
+    await rounds.run()
 
 
 async def _log(services: Services) -> None:

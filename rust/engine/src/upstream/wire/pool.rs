@@ -26,11 +26,11 @@ struct Idle {
     dialled: Instant,
 }
 
-/// What is idle towards one origin, the one used last at the end.
+/// The idle connections towards one origin, the one used last at the end.
 #[derive(Debug, Default)]
 struct Stack {
     idle: Vec<Idle>,
-    /// What was dialled before leads to somebody who serves the origin no more.
+    /// When the origin changed hands: a connection that was dialled before leads to somebody who serves it no more.
     not_before: Option<Instant>,
 }
 
