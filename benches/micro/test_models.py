@@ -13,5 +13,5 @@ def test_models(benchmark: Any, capsys: Any) -> None:
     """Each figure is the least of fifty calls."""
     figures = example.run("models", benchmark, capsys)
     answers = {name: us for name, us in figures.items() if name.startswith("answer: ")}
-    assert len(answers) == 9
+    assert len(answers) == 8
     assert max(answers.values()) <= ANSWER_MOST_US, answers

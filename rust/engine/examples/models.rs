@@ -18,16 +18,16 @@ fn main() {
     println!(r#"{{"name":"snapshot made ready","us":{:.1}}}"#, began.elapsed().as_secs_f64() * 1e6);
     let narrow = key(r#"{"id":"narrow","hash":"HASH","is_active":true,"blocked_models":["p1/*","*-preview"]}"#);
     for (name, rules) in [
-        ("for the rules of a key", r#""blocked_models":["p1/*","*-preview"]"#),
-        ("where every second model is closed", r#""blocked_models":["*0","*2","*4","*6","*8"]"#),
+        ("answer: first for the rules of a key", r#""blocked_models":["p1/*","*-preview"]"#),
+        ("first in ten thousand parts, by five patterns", r#""blocked_models":["*0","*2","*4","*6","*8"]"#),
         (
-            "where some providers are open",
+            "answer: first where some providers are open",
             r#""model_access_mode":"restricted","allowed_models":["p1/*","p2/*","p3/*"]"#,
         ),
     ] {
         let own = key(&format!(r#"{{"id":"{name}","hash":"HASH","is_active":true,{rules}}}"#));
         let (first_us, bytes) = least(1, || bytes_of(&live.lists.for_key(Some(&own))));
-        println!(r#"{{"name":"answer: first {name}","us":{first_us:.1},"bytes":{bytes}}}"#);
+        println!(r#"{{"name":"{name}","us":{first_us:.1},"bytes":{bytes}}}"#);
     }
     // Another key or limit: nothing of the lists has changed.
     let (next, before) = (snapshot(), Instant::now());
