@@ -1,5 +1,5 @@
-"""Every management route that takes a body refuses what is not one, in the one shape of errors, and changes nothing; and
-what is odd and allowed is served or refused as well.
+"""Every management route that takes a body refuses what is not one, in the one shape of errors, and changes nothing;
+and what is odd and allowed is served or refused as well.
 
 The routes and their schemas come from the API's own description, so that a route that is added later is tried too.
 """
@@ -36,8 +36,8 @@ CANDIDATES: Final = (
     "x\u0000y",
     "x" * 70_000,
 )
-# What a schema may well allow and a program still trips over: nothing, letters that no text may have, bounds of integers,
-# text that is turned around, and nesting.
+# What a schema may well allow and a program still trips over: nothing, letters that no text may have, bounds of
+# integers, text that is turned around, and nesting.
 ODD: Final = (
     None,
     "",
@@ -52,8 +52,24 @@ ODD: Final = (
     {},
     *(json.loads("[" * depth + "]" * depth) for depth in (300, 900)),
 )
-ODD_IN_PLACES: Final = ("%00", "%ff%fe", "..%2f..%2fetc", "%22%3Cb%3E", "-1", "9" * 23, "%0d%0aX-A:1")
-ODD_IN_QUERIES: Final = (*ODD_IN_PLACES, "", "1e999", "NaN", "2026-13-45", "99999-01-01", "%ed%a0%80")
+ODD_IN_PLACES: Final = (
+    "%00",
+    "%ff%fe",
+    "..%2f..%2fetc",
+    "%22%3Cb%3E",
+    "-1",
+    "9" * 23,
+    "%0d%0aX-A:1",
+)
+ODD_IN_QUERIES: Final = (
+    *ODD_IN_PLACES,
+    "",
+    "1e999",
+    "NaN",
+    "2026-13-45",
+    "99999-01-01",
+    "%ed%a0%80",
+)
 # Who is let in, and when, is another question.
 TIERS: Final = {"management", "admin", "session", "account"}
 

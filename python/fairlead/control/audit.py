@@ -243,7 +243,9 @@ def shown_body(body: bytes, content_type: str) -> str | None:
             return None  # refused by whoever reads it
     else:
         return None
-    with contextlib.suppress(orjson.JSONEncodeError, RecursionError):  # nested more deeply than JSON is written
+    with contextlib.suppress(
+        orjson.JSONEncodeError, RecursionError
+    ):  # nested more deeply than JSON is written
         text = orjson.dumps(masked(document))
         if len(text) <= SENT_MAX_BYTES:
             return text.decode()
