@@ -197,9 +197,9 @@ mod tests {
                 for model in models {
                     let (prefix, _) = model.split_once('/').expect("a prefix");
                     let of_prefix = access.of_prefix(&format!("{prefix}/"));
-                    let told = format!("{model_access_mode:?} {blocked:?} {allowed:?} {model}");
-                    assert_eq!(of_prefix.admits_model(model), access.admits_model(model), "{told}");
-                    assert!(!of_prefix.admits_all() || access.admits_model(model), "{told}");
+                    let case = format!("{model_access_mode:?} {blocked:?} {allowed:?} {model}");
+                    assert_eq!(of_prefix.admits_model(model), access.admits_model(model), "{case}");
+                    assert!(!of_prefix.admits_all() || access.admits_model(model), "{case}");
                 }
             }
         }

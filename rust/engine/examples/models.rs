@@ -50,7 +50,7 @@ fn main() {
 }
 
 fn bytes_of(document: &Document) -> usize {
-    document.parts.iter().map(|part| part.len()).sum()
+    document.parts.iter().map(bytes::Bytes::len).sum()
 }
 
 fn page(live: &Live, key: Option<&Key>, limit: usize) -> usize {

@@ -29,6 +29,9 @@ SELECT position, name, data FROM (
 WHERE before < $3 ORDER BY position
 """
 
+# A node deletes its own copy of what it has appended. A stricter setting than `on` stays.
+_WAIT_FOR_COMMIT: Final = "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
+
 
 @dataclass(frozen=True, slots=True)
 class LogHead:
@@ -89,8 +92,12 @@ class UsageLog:
         return LogHead(str(row[0]), int(row[1]), int(row[2] or 0))
 
     async def append(self, segments: Sequence[OutgoingSegment]) -> int:
-        """Appends the segments that are not there yet, in one transaction; returns how many these were."""
+        """Appends the segments that are not there yet, in one transaction; returns how many these were.
+
+        They outlast the server's end once this returns, also where it is set to say so of a commit too early.
+        """
         async with self._raw.transaction():
+            await self._raw.execute(_WAIT_FOR_COMMIT)
             found = await self._raw.execute("SELECT position FROM usage_log FOR UPDATE")
             row = await found.fetchone()
             if row is None:

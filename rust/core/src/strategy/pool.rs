@@ -113,7 +113,9 @@ impl Field {
             is_kept.resize(members.len(), false);
             for &pack in Pack::ALL {
                 let best = first(&members, pack, auto::BEST_OF_EACH_PACK);
-                best.into_iter().for_each(|at| is_kept[at] = true);
+                for at in best {
+                    is_kept[at] = true;
+                }
             }
         }
         Self { members, is_kept }

@@ -67,7 +67,8 @@ async fn note(call: &mut Call, body: &Bytes, request: &ChatRequest) -> Result<Op
     settlement.attempts += 1;
     let beats = Beats::of(&shared, choice, request.stream);
     let writing = tokio::time::timeout(MOST_TIME, stages::say(&shared, &first, writer, &question));
-    match beats.during(settlement, writing).await {
+    // In a box: conversations that need no note, nearly all, do not carry the room for one.
+    match Box::pin(beats.during(settlement, writing)).await {
         Ok(Ok(written)) => {
             settlement.add_side(&priced, &written.usage);
             let note: Arc<str> = cut(written.text.trim(), MAX_NOTE_BYTES).into();

@@ -357,12 +357,16 @@ async def test_sums_wait_until_a_new_database_is_filled(
 NODE = """
 import asyncio, sys
 from pathlib import Path
+import structlog
 from fairlead.store.database import Database
 from fairlead.store.prepare import MIGRATIONS
-from fairlead.usage import segment
+from fairlead.usage import ingest, segment
 from tests.unit.python.usage.test_shared_log import Node
 
 segment.ROUND_SEGMENTS = 3
+ingest.ROUND_EVERY_S = 0.0
+# Nobody reads its standard output once it has opened its file.
+structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
 folder = Path(sys.argv[1])
 usage = Database.open(folder / "usage.duckdb", MIGRATIONS / "usage")
 
