@@ -30,7 +30,10 @@ WHERE before < $3 ORDER BY position
 """
 
 # A node deletes its own copy of what it has appended. A stricter setting than `on` stays.
-_WAIT_FOR_COMMIT: Final = "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
+_WAIT_FOR_COMMIT: Final = """
+SELECT set_config('synchronous_commit', 'on', true)
+WHERE current_setting('synchronous_commit') = 'off'
+"""
 
 
 @dataclass(frozen=True, slots=True)
