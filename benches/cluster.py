@@ -3,12 +3,11 @@
     python benches/cluster.py [--front granian|native] [--rounds 3] [--seconds 20] [--connections 16]
 
 Needs nginx (as the provider), wrk, Debian's PostgreSQL and redis-server, and a machine that does nothing else. In each
-round gateways are loaded one after the other with plain completions, each connection with a pause between requests, so
-that all of them serve the same rate: a node by itself; two nodes on one PostgreSQL and one Redis, half of the load
-each; one worker and four workers over one Redis, these at last with 20 keys far from their limits and at them. Figures
-are microseconds of processor time (user and system, from /proc) of all processes of the gateways for each answered
-request; those of PostgreSQL and Redis are told beside them. Of several rounds the median counts. Exit code 1 when a
-goal is missed.
+round gateways are loaded one after the other with plain completions: a node by itself, and two nodes on one PostgreSQL
+and one Redis, each node at the same rate (its connections pause between requests); one worker and four workers over one
+Redis, as fast as they can, and four at last with 20 keys far from their limits and at them. Figures are microseconds of
+processor time (user and system, from /proc) of all processes of the gateways for each answered request; those of
+PostgreSQL and Redis are told beside them. Of several rounds the median counts. Exit code 1 when a goal is missed.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benches.admission import Admissions, measure_admission  # noqa: E402
-from benches.load.plain import WARM_UP_S, load, provider  # noqa: E402
+from benches.load.plain import PAUSE_MS, WARM_UP_S, load, provider  # noqa: E402
 from benches.load.process import pss_bytes, usage  # noqa: E402
 from tests.support.postgresql import PostgresqlServer  # noqa: E402
 from tests.support.processes import Gateway, start_gateway  # noqa: E402
@@ -49,8 +48,22 @@ class Cost:
     memory_mb: float
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Gateways that share what they store, and what each of them is loaded with."""
+
+    gateways: int
+    flags: list[str]
+    environment: dict[str, str]
+    pause_ms: int
+
+
 def measure(
-    gateways: list[Gateway], stores: list[int], base_url: str, connections: int, seconds: float
+    gateways: list[Gateway],
+    stores: list[int],
+    base_url: str,
+    kind: Kind,
+    arguments: argparse.Namespace,
 ) -> Cost:
     """The cost of a request at these gateways, which share what they store."""
     first = gateways[0]
@@ -58,10 +71,16 @@ def measure(
     first.add_connection(node["id"], "sk-bench")
     key = first.create_key(name="bench")["key"]
     urls = [f"{each.url}/v1/chat/completions" for each in gateways]
-    load(urls, [key], "bench/m", connections, WARM_UP_S).all_answered()
+    connections = arguments.connections * len(urls)
+
+    def answered_in(seconds: float) -> int:
+        answers = load(urls, [key], "bench/m", connections, seconds, pause_ms=kind.pause_ms)
+        return answers.all_answered()
+
+    answered_in(WARM_UP_S)
     roots = [each.popen.pid for each in gateways]
     before = {pid: usage(pid) for pid in (*roots, *stores)}
-    answered = load(urls, [key], "bench/m", connections, seconds).all_answered()
+    answered = answered_in(arguments.seconds)
     # What is recorded belongs to the requests.
     time.sleep(2)
 
@@ -92,21 +111,19 @@ def round_of(arguments: argparse.Namespace) -> Round:
         shared = {**front, "FAIRLEAD_SHARED_URL": store.url}
         in_database = {**shared, "FAIRLEAD_DATABASE_URL": database.migrated()}
         kinds = {
-            "one node": (1, [], front),
-            "two nodes": (2, [], in_database),
-            "one worker": (1, ["--workers", "1"], shared),
-            "four workers": (1, ["--workers", "4"], shared),
+            "one node": Kind(1, [], front, PAUSE_MS),
+            "two nodes": Kind(2, [], in_database, PAUSE_MS),
+            "one worker": Kind(1, ["--workers", "1"], shared, 0),
+            "four workers": Kind(1, ["--workers", "4"], shared, 0),
         }
-        for name, (count, flags, environment) in kinds.items():
+        for name, kind in kinds.items():
             with contextlib.ExitStack() as running:
                 gateways = [
-                    running.enter_context(start_gateway(folder, *flags, **environment))
-                    for _ in range(count)
+                    running.enter_context(start_gateway(folder, *kind.flags, **kind.environment))
+                    for _ in range(kind.gateways)
                 ]
-                stores = [store.pid, *([database.pid] if count > 1 else [])]
-                measured.costs[name] = measure(
-                    gateways, stores, url, arguments.connections, arguments.seconds
-                )
+                stores = [store.pid, *([database.pid] if kind.gateways > 1 else [])]
+                measured.costs[name] = measure(gateways, stores, url, kind, arguments)
                 print(f"  {name}: {measured.costs[name]}", flush=True)
                 if name == "four workers":
                     measured.admissions = measure_admission(gateways[0], url, arguments.seconds)

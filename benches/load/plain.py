@@ -67,15 +67,23 @@ def provider(folder: Path) -> Iterator[str]:
 
 
 def load(
-    urls: Sequence[str], keys: Sequence[str], model: str, connections: int, seconds: float
+    urls: Sequence[str],
+    keys: Sequence[str],
+    model: str,
+    connections: int,
+    seconds: float,
+    *,
+    pause_ms: int = PAUSE_MS,
 ) -> Answers:
-    """Loads each address with its part of the connections, each of which takes one key after the other."""
+    """Loads each address with its part of the connections, each of which takes one key after the other, and pauses
+    before a request. Without a pause (0) all go as fast as they can.
+    """
     body = {"model": model, "max_tokens": 64, "messages": [{"role": "user", "content": "hello"}]}
     environment = os.environ | {
         "LOAD_HEADERS": "",
         "LOAD_KEYS": "\n".join(keys),
         "LOAD_BODY": json.dumps(body),
-        "LOAD_PAUSE_MS": str(PAUSE_MS),
+        "LOAD_PAUSE_MS": str(pause_ms or ""),
     }
     each = str(connections // len(urls))
     started = [
