@@ -33,7 +33,7 @@ from fairlead.control.app import build
 from fairlead.moment import now_ms
 from fairlead.settings import ControlConfig
 from fairlead.store.database import Database
-from fairlead.store.file import Connection
+from fairlead.store.file import Connection, file_of
 from fairlead.store.prepare import MIGRATIONS, prepare, usage_path
 from fairlead.usage.ingest import Ingest
 from fairlead.usage.intake import Intake
@@ -132,7 +132,7 @@ def fill(data_dir: Path, rows: int, days: int) -> float:
 
                 def add(con: Connection, sql: str = sql) -> None:
                     # With every column of a record, as ingestion has them.
-                    made = pl.DataFrame(con.sql(sql).to_arrow_table())
+                    made = pl.DataFrame(file_of(con).sql(sql).to_arrow_table())
                     rows = pl.concat([empty, made], how="diagonal_relaxed")
                     intake.add(con, rows.select(empty.columns).cast(dict(empty.schema)))
 
