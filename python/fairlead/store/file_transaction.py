@@ -128,12 +128,13 @@ class FileTransaction:
     def _rows(self, statement: Statement, key: _Key, parameters: Any) -> Rows:
         if (known := self._read.get(key)) is not None:
             self._read.move_to_end(key)
-            return Rows(*known)
+            rows, description = known
+            return Rows(_copied(rows), description)
         result = self.raw.execute(statement.parsed, parameters)
         rows, description = result.fetchmany(ROWS_MAX + 1), result.description
         if len(rows) > ROWS_MAX:
             return Rows(rows, description, result)
-        self._read[key] = (rows, description)
+        self._read[key] = (_copied(rows), description)
         for table in statement.reads:
             self._by_table[table].add(key)
         if len(self._read) > READS_MAX:
@@ -191,6 +192,19 @@ def _tables(raw: FileConnection) -> frozenset[str]:
     if any(kind != "BASE TABLE" for _, kind in found):
         return frozenset()
     return frozenset(str(name).lower() for name, _ in found)
+
+
+def _copied(rows: list[_Row]) -> list[_Row]:
+    """Rows whose lists and objects belong to who takes them, and may be changed by them."""
+    return [tuple(map(_own, row)) for row in rows]
+
+
+def _own(value: Any) -> Any:
+    if isinstance(value, list):
+        return list(map(_own, value))
+    if isinstance(value, dict):
+        return {name: _own(each) for name, each in value.items()}
+    return value
 
 
 def _key(query: str, parameters: Any) -> _Key | None:

@@ -90,6 +90,17 @@ def test_a_read_of_unchanged_tables_does_not_ask_the_file(file: duckdb.DuckDBPyC
     assert con.execute(query, [1]).fetchone() == ("past it",)
 
 
+def test_a_list_that_a_reader_changes_is_its_own(file: duckdb.DuckDBPyConnection) -> None:
+    file.execute("CREATE TABLE rules (models VARCHAR[], windows INTEGER[][])")
+    con = FileTransaction(file, remembers=True)
+    con.execute("INSERT INTO rules VALUES (['a'], [[1]])")
+    for _ in range(3):
+        row = con.execute("SELECT models, windows FROM rules").fetchone()
+        assert row == (["a"], [[1]])
+        row[0].append("b")
+        row[1][0].append(2)
+
+
 @pytest.mark.parametrize(
     "query",
     [
