@@ -2,11 +2,14 @@
 
 The names of a round's segments go into the table `segments` in the transaction that adds their rows. A segment whose
 content the database refuses is found by halving the round, and set aside whole; the rest is stored.
+
+A round costs about the same for one segment as for many, so segments that are in no hurry go along with the next round.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +27,8 @@ from fairlead.usage.log_place import LogPlace, write_place
 from fairlead.usage.rejected import Rejected
 
 WRITE_DEADLINE_S: Final = 60.0
+# Segments that go along with the next round wait for it so long, and only where rounds have been made lately.
+NEXT_ROUND_WITHIN_S: Final = 1.5
 # Longer than anybody could still look for the file of a name, or find its segment in the log a second time.
 NAMES_KEPT_MS: Final = 3_600_000
 
@@ -38,6 +43,14 @@ class Batch:
     place: LogPlace | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """Segments that wait for the next round, and whether that round has stored them."""
+
+    batches: list[Batch]
+    is_stored: asyncio.Future[bool]
+
+
 class SegmentStore:
     """The one writer of segments of a usage database: its statements are planned once for the connection."""
 
@@ -48,14 +61,51 @@ class SegmentStore:
         self._intake = Intake()
         self._plan_lock = asyncio.Lock()
         self._is_planned = False
+        self._waiting: _Waiting | None = None
+        self._round_s = -NEXT_ROUND_WITHIN_S
 
     async def take_in(self, batches: list[Batch]) -> list[Batch]:
-        """Stores segments that are not known yet. Returns all but those that were set aside: content that the engine
-        refuses would be refused for ever and block all later segments.
+        """Stores segments that are not known yet, and those that wait for a round. Returns all of `batches` but those
+        that were set aside: content that the engine refuses would be refused for ever and block all later segments.
         """
         if not batches:
             return []
         await self._plan()
+        self._round_s = time.monotonic()
+        waiting, self._waiting = self._waiting, None
+        if waiting is None:
+            return await self._store(batches)
+        is_stored = False
+        try:
+            stored = await self._store(batches + waiting.batches)
+            is_stored = True
+        finally:
+            if not waiting.is_stored.done():
+                waiting.is_stored.set_result(is_stored)
+        names = {batch.name for batch in batches}
+        return [batch for batch in stored if batch.name in names]
+
+    async def take_in_with_next(self, batches: list[Batch]) -> None:
+        """Stores segments in the round of `take_in` that begins next; by themselves if none does. One caller at a
+        time.
+        """
+        if not batches:
+            return
+        if time.monotonic() - self._round_s < NEXT_ROUND_WITHIN_S:
+            waiting = _Waiting(batches, asyncio.get_running_loop().create_future())
+            self._waiting = waiting
+            try:
+                await asyncio.wait({waiting.is_stored}, timeout=NEXT_ROUND_WITHIN_S)
+                if self._waiting is not waiting and await waiting.is_stored:
+                    return
+            finally:
+                if self._waiting is waiting:
+                    self._waiting = None
+        # Segments that a failed round had stored nevertheless are known by their names.
+        await self._plan()
+        await self._store(batches)
+
+    async def _store(self, batches: list[Batch]) -> list[Batch]:
         try:
             await self.usage.write(partial(self._insert, batches), deadline_s=WRITE_DEADLINE_S)
         except duckdb.Error as error:
@@ -64,7 +114,7 @@ class SegmentStore:
                 await self._set_aside(batches[0], error)
                 return []
             half = len(batches) // 2
-            return await self.take_in(batches[:half]) + await self.take_in(batches[half:])
+            return await self._store(batches[:half]) + await self._store(batches[half:])
         for batch in batches:
             times: list[int] = batch.rows["ts_ms"].to_list()
             if times:

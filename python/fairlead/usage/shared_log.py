@@ -4,8 +4,9 @@ follows the log.
 Ingestion stores a segment here first, so that what a node served is seen at once and whether the server answers or
 not, and hands the file over to `spool/outgoing`. From there it is appended to the log, and deleted when that is
 committed; the log has each name once. What is read from the log is stored under the same names, so a segment of this
-node's own comes back without effect. The place up to which the log was followed is stored with the records: a usage
-database that was thrown away, or copied from another node, goes on from where it stands.
+node's own comes back without effect; those that this process appended come back by name alone. The place up to which
+the log was followed is stored with the records: a usage database that was thrown away, or copied from another node,
+goes on from where it stands.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import time
 import zlib
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -42,6 +44,8 @@ LOOK_EVERY_S: Final = 1.0
 # Storing a few segments takes as long as storing one: those that follow each other are stored together.
 TAKE_EVERY_S: Final = 3.0
 WAITING_MAX: Final = 100
+# How many segments of its own a process remembers until they come back.
+OWN_NAMES_MAX: Final = 1000
 ROUND_WITHIN_S: Final = 90.0
 DROP_EVERY_S: Final = 3600.0
 # Budgets of a month are summed up from a usage database, also from one that was made anew.
@@ -66,7 +70,9 @@ class SharedLog:
         self._wanted = asyncio.Event()
         self._arrivals = services.singleton(Arrivals, Arrivals)
         self._place: LogPlace | None = None
+        self._own: set[str] = set()
         self._taken_s = -TAKE_EVERY_S
+        self._look_at_s = 0.0
         self._purged_before_ms = 0
         self._drop_at_s = 0.0
         self._reported_s = 0.0
@@ -113,14 +119,17 @@ class SharedLog:
                 self._wanted.clear()
                 async with asyncio.timeout(ROUND_WITHIN_S):
                     appended = await self._append(shared)
-                    taken = await self._follow(shared)
-                if not appended and not taken:
+                    if time.monotonic() >= self._look_at_s:
+                        is_at_end = not await self._follow(shared)
+                        self._look_at_s = time.monotonic() + (LOOK_EVERY_S if is_at_end else 0)
+                if not appended and time.monotonic() < self._look_at_s:
                     await self._drop_old(shared)
                     await self._wait()
 
     async def _wait(self) -> None:
+        """Until there is something to append, or it is time to look at the log."""
         try:
-            async with asyncio.timeout(LOOK_EVERY_S):
+            async with asyncio.timeout(self._look_at_s - time.monotonic()):
                 await self._wanted.wait()
         except TimeoutError:
             return
@@ -134,6 +143,8 @@ class SharedLog:
             return 0
         self._is_even = False
         await shared.append(await asyncio.to_thread(_outgoing_of, segments))
+        if len(self._own) < OWN_NAMES_MAX:
+            self._own.update(segment.name for segment in segments)
         await asyncio.to_thread(_delete, segments)
         return len(segments)
 
@@ -183,7 +194,7 @@ class SharedLog:
         if self._may_wait(waiting):
             self.lag.segments = waiting
             return 0
-        segments = await shared.after(place.position) if waiting else []
+        segments = await shared.after(place.position, self._own) if waiting else []
         self.lag.segments = max(0, waiting - len(segments))
         if not segments:
             self._note_even()
@@ -194,7 +205,12 @@ class SharedLog:
                 segments=segments[0].position - place.position - 1,
             )
         store = await asyncio.to_thread(store_of, self._services)
-        await store.take_in(await asyncio.to_thread(batches_of, segments, head.log_id, store))
+        batches = await asyncio.to_thread(batches_of, segments, head.log_id, store)
+        if self.was_current:
+            await store.take_in_with_next(batches)
+        else:
+            await store.take_in(batches)
+        self._own.difference_update(segment.name for segment in segments)
         last = segments[-1]
         self._place = LogPlace(head.log_id, last.position, last.name)
         self._taken_s = time.monotonic()
@@ -211,7 +227,7 @@ class SharedLog:
         if not self.was_current:
             self.was_current = True
             log.info("the log of usage is followed to its end")
-        self._is_even = not any(os.scandir(self._outgoing)) if self._outgoing.exists() else True
+        self._is_even = not _has_files(self._outgoing)
 
     def _log_progress(self, position: int, end: int) -> None:
         """Says how far a long way to the end of the log has come."""
@@ -243,6 +259,14 @@ def store_of(services: Services) -> SegmentStore:
     spool_dir = services.data_dir / "spool"
     closed = services.singleton(ClosedBins, ClosedBins)
     return services.singleton(SegmentStore, lambda: SegmentStore(services.usage, spool_dir, closed))
+
+
+def _has_files(folder: Path) -> bool:
+    try:
+        with os.scandir(folder) as files:
+            return any(files)
+    except FileNotFoundError:
+        return False
 
 
 def _known_names(con: Connection, names: list[str]) -> set[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Final
+from typing import Any, Final
 
 from psycopg import sql
 
@@ -22,17 +22,25 @@ PARTITION: Final = "usage_segments_"
 _FASTEST: Final = 1
 
 _READ: Final = """
-SELECT position, name, data FROM (
+SELECT position, name, CASE WHEN name = ANY($4::VARCHAR[]) THEN NULL ELSE data END FROM (
     SELECT position, name, data, sum(octet_length(data)) OVER (ORDER BY position) - octet_length(data) AS before
     FROM (SELECT position, name, data FROM usage_segments WHERE position > $1 ORDER BY position LIMIT $2) AS next
 ) AS counted
 WHERE before < $3 ORDER BY position
 """
 
-# A node deletes its own copy of what it has appended. A stricter setting than `on` stays.
-_WAIT_FOR_COMMIT: Final = """
-SELECT set_config('synchronous_commit', 'on', true)
-WHERE current_setting('synchronous_commit') = 'off'
+# A node deletes its own copy of what it has appended, so the transaction waits for its own commit. A stricter setting
+# than `on` stays.
+_LOCK: Final = """
+SELECT position, (
+    SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'
+)
+FROM usage_log FOR UPDATE
+"""
+
+_LOOK: Final = """
+SELECT (clock_timestamp() AT TIME ZONE 'UTC')::DATE::VARCHAR, epoch_ms(clock_timestamp()),
+    ARRAY(SELECT name FROM usage_segments WHERE name = ANY($1::VARCHAR[]))
 """
 
 
@@ -59,15 +67,15 @@ class OutgoingSegment:
 
 @dataclass(frozen=True, slots=True)
 class LoggedSegment:
-    """A segment of the log. `data` is compressed."""
+    """A segment of the log. `data` is compressed; None where the reader has the content and did not ask for it."""
 
     position: int
     name: str
-    data: bytes
+    data: bytes | None
 
     def lines(self) -> bytes:
         """Raises `zlib.error` when they are damaged."""
-        return zlib.decompress(self.data)
+        return zlib.decompress(self.data) if self.data is not None else b""
 
 
 class UsageLog:
@@ -85,13 +93,10 @@ class UsageLog:
 
     async def head(self) -> LogHead:
         """The end of the log."""
-        found = await self._raw.execute(
+        row = await self._row(
             "SELECT log_id, position, (SELECT value FROM meta WHERE name = $1) FROM usage_log",
             [PURGED_BEFORE],
         )
-        row = await found.fetchone()
-        if row is None:
-            raise LookupError("the table usage_log has no row")
         return LogHead(str(row[0]), int(row[1]), int(row[2] or 0))
 
     async def append(self, segments: Sequence[OutgoingSegment]) -> int:
@@ -100,25 +105,23 @@ class UsageLog:
         They outlast the server's end once this returns, also where it is set to say so of a commit too early.
         """
         async with self._raw.transaction():
-            await self._raw.execute(_WAIT_FOR_COMMIT)
-            found = await self._raw.execute("SELECT position FROM usage_log FOR UPDATE")
-            row = await found.fetchone()
-            if row is None:
-                raise LookupError("the table usage_log has no row")
+            row = await self._row(_LOCK, [])
+            position = int(row[0])
             # From here on nobody else appends. This statement sees all that was appended before.
-            found = await self._raw.execute(
-                "SELECT name FROM usage_segments WHERE name = ANY($1::VARCHAR[])",
-                [[each.name for each in segments]],
-            )
-            known = {name for (name,) in await found.fetchall()}
+            day, at_ms, known = await self._row(_LOOK, [[each.name for each in segments]])
             fresh = [each for each in segments if each.name not in known]
-            day = await self._add(fresh, int(row[0])) if fresh else self._day_made
-        self._day_made = day
+            if fresh:
+                await self._make_partition(day)
+                await self._add(fresh, position, day, at_ms)
+        if fresh:
+            self._day_made = day
         return len(fresh)
 
-    async def after(self, position: int) -> list[LoggedSegment]:
-        """The next segments in order; none at the end of the log."""
-        found = await self._raw.execute(_READ, [position, READ_SEGMENTS, READ_BYTES])
+    async def after(self, position: int, own: Collection[str] = ()) -> list[LoggedSegment]:
+        """The next segments in order; none at the end of the log. The content of segments named in `own` is left
+        out.
+        """
+        found = await self._raw.execute(_READ, [position, READ_SEGMENTS, READ_BYTES, list(own)])
         return [
             LoggedSegment(int(at), str(name), data) for at, name, data in await found.fetchall()
         ]
@@ -147,22 +150,23 @@ class UsageLog:
             await self._raw.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(name)))
         return len(names)
 
-    async def _add(self, fresh: Sequence[OutgoingSegment], position: int) -> str:
-        """Appends behind a position; returns the day whose partition there is once this is committed."""
-        found = await self._raw.execute(
-            "SELECT (clock_timestamp() AT TIME ZONE 'UTC')::DATE::VARCHAR, epoch_ms(clock_timestamp())"
-        )
-        row = await found.fetchone()
-        if row is None:
-            raise LookupError("the server does not say what time it is")
-        day, at_ms = str(row[0]), int(row[1])
-        await self._make_partition(day)
+    async def _add(
+        self, fresh: Sequence[OutgoingSegment], position: int, day: str, at_ms: int
+    ) -> None:
+        """Appends behind a position."""
         query = "COPY usage_segments (day, position, name, records, added_at_ms, data) FROM STDIN"
         async with self._raw.cursor() as cursor, cursor.copy(query) as copy:
             for at, each in enumerate(fresh, start=position + 1):
                 await copy.write_row((day, at, each.name, each.records, at_ms, each.packed()))
         await self._raw.execute("UPDATE usage_log SET position = $1", [position + len(fresh)])
-        return day
+
+    async def _row(self, query: str, values: list[Any]) -> tuple[Any, ...]:
+        """The row of a statement that has one."""
+        found = await self._raw.execute(query, values)
+        row: tuple[Any, ...] | None = await found.fetchone()
+        if row is None:
+            raise LookupError("the table usage_log has no row")
+        return row
 
     async def _make_partition(self, day: str) -> None:
         """Makes a day's partition unless it is there. The caller holds the row of `usage_log`: nobody else does."""

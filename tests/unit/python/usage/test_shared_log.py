@@ -168,6 +168,29 @@ async def test_segments_that_follow_each_other_are_stored_together(
     assert len(rounds) <= len(names) // 2
 
 
+async def test_the_content_of_own_segments_does_not_come_back(
+    nodes: Callable[..., Node], lines: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = nodes("one"), nodes("two")
+    contents: dict[str, bool] = {}
+    read = module.batches_of
+
+    def note_contents(segments: Any, *rest: Any) -> Any:
+        contents.update({each.name: each.data is not None for each in segments})
+        return read(segments, *rest)
+
+    monkeypatch.setattr(module, "batches_of", note_contents)
+    two.settle("b-00000000", lines("r2"))
+    await two.ingest.ingest()
+    await two.settle_down()
+    contents.clear()
+    one.settle("a-00000000", lines("r1"))
+    await one.ingest.ingest()
+    await one.settle_down()
+    assert contents == {"a-00000000": False, "b-00000000": True}
+    assert await one.ids() == ["r1", "r2"]
+
+
 async def test_killed_between_commit_and_delete_a_segment_is_appended_once(
     nodes: Callable[..., Node],
     lines: Any,
