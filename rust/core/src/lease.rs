@@ -30,7 +30,8 @@ const SCARCE_PARTS: u64 = 2;
 const REST_MS: u64 = 50;
 /// For so long an answer of the store is taken for the present where it says that there is no room.
 const FRESH_MS: u64 = 200;
-/// A lease with less than this part of its last grant is topped up before it ends.
+/// A lease with no more than this part of its last grant is topped up before it ends: one of a single request at once, so that
+/// the next need not wait.
 const LOW_PARTS: u64 = 4;
 
 /// Where the store cannot be asked.
@@ -207,7 +208,7 @@ impl Lease {
         if fits(ceiling) {
             self.last_amount.set(amount.max(1));
             self.used_at_ms.set(now_ms);
-            if (ceiling - taken - amount) < self.granted / LOW_PARTS {
+            if (ceiling - taken - amount) <= self.granted / LOW_PARTS {
                 terms.is_low.store(true, Ordering::Relaxed);
             }
             return Room::Enough;
@@ -278,7 +279,7 @@ impl Lease {
         let is_leaving = terms.is_leaving.load(Ordering::Acquire);
         let idle_ms = if self.is_scarce(limit) { IDLE_MS } else { terms.ttl_ms / 3 };
         let is_idle = unused > 0 && (is_leaving || now_ms.saturating_sub(self.used_at_ms.get()) >= idle_ms);
-        let is_low = !is_idle && self.granted > 0 && unused < self.granted / LOW_PARTS && since_ms >= REST_MS;
+        let is_low = !is_idle && self.granted > 0 && unused <= self.granted / LOW_PARTS && since_ms >= REST_MS;
         // What is used needs no lease any more.
         let is_due = (unused > 0 || now.held > 0) && since_ms >= terms.ttl_ms / 3;
         // Use that ended after the room was given back is told soon, too.
