@@ -92,11 +92,12 @@ def emit(
     return len(deliveries)
 
 
-def has_listener(con: Connection, *names: str, surface: Surface = "gateway") -> bool:
-    """Whether any endpoint subscribes to one of these events; worth a check before many are built."""
-    return any(
-        set(names) & set(wanted) or EVERY in wanted for _, wanted in _listeners(con, surface, None)
-    )
+def have_listeners(
+    con: Connection, *groups: Sequence[str], surface: Surface = "gateway"
+) -> list[bool]:
+    """Whether any endpoint subscribes to one of the events of each group; worth a check before many are built."""
+    wanted = {name for _, events in _listeners(con, surface, None) for name in events}
+    return [EVERY in wanted or not wanted.isdisjoint(names) for names in groups]
 
 
 def _listeners(con: Connection, surface: Surface, owner: str | None) -> list[tuple[str, list[str]]]:

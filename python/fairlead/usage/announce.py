@@ -19,7 +19,7 @@ from fairlead.moment import iso, moment_of, now_ms
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.mail_queue import wants_mail
-from fairlead.store.outbox import Event, emit, has_listener
+from fairlead.store.outbox import Event, emit, have_listeners
 from fairlead.store.state import State
 from fairlead.usage.budget_alerts import EVENTS as ALERTS
 from fairlead.usage.budget_alerts import Payers, raise_alerts
@@ -53,7 +53,7 @@ async def announce(state: State, usage: Database, batches: Sequence[pl.DataFrame
 
 def _listens(con: Connection) -> list[bool]:
     """Whether somebody is told of calls, of turns, and of alerts."""
-    by_webhook = [has_listener(con, *names) for names in (EVENTS, TURNS, ALERTS)]
+    by_webhook = have_listeners(con, EVENTS, TURNS, ALERTS)
     return [*by_webhook[:2], by_webhook[2] or wants_mail(con, *ALERTS)]
 
 
