@@ -2,7 +2,7 @@
 
 use super::{learn, CacheQuery};
 use crate::blocking;
-use crate::call::chaos;
+use crate::call::head;
 use crate::clock;
 use crate::control::responses;
 use crate::exchange::Head;
@@ -252,7 +252,7 @@ fn headers(
     if let Some(session) = admission.session_tag.as_deref().or(admission.session_id.as_deref()) {
         headers.insert(headers::SESSION_ID, headers::encoded(session));
     }
-    chaos::add_header(settlement, &mut headers);
+    head::add_fault(settlement, &mut headers);
     headers.insert(headers::LATENCY_MS, headers::number(latency_ms));
     headers.insert(headers::RESPONSE_LATENCY, headers::number(latency_ms));
     headers.insert(headers::CACHE_LATENCY, HeaderValue::from_static("synthetic"));

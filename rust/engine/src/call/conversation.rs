@@ -3,7 +3,7 @@
 
 use crate::active_config::Live;
 use crate::cache::{self, Lookup, ShareableCall};
-use crate::call::attempt::{self, CallKind, Reply};
+use crate::call::attempt;
 use crate::call::chaos;
 use crate::call::choose::{choose_targets, note_choice};
 use crate::call::combo_body;
@@ -14,9 +14,11 @@ use crate::call::endpoints;
 use crate::call::failover;
 use crate::call::handover;
 use crate::call::hedge::{self, Race};
+use crate::call::kind::{CallKind, Reply};
 use crate::call::plain;
 use crate::call::read::{self, ReadConversation};
 use crate::call::reasoning;
+use crate::call::settle;
 use crate::call::shadow;
 use crate::call::stages::{self, Staged};
 use crate::call::translation::Translation;
@@ -199,7 +201,7 @@ impl Conversation {
                 (call.choice, call.failures) = (*choice, failures);
                 call.fail();
             }
-            Staged::Done { target, answer } => attempt::give(call, self, &target, answer).await,
+            Staged::Done { target, answer } => settle::give(call, self, &target, answer).await,
         }
     }
 

@@ -1,10 +1,7 @@
-//! The steps after a failed attempt: the next target or the caller's error, and the lessons for later requests.
+//! The steps after a failed attempt: the next target, or what the caller is told.
 
-use crate::clock;
-use crate::observe::settle::{CacheHold, HoldEnd, Settlement};
 use crate::route::choice::{Choice, TOLD_AT_MOST};
 use crate::route::combos::{excluded, waits};
-use crate::route::model;
 use crate::upstream::failure::AttemptFailure;
 use fairlead_core::{ErrorKind, Outcome, Retry};
 use serde_json::{json, Value};
@@ -64,33 +61,6 @@ pub fn outcome(kind: ErrorKind) -> Outcome {
         ErrorKind::Draining => Outcome::Drained,
         ErrorKind::GuardrailBlocked | ErrorKind::AccountsBusy => Outcome::Refused,
         _ => Outcome::UpstreamFailed,
-    }
-}
-
-/// Notes an attempt in the memory that later choices go by.
-pub fn remember(choice: &Choice, at: usize, settlement: &mut Settlement, is_success: bool) {
-    if let Some(leg) = choice.leg(at) {
-        let (memory, _) = &mut *leg.memory.lock();
-        if is_success {
-            memory.succeed(leg.id);
-        } else {
-            memory.fail(leg.id);
-        }
-    }
-    if is_success {
-        if let Some(target) = choice.targets.get(at) {
-            target.served_model(choice.upstream_model(at));
-        }
-        let model = settlement.model.as_deref().unwrap_or_default();
-        let protected = choice.combo.as_ref().and_then(|combo| combo.protected);
-        let session = protected.or_else(|| model::session(&settlement.admission, model));
-        if let (Some(session), Some(id)) = (session, choice.identity(at)) {
-            settlement.shared.affinity.keep(session, id, clock::monotonic_ms());
-            if protected.is_some() {
-                let held = choice.combo.as_ref().and_then(|combo| combo.held);
-                settlement.set_cache_hold(CacheHold { conversation: session, end: HoldEnd::of(held, id) });
-            }
-        }
     }
 }
 

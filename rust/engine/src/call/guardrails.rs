@@ -4,9 +4,7 @@
 //! is the rule, answers pass as they came and nothing here looks at them.
 
 use crate::active_config::Live;
-use crate::gate::headers;
 use crate::gate::request::Admission;
-use crate::observe::figures::findings_text;
 use crate::observe::settle::Settlement;
 use crate::shared::Shared;
 use bytes::{Bytes, BytesMut};
@@ -16,7 +14,6 @@ use fairlead_core::guardrail::{
 };
 use fairlead_core::{Error, ErrorKind};
 use fairlead_dialect::Pieces;
-use http::HeaderMap;
 use serde_json::value::RawValue;
 use smallvec::SmallVec;
 
@@ -50,14 +47,6 @@ pub fn admit(live: &Live, settlement: &mut Settlement, body: &Bytes) -> Result<B
 pub fn admit_paid(shared: &Shared, settlement: &mut Settlement, body: &mut Bytes) -> Result<(), Error> {
     *body = admit(&shared.live.load(), settlement, body)?;
     Ok(())
-}
-
-/// Says in the head of an answer what was found.
-pub fn add_header(settlement: &Settlement, headers: &mut HeaderMap) {
-    let findings = &settlement.guardrail_findings;
-    if !findings.is_empty() {
-        headers.insert(headers::GUARDRAILS, headers::encoded(&findings_text(findings)));
-    }
 }
 
 /// A whole answer's body as it may go to the caller, with what was found noted. `is_text`: it is text and nothing else, such as a

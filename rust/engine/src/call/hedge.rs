@@ -4,13 +4,14 @@
 //! For answers in one piece the answer decides, for streams the first byte. What the dropped call came to is not known and not
 //! counted; both count as attempts.
 
-use crate::call::attempt::{self, CallKind, Reply};
 use crate::call::context::Call;
 use crate::call::conversation_stream::{self, ConversationStream, StartedStream};
 use crate::call::deadline::within;
 use crate::call::failover;
+use crate::call::kind::{CallKind, Reply};
 use crate::call::plain;
 use crate::call::relay;
+use crate::call::settle;
 use crate::call::stream;
 use crate::call::translation::Translation;
 use crate::route::choice::Choice;
@@ -72,7 +73,7 @@ impl<K: CallKind> Race<'_, K> {
         call.name_target(at);
         call.settlement.usage = usage;
         call.settlement.first_byte.get_or_insert_with(Instant::now);
-        attempt::finish(call, self.kind, at, Reply::Whole(answer), Some(began)).await;
+        settle::finish(call, self.kind, at, Reply::Whole(answer), Some(began)).await;
         None
     }
 
@@ -88,7 +89,7 @@ impl<K: CallKind> Race<'_, K> {
         call.name_target(at);
         match conversation_stream::resume(call, at, self.translation, started).await {
             Ok(finished) => {
-                attempt::finish(call, self.kind, at, Reply::Stream(finished), Some(began)).await;
+                settle::finish(call, self.kind, at, Reply::Stream(finished), Some(began)).await;
                 None
             }
             Err(failed) => {

@@ -1,7 +1,7 @@
 //! A call that passes with only its model changed, from its body to its record. It passes the same gate as a conversation
 //! and fails over in the same way; its answer is one JSON object, a stream of events, or bytes.
 
-use crate::call::attempt::{self, CallKind, Reply};
+use crate::call::attempt;
 use crate::call::chaos;
 use crate::call::choose::{admit_model, choose_for_endpoint, note_choice};
 use crate::call::context::Call;
@@ -10,6 +10,7 @@ use crate::call::deadline::within;
 use crate::call::endpoints::{self, Endpoint, ResponseKind};
 use crate::call::guardrails;
 use crate::call::idempotency::{self, Part};
+use crate::call::kind::{CallKind, Reply};
 use crate::call::passthrough_stream::{ByteStream, EventStream};
 use crate::call::plain;
 use crate::call::read::{recall, Recall};
@@ -379,7 +380,7 @@ impl Passthrough<'_> {
         match endpoint.response {
             ResponseKind::Json(member) | ResponseKind::JsonOrText(member) if is_json => {
                 settlement.first_byte = Some(Instant::now());
-                let answer = collect(&shared, target, response.into_body()).await?;
+                let answer = read_body(&shared, target, response.into_body()).await?;
                 self.read_answer(settlement, member, body, answer).map(|body| Reply::Whole(body.into()))
             }
             ResponseKind::JsonOrText(_)
@@ -387,7 +388,7 @@ impl Passthrough<'_> {
             {
                 // Guardrails judge it whole.
                 settlement.first_byte = Some(Instant::now());
-                let body = collect(&shared, target, response.into_body()).await?;
+                let body = read_body(&shared, target, response.into_body()).await?;
                 Ok(Reply::Whole(plain::Answer { text_type: content_type, ..body.into() }))
             }
             ResponseKind::JsonOrText(_) | ResponseKind::Bytes => {
@@ -445,11 +446,11 @@ fn not_as_asked() -> Error {
     plain::invalid("The provider's answer is not of the type that was asked for.")
 }
 
-async fn collect(shared: &Shared, target: &Target, body: Incoming) -> Result<Bytes, AttemptFailure> {
+async fn read_body(shared: &Shared, target: &Target, body: Incoming) -> Result<Bytes, AttemptFailure> {
     let idle = Duration::from_millis(target.connection.timeouts.idle_ms);
     tokio::select! {
         biased;
-        body = plain::collect(body, idle) => Ok(body?),
+        body = plain::read_body(body, idle) => Ok(body?),
         () = shared.drain.expired() => Err(shared.drain.error().into()),
     }
 }
