@@ -4,12 +4,11 @@
 //! it is safe. What is asked, and how the answer is passed on, is the kind of the call.
 
 use crate::call::context::Call;
-use crate::call::deadline::{too_slow, within};
+use crate::call::deadline::within;
 use crate::call::failover;
 use crate::call::kind::CallKind;
 use crate::call::rounds::Rounds;
 use crate::call::settle;
-use crate::clock;
 use crate::route::model;
 use crate::upstream::failure::AttemptFailure;
 use crate::upstream::slot;
@@ -60,14 +59,14 @@ async fn run_round<K: CallKind>(
     queued: &mut Duration,
 ) -> Round {
     for at in (0..call.choice.targets.len()).filter(|at| !over.contains(at)) {
-        if let Some(limit) = call.time_for(at).filter(Duration::is_zero) {
-            call.failures.push((at, too_slow(call.combo_limit().unwrap_or(limit))));
+        if let Some(late) = call.out_of_time(at) {
+            call.failures.push((at, late));
             call.fail();
             return Round::Answered;
         }
         let Some(mut failed) = ask_target(call, kind, at, queued).await else { return Round::Answered };
         call.record_failure(at, &failed);
-        if may_repeat(call, at, &failed, 0) {
+        if failover::may_repeat(call, at, &failed, 0) {
             // On the heap, so that calls which repeat nothing do not carry its size.
             match Box::pin(repeat(call, kind, at, queued, failed)).await {
                 Some(last) => failed = last,
@@ -92,8 +91,15 @@ async fn repeat<K: CallKind>(
     queued: &mut Duration,
     mut failed: AttemptFailure,
 ) -> Option<AttemptFailure> {
+    let shared = call.shared();
+    let pause_ms = call.choice.combo.as_ref().map_or(0, |combo| combo.rules.retry_delay_ms);
     let mut repeats = 0;
-    while may_repeat(call, at, &failed, repeats) && pause(call).await {
+    while failover::may_repeat(call, at, &failed, repeats) {
+        tokio::select! {
+            biased;
+            () = shared.drain.expired() => break,
+            () = tokio::time::sleep(Duration::from_millis(pause_ms)) => {}
+        }
         repeats += 1;
         call.earlier_failures += 1;
         failed = ask_target(call, kind, at, queued).await?;
@@ -136,29 +142,6 @@ async fn ask_target<K: CallKind>(
             slot.refund();
             Some(failed)
         }
-    }
-}
-
-/// Whether the combo has this target asked once more, after a failure that may pass, while there is time for it.
-fn may_repeat(call: &Call, at: usize, failed: &AttemptFailure, repeats: u32) -> bool {
-    let Some(combo) = &call.choice.combo else { return false };
-    let pause = Duration::from_millis(combo.rules.retry_delay_ms);
-    repeats < combo.rules.max_retries
-        && failover::may_pass(failed)
-        && failover::may_go_on(&call.choice, failed)
-        && !call.is_headed()
-        && !call.choice.targets[at].is_broken(clock::monotonic_ms())
-        && call.combo_limit().is_none_or(|limit| call.settlement.elapsed() + pause < limit)
-}
-
-/// The pause before one target is asked again; `false`: the gateway stops meanwhile.
-async fn pause(call: &Call) -> bool {
-    let pause_ms = call.choice.combo.as_ref().map_or(0, |combo| combo.rules.retry_delay_ms);
-    let shared = call.shared();
-    tokio::select! {
-        biased;
-        () = shared.drain.expired() => false,
-        () = tokio::time::sleep(Duration::from_millis(pause_ms)) => true,
     }
 }
 

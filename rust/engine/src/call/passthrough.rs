@@ -3,7 +3,7 @@
 
 use crate::call::attempt;
 use crate::call::chaos;
-use crate::call::choose::{admit_model, choose_for_endpoint, note_choice};
+use crate::call::choose::{admit_model, choose_for_endpoint};
 use crate::call::context::Call;
 use crate::call::counting::{self, Expected};
 use crate::call::deadline::within;
@@ -296,7 +296,6 @@ async fn serve(
         Err(fault) => return call.refuse(&fault),
     }
     drop(live);
-    note_choice(&mut call.settlement, &call.choice);
     let is_open_long = request.stream || endpoint.response == ResponseKind::Bytes;
     if is_open_long {
         if let Err(fault) = call.open_stream() {
