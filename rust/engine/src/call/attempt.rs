@@ -126,13 +126,13 @@ async fn ask_target<K: CallKind>(
     };
     call.settlement.attempts += 1;
     call.name_target(at);
-    let asked = if kind.is_stream() || call.time_for(at).is_none() {
+    let outcome = if kind.is_stream() || call.time_for(at).is_none() {
         kind.ask(call, at).await
     } else {
         // On the heap, so that calls without a deadline do not carry its size.
         Box::pin(within(call.time_for(at), kind.ask(call, at))).await
     };
-    match asked {
+    match outcome {
         Ok(reply) => {
             slot.settle(&call.settlement.usage);
             settle::finish(call, kind, at, reply, None).await;

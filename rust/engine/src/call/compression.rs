@@ -82,8 +82,8 @@ impl PipelineChoice<'_> {
     /// The pipeline for this call; `None`: nobody wants any. Every call asks, so this allocates nothing where that is so.
     pub fn plan(self, live: &Live) -> Result<Option<NamedPlan>, Error> {
         let settings = &live.snapshot.context.compression;
-        if let Some(asked) = self.header.filter(|name| *name != "default") {
-            let found = live.plans.find(asked).ok_or_else(|| {
+        if let Some(header) = self.header.filter(|name| *name != "default") {
+            let found = live.plans.find(header).ok_or_else(|| {
                 let names = live.plans.names().join("`, `");
                 let message = format!("`X-Gateway-Compression` must be `default`, or one of `{names}`.");
                 Error::client(ErrorKind::InvalidRequest, message).about("X-Gateway-Compression")

@@ -231,8 +231,8 @@ impl StreamFilter {
         if !rest.is_empty() {
             self.event(rest, &mut out);
         }
-        let held = self.guard.finish();
-        release(&held, &mut out);
+        let rest = self.guard.finish();
+        release(&rest, &mut out);
         self.verdict()?;
         Ok(out)
     }
@@ -289,8 +289,8 @@ impl StreamFilter {
 }
 
 /// Held text as events of the kind that carried it.
-fn release(held: &[Vec<u8>], out: &mut Pieces) {
-    out.extend(held.iter().filter(|data| !data.is_empty()).map(|data| whole_event(data)));
+fn release(rest: &[Vec<u8>], out: &mut Pieces) {
+    out.extend(rest.iter().filter(|data| !data.is_empty()).map(|data| whole_event(data)));
 }
 
 fn too_long() -> Error {

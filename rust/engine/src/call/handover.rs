@@ -172,12 +172,12 @@ mod tests {
             {"function": {"name": "read", "arguments": "{\"path\":\"a\"}"}}]});
         let parts = json!({"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image_url"}]});
         let system = json!({"role": "system", "content": "secret"});
-        let asked = question(&fields(json!([system, user, assistant, call, parts])), 3).expect("asked");
-        assert_eq!(asked["messages"][1]["content"], "<conversation>\nassistant: two\nassistant: [calls read {\"path\":\"a\"}]\nuser: see\n[image_url]\n</conversation>");
+        let note_request = question(&fields(json!([system, user, assistant, call, parts])), 3).expect("asked");
+        assert_eq!(note_request["messages"][1]["content"], "<conversation>\nassistant: two\nassistant: [calls read {\"path\":\"a\"}]\nuser: see\n[image_url]\n</conversation>");
         let long = json!({"role": "user", "content": "ä".repeat(MAX_MESSAGE_BYTES)});
         let many: Vec<Value> = std::iter::once(assistant).chain(std::iter::repeat_n(long, 100)).collect();
-        let asked = question(&fields(Value::Array(many)), 100).expect("asked");
-        let text = asked["messages"][1]["content"].as_str().expect("text");
+        let note_request = question(&fields(Value::Array(many)), 100).expect("asked");
+        let text = note_request["messages"][1]["content"].as_str().expect("text");
         assert!(text.len() < MAX_TRANSCRIPT_BYTES + 100 && text.contains(" [...] "));
     }
 }

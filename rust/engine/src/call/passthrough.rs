@@ -72,7 +72,7 @@ impl CallerBody<'_> {
             Self::Embedding { form, body } => {
                 let to_google = target.connection.dialect == Dialect::Gemini;
                 let letter = embeddings::letter(*form, to_google, body, request, upstream_model)?;
-                UpstreamBody::Embedding { caller: *form, letter, asked: body.clone() }
+                UpstreamBody::Embedding { caller: *form, letter, caller_body: body.clone() }
             }
             Self::Form { stored, content_type } => {
                 let mut chunks = Vec::with_capacity(3);
@@ -93,7 +93,7 @@ impl CallerBody<'_> {
 /// The body of the request to one provider.
 enum UpstreamBody {
     Json(Pieces),
-    Embedding { caller: embeddings::EmbeddingCall, letter: embeddings::ProviderRequest, asked: Bytes },
+    Embedding { caller: embeddings::EmbeddingCall, letter: embeddings::ProviderRequest, caller_body: Bytes },
     Form { content_type: HeaderValue, chunks: Vec<Chunk> },
 }
 
@@ -407,9 +407,9 @@ impl Passthrough<'_> {
         sent: &UpstreamBody,
         answer: Bytes,
     ) -> Result<Bytes, AttemptFailure> {
-        if let UpstreamBody::Embedding { caller, letter, asked } = sent {
+        if let UpstreamBody::Embedding { caller, letter, caller_body } = sent {
             let model = settlement.model.as_deref().unwrap_or_default();
-            let translated = embeddings::answer(*caller, letter.form, &answer, asked, model)
+            let translated = embeddings::answer(*caller, letter.form, &answer, caller_body, model)
                 .ok_or_else(|| plain::invalid("The provider's answer has no embeddings."))?;
             settlement.usage = translated.usage;
             settlement.set_units(translated.units);

@@ -1,5 +1,5 @@
-//! Thoughts of models before they called tools: heard in answers of connections that want them back, and put into requests that
-//! go to them. See `fairlead_cache::reasoning`.
+//! Thoughts of models before they called tools: heard in answers of connections that want them back, for the requests that go to
+//! them ([`crate::call::translation`] puts them in). See `fairlead_cache::reasoning`.
 
 use crate::clock;
 use crate::gate::request::Admission;

@@ -111,12 +111,12 @@ async fn run(mut settlement: Settlement, mut choice: Option<Choice>, mut forward
     }
     forward::dress(shared, &settlement.admission, &mut forward);
     settlement.attempts = 1;
-    let asked = tokio::select! {
+    let answered = tokio::select! {
         biased;
         answered = forward::call(shared, forward, BodySlices::new(Pieces::from_iter([body]))) => answered,
         () = shared.drain.expired() => Err(NoControlAnswer { error: shared.drain.error(), is_sent: true }),
     };
-    let (parts, mut body) = match asked {
+    let (parts, mut body) = match answered {
         Ok(response) => response.into_parts(),
         Err(NoControlAnswer { error: fault, is_sent }) => {
             match choice.as_ref().filter(|_| is_sent) {

@@ -243,8 +243,8 @@ fn remember(choice: &Choice, at: usize, settlement: &mut Settlement, is_success:
         if let (Some(session), Some(id)) = (session, choice.identity(at)) {
             settlement.shared.affinity.keep(session, id, clock::monotonic_ms());
             if protected.is_some() {
-                let held = choice.combo.as_ref().and_then(|combo| combo.held);
-                settlement.set_cache_hold(CacheHold { conversation: session, end: HoldEnd::of(held, id) });
+                let last_target = choice.combo.as_ref().and_then(|combo| combo.last_target);
+                settlement.set_cache_hold(CacheHold { conversation: session, end: HoldEnd::of(last_target, id) });
             }
         }
     }

@@ -30,7 +30,7 @@ pub struct Translation {
     pub caller: Dialect,
     context: AnswerContext,
     /// The request itself, for callers who are told it again.
-    asked: Bytes,
+    own_body: Bytes,
     bodies: Vec<TranslatedBody>,
     /// Bodies with what a provider thought before, for that provider alone.
     put_back: Vec<BodyWithReasoning>,
@@ -93,11 +93,11 @@ impl Translation {
         let id = random_name().map_err(|_| Error::gateway(ErrorKind::Internal, "The system has no random numbers."))?;
         let (asks_usage, is_list, id) = (parsed.asks_usage, parsed.reads_list, id);
         let context = AnswerContext { asks_usage, is_list, id, keeps: parsed.stores, ..AnswerContext::default() };
-        let asked = if caller == Dialect::OpenaiResponses { body.clone() } else { Bytes::new() };
+        let own_body = if caller == Dialect::OpenaiResponses { body.clone() } else { Bytes::new() };
         let mut wording = Self {
             caller,
             context,
-            asked,
+            own_body,
             bodies: Vec::new(),
             put_back: Vec::new(),
             nothing: Pieces::new(),
@@ -246,15 +246,15 @@ impl Translation {
 
     /// Tells answers as answers to this request of the caller, where the one that is sent has earlier turns before it.
     #[must_use]
-    pub fn of(mut self, asked: &Bytes) -> Self {
+    pub fn of(mut self, own_body: &Bytes) -> Self {
         if self.caller == Dialect::OpenaiResponses {
-            self.asked = asked.clone();
+            self.own_body = own_body.clone();
         }
         self
     }
 
     fn answer_context(&self, pair: Pair) -> AnswerContext {
-        let echo = translate::echo(pair, &self.asked);
+        let echo = translate::echo(pair, &self.own_body);
         AnswerContext { created_s: clock::unix_ms() / 1_000, echo, ..self.context.clone() }
     }
 
