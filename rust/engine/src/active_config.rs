@@ -46,11 +46,11 @@ impl Live {
             .connections
             .iter()
             .map(|connection| {
-                let kept = known.get(connection.id.as_str()).filter(|target| is_same(&target.connection, connection));
-                let hot: Arc<ConnectionMeasures> = kept.map_or_else(Arc::default, |target| Arc::clone(&target.hot));
-                let was_held = kept.is_some_and(|target| target.connection.held.is_some());
+                let before = known.get(connection.id.as_str()).filter(|target| is_same(&target.connection, connection));
+                let hot: Arc<ConnectionMeasures> = before.map_or_else(Arc::default, |target| Arc::clone(&target.hot));
+                let was_held = before.is_some_and(|target| target.connection.held.is_some());
                 match &connection.held {
-                    Some(held) => hot.condition.lock().hold(held, now_ms, now_unix_ms),
+                    Some(state) => hot.condition.lock().hold(state, now_ms, now_unix_ms),
                     None if was_held => hot.condition.lock().release(&snapshot.resilience.quota, now_ms),
                     None => {}
                 }

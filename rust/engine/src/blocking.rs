@@ -98,9 +98,9 @@ mod tests {
     #[test]
     fn no_more_than_so_much_is_under_way() {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let mut held: Vec<_> = (0..MOST).filter_map(|_| Place::take(&COUNT, MOST)).collect();
-        assert!(held.len() == MOST && Place::take(&COUNT, MOST).is_none());
-        held.pop();
+        let mut places: Vec<_> = (0..MOST).filter_map(|_| Place::take(&COUNT, MOST)).collect();
+        assert!(places.len() == MOST && Place::take(&COUNT, MOST).is_none());
+        places.pop();
         assert!(Place::take(&COUNT, MOST).is_some());
     }
 }

@@ -293,15 +293,15 @@ mod tests {
     #[test]
     fn messages_that_are_put_together_count_as_bodies_and_stop_at_their_bound() {
         let shared = shared("assembly");
-        let held = || shared.counts.buffered_body_bytes.load(Ordering::Relaxed);
+        let buffered = || shared.counts.buffered_body_bytes.load(Ordering::Relaxed);
         let (one, other) = (Assembly::new(&shared), Assembly::new(&shared));
-        assert!(one.grow(Assembly::UNCOUNTED_BYTES) && held() == 0, "most messages come in one piece");
-        assert!(one.grow(1) && held() == Assembly::UNCOUNTED_BYTES + 1);
+        assert!(one.grow(Assembly::UNCOUNTED_BYTES) && buffered() == 0, "most messages come in one piece");
+        assert!(one.grow(1) && buffered() == Assembly::UNCOUNTED_BYTES + 1);
         assert!(one.set(MAX_BUFFERED_BYTES - 1_000_000) && other.set(900_000));
         assert!(!other.grow(200_000) && other.is_over() && !one.is_over());
-        assert_eq!(held(), MAX_BUFFERED_BYTES - 100_000, "what has no room is not counted");
+        assert_eq!(buffered(), MAX_BUFFERED_BYTES - 100_000, "what has no room is not counted");
         assert!(one.set(0) && other.grow(0));
         drop(other);
-        assert_eq!(held(), 0);
+        assert_eq!(buffered(), 0);
     }
 }

@@ -45,7 +45,7 @@ struct EntryDraft {
     /// A key that wants no log leaves nothing outside of this process.
     to_disk: bool,
     settled: Arc<OnceLock<SettledAnswer>>,
-    asked: Arc<CacheQuery>,
+    query: Arc<CacheQuery>,
     delivery: Delivery,
 }
 
@@ -61,17 +61,17 @@ impl EntryDraft {
             chunks => Bytes::from(chunks.concat()),
         };
         let body = match self.delivery {
-            Delivery::Plain => replay::is_fit(self.asked.form, &body).then_some(body),
-            Delivery::Stream { .. } if self.asked.reads_list => {
-                replay::events_of(&body).and_then(|events| replay::fit_stream(self.asked.form, &events))
+            Delivery::Plain => replay::is_fit(self.query.form, &body).then_some(body),
+            Delivery::Stream { .. } if self.query.reads_list => {
+                replay::events_of(&body).and_then(|events| replay::fit_stream(self.query.form, &events))
             }
-            Delivery::Stream { .. } => replay::fit_stream(self.asked.form, &body),
+            Delivery::Stream { .. } => replay::fit_stream(self.query.form, &body),
         };
         let Some(body) = body else { return };
         let now_ms = clock::unix_ms();
         let meta = Meta {
-            key: self.asked.key,
-            question: self.asked.question.clone().map(Into::into),
+            key: self.query.key,
+            question: self.query.question.clone().map(Into::into),
             key_id: self.key_id,
             route: self.route.to_owned(),
             model: self.model,
@@ -83,12 +83,12 @@ impl EntryDraft {
             tokens_output: settled.usage.output,
             cost_picos: settled.cost.picos(),
             created_ms: now_ms,
-            expires_ms: now_ms.saturating_add(self.asked.ttl_ms),
+            expires_ms: now_ms.saturating_add(self.query.ttl_ms),
         };
         let fresh = CachedAnswer { meta: Arc::new(meta), body };
-        learn::observe(&self.shared, &self.asked, &fresh);
+        learn::observe(&self.shared, &self.query, &fresh);
         let revision = self.shared.cache.store.revision();
-        let is_kept = self.shared.cache.store.keep(&fresh, self.asked.epoch, self.to_disk);
+        let is_kept = self.shared.cache.store.keep(&fresh, self.query.epoch, self.to_disk);
         if is_kept && self.to_disk {
             shared_answers::leave(&self.shared, fresh, revision);
         }
@@ -119,7 +119,7 @@ pub async fn share<C: ShareableCall>(mut call: Call, question: CacheQuery, deliv
     let source = Arc::clone(&leader.source);
     let settled = Arc::new(OnceLock::new());
     call.settlement.move_to(&source);
-    call.settlement.kept = Some(Arc::clone(&settled));
+    call.settlement.settled_answer = Some(Arc::clone(&settled));
     let admission = &call.settlement.admission;
     let question = Arc::new(question);
     let keep = EntryDraft {
@@ -129,7 +129,7 @@ pub async fn share<C: ShareableCall>(mut call: Call, question: CacheQuery, deliv
         model: call.settlement.model.clone().unwrap_or_default(),
         to_disk: admission.principal.key().is_none_or(|key| !key.no_log),
         settled,
-        asked: Arc::clone(&question),
+        query: Arc::clone(&question),
         delivery,
     };
     let end = EndGuard::new(&shared, &source, admission);

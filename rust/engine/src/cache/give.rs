@@ -2,7 +2,7 @@
 
 use super::{learn, CacheQuery};
 use crate::blocking;
-use crate::call::chaos;
+use crate::call::head;
 use crate::clock;
 use crate::control::responses;
 use crate::exchange::Head;
@@ -51,18 +51,18 @@ pub async fn look_up(
     request_body: &[u8],
 ) -> Lookup {
     let shared = &Arc::clone(&settlement.shared);
-    let mut found = fetch(shared, query.key).await.map(|kept| (kept, CacheKind::Exact));
+    let mut found = fetch(shared, query.key).await.map(|entry| (entry, CacheKind::Exact));
     if found.is_none() {
         // Other workers, meanings, and a call take longer than the front has.
         front::hop().await;
-        found = left_elsewhere(settlement, query).await.map(|kept| (kept, CacheKind::Shared));
+        found = left_elsewhere(settlement, query).await.map(|entry| (entry, CacheKind::Shared));
     }
     if found.is_none() {
-        found = near(settlement, query).await.map(|kept| (kept, CacheKind::Vector));
+        found = near(settlement, query).await.map(|entry| (entry, CacheKind::Vector));
     }
-    let body = found.and_then(|(kept, tier)| Some((deliver(query, &kept, parsed)?, kept, tier)));
+    let body = found.and_then(|(entry, tier)| Some((deliver(query, &entry, parsed)?, entry, tier)));
     let counts = shared.cache.store.counts();
-    let Some((body, kept, tier)) = body else {
+    let Some((body, entry, tier)) = body else {
         counts.misses.fetch_add(1, Ordering::Relaxed);
         settlement.cached.cache = Some(CacheOutcome::Miss);
         return Lookup::Missed;
@@ -71,7 +71,7 @@ pub async fn look_up(
     if let Err(fault) = limits::ask_until_known(shared, reserve).await {
         return Lookup::Refused(fault);
     }
-    give(settlement, query, CacheHit { kept, tier, body }, parsed, request_body).await
+    give(settlement, query, CacheHit { entry, tier, body }, parsed, request_body).await
 }
 
 /// Looks for the same request once more, for a call that is about to begin: the one that it could have joined may have ended
@@ -83,17 +83,17 @@ pub(super) async fn look_again(
     request_body: &[u8],
 ) -> Lookup {
     let shared = Arc::clone(&settlement.shared);
-    let Some(kept) = fetch(&shared, query.key).await else { return Lookup::Missed };
-    let Some(body) = deliver(query, &kept, request) else { return Lookup::Missed };
+    let Some(entry) = fetch(&shared, query.key).await else { return Lookup::Missed };
+    let Some(body) = deliver(query, &entry, request) else { return Lookup::Missed };
     // It was counted as missed, and is kept already.
     shared.cache.store.counts().misses.fetch_sub(1, Ordering::Relaxed);
-    (settlement.kept, settlement.combo) = (None, None);
-    give(settlement, query, CacheHit { kept, tier: CacheKind::Exact, body }, request, request_body).await
+    (settlement.settled_answer, settlement.combo) = (None, None);
+    give(settlement, query, CacheHit { entry, tier: CacheKind::Exact, body }, request, request_body).await
 }
 
 /// An entry that was found: in which of the cache's ways, and its body as the caller wants it.
 struct CacheHit {
-    kept: CachedAnswer,
+    entry: CachedAnswer,
     tier: CacheKind,
     body: Bytes,
 }
@@ -101,8 +101,8 @@ struct CacheHit {
 /// Answers with what was found, and settles.
 async fn give(
     settlement: &mut Settlement,
-    asked: &CacheQuery,
-    CacheHit { kept, tier, body }: CacheHit,
+    query: &CacheQuery,
+    CacheHit { entry, tier, body }: CacheHit,
     parsed: &ChatRequest,
     request_body: &[u8],
 ) -> Lookup {
@@ -114,8 +114,8 @@ async fn give(
         () = exchange.gone() => return Lookup::CallerLeft, // the settlement's drop says who left
         () = limits::throttle(settlement) => {}
     }
-    let is_stored = store(settlement, asked.form, &kept, parsed, request_body).await;
-    let meta = &kept.meta;
+    let is_stored = store(settlement, query.form, &entry, parsed, request_body).await;
+    let meta = &entry.meta;
     let hits = match tier {
         CacheKind::Shared => &counts.shared_hits,
         CacheKind::Vector => &counts.vector_hits,
@@ -130,7 +130,7 @@ async fn give(
     settlement.status = StatusCode::OK.as_u16();
     settlement.upstream_model.clone_from(&meta.upstream_model);
     settlement.bytes_response = body.len() as u64;
-    let mut headers = headers(settlement, &kept, tier, parsed, body.len());
+    let mut headers = headers(settlement, &entry, tier, parsed, body.len());
     responses::note_unstored(is_stored, &mut headers);
     let head = Head { status: StatusCode::OK, headers };
     settlement.settle(Outcome::Completed, None);
@@ -142,16 +142,16 @@ async fn give(
 async fn store(
     settlement: &Settlement,
     form: Dialect,
-    kept: &CachedAnswer,
+    entry: &CachedAnswer,
     parsed: &ChatRequest,
     request_body: &[u8],
 ) -> bool {
     if form != Dialect::OpenaiResponses || !parsed.stores {
         return true;
     }
-    let whole = match kept.meta.delivery {
-        Delivery::Plain => Some(kept.body.clone()),
-        Delivery::Stream { .. } => replay::as_whole(form, &kept.body, 0),
+    let whole = match entry.meta.delivery {
+        Delivery::Plain => Some(entry.body.clone()),
+        Delivery::Stream { .. } => replay::as_whole(form, &entry.body, 0),
     };
     responses::keep(&settlement.shared, &settlement.admission, request_body, parsed, whole.as_ref()).await
 }
@@ -166,8 +166,8 @@ async fn left_elsewhere(settlement: &Settlement, query: &CacheQuery) -> Option<C
     let revision = shared.cache.store.revision();
     let found = shared_answers::find(shared, &query.key).await?;
     let meta = Meta { question: query.question.clone().map(Into::into), ..Meta::clone(&found.meta) };
-    let kept = CachedAnswer { meta: Arc::new(meta), body: found.body };
-    shared.cache.store.adopt(&kept, revision).then_some(kept)
+    let entry = CachedAnswer { meta: Arc::new(meta), body: found.body };
+    shared.cache.store.adopt(&entry, revision).then_some(entry)
 }
 
 async fn near(settlement: &Settlement, query: &CacheQuery) -> Option<CachedAnswer> {
@@ -182,8 +182,8 @@ async fn near(settlement: &Settlement, query: &CacheQuery) -> Option<CachedAnswe
         return None;
     }
     for (key, _) in near.into_iter().take(MAX_TRIES) {
-        if let Some(kept) = fetch(shared, key).await {
-            return Some(kept);
+        if let Some(entry) = fetch(shared, key).await {
+            return Some(entry);
         }
     }
     let key = settlement.admission.principal.key();
@@ -199,7 +199,7 @@ async fn near(settlement: &Settlement, query: &CacheQuery) -> Option<CachedAnswe
 async fn fetch(shared: &Arc<Shared>, key: Digest) -> Option<CachedAnswer> {
     let store = &shared.cache.store;
     match store.find(&key) {
-        Found::Here(kept) => Some(kept),
+        Found::Here(entry) => Some(entry),
         Found::Nothing => None,
         Found::Stored(stored) => {
             let store = Arc::clone(store);
@@ -211,23 +211,23 @@ async fn fetch(shared: &Arc<Shared>, key: Digest) -> Option<CachedAnswer> {
 }
 
 /// The body as this caller wants it. `None`: what is kept cannot be said that way.
-fn deliver(query: &CacheQuery, kept: &CachedAnswer, parsed: &ChatRequest) -> Option<Bytes> {
-    let events = as_events(query.form, kept, parsed)?;
+fn deliver(query: &CacheQuery, entry: &CachedAnswer, parsed: &ChatRequest) -> Option<Bytes> {
+    let events = as_events(query.form, entry, parsed)?;
     Some(if parsed.stream && query.reads_list { replay::list_of(&events) } else { events })
 }
 
-fn as_events(form: Dialect, kept: &CachedAnswer, parsed: &ChatRequest) -> Option<Bytes> {
-    let created_s = kept.meta.created_ms / 1_000;
+fn as_events(form: Dialect, entry: &CachedAnswer, parsed: &ChatRequest) -> Option<Bytes> {
+    let created_s = entry.meta.created_ms / 1_000;
     let stream = |body: &[u8]| replay::as_stream(form, body, parsed.asks_usage, created_s);
-    match (kept.meta.delivery, parsed.stream) {
-        (Delivery::Plain, false) => Some(kept.body.clone()),
-        (Delivery::Plain, true) => stream(&kept.body),
-        (Delivery::Stream { .. }, false) => replay::as_whole(form, &kept.body, created_s),
+    match (entry.meta.delivery, parsed.stream) {
+        (Delivery::Plain, false) => Some(entry.body.clone()),
+        (Delivery::Plain, true) => stream(&entry.body),
+        (Delivery::Stream { .. }, false) => replay::as_whole(form, &entry.body, created_s),
         (Delivery::Stream { asks_usage }, true) => {
             if form == Dialect::Openai && asks_usage != parsed.asks_usage {
-                stream(&replay::as_whole(form, &kept.body, created_s)?)
+                stream(&replay::as_whole(form, &entry.body, created_s)?)
             } else {
-                Some(kept.body.clone())
+                Some(entry.body.clone())
             }
         }
     }
@@ -235,12 +235,12 @@ fn as_events(form: Dialect, kept: &CachedAnswer, parsed: &ChatRequest) -> Option
 
 fn headers(
     settlement: &Settlement,
-    kept: &CachedAnswer,
+    entry: &CachedAnswer,
     tier: CacheKind,
     parsed: &ChatRequest,
     length: usize,
 ) -> HeaderMap {
-    let (admission, meta) = (&settlement.admission, &kept.meta);
+    let (admission, meta) = (&settlement.admission, &entry.meta);
     let mut headers = answer::base_headers(&settlement.shared, &admission.request_id);
     let latency_ms = settlement.elapsed().as_millis() as u64;
     let decision = format!("strategy={}; provider={}; latency_ms={latency_ms}", meta.strategy, meta.provider);
@@ -252,7 +252,7 @@ fn headers(
     if let Some(session) = admission.session_tag.as_deref().or(admission.session_id.as_deref()) {
         headers.insert(headers::SESSION_ID, headers::encoded(session));
     }
-    chaos::add_header(settlement, &mut headers);
+    head::add_fault(settlement, &mut headers);
     headers.insert(headers::LATENCY_MS, headers::number(latency_ms));
     headers.insert(headers::RESPONSE_LATENCY, headers::number(latency_ms));
     headers.insert(headers::CACHE_LATENCY, HeaderValue::from_static("synthetic"));

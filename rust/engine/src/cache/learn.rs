@@ -17,8 +17,8 @@ pub fn observe(shared: &Shared, query: &CacheQuery, fresh: &CachedAnswer) {
     let store = &shared.cache.store;
     let near = store.near(question, LEAST);
     let Some((key, similarity)) = near.into_iter().find(|(key, _)| *key != query.key) else { return };
-    let Found::Here(kept) = store.find(&key) else { return };
-    let (Some(ours), Some(theirs)) = (text_of(query.form, fresh), text_of(query.form, &kept)) else { return };
+    let Found::Here(entry) = store.find(&key) else { return };
+    let (Some(ours), Some(theirs)) = (text_of(query.form, fresh), text_of(query.form, &entry)) else { return };
     let is_right = match Comparison::of(&ours, &theirs) {
         Comparison::Same => true,
         Comparison::Different => false,
@@ -36,13 +36,13 @@ pub fn threshold(shared: &Shared, query: &CacheQuery, partition: &Digest) -> Opt
     Some(if threshold > base { threshold.max(learnt) } else { learnt })
 }
 
-fn text_of(form: Dialect, kept: &CachedAnswer) -> Option<String> {
-    if kept.body.len() > MAX_COMPARED_BYTES {
+fn text_of(form: Dialect, entry: &CachedAnswer) -> Option<String> {
+    if entry.body.len() > MAX_COMPARED_BYTES {
         return None;
     }
-    let whole: Bytes = match kept.meta.delivery {
-        Delivery::Plain => kept.body.clone(),
-        Delivery::Stream { .. } => replay::as_whole(form, &kept.body, 0)?,
+    let whole: Bytes = match entry.meta.delivery {
+        Delivery::Plain => entry.body.clone(),
+        Delivery::Stream { .. } => replay::as_whole(form, &entry.body, 0)?,
     };
     answer_text(form, &whole)
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::call::hedge;
+use crate::call::kind::Reply;
 use crate::exchange::Head;
 use crate::route::choice::Choice;
 use crate::route::choose::{choose, RoutingHints};
@@ -9,6 +10,7 @@ use crate::upstream::connector::{Connector, Origin};
 use crate::upstream::half_open;
 use crate::upstream::target::Target;
 use crate::upstream::wire::Pool;
+use bytes::Bytes;
 use fairlead_core::strategy::{Demand, Standing};
 use fairlead_core::{Error, ErrorKind, Retry};
 use fairlead_dialect::Pieces;
@@ -17,6 +19,7 @@ use parking_lot::Mutex;
 use serde_json::{json, Value};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixListener;
@@ -46,20 +49,20 @@ enum Step {
 #[derive(Default)]
 struct Script {
     steps: Mutex<VecDeque<(Duration, Step)>>,
-    asked: Mutex<Vec<String>>,
+    order: Mutex<Vec<String>>,
 }
 
 impl Script {
     fn of(steps: impl IntoIterator<Item = Step>) -> Self {
         let steps = steps.into_iter().map(|step| (Duration::from_millis(10), step)).collect();
-        Self { steps: Mutex::new(steps), asked: Mutex::default() }
+        Self { steps: Mutex::new(steps), order: Mutex::default() }
     }
 }
 
 impl CallKind for Script {
     async fn ask(&self, call: &mut Call, at: usize) -> Result<Reply, AttemptFailure> {
         let target = Arc::clone(&call.choice.targets[at]);
-        self.asked.lock().push(target.connection.id.clone());
+        self.order.lock().push(target.connection.id.clone());
         let permit = half_open::acquire(&target).await?;
         let (after, step) = self.steps.lock().pop_front().expect("a step");
         tokio::time::sleep(after).await;
@@ -87,7 +90,7 @@ async fn run_script(name: &str, choice: Choice, script: &Script) -> (Vec<String>
     call.choice = choice;
     run(&mut call, script, &SmallVec::new()).await;
     let head = call.settlement.exchange.take_head().expect("a head");
-    (script.asked.lock().clone(), head, call)
+    (script.order.lock().clone(), head, call)
 }
 
 fn standing(target: &Target) -> Standing {
@@ -105,8 +108,8 @@ async fn what_is_safe_to_repeat_goes_to_the_next_target() {
         let choice = one_model();
         let (first, second) = (Arc::clone(&choice.targets[0]), Arc::clone(&choice.targets[1]));
         let script = Script::of([Step::Fails(failed(kind, retry)), Step::Answers]);
-        let (asked, head, call) = run_script("failover", choice, &script).await;
-        assert_eq!(asked, ["a", "b"], "{kind:?}");
+        let (order, head, call) = run_script("failover", choice, &script).await;
+        assert_eq!(order, ["a", "b"], "{kind:?}");
         assert_eq!(
             (head.status, &head.headers["x-gateway-fallback-attempts"]),
             (StatusCode::OK, &"1".parse().expect("1"))
@@ -121,13 +124,13 @@ async fn an_answer_with_nothing_in_it_goes_to_the_next_target_and_blames_no_conn
     let empty = || Step::Fails(failed(ErrorKind::EmptyAnswer, Retry::Elsewhere));
     let choice = one_model();
     let first = Arc::clone(&choice.targets[0]);
-    let (asked, head, call) = run_script("empty", choice, &Script::of([empty(), Step::Answers])).await;
-    assert_eq!((asked, head.status), (vec!["a".to_owned(), "b".to_owned()], StatusCode::OK));
+    let (order, head, call) = run_script("empty", choice, &Script::of([empty(), Step::Answers])).await;
+    assert_eq!((order, head.status), (vec!["a".to_owned(), "b".to_owned()], StatusCode::OK));
     assert_eq!(call.failures.len(), 1);
     assert_eq!(standing(&first), Standing::Able, "a caller may have asked for nothing");
 
-    let (asked, head, _) = run_script("all-empty", one_model(), &Script::of([empty(), empty()])).await;
-    assert_eq!((asked.len(), head.status.as_u16()), (2, 502));
+    let (order, head, _) = run_script("all-empty", one_model(), &Script::of([empty(), empty()])).await;
+    assert_eq!((order.len(), head.status.as_u16()), (2, 502));
 }
 
 /// A combo with these rules over two connections of two providers.
@@ -147,14 +150,14 @@ async fn all_targets_are_tried_again_as_often_as_a_combo_says() {
     let rules = json!({"max_set_retries": 1, "set_retry_delay_ms": 50});
     let began = tokio::time::Instant::now();
     let script = Script::of([fails(), fails(), fails(), Step::Answers]);
-    let (asked, head, call) = run_script("rounds", combo(&rules), &script).await;
-    assert_eq!((asked, head.status.as_u16()), (["a", "b", "a", "b"].map(str::to_owned).to_vec(), 200));
+    let (order, head, call) = run_script("rounds", combo(&rules), &script).await;
+    assert_eq!((order, head.status.as_u16()), (["a", "b", "a", "b"].map(str::to_owned).to_vec(), 200));
     assert_eq!((call.fallbacks(), call.settlement.attempts), (3, 4));
     assert_eq!(began.elapsed().as_millis(), 90, "four attempts and a pause");
 
     let script = Script::of([fails(), fails(), fails(), fails()]);
-    let (asked, head, _) = run_script("rounds-over", combo(&rules), &script).await;
-    assert_eq!((asked.len(), head.status.as_u16()), (4, 502));
+    let (order, head, _) = run_script("rounds-over", combo(&rules), &script).await;
+    assert_eq!((order.len(), head.status.as_u16()), (4, 502));
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,19 +166,19 @@ async fn a_target_is_asked_again_as_often_as_a_combo_says() {
     let rules = json!({"max_retries": 2, "retry_delay_ms": 50});
     let began = tokio::time::Instant::now();
     let script = Script::of([fails(ErrorKind::UpstreamOverloaded), fails(ErrorKind::EmptyAnswer), Step::Answers]);
-    let (asked, head, call) = run_script("repeats", combo(&rules), &script).await;
-    assert_eq!((asked, head.status.as_u16()), (["a", "a", "a"].map(str::to_owned).to_vec(), 200));
+    let (order, head, call) = run_script("repeats", combo(&rules), &script).await;
+    assert_eq!((order, head.status.as_u16()), (["a", "a", "a"].map(str::to_owned).to_vec(), 200));
     assert_eq!((call.fallbacks(), call.settlement.attempts, began.elapsed().as_millis()), (2, 3, 130));
 
     let empty = || fails(ErrorKind::EmptyAnswer);
     let script = Script::of([empty(), empty(), empty(), fails(ErrorKind::UpstreamRateLimited)]);
-    let (asked, head, _) = run_script("repeats-over", combo(&rules), &script).await;
-    assert_eq!(asked, ["a", "a", "a", "b"], "a limit does not pass at once");
+    let (order, head, _) = run_script("repeats-over", combo(&rules), &script).await;
+    assert_eq!(order, ["a", "a", "a", "b"], "a limit does not pass at once");
     assert_eq!(head.status.as_u16(), 429);
 
     let hurried = json!({"max_retries": 2, "retry_delay_ms": 500, "combo_timeout_ms": 400});
-    let (asked, _, _) = run_script("repeats-late", combo(&hurried), &Script::of([empty(), Step::Answers])).await;
-    assert_eq!(asked, ["a", "b"], "no time for the pause");
+    let (order, _, _) = run_script("repeats-late", combo(&hurried), &Script::of([empty(), Step::Answers])).await;
+    assert_eq!(order, ["a", "b"], "no time for the pause");
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,8 +188,8 @@ async fn a_target_that_takes_longer_than_its_combo_lets_it_is_left() {
     let first = Arc::clone(&choice.targets[0]);
     let script =
         Script { steps: Mutex::new([slow(500, Step::Answers), slow(10, Step::Answers)].into()), ..Script::default() };
-    let (asked, head, _) = run_script("slow", choice, &script).await;
-    assert_eq!((asked.len(), head.status.as_u16()), (2, 200));
+    let (order, head, _) = run_script("slow", choice, &script).await;
+    assert_eq!((order.len(), head.status.as_u16()), (2, 200));
     assert_eq!(standing(&first), Standing::Able, "others may give it more time");
 }
 
@@ -200,8 +203,8 @@ async fn a_limit_is_waited_for_as_its_provider_says() {
             ..failed(ErrorKind::UpstreamRateLimited, Retry::Elsewhere)
         })
     };
-    let (asked, head, _) = run_script("limits", choice, &Script::of([limited(60_000), limited(9_500)])).await;
-    assert_eq!(asked, ["a", "b"]);
+    let (order, head, _) = run_script("limits", choice, &Script::of([limited(60_000), limited(9_500)])).await;
+    assert_eq!(order, ["a", "b"]);
     assert_eq!((head.status.as_u16(), &head.headers["retry-after"]), (429, &"10".parse().expect("10")));
     assert_eq!(standing(&first), Standing::Closed);
 }
@@ -211,22 +214,22 @@ async fn what_may_have_been_done_is_not_repeated() {
     let choice = one_model();
     let first = Arc::clone(&choice.targets[0]);
     let script = Script::of([Step::Fails(failed(ErrorKind::UpstreamTimeout, Retry::Never))]);
-    let (asked, head, _) = run_script("timeout", choice, &script).await;
-    assert_eq!((asked, head.status.as_u16()), (vec!["a".to_owned()], 504));
+    let (order, head, _) = run_script("timeout", choice, &script).await;
+    assert_eq!((order, head.status.as_u16()), (vec!["a".to_owned()], 504));
     assert_eq!(standing(&first), Standing::Resting);
 
     let choice = one_model();
     let first = Arc::clone(&choice.targets[0]);
     let rejected = AttemptFailure { blames_connection: false, ..failed(ErrorKind::InvalidRequest, Retry::Never) };
-    let (asked, _, _) = run_script("rejected", choice, &Script::of([Step::Fails(rejected)])).await;
-    assert_eq!((asked, standing(&first)), (vec!["a".to_owned()], Standing::Able), "the caller's own fault");
+    let (order, _, _) = run_script("rejected", choice, &Script::of([Step::Fails(rejected)])).await;
+    assert_eq!((order, standing(&first)), (vec!["a".to_owned()], Standing::Able), "the caller's own fault");
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_repeated_once_the_caller_has_a_head() {
     let script = Script::of([Step::FailsAfterHead(failed(ErrorKind::UpstreamReset, Retry::Elsewhere))]);
-    let (asked, _, call) = run_script("headed", one_model(), &script).await;
-    assert_eq!(asked, ["a"]);
+    let (order, _, call) = run_script("headed", one_model(), &script).await;
+    assert_eq!(order, ["a"]);
     let taken = call.settlement.exchange.take().expect("an end");
     let text = String::from_utf8(taken.chunks.concat()).expect("text");
     assert!(taken.ended && !taken.aborted && text.contains("upstream_reset"), "{text}");
@@ -286,9 +289,9 @@ async fn the_second_joins_after_the_delay_and_the_first_to_answer_wins() {
     assert_eq!((quick.won, quick.took_ms, quick.attempts, quick.dropped), (Some((0, 0)), 90, 1, 0));
     let joined = race([500, 50], [None, None]).await;
     assert_eq!((joined.won, joined.took_ms, joined.attempts, joined.dropped), (Some((1, 1)), 150, 2, 1));
-    let kept = race([120, 50], [None, None]).await;
-    assert_eq!((kept.won, kept.took_ms, kept.attempts, kept.dropped), (Some((0, 0)), 120, 2, 1));
-    assert!(quick.failed.is_empty() && joined.failed.is_empty() && kept.failed.is_empty(), "who lost is not blamed");
+    let first = race([120, 50], [None, None]).await;
+    assert_eq!((first.won, first.took_ms, first.attempts, first.dropped), (Some((0, 0)), 120, 2, 1));
+    assert!(quick.failed.is_empty() && joined.failed.is_empty() && first.failed.is_empty(), "who lost is not blamed");
 }
 
 #[tokio::test(start_paused = true)]
@@ -313,8 +316,8 @@ async fn one_caller_finds_out_whether_a_provider_is_back() {
     let target = Arc::clone(&choice.targets[0]);
     target.blame(ErrorKind::UpstreamRateLimited, Some(60_000));
     let script = Script::of([Step::Answers]);
-    let (asked, head, call) = run_script("closed", choice, &script).await;
-    assert_eq!((asked, head.status), (vec!["a".to_owned(), "b".to_owned()], StatusCode::OK));
+    let (order, head, call) = run_script("closed", choice, &script).await;
+    assert_eq!((order, head.status), (vec!["a".to_owned(), "b".to_owned()], StatusCode::OK));
     assert!(call.failures.iter().all(|(_, failed)| !failed.blames_connection), "what was never sent blames nobody");
 }
 

@@ -2,11 +2,9 @@
 //! blamed and none is paid. The record and the answer's head name the fault.
 
 use crate::clock;
-use crate::gate::headers;
 use crate::observe::settle::Settlement;
 use fairlead_core::strategy::Random;
 use fairlead_core::{random_bytes, Chaos, Error};
-use http::{HeaderMap, HeaderValue};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,11 +30,4 @@ async fn strike_by(chaos: Chaos, settlement: &mut Settlement) -> Result<(), Erro
         }
     }
     fault.error().map_or(Ok(()), Err)
-}
-
-/// Names the fault.
-pub fn add_header(settlement: &Settlement, headers: &mut HeaderMap) {
-    if let Some(fault) = settlement.chaos() {
-        headers.insert(headers::CHAOS, HeaderValue::from_static(fault.name()));
-    }
 }

@@ -14,6 +14,7 @@ use fairlead_core::{policy, Error, ErrorKind};
 use fairlead_dialect::openai::request::ChatRequest;
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Puts the model in force into the request: the key's forced model goes before the header's, and that before the body's;
@@ -50,7 +51,8 @@ pub fn admit_aliases(settlement: &Settlement, choice: &Choice) -> Result<(), Err
     Ok(())
 }
 
-/// The targets of a call that goes to another endpoint than conversations do, with room reserved for the most that it can cost.
+/// The targets of a call that goes to another endpoint than conversations do, with room reserved for the most that it can cost. The
+/// record says how they were chosen.
 pub fn choose_for_endpoint(
     live: &Live,
     settlement: &mut Settlement,
@@ -62,6 +64,7 @@ pub fn choose_for_endpoint(
     endpoints::narrow(settlement.admission.route, &mut choice)?;
     admit_aliases(settlement, &choice)?;
     limits::reserve(&shared, &live.snapshot, settlement, request, &mut choice)?;
+    note_choice(settlement, &choice);
     Ok(choice)
 }
 
@@ -109,6 +112,15 @@ async fn choose_in_time(settlement: &Settlement, name: &str, body: &Bytes, mut f
             Err(again) => fault = again,
         }
     }
+}
+
+/// Reserves room for a conversation whose targets are chosen.
+pub fn reserve(call: &mut Call, live: &Live, request: &ChatRequest) -> Result<(), Error> {
+    let Call { settlement, choice, .. } = call;
+    let shared = Arc::clone(&settlement.shared);
+    limits::reserve(&shared, &live.snapshot, settlement, request, choice)?;
+    note_choice(settlement, choice);
+    endpoints::narrow(settlement.admission.route, choice)
 }
 
 /// Notes in the record how the targets were chosen.

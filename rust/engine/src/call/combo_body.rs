@@ -132,19 +132,19 @@ mod tests {
 
     #[test]
     fn only_tools_that_match_are_sent() {
-        let kept = |caller, body: Value| shape(caller, &body, None, Some("^get_")).expect("filtered");
+        let filtered = |caller, body: Value| shape(caller, &body, None, Some("^get_")).expect("filtered");
         let function = |name: &str| json!({"type": "function", "function": {"name": name}});
-        let chat = kept(Openai, json!({"tools": [function("get_x"), function("del_x")], "tool_choice": "auto"}));
+        let chat = filtered(Openai, json!({"tools": [function("get_x"), function("del_x")], "tool_choice": "auto"}));
         assert_eq!(chat, json!({"tools": [function("get_x")], "tool_choice": "auto"}));
-        assert_eq!(kept(Openai, json!({"tools": [function("del_x")], "tool_choice": "required"})), json!({}));
-        let messages = kept(
+        assert_eq!(filtered(Openai, json!({"tools": [function("del_x")], "tool_choice": "required"})), json!({}));
+        let messages = filtered(
             Anthropic,
             json!({"tools": [{"name": "get_x"}, {"type": "web_search_20250305", "name": "web_search"}]}),
         );
         assert_eq!(messages["tools"], json!([{"name": "get_x"}]));
         let groups = json!([{"functionDeclarations": [{"name": "get_x"}, {"name": "b"}]}, {"googleSearch": {}}]);
         assert_eq!(
-            kept(Gemini, json!({"tools": groups}))["tools"],
+            filtered(Gemini, json!({"tools": groups}))["tools"],
             json!([{"functionDeclarations": [{"name": "get_x"}]}])
         );
         let forced = json!({"tools": [function("del_x")], "tool_choice": function("del_x")});

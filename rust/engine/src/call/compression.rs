@@ -8,7 +8,6 @@ use crate::call::endpoints;
 use crate::call::read;
 use crate::clock;
 use crate::context::plans::NamedPlan;
-use crate::gate::headers;
 use crate::observe::settle::{CompressionFigures, Settlement};
 use crate::route::model;
 use bytes::Bytes;
@@ -16,7 +15,6 @@ use fairlead_context::{compress, Mode, Outcome, Plan, Session, Unchanged};
 use fairlead_core::{Dialect, Error, ErrorKind};
 use fairlead_dialect::counted_bytes;
 use fairlead_dialect::openai::request::ChatRequest;
-use http::HeaderMap;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -84,8 +82,8 @@ impl PipelineChoice<'_> {
     /// The pipeline for this call; `None`: nobody wants any. Every call asks, so this allocates nothing where that is so.
     pub fn plan(self, live: &Live) -> Result<Option<NamedPlan>, Error> {
         let settings = &live.snapshot.context.compression;
-        if let Some(asked) = self.header.filter(|name| *name != "default") {
-            let found = live.plans.find(asked).ok_or_else(|| {
+        if let Some(header) = self.header.filter(|name| *name != "default") {
+            let found = live.plans.find(header).ok_or_else(|| {
                 let names = live.plans.names().join("`, `");
                 let message = format!("`X-Gateway-Compression` must be `default`, or one of `{names}`.");
                 Error::client(ErrorKind::InvalidRequest, message).about("X-Gateway-Compression")
@@ -195,13 +193,4 @@ fn note(settlement: &mut Settlement, named: &NamedPlan, outcome: Option<&Outcome
         }
     }
     settlement.set_compression(figures);
-}
-
-/// Says in the head of an answer what was done: the pipeline, tokens before and after, milliseconds.
-pub fn add_header(settlement: &Settlement, out: &mut HeaderMap) {
-    let Some(figures) = settlement.compression() else { return };
-    let CompressionFigures { name, tokens_before, tokens_after, micros, .. } = figures;
-    let ms = *micros as f64 / 1e3;
-    let text = format!("{name}; before={tokens_before}; after={tokens_after}; ms={ms:.2}");
-    out.insert(headers::COMPRESSION, headers::encoded(&text));
 }

@@ -19,7 +19,7 @@ pub struct Call {
     /// The targets that may serve it; empty until they are chosen.
     pub choice: Choice,
     /// Where in the choice the target stands that was asked last.
-    pub asked: usize,
+    pub last_target: usize,
     /// The attempts that failed, each with its target's place in the choice: one connection may be several targets.
     pub failures: Vec<(usize, AttemptFailure)>,
     /// Failures of rounds before this one, where all targets are tried again.
@@ -35,7 +35,7 @@ impl Call {
         Self {
             settlement,
             choice: Choice::default(),
-            asked: 0,
+            last_target: 0,
             failures: Vec::new(),
             earlier_failures: 0,
             stream_permit: None,
@@ -60,7 +60,7 @@ impl Call {
 
     /// Notes in the record which target of the choice is asked.
     pub fn name_target(&mut self, at: usize) {
-        self.asked = at;
+        self.last_target = at;
         self.settlement.target = self.choice.targets.get(at).cloned();
         self.settlement.upstream_model = Some(self.choice.upstream_model(at).to_owned());
         self.settlement.priced_model = Some(self.choice.model(at).to_owned());

@@ -1,22 +1,21 @@
 //! A conversation: read, held to the rules, answered from the cache or said in the dialect of each provider that may serve it,
 //! and told in the caller's own.
 
-use crate::active_config::Live;
 use crate::cache::{self, Lookup, ShareableCall};
-use crate::call::attempt::{self, CallKind, Reply};
+use crate::call::attempt;
 use crate::call::chaos;
-use crate::call::choose::{choose_targets, note_choice};
+use crate::call::choose::{self, choose_targets};
 use crate::call::combo_body;
 use crate::call::compression;
 use crate::call::context::Call;
 use crate::call::conversation_stream;
-use crate::call::endpoints;
 use crate::call::failover;
 use crate::call::handover;
 use crate::call::hedge::{self, Race};
+use crate::call::kind::{CallKind, Reply};
 use crate::call::plain;
 use crate::call::read::{self, ReadConversation};
-use crate::call::reasoning;
+use crate::call::settle;
 use crate::call::shadow;
 use crate::call::stages::{self, Staged};
 use crate::call::translation::Translation;
@@ -30,7 +29,7 @@ use crate::upstream::attempt::{Contents, Upstream};
 use crate::upstream::failure::AttemptFailure;
 use bytes::Bytes;
 use fairlead_core::strategy::Strategy;
-use fairlead_core::{CacheOutcome, Error, Outcome};
+use fairlead_core::{CacheOutcome, Outcome};
 use fairlead_dialect::openai::request::ChatRequest;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -91,11 +90,20 @@ pub async fn run(mut call: Call, body: &Bytes) {
         call.settlement.cached.cache = Some(CacheOutcome::Bypass);
     }
     // On the heap, so that calls do not carry what is seldom asked for.
-    let (sent, request) = match Box::pin(shorten(&mut call, &live, sent, request)).await {
+    let shortening = Box::pin(async {
+        let (body, request) = compression::run(&mut call, &live, sent, request).await?;
+        window::hold(&mut call, &live, body, request).await
+    });
+    let (sent, request) = match shortening.await {
         Ok(shortened) => shortened,
         Err(fault) => return call.refuse(&fault),
     };
-    let translation = limits::ask_until_known(&shared, || choose(&mut call, &live, &sent, &request)).await;
+    call.settlement.bytes_sent = Some(sent.len() as u64);
+    let translate = || {
+        choose::reserve(&mut call, &live, &request)?;
+        Translation::of_call(&mut call, &live, &sent, &request)
+    };
+    let translation = limits::ask_until_known(&shared, translate).await;
     drop(live);
     let translation = match translation {
         Ok(translation) => translation.of(&body),
@@ -126,39 +134,6 @@ impl ShareableCall for Conversation {
     }
 }
 
-/// The conversation made shorter, as somebody asks for it, and held to the windows of the models.
-async fn shorten(
-    call: &mut Call,
-    live: &Arc<Live>,
-    body: Bytes,
-    request: ChatRequest,
-) -> Result<(Bytes, ChatRequest), Error> {
-    let (body, request) = compression::run(call, live, body, request).await?;
-    window::hold(call, live, body, request).await
-}
-
-/// Reserves room for the call, and says it in the dialect of each target that is left.
-fn choose(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> Result<Translation, Error> {
-    let Call { settlement, choice, .. } = call;
-    let shared = Arc::clone(&settlement.shared);
-    settlement.bytes_sent = Some(body.len() as u64);
-    limits::reserve(&shared, &live.snapshot, settlement, request, choice)?;
-    note_choice(settlement, choice);
-    endpoints::narrow(settlement.admission.route, choice)?;
-    translate(call, live, body, request)
-}
-
-/// The request in the dialect of each target.
-fn translate(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> Result<Translation, Error> {
-    let Call { settlement, choice, .. } = call;
-    let shared = Arc::clone(&settlement.shared);
-    let route = settlement.admission.route;
-    let translation = Translation::prepare(settlement.admission.dialect, body, request, choice, &live.snapshot)?;
-    let mut translation = translation.towards(route).in_tier(settlement.admission.service_mode());
-    reasoning::put_back(&shared, &settlement.admission, choice, &mut translation);
-    Ok(translation)
-}
-
 impl Conversation {
     /// Serves the call, or ends with its caller.
     async fn serve_in_place(&self, call: &mut Call) {
@@ -174,49 +149,33 @@ impl Conversation {
     async fn run_stages(&self, call: &mut Call) {
         limits::throttle(&call.settlement).await;
         shadow::begin(call, &self.sent, &self.request);
-        if call.choice.combo.as_ref().is_some_and(|combo| combo.strategy == Strategy::ContextRelay) {
+        let is_relay = call.choice.combo.as_ref().is_some_and(|combo| combo.strategy == Strategy::ContextRelay);
+        let staged = if is_relay {
             // On the heap, so that conversations which take no note along do not carry its size.
-            match Box::pin(self.attempt_with_note(call)).await {
-                Ok(true) => return,
-                Ok(false) => {}
-                Err(fault) => return call.refuse_before_attempts(&fault),
-            }
-        }
-        let staged = match stages::prepare(call, &self.sent, &self.request).await {
-            Ok(staged) => staged,
-            Err(fault) => return call.refuse_before_attempts(&fault),
+            Box::pin(handover::prepare(call, &self.sent, &self.request, &self.body)).await
+        } else {
+            stages::prepare(call, &self.sent, &self.request).await
         };
-        match staged {
-            Staged::AsIs => self.attempt(call).await,
-            Staged::Next { wording, parsed, choice } => {
+        let next;
+        let conversation = match staged {
+            Ok(Staged::AsIs) => self,
+            Ok(Staged::Next { translation, request, choice }) => {
                 call.choice = *choice;
                 let (sent, body) = (self.sent.clone(), self.body.clone());
-                let translation = wording.in_tier(call.settlement.admission.service_mode());
-                let next = Self { translation, request: parsed, sent, body };
-                Box::pin(next.attempt(call)).await;
+                next = Box::new(Self { translation: *translation, request, sent, body });
+                &*next
             }
-            Staged::Failed { choice, failures } => {
+            Ok(Staged::Done { target, answer }) => return settle::give(call, self, &target, answer).await,
+            Ok(Staged::Failed { choice, failures }) => {
                 (call.choice, call.failures) = (*choice, failures);
-                call.fail();
+                return call.fail();
             }
-            Staged::Done { target, answer } => attempt::give(call, self, &target, answer).await,
-        }
-    }
-
-    /// Attempts this conversation with the hand-over note of its session; `false` where it has none.
-    async fn attempt_with_note(&self, call: &mut Call) -> Result<bool, Error> {
-        let Some((sent, request)) = handover::prepare(call, &self.sent, &self.request).await? else { return Ok(false) };
-        let live = call.shared().live.load_full();
-        let translation = translate(call, &live, &sent, &request)?.of(&self.body);
-        drop(live);
-        Self { translation, request, sent, body: self.body.clone() }.attempt(call).await;
-        Ok(true)
-    }
-
-    async fn attempt(&self, call: &mut Call) {
+            Err(fault) => return call.refuse_before_attempts(&fault),
+        };
         let mut over = SmallVec::new();
         if let Some(delay) = hedge::delay(&call.choice) {
-            let race = Race { kind: self, translation: &self.translation, request_bytes: self.body.len() as u64 };
+            let (translation, request_bytes) = (&conversation.translation, conversation.body.len() as u64);
+            let race = Race { kind: conversation, translation, request_bytes };
             let Some(tried) = Box::pin(race.run(call, delay)).await else { return };
             over = tried;
             let last = call.failures.last();
@@ -224,7 +183,7 @@ impl Conversation {
                 return call.fail();
             }
         }
-        attempt::run(call, self, &over).await;
+        attempt::run(call, conversation, &over).await;
     }
 
     async fn ask_plain(&self, call: &mut Call, at: usize) -> Result<plain::Answer, AttemptFailure> {

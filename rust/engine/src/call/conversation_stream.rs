@@ -131,9 +131,9 @@ async fn relay(
     let kind = ConversationStream {
         translation,
         target: Arc::clone(&target),
+        judge: translation.judge_stream(&target),
         follow: translation.follow(&target),
         listener: reasoning::listen(&target),
-        judge: translation.judge_stream(&target),
         is_done: false,
     };
     let content_type = stream_type(translation.is_events());

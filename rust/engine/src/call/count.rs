@@ -6,6 +6,7 @@ use crate::call::chaos;
 use crate::call::choose::{admit_aliases, admit_model};
 use crate::call::context::Call;
 use crate::call::guardrails;
+use crate::call::head;
 use crate::call::plain;
 use crate::call::read::{self, recall, Recall};
 use crate::exchange::Head;
@@ -201,7 +202,7 @@ async fn ask(shared: &Shared, target: &Target, request: Upstream<'_>, member: &s
     let asking = async {
         let answered = attempt::send(&shared.pool, target, request).await?;
         let idle = Duration::from_millis(target.connection.timeouts.idle_ms);
-        let answer = plain::collect(answered.into_body(), idle).await?;
+        let answer = plain::read_body(answered.into_body(), idle).await?;
         let wanted = [member];
         let counted = json::scan_object(&answer, &wanted, json::MAX_DEPTH).ok();
         if counted.and_then(|scan| json::as_u64(&answer, scan.get(member)?)).is_none() {
@@ -223,7 +224,7 @@ fn give(call: &mut Call, target: &Target, body: Bytes) {
     let settlement = &mut call.settlement;
     settlement.status = StatusCode::OK.as_u16();
     settlement.bytes_response = body.len() as u64;
-    let mut headers = plain::headers(settlement, target, fallbacks);
+    let mut headers = head::headers(settlement, target, fallbacks);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CONTENT_LENGTH, headers::number(body.len() as u64));
     settlement.settle(Outcome::Completed, None);

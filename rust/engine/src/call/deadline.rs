@@ -19,6 +19,12 @@ impl Call {
     pub fn combo_limit(&self) -> Option<Duration> {
         self.choice.combo.as_ref()?.rules.combo_timeout_ms.map(Duration::from_millis)
     }
+
+    /// The failure of a target that has no time left before it is asked.
+    pub fn out_of_time(&self, at: usize) -> Option<AttemptFailure> {
+        let limit = self.time_for(at).filter(Duration::is_zero)?;
+        Some(too_slow(self.combo_limit().unwrap_or(limit)))
+    }
 }
 
 /// How long a target has by itself.

@@ -1,14 +1,14 @@
-//! The steps after a failed attempt: the next target or the caller's error, and the lessons for later requests.
+//! The steps after a failed attempt: the next target, or what the caller is told.
 
+use crate::call::context::Call;
 use crate::clock;
-use crate::observe::settle::{CacheHold, HoldEnd, Settlement};
 use crate::route::choice::{Choice, TOLD_AT_MOST};
 use crate::route::combos::{excluded, waits};
-use crate::route::model;
 use crate::upstream::failure::AttemptFailure;
 use fairlead_core::{ErrorKind, Outcome, Retry};
 use serde_json::{json, Value};
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// Rejections of a request that say something of the model and not of the request: the next target may take it.
 const OF_THE_MODEL: &[&str] = &[
@@ -40,7 +40,7 @@ pub fn may_go_on(choice: &Choice, failed: &AttemptFailure) -> bool {
 
 /// Whether the same target may answer when it is asked again soon: failures that pass, unlike a limit, a refused credential or a
 /// request that it does not take.
-pub fn may_pass(failed: &AttemptFailure) -> bool {
+fn may_pass(failed: &AttemptFailure) -> bool {
     let passes = matches!(
         failed.error.kind,
         ErrorKind::UpstreamRefused
@@ -58,39 +58,24 @@ pub fn may_pass(failed: &AttemptFailure) -> bool {
     failed.rejection.is_none() && (passes || is_of_server)
 }
 
+/// Whether the combo has this target asked once more, after a failure that may pass, while there is time for it.
+pub fn may_repeat(call: &Call, at: usize, failed: &AttemptFailure, repeats: u32) -> bool {
+    let Some(combo) = &call.choice.combo else { return false };
+    let pause = Duration::from_millis(combo.rules.retry_delay_ms);
+    repeats < combo.rules.max_retries
+        && may_pass(failed)
+        && may_go_on(&call.choice, failed)
+        && !call.is_headed()
+        && !call.choice.targets[at].is_broken(clock::monotonic_ms())
+        && call.combo_limit().is_none_or(|limit| call.settlement.elapsed() + pause < limit)
+}
+
 /// How a request ends that this failure ends.
 pub fn outcome(kind: ErrorKind) -> Outcome {
     match kind {
         ErrorKind::Draining => Outcome::Drained,
         ErrorKind::GuardrailBlocked | ErrorKind::AccountsBusy => Outcome::Refused,
         _ => Outcome::UpstreamFailed,
-    }
-}
-
-/// Notes an attempt in the memory that later choices go by.
-pub fn remember(choice: &Choice, at: usize, settlement: &mut Settlement, is_success: bool) {
-    if let Some(leg) = choice.leg(at) {
-        let (memory, _) = &mut *leg.memory.lock();
-        if is_success {
-            memory.succeed(leg.id);
-        } else {
-            memory.fail(leg.id);
-        }
-    }
-    if is_success {
-        if let Some(target) = choice.targets.get(at) {
-            target.served_model(choice.upstream_model(at));
-        }
-        let model = settlement.model.as_deref().unwrap_or_default();
-        let protected = choice.combo.as_ref().and_then(|combo| combo.protected);
-        let session = protected.or_else(|| model::session(&settlement.admission, model));
-        if let (Some(session), Some(id)) = (session, choice.identity(at)) {
-            settlement.shared.affinity.keep(session, id, clock::monotonic_ms());
-            if protected.is_some() {
-                let held = choice.combo.as_ref().and_then(|combo| combo.held);
-                settlement.set_cache_hold(CacheHold { conversation: session, end: HoldEnd::of(held, id) });
-            }
-        }
     }
 }
 

@@ -4,9 +4,7 @@
 //! is the rule, answers pass as they came and nothing here looks at them.
 
 use crate::active_config::Live;
-use crate::gate::headers;
 use crate::gate::request::Admission;
-use crate::observe::figures::findings_text;
 use crate::observe::settle::Settlement;
 use crate::shared::Shared;
 use bytes::{Bytes, BytesMut};
@@ -16,7 +14,6 @@ use fairlead_core::guardrail::{
 };
 use fairlead_core::{Error, ErrorKind};
 use fairlead_dialect::Pieces;
-use http::HeaderMap;
 use serde_json::value::RawValue;
 use smallvec::SmallVec;
 
@@ -50,14 +47,6 @@ pub fn admit(live: &Live, settlement: &mut Settlement, body: &Bytes) -> Result<B
 pub fn admit_paid(shared: &Shared, settlement: &mut Settlement, body: &mut Bytes) -> Result<(), Error> {
     *body = admit(&shared.live.load(), settlement, body)?;
     Ok(())
-}
-
-/// Says in the head of an answer what was found.
-pub fn add_header(settlement: &Settlement, headers: &mut HeaderMap) {
-    let findings = &settlement.guardrail_findings;
-    if !findings.is_empty() {
-        headers.insert(headers::GUARDRAILS, headers::encoded(&findings_text(findings)));
-    }
 }
 
 /// A whole answer's body as it may go to the caller, with what was found noted. `is_text`: it is text and nothing else, such as a
@@ -242,8 +231,8 @@ impl StreamFilter {
         if !rest.is_empty() {
             self.event(rest, &mut out);
         }
-        let held = self.guard.finish();
-        release(&held, &mut out);
+        let rest = self.guard.finish();
+        release(&rest, &mut out);
         self.verdict()?;
         Ok(out)
     }
@@ -300,8 +289,8 @@ impl StreamFilter {
 }
 
 /// Held text as events of the kind that carried it.
-fn release(held: &[Vec<u8>], out: &mut Pieces) {
-    out.extend(held.iter().filter(|data| !data.is_empty()).map(|data| whole_event(data)));
+fn release(rest: &[Vec<u8>], out: &mut Pieces) {
+    out.extend(rest.iter().filter(|data| !data.is_empty()).map(|data| whole_event(data)));
 }
 
 fn too_long() -> Error {

@@ -4,13 +4,14 @@
 //! For answers in one piece the answer decides, for streams the first byte. What the dropped call came to is not known and not
 //! counted; both count as attempts.
 
-use crate::call::attempt::{self, CallKind, Reply};
 use crate::call::context::Call;
 use crate::call::conversation_stream::{self, ConversationStream, StartedStream};
 use crate::call::deadline::within;
 use crate::call::failover;
+use crate::call::kind::{CallKind, Reply};
 use crate::call::plain;
 use crate::call::relay;
+use crate::call::settle;
 use crate::call::stream;
 use crate::call::translation::Translation;
 use crate::route::choice::Choice;
@@ -55,16 +56,21 @@ impl<K: CallKind> Race<'_, K> {
     /// Lets the first two targets race, the second after the delay. `None`: one of them served the call; else the targets that
     /// were tried.
     pub async fn run(&self, call: &mut Call, delay: Duration) -> Option<SmallVec<[usize; 2]>> {
+        let contestants = contestants(call);
         if self.kind.is_stream() {
-            self.race_streams(call, delay).await
+            self.race_streams(call, delay, &contestants).await
         } else {
-            self.race_answers(call, delay).await
+            self.race_answers(call, delay, &contestants).await
         }
     }
 
     /// Lets two targets race for a whole answer. `None`: one of them served the call; else the targets that were tried.
-    async fn race_answers(&self, call: &mut Call, delay: Duration) -> Option<SmallVec<[usize; 2]>> {
-        let contestants = contestants(call);
+    async fn race_answers(
+        &self,
+        call: &mut Call,
+        delay: Duration,
+        contestants: &[Contestant],
+    ) -> Option<SmallVec<[usize; 2]>> {
         let Some((at, won)) = race(call, delay, false, |at| self.take_answer(&contestants[at])).await else {
             return Some(call.failures.iter().map(|(at, _)| *at).collect());
         };
@@ -72,23 +78,26 @@ impl<K: CallKind> Race<'_, K> {
         call.name_target(at);
         call.settlement.usage = usage;
         call.settlement.first_byte.get_or_insert_with(Instant::now);
-        attempt::finish(call, self.kind, at, Reply::Whole(answer), Some(began)).await;
+        settle::finish(call, self.kind, at, Reply::Whole(answer), Some(began)).await;
         None
     }
 
     /// Lets two targets race for a stream and relays the winner's. `None`: to its end; else the targets that were tried.
-    async fn race_streams(&self, call: &mut Call, delay: Duration) -> Option<SmallVec<[usize; 2]>> {
-        let contestants = contestants(call);
-        let Some((at, started)) =
-            race(call, delay, !self.translation.holds_streams(), |at| self.start_stream(&contestants[at])).await
-        else {
+    async fn race_streams(
+        &self,
+        call: &mut Call,
+        delay: Duration,
+        contestants: &[Contestant],
+    ) -> Option<SmallVec<[usize; 2]>> {
+        let may_comment = !self.translation.holds_streams();
+        let Some((at, started)) = race(call, delay, may_comment, |at| self.start_stream(&contestants[at])).await else {
             return Some(call.failures.iter().map(|(at, _)| *at).collect());
         };
         let began = started.began;
         call.name_target(at);
         match conversation_stream::resume(call, at, self.translation, started).await {
             Ok(finished) => {
-                attempt::finish(call, self.kind, at, Reply::Stream(finished), Some(began)).await;
+                settle::finish(call, self.kind, at, Reply::Stream(finished), Some(began)).await;
                 None
             }
             Err(failed) => {
@@ -98,63 +107,62 @@ impl<K: CallKind> Race<'_, K> {
         }
     }
 
-    async fn slot(&self, contestant: &Contestant) -> Result<Slot, AttemptFailure> {
-        let tokens = model::estimate(self.request_bytes);
-        let entrant =
-            Entrant { model: &contestant.upstream_model, tokens, queue: contestant.queue, cap: contestant.cap };
-        slot::acquire(&contestant.shared, &contestant.target, &entrant, &mut Duration::default()).await
-    }
-
-    /// Sends the request to one target, and waits for the head of its answer.
-    async fn send(&self, contestant: &Contestant, is_stream: bool) -> Result<Response<Incoming>, AttemptFailure> {
-        let Contestant { shared, target, upstream_model, betas, session, .. } = contestant;
-        let request = Upstream {
-            uri: &self.translation.uri(target, upstream_model, is_stream)?,
-            model: upstream_model,
-            betas: betas.as_ref(),
-            session: session.as_ref(),
-            body: Contents::Json(self.translation.body(target, upstream_model)),
-            is_stream,
-        };
-        upstream::attempt::send(&shared.pool, target, request).await
-    }
-
     /// Asks one target for a whole answer.
     async fn take_answer(&self, contestant: &Contestant) -> Result<RacedAnswer, AttemptFailure> {
-        let Contestant { shared, target, limit, .. } = contestant;
         let began = Instant::now();
-        let mut slot = self.slot(contestant).await?;
-        let asking = async { plain::take(target, self.send(contestant, false).await?, self.translation).await };
-        let (answer, usage) = tokio::select! {
-            biased;
-            taken = within(*limit, asking) => taken?,
-            () = shared.drain.expired() => return Err(shared.drain.error().into()),
-        };
+        let read = |response| plain::take(&contestant.target, response, self.translation);
+        let ((answer, usage), mut slot) = self.ask(contestant, read).await?;
         slot.settle(&usage);
         Ok(RacedAnswer { answer, usage, began })
     }
 
     /// Asks one target and waits for the first bytes of its stream.
     async fn start_stream(&self, contestant: &Contestant) -> Result<StartedStream, AttemptFailure> {
-        let Contestant { shared, target, limit, .. } = contestant;
         let began = Instant::now();
-        let slot = self.slot(contestant).await?;
-        let asking = async {
-            let response = self.send(contestant, true).await?;
+        let patience = Duration::from_millis(contestant.target.connection.timeouts.first_token_ms);
+        let begin = |response: Response<Incoming>| async move {
             conversation_stream::check_type(&response)?;
             let mut body = response.into_body();
-            let patience = Duration::from_millis(target.connection.timeouts.first_token_ms);
             let first = tokio::time::timeout(patience, first_bytes(&mut body)).await;
             let first = first
                 .map_err(|_| AttemptFailure::from(stream::silent::<ConversationStream<'_>>(patience, false)))??;
-            Ok::<_, AttemptFailure>((body, first))
+            Ok((body, first))
         };
-        let (body, first) = tokio::select! {
-            biased;
-            started = within(*limit, asking) => started?,
-            () = shared.drain.expired() => return Err(shared.drain.error().into()),
-        };
+        let ((body, first), slot) = self.ask(contestant, begin).await?;
         Ok(StartedStream { body, first, began, slot })
+    }
+
+    /// Asks one target once its connection has room, and reads of its answer what decides the race, within the time that the combo
+    /// gives it.
+    async fn ask<T, F>(
+        &self,
+        contestant: &Contestant,
+        read: impl FnOnce(Response<Incoming>) -> F,
+    ) -> Result<(T, Slot), AttemptFailure>
+    where
+        F: Future<Output = Result<T, AttemptFailure>>,
+    {
+        let Contestant { shared, target, upstream_model, betas, session, limit, .. } = contestant;
+        let tokens = model::estimate(self.request_bytes);
+        let entrant = Entrant { model: upstream_model, tokens, queue: contestant.queue, cap: contestant.cap };
+        let slot = slot::acquire(&contestant.shared, target, &entrant, &mut Duration::default()).await?;
+        let asking = async {
+            let is_stream = self.kind.is_stream();
+            let request = Upstream {
+                uri: &self.translation.uri(target, upstream_model, is_stream)?,
+                model: upstream_model,
+                betas: betas.as_ref(),
+                session: session.as_ref(),
+                body: Contents::Json(self.translation.body(target, upstream_model)),
+                is_stream,
+            };
+            read(upstream::attempt::send(&shared.pool, target, request).await?).await
+        };
+        tokio::select! {
+            biased;
+            answer = within(*limit, asking) => Ok((answer?, slot)),
+            () = shared.drain.expired() => Err(shared.drain.error().into()),
+        }
     }
 }
 

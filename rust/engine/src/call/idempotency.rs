@@ -96,9 +96,9 @@ impl Part {
         let place = [admission.route.path, &admission.tail, framing, progress, model, pin].map(str::as_bytes);
         let digest = fairlead_cache::digest(&[place[0], place[1], place[2], place[3], place[4], place[5], body]);
         let is_shared = shared.peers.is_some() && admission.is_key_declared;
-        let asked = is_shared.then(|| Box::new(Ticket::new(&name, digest)));
+        let ticket = is_shared.then(|| Box::new(Ticket::new(&name, digest)));
         match shared.idempotency.enter(name, digest, clock::monotonic_ms()) {
-            Ok(Role::Leader(recording)) => Self::Leader(Leader::new(&recording, exchange.id()).with(asked)),
+            Ok(Role::Leader(recording)) => Self::Leader(Leader::new(&recording, exchange.id()).with(ticket)),
             Ok(Role::Follower(recording)) => Self::Follower(recording),
             Err(fault) => Self::Refused(fault),
         }

@@ -2,10 +2,10 @@
 //!
 //! Read [`context`] first: the [`context::Call`] that goes through all phases. Then the phases: [`admit`] (the call begins, or
 //! follows another by `idempotency` on a recording of `coalesce`; [`ticket`] names what is to be done once), [`choose`] (model, key, room), [`attempt`] (the targets one
-//! after the other; [`failover`] says which failures go on, [`deadline`] how long each may take, [`rounds`] whether all are tried again, [`hedge`] lets two of them race), [`relay`] (bytes to the caller) and
-//! [`settle`] (answers, refusals, the record).
+//! after the other; [`failover`] says which failures go on, [`deadline`] how long each may take, [`rounds`] whether all are tried again, [`hedge`] lets two of them race), [`relay`] (bytes to the caller, behind a [`head`]) and
+//! [`settle`] (what is learnt of who served, answers, refusals, the record).
 //!
-//! The kinds of call: [`conversation`] (taken in by [`read`], with an earlier response before it where it goes on from one, shaped by its combo in [`combo_body`], made shorter by [`compression`], held to the model's window by [`window`], said in the provider's dialect by [`translation`], answered whole by [`plain`] or as a
+//! The kinds of call ([`kind`]): [`conversation`] (taken in by [`read`], with an earlier response before it where it goes on from one, shaped by its combo in [`combo_body`], made shorter by [`compression`], held to the model's window by [`window`], said in the provider's dialect by [`translation`], answered whole by [`plain`] or as a
 //! [`conversation_stream`]; [`stages`] are calls that come first, [`handover`] is the note of a session that moves, [`reasoning`] is what was thought before tools, [`progress`] are events
 //! between those of the answer; [`stream`] relays every stream, [`stream_error`] is how a failure is said in it, [`stream_judge`] holds one to the rules of its combo) and [`passthrough`] (only the model changes; [`passthrough_stream`] are its streams,
 //! [`endpoints`] is the table of such calls, [`counting`] what they are paid for). [`ollama`] is a conversation in Ollama's words, told at both of its ends. Beside them [`count`] (a request's tokens),
@@ -28,8 +28,10 @@ pub mod endpoints;
 pub mod failover;
 pub mod guardrails;
 pub mod handover;
+pub mod head;
 pub mod hedge;
 pub mod idempotency;
+pub mod kind;
 pub mod ollama;
 pub mod passthrough;
 pub mod passthrough_stream;

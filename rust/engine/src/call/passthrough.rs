@@ -1,15 +1,16 @@
 //! A call that passes with only its model changed, from its body to its record. It passes the same gate as a conversation
 //! and fails over in the same way; its answer is one JSON object, a stream of events, or bytes.
 
-use crate::call::attempt::{self, CallKind, Reply};
+use crate::call::attempt;
 use crate::call::chaos;
-use crate::call::choose::{admit_model, choose_for_endpoint, note_choice};
+use crate::call::choose::{admit_model, choose_for_endpoint};
 use crate::call::context::Call;
 use crate::call::counting::{self, Expected};
 use crate::call::deadline::within;
 use crate::call::endpoints::{self, Endpoint, ResponseKind};
 use crate::call::guardrails;
 use crate::call::idempotency::{self, Part};
+use crate::call::kind::{CallKind, Reply};
 use crate::call::passthrough_stream::{ByteStream, EventStream};
 use crate::call::plain;
 use crate::call::read::{recall, Recall};
@@ -71,7 +72,7 @@ impl CallerBody<'_> {
             Self::Embedding { form, body } => {
                 let to_google = target.connection.dialect == Dialect::Gemini;
                 let letter = embeddings::letter(*form, to_google, body, request, upstream_model)?;
-                UpstreamBody::Embedding { caller: *form, letter, asked: body.clone() }
+                UpstreamBody::Embedding { caller: *form, letter, caller_body: body.clone() }
             }
             Self::Form { stored, content_type } => {
                 let mut chunks = Vec::with_capacity(3);
@@ -92,7 +93,7 @@ impl CallerBody<'_> {
 /// The body of the request to one provider.
 enum UpstreamBody {
     Json(Pieces),
-    Embedding { caller: embeddings::EmbeddingCall, letter: embeddings::ProviderRequest, asked: Bytes },
+    Embedding { caller: embeddings::EmbeddingCall, letter: embeddings::ProviderRequest, caller_body: Bytes },
     Form { content_type: HeaderValue, chunks: Vec<Chunk> },
 }
 
@@ -295,7 +296,6 @@ async fn serve(
         Err(fault) => return call.refuse(&fault),
     }
     drop(live);
-    note_choice(&mut call.settlement, &call.choice);
     let is_open_long = request.stream || endpoint.response == ResponseKind::Bytes;
     if is_open_long {
         if let Err(fault) = call.open_stream() {
@@ -379,7 +379,7 @@ impl Passthrough<'_> {
         match endpoint.response {
             ResponseKind::Json(member) | ResponseKind::JsonOrText(member) if is_json => {
                 settlement.first_byte = Some(Instant::now());
-                let answer = collect(&shared, target, response.into_body()).await?;
+                let answer = read_body(&shared, target, response.into_body()).await?;
                 self.read_answer(settlement, member, body, answer).map(|body| Reply::Whole(body.into()))
             }
             ResponseKind::JsonOrText(_)
@@ -387,7 +387,7 @@ impl Passthrough<'_> {
             {
                 // Guardrails judge it whole.
                 settlement.first_byte = Some(Instant::now());
-                let body = collect(&shared, target, response.into_body()).await?;
+                let body = read_body(&shared, target, response.into_body()).await?;
                 Ok(Reply::Whole(plain::Answer { text_type: content_type, ..body.into() }))
             }
             ResponseKind::JsonOrText(_) | ResponseKind::Bytes => {
@@ -407,9 +407,9 @@ impl Passthrough<'_> {
         sent: &UpstreamBody,
         answer: Bytes,
     ) -> Result<Bytes, AttemptFailure> {
-        if let UpstreamBody::Embedding { caller, letter, asked } = sent {
+        if let UpstreamBody::Embedding { caller, letter, caller_body } = sent {
             let model = settlement.model.as_deref().unwrap_or_default();
-            let translated = embeddings::answer(*caller, letter.form, &answer, asked, model)
+            let translated = embeddings::answer(*caller, letter.form, &answer, caller_body, model)
                 .ok_or_else(|| plain::invalid("The provider's answer has no embeddings."))?;
             settlement.usage = translated.usage;
             settlement.set_units(translated.units);
@@ -445,11 +445,11 @@ fn not_as_asked() -> Error {
     plain::invalid("The provider's answer is not of the type that was asked for.")
 }
 
-async fn collect(shared: &Shared, target: &Target, body: Incoming) -> Result<Bytes, AttemptFailure> {
+async fn read_body(shared: &Shared, target: &Target, body: Incoming) -> Result<Bytes, AttemptFailure> {
     let idle = Duration::from_millis(target.connection.timeouts.idle_ms);
     tokio::select! {
         biased;
-        body = plain::collect(body, idle) => Ok(body?),
+        body = plain::read_body(body, idle) => Ok(body?),
         () = shared.drain.expired() => Err(shared.drain.error().into()),
     }
 }

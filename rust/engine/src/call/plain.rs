@@ -1,12 +1,10 @@
 //! A plain answer: read whole within bounds, looked into for usage, passed on byte for byte with what it cost.
 
-use crate::call::chaos;
-use crate::call::compression;
 use crate::call::guardrails;
+use crate::call::head;
 use crate::call::reasoning;
 use crate::call::translation::Translation;
 use crate::exchange::Head;
-use crate::gate::answer;
 use crate::gate::headers;
 use crate::observe::settle::Settlement;
 use crate::upstream::failure::AttemptFailure;
@@ -15,7 +13,7 @@ use crate::upstream::wire::Incoming;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::{Error, ErrorKind, Retry, Usage};
 use fairlead_dialect::openai::reasoning::Thought;
-use http::header::{self, HeaderMap, HeaderValue};
+use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
@@ -63,13 +61,14 @@ pub async fn take(
     if !is_json {
         return Err(invalid("The provider's answer is not JSON.").into());
     }
-    let body = collect(response.into_body(), Duration::from_millis(target.connection.timeouts.idle_ms)).await?;
+    let body = read_body(response.into_body(), Duration::from_millis(target.connection.timeouts.idle_ms)).await?;
     let whole = wording.answer(target, &body)?;
     let thought = reasoning::heard(target, &body);
     Ok((Answer { body: whole.body, text_type: None, thought }, whole.usage.unwrap_or_default()))
 }
 
-pub async fn collect(mut body: Incoming, idle: Duration) -> Result<Bytes, Error> {
+/// Reads a body whole, within bounds.
+pub async fn read_body(mut body: Incoming, idle: Duration) -> Result<Bytes, Error> {
     if body.size_hint().lower() > MAX_ANSWER_BYTES as u64 {
         return Err(too_large());
     }
@@ -119,7 +118,7 @@ pub fn answer(
     reasoning::keep(settlement, target, thought);
     settlement.status = StatusCode::OK.as_u16();
     settlement.bytes_response = body.len() as u64;
-    let mut headers = headers(settlement, target, fallbacks);
+    let mut headers = head::headers(settlement, target, fallbacks);
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
     if let Some(text_type) = text_type {
         headers.insert(header::CONTENT_TYPE, text_type);
@@ -132,34 +131,6 @@ pub fn answer(
         headers.insert(headers::RESPONSE_COST, headers::value(settlement.cost().usd_text()));
     }
     Ok((Head { status: StatusCode::OK, headers }, body))
-}
-
-/// Headers about the decision on every completion; known at the start of a stream too.
-pub fn headers(settlement: &Settlement, target: &Target, fallbacks: usize) -> HeaderMap {
-    let admission = &settlement.admission;
-    let mut headers = answer::base_headers(&settlement.shared, &admission.request_id);
-    let latency_ms = settlement.elapsed().as_millis() as u64;
-    let provider = target.provider_name();
-    headers.insert(
-        headers::DECISION,
-        headers::encoded(&format!("strategy={}; provider={provider}; latency_ms={latency_ms}", settlement.strategy)),
-    );
-    headers.insert(headers::PROVIDER, headers::encoded(provider));
-    if let Some(model) = &settlement.upstream_model {
-        headers.insert(headers::MODEL, headers::encoded(model));
-    }
-    headers.insert(headers::LATENCY_MS, headers::number(latency_ms));
-    headers.insert(headers::RESPONSE_LATENCY, headers::number(latency_ms));
-    if let Some(session) = admission.session_tag.as_deref().or(admission.session_id.as_deref()) {
-        headers.insert(headers::SESSION_ID, headers::encoded(session));
-    }
-    guardrails::add_header(settlement, &mut headers);
-    compression::add_header(settlement, &mut headers);
-    chaos::add_header(settlement, &mut headers);
-    if fallbacks > 0 {
-        headers.insert(headers::FALLBACK_ATTEMPTS, headers::number(fallbacks as u64));
-    }
-    headers
 }
 
 pub(crate) fn is_json(value: &HeaderValue) -> bool {

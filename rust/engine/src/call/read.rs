@@ -39,7 +39,8 @@ pub async fn conversation(
     if let Some(streamed) = defaults::with_stream(&settlement.admission, &body) {
         body = streamed;
     }
-    let own = admit_model(live, settlement, request(&settlement.admission, &body)?)?;
+    let own = request(&settlement.admission, &body)?;
+    let own = admit_model(live, settlement, own)?;
     settlement.model = Some(own.model.clone());
     settlement.stream = own.stream;
     let before = match recall(live, settlement, &body, &own).await? {

@@ -1,17 +1,14 @@
-//! Thoughts of models before they called tools: heard in answers of connections that want them back, and put into requests that
-//! go to them. See `fairlead_cache::reasoning`.
+//! Thoughts of models before they called tools: heard in answers of connections that want them back, for the requests that go to
+//! them ([`crate::call::translation`] puts them in). See `fairlead_cache::reasoning`.
 
-use crate::call::translation::Translation;
 use crate::clock;
 use crate::gate::request::Admission;
 use crate::observe::settle::Settlement;
-use crate::route::choice::Choice;
 use crate::shared::Shared;
 use crate::upstream::target::Target;
 use fairlead_cache::reasoning::{Now, Origin, ThoughtFilter};
 use fairlead_core::Dialect;
-use fairlead_dialect::openai::reasoning::{attach, of_answer, Listener, Thought};
-use fairlead_dialect::Pieces;
+use fairlead_dialect::openai::reasoning::{of_answer, Listener, Thought};
 use serde_json::{json, Value};
 
 /// The most entries in one listing.
@@ -46,25 +43,6 @@ pub fn keep(settlement: &Settlement, target: &Target, thought: Option<Thought>) 
     settlement.shared.reasoning.keep(origin, &thought.call_ids, &thought.text, now());
 }
 
-/// Puts what is kept into the bodies for the connections of the choice that want it.
-pub fn put_back(shared: &Shared, admission: &Admission, choice: &Choice, wording: &mut Translation) {
-    let mut principal = None;
-    for (at, target) in choice.targets.iter().enumerate() {
-        if !is_wanted(target) {
-            continue;
-        }
-        let principal = principal.get_or_insert_with(|| owner(admission));
-        let (provider, upstream_model) = (target.connection.provider.as_str(), choice.upstream_model(at));
-        if wording.is_put_back(provider, upstream_model) {
-            continue;
-        }
-        let find = |ids: &[&str]| shared.reasoning.find(principal, provider, ids, now());
-        if let Some(body) = attach(wording.body(target, upstream_model), find) {
-            wording.put_back(provider, upstream_model, Pieces::from_iter([body]));
-        }
-    }
-}
-
 /// Commands of control: `reasoning.list`, `reasoning.delete`. The errors are for people.
 pub fn command(shared: &Shared, kind: &str, args: &str) -> Result<Value, &'static str> {
     #[derive(Default, serde::Deserialize)]
@@ -86,11 +64,11 @@ pub fn command(shared: &Shared, kind: &str, args: &str) -> Result<Value, &'stati
 }
 
 /// Whose thoughts they are.
-fn owner(admission: &Admission) -> String {
+pub fn owner(admission: &Admission) -> String {
     let id = admission.principal.key().map_or("", |key| key.id.as_str());
     format!("{}:{id}", admission.principal.kind())
 }
 
-fn now() -> Now {
+pub fn now() -> Now {
     Now { monotonic_ms: clock::monotonic_ms(), unix_ms: clock::unix_ms() }
 }

@@ -1,8 +1,8 @@
 //! Relay: what every answer that is passed on as it comes has in common, whatever is in it: the head before the first bytes,
 //! comments while nothing comes, guardrails on the way, and one end.
 
-use crate::call::guardrails::{self, StreamFilter};
-use crate::call::plain;
+use crate::call::guardrails::StreamFilter;
+use crate::call::head;
 use crate::exchange::Head;
 use crate::gate::headers;
 use crate::observe::settle::Settlement;
@@ -41,12 +41,6 @@ pub struct FinishedStream {
 }
 
 impl FinishedStream {
-    /// The whole response as the caller was told it; `None` where it is not kept, or a guardrail withholds it.
-    pub fn take_response(&mut self, settlement: &mut Settlement) -> Option<Bytes> {
-        let response = self.response.take()?;
-        guardrails::judge_answer(settlement, &response, false).ok()
-    }
-
     /// Reads the provider's body to its end, within bounds, so that the connection can be kept.
     pub async fn keep_connection(self) {
         let Some(mut body) = self.tail else { return };
@@ -76,7 +70,7 @@ pub fn send(
         return settlement.exchange.push(pieces);
     }
     settlement.status = StatusCode::OK.as_u16();
-    let mut headers = plain::headers(settlement, target, fallbacks);
+    let mut headers = head::headers(settlement, target, fallbacks);
     headers.insert(header::CONTENT_TYPE, content_type.clone());
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(NO_BUFFERING, HeaderValue::from_static("no"));
@@ -109,14 +103,6 @@ pub fn judged(
     });
     settlement.note_answer_findings(filter.findings());
     passed
-}
-
-/// The cost of a stream, as a comment behind its last event: what headers say of an answer that is given whole.
-pub fn cost_comment(settlement: &mut Settlement) -> Bytes {
-    let (usage, cost) = (settlement.total_usage(), settlement.cost());
-    let (tokens_in, tokens_out, price) = (headers::TOKENS_IN, headers::TOKENS_OUT, headers::RESPONSE_COST);
-    let (input, output, cost) = (usage.input, usage.output, cost.usd_text());
-    Bytes::from(format!(": {tokens_in}={input}\n: {tokens_out}={output}\n: {price}={cost}\n\n"))
 }
 
 /// Whether the caller is told of a fault inside its answer. Events that were read with the fault are told like those that were

@@ -7,6 +7,7 @@
 
 use crate::call::chaos;
 use crate::call::guardrails;
+use crate::call::head;
 use crate::call::settle::refuse;
 use crate::call::video_form;
 use crate::call::videos;
@@ -110,12 +111,12 @@ async fn run(mut settlement: Settlement, mut choice: Option<Choice>, mut forward
     }
     forward::dress(shared, &settlement.admission, &mut forward);
     settlement.attempts = 1;
-    let asked = tokio::select! {
+    let answered = tokio::select! {
         biased;
         answered = forward::call(shared, forward, BodySlices::new(Pieces::from_iter([body]))) => answered,
         () = shared.drain.expired() => Err(NoControlAnswer { error: shared.drain.error(), is_sent: true }),
     };
-    let (parts, mut body) = match asked {
+    let (parts, mut body) = match answered {
         Ok(response) => response.into_parts(),
         Err(NoControlAnswer { error: fault, is_sent }) => {
             match choice.as_ref().filter(|_| is_sent) {
@@ -132,8 +133,8 @@ async fn run(mut settlement: Settlement, mut choice: Option<Choice>, mut forward
     shared.metrics.answered(settlement.admission.route.endpoint, parts.status.as_u16());
     let mut headers = answer::base_headers(shared, &settlement.admission.request_id);
     forward::pass_headers(&parts.headers, &mut headers);
-    guardrails::add_header(&settlement, &mut headers);
-    chaos::add_header(&settlement, &mut headers);
+    head::add_findings(&settlement, &mut headers);
+    head::add_fault(&settlement, &mut headers);
     exchange.start(Head { status: parts.status, headers }, []);
     // Written before the caller has the last byte: who looks at once, finds it.
     let is_whole = forward::copy(exchange, &mut body).await;

@@ -1,19 +1,30 @@
-//! Settle: what ends a call. An answer, a refusal or the failure of every attempt goes to the caller, and the record is written.
+//! Settle: what ends a call. What is learnt of the target that served it or failed; an answer, a refusal or the failure of every
+//! attempt for the caller; and the record.
 
-use crate::call::chaos;
 use crate::call::context::Call;
 use crate::call::failover;
+use crate::call::guardrails;
+use crate::call::head;
+use crate::call::kind::{CallKind, Reply};
 use crate::call::plain;
+use crate::call::relay::FinishedStream;
 use crate::clock;
+use crate::control::responses;
 use crate::exchange::Head;
 use crate::gate::answer;
-use crate::observe::settle::Settlement;
+use crate::gate::headers;
+use crate::observe::settle::{CacheHold, HoldEnd, Settlement};
+use crate::route::choice::Choice;
+use crate::route::model;
+use crate::upstream::failure::AttemptFailure;
+use crate::upstream::target::Target;
 use bytes::Bytes;
 use fairlead_core::{Error, ErrorKind, Origin, Outcome};
 use fairlead_dialect::stream::terminal_error;
 use fairlead_dialect::{error_body, ErrorText};
 use http::StatusCode;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Refuses a request: in the caller's dialect, or, where comments of a stream went out already, in the stream.
 pub fn refuse(settlement: &mut Settlement, outcome: Outcome, fault: &Error) {
@@ -23,7 +34,7 @@ pub fn refuse(settlement: &mut Settlement, outcome: Outcome, fault: &Error) {
     settlement.status = fault.kind.status();
     let surface = settlement.admission.route.surface;
     let (mut head, body) = answer::error(&settlement.shared, surface, &settlement.admission.request_id, fault);
-    chaos::add_header(settlement, &mut head.headers);
+    head::add_fault(settlement, &mut head.headers);
     settlement.bytes_response = body.len() as u64;
     settlement.settle(outcome, Some(fault));
     settlement.exchange.answer(head, body);
@@ -35,6 +46,77 @@ fn end_with_error(settlement: &mut Settlement, outcome: Outcome, fault: &Error, 
     settlement.bytes_response += bytes.len() as u64;
     settlement.settle(outcome, Some(fault));
     settlement.exchange.end([bytes]);
+}
+
+/// A target has served the call: what is learnt of it, what is kept of the answer, the record, the last bytes.
+///
+/// `began`: when the target was asked, where that is not when the request came.
+pub async fn finish<K: CallKind>(call: &mut Call, kind: &K, at: usize, reply: Reply, began: Option<Instant>) {
+    let answer = match reply {
+        Reply::Stream(stream) => return finish_stream(call, kind, at, stream, began).await,
+        Reply::Whole(answer) => answer,
+    };
+    record_answer(call, at, None, began);
+    let target = Arc::clone(&call.choice.targets[at]);
+    give(call, kind, &target, answer).await;
+}
+
+/// Gives a whole answer of this target, kept first where the caller asked for that.
+pub async fn give<K: CallKind>(call: &mut Call, kind: &K, target: &Target, answer: plain::Answer) {
+    let fallbacks = call.fallbacks();
+    let mut answer = plain::answer(&mut call.settlement, target, answer, fallbacks);
+    if let Ok((head, body)) = &mut answer {
+        // As the caller is told it: what a guardrail took out is kept nowhere.
+        let is_stored = kind.store(call, Some(body)).await;
+        responses::note_unstored(is_stored, &mut head.headers);
+    }
+    call.give(answer);
+}
+
+async fn finish_stream<K: CallKind>(
+    call: &mut Call,
+    kind: &K,
+    at: usize,
+    mut stream: FinishedStream,
+    began: Option<Instant>,
+) {
+    let error = stream.error.as_ref();
+    record_answer(call, at, error, began);
+    if error.is_none() {
+        // As the caller is told it; nothing of what a guardrail withholds.
+        let response = stream.response.take();
+        let response = response.and_then(|body| guardrails::judge_answer(&mut call.settlement, &body, false).ok());
+        kind.store(call, response.as_ref()).await;
+    }
+    if stream.is_events && call.settlement.admission.wants_cost {
+        // What headers say of an answer that is given whole.
+        let (usage, cost) = (call.settlement.total_usage(), call.settlement.cost());
+        let (tokens_in, tokens_out, price) = (headers::TOKENS_IN, headers::TOKENS_OUT, headers::RESPONSE_COST);
+        let (input, output, cost) = (usage.input, usage.output, cost.usd_text());
+        let comment = Bytes::from(format!(": {tokens_in}={input}\n: {tokens_out}={output}\n: {price}={cost}\n\n"));
+        call.settlement.bytes_response += comment.len() as u64;
+        stream.last.push(comment);
+    }
+    call.settlement.settle(stream.outcome, stream.error.as_ref());
+    if stream.is_cut {
+        return call.settlement.exchange.abort();
+    }
+    call.settlement.exchange.end(std::mem::take(&mut stream.last));
+    stream.keep_connection().await;
+}
+
+/// Teaches what the answer of a target came to: its health, and the combo's memory.
+fn record_answer(call: &mut Call, at: usize, error: Option<&Error>, began: Option<Instant>) {
+    let (target, settlement) = (&call.choice.targets[at], &mut call.settlement);
+    match error {
+        None => {
+            let began = began.unwrap_or(settlement.admission.started);
+            let took = began.elapsed();
+            target.served(took, settlement.first_byte.map_or(took, |first| first.saturating_duration_since(began)));
+        }
+        Some(error) => target.blame(error.kind, None),
+    }
+    remember(&call.choice, at, settlement, error.is_none());
 }
 
 impl Call {
@@ -70,7 +152,7 @@ impl Call {
     }
 
     /// Notes what a target that has failed teaches: its health, the model's, the combo's memory.
-    pub fn record_failure(&mut self, at: usize, failed: &crate::upstream::failure::AttemptFailure) {
+    pub fn record_failure(&mut self, at: usize, failed: &AttemptFailure) {
         let (target, model) = (&self.choice.targets[at], self.choice.upstream_model(at));
         target.hold_against(model, failed);
         self.settlement.note_failed_attempt(&target.connection.id, model, failed.error.kind);
@@ -79,7 +161,7 @@ impl Call {
             ErrorKind::EmptyAnswer | ErrorKind::AnswerRejected | ErrorKind::UpstreamTimeout
         );
         if failed.blames_connection || is_of_combo {
-            failover::remember(&self.choice, at, &mut self.settlement, false);
+            remember(&self.choice, at, &mut self.settlement, false);
         }
     }
 
@@ -132,11 +214,38 @@ impl Call {
         let surface = settlement.admission.route.surface;
         let body = error_body(surface, &text, &settlement.admission.request_id);
         let (mut head, _) = answer::error(&settlement.shared, surface, &settlement.admission.request_id, &error);
-        head.headers.extend(plain::headers(settlement, &target, earlier + failures.len()));
+        head.headers.extend(head::headers(settlement, &target, earlier + failures.len()));
         head.status = StatusCode::from_u16(text.status).unwrap_or(StatusCode::BAD_GATEWAY);
         settlement.status = text.status;
         settlement.bytes_response = body.len() as u64;
         settlement.settle(outcome, Some(&error));
         settlement.exchange.answer(head, body);
+    }
+}
+
+/// Notes an attempt in the memory that later choices go by.
+fn remember(choice: &Choice, at: usize, settlement: &mut Settlement, is_success: bool) {
+    if let Some(leg) = choice.leg(at) {
+        let (memory, _) = &mut *leg.memory.lock();
+        if is_success {
+            memory.succeed(leg.id);
+        } else {
+            memory.fail(leg.id);
+        }
+    }
+    if is_success {
+        if let Some(target) = choice.targets.get(at) {
+            target.served_model(choice.upstream_model(at));
+        }
+        let model = settlement.model.as_deref().unwrap_or_default();
+        let protected = choice.combo.as_ref().and_then(|combo| combo.protected);
+        let session = protected.or_else(|| model::session(&settlement.admission, model));
+        if let (Some(session), Some(id)) = (session, choice.identity(at)) {
+            settlement.shared.affinity.keep(session, id, clock::monotonic_ms());
+            if protected.is_some() {
+                let last_target = choice.combo.as_ref().and_then(|combo| combo.last_target);
+                settlement.set_cache_hold(CacheHold { conversation: session, end: HoldEnd::of(last_target, id) });
+            }
+        }
     }
 }

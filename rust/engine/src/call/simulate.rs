@@ -55,7 +55,7 @@ fn simulate(live: &Live, question: &Question<'_>, key: Option<&Key>) -> Result<V
     let Some((at, ready)) = found else { return Err(model::no_combo(name)) };
     let body = Bytes::copy_from_slice(question.body.get().as_bytes());
     let caller = key.map_or("local", |key| &key.id);
-    let demand = model::demand(live, Subject { caller, held: None }, &body);
+    let demand = model::demand(live, Subject { caller, last_target: None }, &body);
     live.combos.admit_size(at, &demand)?;
     let (system, tools) = (ready.rules.system_message.as_deref(), ready.tools.as_ref());
     let body = combo_body::shaped(Dialect::Openai, &body, system, tools)?.unwrap_or(body);

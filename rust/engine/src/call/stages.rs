@@ -9,6 +9,7 @@ use crate::call::relay;
 use crate::call::translation::{self, Translation};
 use crate::clock;
 use crate::gate::defaults;
+use crate::gate::request::Admission;
 use crate::observe::settle::Settlement;
 use crate::observe::trace;
 use crate::route::choice::Choice;
@@ -44,7 +45,7 @@ pub enum Staged {
     /// The request as it is.
     AsIs,
     /// Another request, for these targets.
-    Next { wording: Box<Translation>, parsed: ChatRequest, choice: Box<Choice> },
+    Next { translation: Box<Translation>, request: ChatRequest, choice: Box<Choice> },
     /// One answer of a panel of which no other came: it goes to the caller as it is.
     Done { target: Arc<Target>, answer: plain::Answer },
     /// Nobody answered: those that were asked, and why.
@@ -144,9 +145,8 @@ async fn panel(
         settlement.add_side(choice.model(*at), &one.usage);
     }
     let judge = judge(beats.shared, settlement, choice, &members)?;
-    let caller = settlement.admission.dialect;
     let body = with_messages(fields, vec![user(&judge_prompt(&answers))]);
-    next(&beats.shared.live.load().snapshot, &body, parsed, judge, caller)
+    next(&settlement.admission, &beats.shared.live.load().snapshot, &body, parsed, judge)
 }
 
 /// The places of the first target of each model.
@@ -311,9 +311,9 @@ async fn chain(
             user(prompt(step + 1).unwrap_or("Improve the answer above and write it out whole.")),
         ];
     }
-    let caller = settlement.admission.dialect;
     let body = with_messages(fields, extra);
-    next(&beats.shared.live.load().snapshot, &body, parsed, choice.narrowed(&of(steps - 1)), caller)
+    let last = choice.narrowed(&of(steps - 1));
+    next(&settlement.admission, &beats.shared.live.load().snapshot, &body, parsed, last)
 }
 
 /// The caller's request with more messages.
@@ -326,19 +326,20 @@ fn with_messages(mut fields: Map<String, Value>, extra: Vec<Value>) -> Bytes {
 
 /// A request that was made of the caller's own, for the targets that are left; what they say is told in the caller's form.
 fn next(
+    admission: &Admission,
     snapshot: &Snapshot,
     body: &Bytes,
     own: &ChatRequest,
     mut choice: Choice,
-    caller: Dialect,
 ) -> Result<Staged, Error> {
-    let mut parsed = request::read(body)?;
+    let mut request = request::read(body)?;
     // A chat completion has no words for keeping a response.
-    parsed.stores = own.stores;
-    parsed.previous.clone_from(&own.previous);
-    let mut wording = Translation::prepare(Dialect::Openai, body, &parsed, &mut choice, snapshot)?;
-    wording.caller = caller;
-    Ok(Staged::Next { wording: Box::new(wording), parsed, choice: Box::new(choice) })
+    request.stores = own.stores;
+    request.previous.clone_from(&own.previous);
+    let mut translation = Translation::prepare(Dialect::Openai, body, &request, &mut choice, snapshot)?;
+    translation.caller = admission.dialect;
+    let translation = Box::new(translation.in_tier(admission.service_mode()));
+    Ok(Staged::Next { translation, request, choice: Box::new(choice) })
 }
 
 /// The request for one answer in one piece.

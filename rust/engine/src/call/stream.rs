@@ -179,14 +179,14 @@ impl<'a> StreamRelay<'a> {
     ) -> Result<FinishedStream, AttemptFailure> {
         let (shared, exchange) = (self.call.shared(), Arc::clone(&self.call.settlement.exchange));
         let mut timer = pin!(tokio::time::sleep_until(self.waiting.soonest(self.waiting.spoke)));
-        let mut held = first.map(|first| Step::Chunks(SmallVec::from_iter([first])));
+        let mut next_step = first.map(|first| Step::Chunks(SmallVec::from_iter([first])));
         let mut drained = pin!(shared.drain.expired());
         let end = loop {
             let step = poll_fn(|cx| {
-                if let Some(step) = held.take() {
+                if let Some(step) = next_step.take() {
                     return Poll::Ready(step);
                 }
-                let step = poll_step(&exchange, &mut body, &mut held, timer.as_mut(), cx);
+                let step = poll_step(&exchange, &mut body, &mut next_step, timer.as_mut(), cx);
                 if step.is_pending() && drained.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(Step::Drained);
                 }
@@ -304,9 +304,9 @@ impl<'a> StreamRelay<'a> {
     ) -> Result<FinishedStream, AttemptFailure> {
         let mut closing = kind.finish(&mut self.call.settlement, End::Clean);
         if !closing.bytes.is_empty() {
-            let held;
-            (closing, held) = self.take_held(closing);
-            last.extend(held);
+            let withheld;
+            (closing, withheld) = self.take_held(closing);
+            last.extend(withheld);
         }
         self.close(last, closing, Some(body))
     }
@@ -412,7 +412,7 @@ impl<'a> StreamRelay<'a> {
 fn poll_step(
     exchange: &Exchange,
     body: &mut Incoming,
-    held: &mut Option<Step>,
+    next_step: &mut Option<Step>,
     timer: Pin<&mut Sleep>,
     cx: &mut Context<'_>,
 ) -> Poll<Step> {
@@ -434,8 +434,8 @@ fn poll_step(
                     }
                     continue;
                 }
-                Poll::Ready(Some(Err(_))) => *held = Some(Step::Broken),
-                Poll::Ready(None) => *held = Some(Step::Ended),
+                Poll::Ready(Some(Err(_))) => *next_step = Some(Step::Broken),
+                Poll::Ready(None) => *next_step = Some(Step::Ended),
                 Poll::Pending => {}
             }
             break;
@@ -443,7 +443,7 @@ fn poll_step(
         if !chunks.is_empty() {
             return Poll::Ready(Step::Chunks(chunks));
         }
-        if let Some(step) = held.take() {
+        if let Some(step) = next_step.take() {
             return Poll::Ready(step);
         }
     }

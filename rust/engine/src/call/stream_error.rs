@@ -27,7 +27,7 @@ pub fn diagnosed(last: Pieces, form: ErrorForm, call: &mut Call, error: &Error) 
         return last;
     }
     // It counts as a failure of an attempt for this once alone: the call was served, as far as it went.
-    call.failures.push((call.asked, error.clone().into()));
+    call.failures.push((call.last_target, error.clone().into()));
     let diagnostics = failover::diagnostics(&call.choice, &call.failures);
     call.failures.pop();
     match diagnostics {

@@ -1,16 +1,20 @@
 //! A request in the words of each provider that may serve it, made before the first attempt: what cannot be said in a
 //! provider's dialect is the caller's to know, not a failure of an attempt.
 
+use crate::active_config::Live;
+use crate::call::context::Call;
 use crate::call::endpoints;
+use crate::call::reasoning;
 use crate::call::stream_judge::{rejected, rules_for_streams, StreamJudge};
 use crate::clock;
 use crate::gate::defaults;
+use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::upstream::target::Target;
 use bytes::Bytes;
-use fairlead_core::routes::Route;
 use fairlead_core::strategy::Rules;
 use fairlead_core::{random_name, Dialect, Error, ErrorKind, ServiceMode, Snapshot};
+use fairlead_dialect::openai::reasoning::attach;
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::stream::{self, Follow};
 use fairlead_dialect::translate::{self, Pair};
@@ -26,7 +30,7 @@ pub struct Translation {
     pub caller: Dialect,
     context: AnswerContext,
     /// The request itself, for callers who are told it again.
-    asked: Bytes,
+    own_body: Bytes,
     bodies: Vec<TranslatedBody>,
     /// Bodies with what a provider thought before, for that provider alone.
     put_back: Vec<BodyWithReasoning>,
@@ -89,11 +93,11 @@ impl Translation {
         let id = random_name().map_err(|_| Error::gateway(ErrorKind::Internal, "The system has no random numbers."))?;
         let (asks_usage, is_list, id) = (parsed.asks_usage, parsed.reads_list, id);
         let context = AnswerContext { asks_usage, is_list, id, keeps: parsed.stores, ..AnswerContext::default() };
-        let asked = if caller == Dialect::OpenaiResponses { body.clone() } else { Bytes::new() };
+        let own_body = if caller == Dialect::OpenaiResponses { body.clone() } else { Bytes::new() };
         let mut wording = Self {
             caller,
             context,
-            asked,
+            own_body,
             bodies: Vec::new(),
             put_back: Vec::new(),
             nothing: Pieces::new(),
@@ -134,11 +138,15 @@ impl Translation {
         Ok(wording)
     }
 
-    /// Sends the request to the endpoint of the route's calls, which may be another than that of conversations.
-    #[must_use]
-    pub fn towards(mut self, route: &Route) -> Self {
-        self.path = endpoints::completions_path(route);
-        self
+    /// The request of a call: at the endpoint of its route, in the tier of its key, with what providers thought before.
+    pub fn of_call(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> Result<Self, Error> {
+        let Call { settlement, choice, .. } = call;
+        let admission = &settlement.admission;
+        let translation = Self::prepare(admission.dialect, body, request, choice, &live.snapshot)?;
+        let path = endpoints::completions_path(admission.route);
+        let mut translation = Self { path, ..translation }.in_tier(admission.service_mode());
+        translation.put_back_reasoning(settlement, choice);
+        Ok(translation)
     }
 
     /// Asks every provider for the tier of the caller's key.
@@ -153,6 +161,27 @@ impl Translation {
             }
         }
         self
+    }
+
+    /// Puts what was thought before into the bodies for the connections of the choice that want it back.
+    fn put_back_reasoning(&mut self, settlement: &Settlement, choice: &Choice) {
+        let mut principal = None;
+        for (at, target) in choice.targets.iter().enumerate() {
+            if !reasoning::is_wanted(target) {
+                continue;
+            }
+            let principal = principal.get_or_insert_with(|| reasoning::owner(&settlement.admission));
+            let (provider, upstream_model) = (target.connection.provider.as_str(), choice.upstream_model(at));
+            if self.put_back.iter().any(|own| own.is_of(provider, upstream_model)) {
+                continue;
+            }
+            let thoughts = &settlement.shared.reasoning;
+            let find = |ids: &[&str]| thoughts.find(principal, provider, ids, reasoning::now());
+            if let Some(body) = attach(self.body(target, upstream_model), find) {
+                let (provider, upstream_model) = (provider.to_owned(), upstream_model.to_owned());
+                self.put_back.push(BodyWithReasoning { provider, upstream_model, pieces: Pieces::from_iter([body]) });
+            }
+        }
     }
 
     /// Path and query of the endpoint, for a model by the name that the provider knows it by.
@@ -189,17 +218,6 @@ impl Translation {
         self.find(self.pair(target).provider, upstream_model, fit).unwrap_or(&self.nothing)
     }
 
-    /// Whether this provider has a body of its own.
-    pub fn is_put_back(&self, provider: &str, upstream_model: &str) -> bool {
-        self.put_back.iter().any(|own| own.is_of(provider, upstream_model))
-    }
-
-    /// Gives this provider a body of its own.
-    pub fn put_back(&mut self, provider: &str, upstream_model: &str, pieces: Pieces) {
-        let (provider, upstream_model) = (provider.to_owned(), upstream_model.to_owned());
-        self.put_back.push(BodyWithReasoning { provider, upstream_model, pieces });
-    }
-
     /// A plain answer of this connection, for the caller.
     pub fn answer(&self, target: &Target, body: &Bytes) -> Result<translate::Whole, Error> {
         let pair = self.pair(target);
@@ -228,15 +246,15 @@ impl Translation {
 
     /// Tells answers as answers to this request of the caller, where the one that is sent has earlier turns before it.
     #[must_use]
-    pub fn of(mut self, asked: &Bytes) -> Self {
+    pub fn of(mut self, own_body: &Bytes) -> Self {
         if self.caller == Dialect::OpenaiResponses {
-            self.asked = asked.clone();
+            self.own_body = own_body.clone();
         }
         self
     }
 
     fn answer_context(&self, pair: Pair) -> AnswerContext {
-        let echo = translate::echo(pair, &self.asked);
+        let echo = translate::echo(pair, &self.own_body);
         AnswerContext { created_s: clock::unix_ms() / 1_000, echo, ..self.context.clone() }
     }
 
@@ -266,7 +284,6 @@ impl BodyWithReasoning {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::active_config::Live;
     use crate::route::choose;
     use fairlead_core::{Sealer, Snapshot};
 

@@ -34,8 +34,8 @@ const MAX_SAMPLES: u64 = 16;
 pub(crate) fn admit_video(shared: &Shared, settlement: &mut Settlement, body: &[u8]) -> Result<Choice, Error> {
     let live = shared.live.load_full();
     let form = VideoForm::of(settlement.admission.route.surface);
-    let asked = form.read(&settlement.admission.tail, body)?;
-    let called = live.snapshot.name(&asked.model)?.into_owned();
+    let video = form.read(&settlement.admission.tail, body)?;
+    let called = live.snapshot.name(&video.model)?.into_owned();
     let key = settlement.admission.principal.key().cloned();
     let name = match key.as_deref().filter(|_| form == VideoForm::Google) {
         Some(key) => listed(&live, key, &called).unwrap_or(called),
@@ -67,7 +67,7 @@ pub(crate) fn admit_video(shared: &Shared, settlement: &mut Settlement, body: &[
     if places.len() < choice.targets.len() {
         choice = choice.narrowed(&places);
     }
-    settlement.set_units(Units { audio_ms: asked.seconds.saturating_mul(1_000), ..Units::default() });
+    settlement.set_units(Units { audio_ms: video.seconds.saturating_mul(1_000), ..Units::default() });
     limits::reserve(shared, &live.snapshot, settlement, &parsed, &mut choice)?;
     note_choice(settlement, &choice);
     Ok(choice)

@@ -172,7 +172,7 @@ mod tests {
         RawOutput { id: id.into(), command: "cat .env".into(), text: text.into() }
     }
 
-    fn kept(limit_bytes: u64) -> (RawOutputs, Settings) {
+    fn outputs_of(limit_bytes: u64) -> (RawOutputs, Settings) {
         let shared = testing::shared("raw-outputs");
         let dir = shared.config.data_dir.join(format!("raw-{}", shared.next_id()));
         (RawOutputs::new(&dir, shared.config.sealer.clone()), Settings { limit_bytes, hours: 1 })
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn an_output_is_sealed_for_its_key_without_credentials() {
-        let (outputs, settings) = kept(1 << 20);
+        let (outputs, settings) = outputs_of(1 << 20);
         let text = "line\nmail someone@example.com\nAWS_KEY=AKIAIOSFODNN7EXAMPLE\nend";
         outputs.write_all("k1", &[output("a", text)], settings).expect("written");
         let plain = opened(&outputs, "k1", "a", "k1").expect("there");
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn of_a_giant_the_beginning_is_kept_in_whole_letters() {
-        let (outputs, settings) = kept(1 << 30);
+        let (outputs, settings) = outputs_of(1 << 30);
         outputs.write_all("k", &[output("a", &"\u{4f60}".repeat(MOST_OUTPUT_BYTES))], settings).expect("written");
         let plain = opened(&outputs, "k", "a", "k").expect("there");
         assert!(plain.contains("\"isCut\":true") && plain.len() <= MOST_OUTPUT_BYTES + 200);
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_or_too_old_goes() {
-        let (outputs, settings) = kept(100_000);
+        let (outputs, settings) = outputs_of(100_000);
         for number in 0..40 {
             outputs.write_all("k", &[output(&number.to_string(), &"x y ".repeat(2_500))], settings).expect("written");
         }

@@ -38,8 +38,8 @@ struct Entry {
 impl FrozenSessions {
     /// The session as its last turn left it.
     pub fn find(&self, name: &Name, now_ms: u64) -> Option<Arc<Session>> {
-        let mut kept = self.0.lock();
-        let entry = kept.by_name.get_mut(name).filter(|entry| now_ms.saturating_sub(entry.used_ms) <= IDLE_MS)?;
+        let mut sessions = self.0.lock();
+        let entry = sessions.by_name.get_mut(name).filter(|entry| now_ms.saturating_sub(entry.used_ms) <= IDLE_MS)?;
         entry.used_ms = now_ms;
         Some(Arc::clone(&entry.session))
     }
@@ -47,15 +47,15 @@ impl FrozenSessions {
     /// Keeps the session as this turn leaves it.
     pub fn keep(&self, name: Name, session: Session, now_ms: u64) {
         let bytes = session.bytes() + ENTRY_BYTES;
-        let mut kept = self.0.lock();
-        kept.remove(&name);
+        let mut sessions = self.0.lock();
+        sessions.remove(&name);
         if bytes > MOST_SESSION_BYTES {
             return;
         }
-        kept.bytes += bytes;
-        kept.by_name.insert(name, Entry { session: Arc::new(session), bytes, used_ms: now_ms });
-        if kept.bytes > MOST_BYTES {
-            kept.shrink();
+        sessions.bytes += bytes;
+        sessions.by_name.insert(name, Entry { session: Arc::new(session), bytes, used_ms: now_ms });
+        if sessions.bytes > MOST_BYTES {
+            sessions.shrink();
         }
     }
 }

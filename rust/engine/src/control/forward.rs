@@ -243,7 +243,7 @@ async fn ask_once(
     mut body: BodySlices,
     head_deadline: Duration,
 ) -> Result<Response<Incoming>, NoControlAnswer> {
-    if let Some(lease) = shared.pool.kept(&shared.control) {
+    if let Some(lease) = shared.pool.idle(&shared.control) {
         match send(lease, head, body, head_deadline).await.map_err(NoControlAnswer::after)? {
             Err(Unanswered { unsent: Some(unsent), .. }) => body = unsent,
             other => return other.map_err(|unanswered| NoControlAnswer::after(lost(&unanswered))),

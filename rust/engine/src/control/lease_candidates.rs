@@ -15,13 +15,13 @@ struct Question {
 
 /// The connections that may serve it, leased or not, in the order in which calls would try them.
 pub fn command(shared: &Shared, args: &str) -> Result<Value, &'static str> {
-    let Ok(asked) = serde_json::from_str::<Question>(args) else { return Err("the arguments cannot be read") };
+    let Ok(question) = serde_json::from_str::<Question>(args) else { return Err("the arguments cannot be read") };
     let live = shared.live.load_full();
-    let Some(key) = live.snapshot.key_of(&asked.key_id) else {
+    let Some(key) = live.snapshot.key_of(&question.key_id) else {
         return Ok(json!({"fault": "There is no active API key with this id."}));
     };
-    let name = live.snapshot.alias(&asked.model).unwrap_or(&asked.model);
-    let chosen = model::admit(&live, key, &asked.model).and_then(|()| {
+    let name = live.snapshot.alias(&question.model).unwrap_or(&question.model);
+    let chosen = model::admit(&live, key, &question.model).and_then(|()| {
         choose::choose(&live, name, Some(key), RoutingHints { passes_leases: true, ..RoutingHints::default() })
     });
     Ok(match chosen {

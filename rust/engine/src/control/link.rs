@@ -291,11 +291,11 @@ async fn keep(shared: &Shared, document: Bytes) {
     let folder = shared.config.data_dir.clone();
     // Workers of one node keep the same file.
     let new = folder.join(format!("snapshot.json.{}", shared.worker_id));
-    let kept = crate::blocking::disk(move || {
+    let writing = crate::blocking::disk(move || {
         let written = write_whole(&new, &document).and_then(|()| std::fs::rename(&new, folder.join("snapshot.json")));
         written.and_then(|()| std::fs::File::open(&folder)?.sync_all())
     });
-    match kept.await {
+    match writing.await {
         Ok(Ok(())) => {}
         // A full disk must not keep a revoked key alive: it is used, kept or not.
         Ok(Err(error)) => tracing::error!(%error, "the snapshot is in use and cannot be kept for a restart"),
@@ -338,7 +338,7 @@ async fn exchange(shared: &Shared, body: Vec<u8>) -> Result<Bytes, Fault> {
     headers.insert(LINK, crate::gate::headers::value(shared.config.link_token.expose()));
     // A fresh connection unless one is kept: the poll may wait, so it never shares a pooled one with forwarded requests
     // for longer than its own turn.
-    let lease = match shared.pool.kept(&shared.control) {
+    let lease = match shared.pool.idle(&shared.control) {
         Some(lease) => lease,
         None => tokio::time::timeout(CONNECT_DEADLINE, shared.pool.fresh(&shared.control))
             .await

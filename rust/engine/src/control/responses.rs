@@ -68,8 +68,8 @@ pub async fn keep(
         return true;
     }
     let Some(pieces) = response.and_then(|response| record(admission, body, parsed, response)) else { return false };
-    let asked = Box::pin(ask(shared, KEEP, pieces));
-    matches!(tokio::time::timeout(KEEP_DEADLINE, asked).await, Ok(Ok((StatusCode::NO_CONTENT, _))))
+    let request = Box::pin(ask(shared, KEEP, pieces));
+    matches!(tokio::time::timeout(KEEP_DEADLINE, request).await, Ok(Ok((StatusCode::NO_CONTENT, _))))
 }
 
 /// Says in the head that the answer was not kept.

@@ -122,11 +122,11 @@ fn connection(target: &Target, now: Now) -> ConnectionStats<'_> {
     let health = &condition.health;
     let state = health.state(now.monotonic_ms);
     let cooling_ms = health.remaining_ms(now.monotonic_ms).unwrap_or(0);
-    let windows = condition.windows(now.monotonic_ms).map(|kept| WindowStats {
-        name: kept.reading.name.clone(),
-        remaining: kept.reading.remaining,
-        resets_at_ms: kept.resets_at_ms.map(|at_ms| now.unix(at_ms)),
-        is_quota: kept.reading.is_quota,
+    let windows = condition.windows(now.monotonic_ms).map(|window| WindowStats {
+        name: window.reading.name.clone(),
+        remaining: window.reading.remaining,
+        resets_at_ms: window.resets_at_ms.map(|at_ms| now.unix(at_ms)),
+        is_quota: window.reading.is_quota,
     });
     let lockouts = condition.locked(now.monotonic_ms).map(|locked| LockoutStats {
         model: locked.model,

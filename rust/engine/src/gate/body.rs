@@ -201,8 +201,8 @@ impl Pending {
 
     fn count(&mut self, amount: usize) -> bool {
         let Some(whole) = &mut self.whole else { return true };
-        if let Some(held) = &mut whole.buffered {
-            return held.grow(amount, MAX_BUFFERED_BYTES);
+        if let Some(permit) = &mut whole.buffered {
+            return permit.grow(amount, MAX_BUFFERED_BYTES);
         }
         whole.buffered = GaugePermit::take(&self.shared, Gauge::BodyBytes, amount, MAX_BUFFERED_BYTES);
         whole.buffered.is_some()

@@ -56,8 +56,9 @@ pub fn preflight(inbound: &Inbound<'_>, is_readable_elsewhere: bool, mut headers
     let method = HeaderValue::from_bytes(one(inbound, b"access-control-request-method")?).ok()?;
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, method);
     // Which headers a call may have is judged when it comes; none of them makes it another's.
-    let asked = one(inbound, b"access-control-request-headers").filter(|names| names.iter().copied().all(is_name_byte));
-    if let Some(names) = asked.and_then(|names| HeaderValue::from_bytes(names).ok()) {
+    let wanted =
+        one(inbound, b"access-control-request-headers").filter(|names| names.iter().copied().all(is_name_byte));
+    if let Some(names) = wanted.and_then(|names| HeaderValue::from_bytes(names).ok()) {
         headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, names);
     }
     headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE_S);
@@ -114,7 +115,7 @@ mod tests {
         Inbound { method, path, query: b"", headers, authority: None, peer: None, is_tls: false, is_http2: false }
     }
 
-    fn asked(path: &str, method: &str, origin: &str) -> Option<Head> {
+    fn head_of(path: &str, method: &str, origin: &str) -> Option<Head> {
         let headers: [(&[u8], &[u8]); 3] = [
             (b"origin", origin.as_bytes()),
             (b"access-control-request-method", method.as_bytes()),
@@ -131,7 +132,7 @@ mod tests {
     #[test]
     fn a_named_origin_may_call_with_a_key() {
         for (path, method) in [("/v1/chat/completions", "POST"), ("/v1/models", "GET"), ("/api/scrape", "POST")] {
-            let head = asked(path, method, APP).expect(path);
+            let head = head_of(path, method, APP).expect(path);
             assert_eq!(head.status, StatusCode::NO_CONTENT);
             assert_eq!(head.headers[ACCESS_CONTROL_ALLOW_ORIGIN], APP);
             assert_eq!(head.headers[ACCESS_CONTROL_ALLOW_METHODS], method);
@@ -143,7 +144,7 @@ mod tests {
     #[test]
     fn no_other_origin_and_no_other_tier_is_let_in() {
         for origin in ["https://other.example", "https://app.example.", "http://app.example", "null", "*", ""] {
-            assert!(asked("/v1/chat/completions", "POST", origin).is_none(), "{origin}");
+            assert!(head_of("/v1/chat/completions", "POST", origin).is_none(), "{origin}");
         }
         for (path, method) in [
             ("/api/keys", "GET"),
@@ -153,7 +154,7 @@ mod tests {
             ("/api/keys", "DELETE"),
             ("/nowhere", "GET"),
         ] {
-            assert!(asked(path, method, APP).is_none(), "{method} {path}");
+            assert!(head_of(path, method, APP).is_none(), "{method} {path}");
         }
     }
 

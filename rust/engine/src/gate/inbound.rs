@@ -381,8 +381,8 @@ pub fn show_query_keys<'a>(credentials: &mut Credentials<'a>, query: &'a [u8]) {
 
 /// The query without its keys, for whoever is told the address.
 pub fn without_keys(query: &[u8]) -> Vec<u8> {
-    let kept: Vec<&[u8]> = query.split(|&byte| byte == b'&').filter(|pair| !pair.starts_with(KEY)).collect();
-    kept.join(&b'&')
+    let pairs: Vec<&[u8]> = query.split(|&byte| byte == b'&').filter(|pair| !pair.starts_with(KEY)).collect();
+    pairs.join(&b'&')
 }
 
 const KEY: &[u8] = b"key=";

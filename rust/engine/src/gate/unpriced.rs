@@ -8,11 +8,11 @@ use fairlead_core::{Error, ErrorKind, Key, Limit, LimitUnit, Served, Snapshot, U
 
 /// Leaves out the targets whose model has no price, where the key has a limit in dollars that holds for them and unpriced models
 /// are refused. An error when none is left, or when one is that the combo cannot do without.
-pub fn leave_out(snapshot: &Snapshot, settlement: &Settlement, asked: &str, choice: &mut Choice) -> Result<(), Error> {
+pub fn leave_out(snapshot: &Snapshot, settlement: &Settlement, name: &str, choice: &mut Choice) -> Result<(), Error> {
     let Some(key) = refusing(snapshot, settlement) else { return Ok(()) };
     let fault = |at: usize| {
         let model = choice.model(at);
-        limit_on(key, asked, &choice.served(at))
+        limit_on(key, name, &choice.served(at))
             .filter(|_| !is_priced(snapshot, model))
             .map(|limit| refusal(key, model, limit))
     };
@@ -26,7 +26,7 @@ pub fn leave_out(snapshot: &Snapshot, settlement: &Settlement, asked: &str, choi
             None => true,
         })
         .collect();
-    let Some(first) = first else { return named_judge(snapshot, key, asked, choice) };
+    let Some(first) = first else { return named_judge(snapshot, key, name, choice) };
     // A panel that lost a member answers otherwise, and a chain that lost a step does not answer.
     let needs_all =
         choice.combo.as_ref().is_some_and(|combo| matches!(combo.strategy, Strategy::Fusion | Strategy::Pipeline));
@@ -38,12 +38,12 @@ pub fn leave_out(snapshot: &Snapshot, settlement: &Settlement, asked: &str, choi
 }
 
 /// A panel's judge may be a model that is no target of the combo.
-fn named_judge(snapshot: &Snapshot, key: &Key, asked: &str, choice: &Choice) -> Result<(), Error> {
+fn named_judge(snapshot: &Snapshot, key: &Key, name: &str, choice: &Choice) -> Result<(), Error> {
     let combo = choice.combo.as_ref().filter(|combo| combo.strategy == Strategy::Fusion);
     let judge = combo.and_then(|combo| combo.params.judge_model.as_deref());
     let Some(judge) = judge.filter(|judge| !is_priced(snapshot, judge)) else { return Ok(()) };
     let judged_by = Served::default();
-    limit_on(key, asked, &judged_by).map_or(Ok(()), |limit| Err(refusal(key, judge, limit)))
+    limit_on(key, name, &judged_by).map_or(Ok(()), |limit| Err(refusal(key, judge, limit)))
 }
 
 /// For a conversation that goes on: whether another answer of its model may be asked for.
@@ -70,8 +70,8 @@ fn is_priced(snapshot: &Snapshot, model: &str) -> bool {
     snapshot.price(model).is_some()
 }
 
-fn limit_on<'k>(key: &'k Key, asked: &str, served: &Served<'_>) -> Option<&'k Limit> {
-    key.all_limits().find(|limit| limit.unit == LimitUnit::UsdMicros && limit.applies_to(asked, served))
+fn limit_on<'k>(key: &'k Key, name: &str, served: &Served<'_>) -> Option<&'k Limit> {
+    key.all_limits().find(|limit| limit.unit == LimitUnit::UsdMicros && limit.applies_to(name, served))
 }
 
 fn refusal(key: &Key, model: &str, limit: &Limit) -> Error {
@@ -108,15 +108,15 @@ mod tests {
     #[test]
     fn only_a_limit_in_dollars_that_holds_for_the_target_counts() {
         let limit = |unit: &str, scope: serde_json::Value| json!({"id": unit, "name": "test", "unit": unit, "amount": 1, "period": {"day": 0}, "scope": scope});
-        let held = |limit: serde_json::Value| {
+        let is_limited = |limit: serde_json::Value| {
             let key = json!({"id": "k", "hash": "0".repeat(64), "is_active": true, "limits": [limit]});
             let key: Key = serde_json::from_value(key).expect("a key");
             let served = Served { provider: "lab", prefixes: &[], upstream_model: "m" };
             limit_on(&key, "lab/m", &served).is_some()
         };
-        assert!(held(limit("usd_micros", json!("all"))));
-        assert!(held(limit("usd_micros", json!({"provider": "lab"}))));
-        assert!(!held(limit("usd_micros", json!({"provider": "other"}))));
-        assert!(!held(limit("tokens", json!("all"))));
+        assert!(is_limited(limit("usd_micros", json!("all"))));
+        assert!(is_limited(limit("usd_micros", json!({"provider": "lab"}))));
+        assert!(!is_limited(limit("usd_micros", json!({"provider": "other"}))));
+        assert!(!is_limited(limit("tokens", json!("all"))));
     }
 }

@@ -195,8 +195,8 @@ impl Task {
 
     async fn write(&mut self) -> Result<(), (Outcome, Error)> {
         let piece = self.memory.split().freeze();
-        let is_counted = if let Some(held) = &mut self.spooled {
-            held.grow(piece.len(), MAX_SPOOLED_BYTES)
+        let is_counted = if let Some(permit) = &mut self.spooled {
+            permit.grow(piece.len(), MAX_SPOOLED_BYTES)
         } else {
             self.spooled = GaugePermit::take(&self.shared, Gauge::SpooledBytes, piece.len(), MAX_SPOOLED_BYTES);
             self.spooled.is_some()
@@ -263,9 +263,9 @@ fn read_into(mut context: Context, file: &File, start: u64, end: u64) -> io::Res
 }
 
 /// Whether so much more leaves enough of the disk that the file is on.
-fn has_room(file: &File, more: usize, kept: u64) -> io::Result<bool> {
+fn has_room(file: &File, more: usize, reserve: u64) -> io::Result<bool> {
     let disk = rustix::fs::fstatvfs(file)?;
-    Ok(disk.f_bavail.saturating_mul(disk.f_frsize) >= kept.saturating_add(more as u64))
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize) >= reserve.saturating_add(more as u64))
 }
 
 fn refused(error: Error) -> (Outcome, Error) {

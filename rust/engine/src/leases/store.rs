@@ -127,8 +127,8 @@ impl Store {
         for question in questions {
             pipe.add_command(self.lease(node, epoch, ttl_ms, question));
         }
-        let asked: Result<Vec<Value>, RedisError> = pipe.query_async(&mut self.connection).await;
-        read(asked.map_err(|fault| self.fault(fault))?, greeting.is_some())
+        let replies: Result<Vec<Value>, RedisError> = pipe.query_async(&mut self.connection).await;
+        read(replies.map_err(|fault| self.fault(fault))?, greeting.is_some())
     }
 
     fn fault(&self, error: RedisError) -> StoreFault {

@@ -138,7 +138,7 @@ async fn the_script_grants_as_the_core_does() {
         let mut nodes = [node("a1", &key), node("b2", &key), node("c3", &key)];
         let epoch = greet(&mut store, &nodes[0], &Epoch::default(), "e").await;
         let mut reports: Vec<Option<(u64, u64)>> = vec![None; 3];
-        let (mut asked, mut let_through) = (0, 0);
+        let (mut requests, mut let_through) = (0, 0);
         for step in 0_u64..400 {
             let which = (step * 7 % 5 % 3) as usize;
             let amount = step * 31 % 17 + 1;
@@ -152,7 +152,7 @@ async fn the_script_grants_as_the_core_does() {
             if questions.is_empty() {
                 continue;
             }
-            asked += 1;
+            requests += 1;
             let others: Vec<_> = (0..3)
                 .filter(|other| *other != which)
                 .filter_map(|other| reports[other].map(|(used, ceiling)| (used, ceiling, true)))
@@ -164,7 +164,7 @@ async fn the_script_grants_as_the_core_does() {
             let answers: Vec<_> = answers.leases.into_iter().flatten().collect();
             node.ledger.take_leases(&questions, &answers, at(step * 40));
         }
-        assert!(asked > 20 && let_through > limit / 2 && let_through <= limit, "{asked} {let_through}");
+        assert!(requests > 20 && let_through > limit / 2 && let_through <= limit, "{requests} {let_through}");
         assert!(!nodes[0].terms.is_lost());
     }
 }
@@ -282,8 +282,8 @@ async fn in_a_cluster_another_server_counts_anew_and_is_careful() {
     assert_eq!(granted.ceiling, 0, "another node may have a lease of which this server was not told");
     // Named as one server it says what is wrong.
     let mut alone = server.connect().await;
-    let asked = alone.ask(None, "a1", &second, TTL_MS, &questions).await;
-    assert!(matches!(asked, Err(StoreFault::OfCluster)), "{asked:?}");
+    let reply = alone.ask(None, "a1", &second, TTL_MS, &questions).await;
+    assert!(matches!(reply, Err(StoreFault::OfCluster)), "{reply:?}");
     drop((store, alone, server));
     std::fs::remove_dir_all(&folder).expect("the folder goes");
 }
@@ -311,8 +311,8 @@ async fn a_server_that_was_started_again_counts_anew_whatever_it_still_has() {
     let mut store = again.connect().await;
     let mut get = redis::cmd("GET");
     get.arg(OF_SERVER.epoch);
-    let kept: Option<String> = get.query_async(&mut store.connection).await.expect("an answer");
-    assert_eq!(kept.as_ref(), Some(&first.name), "nobody can see in what it has that it lost something");
+    let name: Option<String> = get.query_async(&mut store.connection).await.expect("an answer");
+    assert_eq!(name.as_ref(), Some(&first.name), "nobody can see in what it has that it lost something");
     let answers = store.ask(None, "a1", &first, TTL_MS, &questions).await.expect("an answer");
     assert_eq!(answers.leases, [None], "it counts anew");
     let second = greet(&mut store, &one, &first, "g").await;

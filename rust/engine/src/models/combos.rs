@@ -74,7 +74,7 @@ fn candidates(shared: &Shared, key: Option<&Key>, channel: &str) -> Result<Value
         return Err(Error::client(ErrorKind::ModelNotFound, message).about("channel"));
     };
     let caller = key.map_or("", |key| &key.id);
-    let demand = model::demand(&live, Subject { caller, held: None }, b"");
+    let demand = model::demand(&live, Subject { caller, last_target: None }, b"");
     let mut data: Vec<Value> = Vec::new();
     let mut reachable = 0;
     for verdict in live.combos.try_out(&live.targets, at, &demand, key) {

@@ -146,7 +146,7 @@ impl CapturedExchange {
 pub struct Capture {
     queue: Arc<CaptureQueue>,
     limit_bytes: usize,
-    kept: Box<CapturedExchange>,
+    captured: Box<CapturedExchange>,
 }
 
 impl Capture {
@@ -161,34 +161,34 @@ impl Capture {
         subject: CaptureSubject,
         request: Option<&Bytes>,
     ) -> Box<Self> {
-        let mut kept = Box::new(CapturedExchange { subject, ..CapturedExchange::default() });
+        let mut captured = Box::new(CapturedExchange { subject, ..CapturedExchange::default() });
         if let Some(body) = request {
-            kept.request.content_type = Some(HeaderValue::from_static("application/json"));
-            kept.request.add(body, settings.body_bytes, queue);
+            captured.request.content_type = Some(HeaderValue::from_static("application/json"));
+            captured.request.add(body, settings.body_bytes, queue);
         }
-        Box::new(Self { queue: Arc::clone(queue), limit_bytes: settings.body_bytes, kept })
+        Box::new(Self { queue: Arc::clone(queue), limit_bytes: settings.body_bytes, captured })
     }
 
     pub fn head(&mut self, status: StatusCode, headers: &HeaderMap) {
-        self.kept.status = status.as_u16();
-        self.kept.answer.content_type = headers.get(CONTENT_TYPE).cloned();
-        self.kept.answer_headers = of_answer(headers);
+        self.captured.status = status.as_u16();
+        self.captured.answer.content_type = headers.get(CONTENT_TYPE).cloned();
+        self.captured.answer_headers = of_answer(headers);
     }
 
     pub fn hear(&mut self, piece: &[u8]) {
-        self.kept.answer.add(piece, self.limit_bytes, &self.queue);
+        self.captured.answer.add(piece, self.limit_bytes, &self.queue);
     }
 
     /// The answer came to its end.
     #[expect(clippy::boxed_local, reason = "it comes in the box that its exchange had")]
     pub fn end(mut self: Box<Self>) {
-        self.kept.is_whole = true;
+        self.captured.is_whole = true;
     }
 }
 
 impl Drop for Capture {
     fn drop(&mut self) {
-        self.queue.offer(std::mem::take(&mut self.kept));
+        self.queue.offer(std::mem::take(&mut self.captured));
     }
 }
 
@@ -239,6 +239,6 @@ mod tests {
         assert_eq!((queue.lost(), queue.held_bytes.load(Ordering::Relaxed)), (1, 7 * MAX_WAITING));
         queue.held_bytes.store(MAX_HELD_BYTES, Ordering::Relaxed);
         let capture = begin(&queue, 7);
-        assert!(capture.kept.request.is_cut() && capture.kept.request.bytes.is_empty());
+        assert!(capture.captured.request.is_cut() && capture.captured.request.bytes.is_empty());
     }
 }

@@ -132,22 +132,24 @@ fn masked(lines: &HeaderLines) -> Value {
     lines.iter().map(|(name, value)| (name.clone(), Value::from(masked(value)))).collect()
 }
 
-fn shown(kept: &KeptBody, is_whole: bool) -> Value {
-    let kind = kept.content_type.as_ref().and_then(|kind| kind.to_str().ok());
+fn shown(captured: &KeptBody, is_whole: bool) -> Value {
+    let kind = captured.content_type.as_ref().and_then(|kind| kind.to_str().ok());
     let essence = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let is_cut = kept.is_cut();
+    let is_cut = captured.is_cut();
     let (body, text) = match essence.as_str() {
-        "text/event-stream" => events(&kept.bytes, is_cut || !is_whole),
-        kind if kind == "application/json" || kind.ends_with("+json") => (Some(json_body(&kept.bytes, is_cut)), None),
+        "text/event-stream" => events(&captured.bytes, is_cut || !is_whole),
+        kind if kind == "application/json" || kind.ends_with("+json") => {
+            (Some(json_body(&captured.bytes, is_cut)), None)
+        }
         kind if kind.starts_with("text/") => {
-            (Some(mask_text(&String::from_utf8_lossy(&kept.bytes), is_cut).into_bytes()), None)
+            (Some(mask_text(&String::from_utf8_lossy(&captured.bytes), is_cut).into_bytes()), None)
         }
         // Sound and pictures are not kept.
         _ => (None, None),
     };
     json!({
         "contentType": kind,
-        "bytes": kept.total_bytes,
+        "bytes": captured.total_bytes,
         "isCut": is_cut,
         "body": body.map(|body| String::from_utf8_lossy(&body).into_owned()),
         "text": text,
@@ -239,7 +241,7 @@ mod tests {
     use crate::observe::capture::CaptureSubject;
     use http::HeaderValue;
 
-    fn kept(kind: &'static str, bytes: &[u8], total_bytes: usize) -> KeptBody {
+    fn captured(kind: &'static str, bytes: &[u8], total_bytes: usize) -> KeptBody {
         let content_type = Some(HeaderValue::from_static(kind));
         KeptBody { bytes: bytes.to_vec(), total_bytes: total_bytes as u64, content_type }
     }
@@ -251,12 +253,12 @@ mod tests {
     #[test]
     fn a_finding_across_events_is_masked_in_the_events_and_in_the_text() {
         let stream = [chunk("mail jo@exam"), chunk("ple.com now"), "data: [DONE]\n\n".to_owned()].concat();
-        let one = shown(&kept("text/event-stream", stream.as_bytes(), stream.len()), true);
+        let one = shown(&captured("text/event-stream", stream.as_bytes(), stream.len()), true);
         assert_eq!(one["text"], "mail [REDACTED:email] now");
         let body = one["body"].as_str().expect("events");
         assert!(!body.contains("jo@") && !body.contains("ple.com") && body.ends_with("data: [DONE]\n\n"));
         for end in 0..stream.len() {
-            let cut = shown(&kept("text/event-stream", &stream.as_bytes()[..end], stream.len()), true);
+            let cut = shown(&captured("text/event-stream", &stream.as_bytes()[..end], stream.len()), true);
             assert!(!cut.to_string().contains("jo@"), "{end}: {cut}");
         }
     }
@@ -265,17 +267,17 @@ mod tests {
     fn a_list_that_grew_is_judged_as_the_stream_that_it_is() {
         let part = |text: &str| format!(r#"{{"candidates":[{{"content":{{"parts":[{{"text":"{text}"}}]}}}}]}}"#);
         let list = format!("[{},\n{}]", part("mail jo@exam"), part("ple.com now"));
-        let whole = shown(&kept("application/json", list.as_bytes(), list.len()), true).to_string();
+        let whole = shown(&captured("application/json", list.as_bytes(), list.len()), true).to_string();
         assert!(whole.contains("REDACTED:email") && !whole.contains("jo@"), "{whole}");
         for end in 0..list.len() {
-            let cut = shown(&kept("application/json", &list.as_bytes()[..end], list.len()), true).to_string();
+            let cut = shown(&captured("application/json", &list.as_bytes()[..end], list.len()), true).to_string();
             assert!(!cut.contains("jo@"), "{end}: {cut}");
         }
     }
 
     #[test]
     fn sound_is_not_kept_and_its_size_is() {
-        let one = shown(&kept("audio/mpeg", b"ID3", 3), true);
+        let one = shown(&captured("audio/mpeg", b"ID3", 3), true);
         assert_eq!((one["body"].clone(), one["bytes"].clone()), (Value::Null, json!(3)));
     }
 
@@ -289,7 +291,7 @@ mod tests {
         thread.join().expect("ended");
         let headers = vec![("x-gateway-session-id".to_owned(), "jo@example.com".to_owned())];
         let subject = CaptureSubject { request_id: "req_1".into(), key_id: Some("k".into()), ts_ms: 5, headers };
-        let request = kept("application/json", b"{}", 2);
+        let request = captured("application/json", b"{}", 2);
         let one = CapturedExchange { subject, request, ..CapturedExchange::default() };
         let folder = folder(&dir);
         let mut writer = Writer { folder: folder.clone(), sealer, queue, looked: None, room_bytes: 0, logged: None };

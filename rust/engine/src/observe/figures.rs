@@ -47,10 +47,10 @@ pub enum HoldEnd {
 }
 
 impl HoldEnd {
-    pub fn of(held: Option<u64>, served: u64) -> Self {
-        match held {
+    pub fn of(last: Option<u64>, served: u64) -> Self {
+        match last {
             None => Self::Begun,
-            Some(held) if held == served => Self::Held,
+            Some(last) if last == served => Self::Held,
             Some(_) => Self::Moved,
         }
     }

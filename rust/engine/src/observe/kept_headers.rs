@@ -40,10 +40,10 @@ mod tests {
         let long = HeaderValue::from_str(&"é".repeat(3)).expect("bytes that are no ASCII are taken");
         headers.insert("x-gateway-model", long);
         headers.insert("x-gateway-decision", HeaderValue::from_str(&"d".repeat(999)).expect("visible"));
-        let mut kept = of_answer(&headers);
-        kept.sort();
-        let names: Vec<&str> = kept.iter().map(|(name, _)| name.as_str()).collect();
+        let mut pairs = of_answer(&headers);
+        pairs.sort();
+        let names: Vec<&str> = pairs.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["retry-after", "x-gateway-decision", "x-gateway-provider"]);
-        assert_eq!(kept[1].1.len(), MAX_VALUE_CHARS);
+        assert_eq!(pairs[1].1.len(), MAX_VALUE_CHARS);
     }
 }

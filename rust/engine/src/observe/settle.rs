@@ -68,7 +68,7 @@ pub struct Open {
     /// provider did not come to say it.
     pub delivered_events: u64,
     /// Told of an answer that ended well, which may then be kept. `None`: it must not be.
-    pub kept: Option<Arc<OnceLock<SettledAnswer>>>,
+    pub settled_answer: Option<Arc<OnceLock<SettledAnswer>>>,
     /// Findings of guardrails, in the request and in the answer.
     pub guardrail_findings: Findings,
     /// The actions of guardrails on the answer.
@@ -120,7 +120,7 @@ impl Settlement {
             bytes_sent: None,
             bytes_response: 0,
             delivered_events: 0,
-            kept: None,
+            settled_answer: None,
             guardrail_findings: Findings::new(),
             answer_guardrails: Actions::default(),
             hold: None,
@@ -318,7 +318,7 @@ impl Open {
     /// and what is redacted or warned of today may be blocked tomorrow.
     pub fn note_answer_findings(&mut self, findings: &[Finding]) {
         if !findings.is_empty() {
-            self.kept = None;
+            self.settled_answer = None;
             guardrail::merge(&mut self.guardrail_findings, findings.iter().copied());
         }
     }
@@ -338,11 +338,17 @@ impl Open {
         }
         let cost = self.cost();
         let cost_usd_micros = cost.usd_micros();
-        if let (Outcome::Completed, Some(kept)) = (outcome, self.kept.take()) {
+        if let (Outcome::Completed, Some(settled_answer)) = (outcome, self.settled_answer.take()) {
             let provider = self.target.as_ref().map(|target| target.provider_name().to_owned());
             let (upstream_model, strategy) = (self.upstream_model.clone(), self.strategy);
             // Nobody else sets it.
-            let _set = kept.set(SettledAnswer { usage: self.total_usage(), cost, provider, upstream_model, strategy });
+            let _set = settled_answer.set(SettledAnswer {
+                usage: self.total_usage(),
+                cost,
+                provider,
+                upstream_model,
+                strategy,
+            });
         }
         let usage = self.total_usage();
         self.prolong_hold(&usage);

@@ -115,9 +115,9 @@ pub async fn claim(shared: &Arc<Shared>, ticket: &Ticket) -> Ruling {
     claim.extend(own);
     let mut ask = redis::cmd("SET");
     ask.arg(&ticket.key).arg(&claim).arg("NX").arg("GET").arg("PX").arg(ttl_ms);
-    let asked =
+    let reply =
         tokio::time::timeout(peers.config.deadline(), ask.query_async::<Option<Vec<u8>>>(&mut connection)).await;
-    let Ok(Ok(known)) = asked else {
+    let Ok(Ok(known)) = reply else {
         peers.lose();
         return Ruling::Alone;
     };

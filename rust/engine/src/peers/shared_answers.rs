@@ -199,18 +199,18 @@ pub async fn find(shared: &Shared, key: &Digest) -> Option<CachedAnswer> {
         return None;
     };
     // What this version or this instance cannot open was not left for it.
-    let kept = answer.and_then(|bytes| envelope::open(&bytes, &name, &shared.config.sealer));
-    let kept = kept.filter(|kept| kept.meta.key == *key && kept.meta.is_fresh(clock::unix_ms()));
-    count(if kept.is_some() { &answers.counts.hits } else { &answers.counts.misses });
-    kept
+    let entry = answer.and_then(|bytes| envelope::open(&bytes, &name, &shared.config.sealer));
+    let entry = entry.filter(|entry| entry.meta.key == *key && entry.meta.is_fresh(clock::unix_ms()));
+    count(if entry.is_some() { &answers.counts.hits } else { &answers.counts.misses });
+    entry
 }
 
 /// Leaves an answer for the other workers, unless something is forgotten meanwhile (`Cache::revision`). Nobody waits for it.
-pub fn leave(shared: &Arc<Shared>, kept: CachedAnswer, revision: u64) {
+pub fn leave(shared: &Arc<Shared>, entry: CachedAnswer, revision: u64) {
     let Some(peers) = sharing(shared) else { return };
     let answers = &peers.answers;
     let is_closed = answers.breaker.lock().phase(&LIMITS, clock::monotonic_ms()) == BreakerPhase::Closed;
-    let is_small = kept.body.len() <= envelope::MAX_SHARED_BYTES;
+    let is_small = entry.body.len() <= envelope::MAX_SHARED_BYTES;
     let (Some(connection), Some(runtime), true) = (peers.connection(), shared.runtime(), is_closed && is_small) else {
         count(&answers.counts.writes_skipped);
         return;
@@ -224,16 +224,16 @@ pub fn leave(shared: &Arc<Shared>, kept: CachedAnswer, revision: u64) {
     let own = Arc::clone(shared);
     drop(runtime.spawn(async move {
         let Some(peers) = own.peers.as_ref() else { return };
-        write(&own, peers, connection, &kept, revision).await;
+        write(&own, peers, connection, &entry, revision).await;
         peers.answers.writes.fetch_sub(1, Ordering::AcqRel);
     }));
 }
 
-async fn write(shared: &Shared, peers: &Peers, connection: StoreConnection, kept: &CachedAnswer, revision: u64) {
+async fn write(shared: &Shared, peers: &Peers, connection: StoreConnection, entry: &CachedAnswer, revision: u64) {
     let (answers, now_ms) = (&peers.answers, clock::unix_ms());
-    let (key, expires_ms, name) = (kept.meta.key, kept.meta.expires_ms, name_of(&kept.meta.key));
+    let (key, expires_ms, name) = (entry.meta.key, entry.meta.expires_ms, name_of(&entry.meta.key));
     let own_bytes = max_bytes(shared) / shared.leases.as_ref().map_or(1, |leases| leases.terms.nodes().max(1));
-    let sealed = envelope::seal(kept, &name, &shared.config.sealer);
+    let sealed = envelope::seal(entry, &name, &shared.config.sealer);
     let sealed = sealed.filter(|sealed| sealed.len() as u64 <= own_bytes && expires_ms > now_ms);
     let Some(sealed) = sealed else { return count(&answers.counts.writes_skipped) };
     let left = LeftAnswer { key, bytes: (sealed.len() + name.len()) as u64, left_ms: now_ms, expires_ms };
@@ -241,11 +241,11 @@ async fn write(shared: &Shared, peers: &Peers, connection: StoreConnection, kept
     let mut ask = redis::cmd("SET");
     ask.arg(&name).arg(&sealed).arg("PX").arg(expires_ms - now_ms);
     let mut own = connection.clone();
-    let asked = tokio::time::timeout(peers.config.deadline(), ask.query_async::<()>(&mut own)).await;
-    if !matches!(asked, Ok(Ok(()))) {
+    let written = tokio::time::timeout(peers.config.deadline(), ask.query_async::<()>(&mut own)).await;
+    if !matches!(written, Ok(Ok(()))) {
         count(&answers.counts.writes_failed);
         answers.breaker.lock().fail(&LIMITS, clock::monotonic_ms());
-        return if asked.is_err() { peers.doubt() } else { peers.lose() };
+        return if written.is_err() { peers.doubt() } else { peers.lose() };
     }
     count(&answers.counts.stored);
     delete(&connection, gone).await;
@@ -341,10 +341,10 @@ async fn heads(
             Ok::<_, RedisError>((name, head))
         }
     });
-    let asked: Vec<Result<_, RedisError>> = asking.buffer_unordered(AT_ONCE).collect().await;
+    let replies: Vec<Result<_, RedisError>> = asking.buffer_unordered(AT_ONCE).collect().await;
     let now_ms = clock::unix_ms();
     let mut fitting = Vec::new();
-    for read in asked {
+    for read in replies {
         let (name, head) = read?;
         // What cannot be opened is another instance's, or given to nobody.
         let meta = envelope::open_head(&head, &name, sealer);

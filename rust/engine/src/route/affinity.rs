@@ -21,7 +21,7 @@ const CROSSED_MS: u64 = 3_000;
 /// Which target served each session last. Sessions and targets are identities of their names, the same at every worker.
 #[derive(Debug, Default)]
 pub struct SessionAffinity {
-    held: Mutex<SessionPlaces>,
+    sessions: Mutex<SessionPlaces>,
     /// Other workers want to know.
     is_shared: bool,
 }
@@ -63,38 +63,38 @@ impl SessionAffinity {
     }
 
     pub fn find(&self, session: u64, now_ms: u64) -> Option<u64> {
-        let place = *self.held.lock().places.get(&session)?;
+        let place = *self.sessions.lock().places.get(&session)?;
         place.is_current(now_ms).then_some(place.target)
     }
 
     pub fn keep(&self, session: u64, target: u64, now_ms: u64) {
-        let mut held = self.held.lock();
-        held.make_room(session, now_ms);
+        let mut sessions = self.sessions.lock();
+        sessions.make_room(session, now_ms);
         // What the provider keeps for longer it does not keep shorter after the next turn.
-        let before = held.places.get(&session).filter(|place| place.target == target && place.is_current(now_ms));
+        let before = sessions.places.get(&session).filter(|place| place.target == target && place.is_current(now_ms));
         let idle_ms = before.map_or(IDLE_MS, |place| place.idle_ms);
         let told_ms = before.and_then(|place| place.told_ms);
-        held.places.insert(session, Place { target, used_ms: now_ms, idle_ms, told_ms });
+        sessions.places.insert(session, Place { target, used_ms: now_ms, idle_ms, told_ms });
         if self.is_shared && told_ms.is_none_or(|told_ms| now_ms.saturating_sub(told_ms) >= RETELL_MS) {
-            held.queue(session, now_ms);
+            sessions.queue(session, now_ms);
         }
     }
 
     /// The session's provider keeps its prompt for an hour: so is its place.
     pub fn prolong(&self, session: u64, now_ms: u64) {
-        let mut held = self.held.lock();
-        let Some(place) = held.places.get_mut(&session).filter(|place| place.is_current(now_ms)) else { return };
+        let mut sessions = self.sessions.lock();
+        let Some(place) = sessions.places.get_mut(&session).filter(|place| place.is_current(now_ms)) else { return };
         let is_news = place.idle_ms != LONG_IDLE_MS;
         (place.used_ms, place.idle_ms) = (now_ms, LONG_IDLE_MS);
         if self.is_shared && is_news {
-            held.queue(session, now_ms);
+            sessions.queue(session, now_ms);
         }
     }
 
     /// Places that other workers have not heard of yet.
     pub fn news(&self) -> Vec<PlaceNotice> {
-        let mut held = self.held.lock();
-        let SessionPlaces { places, untold } = &mut *held;
+        let mut sessions = self.sessions.lock();
+        let SessionPlaces { places, untold } = &mut *sessions;
         let notice = |session: u64| {
             let place = places.get(&session)?;
             Some(PlaceNotice { session, target: place.target, idle_ms: place.idle_ms })
@@ -104,7 +104,7 @@ impl SessionAffinity {
 
     /// Takes over where another worker has placed a session. Of two places that crossed on their way both workers take the same.
     pub fn hear(&self, notice: PlaceNotice, now_ms: u64) {
-        let mut places = self.held.lock();
+        let mut places = self.sessions.lock();
         let own = places.places.get(&notice.session).filter(|place| place.is_current(now_ms));
         let has_crossed =
             own.and_then(|own| own.told_ms).is_some_and(|told_ms| now_ms.saturating_sub(told_ms) < CROSSED_MS);
@@ -137,13 +137,13 @@ impl SessionPlaces {
 }
 
 /// Drops entries that were idle for too long; if that is not a tenth, the older half too, so that a sweep is rare.
-fn sweep(held: &mut HashMap<u64, Place>, now_ms: u64) {
-    held.retain(|_, place| place.is_current(now_ms));
-    if held.len() > MAX_SESSIONS / 10 * 9 {
-        let mut used: Vec<u64> = held.values().map(|place| place.used_ms).collect();
+fn sweep(sessions: &mut HashMap<u64, Place>, now_ms: u64) {
+    sessions.retain(|_, place| place.is_current(now_ms));
+    if sessions.len() > MAX_SESSIONS / 10 * 9 {
+        let mut used: Vec<u64> = sessions.values().map(|place| place.used_ms).collect();
         let middle = used.len() / 2;
         let (_, &mut median, _) = used.select_nth_unstable(middle);
-        held.retain(|_, place| place.used_ms > median);
+        sessions.retain(|_, place| place.used_ms > median);
     }
 }
 
@@ -233,7 +233,7 @@ mod tests {
         for session in 0..2 * MAX_SESSIONS as u64 {
             places.keep(session, 1, session);
         }
-        assert!(places.held.lock().places.len() <= MAX_SESSIONS);
+        assert!(places.sessions.lock().places.len() <= MAX_SESSIONS);
         assert_eq!(places.find(2 * MAX_SESSIONS as u64 - 1, 2 * MAX_SESSIONS as u64), Some(1));
     }
 }

@@ -41,7 +41,7 @@ pub struct ComboChoice {
     /// One for each target, at the same place.
     pub legs: Vec<ComboTarget>,
     /// The identity of the target that served the caller's session last.
-    pub held: Option<u64>,
+    pub last_target: Option<u64>,
     /// The conversation that stays with its target, because the combo protects the provider's cache of it.
     pub protected: Option<u64>,
     /// Models that may not be tried now, with the milliseconds until they may.
@@ -66,7 +66,7 @@ impl ComboChoice {
     pub fn is_moving(&self) -> bool {
         let first = self.legs.first().map(|leg| leg.id);
         self.strategy == Strategy::ContextRelay
-            && self.held.is_some_and(|held| first.is_some_and(|first| first != held))
+            && self.last_target.is_some_and(|last_target| first.is_some_and(|first| first != last_target))
     }
 }
 

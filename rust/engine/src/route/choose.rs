@@ -24,7 +24,7 @@ pub struct RoutingHints<'a> {
     /// The one connection that it is to go over.
     pub pin: Option<&'a str>,
     /// The target that served its session before.
-    pub held: Option<u64>,
+    pub last_target: Option<u64>,
     /// The connection that is leased to the caller: no other is tried.
     pub leased: Option<&'a str>,
     /// Who asks looks for a connection to lease, and sees to leases itself.
@@ -158,15 +158,15 @@ impl<'a> Candidates<'a> {
             return SmallVec::from_iter([Arc::clone(target)]);
         }
         let Some(first) = self.open.first() else { return SmallVec::new() };
-        if hints.held.is_some() || hints.affinity.is_some() {
+        if hints.last_target.is_some() || hints.affinity.is_some() {
             for (target, facts) in self.open.iter().zip(&mut self.facts) {
                 facts.id = identity(&[&target.connection.id, self.upstream_model]);
             }
         }
         let priorities: SmallVec<[u32; 8]> = self.open.iter().map(|target| target.connection.priority).collect();
         // A session's own connection, for who is pinned to none.
-        let held = hints.held.filter(|_| self.pin.is_none());
-        let ask = Demand { held, affinity: hints.affinity, ..Demand::default() };
+        let last_target = hints.last_target.filter(|_| self.pin.is_none());
+        let ask = Demand { held: last_target, affinity: hints.affinity, ..Demand::default() };
         let order = accounts.order(&first.connection.provider, &self.facts, &priorities, &ask);
         order.iter().take(MAX_TARGETS).map(|&place| Arc::clone(self.open[usize::from(place)])).collect()
     }
@@ -325,11 +325,11 @@ mod tests {
     #[test]
     fn a_session_stays_where_it_was() {
         let live = live();
-        let held = Some(identity(&["b", "m"]));
+        let last_target = Some(identity(&["b", "m"]));
         let choice =
-            choose(&live, "openai/m", None, RoutingHints { held, ..RoutingHints::default() }).expect("a choice");
+            choose(&live, "openai/m", None, RoutingHints { last_target, ..RoutingHints::default() }).expect("a choice");
         assert_eq!(choice.targets.iter().map(|target| target.connection.id.as_str()).collect::<Vec<_>>(), ["b", "a"]);
-        assert_eq!(choice.identity(0), held);
+        assert_eq!(choice.identity(0), last_target);
     }
 
     #[test]

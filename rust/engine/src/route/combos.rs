@@ -31,7 +31,7 @@ impl Combos {
         let memories = book
             .all()
             .iter()
-            .map(|ready| known.get(ready.id.as_str()).map_or_else(fresh, |kept| Arc::clone(kept)))
+            .map(|ready| known.get(ready.id.as_str()).map_or_else(fresh, |memory| Arc::clone(memory)))
             .collect();
         Self { book, memories }
     }
@@ -85,7 +85,7 @@ impl Combos {
                 tools: ready.tools.clone(),
                 prompts: ready.steps.iter().map(|step| step.prompt.clone()).collect(),
                 legs,
-                held: ask.held,
+                last_target: ask.held,
                 protected: None,
                 closed,
                 barred,

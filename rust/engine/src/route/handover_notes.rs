@@ -10,7 +10,7 @@ const IDLE_MS: u64 = 15 * 60_000;
 /// The notes of sessions that have moved, bounded in number, size and time.
 #[derive(Debug, Default)]
 pub struct HandoverNotes {
-    held: Mutex<HashMap<u64, Note>>,
+    notes: Mutex<HashMap<u64, Note>>,
 }
 
 #[derive(Debug, Clone)]
@@ -24,8 +24,8 @@ struct Note {
 impl HandoverNotes {
     /// The note of a session for this target.
     pub fn find(&self, session: u64, target: u64, now_ms: u64) -> Option<Arc<str>> {
-        let mut held = self.held.lock();
-        let note = held.get_mut(&session)?;
+        let mut notes = self.notes.lock();
+        let note = notes.get_mut(&session)?;
         if note.target != target || now_ms.saturating_sub(note.used_ms) >= IDLE_MS {
             return None;
         }
@@ -34,15 +34,15 @@ impl HandoverNotes {
     }
 
     pub fn keep(&self, session: u64, target: u64, text: Arc<str>, now_ms: u64) {
-        let mut held = self.held.lock();
-        if held.len() >= MAX_NOTES && !held.contains_key(&session) {
-            held.retain(|_, note| now_ms.saturating_sub(note.used_ms) < IDLE_MS);
-            let oldest = held.iter().min_by_key(|(_, note)| note.used_ms).map(|(session, _)| *session);
-            if let Some(oldest) = oldest.filter(|_| held.len() >= MAX_NOTES) {
-                held.remove(&oldest);
+        let mut notes = self.notes.lock();
+        if notes.len() >= MAX_NOTES && !notes.contains_key(&session) {
+            notes.retain(|_, note| now_ms.saturating_sub(note.used_ms) < IDLE_MS);
+            let oldest = notes.iter().min_by_key(|(_, note)| note.used_ms).map(|(session, _)| *session);
+            if let Some(oldest) = oldest.filter(|_| notes.len() >= MAX_NOTES) {
+                notes.remove(&oldest);
             }
         }
-        held.insert(session, Note { target, text, used_ms: now_ms });
+        notes.insert(session, Note { target, text, used_ms: now_ms });
     }
 }
 
@@ -61,7 +61,7 @@ mod tests {
         for session in 0..2 * MAX_NOTES as u64 {
             notes.keep(session, 1, "x".into(), session);
         }
-        assert_eq!(notes.held.lock().len(), MAX_NOTES);
+        assert_eq!(notes.notes.lock().len(), MAX_NOTES);
         assert!(notes.find(2 * MAX_NOTES as u64 - 1, 1, 2 * MAX_NOTES as u64).is_some());
     }
 }

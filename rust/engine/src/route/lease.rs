@@ -10,7 +10,7 @@ use fairlead_core::{Connection, Error, ErrorKind};
 const RETRY_AFTER_S: u64 = 30;
 
 /// The connection that is leased to the caller, if it says that one is.
-pub fn held<'a>(live: &'a Live, admission: &Admission) -> Result<Option<&'a str>, Error> {
+pub fn claimed_connection<'a>(live: &'a Live, admission: &Admission) -> Result<Option<&'a str>, Error> {
     let Some(claim) = &admission.lease else { return Ok(None) };
     if claim.generation.is_none() {
         let message = "X-Gateway-Lease-Generation is missing: send it beside X-Gateway-Lease-Owner.";
@@ -29,30 +29,30 @@ pub fn held<'a>(live: &'a Live, admission: &Admission) -> Result<Option<&'a str>
 }
 
 /// Whether requests may go over this connection, of a caller to whom this one is leased.
-pub fn is_open(connection: &Connection, held: Option<&str>) -> bool {
-    match (held, &connection.lease) {
-        (Some(held), _) => held == connection.id,
+pub fn is_open(connection: &Connection, leased: Option<&str>) -> bool {
+    match (leased, &connection.lease) {
+        (Some(leased), _) => leased == connection.id,
         (None, None) => true,
         (None, Some(lease)) => !lease.is_live(clock::unix_ms()),
     }
 }
 
 /// The choice without connections that are leased to others.
-pub fn narrow(choice: Choice, held: Option<&str>) -> Result<Choice, Error> {
-    let is_open = |at: &usize| is_open(&choice.targets[*at].connection, held);
+pub fn narrow(choice: Choice, leased: Option<&str>) -> Result<Choice, Error> {
+    let is_open = |at: &usize| is_open(&choice.targets[*at].connection, leased);
     let places: Vec<usize> = (0..choice.targets.len()).filter(is_open).collect();
     if places.len() == choice.targets.len() {
         return Ok(choice);
     }
     if places.is_empty() {
-        return Err(none_open(held));
+        return Err(none_open(leased));
     }
     Ok(choice.narrowed(&places))
 }
 
 /// Why no connection is open to the caller.
-pub fn none_open(held: Option<&str>) -> Error {
-    if held.is_some() {
+pub fn none_open(leased: Option<&str>) -> Error {
+    if leased.is_some() {
         let message = "The leased connection does not serve this model: acquire a lease for it.";
         return Error::client(ErrorKind::InvalidRequest, message).about("model");
     }

@@ -42,8 +42,8 @@ pub fn admit(live: &Live, key: &Key, model: &str) -> Result<(), Error> {
 }
 
 /// The one name of what was asked for, for a record of what was repeated; as it was asked where it is no name.
-pub fn shown_name(live: &Live, asked: &str) -> String {
-    live.snapshot.name(asked).map_or_else(|_| asked.to_owned(), Cow::into_owned)
+pub fn shown_name(live: &Live, name: &str) -> String {
+    live.snapshot.name(name).map_or_else(|_| name.to_owned(), Cow::into_owned)
 }
 
 /// Looks up a name without a provider's prefix, for a key that has such names looked up (`autoResolve`): the model of that name
@@ -70,15 +70,15 @@ pub fn resolve(live: &Live, key: &Key, model: &str) -> Option<String> {
 pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, body: &[u8]) -> Result<Choice, Error> {
     let key = admission.principal.key().map(AsRef::as_ref);
     let name = live.snapshot.alias(model).unwrap_or(model);
-    let leased = lease::held(live, admission)?;
+    let leased = lease::claimed_connection(live, admission)?;
     let session = session(admission, model);
-    let last_target = |session| shared.affinity.find(session, clock::monotonic_ms());
+    let find_last = |session| shared.affinity.find(session, clock::monotonic_ms());
     if let Some(combo) = live.combos.book.find(name) {
         let ready = live.combos.book.get(combo);
         let is_protected = ready.is_some_and(|ready| ready.rules.context_cache_protection);
         let protected = if is_protected { conversation(admission, model, body) } else { None };
-        let held = protected.or(session).and_then(last_target);
-        let ask = demand(live, Subject { caller: caller(admission), held }, body);
+        let last_target = protected.or(session).and_then(find_last);
+        let ask = demand(live, Subject { caller: caller(admission), last_target }, body);
         let ask = Demand { pack: admission.routing.pack, ..ask };
         let choice = live.combos.choose(&live.targets, combo, &ask, key)?;
         let mut choice = lease::narrow(choice, leased)?;
@@ -93,8 +93,9 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
     }
     let affinity =
         if live.accounts.wants_affinity { session.or_else(|| affinity(caller(admission), body)) } else { None };
-    let held = session.and_then(last_target);
-    let hints = RoutingHints { pin: admission.pin.as_deref(), held, leased, affinity, ..RoutingHints::default() };
+    let last_target = session.and_then(find_last);
+    let hints =
+        RoutingHints { pin: admission.pin.as_deref(), last_target, leased, affinity, ..RoutingHints::default() };
     let mut choice = choose::choose(live, name, key, hints)?;
     live.outbound.apply(&mut choice, key, None);
     Ok(choice)
@@ -116,7 +117,7 @@ pub fn choose_beside(live: &Live, combo: Option<&str>, model: &str, key: Option<
 pub struct Subject<'a> {
     pub caller: &'a str,
     /// The target that served the session before.
-    pub held: Option<u64>,
+    pub last_target: Option<u64>,
 }
 
 /// The demand of a request, as far as it is known before it is sent.
@@ -126,7 +127,7 @@ pub fn demand(live: &Live, subject: Subject<'_>, body: &[u8]) -> Demand {
         input_tokens: estimated_tokens(body),
         output_tokens: ASSUMED_OUTPUT_TOKENS,
         affinity: if wants_affinity { affinity(subject.caller, body) } else { None },
-        held: subject.held,
+        held: subject.last_target,
         has_picture: has_picture(body),
         pack: None,
     }

@@ -46,7 +46,7 @@ impl Assembly {
                 state.1 = None;
                 true
             }
-            Some(held) => held.set(counted, MAX_BUFFERED_BYTES),
+            Some(permit) => permit.set(counted, MAX_BUFFERED_BYTES),
             None => {
                 state.1 = GaugePermit::take(&self.shared, Gauge::BodyBytes, counted, MAX_BUFFERED_BYTES);
                 state.1.is_some()

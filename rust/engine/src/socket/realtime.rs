@@ -4,7 +4,7 @@
 //! on the [`Session`] passes events. The whole conversation is one record.
 
 use crate::call::chaos;
-use crate::call::choose::{admit_model, choose_for_endpoint, note_choice};
+use crate::call::choose::{admit_model, choose_for_endpoint};
 use crate::call::failover;
 use crate::exchange::Wake;
 use crate::gate::limits;
@@ -138,9 +138,7 @@ fn choose(shared: &Shared, settlement: &mut Settlement, model: &str) -> Result<C
     parsed.max_output_tokens = None;
     settlement.model = Some(parsed.model.clone());
     settlement.stream = true;
-    let choice = choose_for_endpoint(&live, settlement, &parsed, b"")?;
-    note_choice(settlement, &choice);
-    Ok(choice)
+    choose_for_endpoint(&live, settlement, &parsed, b"")
 }
 
 impl Conversation {

@@ -332,7 +332,7 @@ async fn send_answer(outbox: &Outbox, id: &str, call: &Call) {
     let request_id = head.headers.get(headers::REQUEST_ID).and_then(|value| value.to_str().ok()).unwrap_or_default();
     outbox.push(json!({"type": "response.start", "id": id, "status": status, "request_id": request_id}).to_string());
     let is_stream = head.headers.get(header::CONTENT_TYPE).is_some_and(crate::call::relay::is_event_stream);
-    let mut held = BytesMut::new();
+    let mut buffer = BytesMut::new();
     loop {
         outbox.room().await;
         let WaitResult::Here(taken) = wait(call, Exchange::take).await else { return cancelled() };
@@ -341,16 +341,16 @@ async fn send_answer(outbox: &Outbox, id: &str, call: &Call) {
             return outbox.push(json!({"type": "response.error", "id": id, "status": 502, "error": error}).to_string());
         }
         for chunk in taken.chunks {
-            held.extend_from_slice(&chunk);
+            buffer.extend_from_slice(&chunk);
         }
         if is_stream {
-            let whole = if taken.ended { held.len() } else { whole_texts(&held) };
+            let whole = if taken.ended { buffer.len() } else { whole_texts(&buffer) };
             if whole > 0 {
-                let text = held.split_to(whole);
+                let text = buffer.split_to(whole);
                 let chunk = String::from_utf8_lossy(&text);
                 outbox.push(json!({"type": "response.chunk", "id": id, "chunk": chunk}).to_string());
             }
-        } else if held.len() > MAX_OUTPUT_BYTES {
+        } else if buffer.len() > MAX_OUTPUT_BYTES {
             call.exchange.cancel();
             let error =
                 json!({"code": "too_large", "message": "The answer is too large for a frame: ask for a stream."});
@@ -361,7 +361,7 @@ async fn send_answer(outbox: &Outbox, id: &str, call: &Call) {
         }
     }
     if !is_stream {
-        let body: Value = serde_json::from_slice(&held).unwrap_or_default();
+        let body: Value = serde_json::from_slice(&buffer).unwrap_or_default();
         if !head.status.is_success() {
             let error = body.get("error").cloned().unwrap_or_default();
             return outbox

@@ -81,7 +81,7 @@ pub async fn send(pool: &Pool, target: &Target, request: Upstream<'_>) -> Result
 
 async fn dial(pool: &Pool, target: &Target, request: Upstream<'_>) -> Result<Response<Incoming>, AttemptFailure> {
     let proof = prove(pool, target, request.uri, request.body).await?;
-    if let Some(lease) = pool.kept(&target.origin) {
+    if let Some(lease) = pool.idle(&target.origin) {
         match send_over(lease, target, request, &proof).await {
             Err(AttemptFailure {
                 error: Error { retry: Retry::NothingSent | Retry::ReusedConnection, .. }, ..

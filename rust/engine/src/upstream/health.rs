@@ -53,7 +53,7 @@ pub struct Locked {
 impl Condition {
     /// Windows whose reset has passed say nothing any more.
     pub fn windows(&self, now_ms: u64) -> impl Iterator<Item = &ObservedWindow> {
-        self.windows.iter().filter(move |kept| kept.resets_at_ms.is_none_or(|at_ms| now_ms < at_ms))
+        self.windows.iter().filter(move |window| window.resets_at_ms.is_none_or(|at_ms| now_ms < at_ms))
     }
 
     pub fn locked(&self, now_ms: u64) -> impl Iterator<Item = Locked> + use<'_> {
@@ -66,10 +66,10 @@ impl Condition {
     }
 
     pub(super) fn tightest(&self, span: QuotaSpan, now_ms: u64) -> Option<QuotaWindow> {
-        let of_span = self.windows(now_ms).filter(|kept| kept.reading.span() == span);
-        let window = |kept: &ObservedWindow| QuotaWindow {
-            remaining: kept.reading.remaining,
-            resets_in_ms: kept.resets_at_ms.map_or(0, |at_ms| at_ms.saturating_sub(now_ms)),
+        let of_span = self.windows(now_ms).filter(|observed| observed.reading.span() == span);
+        let window = |observed: &ObservedWindow| QuotaWindow {
+            remaining: observed.reading.remaining,
+            resets_in_ms: observed.resets_at_ms.map_or(0, |at_ms| at_ms.saturating_sub(now_ms)),
         };
         of_span.map(window).reduce(|a, b| if b.remaining < a.remaining { b } else { a })
     }
@@ -101,15 +101,15 @@ impl Condition {
     }
 
     /// Takes over observations from before this worker began, or from another worker.
-    pub fn hold(&mut self, held: &PersistedState, now_ms: u64, now_unix_ms: u64) {
-        match held.state.as_str() {
+    pub fn hold(&mut self, persisted: &PersistedState, now_ms: u64, now_unix_ms: u64) {
+        match persisted.state.as_str() {
             "terminal" if self.health.terminal().is_none() => {
-                let reason = held.reason.as_deref().and_then(TerminalState::named);
+                let reason = persisted.reason.as_deref().and_then(TerminalState::named);
                 self.health.end(reason.unwrap_or(TerminalState::Expired));
             }
             // Who has heard of the provider itself knows better.
             "quota-exhausted" if self.windows.is_empty() => {
-                let left_ms = held.until_ms.map_or(0, |until_ms| until_ms.saturating_sub(now_unix_ms));
+                let left_ms = persisted.until_ms.map_or(0, |until_ms| until_ms.saturating_sub(now_unix_ms));
                 if left_ms > 0 {
                     self.health.exhaust_until(now_ms.saturating_add(left_ms));
                 }

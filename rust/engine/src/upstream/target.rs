@@ -150,8 +150,8 @@ impl Target {
             return Arc::clone(self);
         }
         let mut detours = self.detours.lock();
-        if let Some((_, kept)) = detours.iter().find(|(known, _)| known.as_ref() == proxy) {
-            return Arc::clone(kept);
+        if let Some((_, detour)) = detours.iter().find(|(known, _)| known.as_ref() == proxy) {
+            return Arc::clone(detour);
         }
         let made = Arc::new(self.routed(proxy));
         detours.push((proxy.cloned(), Arc::clone(&made)));

@@ -108,11 +108,11 @@ mod tests {
     #[tokio::test]
     async fn caps_are_apart_and_forgotten_when_nobody_uses_them() {
         let caps = TargetCaps::default();
-        let held = caps.enter(TWO, rule(0, 1), Duration::ZERO).await;
+        let place = caps.enter(TWO, rule(0, 1), Duration::ZERO).await;
         for id in 2..100 {
             assert!(caps.enter(TargetCap { id, at_once: 1 }, rule(0, 1), Duration::ZERO).await.is_some());
         }
-        assert!(held.is_some());
+        assert!(place.is_some());
         assert_eq!(caps.by_cap.lock().len(), 2, "the one in use and the last");
     }
 }

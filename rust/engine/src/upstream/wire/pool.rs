@@ -96,7 +96,7 @@ impl Pool {
     }
 
     /// A kept connection, if one is open.
-    pub fn kept(&self, origin: &Arc<Origin>) -> Option<Lease> {
+    pub fn idle(&self, origin: &Arc<Origin>) -> Option<Lease> {
         loop {
             let mut stacks = self.shelves[SHELF.get()].lock();
             let stack = &mut stacks.get_mut(origin)?.idle;

@@ -60,9 +60,9 @@ async fn a_connection_is_kept_once_its_answer_was_read_to_the_end() {
         let head = head();
         let (response, ()) = tokio::join!(lease.send(&head, body("hello")), served);
         let response = response.expect("an answer");
-        assert!(pool.kept(&origin).is_none(), "its body is not read");
+        assert!(pool.idle(&origin).is_none(), "its body is not read");
         assert_eq!(response.into_body().collect().await.expect("a body").to_bytes(), "ok");
-        lease = pool.kept(&origin).expect("kept");
+        lease = pool.idle(&origin).expect("kept");
         assert!(lease.is_reused);
     }
 }
@@ -86,7 +86,7 @@ async fn an_answer_without_a_body_gives_its_connection_back_at_once() {
     let Pair { pool, origin, lease, mut provider } = pair();
     provider.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.expect("written");
     let response = lease.send(&head(), body("")).await.expect("an answer");
-    assert!(response.body().is_end_stream() && pool.kept(&origin).is_some());
+    assert!(response.body().is_end_stream() && pool.idle(&origin).is_some());
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn a_connection_is_not_kept_when_its_next_answer_could_be_another_ones() {
         provider.write_all(answer.as_bytes()).await.expect("written");
         let response = lease.send(&head(), body("x")).await.expect("an answer");
         assert_eq!(response.into_body().collect().await.expect("a body").to_bytes(), "ok");
-        assert!(pool.kept(&origin).is_none(), "{answer}");
+        assert!(pool.idle(&origin).is_none(), "{answer}");
     }
 }
 
@@ -110,14 +110,14 @@ async fn a_connection_is_not_kept_when_its_next_answer_could_be_another_ones() {
 async fn a_kept_connection_that_was_closed_is_not_used_again() {
     let Pair { pool, origin, lease, mut provider } = pair();
     lease.give_back();
-    drop(pool.kept(&origin).expect("kept"));
+    drop(pool.idle(&origin).expect("kept"));
     let (ours, theirs) = UnixStream::pair().expect("a pair");
     pool.lease(Box::new(Connection::new(Socket::Unix(ours))), None, &origin).give_back();
     drop(theirs);
     // The runtime tells of it at one of its next looks.
     let gone = async {
-        while let Some(kept) = pool.kept(&origin) {
-            kept.give_back();
+        while let Some(lease) = pool.idle(&origin) {
+            lease.give_back();
             tokio::task::yield_now().await;
         }
     };
@@ -235,7 +235,7 @@ async fn a_provider_may_answer_before_it_has_heard_everything() {
     };
     let (frame, _provider) = tokio::join!(answer.frame(), served);
     assert_eq!(frame.expect("a frame").expect("bytes").into_data().expect("data"), "ok");
-    assert!(pool.kept(&origin).is_some());
+    assert!(pool.idle(&origin).is_some());
 }
 
 #[tokio::test]
@@ -253,7 +253,7 @@ async fn a_provider_that_refuses_and_hears_no_more_is_still_heard() {
         }
         Err(unanswered) => assert!(matches!(unanswered.fault, Fault::NothingSent)),
     }
-    assert!(pool.kept(&origin).is_none());
+    assert!(pool.idle(&origin).is_none());
 }
 
 #[tokio::test]
@@ -276,14 +276,14 @@ async fn connections_that_were_dialled_before_an_origin_changed_hands_are_not_ke
     let (ours, _other) = UnixStream::pair().expect("a pair");
     pool.lease(Box::new(Connection::new(Socket::Unix(ours))), None, &origin).give_back();
     pool.forget(&origin);
-    assert!(pool.kept(&origin).is_none(), "it was idle");
+    assert!(pool.idle(&origin).is_none(), "it was idle");
     lease.give_back();
-    assert!(pool.kept(&origin).is_none(), "it was in use");
+    assert!(pool.idle(&origin).is_none(), "it was in use");
     let (ours, _third) = UnixStream::pair().expect("a pair");
     pool.lease(Box::new(Connection::new(Socket::Unix(ours))), None, &origin).give_back();
     pool.sweep();
-    let kept = pool.kept(&origin).expect("it was dialled since");
+    let lease = pool.idle(&origin).expect("it was dialled since");
     pool.forget(&origin);
-    kept.give_back();
-    assert!(pool.kept(&origin).is_none(), "a kept one is as old as its connection");
+    lease.give_back();
+    assert!(pool.idle(&origin).is_none(), "a kept one is as old as its connection");
 }
