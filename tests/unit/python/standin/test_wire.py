@@ -6,13 +6,15 @@ import base64
 import json
 import struct
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
-import openai
 import pytest
 
 from tests.support.tls import NO_AUTHORITIES
+
+if TYPE_CHECKING:
+    import openai
 
 SAY_HELLO = [{"role": "user", "content": "hello you"}]
 WEATHER = {
@@ -56,6 +58,8 @@ def deltas(answer: httpx.Response) -> list[str]:
 
 @pytest.fixture
 def client(standin_url: str) -> openai.OpenAI:
+    import openai
+
     return openai.OpenAI(api_key="any", base_url=f"{standin_url}/v1", max_retries=0)
 
 
