@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, closing
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from argon2 import PasswordHasher
 from fastapi import FastAPI
 
+from fairlead.identity import password
 from fairlead.settings import ControlConfig
 from tests.support.databases import place_files
 from tests.support.dialects import add_standin
@@ -90,6 +93,16 @@ def callers(loopback_gateway: Gateway) -> Iterator[Callable[..., GenaiCaller]]:
             return made.enter_context(closing(GenaiCaller(loopback_gateway, version, **key)))
 
         yield make
+
+
+@pytest.fixture(autouse=True)
+def low_cost_of_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passwords that are stored in this process cost 1 MiB: as shipped, each takes a fifth of a second of a core.
+
+    What is shipped is held by tests/unit/python/identity/test_password.py, and is what gateways have.
+    """
+    hasher = functools.partial(PasswordHasher, time_cost=1, memory_cost=1024)
+    monkeypatch.setattr(password, "PasswordHasher", hasher)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi.openapi.models import OpenAPI
@@ -22,6 +23,17 @@ from fairlead.gateway.providers.reference import provider_reference
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
 
+# Each is made of every route and model there is, which takes seconds.
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    return openapi_document(routed_app())
+
+
+@pytest.fixture(scope="module")
+def api_page() -> str:
+    return api_reference()
+
+
 def test_control_serves_what_the_route_table_says_and_nothing_else() -> None:
     table = {
         (route["method"], shape(route["path"]))
@@ -36,8 +48,8 @@ def test_control_serves_what_the_route_table_says_and_nothing_else() -> None:
     assert served == table
 
 
-def test_the_document_names_every_route_with_its_tier() -> None:
-    paths = openapi_document(routed_app())["paths"]
+def test_the_document_names_every_route_with_its_tier(document: dict[str, Any]) -> None:
+    paths = document["paths"]
     described = {
         (method.upper(), shape(path)): (
             operation["x-fairlead-tier"],
@@ -59,17 +71,16 @@ def test_the_document_names_every_route_with_its_tier() -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_every_reference_in_the_document_leads_somewhere() -> None:
-    document = openapi_document(routed_app())
+def test_every_reference_in_the_document_leads_somewhere(document: dict[str, Any]) -> None:
     text = json.dumps(document)
     for name in {part.split('"')[0] for part in text.split("#/components/schemas/")[1:]}:
         assert name in document["components"]["schemas"]
 
 
-def test_the_committed_copies_are_fresh() -> None:
+def test_the_committed_copies_are_fresh(api_page: str) -> None:
     """`make reference` writes them."""
     api = (REFERENCE / "api.md").read_text(encoding="utf-8")
-    assert api == api_reference()
+    assert api == api_page
     providers = (REFERENCE / "providers.md").read_text(encoding="utf-8")
     assert providers == provider_reference()
     settings = (REFERENCE / "settings.md").read_text(encoding="utf-8")
@@ -81,24 +92,23 @@ def test_the_committed_copies_are_fresh() -> None:
 
 
 @pytest.mark.anyio
-async def test_the_served_document_is_the_one_that_the_code_makes(control) -> None:
+async def test_the_served_document_is_the_one_that_the_code_makes(control, document) -> None:
     served = (await control.client.get("/api/openapi.json")).json()
-    assert served == json.loads(json.dumps(openapi_document(routed_app())))
+    assert served == json.loads(json.dumps(document))
 
 
-def test_the_document_is_a_valid_description() -> None:
+def test_the_document_is_a_valid_description(document: dict[str, Any]) -> None:
     """As FastAPI's own models of OpenAPI and the schemas of JSON Schema 2020-12 have it."""
-    document = openapi_document(routed_app())
     OpenAPI.model_validate(document)
     assert document["openapi"].startswith("3.1.")
     for schema in document["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)
 
 
-def test_the_reference_page_names_every_route() -> None:
+def test_the_reference_page_names_every_route(api_page: str) -> None:
     headings = {
         tuple(line.removeprefix("### ").split(" "))
-        for line in api_reference().splitlines()
+        for line in api_page.splitlines()
         if line.startswith("### ") and "/" in line
     }
     assert {(method, shape(path)) for method, path in headings} == {

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.acp_agent import install_agent
+from tests.support.acp_command import install_agent
 from tests.support.coding_tools import PATH, need
 from tests.support.gateway_pool import GatewayPool
 from tests.support.polling import eventually

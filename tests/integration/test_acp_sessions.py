@@ -16,7 +16,7 @@ from fairlead.coding_tools.acp.fault import AcpFault
 from fairlead.coding_tools.acp.sessions import Sessions
 from fairlead.coding_tools.acp.tool import Tool
 from fairlead.coding_tools.catalogue import catalogue
-from tests.support.acp_agent import install_agent
+from tests.support.acp_command import install_agent
 
 pytestmark = pytest.mark.anyio
 QWEN = catalogue()["qwen"]

@@ -32,6 +32,7 @@ from tests.support.external_issuer import token_that
 from tests.support.polling import eventually
 from tests.support.process import free_port
 from tests.support.processes import Gateway, Lane, start_gateway
+from tests.support.tls import NO_AUTHORITIES
 from tests.support.upstream import Gate, Upstream, completion, reply
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,7 +68,8 @@ def issuer_settings() -> tuple[dict[str, str], str, str]:
 
 def is_up(admin_url: str) -> bool:
     try:
-        return httpx.get(f"{admin_url}/health/ready", trust_env=False).status_code == 200
+        ready = f"{admin_url}/health/ready"
+        return httpx.get(ready, trust_env=False, verify=NO_AUTHORITIES).status_code == 200
     except httpx.HTTPError:
         return False
 
@@ -102,7 +104,9 @@ def test_a_token_for_somebody_else_opens_no_agent(box: Box) -> None:
     audience = [f"{box.gateway.url}{path}", "https://elsewhere.example"]
     client_id = f"{DID[:-2]}99"
     body = {"client_id": client_id, "client_secret": SECRET, "scope": SCOPE, "audience": audience}
-    assert httpx.post(f"{box.admin_url}/admin/clients", json=body, trust_env=False).is_success
+    assert httpx.post(
+        f"{box.admin_url}/admin/clients", json=body, trust_env=False, verify=NO_AUTHORITIES
+    ).is_success
 
     def token(wanted: str) -> str:
         form = {
@@ -111,7 +115,9 @@ def test_a_token_for_somebody_else_opens_no_agent(box: Box) -> None:
             "client_secret": SECRET,
             "audience": wanted,
         }
-        answer = httpx.post(f"{box.url}/oauth2/token", data=form, trust_env=False)
+        answer = httpx.post(
+            f"{box.url}/oauth2/token", data=form, trust_env=False, verify=NO_AUTHORITIES
+        )
         assert answer.status_code == 200, answer.text
         return str(answer.json()["access_token"])
 
@@ -239,6 +245,7 @@ def test_a_revoked_token_is_refused_at_once(box: Box) -> None:
             f"{box.url}/oauth2/revoke",
             data={"client_id": DID, "client_secret": SECRET, "token": token},
             trust_env=False,
+            verify=NO_AUTHORITIES,
         )
         assert ended.status_code == 200
         assert error_of(rpc(box.http, path, "message/send", say("x"), token)) == (401, -32010)
@@ -426,7 +433,12 @@ def test_what_was_acknowledged_outlives_kill_9(gateways: Callable[..., Gateway])
         box = Box(gateway, gateway.add_lane(upstream), url, admin_url)
         register(admin_url, DID, SECRET)
         kept, ended = box.token(), box.token()
-        httpx.post(f"{admin_url}/admin/oauth2/revoke", data={"token": ended}, trust_env=False)
+        httpx.post(
+            f"{admin_url}/admin/oauth2/revoke",
+            data={"token": ended},
+            trust_env=False,
+            verify=NO_AUTHORITIES,
+        )
         path = box.agent()
         done = rpc(box.http, path, "message/send", say("x"), kept).json()["result"]
         upstream.script([gate, *reply(completion())], reply(completion()), model="m")
@@ -472,6 +484,7 @@ def test_our_issuer_in_a_process_of_its_own(tmp_path: Path) -> None:
             headers=bearer,
             trust_env=False,
             json={"client_id": DID, "client_secret": SECRET, "scope": SCOPE},
+            verify=NO_AUTHORITIES,
         )
         assert made.status_code == 201
         path, http = str(make_agent(gateway, lane.model)["path"]), gateway.client()
@@ -482,6 +495,7 @@ def test_our_issuer_in_a_process_of_its_own(tmp_path: Path) -> None:
             f"{issuer.url}/oauth2/revoke",
             trust_env=False,
             data={"client_id": DID, "client_secret": SECRET, "token": token},
+            verify=NO_AUTHORITIES,
         )
         assert error_of(rpc(http, path, "message/send", say("x"), token)) == (401, -32010)
         second = token_of(issuer.url, DID, SECRET)

@@ -20,6 +20,7 @@ from tests.support.polling import eventually
 from tests.support.process import free_port
 from tests.support.processes import FRONTS, Gateway, expect, start_gateway
 from tests.support.side_work import SideWork
+from tests.support.tls import NO_AUTHORITIES
 from tests.support.upstream import Plain
 
 if TYPE_CHECKING:
@@ -79,7 +80,9 @@ def balancer(pair: tuple[Gateway, Gateway], tmp_path: Path) -> Iterator[str]:
         def answers() -> bool:
             assert process.poll() is None, (tmp_path / "haproxy.log").read_text()
             with contextlib.suppress(httpx.HTTPError):
-                return httpx.get(f"{url}/readyz", timeout=5).status_code == 200
+                return (
+                    httpx.get(f"{url}/readyz", timeout=5, verify=NO_AUTHORITIES).status_code == 200
+                )
             return False
 
         eventually(answers, "HAProxy answers", within_s=20)
@@ -127,7 +130,9 @@ class Callers(SideWork):
         body = {"model": self._model, "messages": [{"role": "user", "content": "hi"}]}
         body |= {"stream": True} if at % 2 else {}
         headers = {"authorization": f"Bearer {self._key}"}
-        with httpx.Client(base_url=self._url, headers=headers, timeout=30) as client:
+        with httpx.Client(
+            base_url=self._url, headers=headers, timeout=30, verify=NO_AUTHORITIES
+        ) as client:
             # As fast as people with agents call, and not as fast as the machine can: the nodes are measured elsewhere.
             while not self.is_over.wait(0.02):
                 try:

@@ -12,6 +12,7 @@ import pytest
 from tests.support.polling import eventually
 from tests.support.processes import Gateway
 from tests.support.side_work import SideWork
+from tests.support.tls import NO_AUTHORITIES
 
 
 class Writers(SideWork):
@@ -29,7 +30,11 @@ class Writers(SideWork):
     def _write(self, run: int, lane: int) -> None:
         headers = {"X-Gateway-Cli-Token": self._gateway.cli_token}
         with httpx.Client(
-            base_url=self._gateway.url, headers=headers, trust_env=False, timeout=5
+            base_url=self._gateway.url,
+            headers=headers,
+            trust_env=False,
+            timeout=5,
+            verify=NO_AUTHORITIES,
         ) as client:
             turn = 0
             while not self.is_over.is_set():

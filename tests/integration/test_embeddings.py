@@ -6,7 +6,6 @@ import base64
 import struct
 from typing import Any
 
-import openai
 import pytest
 
 from tests.support.processes import Gateway, expect
@@ -60,6 +59,8 @@ def test_the_official_client_reads_numbers_of_a_google_upstream(
             }
         )
     )
+    import openai
+
     with openai.OpenAI(base_url=f"{gateway.url}/v1", api_key=gateway.key, max_retries=0) as client:
         answer = client.embeddings.create(model=f"{google}/e1", input=["a", "b"])
         packed = client.embeddings.create(

@@ -13,6 +13,7 @@ from websockets.sync.client import connect
 
 from tests.support.chat import CHAT
 from tests.support.processes import Gateway, Lane, start_gateway
+from tests.support.tls import NO_AUTHORITIES
 from tests.support.upstream import Upstream, completion, reply
 
 NAMES = {
@@ -37,7 +38,9 @@ def called(
     lane: Lane, host: str, headers: dict[str, str] | None = None, **request: Any
 ) -> httpx.Response:
     told = {"Host": host, **(headers or {})}
-    with httpx.Client(base_url=lane.gateway.url, trust_env=False, timeout=20) as client:
+    with httpx.Client(
+        base_url=lane.gateway.url, trust_env=False, timeout=20, verify=NO_AUTHORITIES
+    ) as client:
         return client.post(CHAT, json=lane.body(), headers=told, **request)
 
 
@@ -79,7 +82,9 @@ def test_a_key_may_call_by_any_name(open_lane: Lane) -> None:
 def test_every_route_of_models_is_shut(open_lane: Lane) -> None:
     """In the caller's words; also to sockets, forms, and lists."""
     gateway, named = open_lane.gateway, {"Host": "evil.example"}
-    with httpx.Client(base_url=gateway.url, trust_env=False, timeout=20) as client:
+    with httpx.Client(
+        base_url=gateway.url, trust_env=False, timeout=20, verify=NO_AUTHORITIES
+    ) as client:
         told = client.post("/v1/messages", json=open_lane.body(max_tokens=5), headers=named)
         assert (told.status_code, told.json()["error"]["type"]) == (403, "permission_error")
         assert client.get("/v1/models", headers=named).status_code == 403

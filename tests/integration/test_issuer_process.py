@@ -16,6 +16,7 @@ import pytest
 
 from tests.support.agents import IssuerProcess, inherited, register, start_issuer, token_of
 from tests.support.polling import eventually
+from tests.support.tls import NO_AUTHORITIES
 
 DID = "did:fairlead:test:process:1"
 SECRET = "canary-of-a-secret-in-another-process"
@@ -60,7 +61,7 @@ def test_whoever_asks_after_the_revocation_was_answered_is_told_so(issuer: Issue
         def read(
             token: str = token, ended: Any = ended, stop: Any = stop, wrong: Any = wrong
         ) -> None:
-            with httpx.Client(trust_env=False) as client:
+            with httpx.Client(trust_env=False, verify=NO_AUTHORITIES) as client:
                 while not stop.is_set():
                     was_ended = ended.is_set()
                     if is_active(issuer, token, client) and was_ended:
@@ -73,6 +74,7 @@ def test_whoever_asks_after_the_revocation_was_answered_is_told_so(issuer: Issue
             f"{issuer.url}/oauth2/revoke",
             trust_env=False,
             data={"token": token, "client_id": DID, "client_secret": SECRET},
+            verify=NO_AUTHORITIES,
         )
         ended.set()
         assert answer.status_code == 200
@@ -92,7 +94,7 @@ def test_what_was_acknowledged_outlives_kill_9(tmp_path: Path) -> None:
         stop = threading.Event()
 
         def load(number: int) -> None:
-            with httpx.Client(trust_env=False, timeout=5) as client:
+            with httpx.Client(trust_env=False, timeout=5, verify=NO_AUTHORITIES) as client:
                 while not stop.is_set():
                     try:
                         answer = client.post(
@@ -122,7 +124,7 @@ def test_what_was_acknowledged_outlives_kill_9(tmp_path: Path) -> None:
         for thread in threads:
             thread.join(10)
         issuer.start()
-        with httpx.Client(trust_env=False) as client:
+        with httpx.Client(trust_env=False, verify=NO_AUTHORITIES) as client:
             assert all(is_active(issuer, token, client) for token in told)
             assert not any(is_active(issuer, token, client) for token in gone)
         assert token_of(issuer.url, DID, SECRET)

@@ -15,6 +15,7 @@ from tests.support.processes import Gateway, Lane
 from tests.support.raw import Closed
 from tests.support.records import stored_records
 from tests.support.side_work import SideWork
+from tests.support.tls import NO_AUTHORITIES
 from tests.support.upstream import DONE, Upstream, delta, finish, stream, usage_event
 
 
@@ -50,6 +51,7 @@ class Traffic(SideWork):
                     headers=headers,
                     timeout=10,
                     trust_env=False,
+                    verify=NO_AUTHORITIES,
                 )
             except httpx.HTTPError as error:
                 self.failed.append(repr(error))

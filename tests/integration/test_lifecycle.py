@@ -20,6 +20,7 @@ from tests.support.chat import send_chat
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, Process, free_port, start_gateway
 from tests.support.raw import RawClient
+from tests.support.tls import NO_AUTHORITIES
 from tests.support.upstream import SSE_HEAD, STALL, Upstream, chunk, delta
 
 Gateways = Callable[..., Gateway]
@@ -53,7 +54,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_a_second_instance_on_the_directory_is_refused(gateway: Gateway) -> None:
     sentence = refused(gateway.data_dir)
     assert f"process id {gateway.popen.pid}" in sentence
-    assert httpx.get(f"{gateway.url}/healthz", trust_env=False).is_success
+    assert httpx.get(f"{gateway.url}/healthz", trust_env=False, verify=NO_AUTHORITIES).is_success
 
 
 @pytest.mark.parametrize("reuse", (False, True))
@@ -257,14 +258,18 @@ def kill_and_time(process: Process, serving: Callable[[], bool], what: str) -> f
 
 def ready(gateway: Gateway) -> bool:
     try:
-        return httpx.get(f"{gateway.url}/readyz", timeout=1, trust_env=False).is_success
+        return httpx.get(
+            f"{gateway.url}/readyz", timeout=1, trust_env=False, verify=NO_AUTHORITIES
+        ).is_success
     except httpx.TransportError:
         return False
 
 
 def connected(gateway: Gateway) -> bool:
     try:
-        state = httpx.get(f"{gateway.url}/readyz", timeout=1, trust_env=False).json()
+        state = httpx.get(
+            f"{gateway.url}/readyz", timeout=1, trust_env=False, verify=NO_AUTHORITIES
+        ).json()
     except httpx.TransportError:
         return False
     return bool(state["control"]["state"] == "connected")
@@ -323,7 +328,10 @@ def test_killed_control_is_back_and_linked_again(gateways: Gateways) -> None:
     # Create a key, use it: the link carries snapshots again.
     key = gateway.create_key(name="after")["key"]
     models = httpx.get(
-        f"{gateway.url}/v1/models", headers={"authorization": f"Bearer {key}"}, trust_env=False
+        f"{gateway.url}/v1/models",
+        headers={"authorization": f"Bearer {key}"},
+        trust_env=False,
+        verify=NO_AUTHORITIES,
     )
     assert models.status_code == 200
 

@@ -19,6 +19,7 @@ from tests.support.polling import eventually
 from tests.support.processes import FRONTS, Gateway, Lane, expect, start_gateway
 from tests.support.prometheus import read_metrics
 from tests.support.shared_store import PASSWORD, SharedStore, shared_store
+from tests.support.tls import NO_AUTHORITIES
 from tests.support.upstream import (
     Gate,
     Upstream,
@@ -75,7 +76,9 @@ def ask(
     headers = {"authorization": f"Bearer {key}"}
     headers |= {"idempotency-key": once} if once else {}
     headers |= {"x-session-id": session} if session else {}
-    return httpx.post(f"{gateway.url}{CHAT}", json=body, headers=headers, timeout=30)
+    return httpx.post(
+        f"{gateway.url}{CHAT}", json=body, headers=headers, timeout=30, verify=NO_AUTHORITIES
+    )
 
 
 def test_a_request_that_is_repeated_at_another_node_gets_the_first_ones_answer(
@@ -126,7 +129,9 @@ def fixed(lane: Lane, say: str, **fields: Any) -> dict[str, Any]:
 
 
 def lookups(gateway: Gateway, result: str) -> float:
-    text = httpx.get(f"{gateway.url}/metrics", trust_env=False, timeout=20).text
+    text = httpx.get(
+        f"{gateway.url}/metrics", trust_env=False, timeout=20, verify=NO_AUTHORITIES
+    ).text
     family = read_metrics(text).get("fairlead_shared_cache_lookups_total")
     return family.value(result=result) if family else 0.0
 
@@ -204,6 +209,7 @@ def test_nothing_is_left_for_others_of_a_key_that_keeps_no_log(
         json=fixed(lane, "declined?"),
         headers={"authorization": f"Bearer {key}", "x-gateway-no-cache": "true"},
         timeout=30,
+        verify=NO_AUTHORITIES,
     )
     assert declined.status_code == 200
     assert (left(store), lookups(second, "miss")) == (before, looked)

@@ -18,6 +18,7 @@ import pytest
 
 from tests.support.inference import EXAMPLES, inference_routes
 from tests.support.processes import Gateway, Lane, expect
+from tests.support.tls import NO_AUTHORITIES
 from tests.support.upstream import Seen, Upstream, completion, reply
 
 FORMS: Final[dict[str, Callable[[str], dict[str, str]]]] = {
@@ -130,7 +131,9 @@ def ask(
             "data": body,
             "files": {example.file: ("a.bin", b"abc", "application/octet-stream")},
         }
-    with httpx.Client(base_url=stage.gateway.url, trust_env=False, timeout=20) as client:
+    with httpx.Client(
+        base_url=stage.gateway.url, trust_env=False, timeout=20, verify=NO_AUTHORITIES
+    ) as client:
         told = {**FORMS[form](key), **(headers or {})}
         return client.request(method, path, headers=told, **sent)
 

@@ -19,6 +19,7 @@ import pytest
 from tests.support.polling import eventually
 from tests.support.process import descendants_of, free_port
 from tests.support.processes import DEFAULTS, Gateway, expect, start_gateway
+from tests.support.tls import NO_AUTHORITIES
 from tests.support.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def chat(gateway: Gateway, key: str, body: dict) -> httpx.Response:
         json=body,
         headers={"authorization": f"Bearer {key}"},
         timeout=30,
+        verify=NO_AUTHORITIES,
     )
 
 
@@ -104,6 +106,7 @@ def test_a_name_is_taken_once_whoever_asks_where(pair: tuple[Gateway, Gateway]) 
                             json=body,
                             headers=dict(pair[at % 2].admin.headers),
                             timeout=30,
+                            verify=NO_AUTHORITIES,
                         ).status_code
                     ),
                     range(8),

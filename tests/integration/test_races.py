@@ -13,6 +13,7 @@ from tests.support.chat import CHAT, ask, chat_bytes, error_of
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, Lane, expect
 from tests.support.raw import RawClient
+from tests.support.tls import NO_AUTHORITIES
 from tests.support.upstream import Upstream, completion, reply
 
 ROUNDS = 50
@@ -57,7 +58,9 @@ def test_many_writers_at_once(gateway: Gateway, lane: Lane) -> None:
     failures: list[str] = []
 
     def work(number: int) -> None:
-        with httpx.Client(base_url=gateway.url, trust_env=False, timeout=20) as client:
+        with httpx.Client(
+            base_url=gateway.url, trust_env=False, timeout=20, verify=NO_AUTHORITIES
+        ) as client:
             admin = {"X-Gateway-Cli-Token": gateway.cli_token}
             for turn in range(8):
                 key = client.post(

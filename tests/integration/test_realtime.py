@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-import openai
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
@@ -124,6 +123,7 @@ def test_a_conversation_through_a_combo_is_recorded_under_it(
 @pytest.mark.filterwarnings("ignore:connect:DeprecationWarning")
 def test_the_official_client_converses(gateway: Gateway, provider: Provider, prefix: str) -> None:
     """`openai`'s own realtime connection, whose answer comes in events that it knows."""
+    import openai
 
     def talk(socket: ServerConnection) -> None:
         socket.send(json.dumps({"type": "session.created", "event_id": "e0", "session": {}}))

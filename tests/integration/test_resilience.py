@@ -15,6 +15,7 @@ import pytest
 from tests.support.chat import CHAT
 from tests.support.polling import eventually
 from tests.support.processes import PROMPT, Gateway, Lane, expect
+from tests.support.tls import NO_AUTHORITIES
 from tests.support.upstream import Gate, Upstream, completion, reply
 
 OK = reply(completion())
@@ -92,7 +93,7 @@ def test_after_a_rest_that_was_asked_for_one_caller_finds_out_for_all(
     headers = {"Authorization": f"Bearer {gateway.key}"}
 
     def one(_: int) -> int:
-        with httpx.Client(trust_env=False, timeout=30) as client:
+        with httpx.Client(trust_env=False, timeout=30, verify=NO_AUTHORITIES) as client:
             return client.post(f"{gateway.url}{CHAT}", json=body, headers=headers).status_code
 
     with ThreadPoolExecutor(48) as callers:

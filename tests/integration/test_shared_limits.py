@@ -23,6 +23,7 @@ from tests.support.process import Process, children_of, command_line
 from tests.support.processes import Gateway, Lane, expect, start_gateway
 from tests.support.prometheus import read_metrics
 from tests.support.shared_store import PASSWORD, SharedStore, shared_store
+from tests.support.tls import NO_AUTHORITIES
 from tests.support.upstream import Upstream, completion, reply
 
 TOKENS_IN, TOKENS_OUT = 7, 3
@@ -147,7 +148,9 @@ def let_through(found: Counter[Any]) -> int:
 
 
 def round_trips(gateway: Gateway) -> float:
-    text = httpx.get(f"{gateway.url}/metrics", trust_env=False, timeout=20).text
+    text = httpx.get(
+        f"{gateway.url}/metrics", trust_env=False, timeout=20, verify=NO_AUTHORITIES
+    ).text
     family = read_metrics(text).get("fairlead_shared_store_round_trips_total")
     return family.value() if family else 0.0
 

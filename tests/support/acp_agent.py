@@ -1,13 +1,12 @@
 """A coding tool that speaks the Agent Client Protocol by its authors' own library, and does what its prompt names.
 
-It is started as a program: `install_agent` puts it where a command of the catalogue is looked for.
+It is started as a program (`tests/support/acp_command.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -38,13 +37,6 @@ from acp.schema import (
 
 EATEN_BYTES = 150 * 1024 * 1024
 """By each of the four processes that `eat` starts: one alone is within the bounds of a process."""
-
-
-def install_agent(folder: Path, command: str) -> None:
-    """Makes the command in a folder of PATH."""
-    place = folder / command
-    place.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__).resolve()} "$@"\n')
-    place.chmod(place.stat().st_mode | stat.S_IXUSR)
 
 
 class ObedientAgent:

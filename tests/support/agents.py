@@ -18,6 +18,7 @@ import httpx
 from tests.support.polling import eventually
 from tests.support.process import free_port
 from tests.support.processes import Gateway
+from tests.support.tls import NO_AUTHORITIES
 
 SCOPE = "openid offline agent:read agent:write"
 _numbers = itertools.count()
@@ -113,6 +114,7 @@ def register(admin_url: str, client_id: str, secret: str, scope: str = SCOPE) ->
             "token_endpoint_auth_method": "client_secret_post",
         },
         trust_env=False,
+        verify=NO_AUTHORITIES,
     )
     assert answer.status_code == 201, answer.text
     return dict(answer.json())
@@ -129,6 +131,7 @@ def token_of(url: str, client_id: str, secret: str, scope: str | None = None) ->
         f"{url}/oauth2/token",
         data=form if scope is None else {**form, "scope": scope},
         trust_env=False,
+        verify=NO_AUTHORITIES,
     )
     assert answer.status_code == 200, answer.text
     return str(answer.json()["access_token"])

@@ -10,6 +10,7 @@ import httpx
 
 from tests.support.processes import Gateway, Lane, expect
 from tests.support.raw import RawClient, RawResponse
+from tests.support.tls import NO_AUTHORITIES
 
 CHAT: Final = "/v1/chat/completions"
 
@@ -33,7 +34,9 @@ def ask(lane: Lane, **fields: Any) -> RawResponse:
 def chat_with_key(gateway: Gateway, key: str, body: dict[str, Any]) -> httpx.Response:
     """The answer to a chat request under a key of the test's own."""
     headers = {"authorization": f"Bearer {key}"}
-    return httpx.post(f"{gateway.url}{CHAT}", json=body, headers=headers, timeout=30)
+    return httpx.post(
+        f"{gateway.url}{CHAT}", json=body, headers=headers, timeout=30, verify=NO_AUTHORITIES
+    )
 
 
 def counted_requests(gateway: Gateway, key_id: str) -> int:

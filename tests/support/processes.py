@@ -27,6 +27,7 @@ from tests.support.databases import CHOSEN_STORE, place_files
 from tests.support.polling import eventually
 from tests.support.process import Process, children_of, command_line, descendants_of, free_port
 from tests.support.records import spooled_records
+from tests.support.tls import NO_AUTHORITIES
 from tests.support.upstream import Upstream
 
 READY_WITHIN_S = 90.0
@@ -222,7 +223,13 @@ class Gateway:
 
     def client(self, **options: Any) -> httpx.Client:
         """An HTTP client that is closed with the gateway."""
-        options = {"base_url": self.url, "trust_env": False, "timeout": 20.0, **options}
+        options = {
+            "base_url": self.url,
+            "trust_env": False,
+            "timeout": 20.0,
+            "verify": NO_AUTHORITIES,
+            **options,
+        }
         client = httpx.Client(**options)
         self._clients.append(client)
         return client

@@ -12,6 +12,7 @@ from google.genai import types
 
 from tests.support.polling import eventually
 from tests.support.processes import Gateway
+from tests.support.tls import NO_AUTHORITIES
 
 VIDEO_OR_BATCH_WITHIN_S = 40.0
 
@@ -25,13 +26,18 @@ def openai_client(
         api_key=key or gateway.key,
         max_retries=0,
         timeout=timeout_s,
+        http_client=openai.DefaultHttpxClient(verify=NO_AUTHORITIES),
     )
 
 
 def anthropic_client(gateway: Gateway, *, timeout_s: float = 30) -> anthropic.Anthropic:
     """With the gateway's unlimited key."""
     return anthropic.Anthropic(
-        base_url=gateway.url, api_key=gateway.key, max_retries=0, timeout=timeout_s
+        base_url=gateway.url,
+        api_key=gateway.key,
+        max_retries=0,
+        timeout=timeout_s,
+        http_client=anthropic.DefaultHttpxClient(verify=NO_AUTHORITIES),
     )
 
 
@@ -39,7 +45,13 @@ def genai_client(
     gateway: Gateway, key: str | None = None, *, version: str | None = None
 ) -> genai.Client:
     """With the gateway's unlimited key, or another one; `version` is of the paths, `v1` or `v1beta`."""
-    options = types.HttpOptions(base_url=gateway.url, timeout=15_000, api_version=version)
+    options = types.HttpOptions(
+        base_url=gateway.url,
+        timeout=15_000,
+        api_version=version,
+        client_args={"verify": NO_AUTHORITIES},
+        async_client_args={"verify": NO_AUTHORITIES, "ssl": NO_AUTHORITIES},
+    )
     return genai.Client(api_key=key or gateway.key, http_options=options, vertexai=False)
 
 

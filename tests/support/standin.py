@@ -11,6 +11,7 @@ import httpx
 
 from tests.support.polling import eventually
 from tests.support.process import Process, free_port
+from tests.support.tls import NO_AUTHORITIES
 
 
 @contextlib.contextmanager
@@ -38,6 +39,6 @@ def start_standin() -> Iterator[str]:
 
 def _answers(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/health", trust_env=False).status_code == 200
+        return httpx.get(f"{url}/health", trust_env=False, verify=NO_AUTHORITIES).status_code == 200
     except httpx.HTTPError:
         return False

@@ -94,11 +94,11 @@ def filled(tmp_path: Path) -> FileConnection:
     """An embedded state with rows of every kind of column."""
     con = open_fresh_file(tmp_path, "state")
     odd = "a\tb\\N\n\"'{},é€\U0001f600"
-    for number in range(5000):
-        con.execute(
-            "INSERT INTO webhook_attempts VALUES (?, 'e', ?, ?, ?, NULL, ?)",
-            [f"d{number}", number, 2**52 + number, number / 7, odd],
-        )
+    con.execute(
+        "INSERT INTO webhook_attempts "
+        "SELECT 'd' || n, 'e', n, ? + n, n / 7, NULL, ? FROM range(5000) AS numbers (n)",
+        [2**52, odd],
+    )
     con.execute("INSERT INTO static_tokens VALUES ('s', 'u', ?, 'h', '', 1, NULL)", [odd])
     con.execute(
         "INSERT INTO webhook_secrets VALUES ('i', 'e', ?, '', 1, NULL)", [bytes(range(256))]

@@ -8,6 +8,7 @@ arrow too.
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 import importlib.metadata
 import re
@@ -139,12 +140,23 @@ def floor_of(room: str | None) -> int:
     return 0
 
 
+@functools.cache
+def all_arrows() -> tuple[Arrow, ...]:
+    """Those of every file; to parse them all takes a second of a core."""
+    return tuple(arrow for file in sources() for arrow in imports_of(file))
+
+
 def our_arrows() -> Iterator[tuple[str | None, str | None, Arrow]]:
-    for file in sources():
-        for arrow in imports_of(file):
-            target = arrow.imported.split(".")
-            if target[0] == "fairlead":
-                yield room_of(module_of(file)), room_of(target), arrow
+    for arrow in all_arrows():
+        target = arrow.imported.split(".")
+        if target[0] == "fairlead":
+            yield room_of(module_of(arrow.importer)), room_of(target), arrow
+
+
+def nodes_where(word: re.Pattern[str], file: Path) -> Iterator[ast.AST]:
+    """The nodes of a file; none of one that has the word nowhere, which need not be parsed."""
+    text = file.read_text("utf-8")
+    return ast.walk(ast.parse(text)) if word.search(text) else iter(())
 
 
 def forbidden(here: str | None, there: str | None) -> bool:
@@ -186,7 +198,7 @@ def test_the_engine_is_named_by_the_relay_alone() -> None:
         f"{file.relative_to(ROOT)}:{node.lineno}"
         for file in sources()
         if file.suffix == ".py" and room_of(module_of(file)) != "relay"
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        for node in nodes_where(re.compile("Engine"), file)
         if isinstance(node, ast.ImportFrom)
         and node.module == "fairlead._core"
         and any(name.name == "Engine" for name in node.names)
@@ -201,7 +213,7 @@ def test_only_settings_reads_the_environment() -> None:
         for file in sources()
         if file.relative_to(PACKAGE).as_posix() not in ENVIRONMENT_READERS
         and room_of(module_of(file)) != "serve"  # it hands the planes what they need
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        for node in nodes_where(re.compile("env"), file)
         if (
             isinstance(node, ast.Attribute)
             and node.attr in {"environ", "environb", "getenv", "putenv"}
@@ -229,14 +241,13 @@ def test_what_is_imported_is_declared() -> None:
     origins = importlib.metadata.packages_distributions()
 
     wrong = []
-    for file in sources():
-        for arrow in imports_of(file):
-            top = arrow.imported.split(".")[0]
-            if top in {"fairlead", "__future__", "_typeshed"} or top in sys.stdlib_module_names:
-                continue
-            names = {name.lower() for name in origins.get(top, [top])}
-            if not declared & (names | {COME_WITH.get(top, "")}):
-                wrong.append(str(arrow))
+    for arrow in all_arrows():
+        top = arrow.imported.split(".")[0]
+        if top in {"fairlead", "__future__", "_typeshed"} or top in sys.stdlib_module_names:
+            continue
+        names = {name.lower() for name in origins.get(top, [top])}
+        if not declared & (names | {COME_WITH.get(top, "")}):
+            wrong.append(str(arrow))
 
     assert not wrong, "pyproject.toml does not declare:\n  " + "\n  ".join(wrong)
 

@@ -23,6 +23,7 @@ from fairlead.identity.introspection.remote import RemoteIntrospection
 from tests.support.external_issuer import token_that
 from tests.support.polling import eventually
 from tests.support.process import free_port
+from tests.support.tls import NO_AUTHORITIES
 
 pytestmark = pytest.mark.anyio
 
@@ -39,7 +40,9 @@ def issuer() -> Iterator[str]:
 
     def is_up() -> bool:
         try:
-            return httpx.get(f"{url}/seen", trust_env=False).status_code == 200
+            return (
+                httpx.get(f"{url}/seen", trust_env=False, verify=NO_AUTHORITIES).status_code == 200
+            )
         except httpx.HTTPError:
             return False
 
@@ -81,7 +84,9 @@ def good(**fields: Any) -> dict[str, Any]:
 
 
 def seen(url: str, token: str) -> int:
-    return int(httpx.get(f"{url}/seen", trust_env=False).json().get(token, 0))
+    return int(
+        httpx.get(f"{url}/seen", trust_env=False, verify=NO_AUTHORITIES).json().get(token, 0)
+    )
 
 
 async def reason(asked: RemoteIntrospection, token: str) -> str:
@@ -188,7 +193,9 @@ async def test_a_good_word_is_kept_for_a_while_and_a_refusal_is_not(
             await asked.introspect(token)
             assert await reason(asked, bad) == "invalid"
         assert (seen(issuer, token), seen(issuer, bad)) == (1, 5)
-        httpx.post(f"{issuer}/revoke", data={"token": token}, trust_env=False)
+        httpx.post(
+            f"{issuer}/revoke", data={"token": token}, trust_env=False, verify=NO_AUTHORITIES
+        )
         await asked.introspect(token)
         real = time.monotonic
         monkeypatch.setattr(remote_module.time, "monotonic", lambda: real() + 30)

@@ -29,6 +29,12 @@ async def test_a_hash_is_matched_by_its_password_alone() -> None:
     checker.close()
 
 
+async def test_a_hash_costs_64_mib_in_three_rounds() -> None:
+    checker = PasswordChecker()
+    assert (await checker.hash("right")).startswith("$argon2id$v=19$m=65536,t=3,p=4$")
+    checker.close()
+
+
 async def test_checks_at_once_and_waiting_are_bounded() -> None:
     checker = PasswordChecker()
     go_on = threading.Event()

@@ -43,6 +43,8 @@ async def ended(scraping: Scraping, path: str) -> Any:
             assert progress["pending"] == 0
             return answer
         assert time.monotonic() < deadline, answer["progress"]
+        # The job runs in this process too: who looks without a pause takes the processor from it.
+        await asyncio.sleep(0.02)
 
 
 async def crawled(scraping: Scraping, url: str, **fields: Any) -> Any:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from tests.support.tls import NO_AUTHORITIES
+
 
 @pytest.fixture(scope="session")
 def standin_url() -> Iterator[str]:
@@ -34,7 +36,7 @@ def _wait_until_up(url: str, process: subprocess.Popen[bytes]) -> None:
     while True:
         assert process.poll() is None, f"the stand-in left with {process.returncode}"
         try:
-            if httpx.get(f"{url}/health", timeout=1).status_code == 200:
+            if httpx.get(f"{url}/health", timeout=1, verify=NO_AUTHORITIES).status_code == 200:
                 return
         except httpx.TransportError:
             assert time.monotonic() < deadline, "the stand-in did not come up"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import anthropic
 import httpx
 import pytest
+
+from tests.support.tls import NO_AUTHORITIES
 
 HELLO: Any = [{"role": "user", "content": "hello you"}]
 VERSION = {"anthropic-version": "2023-06-01"}
@@ -14,7 +15,7 @@ VERSION = {"anthropic-version": "2023-06-01"}
 
 def post(url: str, path: str = "/v1/messages", **body: Any) -> httpx.Response:
     asked = {"model": "standin", "max_tokens": 50, "messages": HELLO} | body
-    return httpx.post(url + path, json=asked, headers=VERSION)
+    return httpx.post(url + path, json=asked, headers=VERSION, verify=NO_AUTHORITIES)
 
 
 @pytest.mark.parametrize("stream", (False, True), ids=("plain", "streamed"))
@@ -25,6 +26,8 @@ def test_the_same_request_has_the_same_bytes(standin_url: str, stream: bool) -> 
 
 
 def test_the_official_client_reads_it(standin_url: str) -> None:
+    import anthropic
+
     with anthropic.Anthropic(base_url=standin_url, api_key="any", max_retries=0) as client:
         with client.messages.stream(model="standin", max_tokens=50, messages=HELLO) as pieces:
             text = "".join(pieces.text_stream)
@@ -35,10 +38,14 @@ def test_the_official_client_reads_it(standin_url: str) -> None:
 
 def test_what_anthropic_requires_is_required(standin_url: str) -> None:
     body = {"model": "standin", "messages": HELLO}
-    without = httpx.post(f"{standin_url}/v1/messages", json=body, headers=VERSION)
+    without = httpx.post(
+        f"{standin_url}/v1/messages", json=body, headers=VERSION, verify=NO_AUTHORITIES
+    )
     assert (without.status_code, without.json()["error"]["type"]) == (400, "invalid_request_error")
     assert "max_tokens" in without.json()["error"]["message"]
-    unversioned = httpx.post(f"{standin_url}/v1/messages", json=body | {"max_tokens": 1})
+    unversioned = httpx.post(
+        f"{standin_url}/v1/messages", json=body | {"max_tokens": 1}, verify=NO_AUTHORITIES
+    )
     assert unversioned.status_code == 400
 
 

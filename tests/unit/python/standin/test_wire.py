@@ -6,11 +6,15 @@ import base64
 import json
 import struct
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
-import openai
 import pytest
+
+from tests.support.tls import NO_AUTHORITIES
+
+if TYPE_CHECKING:
+    import openai
 
 SAY_HELLO = [{"role": "user", "content": "hello you"}]
 WEATHER = {
@@ -27,7 +31,9 @@ WEATHER = {
 
 
 def post(url: str, path: str = "/v1/chat/completions", **body: Any) -> httpx.Response:
-    return httpx.post(url + path, json={"model": "standin", "messages": SAY_HELLO} | body)
+    return httpx.post(
+        url + path, json={"model": "standin", "messages": SAY_HELLO} | body, verify=NO_AUTHORITIES
+    )
 
 
 def events(answer: httpx.Response) -> list[Any]:
@@ -52,6 +58,8 @@ def deltas(answer: httpx.Response) -> list[str]:
 
 @pytest.fixture
 def client(standin_url: str) -> openai.OpenAI:
+    import openai
+
     return openai.OpenAI(api_key="any", base_url=f"{standin_url}/v1", max_retries=0)
 
 
@@ -81,6 +89,7 @@ def test_header_and_model_name_turn_the_same_knobs(standin_url: str) -> None:
         f"{standin_url}/v1/chat/completions",
         json={"model": "standin", "messages": SAY_HELLO},
         headers={"x-standin": "tokens_in=9,tokens_out=12"},
+        verify=NO_AUTHORITIES,
     )
     assert named.content == headed.content
     usage = named.json()["usage"]
@@ -145,7 +154,9 @@ def test_an_error_in_a_stream_is_an_event(standin_url: str) -> None:
 def test_a_stalled_stream_goes_silent(standin_url: str) -> None:
     body = {"model": "standin@stall_after=1", "messages": SAY_HELLO, "stream": True}
     url = f"{standin_url}/v1/chat/completions"
-    with httpx.stream("POST", url, json=body, timeout=httpx.Timeout(5, read=0.5)) as answer:
+    with httpx.stream(
+        "POST", url, json=body, timeout=httpx.Timeout(5, read=0.5), verify=NO_AUTHORITIES
+    ) as answer:
         received = answer.iter_bytes()
         seen = b""
         while seen.count(b"data: ") < 2:  # the role and one piece
@@ -192,7 +203,7 @@ def test_a_body_above_a_megabyte_is_taken(standin_url: str) -> None:
 
 
 def test_the_documentation_pages_of_robyn_are_off(standin_url: str) -> None:
-    assert httpx.get(f"{standin_url}/docs").status_code == 404
+    assert httpx.get(f"{standin_url}/docs", verify=NO_AUTHORITIES).status_code == 404
 
 
 def test_the_official_client_streams_a_tool_call(client: openai.OpenAI) -> None:

@@ -171,3 +171,15 @@ def test_migrations_are_numbered_without_a_gap(migrations: Path) -> None:
     (migrations / "0003_gap.sql").write_text("")
     with pytest.raises(ValueError, match="not numbered"):
         read_migrations(migrations)
+
+
+def test_a_database_without_a_schema_of_ours_gets_it_after_a_copy(
+    path: Path, migrations: Path
+) -> None:
+    with duckdb.connect(str(path)) as other:
+        other.execute("CREATE TABLE others (n INTEGER)")
+    connection = open_file(path, migrations)
+    assert connection.execute("SELECT version FROM schema_version").fetchall() == [(1,)]
+    assert connection.execute("SELECT count(*) FROM others").fetchone() == (0,)
+    connection.close()
+    assert backup_path(path, 0).exists()

@@ -7,7 +7,6 @@ import contextlib
 
 import pytest
 import standardwebhooks
-import svix
 
 from fairlead.store.outbox import BACKLOG_FULL, Event, emit
 from fairlead.store.webhook_endpoints import (
@@ -29,6 +28,8 @@ DAY_S = 24 * 3600
 
 
 async def test_the_official_clients_verify_what_was_sent(engine, listener) -> None:
+    import svix
+
     endpoint = await engine.add(f"{listener.url}/ok", "key.created")
     await engine.raise_events()
     delivery = await engine.until(endpoint, state="delivered", attempts=1, status=200, error=None)
