@@ -83,8 +83,8 @@ test-native: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFI
 .PHONY: test-cluster
 test-cluster: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run the tests of management, keys, identity and OAuth over PostgreSQL, and those of several nodes and their faults.
 	$(SIDE_BY_SIDE) --store postgresql $(ON_POSTGRESQL) || $(ALONE) --store postgresql $(ON_POSTGRESQL)
-	$(BIN)/pytest -m 'slow or not slow' tests/integration/test_postgresql.py tests/integration/test_node_jobs.py tests/integration/test_cluster.py tests/integration/test_balanced_nodes.py tests/integration/test_roles.py tests/integration/test_two_controls.py
-	$(BIN)/pytest -m 'slow or not slow' tests/integration/test_cluster_faults.py
+	$(BIN)/pytest -m 'slow or not slow' tests/integration/test_postgresql.py tests/integration/test_node_jobs.py tests/integration/test_cluster.py tests/integration/test_lost_messages.py tests/integration/test_balanced_nodes.py tests/integration/test_roles.py tests/integration/test_two_controls.py
+	$(BIN)/pytest -m 'slow or not slow' tests/integration/test_cluster_faults.py tests/integration/test_network_faults.py
 
 .PHONY: test-slow
 test-slow: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-coding-tools $(VENV)/.stamp-core-$(PROFILE) ## Run the slow tests alone: wheel and archive, crash runs, large streams.

@@ -140,8 +140,10 @@ def test_a_database_that_comes_back_is_used_again(
     postgresql: PostgresqlServer, tmp_path: Path, upstream: Upstream
 ) -> None:
     """While it is away, calls go on by the last snapshot and a change is refused; nothing acknowledged is lost."""
+    # The server of tests answers before a commit is written, and this one is stopped at once.
     url = postgresql.migrated()
-    with start_gateway(tmp_path, FAIRLEAD_DATABASE_URL=url) as gateway:
+    written = f"{url}?options=-csynchronous_commit%3Don"
+    with start_gateway(tmp_path, FAIRLEAD_DATABASE_URL=written) as gateway:
         body = gateway.add_lane(upstream).body()
         key = gateway.create_key(name="before")
         postgresql.stop("immediate")

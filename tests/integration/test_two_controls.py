@@ -293,8 +293,9 @@ def test_a_relay_without_its_control_passes_no_key_whose_revocation_was_in_force
     assert chat_with_key(lost, keys[0]["key"], body).status_code == 200
     begin_fault()
     try:
-        ends_s = time.monotonic() + 12
-        while keys and time.monotonic() < ends_s:
+        began_s = time.monotonic()
+        # It takes the other control within ten seconds, and later where the machine is full.
+        while keys and time.monotonic() - began_s < (12 if told["in force"] else 40):
             made = keys.pop()
             gone = other.admin.delete(f"/api/keys/{made['id']}")
             assert gone.status_code in (200, 204), gone.text

@@ -2,6 +2,8 @@
 
 with start_cluster(folder) as cluster:
     cluster.relays[0].admin ...
+
+Over `TcpLinks`, a cut holds back the bytes of connections that stand. Over `PacketLinks` it loses packets.
 """
 
 from __future__ import annotations
@@ -11,17 +13,18 @@ import os
 import subprocess
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol, Self
 
 import httpx
 import orjson
 import psycopg
 
-from tests.support.authority import Authority
+from tests.support.authority import Authority, Issued
 from tests.support.clock import WallClock
+from tests.support.packet_link import NETWORK, PacketLinks
 from tests.support.polling import eventually
 from tests.support.postgresql import PostgresqlServer
 from tests.support.process import free_port
@@ -33,6 +36,37 @@ KEY: Final = "bm9kZXMgb2Ygb25lIGRhdGFiYXNlIHNoYXJlIGEga2U="
 TOKEN: Final = "a-node-token-of-this-test-only-0123456789"
 CLI_TOKEN: Final = "c1" * 32
 DATABASE: Final = "cluster"
+
+
+class Link(Protocol):
+    """The way from a node to a port of another process. A context manager."""
+
+    host: str
+    port: int
+    delay_s: float
+    answered_s: float
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def cut(self) -> None: ...
+
+    def mend(self) -> None: ...
+
+
+class TcpLinks:
+    """Links whose connections end in the test's own process."""
+
+    listen = "127.0.0.1"
+    """Where the processes behind them listen."""
+
+    def link(self, port: int) -> TcpLink:
+        return TcpLink(port)
+
+
+Links = TcpLinks | PacketLinks
+OVER_TCP: Final = TcpLinks()
 
 
 @dataclass
@@ -47,14 +81,14 @@ class Cluster:
     store: SharedStore
     clock: WallClock
     """Of the second control and the second relay."""
-    to_control: list[list[TcpLink]]
-    to_database: list[list[TcpLink]]
-    to_store: list[TcpLink]
+    to_control: list[list[Link]]
+    to_database: list[list[Link]]
+    to_store: list[Link]
 
     @property
     def database_url(self) -> str:
         """The address of the database past the links, at whichever server is the primary."""
-        return _url([server.port for server in self.servers])
+        return _url([("127.0.0.1", server.port) for server in self.servers])
 
     def logged(self) -> Counter[str]:
         """How often each request is in the log of usage."""
@@ -88,7 +122,7 @@ class Cluster:
         links = self.to_control[self.relays.index(relay)]
         return max(range(len(links)), key=lambda at: links[at].answered_s)
 
-    def links(self) -> list[TcpLink]:
+    def links(self) -> list[Link]:
         lists = [*self.to_control, *self.to_database, self.to_store]
         return [link for each in lists for link in each]
 
@@ -97,25 +131,25 @@ def _request_id(line: bytes) -> str:
     return str(orjson.loads(line)["request_id"])
 
 
-def _url(ports: list[int]) -> str:
-    hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
+def _url(places: Sequence[tuple[str, int]]) -> str:
+    hosts = ",".join(f"{host}:{port}" for host, port in places)
     return f"postgresql://postgres@{hosts}/{DATABASE}?target_session_attrs=read-write"
 
 
 @contextlib.contextmanager
-def start_cluster(folder: Path, **environment: str) -> Iterator[Cluster]:
+def start_cluster(
+    folder: Path, links: Links = OVER_TCP, /, **environment: str
+) -> Iterator[Cluster]:
     """A running cluster, whose database is at a primary and a replica that has every commit."""
     with contextlib.ExitStack() as stack:
-        # What was acknowledged must outlive a server that is stopped at once, and be at the replica.
-        primary = stack.enter_context(PostgresqlServer.start(synchronous_commit="remote_apply"))
-        primary.run(f"CREATE DATABASE {DATABASE} TEMPLATE template0 ENCODING 'UTF8'")
-        servers = [primary, stack.enter_context(primary.replica())]
-        store = stack.enter_context(shared_store(folder / "store"))
+        servers = _start_servers(stack, links)
+        store = stack.enter_context(shared_store(folder / "store", "--bind", links.listen))
         (folder / "clock").mkdir()
         (folder / "files").mkdir()
 
-        def link(port: int) -> TcpLink:
-            return stack.enter_context(TcpLink(port))
+        def link(port: int) -> Link:
+            made: Link = links.link(port)
+            return stack.enter_context(made)
 
         listens = [free_port(), free_port()]
         cluster = Cluster(
@@ -129,45 +163,66 @@ def start_cluster(folder: Path, **environment: str) -> Iterator[Cluster]:
             to_store=[link(store.port) for _ in range(2)],
         )
         authority = Authority(folder / "authority")
-        control, relay = (
-            authority.issue("control", "IP:127.0.0.1"),
-            authority.issue("relay", "DNS:relay"),
-        )
         usual = DEFAULTS | {
             "FAIRLEAD_NODE_TOKEN": TOKEN,
             "FAIRLEAD_NODE_CA": str(authority.certificate),
             "FAIRLEAD_SECRET_KEY": KEY,
             **environment,
         }
-        for at, listen in enumerate(listens):
-            settings = {
-                "FAIRLEAD_ROLE": "control",
-                "FAIRLEAD_CONTROL_LISTEN": f"127.0.0.1:{listen}",
-                "FAIRLEAD_NODE_CERTIFICATE": str(control.certificate),
-                "FAIRLEAD_NODE_KEY": str(control.key),
-                "FAIRLEAD_DATABASE_URL": _url([each.port for each in cluster.to_database[at]]),
-                "FAIRLEAD_FILES_URL": f"file://{folder / 'files'}",
-            }
-            settings |= cluster.clock.environment if at else {}
+        names = ",".join(
+            f"IP:{host}" for host in {e.host for each in cluster.to_control for e in each}
+        )
+        control, relay = authority.issue("control", names), authority.issue("relay", "DNS:relay")
+        for at, port in enumerate(listens):
+            settings = _of_control(cluster, at, f"{links.listen}:{port}")
+            settings |= _shows(control) | {"FAIRLEAD_FILES_URL": f"file://{folder / 'files'}"}
             _start(stack, cluster.controls, _with_token(folder / f"control{at}"), usual | settings)
         for at in range(2):
-            urls = [f"https://127.0.0.1:{each.port}" for each in cluster.to_control[at]]
-            settings = {
-                "FAIRLEAD_ROLE": "relay",
-                # The first relay begins at the first control, the second at the second, unless chance says otherwise.
-                "FAIRLEAD_CONTROL_URLS": ",".join(urls),
-                "FAIRLEAD_NODE_CERTIFICATE": str(relay.certificate),
-                "FAIRLEAD_NODE_KEY": str(relay.key),
-                "FAIRLEAD_SHARED_URL": f"redis://:{PASSWORD}@127.0.0.1:{cluster.to_store[at].port}/0",
-                "FAIRLEAD_FRONT": ("granian", "native")[at],
-            }
-            settings |= cluster.clock.environment if at else {}
             data_dir = folder / f"relay{at}"
             if at == 0:
                 _mount_small_disk(stack, data_dir)
+            settings = _of_relay(cluster, at) | _shows(relay)
             _start(stack, cluster.relays, _with_token(data_dir), usual | settings)
         eventually(cluster.is_even, "every node has the newest snapshot", within_s=30, every_s=0.2)
         yield cluster
+
+
+def _start_servers(stack: contextlib.ExitStack, links: Links) -> list[PostgresqlServer]:
+    """The primary and the replica."""
+    # What was acknowledged must outlive a server that is stopped at once, and be at the replica.
+    settings = {"synchronous_commit": "remote_apply", "listen_addresses": links.listen}
+    primary = stack.enter_context(PostgresqlServer.start(**settings))
+    primary.let_in(NETWORK)
+    primary.run(f"CREATE DATABASE {DATABASE} TEMPLATE template0 ENCODING 'UTF8'")
+    return [primary, stack.enter_context(primary.replica())]
+
+
+def _of_control(cluster: Cluster, at: int, listen: str) -> dict[str, str]:
+    return {
+        "FAIRLEAD_ROLE": "control",
+        "FAIRLEAD_CONTROL_LISTEN": listen,
+        "FAIRLEAD_DATABASE_URL": _url([(each.host, each.port) for each in cluster.to_database[at]]),
+    } | (cluster.clock.environment if at else {})
+
+
+def _of_relay(cluster: Cluster, at: int) -> dict[str, str]:
+    store = cluster.to_store[at]
+    urls = [f"https://{each.host}:{each.port}" for each in cluster.to_control[at]]
+    return {
+        "FAIRLEAD_ROLE": "relay",
+        # The first relay begins at the first control, the second at the second, unless chance says otherwise.
+        "FAIRLEAD_CONTROL_URLS": ",".join(urls),
+        "FAIRLEAD_SHARED_URL": f"redis://:{PASSWORD}@{store.host}:{store.port}/0",
+        "FAIRLEAD_FRONT": ("granian", "native")[at],
+    } | (cluster.clock.environment if at else {})
+
+
+def _shows(issued: Issued) -> dict[str, str]:
+    """What a node shows to the others."""
+    return {
+        "FAIRLEAD_NODE_CERTIFICATE": str(issued.certificate),
+        "FAIRLEAD_NODE_KEY": str(issued.key),
+    }
 
 
 def _with_token(data_dir: Path) -> Path:

@@ -132,6 +132,12 @@ class PostgresqlServer:
         """Stops the server: `fast` ends its sessions, `immediate` is like a crash."""
         self._run("pg_ctl", "-D", str(self.data), "-w", "-m", mode, "stop")
 
+    def let_in(self, network: str) -> None:
+        """Lets clients of another network than this machine's own in, at replicas that are made later too."""
+        with (self.data / "pg_hba.conf").open("a") as file:
+            file.write(f"host all all {network} trust\n")
+        self.run("SELECT pg_reload_conf()")
+
     def url(self, database: str) -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 

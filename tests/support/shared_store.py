@@ -78,10 +78,10 @@ class SharedStore:
 
 
 @contextmanager
-def shared_store(directory: Path) -> Iterator[SharedStore]:
-    """A running store."""
+def shared_store(directory: Path, *options: str) -> Iterator[SharedStore]:
+    """A running store, with options of `redis-server` beside the usual ones."""
     directory.mkdir(parents=True, exist_ok=True)
-    store = SharedStore(directory)
+    store = SharedStore(directory, *options)
     store.start()
     try:
         yield store

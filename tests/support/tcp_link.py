@@ -21,6 +21,8 @@ CHUNK_BYTES: Final = 65_536
 class TcpLink:
     """Passes bytes to a port of this machine, on a thread of its own."""
 
+    host = "127.0.0.1"
+
     def __init__(self, target_port: int) -> None:
         self.target_port = target_port
         self.delay_s = 0.0
@@ -57,7 +59,7 @@ class TcpLink:
         self._loop.call_soon_threadsafe(self._is_whole.set)
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, self.host, 0)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _close(self) -> None:

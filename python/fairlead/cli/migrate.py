@@ -99,20 +99,24 @@ def _to_postgresql(folder: Path, url: str) -> dict[str, TableSum]:
 def _to_embedded(folder: Path, url: str) -> dict[str, TableSum]:
     from fairlead.errors import Refusal
     from fairlead.store.copying import copy_tables
-    from fairlead.store.file import open_file
     from fairlead.store.file_rows import FileTables
     from fairlead.store.postgresql.rows import PostgresqlTables
     from fairlead.store.postgresql.schema import connect, migrate
     from fairlead.store.state_database import MIGRATIONS, state_path
 
     path = state_path(folder)
-    if path.exists():
-        raise Refusal(f"{path} exists: move it away, or name another directory with --data-dir.")
+    # A log that another file has left would be read into the new one.
+    for each in (path, _log_of(path)):
+        if each.exists():
+            raise Refusal(
+                f"{each} exists: move it away, or name another directory with --data-dir."
+            )
     migrate(url, MIGRATIONS / "state")
     growing = path.with_name(f"{path.name}.incoming")
     with connect(url, "migrate") as raw:
         _refuse_live(raw)
-        file = open_file(growing, MIGRATIONS / "state")
+        _follow_usage(folder, url)
+        file = _open_growing(growing)
         try:
             # One moment of the source for all of its tables.
             with raw.transaction():
@@ -126,24 +130,68 @@ def _to_embedded(folder: Path, url: str) -> dict[str, TableSum]:
     return totals
 
 
+def _open_growing(growing: Path) -> FileConnection:
+    """The file that a copy before this one began, which goes on. One without notes of tables is begun anew: it has
+    nothing yet, or all of what the source was when that copy ended.
+    """
+    from fairlead.store.file import open_file
+    from fairlead.store.file_rows import FileTables
+    from fairlead.store.state_database import MIGRATIONS
+
+    file = open_file(growing, MIGRATIONS / "state")
+    if FileTables(file).copied():
+        return file
+    file.close()
+    for each in (growing, _log_of(growing)):
+        each.unlink(missing_ok=True)
+    return open_file(growing, MIGRATIONS / "state")
+
+
+def _follow_usage(folder: Path, url: str) -> None:
+    """Brings the data directory's usage to what all nodes have served: the log of it stays behind."""
+    import asyncio
+
+    import psycopg
+
+    from fairlead.errors import Refusal
+    from fairlead.store.postgresql.schema import first_line
+    from fairlead.usage.rebuild import follow_usage
+
+    def report(segments: int, of: int) -> None:
+        print(f"usage: {segments} of {of} segments", file=sys.stderr)
+
+    try:
+        asyncio.run(follow_usage(folder, url, report))
+    except psycopg.Error as error:
+        raise Refusal(f"The log of usage cannot be read: {first_line(error)}.") from None
+
+
 @contextmanager
 def _copy_of(folder: Path) -> Iterator[FileConnection]:
     """The embedded state at the newest schema, as a copy: the file itself is neither migrated nor written."""
     import shutil
-    import tempfile
 
     from fairlead.store.state_database import open_state_file, state_path
 
-    path = state_path(folder)
-    with tempfile.TemporaryDirectory(prefix="migrate-", dir=folder) as place:
-        for each in (path, path.with_name(f"{path.name}.wal")):
+    path, place = state_path(folder), folder / "migrate"
+    # Of one that was killed.
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(mode=0o700)
+    try:
+        for each in (path, _log_of(path)):
             if each.exists():
-                shutil.copyfile(each, Path(place) / each.name)
-        connection = open_state_file(Path(place))
+                shutil.copyfile(each, place / each.name)
+        connection = open_state_file(place)
         try:
             yield connection
         finally:
             connection.close()
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.wal")
 
 
 def _refuse_live(raw: Raw) -> None:

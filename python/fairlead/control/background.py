@@ -36,11 +36,17 @@ class Background:
         self._owned: list[_Owned] = []
         self._tasks: list[asyncio.Task[None]] = []
 
-    def start(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+    def start(
+        self,
+        name: str,
+        run: Callable[[], Awaitable[None]],
+        *,
+        backoff_max_s: float = BACKOFF_MAX_S,
+    ) -> None:
         """Keeps `run` running until `stop`."""
         owned = _Owned(name)
         self._owned.append(owned)
-        self._tasks.append(asyncio.create_task(_keep_going(owned, run), name=name))
+        self._tasks.append(asyncio.create_task(_keep_going(owned, run, backoff_max_s), name=name))
 
     def reports(self) -> list[TaskReport]:
         """The state of each task."""
@@ -56,7 +62,9 @@ class Background:
                 log.error("background task does not stop", task=task.get_name())
 
 
-async def _keep_going(owned: _Owned, run: Callable[[], Awaitable[None]]) -> None:
+async def _keep_going(
+    owned: _Owned, run: Callable[[], Awaitable[None]], backoff_max_s: float
+) -> None:
     backoff_s = BACKOFF_FIRST_S
     while True:
         started = time.monotonic()
@@ -78,5 +86,5 @@ async def _keep_going(owned: _Owned, run: Callable[[], Awaitable[None]]) -> None
         if time.monotonic() - started > STEADY_S:
             backoff_s = BACKOFF_FIRST_S
         await asyncio.sleep(backoff_s)
-        backoff_s = min(backoff_s * 2, BACKOFF_MAX_S)
+        backoff_s = min(backoff_s * 2, backoff_max_s)
         owned.restarts += 1

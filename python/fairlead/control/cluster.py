@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
 from fairlead.control.background import Background
 from fairlead.control.publisher import Publisher
@@ -13,6 +14,10 @@ from fairlead.store.postgresql.nodes import Nodes
 from fairlead.store.runner import Runner
 from fairlead.store.services import Services
 from fairlead.store.snapshots import newer_snapshot
+
+# The others forget a node that says nothing for twelve seconds, and then tell a change to be in force without it. So it
+# must not wait for longer than the database is away, however long that was.
+RECONNECT_MAX_S: Final = 2.0
 
 
 class LocalNode:
@@ -65,7 +70,10 @@ def join(
     """Makes this control one of several; its tasks are stopped with `background`."""
     nodes = Nodes(url, services.process, here)
     publisher.peers = services.peers = nodes
-    background.start("control.nodes", nodes.run)
-    background.start("control.locks", nodes.locks.run)
-    background.start("control.leases", nodes.leases.run)
+    for name, run in (
+        ("control.nodes", nodes.run),
+        ("control.locks", nodes.locks.run),
+        ("control.leases", nodes.leases.run),
+    ):
+        background.start(name, run, backoff_max_s=RECONNECT_MAX_S)
     return nodes

@@ -143,8 +143,16 @@ class Api:
     async def kept(self, name: str, read: Callable[[Self], Awaitable[T]]) -> T:
         """The value that `read` makes of routes that depend on the state alone, read anew when the state has changed.
 
-        What depends on time too has in its name the time for which it holds.
+        Where other controls change the state too it is read each time: of their changes this one hears a moment later.
         Everybody with the same rights has the same: no part of it may be about who asks.
+        """
+        if services_of(self._request).peers is not None:
+            return await read(self)
+        return await self.kept_for_a_while(name, read)
+
+    async def kept_for_a_while(self, name: str, read: Callable[[Self], Awaitable[T]]) -> T:
+        """As `kept`, of what depends on time too and may be a moment old; `name` has in it the time for which it
+        holds.
         """
         services = services_of(self._request)
         readings = services.singleton(Readings, Readings)

@@ -50,7 +50,7 @@ class Names:
 
 
 async def read_names(api: Api) -> Names:
-    """The names of all of them, as long as nothing is changed from what was read before."""
+    """The names of all of them."""
     return await api.kept("names", _read_names)
 
 

@@ -1,7 +1,7 @@
-"""A usage database made anew from the log that nodes share, while the node is stopped.
+"""A usage database made anew from the log that nodes share, or brought to its end, while the node is stopped.
 
-It grows beside the one that is there, which is moved away when the new one has come to the log's end. Interrupted, it
-goes on where it stood.
+Made anew, it grows beside the one that is there, which is moved away when the new one has come to the log's end.
+Interrupted, either goes on where it stood.
 """
 
 from __future__ import annotations
@@ -48,6 +48,18 @@ async def rebuild_usage(data_dir: Path, url: str, report: Progress) -> RebuiltUs
     finally:
         await database.close()
     return RebuiltUsage(segments, requests, await asyncio.to_thread(_put_in_place, growing, path))
+
+
+async def follow_usage(data_dir: Path, url: str, report: Progress) -> None:
+    """Brings the database that is there to the log's end: a node that was stopped before others has not all of it.
+    Raises `psycopg.Error` when the server does not answer.
+    """
+    opened = partial(Database.open, usage_path(data_dir), MIGRATIONS / "usage")
+    database = await asyncio.to_thread(opened)
+    try:
+        await _fill(database, data_dir / "spool", url, report)
+    finally:
+        await database.close()
 
 
 async def _fill(database: Database, spool_dir: Path, url: str, report: Progress) -> int:

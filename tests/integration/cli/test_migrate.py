@@ -6,7 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,11 +23,14 @@ from fairlead.store.postgresql.schema import connect
 from fairlead.store.rows import sum_of
 from fairlead.store.state_database import open_state
 from tests.support.databases import open_fresh_file
+from tests.support.polling import eventually
 from tests.support.processes import Gateway
 from tests.support.upstream import Upstream
 
 if TYPE_CHECKING:
     from tests.support.postgresql import PostgresqlServer
+
+KEY = "bm9kZXMgb2Ygb25lIGRhdGFiYXNlIHNoYXJlIGEga2U="
 
 
 def migrate(gateway: Gateway, url: str, to: str) -> subprocess.CompletedProcess[str]:
@@ -178,3 +181,83 @@ def test_a_text_that_postgresql_cannot_hold_is_named(
     filled.execute("INSERT INTO meta VALUES ('a', ?)", ["x\0y"])
     with connect(database_url, "test") as raw, pytest.raises(Refusal, match="table meta"):
         copy_tables(FileTables(filled), PostgresqlTables(raw), lambda _: None)
+
+
+def shown_requests(gateway: Gateway) -> int:
+    answer = gateway.admin.get("/api/usage/request-logs", params={"limit": 500})
+    return len(answer.json()["logs"])
+
+
+@pytest.fixture
+def nodes(
+    gateways: Callable[..., Gateway], postgresql: PostgresqlServer
+) -> Iterator[tuple[Gateway, Gateway, str]]:
+    """Two nodes of one new database, and its address."""
+    url = postgresql.empty()
+    settings = {"FAIRLEAD_DATABASE_URL": url, "FAIRLEAD_SECRET_KEY": KEY}
+    yield gateways(**settings), gateways(**settings), url
+    postgresql.drop(url)
+
+
+def test_the_way_back_brings_what_other_nodes_have_served(
+    nodes: tuple[Gateway, Gateway, str], upstream: Upstream
+) -> None:
+    """Also after this one was stopped."""
+    gateway, other, url = nodes
+    body = gateway.add_lane(upstream).body()
+    key = gateway.create_key(name="moves")["key"]
+    assert call(gateway, key, body) == 200
+    eventually(lambda: shown_requests(other) == 1, "it is in the log", within_s=60, every_s=0.2)
+    gateway.stop()
+    assert [call(other, key, body) for _ in range(3)] == [200] * 3
+    eventually(lambda: shown_requests(other) == 4, "all are in the log", within_s=60, every_s=0.2)
+    other.stop()
+
+    back = migrate(gateway, url, "embedded")
+    assert back.returncode == 0, back.stderr
+    del gateway._environment["FAIRLEAD_DATABASE_URL"]
+    gateway.start()
+    assert shown_requests(gateway) == 4
+    assert call(gateway, key, body) == 200
+    eventually(lambda: shown_requests(gateway) == 5, "one more is stored", within_s=30)
+
+
+def test_the_way_back_goes_on_wherever_it_was_killed(
+    nodes: tuple[Gateway, Gateway, str], tmp_path: Path
+) -> None:
+    gateway, other, url = nodes
+    gateway.create_key(name="moves")
+    gateway.stop()
+    other.stop()
+    file = gateway.data_dir / "state.duckdb"
+    growing = file.with_name("state.duckdb.incoming")
+    assert migrate(gateway, url, "embedded").returncode == 0
+    # Killed when all was copied, before the file had its name.
+    file.rename(growing)
+    again = migrate(gateway, url, "embedded")
+    assert again.returncode == 0, again.stderr
+    assert not growing.exists()
+    # A log of changes that another file has left would be read into the new one.
+    file.unlink()
+    log = file.with_name("state.duckdb.wal")
+    log.write_bytes(b"left")
+    refused = migrate(gateway, url, "embedded")
+    assert refused.returncode != 0
+    assert "state.duckdb.wal exists" in refused.stderr
+
+
+def test_a_copy_that_was_killed_leaves_no_second_state(
+    gateways: Callable[..., Gateway], postgresql: PostgresqlServer
+) -> None:
+    if os.environ.get("FAIRLEAD_TEST_STORE") == "postgresql":
+        pytest.skip("begins with the embedded store")
+    url = postgresql.empty()
+    gateway = gateways()
+    gateway.stop()
+    file = gateway.data_dir / "state.duckdb"
+    left = gateway.data_dir / "migrate"
+    left.mkdir(mode=0o700)
+    (left / file.name).write_bytes(b"the beginning of a file")
+    assert migrate(gateway, url, "postgresql").returncode == 0
+    assert not list(gateway.data_dir.glob("migrate*"))
+    postgresql.drop(url)

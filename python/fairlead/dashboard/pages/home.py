@@ -108,7 +108,8 @@ async def _read_month_until_today(api: Api) -> Row:
     async def read(api: Api) -> Row:
         return await read_total(api, percentiles="false", **{"from": month, "to": day})
 
-    return await api.kept(f"month {month} {day} {now_ms() // PAST_HOLDS_MS}", read)
+    name = f"month {month} {day} {now_ms() // PAST_HOLDS_MS}"
+    return await api.kept_for_a_while(name, read)
 
 
 async def _read_past(api: Api, from_: str, until: str) -> list[Row]:
@@ -117,7 +118,8 @@ async def _read_past(api: Api, from_: str, until: str) -> list[Row]:
     async def read(api: Api) -> list[Row]:
         return await read_groups(api, "day", **{"from": from_, "to": until})
 
-    return await api.kept(f"days {from_} {until} {now_ms() // PAST_HOLDS_MS}", read)
+    name = f"days {from_} {until} {now_ms() // PAST_HOLDS_MS}"
+    return await api.kept_for_a_while(name, read)
 
 
 def hands_of(health: dict[str, Any], now: Row) -> list[Notice]:

@@ -30,6 +30,8 @@ BEAT_EVERY_S: Final = 1.0
 # write must not say that it is in force everywhere.
 LIVE_FOR_MS: Final = 12_000
 CUT_OFF_AFTER_S: Final = 2.5
+# Where the database was away, all are back within this.
+RETURN_WITHIN_S: Final = 8.0
 FORGET_AFTER_MS: Final = 24 * 3_600_000
 # Changes of others that come within this are noticed once.
 QUIET_S: Final = 0.05
@@ -46,11 +48,11 @@ WITH beat AS (
 )
 SELECT coalesce(max(version), 0), (
     SELECT count(*) FROM control_nodes WHERE id <> $1 AND seen_at_ms > {_NOW} - {LIVE_FOR_MS}
-) FROM published_snapshots
+), {_NOW} FROM published_snapshots
 """
 _BEHIND: Final = f"""
 SELECT count(*) FROM control_nodes
-WHERE id <> $1 AND applied_version < $2 AND seen_at_ms > {_NOW} - {LIVE_FOR_MS}
+WHERE id <> $1 AND applied_version < $2 AND seen_at_ms > {_NOW} - $3::BIGINT
 """
 
 
@@ -86,6 +88,11 @@ class Nodes:
         self._others = 0
         self._beat_s = 0.0
         """When the last beat was sent that the others could see."""
+        self._seen_ms = 0
+        """When that was by the server's clock."""
+        self._missed_ms = 0
+        """How long nobody could see this process before its connection was made anew, and when that was."""
+        self._returned_s = 0.0
         self._others_applied = asyncio.Event()
         self._noticed = asyncio.Event()
 
@@ -133,7 +140,11 @@ class Nodes:
             raise StorageUnavailable("The database does not answer.", retry_after_s=1) from None
 
     async def _behind(self, raw: AsyncRaw, version: int) -> bool:
-        found = await raw.execute(_BEHIND, [self._process, version])
+        live_for_ms = LIVE_FOR_MS
+        if time.monotonic() - self._returned_s < RETURN_WITHIN_S:
+            # The database may have been away for all: who lived then serves by what it knew, and comes back soon.
+            live_for_ms += self._missed_ms
+        found = await raw.execute(_BEHIND, [self._process, version, live_for_ms])
         row = await found.fetchone()
         return bool(row and row[0])
 
@@ -180,7 +191,6 @@ class Nodes:
             await raw.execute(
                 f"DELETE FROM control_nodes WHERE seen_at_ms < {_NOW} - {FORGET_AFTER_MS}"
             )
-            self._raw = raw
             try:
                 await self._beat_on(raw)
             finally:
@@ -198,12 +208,20 @@ class Nodes:
                 found = await raw.execute(_BEAT, [*of_itself, applied, self._here.report()])
                 row = await found.fetchone()
                 self._beat_s, self._others = sent_s, int(row[1]) if row else 0
+                self._note_seen(raw, int(row[2]) if row else 0)
                 if applied != said:
                     await raw.execute("SELECT pg_notify($1, $2)", [APPLIED, self._process])
                 said, said_s = applied, loop.time()
                 await self._here.published(int(row[0]) if row else 0)
             else:
                 await self._here.wait_for_poll(BEAT_EVERY_S)
+
+    def _note_seen(self, raw: AsyncRaw, now_ms: int) -> None:
+        if self._raw is None:
+            self._missed_ms = max(0, now_ms - self._seen_ms) if self._seen_ms else 0
+            self._returned_s = time.monotonic()
+            self._raw = raw
+        self._seen_ms = now_ms
 
     async def _leave(self, raw: AsyncRaw) -> None:
         """Says that this process ends, so that no write of another waits for it."""

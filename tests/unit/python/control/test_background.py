@@ -38,6 +38,25 @@ async def test_a_task_that_fails_is_told_of_and_started_again(monkeypatch) -> No
     assert not background.reports()[0].running
 
 
+async def test_a_task_that_must_be_back_soon_waits_no_longer_than_it_says() -> None:
+    runs = 0
+    is_back = asyncio.Event()
+
+    async def fails_often() -> None:
+        nonlocal runs
+        runs += 1
+        if runs == 12:
+            # Doubled each time, the waits would come to minutes.
+            is_back.set()
+        raise ValueError("lost")
+
+    background = Background()
+    background.start("trial", fails_often, backoff_max_s=0.01)
+    async with asyncio.timeout(10):
+        await is_back.wait()
+    await background.stop()
+
+
 async def test_while_it_waits_to_start_again_it_is_not_running(monkeypatch) -> None:
     monkeypatch.setattr(module, "BACKOFF_FIRST_S", 60)
     failed = asyncio.Event()
