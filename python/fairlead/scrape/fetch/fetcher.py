@@ -16,6 +16,7 @@ from fairlead import __version__
 from fairlead.egress import Egress
 from fairlead.errors import InvalidRequest
 from fairlead.scrape.address import BadAddress, canonical
+from fairlead.scrape.fetch.inflate import CODINGS, Inflater
 from fairlead.scrape.fetch.transport import Forbidden, GuardedTransport
 
 PAGE_MAX_BYTES: Final = 10 * 1024 * 1024
@@ -37,7 +38,7 @@ _TEMPORARY: Final = frozenset([408, 425, 429, 500, 502, 503, 504])
 
 class FetchFailed(Exception):
     """A page that could not be fetched: `reason` is a sentence without secrets, `status` the answer's, if any.
-    `retry_after_s` is the host's Retry-After, if it sent one.
+    `retry_after_s` is the host's Retry-After, if it sent one; `begun` the beginning of a page that is too large.
     """
 
     def __init__(
@@ -47,12 +48,14 @@ class FetchFailed(Exception):
         status: int | None = None,
         code: str = "failed",
         retry_after_s: float | None = None,
+        begun: bytes = b"",
     ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.status = status
         self.code = code
         self.retry_after_s = retry_after_s
+        self.begun = begun
 
     def as_refusal(self, **known: object) -> InvalidRequest:
         """The failure as an answer of 400 to the caller, with further fields in `known`."""
@@ -79,11 +82,6 @@ class FetchResult:
     redirects: list[str] = field(default_factory=list)
     artifacts: dict[str, Any] = field(default_factory=dict)
     """Pictures, prints and files that a browser made, as `formats` shows them."""
-
-    @property
-    def text(self) -> str:
-        """The body as UTF-8, for files that must be in it: robots.txt, sitemaps."""
-        return self.body.decode("utf-8", "replace")
 
 
 class Fetcher:
@@ -150,7 +148,8 @@ class Fetcher:
                         )
                     redirects.append(url)
                     try:
-                        url = canonical(target.strip(), base=url)
+                        # Browsers read a blank in an address as %20 too.
+                        url = canonical(target.strip().replace(" ", "%20"), base=url)
                     except BadAddress as fault:
                         raise FetchFailed(
                             f"The address redirects to one that {fault}.",
@@ -187,34 +186,26 @@ class Fetcher:
 async def _body(answer: httpx.Response, max_bytes: int) -> bytes:
     """The decoded body, at most `max_bytes`; a compression bomb stops at the cap, not at the end of memory."""
     coding = answer.headers.get("content-encoding", "").strip().lower()
-    if coding in {"gzip", "x-gzip"}:
-        decoder = zlib.decompressobj(wbits=47)
-    elif coding == "deflate":
-        decoder = zlib.decompressobj(wbits=15)
-    elif coding in {"", "identity"}:
-        decoder = None
-    else:
+    if coding not in CODINGS | {"", "identity"}:
         raise FetchFailed(
             f"The page is coded as {coding[:20]}, which was not asked for.",
             status=answer.status_code,
             code="coding",
         )
+    inflater = Inflater(coding) if coding in CODINGS else None
     body = bytearray()
     try:
         async for part in answer.aiter_raw():
-            body += part if decoder is None else decoder.decompress(part, max_bytes + 1 - len(body))
-            if len(body) > max_bytes:
+            body += part if inflater is None else inflater.add(part, max_bytes + 1 - len(body))
+            if len(body) > max_bytes or (inflater is not None and inflater.is_cut):
                 raise FetchFailed(
                     f"The page is larger than {max_bytes} bytes.",
                     status=answer.status_code,
                     code="too_large",
+                    begun=bytes(body[:max_bytes]),
                 )
-            if decoder is not None and decoder.unconsumed_tail:
-                raise FetchFailed(
-                    f"The page is larger than {max_bytes} bytes.",
-                    status=answer.status_code,
-                    code="too_large",
-                )
+            if inflater is not None and inflater.is_done:
+                break
     except zlib.error:
         raise FetchFailed(
             "The page's compression is broken.", status=answer.status_code, code="coding"

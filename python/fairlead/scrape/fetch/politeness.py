@@ -18,7 +18,7 @@ from protego import Protego
 
 from fairlead.scrape.address import host_of
 from fairlead.scrape.fetch.fetcher import ROBOT, Fetcher, FetchFailed
-from fairlead.scrape.fetch.robots import parse_robots
+from fairlead.scrape.fetch.robots import parse_robots, text_of
 
 ROBOTS_MAX_BYTES: Final = 500 * 1024
 ROBOTS_DEADLINE_S: Final = 10.0
@@ -151,19 +151,21 @@ class Politeness:
             answer = await self._fetcher.fetch(
                 f"{origin}/robots.txt", max_bytes=ROBOTS_MAX_BYTES, deadline_s=ROBOTS_DEADLINE_S
             )
+            status, body = answer.status, answer.body
         except FetchFailed as failure:
-            if failure.code == "too_large":
-                return Rules(None, disallows_all=False, fresh_until_s=now_s + ROBOTS_TTL_S)
+            if failure.code != "too_large" or failure.status is None:
+                return Rules(None, disallows_all=True, fresh_until_s=now_s + ROBOTS_RETRY_S)
+            # What stands beyond the limit is not read, and the last line may have been cut.
+            status, body = failure.status, failure.begun.rpartition(b"\n")[0]
+        if status >= 500 or status == 429:
             return Rules(None, disallows_all=True, fresh_until_s=now_s + ROBOTS_RETRY_S)
-        if answer.status >= 500 or answer.status == 429:
-            return Rules(None, disallows_all=True, fresh_until_s=now_s + ROBOTS_RETRY_S)
-        if answer.status >= 400:
+        if status >= 400:
             return Rules(None, disallows_all=False, fresh_until_s=now_s + ROBOTS_TTL_S)
         # Half a megabyte of rules takes a good part of a second.
-        rules = await asyncio.to_thread(parse_robots, answer.text)
+        rules = await asyncio.to_thread(parse_robots, text_of(body))
         return Rules(
             rules,
             disallows_all=False,
             fresh_until_s=now_s + ROBOTS_TTL_S,
-            size_bytes=len(answer.body),
+            size_bytes=len(body),
         )
