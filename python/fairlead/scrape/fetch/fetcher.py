@@ -7,7 +7,6 @@ import time
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.cookiejar import DefaultCookiePolicy
 from typing import Any, Final
 
 import httpx
@@ -32,6 +31,8 @@ _HEADERS: Final = {
     # Decoded here, a bounded piece at a time; what could not be is not asked for.
     "accept-encoding": "gzip, deflate",
 }
+
+_TIMEOUTS: Final = httpx.Timeout(15.0, connect=8.0, pool=PAGE_DEADLINE_S).as_dict()
 
 _TEMPORARY: Final = frozenset([408, 425, 429, 500, 502, 503, 504])
 
@@ -89,13 +90,13 @@ class Fetcher:
 
     def __init__(self, egress: Egress) -> None:
         self.egress = egress
-        self._clients: dict[bool, httpx.AsyncClient] = {}
+        self._transports: dict[bool, GuardedTransport] = {}
 
     async def close(self) -> None:
         """Closes kept connections."""
-        for client in self._clients.values():
-            await client.aclose()
-        self._clients.clear()
+        for transport in self._transports.values():
+            await transport.aclose()
+        self._transports.clear()
 
     async def fetch(
         self,
@@ -124,7 +125,7 @@ class Fetcher:
             ) from None
         except httpx.TimeoutException:
             raise FetchFailed("The host did not answer in time.", code="timeout") from None
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise FetchFailed(
                 f"The host could not be reached ({type(error).__name__}).", code="unreachable"
             ) from None
@@ -132,11 +133,15 @@ class Fetcher:
     async def _follow(
         self, url: str, conditions: Mapping[str, str], verify: bool, max_bytes: int, started: float
     ) -> FetchResult:
-        client = self._client(verify=verify)
+        transport = self._transport(verify=verify)
         redirects: list[str] = []
         while True:
-            request = client.build_request("GET", url, headers={**_HEADERS, **conditions})
-            answer = await client.send(request, stream=True)
+            # No client of httpx: it keeps cookies, which must not go from one caller's job to another's, and it reads
+            # `Location` even where it follows nothing, and fails at one that is no address of the web.
+            request = httpx.Request(
+                "GET", url, headers={**_HEADERS, **conditions}, extensions={"timeout": _TIMEOUTS}
+            )
+            answer = await transport.handle_async_request(request)
             try:
                 target = answer.headers.get("location")
                 if answer.status_code in {301, 302, 303, 307, 308} and target:
@@ -170,17 +175,10 @@ class Fetcher:
                 redirects=redirects,
             )
 
-    def _client(self, *, verify: bool) -> httpx.AsyncClient:
-        if verify not in self._clients:
-            self._clients[verify] = httpx.AsyncClient(
-                transport=GuardedTransport(self.egress, verify=verify),
-                follow_redirects=False,
-                timeout=httpx.Timeout(15.0, connect=8.0, pool=PAGE_DEADLINE_S),
-                trust_env=False,
-            )
-            # Cookies are not kept: they must not go from one caller's job to another's.
-            self._clients[verify].cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-        return self._clients[verify]
+    def _transport(self, *, verify: bool) -> GuardedTransport:
+        if verify not in self._transports:
+            self._transports[verify] = GuardedTransport(self.egress, verify=verify)
+        return self._transports[verify]
 
 
 async def _body(answer: httpx.Response, max_bytes: int) -> bytes:

@@ -32,18 +32,25 @@ HOSTS_MAX: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of a host's robots.txt. `parsed` is None where nothing is disallowed."""
+    """The rules of a host's robots.txt. `parsed` is None where nothing is disallowed, `unread` a sentence with the
+    reason where it could not be read, so that everything is.
+    """
 
     parsed: Protego | None
-    disallows_all: bool
     fresh_until_s: float
     size_bytes: int = 0
+    unread: str = ""
 
     def allows(self, url: str) -> bool:
         """Whether our robot may fetch the address."""
-        if self.disallows_all:
+        if self.unread:
             return False
         return self.parsed is None or bool(self.parsed.can_fetch(url, ROBOT))
+
+    def refusal(self, sentence: str) -> FetchFailed:
+        """The failure of a page that is not allowed; `sentence` says so where robots.txt does."""
+        unread = f"The site's robots.txt cannot be read, so no page of it is. {self.unread}"
+        return FetchFailed(unread if self.unread else sentence, code="robots")
 
     @property
     def delay_s(self) -> float:
@@ -154,18 +161,13 @@ class Politeness:
             status, body = answer.status, answer.body
         except FetchFailed as failure:
             if failure.code != "too_large" or failure.status is None:
-                return Rules(None, disallows_all=True, fresh_until_s=now_s + ROBOTS_RETRY_S)
+                return Rules(None, now_s + ROBOTS_RETRY_S, unread=failure.reason)
             # What stands beyond the limit is not read, and the last line may have been cut.
             status, body = failure.status, failure.begun.rpartition(b"\n")[0]
         if status >= 500 or status == 429:
-            return Rules(None, disallows_all=True, fresh_until_s=now_s + ROBOTS_RETRY_S)
+            return Rules(None, now_s + ROBOTS_RETRY_S, unread=f"The host answered {status}.")
         if status >= 400:
-            return Rules(None, disallows_all=False, fresh_until_s=now_s + ROBOTS_TTL_S)
+            return Rules(None, now_s + ROBOTS_TTL_S)
         # Half a megabyte of rules takes a good part of a second.
         rules = await asyncio.to_thread(parse_robots, text_of(body))
-        return Rules(
-            rules,
-            disallows_all=False,
-            fresh_until_s=now_s + ROBOTS_TTL_S,
-            size_bytes=len(body),
-        )
+        return Rules(rules, now_s + ROBOTS_TTL_S, size_bytes=len(body))

@@ -1,4 +1,4 @@
-"""Hosts that code, cut and flood their answers, and what becomes of it: read by the fetcher as a browser would, and bounded."""
+"""Hosts that code, cut and flood their answers, read by the fetcher as a browser would, and bounded."""
 
 from __future__ import annotations
 
@@ -31,8 +31,12 @@ def raw_deflate(body: bytes) -> bytes:
 
 
 @asynccontextmanager
-async def host(pages: dict[str, bytes], flood: bytes = b"") -> AsyncIterator[tuple[str, Fetcher]]:
-    """A host that answers by path, one request a connection; behind each answer `flood`, until nobody reads it."""
+async def host(
+    pages: dict[str, bytes], *, flood: bytes = b"", asked: list[bytes] | None = None
+) -> AsyncIterator[tuple[str, Fetcher]]:
+    """A host that answers by path, one request a connection; behind each answer `flood`, until nobody reads it. The
+    heads of requests are added to `asked`.
+    """
     serving: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -40,7 +44,10 @@ async def host(pages: dict[str, bytes], flood: bytes = b"") -> AsyncIterator[tup
         assert task is not None
         serving.add(task)
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            path = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1].decode()
+            head = await reader.readuntil(b"\r\n\r\n")
+            if asked is not None:
+                asked.append(head)
+            path = head.split(b" ")[1].decode()
             writer.write(pages.get(path, answer(b"", status=404)))
             await writer.drain()
             while flood:
@@ -94,6 +101,28 @@ async def test_a_redirect_to_an_address_with_a_blank_is_followed() -> None:
         assert (fetched.url, fetched.body) == (f"{url}/two%20words", PAGE)
 
 
+@pytest.mark.parametrize(
+    "target", ["data:text/html,x", "mailto:a@b.example", "javascript:void(0)", "http://[", "//"]
+)
+async def test_a_redirect_to_what_is_no_page_is_a_failure_of_the_page(target: str) -> None:
+    async with host({"/": answer(b"", f"Location: {target}", status=302)}) as (url, fetcher):
+        with pytest.raises(FetchFailed) as failure:
+            await fetcher.fetch(f"{url}/")
+    assert failure.value.code in {"redirects", "status"}
+
+
+async def test_a_cookie_goes_nowhere() -> None:
+    asked: list[bytes] = []
+    pages = {
+        "/": answer(b"", "Set-Cookie: a=b; Path=/", "Location: /next", status=302),
+        "/next": answer(PAGE),
+    }
+    async with host(pages, asked=asked) as (url, fetcher):
+        assert (await fetcher.fetch(f"{url}/")).body == PAGE
+    assert len(asked) == 2
+    assert not any(b"cookie" in each.lower() for each in asked)
+
+
 async def test_a_page_that_is_too_large_tells_its_beginning() -> None:
     for lines, body in (([], PAGE), (["Content-Encoding: gzip"], gzip.compress(PAGE))):
         async with host({"/": answer(body, *lines)}) as (url, fetcher):
@@ -126,3 +155,17 @@ async def test_robots_txt_counts_however_it_comes(
         rules = await politeness.rules(f"{url}/")
         assert (rules.allows(f"{url}/open"), rules.allows(f"{url}/private/x")) == allowed
         await politeness.close()
+
+
+async def test_a_site_that_cannot_be_reached_is_not_said_to_forbid() -> None:
+    egress = Egress("127.0.0.0/8")
+    fetcher = Fetcher(egress)
+    politeness = Politeness(fetcher)
+    rules = await politeness.rules("http://nobody.invalid/")
+    refusal = rules.refusal("The site's robots.txt does not allow this address.")
+    assert (rules.allows("http://nobody.invalid/"), refusal.code) == (False, "robots")
+    assert "cannot be read" in refusal.reason
+    assert "could not be reached" in refusal.reason
+    await politeness.close()
+    await fetcher.close()
+    egress.close()
