@@ -18,8 +18,8 @@ _RANGE: Final = re.compile(r"\s*(?P<first>[0-9]{0,18})-(?P<last>[0-9]{0,18})\s*"
 
 
 class FileAnswer(FileResponse):
-    """A `FileResponse` that never hands its path to the server. Its background task runs however the answer ends: whole,
-    in part, refused, or broken off by the caller. A `Range` that is none is ignored (RFC 9110, 14.2).
+    """A `FileResponse` that never hands its path to the server. Its background task runs however the answer ends:
+    whole, in part, refused, or broken off by the caller. A `Range` that is none is ignored (RFC 9110, 14.2).
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
