@@ -6,10 +6,10 @@ returned. A temporary file that is removed with its response is gone by then, an
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Final
 
-from anyio import CancelScope
 from starlette.responses import FileResponse
 from starlette.types import Receive, Scope, Send
 
@@ -38,8 +38,8 @@ class FileAnswer(FileResponse):
             )
         finally:
             if background is not None:
-                with CancelScope(shield=True):
-                    await background()
+                # In a task of its own, which goes on where this one is cancelled.
+                await asyncio.shield(background())
 
 
 def is_range(text: str) -> bool:

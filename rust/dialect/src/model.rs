@@ -345,16 +345,16 @@ mod tests {
         _url: String,
     }
 
-    fn told(value: &str) -> String {
+    fn message_of(value: &str) -> String {
         let raw: &RawValue = serde_json::from_str(value).expect("JSON");
         owned::<Picture>(raw, "picture").expect_err("another shape").message.into_owned()
     }
 
     #[test]
     fn a_wrong_shape_is_told_in_words_of_json() {
-        assert_eq!(told("5"), "`picture` is not as it must be: expected an object.");
-        assert_eq!(told(r#"{"url": 5}"#), "`picture` is not as it must be: expected a string.");
-        assert_eq!(told(r#"{"url": "a", "url": "b"}"#), "`picture.url` comes twice.");
-        assert_eq!(told("{}"), "`picture.url` is required.");
+        assert_eq!(message_of("5"), "`picture` is not as it must be: expected an object.");
+        assert_eq!(message_of(r#"{"url": 5}"#), "`picture` is not as it must be: expected a string.");
+        assert_eq!(message_of(r#"{"url": "a", "url": "b"}"#), "`picture.url` comes twice.");
+        assert_eq!(message_of("{}"), "`picture.url` is required.");
     }
 }

@@ -154,8 +154,8 @@ mod tests {
     fn an_error_inside_of_a_stream_claims_no_empty_id() {
         let error = Error::gateway(ErrorKind::UpstreamReset, "cut");
         let bytes = error_body(Surface::Anthropic, &ErrorText::from(&error), "");
-        let told: Value = serde_json::from_slice(&bytes).expect("JSON");
-        assert_eq!(told, json!({ "type": "error", "error": { "type": "api_error", "message": "cut" } }));
+        let document: Value = serde_json::from_slice(&bytes).expect("JSON");
+        assert_eq!(document, json!({ "type": "error", "error": { "type": "api_error", "message": "cut" } }));
     }
 
     #[test]

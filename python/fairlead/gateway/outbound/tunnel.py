@@ -63,14 +63,14 @@ class ProxyTransport(httpx.AsyncBaseTransport):
         )
         with _as_httpx():
             answer = await self._pool.handle_async_request(sent)
-        told = httpx.Response(
+        response = httpx.Response(
             answer.status,
             headers=answer.headers,
             stream=_Body(answer),
             extensions=answer.extensions,
         )
-        drop_odd_location(told)
-        return told
+        drop_odd_location(response)
+        return response
 
     async def aclose(self) -> None:
         await self._pool.aclose()
