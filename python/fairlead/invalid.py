@@ -26,6 +26,9 @@ def invalid_request(errors: Sequence[Mapping[str, Any]]) -> InvalidRequest:
     kind, message = first["type"], str(first["msg"]).removeprefix("Value error, ")
     if kind == "no_valid_fields":
         return InvalidRequest(message)
+    if not param and message.startswith("must "):
+        # A rule of the whole, which is of no one field.
+        return InvalidRequest(f"The {source} {message}.")
     if not param:
         what = "is missing" if kind == "missing" else "is not a JSON object"
         return InvalidRequest(

@@ -11,6 +11,7 @@ environment is used. Addresses that callers chose go through `egress.py`.
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -24,6 +25,7 @@ from fairlead import _core
 POLICY = "operator"
 # Idle connection pools that are kept, the most recently used ones.
 POOLS_MAX: Final = 32
+_WITHOUT_HOST: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!//[^/])")
 
 
 class AddressForbidden(httpx.ConnectError):
@@ -101,12 +103,21 @@ class EgressTransport(httpx.AsyncBaseTransport):
         if not isinstance(answer.stream, httpx.AsyncByteStream):
             raise TypeError("an answer's body is read asynchronously")
         answer.stream = _Body(answer.stream, pool)
+        drop_odd_location(answer)
         return answer
 
     async def aclose(self) -> None:
         pools, self._pools = self._pools, {}
         for pool in pools.values():
             await pool.transport.aclose()
+
+
+def drop_odd_location(answer: httpx.Response) -> None:
+    """Removes a `Location` that has a scheme and no host. A client of httpx reads it even where it follows nothing, and
+    fails at it with an error that is none of HTTP.
+    """
+    if _WITHOUT_HOST.match(answer.headers.get("location", "")):
+        del answer.headers["location"]
 
 
 @cache

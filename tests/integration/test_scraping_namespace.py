@@ -113,7 +113,7 @@ async def main():
     politeness = Politeness(fetcher)
     for host in names:
         rules = await politeness.rules(f"http://{host}/")
-        told[f"robots {host}"] = "refused" if rules.disallows_all else "read"
+        told[f"robots {host}"] = "refused" if rules.unread else "read"
     class Reading:
         pass
     reading = Reading()

@@ -148,8 +148,10 @@ def _provider(instance: Instance, connection: dict[str, Any], names: dict[str, s
         return failure("providers", f"{name}: {failed.sentence}", "try again; read the log")
     if result["valid"]:
         return fine("providers", f"{name} answers after {result['latencyMs']} ms")
-    return failure(
-        "providers",
-        f"{name}: {result['error']}",
-        f"give it another credential: `fairlead providers edit {connection['id']} --from-file apiKey=PATH`",
+    # Another credential mends nothing where the provider was not reached, or says something else.
+    mend = (
+        f"give it another credential: `fairlead providers edit {connection['id']} --from-file apiKey=PATH`"
+        if result["diagnosis"]["type"] == "auth"
+        else f"mend that, and ask again: `fairlead providers test {connection['id']}`"
     )
+    return failure("providers", f"{name}: {result['error']}", mend)

@@ -149,9 +149,7 @@ class Scraper:
         if settings.scrape_robots:
             rules = await self.politeness.rules(url)
             if not rules.allows(url):
-                raise FetchFailed(
-                    "The site's robots.txt does not allow this address.", code="robots"
-                )
+                raise rules.refusal("The site's robots.txt does not allow this address.")
             delay_s = max(delay_s, rules.delay_s)
         async with self.politeness.slot(
             url, width=settings.scrape_host_concurrency, delay_s=delay_s
@@ -191,9 +189,8 @@ class Scraper:
             return
         rules = await self.politeness.rules(fetched.url)
         if not rules.allows(fetched.url):
-            raise FetchFailed(
-                "The site's robots.txt does not allow the address that it redirects to.",
-                code="robots",
+            raise rules.refusal(
+                "The site's robots.txt does not allow the address that it redirects to."
             )
 
     async def extract(

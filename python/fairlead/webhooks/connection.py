@@ -84,15 +84,34 @@ class Connection:
         return event.status_code, None if retry_after is None else retry_after.decode("latin-1")
 
     def is_reusable(self) -> bool:
-        """Whether the exchange is complete and neither side wants to close."""
+        """Whether the exchange is complete, nothing came behind the answer, and neither side wants to close."""
         if self.http.our_state is not h11.DONE or self.http.their_state is not h11.DONE:
             return False
+        if self.http.trailing_data[0]:
+            return False
         self.http.start_next_cycle()
-        return self.is_open()
+        return not self._is_ended()
 
-    def is_open(self) -> bool:
-        """Whether the listener has not closed it, as far as is known."""
-        return not self.reader.at_eof() and not self.writer.transport.is_closing()
+    async def is_open(self) -> bool:
+        """Whether the listener has not closed it, as far as is known, nor sent anything since the last answer.
+
+        Proxies end an idle connection with a 408, which would be taken for the answer to the next request.
+        """
+        if self._is_ended():
+            return False
+        try:
+            async with asyncio.timeout(0):
+                await self.reader.read(1)
+        except TimeoutError:
+            return True
+        except OSError:
+            # It was reset, so it is not open.
+            return False
+        self.close()
+        return False
+
+    def _is_ended(self) -> bool:
+        return self.reader.at_eof() or self.writer.transport.is_closing()
 
     def close(self) -> None:
         """Closes at once; no data is outstanding."""
@@ -129,7 +148,7 @@ class ConnectionPool:
         origin = origin_of(url)
         while self.connections and not fresh:
             connection = self.connections.pop()
-            if connection.origin == origin and connection.is_open():
+            if connection.origin == origin and await connection.is_open():
                 connection.is_kept = True
                 return connection
             connection.close()

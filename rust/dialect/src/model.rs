@@ -307,7 +307,16 @@ pub(crate) fn shape(path: &str, error: &dyn std::fmt::Display) -> Error {
     if let Some(name) = text.strip_prefix("missing field `").and_then(|rest| rest.split('`').next()) {
         return wrong(&format!("{path}.{name}"), "is required");
     }
-    let expected = text.find("expected ").and_then(|at| text.get(at..)).unwrap_or("it has the wrong type");
+    if let Some(name) = text.strip_prefix("duplicate field `").and_then(|rest| rest.split('`').next()) {
+        return wrong(&format!("{path}.{name}"), "comes twice");
+    }
+    let expected = match text.find("expected ").and_then(|at| text.get(at..)) {
+        // Names of our own types mean nothing to a caller.
+        Some(words) if words.starts_with("expected struct ") || words == "expected a map" => "expected an object",
+        Some("expected a sequence") => "expected a list",
+        Some(words) => words,
+        None => "it has the wrong type",
+    };
     wrong(path, &format!("is not as it must be: {expected}"))
 }
 
@@ -324,4 +333,28 @@ pub(crate) fn unsupported(field: &str) -> Error {
 /// Whether a member says nothing: null, or what would hold without it.
 pub(crate) fn is_neutral(value: &str) -> bool {
     matches!(value, "null" | "false" | "0" | "0.0" | "[]" | "{}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    struct Picture {
+        #[serde(rename = "url")]
+        _url: String,
+    }
+
+    fn message_of(value: &str) -> String {
+        let raw: &RawValue = serde_json::from_str(value).expect("JSON");
+        owned::<Picture>(raw, "picture").expect_err("another shape").message.into_owned()
+    }
+
+    #[test]
+    fn a_wrong_shape_is_told_in_words_of_json() {
+        assert_eq!(message_of("5"), "`picture` is not as it must be: expected an object.");
+        assert_eq!(message_of(r#"{"url": 5}"#), "`picture` is not as it must be: expected a string.");
+        assert_eq!(message_of(r#"{"url": "a", "url": "b"}"#), "`picture.url` comes twice.");
+        assert_eq!(message_of("{}"), "`picture.url` is required.");
+    }
 }

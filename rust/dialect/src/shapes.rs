@@ -20,7 +20,8 @@ pub struct ErrorText<'a> {
     pub diagnostics: Option<&'a str>,
 }
 
-/// The body, as JSON. `request_id` is told where the surface has a place for it.
+/// The body, as JSON. `request_id` is told where the surface has a place for it, and nowhere while it is empty, as inside of
+/// a stream, whose head has told it.
 pub fn error_body(surface: Surface, text: &ErrorText<'_>, request_id: &str) -> Bytes {
     let mut body = match surface {
         Surface::OpenAi => json!({ "error": openai(text) }),
@@ -38,6 +39,9 @@ pub fn error_body(surface: Surface, text: &ErrorText<'_>, request_id: &str) -> B
             "error": { "code": text.status, "message": text.message, "status": gemini_status(text.status) },
         }),
     };
+    if request_id.is_empty() {
+        body.as_object_mut().map(|members| members.remove("request_id"));
+    }
     let has_place = matches!(surface, Surface::OpenAi | Surface::Anthropic | Surface::Gemini);
     if let Some(diagnostics) = text.diagnostics.filter(|_| has_place) {
         body["diagnostics"] = serde_json::from_str(diagnostics).unwrap_or_default();
@@ -144,6 +148,14 @@ mod tests {
             json!({ "error": { "code": 400, "message": "say \"model\"", "status": "INVALID_ARGUMENT" } }),
             body(Surface::Gemini, &error)
         );
+    }
+
+    #[test]
+    fn an_error_inside_of_a_stream_claims_no_empty_id() {
+        let error = Error::gateway(ErrorKind::UpstreamReset, "cut");
+        let bytes = error_body(Surface::Anthropic, &ErrorText::from(&error), "");
+        let document: Value = serde_json::from_slice(&bytes).expect("JSON");
+        assert_eq!(document, json!({ "type": "error", "error": { "type": "api_error", "message": "cut" } }));
     }
 
     #[test]

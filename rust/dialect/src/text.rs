@@ -32,7 +32,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The text without escapes.
+    /// The text without escapes. Half of a pair of surrogates, which a provider may send, is read as U+FFFD.
     pub(crate) fn decode(&self) -> Cow<'a, str> {
         match self {
             Self::Plain(text) => text.clone(),
@@ -42,7 +42,8 @@ impl<'a> Text<'a> {
                     Cow::Borrowed(inner)
                 } else {
                     // The token was scanned before; a lone surrogate of a provider's is all that can fail here.
-                    serde_json::from_str::<String>(token).map(Cow::Owned).unwrap_or_default()
+                    let whole = serde_json::from_str::<String>(token);
+                    Cow::Owned(whole.or_else(|_| serde_json::from_str(&without_halves(token))).unwrap_or_default())
                 }
             }
         }
@@ -204,6 +205,36 @@ impl Writer {
     }
 }
 
+/// A JSON string in which `\ufffd` stands for every surrogate that is not half of a pair.
+fn without_halves(token: &str) -> String {
+    let mut out = String::with_capacity(token.len());
+    let mut rest = token;
+    while let Some(at) = rest.find('\\') {
+        let (plain, escaped) = rest.split_at(at);
+        out.push_str(plain);
+        let length = match (unit(escaped), escaped.get(6..).and_then(unit)) {
+            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => 12,
+            (Some(0xD800..=0xDFFF), _) => {
+                out.push_str("\\ufffd");
+                rest = escaped.get(6..).unwrap_or_default();
+                continue;
+            }
+            (Some(_), _) => 6,
+            (None, _) => 2,
+        };
+        let (escape, after) = escaped.split_at_checked(length).unwrap_or((escaped, ""));
+        out.push_str(escape);
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The code unit of a text that begins with `\uXXXX`.
+fn unit(text: &str) -> Option<u16> {
+    u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
+}
+
 /// The inner part of a JSON string.
 fn escape(out: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
@@ -241,6 +272,19 @@ mod tests {
         writer.open(b'{').member("t", &text).key("n").number(3).close(b'}');
         assert_eq!(writer.take(), br#"{"t":"a\/\u00e9\n","n":3}"#);
         assert_eq!(text.decode(), "a/é\n");
+    }
+
+    #[test]
+    fn half_of_a_pair_costs_nothing_of_the_rest() {
+        for (token, text) in [
+            (r#""a\ud83d b""#, "a\u{fffd} b"),
+            (r#""\ud83d""#, "\u{fffd}"),
+            (r#""\ude00\ud83d\n""#, "\u{fffd}\u{fffd}\n"),
+            (r#""\\\ud83d\ud83d\ude00\\ud83d""#, "\\\u{fffd}\u{1f600}\\ud83d"),
+        ] {
+            let raw: &RawValue = serde_json::from_str(token).expect("JSON");
+            assert_eq!(Text::of(raw).expect("a string").decode(), text, "{token}");
+        }
     }
 
     proptest! {

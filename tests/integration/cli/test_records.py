@@ -12,7 +12,7 @@ import pytest
 from tests.support.command import Completed, fairlead, sentence
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, Lane
-from tests.support.upstream import completion, reply
+from tests.support.upstream import CLOSE, completion, reply
 
 Run = Callable[..., Completed]
 
@@ -179,6 +179,11 @@ def test_doctor_names_what_is_wrong_and_its_fix(
     assert asked.returncode == 1
     assert "fix: " in asked.stdout
     assert "providers edit" in asked.stdout
+    lane.upstream.script([CLOSE])
+    unreached = run("doctor")
+    assert unreached.returncode == 1
+    assert f"providers test {lane.connections[0]['id']}" in " ".join(unreached.stdout.split())
+    assert "providers edit" not in unreached.stdout
     token = gateway.data_dir / "cli-token"
     token.chmod(0o644)
     try:

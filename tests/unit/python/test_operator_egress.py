@@ -19,7 +19,8 @@ async def _here(_host: str, _port: int) -> list[str]:
 class _Server:
     """Notes the `Host` of each request, by connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, answer: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") -> None:
+        self._answer = answer
         self.hosts: list[list[str]] = []
         self._served: list[asyncio.Task[None]] = []
 
@@ -42,7 +43,7 @@ class _Server:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 mine.append(head.split(b"Host: ")[1].split(b":")[0].decode())
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                writer.write(self._answer)
         except asyncio.IncompleteReadError:
             writer.close()
             await writer.wait_closed()
@@ -86,3 +87,18 @@ def test_a_pool_with_an_open_answer_stays(monkeypatch: pytest.MonkeyPatch) -> No
             return (await first.aread()).decode()
 
     assert asyncio.run(ask()) == "ok"
+
+
+@pytest.mark.parametrize(
+    "target", ["data:text/html,x", "mailto:a@b.example", "http:x", "http:///x", "x:"]
+)
+def test_a_redirect_to_what_has_no_host_is_an_answer(target: str) -> None:
+    async def ask() -> int:
+        answer = f"HTTP/1.1 302 Found\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n".encode()
+        async with (
+            _Server(answer) as server,
+            httpx.AsyncClient(transport=EgressTransport(_here), trust_env=False) as client,
+        ):
+            return (await client.get(f"http://one.example:{server.port}/")).status_code
+
+    assert asyncio.run(ask()) == 302

@@ -19,7 +19,13 @@ import httpx
 
 from fairlead import _core
 from fairlead.gateway.outbound.table import Proxy
-from fairlead.operator_egress import POLICY, AddressForbidden, checked_addresses, trusted_tls
+from fairlead.operator_egress import (
+    POLICY,
+    AddressForbidden,
+    checked_addresses,
+    drop_odd_location,
+    trusted_tls,
+)
 
 HEAD_MAX_BYTES: Final = 16 * 1024
 
@@ -57,12 +63,14 @@ class ProxyTransport(httpx.AsyncBaseTransport):
         )
         with _as_httpx():
             answer = await self._pool.handle_async_request(sent)
-        return httpx.Response(
+        response = httpx.Response(
             answer.status,
             headers=answer.headers,
             stream=_Body(answer),
             extensions=answer.extensions,
         )
+        drop_odd_location(response)
+        return response
 
     async def aclose(self) -> None:
         await self._pool.aclose()

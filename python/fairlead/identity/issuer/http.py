@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote_plus
@@ -31,6 +31,7 @@ FORM: Final = b"application/x-www-form-urlencoded"
 # answer.
 ISSUER_HEADER: Final = "x-fairlead-issuer"
 
+_ONCE: Final = (b"authorization", b"content-type")
 _JSON_HEADERS: Final = [
     (b"content-type", b"application/json"),
     (b"cache-control", b"no-store"),
@@ -180,6 +181,9 @@ class _ClientDisconnected(Exception):
 
 async def _read(scope: Scope, receive: Receive) -> IssuerRequest:
     headers = dict(scope["headers"])
+    # Of two, a proxy before us may have judged the other.
+    if len(headers) < len(scope["headers"]) and (name := _repeated(scope["headers"])) is not None:
+        raise invalid_request(f"{name} was sent more than once.")
     body = b""
     if scope["method"] not in ("GET", "HEAD"):
         chunks: list[bytes] = []
@@ -206,6 +210,11 @@ async def _read(scope: Scope, receive: Receive) -> IssuerRequest:
     peer = (scope.get("client") or ("unknown",))[0]
     query = scope.get("query_string", b"")
     return IssuerRequest(method, scope["path"], query, headers, body, peer, forwarded)
+
+
+def _repeated(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    names = [name for name, _ in headers]
+    return next((each.decode() for each in _ONCE if names.count(each) > 1), None)
 
 
 def _is_head(scope: Scope) -> bool:

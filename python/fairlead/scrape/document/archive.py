@@ -103,6 +103,11 @@ class Archive:
         return body
 
 
+def number_of(text: str) -> int | None:
+    """The number that an attribute or a cell holds; None for anything else, and for one that no document needs."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
 class _RootStarted(Exception):
     """Ends the search for a DTD: none may follow the start of the root element."""
 

@@ -10,7 +10,7 @@ from html import escape
 from typing import Final
 from xml.etree import ElementTree as ET
 
-from fairlead.scrape.document.archive import Archive
+from fairlead.scrape.document.archive import Archive, number_of
 
 MAIN: Final = "word/document.xml"
 DEPTH_MAX: Final = 8
@@ -100,7 +100,7 @@ class _Writer:
             number, level = self._numbered.get(style, ("", ""))
         if number in {"", "0"} or style in self._headings:
             return None
-        depth = min(int(level), DEPTH_MAX) if level.isdigit() else 0
+        depth = min(number_of(level) or 0, DEPTH_MAX)
         return depth, "ul" if (number, str(depth)) in self._bullets else "ol"
 
     def _inline(self, parent: ET.Element) -> str:

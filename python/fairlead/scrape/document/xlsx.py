@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from xml.etree import ElementTree as ET
 
-from fairlead.scrape.document.archive import Archive
+from fairlead.scrape.document.archive import Archive, number_of
 from fairlead.scrape.page.extract import Unreadable
 
 BOOK: Final = "xl/workbook.xml"
@@ -69,15 +69,12 @@ class _Reader:
         found = cell.find(f"{_S}v")
         value = (found.text or "") if found is not None else ""
         if kind == "s":
-            return (
-                self._strings[int(value)]
-                if value.isdigit() and int(value) < len(self._strings)
-                else ""
-            )
+            place = number_of(value)
+            return self._strings[place] if place is not None and place < len(self._strings) else ""
         if kind == "b":
             return {"1": "TRUE", "0": "FALSE"}.get(value, value)
         style = cell.get("s", "")
-        if kind == "n" and value and style.isdigit() and int(style) in self._dates:
+        if kind == "n" and value and number_of(style) in self._dates:
             return self._moment(value)
         return value
 
@@ -130,6 +127,6 @@ def _date_styles(archive: Archive) -> set[int]:
     found: set[int] = set()
     for number, style in enumerate(styles if styles is not None else ()):
         name = style.get("numFmtId", "")
-        if name in own or (name.isdigit() and int(name) in _DATES):
+        if name in own or number_of(name) in _DATES:
             found.add(number)
     return found

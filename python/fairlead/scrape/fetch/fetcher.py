@@ -7,7 +7,6 @@ import time
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.cookiejar import DefaultCookiePolicy
 from typing import Any, Final
 
 import httpx
@@ -16,6 +15,7 @@ from fairlead import __version__
 from fairlead.egress import Egress
 from fairlead.errors import InvalidRequest
 from fairlead.scrape.address import BadAddress, canonical
+from fairlead.scrape.fetch.inflate import CODINGS, Inflater
 from fairlead.scrape.fetch.transport import Forbidden, GuardedTransport
 
 PAGE_MAX_BYTES: Final = 10 * 1024 * 1024
@@ -32,12 +32,14 @@ _HEADERS: Final = {
     "accept-encoding": "gzip, deflate",
 }
 
+_TIMEOUTS: Final = httpx.Timeout(15.0, connect=8.0, pool=PAGE_DEADLINE_S).as_dict()
+
 _TEMPORARY: Final = frozenset([408, 425, 429, 500, 502, 503, 504])
 
 
 class FetchFailed(Exception):
     """A page that could not be fetched: `reason` is a sentence without secrets, `status` the answer's, if any.
-    `retry_after_s` is the host's Retry-After, if it sent one.
+    `retry_after_s` is the host's Retry-After, if it sent one; `begun` the beginning of a page that is too large.
     """
 
     def __init__(
@@ -47,12 +49,14 @@ class FetchFailed(Exception):
         status: int | None = None,
         code: str = "failed",
         retry_after_s: float | None = None,
+        begun: bytes = b"",
     ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.status = status
         self.code = code
         self.retry_after_s = retry_after_s
+        self.begun = begun
 
     def as_refusal(self, **known: object) -> InvalidRequest:
         """The failure as an answer of 400 to the caller, with further fields in `known`."""
@@ -80,24 +84,19 @@ class FetchResult:
     artifacts: dict[str, Any] = field(default_factory=dict)
     """Pictures, prints and files that a browser made, as `formats` shows them."""
 
-    @property
-    def text(self) -> str:
-        """The body as UTF-8, for files that must be in it: robots.txt, sitemaps."""
-        return self.body.decode("utf-8", "replace")
-
 
 class Fetcher:
     """Fetches pages; one for the process."""
 
     def __init__(self, egress: Egress) -> None:
         self.egress = egress
-        self._clients: dict[bool, httpx.AsyncClient] = {}
+        self._transports: dict[bool, GuardedTransport] = {}
 
     async def close(self) -> None:
         """Closes kept connections."""
-        for client in self._clients.values():
-            await client.aclose()
-        self._clients.clear()
+        for transport in self._transports.values():
+            await transport.aclose()
+        self._transports.clear()
 
     async def fetch(
         self,
@@ -126,7 +125,7 @@ class Fetcher:
             ) from None
         except httpx.TimeoutException:
             raise FetchFailed("The host did not answer in time.", code="timeout") from None
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise FetchFailed(
                 f"The host could not be reached ({type(error).__name__}).", code="unreachable"
             ) from None
@@ -134,11 +133,15 @@ class Fetcher:
     async def _follow(
         self, url: str, conditions: Mapping[str, str], verify: bool, max_bytes: int, started: float
     ) -> FetchResult:
-        client = self._client(verify=verify)
+        transport = self._transport(verify=verify)
         redirects: list[str] = []
         while True:
-            request = client.build_request("GET", url, headers={**_HEADERS, **conditions})
-            answer = await client.send(request, stream=True)
+            # No client of httpx: it keeps cookies, which must not go from one caller's job to another's, and it reads
+            # `Location` even where it follows nothing, and fails at one that is no address of the web.
+            request = httpx.Request(
+                "GET", url, headers={**_HEADERS, **conditions}, extensions={"timeout": _TIMEOUTS}
+            )
+            answer = await transport.handle_async_request(request)
             try:
                 target = answer.headers.get("location")
                 if answer.status_code in {301, 302, 303, 307, 308} and target:
@@ -150,7 +153,8 @@ class Fetcher:
                         )
                     redirects.append(url)
                     try:
-                        url = canonical(target.strip(), base=url)
+                        # Browsers read a blank in an address as %20 too.
+                        url = canonical(target.strip().replace(" ", "%20"), base=url)
                     except BadAddress as fault:
                         raise FetchFailed(
                             f"The address redirects to one that {fault}.",
@@ -171,50 +175,35 @@ class Fetcher:
                 redirects=redirects,
             )
 
-    def _client(self, *, verify: bool) -> httpx.AsyncClient:
-        if verify not in self._clients:
-            self._clients[verify] = httpx.AsyncClient(
-                transport=GuardedTransport(self.egress, verify=verify),
-                follow_redirects=False,
-                timeout=httpx.Timeout(15.0, connect=8.0, pool=PAGE_DEADLINE_S),
-                trust_env=False,
-            )
-            # Cookies are not kept: they must not go from one caller's job to another's.
-            self._clients[verify].cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-        return self._clients[verify]
+    def _transport(self, *, verify: bool) -> GuardedTransport:
+        if verify not in self._transports:
+            self._transports[verify] = GuardedTransport(self.egress, verify=verify)
+        return self._transports[verify]
 
 
 async def _body(answer: httpx.Response, max_bytes: int) -> bytes:
     """The decoded body, at most `max_bytes`; a compression bomb stops at the cap, not at the end of memory."""
     coding = answer.headers.get("content-encoding", "").strip().lower()
-    if coding in {"gzip", "x-gzip"}:
-        decoder = zlib.decompressobj(wbits=47)
-    elif coding == "deflate":
-        decoder = zlib.decompressobj(wbits=15)
-    elif coding in {"", "identity"}:
-        decoder = None
-    else:
+    if coding not in CODINGS | {"", "identity"}:
         raise FetchFailed(
             f"The page is coded as {coding[:20]}, which was not asked for.",
             status=answer.status_code,
             code="coding",
         )
+    inflater = Inflater(coding) if coding in CODINGS else None
     body = bytearray()
     try:
         async for part in answer.aiter_raw():
-            body += part if decoder is None else decoder.decompress(part, max_bytes + 1 - len(body))
-            if len(body) > max_bytes:
+            body += part if inflater is None else inflater.add(part, max_bytes + 1 - len(body))
+            if len(body) > max_bytes or (inflater is not None and inflater.is_cut):
                 raise FetchFailed(
                     f"The page is larger than {max_bytes} bytes.",
                     status=answer.status_code,
                     code="too_large",
+                    begun=bytes(body[:max_bytes]),
                 )
-            if decoder is not None and decoder.unconsumed_tail:
-                raise FetchFailed(
-                    f"The page is larger than {max_bytes} bytes.",
-                    status=answer.status_code,
-                    code="too_large",
-                )
+            if inflater is not None and inflater.is_done:
+                break
     except zlib.error:
         raise FetchFailed(
             "The page's compression is broken.", status=answer.status_code, code="coding"

@@ -18,7 +18,7 @@ from protego import Protego
 
 from fairlead.scrape.address import host_of
 from fairlead.scrape.fetch.fetcher import ROBOT, Fetcher, FetchFailed
-from fairlead.scrape.fetch.robots import parse_robots
+from fairlead.scrape.fetch.robots import parse_robots, text_of
 
 ROBOTS_MAX_BYTES: Final = 500 * 1024
 ROBOTS_DEADLINE_S: Final = 10.0
@@ -32,18 +32,25 @@ HOSTS_MAX: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of a host's robots.txt. `parsed` is None where nothing is disallowed."""
+    """The rules of a host's robots.txt. `parsed` is None where nothing is disallowed, `unread` a sentence with the
+    reason where it could not be read, so that everything is.
+    """
 
     parsed: Protego | None
-    disallows_all: bool
     fresh_until_s: float
     size_bytes: int = 0
+    unread: str = ""
 
     def allows(self, url: str) -> bool:
         """Whether our robot may fetch the address."""
-        if self.disallows_all:
+        if self.unread:
             return False
         return self.parsed is None or bool(self.parsed.can_fetch(url, ROBOT))
+
+    def refusal(self, sentence: str) -> FetchFailed:
+        """The failure of a page that is not allowed; `sentence` says so where robots.txt does."""
+        unread = f"The site's robots.txt cannot be read, so no page of it is. {self.unread}"
+        return FetchFailed(unread if self.unread else sentence, code="robots")
 
     @property
     def delay_s(self) -> float:
@@ -151,19 +158,16 @@ class Politeness:
             answer = await self._fetcher.fetch(
                 f"{origin}/robots.txt", max_bytes=ROBOTS_MAX_BYTES, deadline_s=ROBOTS_DEADLINE_S
             )
+            status, body = answer.status, answer.body
         except FetchFailed as failure:
-            if failure.code == "too_large":
-                return Rules(None, disallows_all=False, fresh_until_s=now_s + ROBOTS_TTL_S)
-            return Rules(None, disallows_all=True, fresh_until_s=now_s + ROBOTS_RETRY_S)
-        if answer.status >= 500 or answer.status == 429:
-            return Rules(None, disallows_all=True, fresh_until_s=now_s + ROBOTS_RETRY_S)
-        if answer.status >= 400:
-            return Rules(None, disallows_all=False, fresh_until_s=now_s + ROBOTS_TTL_S)
+            if failure.code != "too_large" or failure.status is None:
+                return Rules(None, now_s + ROBOTS_RETRY_S, unread=failure.reason)
+            # What stands beyond the limit is not read, and the last line may have been cut.
+            status, body = failure.status, failure.begun.rpartition(b"\n")[0]
+        if status >= 500 or status == 429:
+            return Rules(None, now_s + ROBOTS_RETRY_S, unread=f"The host answered {status}.")
+        if status >= 400:
+            return Rules(None, now_s + ROBOTS_TTL_S)
         # Half a megabyte of rules takes a good part of a second.
-        rules = await asyncio.to_thread(parse_robots, answer.text)
-        return Rules(
-            rules,
-            disallows_all=False,
-            fresh_until_s=now_s + ROBOTS_TTL_S,
-            size_bytes=len(answer.body),
-        )
+        rules = await asyncio.to_thread(parse_robots, text_of(body))
+        return Rules(rules, now_s + ROBOTS_TTL_S, size_bytes=len(body))

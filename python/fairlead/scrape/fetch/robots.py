@@ -38,6 +38,11 @@ _OTHER_FIELDS: Final = frozenset(
 )
 
 
+def text_of(body: bytes) -> str:
+    """The text of a robots.txt, which is in UTF-8, with or without a byte order mark."""
+    return body.decode("utf-8-sig", "replace")
+
+
 def parse_robots(text: str) -> Protego:
     """The rules of a robots.txt. Only those for our robot are kept apart, so only they may be asked for."""
     return Protego.parse(own_groups(text))

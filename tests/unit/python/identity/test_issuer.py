@@ -342,6 +342,10 @@ async def test_a_client_shows_its_secret_in_the_way_that_it_registered(box: Box)
     twofold = await box.public.post("/oauth2/token", data=both, headers=basic("basic:id", SECRET))
     assert (twofold.status_code, twofold.json()["error"]) == (400, "invalid_request")
     assert (await box.token(client_id="basic:id", expect=401))["error"] == "invalid_client"
+    shown = [("authorization", "Bearer x"), *basic("basic:id", SECRET).items()]
+    for headers in (shown, shown[::-1]):
+        twice = await box.public.post("/oauth2/token", data=form, headers=headers)
+        assert (twice.status_code, twice.json()["error"]) == (400, "invalid_request"), headers
 
 
 async def test_introspection_says_no_more_than_inactive(

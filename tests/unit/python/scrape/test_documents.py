@@ -88,6 +88,15 @@ def test_text_boxes_insertions_and_nested_tables_are_kept_once() -> None:
     ] * 5
 
 
+@pytest.mark.parametrize("digits", ["\u00b2", "9" * 5000, "\u0663"])
+def test_digits_that_are_no_number_are_none(digits: str) -> None:
+    item = f'<w:numPr><w:ilvl w:val="{digits}"/><w:numId w:val="1"/></w:numPr>'
+    body = f"<w:p><w:pPr>{item}</w:pPr><w:r><w:t>an item</w:t></w:r></w:p>"
+    assert "an item" in read(docx(body))["markdown"]
+    shared, dated = f'<c r="A1" t="s"><v>{digits}</v></c>', f'<c r="B1" s="{digits}"><v>7</v></c>'
+    assert read(xlsx(f"<row>{shared}{dated}</row>"))["markdown"].splitlines()[2] == "|  | 7 |"
+
+
 def test_a_spreadsheet_is_a_table_for_each_sheet() -> None:
     found = read(depths(), "application/octet-stream")
     assert found["detectedType"] == "xlsx"

@@ -30,6 +30,7 @@ class Peer:
     url: str = ""
     connections: int = 0
     requests: list[bytes] = field(default_factory=list)
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
 
 @asynccontextmanager
@@ -48,6 +49,7 @@ async def peer(
         serving.add(task)
         number, count = here.connections, 0
         here.connections += 1
+        here.writers.append(writer)
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -151,12 +153,25 @@ async def test_a_kept_one_that_answers_nonsense_is_a_failure(egress) -> None:
         b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
         b"HTTP/1.0 200 OK\r\ncontent-length: 0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n" + b"x" * 50_000,
+        b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n" + OK,
     ],
 )
 async def test_one_that_is_not_done_or_wants_an_end_is_not_kept(egress, answer: bytes) -> None:
     async with peer(lambda _connection, _request: answer) as here, keeping() as kept:
         assert (await send(egress, here.url, kept)).status == 200
         assert kept.connections == []
+
+
+async def test_what_comes_while_it_is_idle_is_no_answer_to_the_next_request(egress) -> None:
+    """Proxies end an idle connection with a 408 that nobody asked for."""
+    async with peer(lambda _connection, _request: OK) as here, keeping() as kept:
+        assert (await send(egress, here.url, kept)).status == 204
+        here.writers[0].write(b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n")
+        async with asyncio.timeout(5):
+            while await kept.connections[0].is_open():
+                pass
+        assert (await send(egress, here.url, kept)).status == 204
+        assert (here.connections, len(here.requests)) == (2, 2)
 
 
 async def test_a_connection_is_for_the_listener_that_it_was_made_for(egress) -> None:

@@ -288,8 +288,12 @@ async def test_one_delivery_or_a_range_goes_out_again(management, listener) -> N
         **dict.fromkeys(set(ids) - {oldest["messageId"], newest["messageId"]}, 2),
     }
     assert await management.ask("POST", redeliver, {"from": oldest["createdAt"]}) == {"requeued": 0}
-    for body in ({}, {"deliveryId": "x", "from": oldest["createdAt"]}, {"from": "yesterday"}):
-        await management.refused("POST", redeliver, body)
+    for body in ({}, {"deliveryId": "x", "from": oldest["createdAt"]}):
+        assert await management.refused("POST", redeliver, body) == (
+            "The body must have either deliveryId, or from and perhaps to.",
+            None,
+        )
+    assert (await management.refused("POST", redeliver, {"from": "yesterday"}))[1] == "from"
     await management.refused("POST", redeliver, {"deliveryId": "none"}, expect=404)
     await management.ask("PUT", path, {"active": False})
     await management.refused("POST", redeliver, {"deliveryId": oldest["id"]}, expect=409)
