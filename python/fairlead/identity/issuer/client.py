@@ -154,7 +154,7 @@ def replaced(client: Client, body: dict[str, Any], hasher: SecretHasher) -> Clie
     """The client with everything but its id taken from `body`; without a secret in it the old one
     stays, because the client could not sign in otherwise.
     """
-    if (said := _text(body, "client_id")) and said != client.client_id:
+    if (client_id := _text(body, "client_id")) and client_id != client.client_id:
         raise invalid_metadata("client_id", "is the client's name and does not change")
     secret = _secret(body)
     return replace(

@@ -58,7 +58,7 @@ async def begin(request: Request, caller: CallerDep, room: OAuthDep) -> Response
                 "invalid_request", "Content-Type must be application/x-www-form-urlencoded"
             )
         spend(room, request, "device_codes")
-        name, scope = await _asked(request)
+        name, scope = await _device_request(request)
         issuer = room.issuer(request, caller)
         if issuer is None:
             raise no_issuer()
@@ -150,7 +150,7 @@ def _audit_record(caller: Caller, user: User, found: DeviceCode, action: str) ->
     return AuditRecord(person, "POST", PATH, PATH, sent=orjson.dumps(sent).decode())
 
 
-async def _asked(request: Request) -> tuple[str, Scope]:
+async def _device_request(request: Request) -> tuple[str, Scope]:
     form = await read_form(request, _ASKED, once=_ASKED)
     if form.get("client_id") != CLIENT_ID:
         raise OAuthFault("invalid_client", f"client_id must be {CLIENT_ID}", status=401)

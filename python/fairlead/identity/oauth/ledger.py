@@ -88,17 +88,17 @@ class Ledger:
             self._take(await self._state.database.write(lambda con: read_all(con, at_ms)))
             self._is_loaded = True
 
-    def _take(self, kept: StoredRecords) -> None:
-        self._clients = {client.id: client for client in kept.clients}
-        self._grants = {grant.id: grant for grant in kept.grants}
-        self._codes = {code.hash: code for code in kept.codes}
+    def _take(self, records: StoredRecords) -> None:
+        self._clients = {client.id: client for client in records.clients}
+        self._grants = {grant.id: grant for grant in records.grants}
+        self._codes = {code.hash: code for code in records.codes}
         self._access: dict[str, AccessToken] = {}
         self._refresh: dict[str, RefreshToken] = {}
-        for access in kept.access:
+        for access in records.access:
             if grant := self._grants.get(access.grant_id):
                 self._access[access.hash] = access
                 grant.access.append(access.hash)
-        for refresh in kept.refresh:
+        for refresh in records.refresh:
             if grant := self._grants.get(refresh.grant_id):
                 if refresh.generation == grant.generation + 1 and grant.refresh:
                     self._refresh[grant.refresh[-1]].rotated_at_ms = refresh.created_at_ms

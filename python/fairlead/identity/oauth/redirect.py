@@ -34,16 +34,16 @@ def redirect_fault(uri: str) -> str | None:
     return None
 
 
-def is_same(registered: str, asked: str) -> bool:
+def is_same(registered: str, requested: str) -> bool:
     """Whether a client with one registered address may ask for the other: the texts are equal, or
     on this machine only the ports differ, because programs listen on whichever is free (RFC
     8252, 7.3).
     """
-    if registered == asked:
+    if registered == requested:
         return True
-    if redirect_fault(asked) is not None:
+    if redirect_fault(requested) is not None:
         return False
-    ours, theirs = _split(registered), _split(asked)
+    ours, theirs = _split(registered), _split(requested)
     return (
         ours is not None
         and theirs is not None
