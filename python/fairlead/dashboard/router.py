@@ -150,16 +150,16 @@ async def _do(
         return answer(page, visit, result)
     if isinstance(result, Response):
         return result
-    told = {"done": f"{page.path}:{name}"}
+    outcome = {"done": f"{page.path}:{name}"}
     if undo is not None:
-        told[UNDO] = _undos(services_of(visit.request)).keep(visit.person.id, undo)
-    return _back(result, told)
+        outcome[UNDO] = _undos(services_of(visit.request)).keep(visit.person.id, undo)
+    return _back(result, outcome)
 
 
-def _back(place: str, told: Mapping[str, str]) -> Response:
+def _back(place: str, outcome: Mapping[str, str]) -> Response:
     """To a page below `/dashboard`, which says what was done."""
     target, _, words = place.partition("?")
-    query = "&".join(filter(None, (words, urlencode(told))))
+    query = "&".join(filter(None, (words, urlencode(outcome))))
     return RedirectResponse(f"/dashboard{target}?{query}", 303, {"cache-control": "no-store"})
 
 

@@ -108,7 +108,7 @@ async def _read_month_until_today(api: Api) -> Row:
     async def read(api: Api) -> Row:
         return await read_total(api, percentiles="false", **{"from": month, "to": day})
 
-    return await api.kept(f"month {month} {day} {now_ms() // PAST_HOLDS_MS}", read)
+    return await api.cached(f"month {month} {day} {now_ms() // PAST_HOLDS_MS}", read)
 
 
 async def _read_past(api: Api, from_: str, until: str) -> list[Row]:
@@ -117,7 +117,7 @@ async def _read_past(api: Api, from_: str, until: str) -> list[Row]:
     async def read(api: Api) -> list[Row]:
         return await read_groups(api, "day", **{"from": from_, "to": until})
 
-    return await api.kept(f"days {from_} {until} {now_ms() // PAST_HOLDS_MS}", read)
+    return await api.cached(f"days {from_} {until} {now_ms() // PAST_HOLDS_MS}", read)
 
 
 def hands_of(health: dict[str, Any], now: Row) -> list[Notice]:
@@ -157,7 +157,7 @@ def hands_of(health: dict[str, Any], now: Row) -> list[Notice]:
 async def _more_notices(api: Api) -> list[Notice]:
     found = []
     try:
-        hooks = await api.kept("webhooks", _read_webhooks)
+        hooks = await api.cached("webhooks", _read_webhooks)
         rests = await api.get("/api/resilience/model-cooldowns")
     except Refused as error:
         return [Notice("warn", error.message, "/dashboard/health")]
