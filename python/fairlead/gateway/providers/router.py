@@ -97,8 +97,8 @@ async def list_all(
             read_persisted_states(con),
         )
 
-    found, total, held = await services.state.read(read_page)
-    states = ConnectionStates(services, held)
+    found, total, persisted = await services.state.read(read_page)
+    states = ConnectionStates(services, persisted)
     return ConnectionList.model_construct(
         connections=[_show(each, states) for each in found],
         total=total,

@@ -235,8 +235,8 @@ def _store(
     check_context(con, after, frozenset(sent))
     write_operator_settings(con, after)
     changed = sorted(to_camel(name) for name in sent)
-    told = {"settingsRevision": count_up(con, REVISION), "changed": changed}
-    emit(con, Event("settings.updated", told))
+    event_data = {"settingsRevision": count_up(con, REVISION), "changed": changed}
+    emit(con, Event("settings.updated", event_data))
     return _view(con, services)
 
 
