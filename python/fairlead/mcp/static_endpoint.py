@@ -76,12 +76,12 @@ async def _answer(server: Server, request: Request, services: Services, caller: 
     call = Call(services, person)
     body = await request.body()
     try:
-        said = read_object(body)
+        document = read_object(body)
     except RpcError as error:
         return _failed(400, "VALIDATION_ERROR", error.message)
-    if "jsonrpc" in said:
+    if "jsonrpc" in document:
         return await serve_message(server, request, call)
-    return await _run(server, said, call)
+    return await _run(server, document, call)
 
 
 async def _person(request: Request, services: Services, caller: Caller) -> Person | None:
@@ -119,9 +119,9 @@ def _capabilities(server: Server, request: Request, person: Person | None) -> Re
     )
 
 
-async def _run(server: Server, said: dict[str, Any], call: Call) -> Response:
-    unknown = sorted(said.keys() - {"tool", "input"})
-    name, given = said.get("tool"), said.get("input", {})
+async def _run(server: Server, body: dict[str, Any], call: Call) -> Response:
+    unknown = sorted(body.keys() - {"tool", "input"})
+    name, given = body.get("tool"), body.get("input", {})
     if unknown or not isinstance(name, str) or not isinstance(given, dict):
         return _failed(
             400, "VALIDATION_ERROR", 'The body must be {"tool": "<name>", "input": {...}}.'
