@@ -265,8 +265,8 @@ async def _confirmed(attempt: Attempt, current_password: SecretStr | None) -> Us
 
 def _session_scope(attempt: Attempt) -> str | None:
     """The user whose sessions the caller sees; None means everybody's."""
-    who = attempt.caller.principal
-    return None if who.kind == "local" else who.id or ""
+    principal = attempt.caller.principal
+    return None if principal.kind == "local" else principal.id or ""
 
 
 def _session_view(session: StoredSession, current: str) -> SessionView:

@@ -122,9 +122,9 @@ async def login_page(
     attempt: AttemptDep, return_to: RETURN_TO = None, oidc_error: SHORT = None
 ) -> Response:
     """The form, the way to the identity provider, or who is signed in."""
-    who = attempt.caller.principal
-    if who.kind == "session" and who.id is not None:
-        user_id = who.id
+    principal = attempt.caller.principal
+    if principal.kind == "session" and principal.id is not None:
+        user_id = principal.id
         user = await attempt.services.state.read(lambda con: find_user(con, user_id))
         if user is not None:
             sso = f"/api/auth/oidc/login?{urlencode({'return_to': '/login'})}"

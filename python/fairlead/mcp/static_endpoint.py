@@ -87,10 +87,10 @@ async def _answer(server: Server, request: Request, services: Services, caller: 
 async def _person(request: Request, services: Services, caller: Caller) -> Person | None:
     lines = request.headers.getlist("authorization")
     if not lines:
-        who = caller.principal
-        if who.kind != "session" or who.id is None:
+        principal = caller.principal
+        if principal.kind != "session" or principal.id is None:
             return None
-        user_id = who.id
+        user_id = principal.id
         return await services.state.read(lambda con: find_person(con, user_id))
     scheme, _, token = lines[0].partition(" ")
     if len(lines) > 1 or scheme.lower() != "bearer":

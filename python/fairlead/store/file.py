@@ -202,10 +202,10 @@ def _guarded(path: Path, work: Callable[[], T]) -> T:
 
 
 def _schema_version(connection: FileConnection) -> int:
-    there = connection.execute(
+    table = connection.execute(
         "SELECT count(*) FROM information_schema.tables WHERE table_name = 'schema_version'"
     ).fetchone()
-    if not there or not there[0]:
+    if not table or not table[0]:
         return 0
     row = connection.execute("SELECT coalesce(max(version), 0) FROM schema_version").fetchone()
     return int(row[0]) if row else 0

@@ -92,11 +92,11 @@ def required_by(error: str) -> list[str]:
 
 def gaps(required: Iterable[str], observed: Sequence[str]) -> list[Gap]:
     """The required capabilities that were not observed, each once."""
-    there = {_capability(each) for each in observed} | set(observed)
+    capabilities = {_capability(each) for each in observed} | set(observed)
     return [
         Gap(name, _PATCHES.get(name, f"an object in place of {name}, recorded from a browser"))
         for name in dict.fromkeys(required)
-        if name not in there
+        if name not in capabilities
     ]
 
 

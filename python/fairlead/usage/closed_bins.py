@@ -138,14 +138,18 @@ class BinsReader:
         return parts_between(self.levels(con), span, coarsest)
 
     def answer(
-        self, what: _Key, parts: Sequence[Part], make: Callable[[], T], rows_of: Callable[[T], int]
+        self,
+        query_key: _Key,
+        parts: Sequence[Part],
+        make: Callable[[], T],
+        rows_of: Callable[[T], int],
     ) -> T:
         """The answer that `make` reads of these parts alone, or the one that was read before if no record has arrived
-        in them since. `what` names the answer. Single records are read anew: they may be deleted by themselves.
+        in them since. `query_key` names the answer. Single records are read anew: they may be deleted by themselves.
         """
         if any(part.level == "requests" for part in parts):
             return make()
-        key = ("answer", *what, *parts)
+        key = ("answer", *query_key, *parts)
         found: T | None = self.closed.find(key)
         if found is not None:
             return found
@@ -184,13 +188,13 @@ class BinsReader:
         return add_up(rows, list(selection.groups)).select(*selection.groups, *wanted)
 
     def _join(
-        self, parts: list[Part], what: _Key, read: Callable[[list[Part]], pl.DataFrame]
+        self, parts: list[Part], query_key: _Key, read: Callable[[list[Part]], pl.DataFrame]
     ) -> pl.DataFrame:
         """The rows of all parts: closed ones as they were kept, all others read in one statement."""
         closed, open_ = _split(parts, now_ms())
         frames = []
         for part in closed:
-            key = (part, *what)
+            key = (part, *query_key)
             rows: pl.DataFrame | None = self.closed.find(key)
             if rows is None:
                 rows = read([part])

@@ -137,11 +137,11 @@ async def combos_metrics(
         return [row[0] for row in con.execute("SELECT name FROM combos ORDER BY name").fetchall()]
 
     span = span_of(length)
-    there = await services.state.read(names)
+    combo_names = await services.state.read(names)
     reader = BinsReader.over(services.singleton(ClosedBins, ClosedBins))
     metrics = await services.usage.read(lambda con: _known_combos(con, span, combo_name, reader))
     called = {one.combo_name for one in metrics}
-    quiet = [name for name in there if name not in called and combo_name in (None, name)]
+    quiet = [name for name in combo_names if name not in called and combo_name in (None, name)]
     if combo_name is not None and not metrics and not quiet:
         raise NotFound("There is no combo with this name.", param="comboName")
     unused = [
@@ -186,9 +186,9 @@ def _combos(
     # One read of both: a statement is planned for longer than it runs.
     every = read_breakdown(con, span, groups, Filters(conditions, bound), reader)
     is_shadow = pl.col("strategy").fill_null("") == "shadow"
-    found, beside = every.where(~is_shadow), every.where(is_shadow)
+    found, of_shadows = every.where(~is_shadow), every.where(is_shadow)
     target = ["combo", "provider", "model", "connection_id"]
-    targets, shadows = found.by(target), beside.by(target)
+    targets, shadows = found.by(target), of_shadows.by(target)
     strategies = found.sums_by(["combo", "strategy"])
     return [
         ComboMetrics.model_construct(

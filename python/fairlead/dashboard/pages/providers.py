@@ -146,8 +146,8 @@ async def show_providers(visit: Visit) -> View:
 async def reorder(visit: Visit, typed: FormFields) -> str:
     """Moves a connection by one place, or puts all in the order that was dragged."""
     connections = await read_all(visit.api, "/api/providers", "connections")
-    there = [each["id"] for each in sorted(connections, key=_place_of)]
-    order = moved(there, typed) if "move" in typed else named_order(typed)
+    ids = [each["id"] for each in sorted(connections, key=_place_of)]
+    order = moved(ids, typed) if "move" in typed else named_order(typed)
     await visit.api.send("POST", "/api/providers/reorder", {"connectionIds": order})
     return PLACE
 

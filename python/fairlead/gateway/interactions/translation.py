@@ -99,8 +99,8 @@ def _step(step: dict[str, Any], place: str) -> list[dict[str, Any]]:
             contents = step.get("content")
             if not isinstance(contents, list) or not all(isinstance(one, dict) for one in contents):
                 raise InvalidRequest(f"{place}.content must be a list of contents.", param=place)
-            who = "user" if kind == "user_input" else "assistant"
-            return [_role_of(who, contents, _places(f"{place}.content", contents))]
+            role = "user" if kind == "user_input" else "assistant"
+            return [_role_of(role, contents, _places(f"{place}.content", contents))]
         case "thought":
             # Reasoning that another provider returned means nothing to this one, so it is dropped.
             return []
@@ -125,19 +125,19 @@ def _step(step: dict[str, Any], place: str) -> list[dict[str, Any]]:
     )
 
 
-def _role_of(who: str, contents: list[dict[str, Any]], places: list[str]) -> dict[str, Any]:
-    parts = [_part(who, one, place) for one, place in zip(contents, places, strict=True)]
-    return {"type": "message", "role": who, "content": parts}
+def _role_of(role: str, contents: list[dict[str, Any]], places: list[str]) -> dict[str, Any]:
+    parts = [_part(role, one, place) for one, place in zip(contents, places, strict=True)]
+    return {"type": "message", "role": role, "content": parts}
 
 
-def _part(who: str, content: dict[str, Any], place: str) -> dict[str, Any]:
+def _part(role: str, content: dict[str, Any], place: str) -> dict[str, Any]:
     kind = content.get("type")
     if kind == "text":
-        part_type = "input_text" if who == "user" else "output_text"
+        part_type = "input_text" if role == "user" else "output_text"
         return {"type": part_type, "text": _text(content, "text", place, empty=True)}
-    if kind == "image" and who == "user":
+    if kind == "image" and role == "user":
         return {"type": "input_image", "image_url": _address(content, place)}
-    if kind == "document" and who == "user":
+    if kind == "document" and role == "user":
         if isinstance(content.get("uri"), str):
             return {"type": "input_file", "file_url": content["uri"]}
         return {
@@ -145,7 +145,7 @@ def _part(who: str, content: dict[str, Any], place: str) -> dict[str, Any]:
             "filename": "document",
             "file_data": _address(content, place),
         }
-    known = "text, image or document" if who == "user" else "text"
+    known = "text, image or document" if role == "user" else "text"
     raise InvalidRequest(f"{place}.type must be {known}.", param=f"{place}.type")
 
 

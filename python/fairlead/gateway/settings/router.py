@@ -220,8 +220,8 @@ def _store(
             f"The settings are at revision {revision}: read them again and repeat the change.",
             param="settingsRevision",
         )
-    beside = {"settings_revision", "current_password", "new_password"}
-    sent = body.model_dump(exclude=beside, exclude_unset=True)
+    no_settings = {"settings_revision", "current_password", "new_password"}
+    sent = body.model_dump(exclude=no_settings, exclude_unset=True)
     before = read_operator_settings(con)
     sent = without_ruled(sent, before, services.config)
     check_sign_on(before, sent, services.config)

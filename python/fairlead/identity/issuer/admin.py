@@ -148,10 +148,10 @@ async def _clients(issuer: Issuer, request: IssuerRequest) -> IssuerAnswer:
 
 
 async def _client(issuer: Issuer, request: IssuerRequest, rest: str) -> IssuerAnswer:
-    client_id, slash, what = rest.partition("/")
+    client_id, slash, part = rest.partition("/")
     client_id = _known(issuer, client_id)
     if slash:
-        if what != "lifespans":
+        if part != "lifespans":
             raise not_found()
         if request.method != "PUT":
             raise other_method("PUT")

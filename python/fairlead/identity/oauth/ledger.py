@@ -211,12 +211,12 @@ class Ledger:
             or not hmac.compare_digest(code.challenge, challenge_of(verifier))
         ):
             return None
-        who = await self.people.find(code.user_id)
+        user = await self.people.find(code.user_id)
         if code.is_spent:
             await self._end_by_replay(code.grant_id)
             return None
         at_ms = self._clock()
-        if who is None or code.expires_at_ms <= at_ms or self._codes.get(code.hash) is not code:
+        if user is None or code.expires_at_ms <= at_ms or self._codes.get(code.hash) is not code:
             return None
         code.is_spent = True
         grant = Grant(code.grant_id, client_id, code.user_id, resource, at_ms)
@@ -244,10 +244,10 @@ class Ledger:
             or grant.resource != resource
         ):
             return None
-        who = await self.people.find(grant.user_id)
+        user = await self.people.find(grant.user_id)
         at_ms = self._clock()
         if (
-            who is None
+            user is None
             or token.expires_at_ms <= at_ms
             or self._refresh.get(token.hash) is not token
         ):
