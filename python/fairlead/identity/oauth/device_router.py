@@ -44,7 +44,7 @@ router = APIRouter(tags=["oauth"])
 PATH: Final = "/oauth/device"
 NAME_CHARS: Final = 100
 _DAY_S: Final = 24 * 3600
-_ASKED: Final = frozenset({"client_id", "scope", "device_name"})
+_BEGIN_FIELDS: Final = frozenset({"client_id", "scope", "device_name"})
 _DECIDED: Final = frozenset({"user_code", "action"})
 _USUAL_SCOPE: Final = "write"
 
@@ -151,7 +151,7 @@ def _audit_record(caller: Caller, user: User, found: DeviceCode, action: str) ->
 
 
 async def _device_request(request: Request) -> tuple[str, Scope]:
-    form = await read_form(request, _ASKED, once=_ASKED)
+    form = await read_form(request, _BEGIN_FIELDS, once=_BEGIN_FIELDS)
     if form.get("client_id") != CLIENT_ID:
         raise OAuthFault("invalid_client", f"client_id must be {CLIENT_ID}", status=401)
     scope = form.get("scope") or _USUAL_SCOPE

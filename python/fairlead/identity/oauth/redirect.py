@@ -13,7 +13,7 @@ MAX_BYTES = 2048
 # Browsers must read the address as we do.
 _UNCLEAR = re.compile(r'[\x00-\x20\x7f\\<>"^`{|}\u2028\u2029]')
 _HOST = re.compile(r"[\w.~-]+")
-_KEPT = "!#$%&'()*+,/:;=?@[]~"
+_SAFE = "!#$%&'()*+,/:;=?@[]~"
 
 
 def redirect_fault(uri: str) -> str | None:
@@ -60,7 +60,7 @@ def with_answer(uri: str, **answer: str | None) -> str:
         f"{name}={quote(value, safe='')}" for name, value in answer.items() if value is not None
     )
     joined = "&" if urlsplit(uri).query else "" if uri.endswith("?") else "?"
-    return f"{quote(uri, safe=_KEPT)}{joined}{query}"
+    return f"{quote(uri, safe=_SAFE)}{joined}{query}"
 
 
 def source_of(uri: str) -> str:
