@@ -15,7 +15,8 @@ use fairlead_dialect::AnswerContext;
 use fairlead_dialect::{error_body, ErrorText, Place};
 
 /// A request whose answers are told.
-const REQUEST: &[u8] = br#"{"model":"harbour/pilot-large","input":"Hello.","temperature":0.5,"metadata":{"berth":"7"}}"#;
+const REQUEST: &[u8] =
+    br#"{"model":"harbour/pilot-large","input":"Hello.","temperature":0.5,"metadata":{"berth":"7"}}"#;
 
 fn context_of(pair: Pair) -> AnswerContext {
     let echo = translate::echo(pair, REQUEST);

@@ -14,7 +14,7 @@ fn read(data: &[u8]) -> (Vec<Json>, Vec<Vec<u8>>) {
     read_record_lines(
         data,
         |row| {
-            records.push(RECORD_COLUMNS.iter().zip(row).map(|(column, value)| (column.name, as_json(value))).collect())
+            records.push(RECORD_COLUMNS.iter().zip(row).map(|(column, value)| (column.name, as_json(value))).collect());
         },
         |line| rejected.push(line.to_vec()),
     );
