@@ -83,14 +83,14 @@ def confined_to(principal: Principal, wide_scope: str) -> str | None:
     return principal.id or ""
 
 
-def own_key_id(principal: Principal, wide_scope: str, asked: str | None) -> str | None:
+def own_key_id(principal: Principal, wide_scope: str, key_id: str | None) -> str | None:
     """The key whose rows are shown: the one that is asked for, None for all. `Forbidden` when the
     caller is confined to its own and asks for another's.
     """
     own = confined_to(principal, wide_scope)
     if own is None:
-        return asked
-    if asked not in (None, own):
+        return key_id
+    if key_id not in (None, own):
         raise Forbidden(
             f"This key may see its own rows only: leave keyId out, or give it the scope `{wide_scope}`.",
             param="keyId",

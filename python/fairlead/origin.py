@@ -198,10 +198,10 @@ def _is_forwarded_https(request: Request) -> bool:
         return _only(request, "x-forwarded-proto") == "https"
     visitors = request.headers.getlist("cf-visitor")
     try:
-        said = json.loads(visitors[0]) if len(visitors) == 1 else None
+        visitor = json.loads(visitors[0]) if len(visitors) == 1 else None
     except (ValueError, RecursionError):
         return False
-    return isinstance(said, dict) and said.get("scheme") == "https"
+    return isinstance(visitor, dict) and visitor.get("scheme") == "https"
 
 
 def _only(request: Request, name: str) -> str | None:

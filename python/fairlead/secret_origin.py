@@ -27,7 +27,7 @@ def origin_of(url: str) -> str:
 def new_origin(before: Iterable[str], after: Iterable[str]) -> str | None:
     """The first origin of `after` that no URL of `before` has, or None."""
     known = {origin_of(url) for url in before}
-    return next((there for url in after if (there := origin_of(url)) not in known), None)
+    return next((origin for url in after if (origin := origin_of(url)) not in known), None)
 
 
 def check_secret_origin(field: str, before: Iterable[str], after: Iterable[str]) -> None:
@@ -35,9 +35,9 @@ def check_secret_origin(field: str, before: Iterable[str], after: Iterable[str])
 
     For changes that do not include the secret itself.
     """
-    there = new_origin(before, after)
-    if there is not None:
+    origin = new_origin(before, after)
+    if origin is not None:
         raise InvalidRequest(
-            f"{field} is stored for another host than {there}: send it again with the new address.",
+            f"{field} is stored for another host than {origin}: send it again with the new address.",
             param=field,
         )

@@ -157,7 +157,7 @@ async def _act(request: AgentRequest, call: Call) -> dict[str, Any]:
 
 
 async def _send(request: AgentRequest, params: dict[str, Any]) -> dict[str, Any]:
-    said, task_id, context_id = protocol.read_message(params)
+    message, task_id, context_id = protocol.read_message(params)
     options = params.get("configuration") or {}
     if not isinstance(options, dict):
         raise protocol.invalid_params("configuration", "must be an object")
@@ -177,7 +177,7 @@ async def _send(request: AgentRequest, params: dict[str, Any]) -> dict[str, Any]
             protocol.UNSUPPORTED_OPERATION,
             f"The task {state}: send a new message with its contextId instead.",
         )
-    task = await submit_task(request, said, context_id, metadata)
+    task = await submit_task(request, message, context_id, metadata)
     if blocks and task.is_active:
         await until_ended(request.services, task.id, BLOCK_S)
     found, messages = await _found(request, task.id)
@@ -185,16 +185,16 @@ async def _send(request: AgentRequest, params: dict[str, Any]) -> dict[str, Any]
 
 
 async def submit_task(
-    request: AgentRequest, said: Message, context_id: str | None, metadata: dict[str, Any]
+    request: AgentRequest, message: Message, context_id: str | None, metadata: dict[str, Any]
 ) -> Task:
     """Stores a task and wakes the runner; a repeated message id returns the same task."""
-    at_ms = said.at_ms
+    at_ms = message.at_ms
     task = Task(
         id=str(uuid4()),
         skill_id=request.skill.id,
         owner=request.owner,
         context_id=context_id or str(uuid4()),
-        message_id=said.message_id,
+        message_id=message.message_id,
         state="submitted",
         attempts=0,
         reason=None,
@@ -203,7 +203,7 @@ async def submit_task(
         updated_at_ms=at_ms,
         expires_at_ms=None,
     )
-    stored = await request.services.state.record(lambda con: insert_task(con, task, said))
+    stored = await request.services.state.record(lambda con: insert_task(con, task, message))
     TaskRunner.of(request.services).wake()
     return stored
 

@@ -225,8 +225,8 @@ async def delete(task_id: str, services: ServicesDep) -> TaskDeleted:
 async def _give(
     services: Services, skill: Skill, parts: list[dict[str, Any]], context_id: str | None
 ) -> TaskView:
-    said = Message(str(uuid4()), "user", tuple(parts), now_ms())
-    task = await submit_task(AgentRequest(services, skill, OPERATOR), said, context_id, {})
+    message = Message(str(uuid4()), "user", tuple(parts), now_ms())
+    task = await submit_task(AgentRequest(services, skill, OPERATOR), message, context_id, {})
     return await services.state.read(lambda con: _view(con, found_task(con, task.id)))
 
 

@@ -140,10 +140,10 @@ class TaskRunner(Runner[Task]):
             return None
 
         def read_conversation(con: Connection) -> tuple[Skill | None, list[Message]]:
-            said = context_before(con, task) + messages_of(con, task.id)
-            return find_skill(con, task.skill_id), said
+            messages = context_before(con, task) + messages_of(con, task.id)
+            return find_skill(con, task.skill_id), messages
 
-        skill, said = await self.services.state.read(read_conversation)
+        skill, messages = await self.services.state.read(read_conversation)
         if skill is None:
             return None
         model = Model(
@@ -153,8 +153,8 @@ class TaskRunner(Runner[Task]):
             temperature=skill.temperature,
             deadline_s=TASK_DEADLINE_S,
         )
-        asked = await model.ask(conversation(skill.prompt, said))
-        return Message(str(uuid4()), "agent", (text_part(asked.text),), now_ms())
+        answer = await model.ask(conversation(skill.prompt, messages))
+        return Message(str(uuid4()), "agent", (text_part(answer.text),), now_ms())
 
     async def _end(
         self, task: Task, state: State, reason: str | None = None, answer: Message | None = None
@@ -164,11 +164,11 @@ class TaskRunner(Runner[Task]):
         await self.services.state.record(lambda con: end_task(con, task.id, ending, at_ms))
 
 
-def conversation(prompt: str, said: list[Message]) -> list[dict[str, str]]:
+def conversation(prompt: str, messages: list[Message]) -> list[dict[str, str]]:
     """The model's input: the prompt, then the newest messages that fit."""
     chosen: list[dict[str, str]] = []
     size = 0
-    for message in reversed(said):
+    for message in reversed(messages):
         text = text_of(message.parts)
         size += len(text)
         if chosen and size > CONTEXT_MAX_CHARS:

@@ -14,11 +14,11 @@ from fairlead.store.services import Services, ServicesDep
 
 async def person_of(services: Services, caller: Caller) -> Person | None:
     """The person of a session, the owner for the local command line, None for other callers."""
-    who = caller.principal
-    if who.kind == "session" and who.id is not None:
-        user_id = who.id
+    principal = caller.principal
+    if principal.kind == "session" and principal.id is not None:
+        user_id = principal.id
         return await services.state.read(lambda con: find_person(con, user_id))
-    if who.kind == "local":
+    if principal.kind == "local":
         return await services.state.read(find_owner_person)
     return None
 

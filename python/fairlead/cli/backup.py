@@ -134,8 +134,8 @@ def restore(
         raise CommandFailed("--dry-run is for --file.")
     with Instance(url, data_dir) as instance:
         if not dry_run and not yes:
-            what = f"The whole state of {instance.url} is replaced. Go on?"
-            typer.confirm(what, abort=True, err=True)
+            question = f"The whole state of {instance.url} is replaced. Go on?"
+            typer.confirm(question, abort=True, err=True)
         if file is not None:
             result = _upload(instance, file, dry_run=dry_run)
         else:

@@ -28,19 +28,19 @@ def show(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -
     if as_json:
         show_json(found)
         return
-    kept, config = found["semanticCache"], found["config"]
+    cache, config = found["semanticCache"], found["config"]
     show_table(
         ["what", "value"],
         [
             ["enabled", config["semanticCacheEnabled"]],
             ["kept for", f"{config['semanticCacheTtlMs'] // 1000} s"],
-            ["answers", kept["totalEntries"]],
-            ["on disk", f"{kept['diskBytes'] / 2**20:.1f} MiB"],
-            ["hits", kept["hits"]],
-            ["misses", kept["misses"]],
-            ["hit rate", f"{kept['hitRate'] * 100:.1f} %"],
-            ["tokens saved", kept["tokensSaved"]],
-            ["cost saved", f"${kept['costSavedUsd']:.6f}"],
+            ["answers", cache["totalEntries"]],
+            ["on disk", f"{cache['diskBytes'] / 2**20:.1f} MiB"],
+            ["hits", cache["hits"]],
+            ["misses", cache["misses"]],
+            ["hit rate", f"{cache['hitRate'] * 100:.1f} %"],
+            ["tokens saved", cache["tokensSaved"]],
+            ["cost saved", f"${cache['costSavedUsd']:.6f}"],
             ["vector tier", found["vectorCache"]["state"]],
         ],
         empty="",

@@ -190,11 +190,11 @@ def simulate(
     request = {"messages": [{"role": "user", "content": prompt}]}
     body = {"comboName": combo, "request": request, "apiKeyId": key}
     with Instance(url, data_dir) as instance:
-        told = answer_of(instance.request("POST", "/api/combos/simulate", json=body))
+        simulation = answer_of(instance.request("POST", "/api/combos/simulate", json=body))
     if as_json:
-        show_json(told)
+        show_json(simulation)
         return
-    say(f"{told['combo']}: {told['strategy']}, {told['why']}.")
+    say(f"{simulation['combo']}: {simulation['strategy']}, {simulation['why']}.")
     show_table(
         ["order", "model", "connection", "score", "why not"],
         [
@@ -205,7 +205,7 @@ def simulate(
                 None if target["score"] is None else f"{target['score']:.3f}",
                 target["reason"],
             ]
-            for target in told["targets"]
+            for target in simulation["targets"]
         ],
         empty="It has no target.",
     )

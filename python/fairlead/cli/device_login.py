@@ -45,14 +45,14 @@ def device_token(context: GatewayContext, scope: str) -> str:
 def _begin(client: httpx.Client, url: str, scope: str) -> dict[str, Any]:
     name = f"fairlead on {socket.gethostname()}"[:100]
     form = {"client_id": CLIENT_ID, "scope": scope, "device_name": name}
-    status, said = _post(client, url, "/oauth/device_authorization", form)
+    status, document = _post(client, url, "/oauth/device_authorization", form)
     if status == 404:
         raise CommandFailed(
             f"{url} signs nobody in by device code: give it a token, with --token-file."
         )
     if status != 200:
-        raise CommandFailed(f"{url} refused: {_reason(said)}")
-    return said
+        raise CommandFailed(f"{url} refused: {_reason(document)}")
+    return document
 
 
 def _wait(client: httpx.Client, url: str, began: dict[str, Any]) -> str:
@@ -66,14 +66,14 @@ def _wait(client: httpx.Client, url: str, began: dict[str, Any]) -> str:
     ends_s = time.monotonic() + _seconds(began, "expires_in", _LONGEST_S)
     while time.monotonic() < ends_s:
         time.sleep(pause_s)
-        status, said = _post(client, url, "/oauth/token", form)
+        status, document = _post(client, url, "/oauth/token", form)
         if status == 200:
-            return _text(said, "access_token")
-        error = said.get("error")
+            return _text(document, "access_token")
+        error = document.get("error")
         if error == "slow_down" or status == 429:
             pause_s += _INTERVAL_S
         elif error != "authorization_pending":
-            raise CommandFailed(_REFUSALS.get(str(error)) or f"{url} refused: {_reason(said)}")
+            raise CommandFailed(_REFUSALS.get(str(error)) or f"{url} refused: {_reason(document)}")
     raise CommandFailed(_REFUSALS["expired_token"])
 
 
@@ -85,23 +85,25 @@ def _post(
     except httpx.HTTPError as error:
         raise CommandFailed(f"{url} does not answer ({type(error).__name__}).") from None
     try:
-        said = answer.json()
+        document = answer.json()
     except ValueError:
-        said = {}
-    return answer.status_code, said if isinstance(said, dict) else {}
+        document = {}
+    return answer.status_code, document if isinstance(document, dict) else {}
 
 
-def _text(said: dict[str, Any], name: str) -> str:
-    value = said.get(name)
+def _text(document: dict[str, Any], name: str) -> str:
+    value = document.get(name)
     if not isinstance(value, str) or not value:
         raise CommandFailed(f"the gateway's answer has no {name}.")
     return printable(value)
 
 
-def _seconds(said: dict[str, Any], name: str, most: int) -> int:
-    value = said.get(name)
+def _seconds(document: dict[str, Any], name: str, most: int) -> int:
+    value = document.get(name)
     return min(value, _LONGEST_S) if isinstance(value, int) and value > 0 else most
 
 
-def _reason(said: dict[str, Any]) -> str:
-    return printable(str(said.get("error_description") or said.get("error") or "no reason given"))
+def _reason(document: dict[str, Any]) -> str:
+    return printable(
+        str(document.get("error_description") or document.get("error") or "no reason given")
+    )

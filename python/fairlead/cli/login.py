@@ -72,8 +72,8 @@ def login(
 
         if token_file is not None:
             raise CommandFailed("--device and --token-file are two ways to sign in: give one.")
-        asked = GatewayContext(url, "", None, trusted, insecure=insecure)
-        token = device_token(asked, scope or "write")
+        gateway = GatewayContext(url, "", None, trusted, insecure=insecure)
+        token = device_token(gateway, scope or "write")
     elif scope is not None:
         raise CommandFailed("--scope is for --device: a token that is there has its own.")
     else:

@@ -111,8 +111,8 @@ def show(
 
     with Instance(url, data_dir) as instance:
         if body:
-            kept = instance.get(f"{_PATH}/{quote(request_id, safe='')}/body")
-            show_json(kept) if as_json else _print_bodies(kept)
+            bodies = instance.get(f"{_PATH}/{quote(request_id, safe='')}/body")
+            show_json(bodies) if as_json else _print_bodies(bodies)
             return
         found = instance.get("/api/usage/request-logs", requestId=request_id, limit=1)["logs"]
     if not found:
@@ -127,17 +127,17 @@ def show(
         )
 
 
-def _print_bodies(kept: dict[str, Any]) -> None:
-    answer = kept["response"]
+def _print_bodies(bodies: dict[str, Any]) -> None:
+    answer = bodies["response"]
     whole = "" if answer["isWhole"] else ", not to its end"
-    _print_body("Asked", kept["request"])
+    _print_body("Asked", bodies["request"])
     _print_body(f"Answered with {answer['status']}{whole}", answer)
 
 
-def _print_body(title: str, kept: dict[str, Any]) -> None:
-    cut = ", only the beginning is kept" if kept["isCut"] else ""
-    say(f"{title}: {kept['contentType'] or 'no body'}, {kept['bytes']} bytes{cut}")
-    text = kept.get("text") or kept["body"]
+def _print_body(title: str, message: dict[str, Any]) -> None:
+    cut = ", only the beginning is kept" if message["isCut"] else ""
+    say(f"{title}: {message['contentType'] or 'no body'}, {message['bytes']} bytes{cut}")
+    text = message.get("text") or message["body"]
     print(printable_text(text) if text is not None else "It is none that is kept.")
     print()
 

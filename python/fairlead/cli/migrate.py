@@ -74,8 +74,8 @@ def _next_step(to: str) -> str:
 
 
 def _report(table: CopiedTable) -> None:
-    how = "" if table.is_new else " (copied before)"
-    print(f"{table.name}: {table.total.rows} rows{how}", file=sys.stderr)
+    note = "" if table.is_new else " (copied before)"
+    print(f"{table.name}: {table.total.rows} rows{note}", file=sys.stderr)
 
 
 def _to_postgresql(folder: Path, url: str) -> dict[str, TableSum]:

@@ -44,11 +44,11 @@ def reset_password(
         body = {"newPassword": password, "removeSecondFactor": remove_second_factor}
         with Instance(url, folder) as instance:
             instance.post("/api/auth/owner/password", body)
-        how = "The running instance"
+        place = "The running instance"
     else:
         _reset_offline(folder, password, remove_second_factor=remove_second_factor)
-        how = "The data directory"
-    print(f"{how} has the owner's new password; all their sessions have ended.", file=sys.stderr)
+        place = "The data directory"
+    print(f"{place} has the owner's new password; all their sessions have ended.", file=sys.stderr)
     if generate:
         print(password)
 

@@ -43,13 +43,13 @@ def top(
     if not as_json and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CommandFailed("it draws on a terminal: use --json for one look.")
     with Instance(url, data_dir) as instance:
-        looks = traffic(instance)
-        next(looks)
+        samples = traffic(instance)
+        next(samples)
         if as_json:
             time.sleep(every)
-            show_json(next(looks).document())
+            show_json(next(samples).document())
         else:
-            _draw(instance.url, looks, every)
+            _draw(instance.url, samples, every)
 
 
 def traffic(instance: Instance) -> Iterator[Traffic]:
@@ -63,7 +63,7 @@ def traffic(instance: Instance) -> Iterator[Traffic]:
         earlier, earlier_s = later, later_s
 
 
-def _draw(url: str, looks: Iterator[Traffic], every: float) -> None:
+def _draw(url: str, samples: Iterator[Traffic], every: float) -> None:
     from rich.console import Console
     from rich.live import Live
 
@@ -75,10 +75,10 @@ def _draw(url: str, looks: Iterator[Traffic], every: float) -> None:
     ):
         live.update(_frame(url, None, console.height), refresh=True)
         while pressed_key(every) not in ("q", "Q"):
-            live.update(_frame(url, next(looks), console.height), refresh=True)
+            live.update(_frame(url, next(samples), console.height), refresh=True)
 
 
-def _frame(url: str, look: Traffic | None, lines: int) -> Any:
+def _frame(url: str, sample: Traffic | None, lines: int) -> Any:
     """The whole screen, in so many lines: the busiest providers that fit, and how many do not."""
     from rich import box
     from rich.console import Group
@@ -86,19 +86,19 @@ def _frame(url: str, look: Traffic | None, lines: int) -> Any:
     from rich.text import Text
 
     head = Text(f"{printable(url)}   q ends", no_wrap=True, overflow="ellipsis")
-    if look is None:
+    if sample is None:
         return Group(head, Text("Looking ..."))
     figures = Text(
-        f"{look.requests_per_s:.1f} requests/s   {look.errors_per_s:.1f} errors/s   "
-        f"{look.in_flight} in flight   {look.open_streams} streams   "
-        f"{look.shed_per_s:.1f} turned away/s   "
-        f"{dollars(round(look.cost_usd_micros_per_minute))}/min"
+        f"{sample.requests_per_s:.1f} requests/s   {sample.errors_per_s:.1f} errors/s   "
+        f"{sample.in_flight} in flight   {sample.open_streams} streams   "
+        f"{sample.shed_per_s:.1f} turned away/s   "
+        f"{dollars(round(sample.cost_usd_micros_per_minute))}/min"
     )
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("provider", overflow="ellipsis", no_wrap=True)
     for heading in ("req/s", "err/s", "mean ms", "p95 ms", "tokens/s", "cost/min"):
         table.add_column(heading, justify="right", no_wrap=True)
-    shown = look.providers[: max(lines - _LINES_AROUND, 1)]
+    shown = sample.providers[: max(lines - _LINES_AROUND, 1)]
     for each in shown:
         table.add_row(
             Text(printable(each.provider)),
@@ -109,7 +109,7 @@ def _frame(url: str, look: Traffic | None, lines: int) -> Any:
             f"{each.tokens_per_s:.0f}",
             dollars(round(each.cost_usd_micros_per_minute)),
         )
-    if not (left_out := len(look.providers) - len(shown)):
+    if not (left_out := len(sample.providers) - len(shown)):
         return Group(head, figures, table)
     return Group(head, figures, table, Text(f"and {left_out} more, less busy"))
 

@@ -109,8 +109,8 @@ class Configurator:
             self.store.set_origin(tool.id, _origin_of(plans, backup.id, target.url, origin, key_id))
             for plan in plans:
                 if plan.is_changed:
-                    held = locked[plan.file.path]
-                    held.replace(plan.after, _mode(plan.file, held.state.mode))
+                    locked_file = locked[plan.file.path]
+                    locked_file.replace(plan.after, _mode(plan.file, locked_file.state.mode))
         return Applied(plans, backup)
 
     def undo(self, tool: ToolEntry) -> tuple[Backup, list[Path]]:
@@ -128,8 +128,8 @@ class Configurator:
             locked = self._lock(stack, [path for path in applied if path in originals])
             # What can go wrong goes wrong before anything is written.
             results = {
-                path: _taken_back(applied[path], kinds.get(path), held, originals[path][0])
-                for path, held in locked.items()
+                path: _taken_back(applied[path], kinds.get(path), locked_file, originals[path][0])
+                for path, locked_file in locked.items()
             }
             safety = self._back_up(tool, "undo", locked)
             for path, content in results.items():
@@ -158,16 +158,16 @@ class Configurator:
 
     def _lock(self, stack: contextlib.ExitStack, paths: Sequence[str]) -> dict[str, LockedFile]:
         """The files, their folders locked in one order, so that two writers never wait for each other."""
-        held: dict[str, LockedFile] = {}
+        locked: dict[str, LockedFile] = {}
         folders: dict[Path, LockedFile] = {}
         for path in sorted(paths):
             folder = Path(path).parent
             if folder in folders:
-                held[path] = folders[folder].beside(self.home / path)
+                locked[path] = folders[folder].beside(self.home / path)
             else:
-                held[path] = stack.enter_context(HomeFile(self.home, path).locked())
-                folders[folder] = held[path]
-        return held
+                locked[path] = stack.enter_context(HomeFile(self.home, path).locked())
+                folders[folder] = locked[path]
+        return locked
 
     def _back_up(self, tool: ToolEntry, reason: Reason, locked: dict[str, LockedFile]) -> Backup:
         states = [
@@ -175,7 +175,9 @@ class Configurator:
             for file in tool.files
         ]
         known = {path for path, _ in states}
-        states += [(path, held.state) for path, held in locked.items() if path not in known]
+        states += [
+            (path, locked_file.state) for path, locked_file in locked.items() if path not in known
+        ]
         return self.store.create(tool.id, reason, states)
 
     def _originals(self, backup: Backup) -> Iterator[tuple[str, tuple[bytes | None, int | None]]]:
@@ -262,22 +264,22 @@ def _changes_of(applied: AppliedFile) -> list[Change]:
 
 
 def _taken_back(
-    applied: AppliedFile, file: ToolFile | None, held: LockedFile, original: bytes | None
+    applied: AppliedFile, file: ToolFile | None, locked: LockedFile, original: bytes | None
 ) -> bytes | None:
     """The file's bytes after `undo`; None where there is to be none."""
-    is_untouched = held.state.digest == applied.digest and applied.digest is not None
-    if is_untouched or held.state.content is None or file is None:
+    is_untouched = locked.state.digest == applied.digest and applied.digest is not None
+    if is_untouched or locked.state.content is None or file is None:
         return original
     before = parse(file.format, original or b"")
-    now = held.state.content
+    now = locked.state.content
     return edit(file.format, now, inverse(before, parse(file.format, now), _changes_of(applied)))
 
 
-def _put(held: LockedFile, content: bytes | None, mode: int | None) -> None:
+def _put(file: LockedFile, content: bytes | None, mode: int | None) -> None:
     if content is None:
-        held.remove()
+        file.remove()
     else:
-        held.replace(content, SECRET_MODE if mode is None else mode)
+        file.replace(content, SECRET_MODE if mode is None else mode)
 
 
 def _mode(file: ToolFile, before: int | None) -> int:

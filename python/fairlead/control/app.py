@@ -233,14 +233,14 @@ def _make_link(
 def _add_relay_routes(app: FastAPI, services: Services, link: Link) -> None:
     """The routes that only relays call: the link, and the responses that the gateway keeps."""
     app.add_route(LINK_PATH, link.answer, methods=["POST"], include_in_schema=False)
-    kept = Responses(services.state)
-    app.add_route(KEEP_PATH, kept.store, methods=["POST"], include_in_schema=False)
-    app.add_route(CONTEXT_PATH, kept.context, methods=["POST"], include_in_schema=False)
+    responses = Responses(services.state)
+    app.add_route(KEEP_PATH, responses.store, methods=["POST"], include_in_schema=False)
+    app.add_route(CONTEXT_PATH, responses.context, methods=["POST"], include_in_schema=False)
     if services.config.role == "control":
-        brought = Deliveries(services)
-        app.add_route(NODE_PATH, brought.note, methods=["POST"], include_in_schema=False)
-        app.add_route(SEGMENTS_PATH, brought.segment, methods=["POST"], include_in_schema=False)
-        app.add_route(BODIES_PATH, brought.body, methods=["POST"], include_in_schema=False)
+        deliveries = Deliveries(services)
+        app.add_route(NODE_PATH, deliveries.note, methods=["POST"], include_in_schema=False)
+        app.add_route(SEGMENTS_PATH, deliveries.segment, methods=["POST"], include_in_schema=False)
+        app.add_route(BODIES_PATH, deliveries.body, methods=["POST"], include_in_schema=False)
 
 
 def _start_tasks(services: Services, loader: RouterLoader, background: Background) -> None:

@@ -45,27 +45,27 @@ class Commands:
         if not live:
             raise StorageUnavailable("No relay worker is connected.", retry_after_s=1)
         loop = asyncio.get_running_loop()
-        asked: dict[int, asyncio.Future[Any]] = {}
+        answers: dict[int, asyncio.Future[Any]] = {}
         for worker_id in live:
             command_id = next(self._ids)
-            asked[command_id] = self._waiting[command_id] = loop.create_future()
+            answers[command_id] = self._waiting[command_id] = loop.create_future()
             self._pending[worker_id].append({"id": command_id, "kind": kind, "args": args})
         self._arrived.set()
         self._arrived = asyncio.Event()
         try:
             async with asyncio.timeout(DEADLINE_S):
-                return [await answer for answer in asked.values()]
+                return [await answer for answer in answers.values()]
         except TimeoutError:
             raise StorageUnavailable(
                 "A relay worker did not answer in time.", retry_after_s=1
             ) from None
         finally:
-            for command_id in asked:
+            for command_id in answers:
                 self._waiting.pop(command_id, None)
             for worker_id in live:
-                kept = [each for each in self._pending[worker_id] if each["id"] not in asked]
-                self._pending[worker_id] = kept
-                if not kept:
+                remaining = [each for each in self._pending[worker_id] if each["id"] not in answers]
+                self._pending[worker_id] = remaining
+                if not remaining:
                     del self._pending[worker_id]
 
     def take(self, worker_id: str) -> list[dict[str, Any]]:

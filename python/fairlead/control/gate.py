@@ -217,8 +217,12 @@ def _own_headers(scope: Scope) -> dict[str, bytes]:
 
 def _caller(headers: dict[str, bytes], request_id: str | None) -> Caller:
     try:
-        said = orjson.loads(headers["x-fairlead-principal"])
-        kind, principal_id, scopes = said["kind"], said.get("id"), said.get("scopes", [])
+        document = orjson.loads(headers["x-fairlead-principal"])
+        kind, principal_id, scopes = (
+            document["kind"],
+            document.get("id"),
+            document.get("scopes", []),
+        )
         if kind not in PRINCIPAL_KINDS or not isinstance(principal_id, str | None):
             raise ValueError("no principal")
         principal = Principal(kind, principal_id, frozenset(str(scope) for scope in scopes))

@@ -161,11 +161,11 @@ class Publisher:
         """Whether every live relay has applied it within a second, here and at the other controls."""
         if self.peers is None:
             return await self._workers.applied(version, APPLIED_DEADLINE_S)
-        here, there = await asyncio.gather(
+        workers_applied, peers_applied = await asyncio.gather(
             self._workers.applied(version, APPLIED_DEADLINE_S),
             self.peers.applied(version, APPLIED_DEADLINE_S),
         )
-        return here and there
+        return workers_applied and peers_applied
 
     def _notify(self) -> None:
         self._changed.set()

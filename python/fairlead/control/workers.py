@@ -46,7 +46,7 @@ class Workers:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._workers: dict[str, _Worker] = {}
-        self._heard = asyncio.Event()
+        self._polled = asyncio.Event()
         self._connections_changed = asyncio.Event()
 
     def poll_begins(
@@ -97,7 +97,7 @@ class Workers:
                 while any(
                     self._is_live(w) and w.applied_version < version for w in self._workers.values()
                 ):
-                    await self._heard.wait()
+                    await self._polled.wait()
         except TimeoutError:
             return False
         return True
@@ -109,10 +109,10 @@ class Workers:
 
     async def wait_for_poll(self, within_s: float) -> None:
         """Waits until a worker polls, for at most `within_s` seconds."""
-        heard = self._heard
+        polled = self._polled
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                await heard.wait()
+                await polled.wait()
 
     async def connections_changed(self, within_s: float) -> None:
         """Waits until a worker reports a change of its connections, for at most `within_s` seconds."""
@@ -154,5 +154,5 @@ class Workers:
             self._workers.pop(worker_id, None)
 
     def _notify(self) -> None:
-        self._heard.set()
-        self._heard = asyncio.Event()
+        self._polled.set()
+        self._polled = asyncio.Event()

@@ -48,8 +48,8 @@ class KeyApi(Api):
 
     async def upload(self, name: str, purpose: str, content: bytes) -> Any:
         """Stores a file; `name` as it is shown."""
-        told = {"fields": {"purpose": purpose}, "file": {"name": name, "bytes": len(content)}}
-        header = (FORM, base64.b64encode(orjson.dumps(told)))
+        upload = {"fields": {"purpose": purpose}, "file": {"name": name, "bytes": len(content)}}
+        header = (FORM, base64.b64encode(orjson.dumps(upload)))
         kind = (b"content-type", b"application/octet-stream")
         return await self._send("POST", "/v1/files", content, {}, (header, kind))
 
@@ -60,8 +60,8 @@ class KeyApi(Api):
 
     def _headers(self) -> list[tuple[bytes, bytes]]:
         principal = orjson.dumps({"kind": "key", "id": self.key_id, "scopes": []})
-        kept = [each for each in super()._headers() if each[0] != PRINCIPAL]
-        return [*kept, (PRINCIPAL, principal)]
+        others = [each for each in super()._headers() if each[0] != PRINCIPAL]
+        return [*others, (PRINCIPAL, principal)]
 
 
 class _RouteAnswer(Response):

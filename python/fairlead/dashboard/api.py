@@ -140,7 +140,7 @@ class Api:
         """Whether the person may call this route."""
         return may_call(self._principal, method, path)
 
-    async def kept(self, name: str, read: Callable[[Self], Awaitable[T]]) -> T:
+    async def cached(self, name: str, read: Callable[[Self], Awaitable[T]]) -> T:
         """The value that `read` makes of routes that depend on the state alone, read anew when the state has changed.
 
         Where other controls change the state too it is read each time: of their changes this one hears a moment later.
@@ -148,9 +148,9 @@ class Api:
         """
         if services_of(self._request).peers is not None:
             return await read(self)
-        return await self.kept_for_a_while(name, read)
+        return await self.cached_for_a_while(name, read)
 
-    async def kept_for_a_while(self, name: str, read: Callable[[Self], Awaitable[T]]) -> T:
+    async def cached_for_a_while(self, name: str, read: Callable[[Self], Awaitable[T]]) -> T:
         """As `kept`, of what depends on time too and may be a moment old; `name` has in it the time for which it
         holds.
         """
@@ -254,7 +254,7 @@ def not_there(what: str) -> Refused:
 
 
 def _refusal(status: int, document: Any) -> Refused:
-    told = document.get("error") if isinstance(document, dict) else None
-    if isinstance(told, dict):
-        return Refused(status, str(told.get("message", "")), told.get("param"), document)
-    return Refused(status, str(told or "The call failed."))
+    error = document.get("error") if isinstance(document, dict) else None
+    if isinstance(error, dict):
+        return Refused(status, str(error.get("message", "")), error.get("param"), document)
+    return Refused(status, str(error or "The call failed."))

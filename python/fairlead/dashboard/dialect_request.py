@@ -85,54 +85,56 @@ def _count(value: Any) -> int | None:
     return value if isinstance(value, int) and value >= 0 else None
 
 
-def _openai(asked: Conversation) -> tuple[str, dict[str, Any]]:
-    messages = [{"role": turn.role, "content": turn.text} for turn in asked.turns]
-    if asked.system:
-        messages.insert(0, {"role": "system", "content": asked.system})
+def _openai(conversation: Conversation) -> tuple[str, dict[str, Any]]:
+    messages = [{"role": turn.role, "content": turn.text} for turn in conversation.turns]
+    if conversation.system:
+        messages.insert(0, {"role": "system", "content": conversation.system})
     return "/v1/chat/completions", {
-        "model": asked.model,
+        "model": conversation.model,
         "messages": messages,
-        "max_tokens": asked.max_tokens,
-        "temperature": asked.temperature,
-        "stream": asked.is_streamed or None,
-        "stream_options": {"include_usage": True} if asked.is_streamed else None,
+        "max_tokens": conversation.max_tokens,
+        "temperature": conversation.temperature,
+        "stream": conversation.is_streamed or None,
+        "stream_options": {"include_usage": True} if conversation.is_streamed else None,
     }
 
 
-def _responses(asked: Conversation) -> tuple[str, dict[str, Any]]:
+def _responses(conversation: Conversation) -> tuple[str, dict[str, Any]]:
     return "/v1/responses", {
-        "model": asked.model,
-        "input": [{"role": turn.role, "content": turn.text} for turn in asked.turns],
-        "instructions": asked.system or None,
-        "max_output_tokens": asked.max_tokens,
-        "temperature": asked.temperature,
-        "stream": asked.is_streamed or None,
+        "model": conversation.model,
+        "input": [{"role": turn.role, "content": turn.text} for turn in conversation.turns],
+        "instructions": conversation.system or None,
+        "max_output_tokens": conversation.max_tokens,
+        "temperature": conversation.temperature,
+        "stream": conversation.is_streamed or None,
     }
 
 
-def _anthropic(asked: Conversation) -> tuple[str, dict[str, Any]]:
+def _anthropic(conversation: Conversation) -> tuple[str, dict[str, Any]]:
     return "/v1/messages", {
-        "model": asked.model,
-        "max_tokens": asked.max_tokens or ANTHROPIC_TOKENS,
-        "system": asked.system or None,
-        "messages": [{"role": turn.role, "content": turn.text} for turn in asked.turns],
-        "temperature": asked.temperature,
-        "stream": asked.is_streamed or None,
+        "model": conversation.model,
+        "max_tokens": conversation.max_tokens or ANTHROPIC_TOKENS,
+        "system": conversation.system or None,
+        "messages": [{"role": turn.role, "content": turn.text} for turn in conversation.turns],
+        "temperature": conversation.temperature,
+        "stream": conversation.is_streamed or None,
     }
 
 
-def _gemini(asked: Conversation) -> tuple[str, dict[str, Any]]:
-    verb = "streamGenerateContent?alt=sse" if asked.is_streamed else "generateContent"
-    settings = {"maxOutputTokens": asked.max_tokens, "temperature": asked.temperature}
-    return f"/v1beta/models/{quote(asked.model, safe='/')}:{verb}", {
+def _gemini(conversation: Conversation) -> tuple[str, dict[str, Any]]:
+    verb = "streamGenerateContent?alt=sse" if conversation.is_streamed else "generateContent"
+    settings = {"maxOutputTokens": conversation.max_tokens, "temperature": conversation.temperature}
+    return f"/v1beta/models/{quote(conversation.model, safe='/')}:{verb}", {
         "contents": [
             {
                 "role": "model" if turn.role == "assistant" else "user",
                 "parts": [{"text": turn.text}],
             }
-            for turn in asked.turns
+            for turn in conversation.turns
         ],
-        "systemInstruction": {"parts": [{"text": asked.system}]} if asked.system else None,
+        "systemInstruction": {"parts": [{"text": conversation.system}]}
+        if conversation.system
+        else None,
         "generationConfig": {name: each for name, each in settings.items() if each is not None}
         or None,
     }

@@ -37,19 +37,19 @@ class ModelReply:
     tokens: AnswerTokens
 
 
-async def call_model(visit_request: Request, asked: DialectRequest) -> ModelReply:
+async def call_model(visit_request: Request, request: DialectRequest) -> ModelReply:
     """The reply to a request that asks for a whole answer. Failures are replies too."""
     config: ControlConfig = visit_request.app.state.services.config
     started = time.monotonic()
     try:
         headers = await asyncio.to_thread(_credential, visit_request, config)
         async with asyncio.timeout(DEADLINE_S), relay_client(config, connections=1) as client:
-            answer = await client.post(asked.path, headers=headers, json=asked.body)
+            answer = await client.post(request.path, headers=headers, json=request.body)
     except (TimeoutError, httpx.TimeoutException):
         return _failure(f"The model did not answer within {DEADLINE_S:g} s.", started)
     except (httpx.HTTPError, OSError) as error:
         return _failure(f"The gateway did not answer ({type(error).__name__}).", started)
-    return _reply(asked, answer, started)
+    return _reply(request, answer, started)
 
 
 def _credential(request: Request, config: ControlConfig) -> dict[str, str]:
@@ -59,7 +59,7 @@ def _credential(request: Request, config: ControlConfig) -> dict[str, str]:
     return {"cookie": request.headers.get("cookie", ""), "sec-fetch-site": "same-origin"}
 
 
-def _reply(asked: DialectRequest, answer: httpx.Response, started: float) -> ModelReply:
+def _reply(request: DialectRequest, answer: httpx.Response, started: float) -> ModelReply:
     if len(answer.content) > ANSWER_MAX_BYTES:
         return _failure("The answer is too long to be shown here.", started)
     try:
@@ -68,13 +68,13 @@ def _reply(asked: DialectRequest, answer: httpx.Response, started: float) -> Mod
         return _failure(f"The answer ({answer.status_code}) was no JSON.", started)
     is_good = answer.status_code == 200
     return ModelReply(
-        text_of(asked.dialect, document) if is_good else "",
+        text_of(request.dialect, document) if is_good else "",
         None if is_good else _message(document, answer.status_code),
         answer.status_code,
         answer.headers.get("x-gateway-request-id"),
         _elapsed_ms(started),
         _micros(answer.headers.get("x-gateway-response-cost")),
-        tokens_of(asked.dialect, document),
+        tokens_of(request.dialect, document),
     )
 
 

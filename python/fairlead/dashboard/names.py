@@ -51,7 +51,7 @@ class Names:
 
 async def read_names(api: Api) -> Names:
     """The names of all of them."""
-    return await api.kept("names", _read_names)
+    return await api.cached("names", _read_names)
 
 
 async def _read_names(api: Api) -> Names:
@@ -69,7 +69,7 @@ async def _read_names(api: Api) -> Names:
 
 async def read_keys(api: Api) -> list[dict[str, Any]]:
     """Settings of every key, those that most pages need; its use is not among them, which changes all the time."""
-    return await api.kept("keys", _read_keys)
+    return await api.cached("keys", _read_keys)
 
 
 async def _read_keys(api: Api) -> list[dict[str, Any]]:

@@ -8,14 +8,14 @@ from fairlead.dashboard.page import FormFields
 ORDERED_MAX = 1_000
 
 
-def moved(there: list[str], typed: FormFields) -> list[str]:
+def moved(ids: list[str], typed: FormFields) -> list[str]:
     """The ids with one moved by a place, as `move` (`up` or `down`) and `id` say. `Refused` for an id
     that is not there any more.
     """
     wanted = typed.get("id", "")
-    if wanted not in there:
+    if wanted not in ids:
         raise Refused(404, "It is not here any more: somebody has deleted it.")
-    order = list(there)
+    order = list(ids)
     at = order.index(wanted)
     to = at + (1 if typed.get("move") == "down" else -1)
     order.insert(min(max(to, 0), len(order) - 1), order.pop(at))

@@ -150,16 +150,16 @@ async def _do(
         return answer(page, visit, result)
     if isinstance(result, Response):
         return result
-    told = {"done": f"{page.path}:{name}"}
+    outcome = {"done": f"{page.path}:{name}"}
     if undo is not None:
-        told[UNDO] = _undos(services_of(visit.request)).keep(visit.person.id, undo)
-    return _back(result, told)
+        outcome[UNDO] = _undos(services_of(visit.request)).keep(visit.person.id, undo)
+    return _back(result, outcome)
 
 
-def _back(place: str, told: Mapping[str, str]) -> Response:
+def _back(place: str, outcome: Mapping[str, str]) -> Response:
     """To a page below `/dashboard`, which says what was done."""
     target, _, words = place.partition("?")
-    query = "&".join(filter(None, (words, urlencode(told))))
+    query = "&".join(filter(None, (words, urlencode(outcome))))
     return RedirectResponse(f"/dashboard{target}?{query}", 303, {"cache-control": "no-store"})
 
 
@@ -270,11 +270,11 @@ def _choose_theme(fields: Mapping[str, str]) -> Response:
 
 async def _person(services: Services, caller: Caller) -> Person | None:
     """The person of a session, the owner for the local command line, None for other callers."""
-    who = caller.principal
-    if who.kind == "session" and who.id is not None:
-        user_id = who.id
+    principal = caller.principal
+    if principal.kind == "session" and principal.id is not None:
+        user_id = principal.id
         return await services.state.read(lambda con: find_person(con, user_id))
-    if who.kind == "local":
+    if principal.kind == "local":
         return await services.state.read(find_owner_person)
     return None
 

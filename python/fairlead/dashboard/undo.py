@@ -15,7 +15,7 @@ from typing import Any, Final
 from fairlead.errors import NotFound
 
 KEPT_S: Final = 600.0
-KEPT_MAX: Final = 500
+UNDOS_MAX: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +32,23 @@ class Undo:
 class Undos:
     """The undos of everybody, by a token that only who destroyed something is given; the oldest go first."""
 
-    _kept: OrderedDict[str, tuple[str, float, Undo]] = field(default_factory=OrderedDict)
+    _undos: OrderedDict[str, tuple[str, float, Undo]] = field(default_factory=OrderedDict)
 
     def keep(self, person_id: str, undo: Undo) -> str:
         """The token of what was kept."""
         token = secrets.token_urlsafe(16)
-        self._kept[token] = (person_id, time.monotonic() + KEPT_S, undo)
-        while len(self._kept) > KEPT_MAX:
-            self._kept.popitem(last=False)
+        self._undos[token] = (person_id, time.monotonic() + KEPT_S, undo)
+        while len(self._undos) > UNDOS_MAX:
+            self._undos.popitem(last=False)
         return token
 
     def has(self, person_id: str, token: str) -> bool:
         """Whether this person may still undo it."""
-        owner, until_s, _ = self._kept.get(token, ("", 0.0, None))
+        owner, until_s, _ = self._undos.get(token, ("", 0.0, None))
         return owner == person_id and time.monotonic() < until_s
 
     def take(self, person_id: str, token: str) -> Undo:
         """Gives an undo away, once. `NotFound` when it is too late, or somebody else's."""
         if not self.has(person_id, token):
             raise NotFound("It is too late to undo this: make it anew.")
-        return self._kept.pop(token)[2]
+        return self._undos.pop(token)[2]

@@ -202,8 +202,8 @@ async def change_key(
         check_rules(fields, key.fields)
         changed = replace(key, updated_at_ms=max(now_ms(), key.updated_at_ms), fields=fields)
         update_key(con, changed)
-        told = {"id": key_id, "name": fields.name, "changed": changed_names(change)}
-        emit(con, Event("key.updated", told))
+        event_data = {"id": key_id, "name": fields.name, "changed": changed_names(change)}
+        emit(con, Event("key.updated", event_data))
         return changed
 
     return view_key(await services.state.commit(update))
@@ -221,8 +221,8 @@ async def regenerate_key(
         at_ms = max(now_ms(), key.updated_at_ms)
         renewed = replace(key, hash=digest, preview=preview_of(text), updated_at_ms=at_ms)
         replace_key_text(con, renewed)
-        told = {"id": key_id, "name": key.fields.name, "changed": ["key"]}
-        emit(con, Event("key.updated", told))
+        event_data = {"id": key_id, "name": key.fields.name, "changed": ["key"]}
+        emit(con, Event("key.updated", event_data))
         return renewed
 
     stored = await services.state.commit(replace_text)

@@ -101,8 +101,8 @@ async def change(group_id: str, change: GroupChange, services: ServicesDep) -> G
             _check_place(con, group_id, fields.parent_id)
         changed = replace(group, updated_at_ms=max(now_ms(), group.updated_at_ms), fields=fields)
         update_group(con, changed)
-        told = {"id": group_id, "name": fields.name, "changed": changed_names(change)}
-        emit(con, Event("group.updated", told))
+        event_data = {"id": group_id, "name": fields.name, "changed": changed_names(change)}
+        emit(con, Event("group.updated", event_data))
         return _view(con, changed)
 
     return await services.state.commit(update)

@@ -57,13 +57,13 @@ class MemberList(Wire):
 def view_group(group: StoredGroup, tree: GroupTree, content: dict[str, GroupContent]) -> GroupView:
     """A group in its place."""
     above = tree.path(group.id)[1:]
-    held = content.get(group.id, _EMPTY)
+    counts = content.get(group.id, _EMPTY)
     return GroupView.model_construct(
         id=group.id,
         path=[GroupPlace.model_construct(id=each.id, name=each.name) for each in reversed(above)],
-        key_count=held.keys,
-        group_count=held.groups,
-        member_count=held.members,
+        key_count=counts.keys,
+        group_count=counts.groups,
+        member_count=counts.members,
         created_at=moment_of(group.created_at_ms),
         updated_at=moment_of(group.updated_at_ms),
         **dict(group.fields),

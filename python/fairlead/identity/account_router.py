@@ -171,9 +171,9 @@ async def sessions(attempt: AttemptDep) -> SessionList:
 async def end_others(attempt: AttemptDep) -> Ended:
     """The caller's own; everybody's for the local command line."""
     user_id = _session_scope(attempt)
-    kept = attempt.cookie if user_id else None
+    own_token = attempt.cookie if user_id else None
     ended = await attempt.services.state.commit(
-        lambda con: end_sessions(con, user_id, but_token=kept)
+        lambda con: end_sessions(con, user_id, but_token=own_token)
     )
     return Ended.model_construct(success=True, ended=ended)
 
@@ -265,8 +265,8 @@ async def _confirmed(attempt: Attempt, current_password: SecretStr | None) -> Us
 
 def _session_scope(attempt: Attempt) -> str | None:
     """The user whose sessions the caller sees; None means everybody's."""
-    who = attempt.caller.principal
-    return None if who.kind == "local" else who.id or ""
+    principal = attempt.caller.principal
+    return None if principal.kind == "local" else principal.id or ""
 
 
 def _session_view(session: StoredSession, current: str) -> SessionView:

@@ -122,9 +122,9 @@ async def login_page(
     attempt: AttemptDep, return_to: RETURN_TO = None, oidc_error: SHORT = None
 ) -> Response:
     """The form, the way to the identity provider, or who is signed in."""
-    who = attempt.caller.principal
-    if who.kind == "session" and who.id is not None:
-        user_id = who.id
+    principal = attempt.caller.principal
+    if principal.kind == "session" and principal.id is not None:
+        user_id = principal.id
         user = await attempt.services.state.read(lambda con: find_user(con, user_id))
         if user is not None:
             sso = f"/api/auth/oidc/login?{urlencode({'return_to': '/login'})}"
@@ -153,8 +153,10 @@ async def login(attempt: AttemptDep) -> Response:
             raise InvalidRequest(WRONG_PASSWORD)
         pending = await attempt.with_password(email or None, SecretStr(password), answer)
     except FairleadError as error:
-        said = {401: WRONG_PASSWORD, 400: WRONG_PASSWORD, 429: TOO_MANY}.get(error.status, FAILED)
-        return await _login(attempt, return_to, error.status, error=said, email=email)
+        message = {401: WRONG_PASSWORD, 400: WRONG_PASSWORD, 429: TOO_MANY}.get(
+            error.status, FAILED
+        )
+        return await _login(attempt, return_to, error.status, error=message, email=email)
     if pending is None:
         return answer
     return factor_page(pending.token, return_to)
@@ -171,11 +173,11 @@ async def second_factor(attempt: AttemptDep) -> Response:
         await attempt.with_code(token, code, answer)
     except FairleadError as error:
         over = error.message in (Verdict.EXPIRED.value, Verdict.TOO_MANY.value)
-        said = {401: EXPIRED if over else WRONG_CODE, 429: TOO_MANY}.get(
+        message = {401: EXPIRED if over else WRONG_CODE, 429: TOO_MANY}.get(
             error.status, "Verification failed. Please try again."
         )
         return _page(
-            "factor.html", error.status, token=token, return_to=return_to, error=said, over=over
+            "factor.html", error.status, token=token, return_to=return_to, error=message, over=over
         )
     return answer
 
@@ -202,9 +204,9 @@ async def _login(attempt: Attempt, return_to: str, status: int = 200, **fields: 
     return _page("login.html", status, **(known | fields))
 
 
-def _set_up_page(attempt: Attempt, status: int = 200, **said: Any) -> Response:
+def _set_up_page(attempt: Attempt, status: int = 200, **values: Any) -> Response:
     empty = {"error": None, "field": None, "email": ""}
-    return _page("setup.html", status, needs_token=attempt.needs_setup_token, **(empty | said))
+    return _page("setup.html", status, needs_token=attempt.needs_setup_token, **(empty | values))
 
 
 def _page(name: str, status: int = 200, **fields: Any) -> HTMLResponse:

@@ -100,10 +100,10 @@ def end_sessions(con: Connection, user_id: str | None, *, but_token: str | None 
     """Deletes a user's sessions (everybody's for None) except the one with this token, in the
     writer; returns how many.
     """
-    kept = _core.hash_secret(but_token) if but_token else ""
+    own_hash = _core.hash_secret(but_token) if but_token else ""
     ended = con.execute(
         "DELETE FROM sessions WHERE hash <> ? AND (?::VARCHAR IS NULL OR user_id = ?) RETURNING 1",
-        [kept, user_id, user_id],
+        [own_hash, user_id, user_id],
     ).fetchall()
     return len(ended)
 

@@ -241,12 +241,12 @@ class Attempt:
 
     async def acting_user(self) -> User:
         """The signed-in user; the owner for the local command line. `Unauthenticated` for others."""
-        who = self.caller.principal
+        principal = self.caller.principal
         user = None
-        if who.kind == "session" and who.id is not None:
-            user_id = who.id
+        if principal.kind == "session" and principal.id is not None:
+            user_id = principal.id
             user = await self.services.state.read(lambda con: find_user(con, user_id))
-        elif who.kind == "local":
+        elif principal.kind == "local":
             user = await self.services.state.read(find_owner)
         if user is None:
             raise Unauthenticated("Sign in first: this is about an account.")
@@ -260,15 +260,15 @@ class Attempt:
         count. `Forbidden` for keys and access tokens, `InvalidRequest` without a password,
         `Unauthenticated` for a wrong one.
         """
-        who = self.caller.principal
-        if who.kind in ("key", "token") or (
-            operator and who.kind == "session" and "manage" not in who.scopes
+        principal = self.caller.principal
+        if principal.kind in ("key", "token") or (
+            operator and principal.kind == "session" and "manage" not in principal.scopes
         ):
             raise Forbidden(
                 "Security settings are for signed-in operators and the local command line; "
                 "no key or access token of any scope may change them."
             )
-        if who.kind == "local" and not await self.has_owner_password():
+        if principal.kind == "local" and not await self.has_owner_password():
             return
         user = await self.acting_user()
         if current_password is None:

@@ -73,12 +73,12 @@ async def list_all(attempt: AttemptDep, limit: Limit = 50, offset: Offset = 0) -
 )
 async def create(body: NewToken, attempt: AttemptDep, response: Response) -> CreatedToken:
     """Only its hash is kept."""
-    who = attempt.caller.principal
-    if who.kind not in ("session", "local"):
+    principal = attempt.caller.principal
+    if principal.kind not in ("session", "local"):
         # While no login is required anybody could make a token, and it would outlast that setting.
         raise Unauthenticated("Sign in first: an access token is made by a person.")
     expires_at_ms = _future_ms(body.expires_at)
-    created_by = who.id if who.kind == "session" else None
+    created_by = principal.id if principal.kind == "session" else None
     text, token = mint_token(body.name, body.scope, created_by, expires_at_ms)
     await attempt.services.state.commit(lambda con: insert_token(con, token))
     response.headers["cache-control"] = "no-store"

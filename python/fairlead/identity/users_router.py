@@ -165,8 +165,8 @@ def _refuse_for_owner(attempt: Attempt, user: User, sent: set[str]) -> None:
         return
     if sent & {"role", "is_active"}:
         raise Conflict("The owner's role stays, and the owner cannot be switched off.")
-    who = attempt.caller.principal
-    if who.kind == "session" and who.id != user.id:
+    principal = attempt.caller.principal
+    if principal.kind == "session" and principal.id != user.id:
         raise Forbidden("Only the owner changes the owner's account.")
 
 

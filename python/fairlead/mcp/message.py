@@ -57,9 +57,9 @@ def read_message(body: bytes) -> Request | Notification:
     """The one message of a body; `RpcError` says what is wrong, with its id where it has a usable
     one.
     """
-    said = read_object(body)
-    has_id = "id" in said
-    given = said.get("id")
+    document = read_object(body)
+    has_id = "id" in document
+    given = document.get("id")
     usable = isinstance(given, str) or (
         isinstance(given, int) and not isinstance(given, bool) and abs(given) <= LARGEST_ID
     )
@@ -70,12 +70,12 @@ def read_message(body: bytes) -> Request | Notification:
 
     if has_id and not usable:
         raise invalid("id must be a string or an integer.")
-    if said.get("jsonrpc") != "2.0":
+    if document.get("jsonrpc") != "2.0":
         raise invalid('jsonrpc must be "2.0".')
-    method = said.get("method")
+    method = document.get("method")
     if not isinstance(method, str) or not 0 < len(method) <= METHOD_MAX_CHARS:
         raise invalid("method must be a text: only requests and notifications are served.")
-    params = said.get("params", {})
+    params = document.get("params", {})
     if not isinstance(params, dict | list):
         raise invalid("params must be an object.")
     if isinstance(params, list):
@@ -94,14 +94,14 @@ def read_object(body: bytes) -> dict[str, Any]:
     try:
         # The strict reader finds all but the repeated names.
         orjson.loads(body)
-        said = json.loads(body, object_pairs_hook=_refuse_repeats)
+        document = json.loads(body, object_pairs_hook=_refuse_repeats)
     except (ValueError, RecursionError):
         raise RpcError(PARSE_ERROR, "The body is not well-formed JSON.") from None
-    if isinstance(said, list):
+    if isinstance(document, list):
         raise RpcError(INVALID_REQUEST, "Batches are not served: send one message for each POST.")
-    if not isinstance(said, dict):
+    if not isinstance(document, dict):
         raise RpcError(INVALID_REQUEST, "The body must be a JSON object.")
-    return said
+    return document
 
 
 def result_body(message_id: str | int, result: dict[str, Any]) -> bytes:
@@ -111,11 +111,11 @@ def result_body(message_id: str | int, result: dict[str, Any]) -> bytes:
 
 def error_body(error: RpcError, message_id: MessageId = None) -> bytes:
     """The answer that an error is."""
-    said: dict[str, Any] = {"code": error.code, "message": error.message}
+    document: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.data is not None:
-        said["data"] = error.data
+        document["data"] = error.data
     shown = error.message_id if message_id is None else message_id
-    return orjson.dumps({"jsonrpc": "2.0", "id": shown, "error": said})
+    return orjson.dumps({"jsonrpc": "2.0", "id": shown, "error": document})
 
 
 def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -80,9 +80,9 @@ class Server:
 
     def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
         about = params.get("clientInfo")
-        told = about if isinstance(about, dict) else {}
+        client = about if isinstance(about, dict) else {}
         for name in ("name", "version"):
-            if not isinstance(told.get(name), str) or not told[name]:
+            if not isinstance(client.get(name), str) or not client[name]:
                 raise RpcError(
                     INVALID_PARAMS, f"clientInfo.{name} must be a text that is not empty."
                 )
@@ -188,8 +188,8 @@ def bad_input(error: ValidationError) -> FairleadError:
         return InvalidRequest(
             f"{name} is no argument of this tool: remove it or correct its name.", param=name
         )
-    said = str(first["msg"]).removeprefix("Value error, ")
-    rule = re.sub(r"^\w+ should ", "must ", said)
+    message = str(first["msg"]).removeprefix("Value error, ")
+    rule = re.sub(r"^\w+ should ", "must ", message)
     return InvalidRequest(f"{name or 'arguments'} {rule}.", param=name or None)
 
 

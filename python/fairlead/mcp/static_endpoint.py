@@ -76,21 +76,21 @@ async def _answer(server: Server, request: Request, services: Services, caller: 
     call = Call(services, person)
     body = await request.body()
     try:
-        said = read_object(body)
+        document = read_object(body)
     except RpcError as error:
         return _failed(400, "VALIDATION_ERROR", error.message)
-    if "jsonrpc" in said:
+    if "jsonrpc" in document:
         return await serve_message(server, request, call)
-    return await _run(server, said, call)
+    return await _run(server, document, call)
 
 
 async def _person(request: Request, services: Services, caller: Caller) -> Person | None:
     lines = request.headers.getlist("authorization")
     if not lines:
-        who = caller.principal
-        if who.kind != "session" or who.id is None:
+        principal = caller.principal
+        if principal.kind != "session" or principal.id is None:
             return None
-        user_id = who.id
+        user_id = principal.id
         return await services.state.read(lambda con: find_person(con, user_id))
     scheme, _, token = lines[0].partition(" ")
     if len(lines) > 1 or scheme.lower() != "bearer":
@@ -119,9 +119,9 @@ def _capabilities(server: Server, request: Request, person: Person | None) -> Re
     )
 
 
-async def _run(server: Server, said: dict[str, Any], call: Call) -> Response:
-    unknown = sorted(said.keys() - {"tool", "input"})
-    name, given = said.get("tool"), said.get("input", {})
+async def _run(server: Server, body: dict[str, Any], call: Call) -> Response:
+    unknown = sorted(body.keys() - {"tool", "input"})
+    name, given = body.get("tool"), body.get("input", {})
     if unknown or not isinstance(name, str) or not isinstance(given, dict):
         return _failed(
             400, "VALIDATION_ERROR", 'The body must be {"tool": "<name>", "input": {...}}.'

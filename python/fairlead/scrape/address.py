@@ -214,13 +214,13 @@ def _literal(host: str) -> str | None:
 def _dots(path: str) -> str:
     if "/." not in path:
         return path
-    kept: list[str] = []
+    segments: list[str] = []
     for segment in path.split("/"):
         if segment == "..":
-            if len(kept) > 1:
-                kept.pop()
+            if len(segments) > 1:
+                segments.pop()
         elif segment != ".":
-            kept.append(segment)
+            segments.append(segment)
     if path.endswith(("/.", "/..")):
-        kept.append("")
-    return "/".join(kept)
+        segments.append("")
+    return "/".join(segments)

@@ -59,11 +59,11 @@ async def fetch(ask: WebFetch, services: ServicesDep, owner: OwnerDep) -> dict[s
     scraper = scraper_of(services)
     options = _options(ask)
     first = await read_page(services, check_url(ask.url, scraper.egress), options, owner)
-    told = {"object": "web.page", **_page(first, ask)}
+    view = {"object": "web.page", **_page(first, ask)}
     if ask.depth:
         async with answer_deadline():
-            told["pages"] = await _linked(scraper, first, ask, owner)
-    return told
+            view["pages"] = await _linked(scraper, first, ask, owner)
+    return view
 
 
 def _options(ask: WebFetch) -> ScrapeOptions:
@@ -103,17 +103,17 @@ async def _linked(
 
 def _page(read: ScrapeResult, ask: WebFetch) -> dict[str, Any]:
     document = read.document
-    told: dict[str, Any] = {"url": read.url, "title": document["title"], "format": ask.format}
+    view: dict[str, Any] = {"url": read.url, "title": document["title"], "format": ask.format}
     match ask.format:
         case "links":
-            told["links"] = document.get("formats", {}).get("links", [])
+            view["links"] = document.get("formats", {}).get("links", [])
         case "screenshot":
-            told["screenshot"] = document["formats"]["screenshot"]
+            view["screenshot"] = document["formats"]["screenshot"]
         case _:
-            told["content"] = document["content"]
+            view["content"] = document["content"]
     if ask.include_metadata:
-        told["metadata"] = document["metadata"]
-    return told
+        view["metadata"] = document["metadata"]
+    return view
 
 
 def _links(read: ScrapeResult) -> list[str]:

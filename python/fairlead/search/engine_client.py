@@ -66,7 +66,9 @@ def _refusal(kind: str, answer: httpx.Response) -> FairleadError:
     if status in (401, 402, 403):
         return UpstreamAuth(f"{kind} refused the credential ({status}).")
     if status == 429:
-        told = answer.headers.get("retry-after", "")
-        after_s = min(int(told), 3600) if told.isascii() and told.isdigit() else 1
+        retry_after = answer.headers.get("retry-after", "")
+        after_s = (
+            min(int(retry_after), 3600) if retry_after.isascii() and retry_after.isdigit() else 1
+        )
         return UpstreamRateLimited(f"{kind} limits this gateway.", retry_after_s=max(1, after_s))
     return UpstreamStatus(f"{kind} answered {status}.")

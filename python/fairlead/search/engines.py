@@ -62,15 +62,15 @@ def text_with_domains(query: SearchQuery) -> str:
 
 
 def _json(headers: dict[str, str], path: str, body: dict[str, Any]) -> Request:
-    told = {name: value for name, value in body.items() if value not in (None, [])}
+    fields = {name: value for name, value in body.items() if value not in (None, [])}
     return Request(
-        "POST", path, {"content-type": "application/json", **headers}, orjson.dumps(told)
+        "POST", path, {"content-type": "application/json", **headers}, orjson.dumps(fields)
     )
 
 
 def _get(headers: dict[str, str], path: str, query: dict[str, Any]) -> Request:
-    told = {name: value for name, value in query.items() if value is not None}
-    return Request("GET", f"{path}?{urlencode(told)}", headers)
+    parameters = {name: value for name, value in query.items() if value is not None}
+    return Request("GET", f"{path}?{urlencode(parameters)}", headers)
 
 
 def _text(row: dict[str, Any], *names: str) -> str:
@@ -192,7 +192,10 @@ def _rows(
 
 ENGINES: Final[dict[str, Engine]] = {
     "searxng": Engine(
-        None, False, _ask_searxng, lambda told: _rows(told, ("content",), ("publishedDate",))
+        None,
+        False,
+        _ask_searxng,
+        lambda document: _rows(document, ("content",), ("publishedDate",)),
     ),
     "brave": Engine("https://api.search.brave.com/res/v1", True, _ask_brave, _read_brave),
     "serper": Engine("https://google.serper.dev", True, _ask_serper, _read_serper),
@@ -200,12 +203,12 @@ ENGINES: Final[dict[str, Engine]] = {
         "https://api.tavily.com",
         True,
         _ask_tavily,
-        lambda told: _rows(told, ("content",), ("published_date",)),
+        lambda document: _rows(document, ("content",), ("published_date",)),
     ),
     "exa": Engine(
         "https://api.exa.ai",
         True,
         _ask_exa,
-        lambda told: _rows(told, ("text", "summary"), ("publishedDate",)),
+        lambda document: _rows(document, ("text", "summary"), ("publishedDate",)),
     ),
 }

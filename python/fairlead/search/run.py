@@ -56,8 +56,8 @@ async def search(services: Services, query: SearchQuery) -> SearchOutcome:
             return SearchOutcome(provider.name, provider.per_query or 0, found)
     if len(failures) == 1:
         raise failures[0][1]
-    told = "; ".join(f"{name}: {failure.kind}" for name, failure in failures)
-    raise UpstreamStatus(f"Every search provider failed: {told}.")
+    reasons = "; ".join(f"{name}: {failure.kind}" for name, failure in failures)
+    raise UpstreamStatus(f"Every search provider failed: {reasons}.")
 
 
 def key_of(services: Services, provider: SearchProvider) -> str:

@@ -146,6 +146,6 @@ async def _all(api: httpx.AsyncClient, path: str, name: str) -> list[dict[str, A
 async def _sent(call: Any) -> dict[str, Any]:
     answer: httpx.Response = await call
     if not answer.is_success:
-        asked = f"{answer.request.method} {answer.request.url.path}"
-        raise StartFailed(f"the demo was not set up: {asked} was answered {answer.status_code}.")
+        route = f"{answer.request.method} {answer.request.url.path}"
+        raise StartFailed(f"the demo was not set up: {route} was answered {answer.status_code}.")
     return dict(answer.json())

@@ -258,11 +258,11 @@ def _course(dice: random.Random, app: Application, model: Model, moment: datetim
 def _failures(model: Model, course: Course) -> str | None:
     """The failed attempts in the form of a relay's record: each of them before the first byte."""
     kind, lost, first_ms = course.fault or "upstream_overloaded", course.lost, course.first_ms
-    told = [
+    attempts = [
         f"{model.provider};{kind};{round(first_ms * number / (lost + 1), 3)};{model.name}"
         for number in range(1, lost + 1)
     ]
-    return ",".join(told) or None
+    return ",".join(attempts) or None
 
 
 def _in_trouble(moment: datetime) -> bool:

@@ -40,9 +40,9 @@ class DataDirectory:
 
     def control_socket(self) -> Path:
         """The path of control's socket, in a private temporary folder if the usual one is too long."""
-        here = self.path / "run" / "control.sock"
-        if len(os.fsencode(here)) <= _SOCKET_PATH_BYTES:
-            return here
+        usual = self.path / "run" / "control.sock"
+        if len(os.fsencode(usual)) <= _SOCKET_PATH_BYTES:
+            return usual
         if self._socket_folder is None:
             self._socket_folder = tempfile.TemporaryDirectory(prefix="fairlead-")
         return Path(self._socket_folder.name) / "control.sock"

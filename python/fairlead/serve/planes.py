@@ -121,5 +121,5 @@ class Planes:
         *,
         plane: str | None = None,
     ) -> Child:
-        kept = [self._directory.lock_fd]
-        return Child(name, arguments, environment, self._log, keep_open=kept, plane=plane)
+        descriptors = [self._directory.lock_fd]
+        return Child(name, arguments, environment, self._log, keep_open=descriptors, plane=plane)

@@ -54,9 +54,9 @@ def response(answer: Answer, body: dict[str, Any]) -> dict[str, Any]:
 
 def compaction(answer: Answer, body: dict[str, Any]) -> dict[str, Any]:
     """A conversation made shorter: what the user said, and one item for all that was answered."""
-    said = body.get("input") or []
-    items = [{"role": "user", "content": said}] if isinstance(said, str) else said
-    kept = [
+    input_ = body.get("input") or []
+    items = [{"role": "user", "content": input_}] if isinstance(input_, str) else input_
+    user_items = [
         {
             "type": "message",
             "id": f"msg_{at}",
@@ -78,7 +78,7 @@ def compaction(answer: Answer, body: dict[str, Any]) -> dict[str, Any]:
         "id": f"resp_{answer.id}",
         "object": "response.compaction",
         "created_at": CREATED_S,
-        "output": [*kept, sealed],
+        "output": [*user_items, sealed],
         "usage": _usage(answer),
     }
 

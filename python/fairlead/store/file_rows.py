@@ -64,10 +64,10 @@ class FileTables:
                 self._con.unregister("copied_rows")
 
     def copied(self) -> dict[str, TableSum]:
-        there = self._con.execute(
+        table = self._con.execute(
             "SELECT 1 FROM duckdb_tables() WHERE table_name = 'copied_tables'"
         ).fetchone()
-        if there is None:
+        if table is None:
             return {}
         found = self._con.execute("SELECT name, rows, sha256 FROM copied_tables").fetchall()
         return {name: TableSum(rows, digest) for name, rows, digest in found}

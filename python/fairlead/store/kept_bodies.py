@@ -65,9 +65,9 @@ class KeptBodies:
 
     def find(self, name: BodyName) -> bytes | None:
         """The sealed content, wherever it is."""
-        kept = self._path(name)
+        stored_path = self._path(name)
         # A move between two looks is found by the third.
-        for path in (kept, self.spool / name.file, kept):
+        for path in (stored_path, self.spool / name.file, stored_path):
             with contextlib.suppress(FileNotFoundError):
                 return path.read_bytes()
         return None

@@ -12,12 +12,12 @@ KEY_CHECK = "key_check"
 
 def check_key(con: Connection, sealer: Sealer) -> None:
     """Raises `Refusal` when the stored secrets were sealed with another key; in the writer, at start."""
-    kept = read_meta(con, KEY_CHECK)
-    if kept is None:
+    stored = read_meta(con, KEY_CHECK)
+    if stored is None:
         write_meta(con, KEY_CHECK, sealer.seal(KEY_CHECK, b"fairlead").hex())
         return
     try:
-        sealer.unseal(KEY_CHECK, bytes.fromhex(kept))
+        sealer.unseal(KEY_CHECK, bytes.fromhex(stored))
     except Internal:
         raise Refusal(
             "The secrets in the state database were sealed with another key: put the old secret.key "

@@ -77,8 +77,8 @@ def claim_bytes(con: Connection, place: Place, owner: str, size: int) -> None:
     limits = _limits_mb(con, place)
     for account, setting in ((owner, place.owner_setting), (_EVERYBODY, place.total_setting)):
         limit_mb = limits[setting]
-        kept = _kept(con, place, account, accounts.get(account), limit_mb * MIB - size)
-        if kept > limit_mb * MIB - size:
+        used = _used_bytes(con, place, account, accounts.get(account), limit_mb * MIB - size)
+        if used > limit_mb * MIB - size:
             name = to_camel(setting)
             if account == _EVERYBODY:
                 raise StorageFull(
@@ -139,7 +139,7 @@ def _accounts(con: Connection, place: Place, owner: str) -> dict[str, tuple[int,
         "SELECT owner, bytes, counted_at_ms FROM owner_bytes WHERE place = ? AND owner IN (?, ?)",
         [place.name, owner, _EVERYBODY],
     ).fetchall()
-    return {account: (kept, counted_at_ms) for account, kept, counted_at_ms in rows}
+    return {account: (used, counted_at_ms) for account, used, counted_at_ms in rows}
 
 
 def _limits_mb(con: Connection, place: Place) -> dict[str, int]:
@@ -154,26 +154,26 @@ def _limits_mb(con: Connection, place: Place) -> dict[str, int]:
     }
 
 
-def _kept(
+def _used_bytes(
     con: Connection, place: Place, owner: str, known: tuple[int, int] | None, room_bytes: int
 ) -> int:
     """The bytes in use, recounted where they are unknown or seem too many."""
     at_ms = now_ms()
     if known is not None:
-        kept, counted_at_ms = known
+        used, counted_at_ms = known
         # A clock that was set back must not postpone the next count.
         is_recent = 0 <= at_ms - counted_at_ms < RECOUNT_AFTER_MS
-        if kept <= room_bytes or is_recent:
-            return kept
+        if used <= room_bytes or is_recent:
+            return used
     where = "" if owner == _EVERYBODY else "WHERE owner = $owner"
     bound = {} if owner == _EVERYBODY else {"owner": owner}
     counted = con.execute(
         f"SELECT coalesce(sum(bytes), 0) FROM ({_rows(place)}) AS kept {where}", bound
     ).fetchone()
-    kept = int(counted[0]) if counted else 0
+    used = int(counted[0]) if counted else 0
     con.execute("DELETE FROM owner_bytes WHERE place = ? AND owner = ?", [place.name, owner])
-    con.execute("INSERT INTO owner_bytes VALUES (?, ?, ?, ?)", [place.name, owner, kept, at_ms])
-    return kept
+    con.execute("INSERT INTO owner_bytes VALUES (?, ?, ?, ?)", [place.name, owner, used, at_ms])
+    return used
 
 
 def _rows(place: Place) -> str:

@@ -30,7 +30,7 @@ class WorkLeases(Protocol):
     async def release(self, leases: Iterable[Lease]) -> None:
         """Gives leases back."""
 
-    def held(self) -> dict[str, int]:
+    def lease_counts(self) -> dict[str, int]:
         """How many leases of each kind this process has."""
 
 

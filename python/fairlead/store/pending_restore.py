@@ -44,16 +44,16 @@ def restore_folder(data_dir: Path, restore_id: str) -> Path:
 
 def note_restore(con: Connection, note: RestoreNote) -> None:
     """Notes the restore in the transaction that restores the state."""
-    told = {"id": note.id, "replaced": note.replaced_backup_id, "counts": note.counts}
-    write_meta(con, _NOTE, json.dumps(told))
+    document = {"id": note.id, "replaced": note.replaced_backup_id, "counts": note.counts}
+    write_meta(con, _NOTE, json.dumps(document))
 
 
 def last_restore(con: Connection) -> RestoreNote | None:
     """The last restore of an upload, or None."""
-    told = read_meta(con, _NOTE)
-    if told is None:
+    document = read_meta(con, _NOTE)
+    if document is None:
         return None
-    read: dict[str, Any] = json.loads(told)
+    read: dict[str, Any] = json.loads(document)
     return RestoreNote(read["id"], read["replaced"], read["counts"])
 
 

@@ -228,11 +228,11 @@ class Runner(ABC, Generic[ItemT]):
         if not key_ids:
             return items
         reasons = await self.services.state.read(lambda con: keys_out_of_force(con, key_ids))
-        kept: list[ItemT] = []
+        in_force: list[ItemT] = []
         for item in items:
             reason = reasons.get(self.key_of(item) or "")
             if reason is None:
-                kept.append(item)
+                in_force.append(item)
                 continue
             try:
                 await self._revoke_here(item, reason)
@@ -240,7 +240,7 @@ class Runner(ABC, Generic[ItemT]):
                 log.error(
                     "not ended with its key", kind=self.kind, id=item.id, error=type(error).__name__
                 )
-        return kept
+        return in_force
 
     def _take_place(self, item: ItemT) -> None:
         if self._shares is not None:

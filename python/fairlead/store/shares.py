@@ -18,27 +18,27 @@ class Shares:
 
     def __init__(self, places: int) -> None:
         self.places = places
-        self._held: Counter[str] = Counter()
+        self._in_use: Counter[str] = Counter()
 
     @property
     def free(self) -> int:
         """The number of free slots."""
-        return self.places - self._held.total()
+        return self.places - self._in_use.total()
 
     def has_room(self, owner: str) -> bool:
         """Whether the owner may take one more."""
-        return self._held[owner] < self.free
+        return self._in_use[owner] < self.free
 
     def take(self, owner: str) -> None:
         """Takes one slot for the owner."""
-        self._held[owner] += 1
+        self._in_use[owner] += 1
 
     def give_back(self, owner: str) -> None:
         """Returns one slot of the owner."""
-        self._held[owner] -= 1
-        if not self._held[owner]:
+        self._in_use[owner] -= 1
+        if not self._in_use[owner]:
             # Owners without slots are dropped, so that the dictionary does not grow.
-            del self._held[owner]
+            del self._in_use[owner]
 
     def next_of(self, waiting: Iterable[T], owner_of: Callable[[T], str]) -> T | None:
         """The first waiting item of the owner with the fewest slots, or None if no owner may take one."""
@@ -46,7 +46,7 @@ class Shares:
         for item in waiting:
             owner = owner_of(item)
             if self.has_room(owner) and (
-                best is None or self._held[owner] < self._held[owner_of(best)]
+                best is None or self._in_use[owner] < self._in_use[owner_of(best)]
             ):
                 best = item
         return best

@@ -38,15 +38,15 @@ class SignOn:
 
 def read_sign_on(con: Connection, config: ServeFields, sealer: Sealer) -> SignOn:
     """The identity provider in force now."""
-    kept = in_force(read_operator_settings(con), config)
-    secret = kept.oidc_client_secret
+    settings = in_force(read_operator_settings(con), config)
+    secret = settings.oidc_client_secret
     if config.service_oidc_issuer is None and secret is not None:
         secret = open_secret(sealer, secret)
     return SignOn(
-        issuer=kept.oidc_issuer,
-        client_id=kept.oidc_client_id,
+        issuer=settings.oidc_issuer,
+        client_id=settings.oidc_client_id,
         client_secret=secret,
-        local_auth_disabled=kept.oidc_local_auth_disabled,
+        local_auth_disabled=settings.oidc_local_auth_disabled,
     )
 
 

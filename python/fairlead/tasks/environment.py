@@ -58,7 +58,7 @@ _PATCHES: Final = {
 # Bounded and anchored at a word's start, so that untrusted text is scanned in linear time.
 _NAME = r"[A-Za-z_$][\w$]{0,63}"
 _PATH = rf"(?<![\w$.]){_NAME}(?:\.{_NAME}){{0,7}}"
-_SAID: Final = (
+_PATTERNS: Final = (
     re.compile(rf"(?P<path>{_PATH}) is not defined"),
     re.compile(rf"Can't find variable: (?P<path>{_PATH})"),
     re.compile(rf"(?P<path>{_PATH}) is not a (?:function|constructor)"),
@@ -84,7 +84,7 @@ class Gap:
 def required_by(error: str) -> list[str]:
     """Capabilities that an error asks for, in order of appearance; `window.crypto.x` asks for `crypto`."""
     found: dict[int, str] = {}
-    for pattern in _SAID:
+    for pattern in _PATTERNS:
         for match in pattern.finditer(error[:ERROR_MAX_CHARS]):
             found.setdefault(match.start("path"), _capability(match["path"]))
     return list(dict.fromkeys(found[at] for at in sorted(found)))
@@ -92,11 +92,11 @@ def required_by(error: str) -> list[str]:
 
 def gaps(required: Iterable[str], observed: Sequence[str]) -> list[Gap]:
     """The required capabilities that were not observed, each once."""
-    there = {_capability(each) for each in observed} | set(observed)
+    capabilities = {_capability(each) for each in observed} | set(observed)
     return [
         Gap(name, _PATCHES.get(name, f"an object in place of {name}, recorded from a browser"))
         for name in dict.fromkeys(required)
-        if name not in there
+        if name not in capabilities
     ]
 
 

@@ -22,12 +22,12 @@ router = APIRouter(prefix="/api/tasks", tags=["reverse tasks"])
 
 
 async def _person(services: ServicesDep, caller: CallerDep) -> Person:
-    who = caller.principal
+    principal = caller.principal
     found = None
-    if who.kind == "session" and who.id is not None:
-        user_id = who.id
+    if principal.kind == "session" and principal.id is not None:
+        user_id = principal.id
         found = await services.state.read(lambda con: find_person(con, user_id))
-    elif who.kind == "local":
+    elif principal.kind == "local":
         found = await services.state.read(find_owner_person)
     if found is None:
         raise Unauthenticated("Reverse tasks belong to people: sign in, or set up the owner first.")

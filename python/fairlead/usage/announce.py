@@ -71,8 +71,8 @@ def _emit(events: Sequence[Event], con: Connection) -> None:
 
 
 def _events(rows: pl.DataFrame) -> Iterator[Event]:
-    told = rows.filter(~pl.col("no_log") & ~pl.col("endpoint").is_in(_NOT_CALLS))
-    for row in told.iter_rows(named=True):
+    announced = rows.filter(~pl.col("no_log") & ~pl.col("endpoint").is_in(_NOT_CALLS))
+    for row in announced.iter_rows(named=True):
         name = "request.completed" if row["outcome"] == "completed" else "request.failed"
         message_id = f"msg_{_core.hash_secret(row['request_id'])[:40]}"
         yield Event(name, _data(row), id=message_id)

@@ -83,13 +83,13 @@ async def read_bodies(
         )
     name, sealed = await _found(services, request_id)
     await _note(services, caller, name)
-    kept = await asyncio.to_thread(_opened, services, name, sealed)
+    bodies = await asyncio.to_thread(_opened, services, name, sealed)
     return RequestBodies.model_construct(
         request_id=name.request_id,
         timestamp=moment_of(name.ts_ms),
         key_id=name.key_id,
-        request=KeptBody.model_construct(**_fields(KeptBody, kept["request"])),
-        response=KeptAnswer.model_construct(**_fields(KeptAnswer, kept["response"])),
+        request=KeptBody.model_construct(**_fields(KeptBody, bodies["request"])),
+        response=KeptAnswer.model_construct(**_fields(KeptAnswer, bodies["response"])),
     )
 
 
@@ -97,12 +97,12 @@ async def read_bodies(
 async def read_headers(request_id: RequestId, services: ServicesDep) -> KeptHeaders:
     """Where bodies are kept, with their bounds."""
     name, sealed = await _found(services, request_id)
-    kept = await asyncio.to_thread(_opened, services, name, sealed)
+    bodies = await asyncio.to_thread(_opened, services, name, sealed)
     # Those of earlier versions were kept without.
     return KeptHeaders.model_construct(
         request_id=name.request_id,
-        request=kept["request"].get("headers", {}),
-        response=kept["response"].get("headers", {}),
+        request=bodies["request"].get("headers", {}),
+        response=bodies["response"].get("headers", {}),
     )
 
 
@@ -146,5 +146,5 @@ def _opened(services: Services, name: BodyName, sealed: bytes) -> dict[str, Any]
     return document
 
 
-def _fields(view: type[View], kept: dict[str, Any]) -> dict[str, Any]:
-    return {name: kept[info.alias or name] for name, info in view.model_fields.items()}
+def _fields(view: type[View], body: dict[str, Any]) -> dict[str, Any]:
+    return {name: body[info.alias or name] for name, info in view.model_fields.items()}

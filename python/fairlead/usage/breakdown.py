@@ -53,10 +53,10 @@ class Breakdown:
         if self.sums.is_empty():
             return []
         rows = add_up(self.sums, keys)
-        told = percentiles(self.bins, keys, _SHARES)
+        latencies = percentiles(self.bins, keys, _SHARES)
         if not keys:
-            return rows.hstack(told).to_dicts()
-        joined = rows.join(told, on=list(keys), how="left", nulls_equal=True)
+            return rows.hstack(latencies).to_dicts()
+        joined = rows.join(latencies, on=list(keys), how="left", nulls_equal=True)
         return _sorted(joined, keys).to_dicts()
 
     def sums_by(self, keys: Sequence[str]) -> list[dict[str, Any]]:

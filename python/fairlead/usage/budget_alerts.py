@@ -90,8 +90,8 @@ def _unannounced(
         "WHERE owner_id IN (SELECT unnest(?::VARCHAR[]))",
         [owner_ids],
     ).fetchall()
-    told = set(rows)
-    return [(each, alert) for each, alert in due if _place(each, alert) not in told]
+    announced = set(rows)
+    return [(each, alert) for each, alert in due if _place(each, alert) not in announced]
 
 
 def _place(spending: Spending, alert: int | None) -> tuple[str, str, int, int, str]:

@@ -41,10 +41,10 @@ def read_cache_health(con: Connection, span: Span, model: str | None) -> dict[st
     calls = {name: _total(rows, name) for name in _CALLS}
     read, written = _total(rows, "tokens_cached"), _total(rows, "tokens_cache_write")
     writes = _total(bins, "requests")
-    told: dict[str, Any] = dict.fromkeys(("p50", "p90", "p99"))
+    write_sizes: dict[str, Any] = dict.fromkeys(("p50", "p90", "p99"))
     if writes:
-        told = percentiles(bins, [], (50, 90, 99)).row(0, named=True)
-    threshold = max(HEAVY_MEDIANS * float(told["p50"] or 0), HEAVY_TOKENS)
+        write_sizes = percentiles(bins, [], (50, 90, 99)).row(0, named=True)
+    threshold = max(HEAVY_MEDIANS * float(write_sizes["p50"] or 0), HEAVY_TOKENS)
     heavy = bins.filter(pl.col("total") / pl.col("requests") > threshold)
     return {
         "total_calls": sum(calls.values()),
@@ -52,9 +52,9 @@ def read_cache_health(con: Connection, span: Span, model: str | None) -> dict[st
         "cache_write_total": written,
         "write_read_ratio": written / max(read, 1),
         **calls,
-        "write_p50": told["p50"],
-        "write_p90": told["p90"],
-        "write_p99": told["p99"],
+        "write_p50": write_sizes["p50"],
+        "write_p90": write_sizes["p90"],
+        "write_p99": write_sizes["p99"],
         "write_max": int(rows["cache_write_max"].max() or 0) if writes else None,  # type: ignore[arg-type]
         "heavy_write_threshold": threshold,
         "heavy_write_calls": _total(heavy, "requests"),

@@ -56,7 +56,7 @@ class ClosedBins:
 
     epoch: int = 0
     _changes: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=CHANGES_KEPT))
-    _kept: OrderedDict[_Key, _Entry] = field(default_factory=OrderedDict)
+    _entries: OrderedDict[_Key, _Entry] = field(default_factory=OrderedDict)
     _rows: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -68,19 +68,19 @@ class ClosedBins:
             self._changes.append((from_ms, until_ms))
             changed = [
                 key
-                for key, kept in self._kept.items()
-                if kept.part.from_ms < until_ms and kept.part.until_ms > from_ms
+                for key, entry in self._entries.items()
+                if entry.part.from_ms < until_ms and entry.part.until_ms > from_ms
             ]
             for key in changed:
-                self._rows -= self._kept.pop(key).rows
+                self._rows -= self._entries.pop(key).rows
 
     def find(self, key: _Key) -> Any | None:
         """The kept rows of a part, or an answer; None where there is none."""
         with self._lock:
-            if key not in self._kept:
+            if key not in self._entries:
                 return None
-            self._kept.move_to_end(key)
-            return self._kept[key].value
+            self._entries.move_to_end(key)
+            return self._entries[key].value
 
     def keep(self, key: _Key, part: Part, bins: pl.DataFrame, epoch: int) -> None:
         """Keeps rows that were read in a transaction that began at this epoch or later."""
@@ -95,12 +95,12 @@ class ClosedBins:
         if entry.rows > ROWS_OF_ONE:
             return
         with self._lock:
-            if key in self._kept or self._has_changed(entry.part, epoch):
+            if key in self._entries or self._has_changed(entry.part, epoch):
                 return
-            self._kept[key] = entry
+            self._entries[key] = entry
             self._rows += entry.rows
             while self._rows > ROWS_KEPT:
-                self._rows -= self._kept.popitem(last=False)[1].rows
+                self._rows -= self._entries.popitem(last=False)[1].rows
 
     def _has_changed(self, part: Part, since: int) -> bool:
         missed = self.epoch - since
@@ -138,14 +138,18 @@ class BinsReader:
         return parts_between(self.levels(con), span, coarsest)
 
     def answer(
-        self, what: _Key, parts: Sequence[Part], make: Callable[[], T], rows_of: Callable[[T], int]
+        self,
+        query_key: _Key,
+        parts: Sequence[Part],
+        make: Callable[[], T],
+        rows_of: Callable[[T], int],
     ) -> T:
         """The answer that `make` reads of these parts alone, or the one that was read before if no record has arrived
-        in them since. `what` names the answer. Single records are read anew: they may be deleted by themselves.
+        in them since. `query_key` names the answer. Single records are read anew: they may be deleted by themselves.
         """
         if any(part.level == "requests" for part in parts):
             return make()
-        key = ("answer", *what, *parts)
+        key = ("answer", *query_key, *parts)
         found: T | None = self.closed.find(key)
         if found is not None:
             return found
@@ -184,13 +188,13 @@ class BinsReader:
         return add_up(rows, list(selection.groups)).select(*selection.groups, *wanted)
 
     def _join(
-        self, parts: list[Part], what: _Key, read: Callable[[list[Part]], pl.DataFrame]
+        self, parts: list[Part], query_key: _Key, read: Callable[[list[Part]], pl.DataFrame]
     ) -> pl.DataFrame:
         """The rows of all parts: closed ones as they were kept, all others read in one statement."""
         closed, open_ = _split(parts, now_ms())
         frames = []
         for part in closed:
-            key = (part, *what)
+            key = (part, *query_key)
             rows: pl.DataFrame | None = self.closed.find(key)
             if rows is None:
                 rows = read([part])

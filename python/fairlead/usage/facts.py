@@ -265,17 +265,17 @@ def add_up(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Rows of `sums_of` in coarser groups."""
     import polars as pl  # noqa: PLC0415 - an idle control does without it
 
-    there = rows.columns
+    columns = rows.columns
     # A sum of many rows in 64 bits could wrap around silently.
     sums = (
         pl.col(name).cast(pl.Int128).sum().clip(-SUM_MAX, SUM_MAX).cast(pl.Int64)
         for name in SUMS
-        if name in there
+        if name in columns
     )
-    totals = [*sums, *(pl.col(name).max() for name in MAXES if name in there)]
+    totals = [*sums, *(pl.col(name).max() for name in MAXES if name in columns)]
     if keys:
         return rows.group_by(list(keys)).agg(totals)
-    measured = [name for name in there if name in EVERY_MEASURE]
+    measured = [name for name in columns if name in EVERY_MEASURE]
     return rows.select(totals) if rows.height else rows.select(measured)
 
 

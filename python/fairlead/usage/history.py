@@ -224,10 +224,10 @@ def page_of(source: Source, query: HistoryQuery, sums: pl.DataFrame) -> HistoryP
     if not query.has_percentiles or whole.page.is_empty():
         rows = [_row(row) for row in whole.page.iter_rows(named=True)]
         return HistoryPage(rows, whole.height, _totals(sums, None) if query.has_totals else None)
-    told, bins = _percentiles(source, whole, query)
-    on = ["row"] if "row" in told.columns else keys
+    latencies, bins = _percentiles(source, whole, query)
+    on = ["row"] if "row" in latencies.columns else keys
     page = whole.page.with_row_index("row")
-    shown = page.join(told, on=on, how="left", nulls_equal=True, maintain_order="left")
+    shown = page.join(latencies, on=on, how="left", nulls_equal=True, maintain_order="left")
     rows = [_row(row) for row in shown.drop("row").iter_rows(named=True)]
     totals = (
         _totals(sums, bins if bins is not None else source.all_bins()) if query.has_totals else None
@@ -355,8 +355,8 @@ def _percentiles(
         # Rows are sorted by bucket, so those of a page are close in time.
         shown = _around(page, source.span, query.group_by)
     bins = bins_of_page(source.con, shown, source.selection, page, LATENCIES)
-    told = percentiles(bins, ["row"], _SHARES).rename(names)
-    return told.with_columns(pl.col("row").cast(pl.UInt32)), None
+    latencies = percentiles(bins, ["row"], _SHARES).rename(names)
+    return latencies.with_columns(pl.col("row").cast(pl.UInt32)), None
 
 
 def _totals(sums: pl.DataFrame, bins: pl.DataFrame | None) -> dict[str, Any] | None:
@@ -365,8 +365,8 @@ def _totals(sums: pl.DataFrame, bins: pl.DataFrame | None) -> dict[str, Any] | N
         return None
     row = add_up(sums, []).row(0, named=True)
     if bins is not None:
-        told = percentiles(bins, [], _SHARES).row(0, named=True)
-        row |= {f"{name}_latency_us": value for name, value in told.items()}
+        latencies = percentiles(bins, [], _SHARES).row(0, named=True)
+        row |= {f"{name}_latency_us": value for name, value in latencies.items()}
     return _row(row)
 
 

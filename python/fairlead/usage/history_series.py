@@ -82,9 +82,9 @@ def read_with_series(
             page_of(source, query, sums), _series(fine, names, largest, buckets)
         )
 
-    what = ("series", wanted, buckets, *what_of(query))
+    key = ("series", wanted, buckets, *what_of(query))
     parts = [*source.parts(), *of_series.parts()]
-    return reader.answer(what, parts, make, lambda made: len(made.page.rows) + len(buckets))
+    return reader.answer(key, parts, make, lambda made: len(made.page.rows) + len(buckets))
 
 
 def _over_time(source: Source, bucket: SeriesBucket) -> Source:

@@ -51,10 +51,10 @@ def read_latency(con: Connection, span: Span, wanted: LatencyFilter) -> list[dic
     if rows.is_empty():
         return []
     bins = bins_of(con, span, selection)
-    told = percentiles(bins, _KEYS, _SHARES)
+    latencies = percentiles(bins, _KEYS, _SHARES)
     spread = deviation(bins, _KEYS)
     return (
-        rows.join(told, on=_KEYS, how="left", nulls_equal=True, maintain_order="left")
+        rows.join(latencies, on=_KEYS, how="left", nulls_equal=True, maintain_order="left")
         .join(spread, on=_KEYS, how="left", nulls_equal=True, maintain_order="left")
         .to_dicts()
     )

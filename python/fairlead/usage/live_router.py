@@ -222,13 +222,13 @@ async def rate_limits(
     at_ms = now_ms()
     own = confined_to(caller.principal, "read:quota")
     mine = EVERYTHING if own is None else Filters(["key_id = $key_id"], {"key_id": own})
-    said = merge_reports(services.workers())
+    reports = merge_reports(services.workers())
 
     connections, keys = await services.state.read(lambda con: _limited_rows(con, own))
     if connection_id is not None or key_id is not None:
         connections = [row for row in connections if row[0] == connection_id]
         keys = [row for row in keys if row[0] == key_id]
-    rules = [(key_id, name, json.loads(told)) for key_id, name, told in keys]
+    rules = [(key_id, name, json.loads(limits)) for key_id, name, limits in keys]
 
     def read(con: Connection) -> tuple[Any, Any, Any, list[KeyLimits]]:
         span, by = span_of("1h"), {"connection_id": "connection_id"}
@@ -245,7 +245,7 @@ async def rate_limits(
     views = [
         _connection_limits(
             row,
-            said.get(row[0], ConnectionReport()),
+            reports.get(row[0], ConnectionReport()),
             minute.get(row[0], (0, 0)),
             of_hour.get(row[0], 0),
         )
@@ -264,7 +264,7 @@ async def rate_limits(
         lockouts=[
             lockout
             for row in connections
-            for lockout in _lockouts(row[0], row[2], said.get(row[0], ConnectionReport()), at_ms)
+            for lockout in _lockouts(row[0], row[2], reports.get(row[0], ConnectionReport()), at_ms)
         ],
         cache_stats=_cache_stats(whole),
     )
@@ -310,7 +310,7 @@ def _usable_connections(con: Connection, key_id: str) -> set[str] | None:
 
 
 def _connection_limits(
-    row: Any, said: ConnectionReport, minute: tuple[int, int], of_hour: int
+    row: Any, report: ConnectionReport, minute: tuple[int, int], of_hour: int
 ) -> ConnectionLimits:
     connection_id, name, provider, is_active, *limits = row
     requests, tokens = minute
@@ -319,13 +319,13 @@ def _connection_limits(
         name=name,
         provider=provider,
         is_active=is_active,
-        state=said.state if is_active else "deactivated",
-        cooling_ms=said.cooling_ms,
-        last_error=said.last_error,
-        in_flight=said.in_flight,
-        queued=said.queued,
+        state=report.state if is_active else "deactivated",
+        cooling_ms=report.cooling_ms,
+        last_error=report.last_error,
+        in_flight=report.in_flight,
+        queued=report.queued,
         limits=_set_limits(limits) if is_active else None,
-        remaining=_remaining(said, limits),
+        remaining=_remaining(report, limits),
         learned_limits=[
             LearnedLimit.model_construct(
                 model=rate.model,
@@ -335,7 +335,7 @@ def _connection_limits(
                 per_minute=rate.per_minute,
                 full_at=moment_of(now_ms() + rate.full_in_ms),
             )
-            for rate in said.learned.values()
+            for rate in report.learned.values()
         ],
         requests_last_minute=requests,
         tokens_last_minute=tokens,
@@ -347,15 +347,15 @@ def _connection_limits(
                 resets_at=None if window.resets_at_ms is None else moment_of(window.resets_at_ms),
                 is_quota=window.is_quota,
             )
-            for window in said.windows.values()
+            for window in report.windows.values()
         ],
     )
 
 
-def _remaining(said: ConnectionReport, limits: list[Any]) -> Remaining | None:
-    if said.remaining is None or all(value is None for value in limits):
+def _remaining(report: ConnectionReport, limits: list[Any]) -> Remaining | None:
+    if report.remaining is None or all(value is None for value in limits):
         return None
-    return Remaining.model_construct(**said.remaining)
+    return Remaining.model_construct(**report.remaining)
 
 
 def _set_limits(values: list[Any]) -> SetLimits | None:
@@ -386,11 +386,11 @@ def _key_limits(
 
 
 def _lockouts(
-    connection_id: str, provider: str, said: ConnectionReport, at_ms: int
+    connection_id: str, provider: str, report: ConnectionReport, at_ms: int
 ) -> list[Lockout]:
-    until: dict[str | None, int] = dict(said.lockouts.items())
-    if said.cooling_ms:
-        until[None] = at_ms + said.cooling_ms
+    until: dict[str | None, int] = dict(report.lockouts.items())
+    if report.cooling_ms:
+        until[None] = at_ms + report.cooling_ms
     return [
         Lockout.model_construct(
             connection_id=connection_id, provider=provider, model=model, until=moment_of(until_ms)

@@ -46,14 +46,14 @@ class RelayCounters:
 
     def observe(self, worker_id: str, stats: dict[str, Any]) -> None:
         """Adds the counters in a worker's poll. Entries that are no valid samples are left out."""
-        told = dict(_samples(stats))
+        samples = dict(_samples(stats))
         before = self._last.pop(worker_id, {})
-        for key, value in told.items():
+        for key, value in samples.items():
             grown = value - before.get(key, 0.0)
             if grown > 0 and (key in self._sums or len(self._sums) < SAMPLES_MAX):
                 self._sums[key] = self._sums.get(key, 0.0) + grown
         # Ordered by the latest poll, so that the longest silent worker is dropped.
-        self._last[worker_id] = {**before, **told}
+        self._last[worker_id] = {**before, **samples}
         while len(self._last) > WORKERS_MAX:
             del self._last[next(iter(self._last))]
 
@@ -117,7 +117,7 @@ def _state(services: Services) -> Iterator[tuple[Key, float]]:
         ("threads_stuck", "threads_stuck"),
     ):
         yield (name, ()), _total(live, stat)
-    states = Counter(said.state for said in merge_reports(live).values())
+    states = Counter(report.state for report in merge_reports(live).values())
     for state in _STATES:
         yield ("connections", (("state", state),)), states[state]
     yield ("workers_live", ()), len(live)
@@ -190,9 +190,9 @@ def _order(sample: tuple[Key, float]) -> tuple[Labels, int, float]:
 
 
 def _line(name: str, labels: Labels, value: float) -> str:
-    told = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels)
+    label_text = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels)
     number = str(int(value)) if value == int(value) else repr(value)
-    return f"{name}{{{told}}} {number}" if told else f"{name} {number}"
+    return f"{name}{{{label_text}}} {number}" if label_text else f"{name} {number}"
 
 
 def _escaped(text: str) -> str:

@@ -69,10 +69,10 @@ async def cache_health(
     `thrash`; `no-data` without calls.
     """
     span = span_of(length)
-    told = await services.usage.read(lambda con: read_cache_health(con, span, model))
-    parts = [CacheModel.model_construct(**part) for part in told.pop("by_model")]
+    health = await services.usage.read(lambda con: read_cache_health(con, span, model))
+    parts = [CacheModel.model_construct(**part) for part in health.pop("by_model")]
     return CacheHealth.model_construct(
-        range=length, model=model, by_model=parts, truncated=False, **told
+        range=length, model=model, by_model=parts, truncated=False, **health
     )
 
 
@@ -86,8 +86,8 @@ async def connection_usage(
         row = con.execute(
             "SELECT name, provider FROM provider_connections WHERE id = ?", [connection_id]
         ).fetchone()
-        told = find_provider_usage(con, connection_id)
-        return (None if row is None else (row[0], row[1])), told
+        provider_usage = find_provider_usage(con, connection_id)
+        return (None if row is None else (row[0], row[1])), provider_usage
 
     span = span_of(length)
     filters = Filters(["connection_id = $connection_id"], {"connection_id": connection_id})
@@ -100,7 +100,7 @@ async def connection_usage(
             read_series(con, span, filters, SERIES[length]),
         )
 
-    about, told = await services.state.read(known)
+    about, provider_usage = await services.state.read(known)
     reader = BinsReader.over(services.singleton(ClosedBins, ClosedBins))
     found, series = await services.usage.read(read)
     total, by_model = found.by(), found.by(list(models))
@@ -119,7 +119,9 @@ async def connection_usage(
             ModelFigures.model_construct(model=row["model"], **figures(row)) for row in by_model
         ],
         series=[point(row) for row in series],
-        provider_usage=None if told.asked_at_ms is None else show_provider_usage(told),
+        provider_usage=None
+        if provider_usage.asked_at_ms is None
+        else show_provider_usage(provider_usage),
     )
 
 
@@ -135,11 +137,11 @@ async def combos_metrics(
         return [row[0] for row in con.execute("SELECT name FROM combos ORDER BY name").fetchall()]
 
     span = span_of(length)
-    there = await services.state.read(names)
+    combo_names = await services.state.read(names)
     reader = BinsReader.over(services.singleton(ClosedBins, ClosedBins))
     metrics = await services.usage.read(lambda con: _known_combos(con, span, combo_name, reader))
     called = {one.combo_name for one in metrics}
-    quiet = [name for name in there if name not in called and combo_name in (None, name)]
+    quiet = [name for name in combo_names if name not in called and combo_name in (None, name)]
     if combo_name is not None and not metrics and not quiet:
         raise NotFound("There is no combo with this name.", param="comboName")
     unused = [
@@ -184,9 +186,9 @@ def _combos(
     # One read of both: a statement is planned for longer than it runs.
     every = read_breakdown(con, span, groups, Filters(conditions, bound), reader)
     is_shadow = pl.col("strategy").fill_null("") == "shadow"
-    found, beside = every.where(~is_shadow), every.where(is_shadow)
+    found, of_shadows = every.where(~is_shadow), every.where(is_shadow)
     target = ["combo", "provider", "model", "connection_id"]
-    targets, shadows = found.by(target), beside.by(target)
+    targets, shadows = found.by(target), of_shadows.by(target)
     strategies = found.sums_by(["combo", "strategy"])
     return [
         ComboMetrics.model_construct(

@@ -187,9 +187,9 @@ def figures(row: dict[str, Any]) -> dict[str, Any]:
 
 def empty_figures() -> dict[str, Any]:
     """The fields of `Figures` for no requests."""
-    told = dict.fromkeys(Figures.model_fields, 0)
+    zeros = dict.fromkeys(Figures.model_fields, 0)
     return {
-        **told,
+        **zeros,
         "cost_usd": 0.0,
         **{
             name: None

@@ -30,11 +30,11 @@ def percentiles_of_merged(
     bins: pl.DataFrame, groups: Sequence[str], shares: Sequence[int]
 ) -> pl.DataFrame:
     """As `percentiles`, of bins that are merged."""
-    told = [_percentile(share).alias(f"p{share}") for share in shares]
+    columns = [_percentile(share).alias(f"p{share}") for share in shares]
     in_order = bins.lazy().with_columns(mean=pl.col("total") / pl.col("requests"))
     if groups:
-        return in_order.group_by(list(groups)).agg(told).collect()
-    return in_order.select(told).collect()
+        return in_order.group_by(list(groups)).agg(columns).collect()
+    return in_order.select(columns).collect()
 
 
 def deviation(bins: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:

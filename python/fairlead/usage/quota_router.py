@@ -69,10 +69,10 @@ async def om_usage(
     personal = None
     if has_limits and any(limit is not None for limit in limits):
         personal = await _personal(services, key_id, tz, limits, at_ms)
-    said = merge_reports(services.workers())
+    reports = merge_reports(services.workers())
     cutoff = await asyncio.to_thread(_cutoff_percent, services.data_dir / "snapshot.json")
-    told = [
-        _provider(row, said.get(row[0], ConnectionReport()), cutoff, own.get(row[0]))
+    providers = [
+        _provider(row, reports.get(row[0], ConnectionReport()), cutoff, own.get(row[0]))
         for row in connections
         if access_mode != "restricted" or row[0] in allowed
     ]
@@ -81,20 +81,20 @@ async def om_usage(
         if personal is not None:
             body["personal"] = personal
         # Connections of which something is known come first.
-        known = [one for one in told if one["quotas"] or one["providerUsage"]]
+        known = [one for one in providers if one["quotas"] or one["providerUsage"]]
         body["provider"] = known[0] if known else None
-        body["providers"] = told
+        body["providers"] = providers
         return _json(body, 200)
     figures = {each: usage.figures for each, usage in own.items()}
     return PlainTextResponse(
-        _text(personal, told, figures, at_ms), headers={"cache-control": "no-store"}
+        _text(personal, providers, figures, at_ms), headers={"cache-control": "no-store"}
     )
 
 
 async def _personal(
     services: Services, key_id: str, tz: str, limits: list[int | None], at_ms: int
 ) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+    spending: dict[str, Any] = {}
     for kind, limit in zip(KINDS, limits, strict=True):
         starts_ms, ends_ms = window_of(kind, tz, at_ms)
         name = kind.word
@@ -108,14 +108,14 @@ async def _personal(
                 wanted=("cost_usd_micros",),
             )
         )
-        told[f"{name}SpentUsd"] = usd_of(int(sums["cost_usd_micros"].sum()))
-        told[f"{name}LimitUsd"] = None if limit is None else usd_of(limit)
-        told[f"{name}ResetAtIso"] = iso(moment_of(ends_ms))
-    return told
+        spending[f"{name}SpentUsd"] = usd_of(int(sums["cost_usd_micros"].sum()))
+        spending[f"{name}LimitUsd"] = None if limit is None else usd_of(limit)
+        spending[f"{name}ResetAtIso"] = iso(moment_of(ends_ms))
+    return spending
 
 
 def _provider(
-    row: Any, said: ConnectionReport, cutoff_percent: float, own: ProviderUsage | None
+    row: Any, report: ConnectionReport, cutoff_percent: float, own: ProviderUsage | None
 ) -> dict[str, Any]:
     connection_id, name, provider, thresholds = row
     reserved: dict[str, float] = orjson.loads(thresholds) if thresholds else {}
@@ -123,9 +123,9 @@ def _provider(
         "connectionId": connection_id,
         "name": name,
         "provider": provider,
-        "quotas": {window.name: _quota(window) for window in said.windows.values()},
+        "quotas": {window.name: _quota(window) for window in report.windows.values()},
         "quotaWindowThresholds": {
-            window: reserved.get(window, cutoff_percent) for window in said.windows
+            window: reserved.get(window, cutoff_percent) for window in report.windows
         },
         "providerUsage": _figures(own),
     }
@@ -168,7 +168,7 @@ def _quota(window: Window) -> dict[str, Any]:
 
 def _text(
     personal: dict[str, Any] | None,
-    told: list[dict[str, Any]],
+    providers: list[dict[str, Any]],
     figures: dict[str, tuple[UsageFigure, ...]],
     at_ms: int,
 ) -> str:
@@ -179,7 +179,7 @@ def _text(
             spent = personal[f"{name}SpentUsd"]
             resets = _until(personal[f"{name}ResetAtIso"], at_ms)
             lines.append(f"{name}: ${spent:.2f} of ${limit:.2f} spent, reset {resets}")
-    for one in told:
+    for one in providers:
         for window, quota in one["quotas"].items():
             cutoff = one["quotaWindowThresholds"][window]
             left = usable_percent(quota["remainingPercentage"], cutoff)
@@ -191,7 +191,7 @@ def _text(
         lines.extend(
             f"{name} {_figure_text(each)}" for each in figures.get(one["connectionId"], ())
         )
-    if not any(one["quotas"] or one["providerUsage"] for one in told):
+    if not any(one["quotas"] or one["providerUsage"] for one in providers):
         lines.append("Unavailable")
     return "\n".join(lines) + "\n"
 
@@ -221,8 +221,8 @@ def _until(resets_at: str | None, at_ms: int) -> str:
 def _cutoff_percent(snapshot: Path) -> float:
     """The reserved share in force, from the relay's snapshot."""
     try:
-        told = orjson.loads(snapshot.read_bytes()).get("resilience", {}).get("quota", {})
-        return float(told.get("threshold_percent", CUTOFF_PERCENT))
+        quota = orjson.loads(snapshot.read_bytes()).get("resilience", {}).get("quota", {})
+        return float(quota.get("threshold_percent", CUTOFF_PERCENT))
     except (OSError, ValueError, AttributeError, TypeError):
         # There is no snapshot yet: the default is in force.
         return CUTOFF_PERCENT

@@ -49,19 +49,19 @@ def read_recent(con: Connection, span: Span) -> dict[str, Any] | None:
     if row is None or not row[0]:
         return None
     requests, errors, *sums, of_whole, of_choice, of_providers = row
-    told = {}
+    latencies = {}
     for name, values in (
         ("latency_us", of_whole),
         ("chosen_ms", of_choice),
         ("provider_ms", of_providers),
     ):
         for share, value in zip(SHARES, values or (None,) * len(SHARES), strict=True):
-            told[f"p{share}_{name}"] = value
+            latencies[f"p{share}_{name}"] = value
     return {
         "requests": requests,
         "errors": errors,
         **dict(zip(_SUMMED, sums, strict=True)),
-        **told,
+        **latencies,
     }
 
 

@@ -12,9 +12,11 @@ import polars as pl
 from fairlead import _core
 
 # The columns of the table `requests`, and those that may be null.
-_TOLD: Final = _core.record_columns()
-COLUMNS: Final = tuple(column["name"] for column in _TOLD)
-NULLABLE: Final = frozenset(column["name"] for column in _TOLD if not column["is_required"])
+_RECORD_COLUMNS: Final = _core.record_columns()
+COLUMNS: Final = tuple(column["name"] for column in _RECORD_COLUMNS)
+NULLABLE: Final = frozenset(
+    column["name"] for column in _RECORD_COLUMNS if not column["is_required"]
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,8 +52,8 @@ class Rejected:
         """The folder, and whether there is room in it."""
         folder = self._spool_dir / "rejected"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        kept = sum(entry.stat().st_size for entry in os.scandir(folder))
-        return folder, kept < REJECTED_BYTES_MAX
+        used_bytes = sum(entry.stat().st_size for entry in os.scandir(folder))
+        return folder, used_bytes < REJECTED_BYTES_MAX
 
 
 def _write(path: Path, content: bytes) -> None:

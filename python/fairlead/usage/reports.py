@@ -68,46 +68,46 @@ def merge_reports(reports: Iterable[WorkerReport]) -> dict[str, ConnectionReport
     """
     merged: dict[str, ConnectionReport] = {}
     for report in reports:
-        for told in report.stats.get("connections", ()) if report.live else ():
-            _add(merged.setdefault(told["id"], ConnectionReport()), told)
+        for connection in report.stats.get("connections", ()) if report.live else ():
+            _add(merged.setdefault(connection["id"], ConnectionReport()), connection)
     return merged
 
 
-def _add(said: ConnectionReport, told: dict[str, Any]) -> None:
-    if told["state"] != "active" and (
-        said.state == "active" or told["cooling_ms"] > said.cooling_ms
+def _add(merged: ConnectionReport, connection: dict[str, Any]) -> None:
+    if connection["state"] != "active" and (
+        merged.state == "active" or connection["cooling_ms"] > merged.cooling_ms
     ):
-        said.state, said.cooling_ms = told["state"], told["cooling_ms"]
-    said.last_error = said.last_error or told.get("last_error")
-    said.successes += told.get("successes", 0)
-    said.failures += told.get("failures", 0)
-    said.in_flight += told.get("in_flight", 0)
-    if limits := told.get("limits"):
-        said.queued += limits["queued"]
-        said.remaining = _least(said.remaining or {}, limits)
+        merged.state, merged.cooling_ms = connection["state"], connection["cooling_ms"]
+    merged.last_error = merged.last_error or connection.get("last_error")
+    merged.successes += connection.get("successes", 0)
+    merged.failures += connection.get("failures", 0)
+    merged.in_flight += connection.get("in_flight", 0)
+    if limits := connection.get("limits"):
+        merged.queued += limits["queued"]
+        merged.remaining = _least(merged.remaining or {}, limits)
         for rate in limits.get("learned", ()):
             learned = LearnedRate(**rate)
-            known_rate = said.learned.get((learned.model, learned.name))
+            known_rate = merged.learned.get((learned.model, learned.name))
             if known_rate is None or learned.remaining < known_rate.remaining:
-                said.learned[learned.model, learned.name] = learned
-    for quota in told.get("quota", ()):
+                merged.learned[learned.model, learned.name] = learned
+    for quota in connection.get("quota", ()):
         window = Window(
             quota["name"],
             quota["remaining"],
             quota.get("resets_at_ms"),
             quota.get("is_quota", True),
         )
-        known = said.windows.get(window.name)
+        known = merged.windows.get(window.name)
         if known is None or window.remaining < known.remaining:
-            said.windows[window.name] = window
-    for lockout in told.get("lockouts", ()):
-        known_ms = said.lockouts.get(lockout["model"], 0)
-        said.lockouts[lockout["model"]] = max(known_ms, lockout["until_ms"])
+            merged.windows[window.name] = window
+    for lockout in connection.get("lockouts", ()):
+        known_ms = merged.lockouts.get(lockout["model"], 0)
+        merged.lockouts[lockout["model"]] = max(known_ms, lockout["until_ms"])
 
 
-def _least(known: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
+def _least(known: dict[str, Any], limits: dict[str, Any]) -> dict[str, Any]:
     least: dict[str, Any] = {}
     for name in ("slots", "requests", "tokens"):
-        values = [each for each in (known.get(name), told[name]) if each is not None]
+        values = [each for each in (known.get(name), limits[name]) if each is not None]
         least[name] = min(values, default=None)
     return least

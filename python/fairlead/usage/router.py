@@ -283,11 +283,11 @@ async def request_logs(services: ServicesDep, filters: FilterDep, page: PageDep)
     rows, total = await services.usage.read(lambda con: read_log(con, filters, page))
     bodies = body_keeper_of(services).bodies
     names = [BodyName(row["ts_ms"], row["request_id"], row["key_id"]) for row in rows]
-    kept = await asyncio.to_thread(lambda: [bodies.has(name) for name in names])
+    bodies_found = await asyncio.to_thread(lambda: [bodies.has(name) for name in names])
     return RequestLogs.model_construct(
         logs=[
             show_request_log_row(row, has_bodies=has_bodies)
-            for row, has_bodies in zip(rows, kept, strict=True)
+            for row, has_bodies in zip(rows, bodies_found, strict=True)
         ],
         total=total,
         limit=page.limit,

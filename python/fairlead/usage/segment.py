@@ -137,8 +137,8 @@ def _still_named(handle: int, path: Path) -> bool:
     between.
     """
     try:
-        there = path.stat()
+        file = path.stat()
     except FileNotFoundError:
         return False
     ours = os.fstat(handle)
-    return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+    return (file.st_dev, file.st_ino) == (ours.st_dev, ours.st_ino)

@@ -37,24 +37,26 @@ class Part:
     until_ms: int
 
 
-def cut(span: Span, kept: dict[Level, int], coarsest: Level = "day") -> list[Part]:
-    """The parts of a span in order of time. `kept` has the time from which each level is complete;
+def cut(span: Span, complete_from: dict[Level, int], coarsest: Level = "day") -> list[Part]:
+    """The parts of a span in order of time. `complete_from` has the time from which each level is complete;
     `coarsest` is the level with the longest buckets that may be used. Time before every level is
     left out.
     """
     levels = COARSEST_FIRST[COARSEST_FIRST.index(coarsest) :]
-    from_ms = max(span.from_ms, min(kept[level] for level in levels))
+    from_ms = max(span.from_ms, min(complete_from[level] for level in levels))
     until_ms = _rounded_up(span.until_ms, BUCKET_MS[coarsest]) if span.is_open else span.until_ms
-    parts = _cut(from_ms, until_ms, levels, kept)
+    parts = _cut(from_ms, until_ms, levels, complete_from)
     if parts is None:
         # The oldest part begins inside a bucket of its level.
-        oldest = min(_rounded_up(max(from_ms, kept[level]), BUCKET_MS[level]) for level in levels)
-        parts = _cut(oldest, until_ms, levels, kept)
+        oldest = min(
+            _rounded_up(max(from_ms, complete_from[level]), BUCKET_MS[level]) for level in levels
+        )
+        parts = _cut(oldest, until_ms, levels, complete_from)
     return parts or []
 
 
 def _cut(
-    from_ms: int, until_ms: int, levels: tuple[Level, ...], kept: dict[Level, int]
+    from_ms: int, until_ms: int, levels: tuple[Level, ...], complete_from: dict[Level, int]
 ) -> list[Part] | None:
     """The parts of a span; None when no level has it."""
     if from_ms >= until_ms:
@@ -64,17 +66,17 @@ def _cut(
     level, finer = levels[0], levels[1:]
     size = BUCKET_MS[level]
     first, last = _rounded_up(from_ms, size), until_ms - until_ms % size
-    if first >= last or kept[level] > first:
-        parts = _cut(from_ms, until_ms, finer, kept)
+    if first >= last or complete_from[level] > first:
+        parts = _cut(from_ms, until_ms, finer, complete_from)
         if parts is not None:
             return parts
         first, last = from_ms - from_ms % size, _rounded_up(until_ms, size)
-        return [Part(level, first, last)] if kept[level] <= first else None
-    before = _cut(from_ms, first, finer, kept)
-    after = _cut(last, until_ms, finer, kept)
+        return [Part(level, first, last)] if complete_from[level] <= first else None
+    before = _cut(from_ms, first, finer, complete_from)
+    after = _cut(last, until_ms, finer, complete_from)
     if before is None:
         # A level is only used from `first` on, where it is complete.
-        before, first = [], first - size if kept[level] <= first - size else first
+        before, first = [], first - size if complete_from[level] <= first - size else first
     if after is None:
         after, last = [], last + size
     return [*before, Part(level, first, last), *after]

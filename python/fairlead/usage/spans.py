@@ -102,16 +102,16 @@ def spans_of(rows: list[dict[str, Any]], resource: Resource) -> Iterator[Readabl
 
 def attributes_of(row: dict[str, Any]) -> dict[str, str | int | float | bool]:
     """The attributes of a record's span; unknown ones are absent."""
-    told: dict[str, Any] = {name: row[column] for column, name in _ATTRIBUTES.items()}
-    told["gen_ai.operation.name"] = _operation(row)
+    attributes: dict[str, Any] = {name: row[column] for column, name in _ATTRIBUTES.items()}
+    attributes["gen_ai.operation.name"] = _operation(row)
     provider = row["provider"]
-    told["gen_ai.provider.name"] = _PROVIDERS.get(provider, provider)
-    told["gen_ai.conversation.id"] = row["session_tag"] or row["session_id"]
+    attributes["gen_ai.provider.name"] = _PROVIDERS.get(provider, provider)
+    attributes["gen_ai.conversation.id"] = row["session_tag"] or row["session_id"]
     if row["ttft_ms"] is not None:
-        told["gen_ai.response.time_to_first_chunk"] = row["ttft_ms"] / 1000
+        attributes["gen_ai.response.time_to_first_chunk"] = row["ttft_ms"] / 1000
     if row["outcome"] != "completed":
-        told["error.type"] = row["error_kind"] or row["outcome"]
-    return {name: value for name, value in told.items() if value is not None}
+        attributes["error.type"] = row["error_kind"] or row["outcome"]
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 def _operation(row: dict[str, Any]) -> str:

@@ -102,13 +102,13 @@ class SpentSums:
         self.wanted = asyncio.Event()
         """Set while a question waits for records that are in the spool."""
 
-    async def sums(self, worker: str, asked: SpentQuery) -> list[int] | None:
+    async def sums(self, worker: str, query: SpentQuery) -> list[int] | None:
         """Sums in the order of the questions; None when the records were not all in after 1.5 s."""
-        if not await self._all_read(worker, asked):
+        if not await self._all_read(worker, query):
             return None
-        return await spent_of(self._state, self._usage, asked.questions)
+        return await spent_of(self._state, self._usage, query.questions)
 
-    async def _all_read(self, worker: str, asked: SpentQuery) -> bool:
+    async def _all_read(self, worker: str, query: SpentQuery) -> bool:
         """Waits for the records before the question. Those of nodes that are asked for need not be in: each tells
         the others itself what it used.
         """
@@ -119,8 +119,8 @@ class SpentSums:
                     has_unread,
                     self._spool_dir,
                     worker,
-                    asked.before_segment,
-                    frozenset(asked.nodes),
+                    query.before_segment,
+                    frozenset(query.nodes),
                 ):
                     self.wanted.set()
                     await asyncio.sleep(LOOK_EVERY_S)
@@ -133,24 +133,24 @@ class SpentSums:
         return self._shared is not None and not self._shared.was_current
 
     async def shared_sums(
-        self, worker: str, asked: SpentQuery, pids: Mapping[str, int]
+        self, worker: str, query: SpentQuery, pids: Mapping[str, int]
     ) -> tuple[list[int] | None, list[NodeSums]]:
-        """The sums, and of them those of each of `asked.nodes`; `pids` has the workers that were heard of."""
-        if not asked.nodes:
-            return await self.sums(worker, asked), []
-        if not await self._all_read(worker, asked):
+        """The sums, and of them those of each of `query.nodes`; `pids` has the workers that were heard of."""
+        if not query.nodes:
+            return await self.sums(worker, query), []
+        if not await self._all_read(worker, query):
             return None, []
-        places = await _places_of(self._state, asked.questions)
+        places = await _places_of(self._state, query.questions)
         # Before the sums: what a worker wrote last is in them then.
-        ended = await asyncio.to_thread(_ended, asked.nodes, pids, self._spool_dir)
+        ended = await asyncio.to_thread(_ended, query.nodes, pids, self._spool_dir)
 
         def both(con: Connection) -> tuple[list[int], dict[str, list[int]]]:
             """In one view of the records, so that every one is of a node in both or in none."""
-            by_node = sum_of_nodes(con, asked.questions, asked.nodes, places)
-            return sum_spent(con, asked.questions, places), by_node
+            by_node = sum_of_nodes(con, query.questions, query.nodes, places)
+            return sum_spent(con, query.questions, places), by_node
 
         sums, by_node = await self._usage.read(both)
-        return sums, [NodeSums(node, node in ended, by_node[node]) for node in asked.nodes]
+        return sums, [NodeSums(node, node in ended, by_node[node]) for node in query.nodes]
 
 
 def _ended(nodes: list[str], pids: Mapping[str, int], spool_dir: Path) -> set[str]:
@@ -205,13 +205,13 @@ _Found = dict[tuple[_Place, str, Unit], int]
 def sum_spent(con: Connection, questions: list[Question], places: Places) -> list[int]:
     """The sums, in the order of the questions."""
     owners: dict[_Place, set[str]] = defaultdict(set)
-    asked = [(_place_of(each), _owner_of(each), each.unit) for each in questions]
-    for place, owner_id, _ in asked:
+    wanted = [(_place_of(each), _owner_of(each), each.unit) for each in questions]
+    for place, owner_id, _ in wanted:
         owners[place].add(owner_id)
     found: _Found = defaultdict(int)
     for place, owner_ids in owners.items():
         _add_place(con, place, owner_ids, places, found)
-    return [found.get(one, 0) for one in asked]
+    return [found.get(one, 0) for one in wanted]
 
 
 def _add_place(

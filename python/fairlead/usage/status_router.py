@@ -99,7 +99,7 @@ async def _usage(
 ) -> dict[str, Any]:
     """The sums of the day, week and month of the key's zone, each with its limit in USD."""
     filters = Filters(["key_id = $key_id"], {"key_id": key_id})
-    told: dict[str, Any] = {}
+    usage: dict[str, Any] = {}
     for kind in KINDS:
         starts_ms, ends_ms = window_of(kind, key["usage_limit_tz"], at_ms)
         span = Span(starts_ms, ends_ms)
@@ -109,7 +109,7 @@ async def _usage(
         row = sums.row(0, named=True) if sums.height else {}
         spent = int(row.get("cost_usd_micros", 0))
         limit = key[kind.column] if key["usage_limit_enabled"] else None
-        told[kind.word] = {
+        usage[kind.word] = {
             "requests": int(row.get("requests", 0)),
             "errors": int(row.get("errors", 0)),
             "input_tokens": int(row.get("tokens_input", 0)),
@@ -120,7 +120,7 @@ async def _usage(
             "starts_at": _time(starts_ms),
             "resets_at": _time(ends_ms),
         }
-    return told
+    return usage
 
 
 async def _token_limits(

@@ -50,13 +50,13 @@ def usage_events(
     rows: pl.DataFrame, combos: Mapping[str, tuple[str, str]], names: Mapping[str, str]
 ) -> Iterator[Event]:
     """The events of these records. Calls whose key asked for no log are left out."""
-    told = rows.filter(~pl.col("no_log"))
-    limited = told.filter(
+    announced = rows.filter(~pl.col("no_log"))
+    limited = announced.filter(
         pl.col("error_kind").is_in(_LIMITS) & pl.col("key_id").is_not_null()
     ).unique(["key_id", "error_kind"], keep="first", maintain_order=True)
     for row in limited.iter_rows(named=True):
         yield _limit_met(row, names.get(row["key_id"]))
-    switched = told.filter((pl.col("attempts") > 1) & (pl.col("outcome") == "completed"))
+    switched = announced.filter((pl.col("attempts") > 1) & (pl.col("outcome") == "completed"))
     for row in switched.iter_rows(named=True):
         name, strategy = _combo(row["model"], combos)
         if name is not None and strategy not in _STAGED:

@@ -300,10 +300,10 @@ def _shown(row: dict[str, Any], view: type[LogRow]) -> dict[str, Any]:
     return shown
 
 
-def _failed_attempts(told: str | None) -> list[FailedAttempt]:
+def _failed_attempts(text: str | None) -> list[FailedAttempt]:
     """The attempts in a record's text: `connection;kind;end;model`, separated by commas."""
     found = []
-    for one in told.split(",") if told else ():
+    for one in text.split(",") if text else ():
         connection_id, error_kind, ended_ms, model = one.split(";", 3)
         found.append(
             FailedAttempt.model_construct(
@@ -316,15 +316,17 @@ def _failed_attempts(told: str | None) -> list[FailedAttempt]:
     return found
 
 
-def _findings(told: str | None) -> list[GuardrailFinding]:
+def _findings(text: str | None) -> list[GuardrailFinding]:
     """The findings in a record's text: `pii-masker;found=email;action=warn, ...`."""
     found = []
-    for one in told.split(", ") if told else ():
+    for one in text.split(", ") if text else ():
         guardrail, *rest = one.split(";")
-        said = dict(each.partition("=")[::2] for each in rest)
+        members = dict(each.partition("=")[::2] for each in rest)
         found.append(
             GuardrailFinding.model_construct(
-                guardrail=guardrail, found=said.get("found", ""), action=said.get("action", "")
+                guardrail=guardrail,
+                found=members.get("found", ""),
+                action=members.get("action", ""),
             )
         )
     return found

@@ -76,7 +76,10 @@ class Answer:
 
 
 async def attempt(
-    message: OutgoingMessage, egress: Egress, at_ms: int, kept: ConnectionPool | None = None
+    message: OutgoingMessage,
+    egress: Egress,
+    at_ms: int,
+    listener_pool: ConnectionPool | None = None,
 ) -> Answer:
     """Sends once, within the deadline, over a kept connection to this listener if there is one.
     Never raises for errors of the listener or the network.
@@ -93,7 +96,7 @@ async def attempt(
         return answer(None, "secret_unreadable")
     try:
         async with asyncio.timeout(DEADLINE_S):
-            status, retry_after = await _send(message, egress, at_ms // 1000, kept)
+            status, retry_after = await _send(message, egress, at_ms // 1000, listener_pool)
     except TimeoutError:
         return answer(None, "timeout")
     except (AddressRefused, AddressForbidden):
@@ -110,7 +113,7 @@ async def attempt(
 
 
 async def _send(
-    message: OutgoingMessage, egress: Egress, at_s: int, kept: ConnectionPool | None
+    message: OutgoingMessage, egress: Egress, at_s: int, listener_pool: ConnectionPool | None
 ) -> tuple[int, str | None]:
     # Checked again, in case a bad address got into the database.
     url = egress.normalise_target(message.url)
@@ -127,10 +130,10 @@ async def _send(
             ("webhook-id", message.message_id),
             ("webhook-timestamp", str(at_s)),
             ("webhook-signature", _signature(message, at_s)),
-            *([] if kept is not None else [("connection", "close")]),
+            *([] if listener_pool is not None else [("connection", "close")]),
         ],
     )
-    pool = ConnectionPool() if kept is None else kept
+    pool = ConnectionPool() if listener_pool is None else listener_pool
     try:
         return await _exchange(pool, await pool.take(egress, url), request, message.body)
     except ConnectionLost as broken:

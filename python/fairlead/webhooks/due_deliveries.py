@@ -60,7 +60,7 @@ SELECT d.endpoint_id
 FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
 WHERE d.state = 'pending' AND d.next_attempt_at_ms <= $now
     AND e.state = 'enabled' AND e.not_before_ms <= $now
-    AND d.endpoint_id NOT IN (SELECT unnest($held::VARCHAR[]))
+    AND d.endpoint_id NOT IN (SELECT unnest($excluded::VARCHAR[]))
 GROUP BY d.endpoint_id ORDER BY min(d.next_attempt_at_ms), d.endpoint_id LIMIT $most
 """
 
@@ -95,9 +95,11 @@ class DueDeliveries:
     is_all: bool
 
 
-def endpoints_due(con: Connection, now_ms: int, held: Collection[str], most: int) -> list[str]:
+def endpoints_due(con: Connection, now_ms: int, excluded: Collection[str], most: int) -> list[str]:
     """Endpoints beside those held to which something is to be delivered now."""
-    rows = con.execute(_ENDPOINTS, {"now": now_ms, "held": list(held), "most": most}).fetchall()
+    rows = con.execute(
+        _ENDPOINTS, {"now": now_ms, "excluded": list(excluded), "most": most}
+    ).fetchall()
     return [str(endpoint_id) for (endpoint_id,) in rows]
 
 

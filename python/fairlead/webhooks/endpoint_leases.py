@@ -30,11 +30,11 @@ class EndpointLeases:
         self._leases = leases
         self._on_lost = on_lost
         self._refused_s: dict[str, float] = {}
-        self.held: dict[str, Lease] = {}
+        self.by_endpoint: dict[str, Lease] = {}
 
     def room(self) -> int:
         """How many more may be leased now."""
-        return min(HELD_MAX - len(self.held), TAKEN_AT_ONCE)
+        return min(HELD_MAX - len(self.by_endpoint), TAKEN_AT_ONCE)
 
     def passed_over(self) -> list[str]:
         """Endpoints that are not worth asking for: those that it has, and those that others had a moment ago."""
@@ -42,7 +42,7 @@ class EndpointLeases:
         self._refused_s = {
             each: until_s for each, until_s in self._refused_s.items() if until_s > now_s
         }
-        return [*self.held, *self._refused_s]
+        return [*self.by_endpoint, *self._refused_s]
 
     def waits_for_others(self) -> bool:
         """Whether something is due to endpoints that others had when they were asked for."""
@@ -55,14 +55,14 @@ class EndpointLeases:
         taken = await take_if_reached(self._leases, KIND, endpoint_ids)
         for endpoint_id, lease in taken.items():
             lease.on_lost = partial(self._lose, endpoint_id)
-            self.held[endpoint_id] = lease
+            self.by_endpoint[endpoint_id] = lease
         until_s = time.monotonic() + ASK_AGAIN_S
         self._refused_s |= {each: until_s for each in endpoint_ids if each not in taken}
 
     async def give_back(self, endpoint_ids: Collection[str]) -> None:
         """Gives back leases that it has."""
-        await self._leases.release([self.held.pop(each) for each in endpoint_ids])
+        await self._leases.release([self.by_endpoint.pop(each) for each in endpoint_ids])
 
     def _lose(self, endpoint_id: str) -> None:
-        self.held.pop(endpoint_id, None)
+        self.by_endpoint.pop(endpoint_id, None)
         self._on_lost(endpoint_id)

@@ -61,8 +61,8 @@ async def _ping(
     endpoint, secrets = await state.read(find_target)
     message_id = f"msg_{ordered_id(at_ms)}"
     data = {"message": "This is a test of fairlead's webhooks."}
-    told = {"type": PING, "timestamp": iso(moment_of(at_ms)), **members, "data": data}
-    body = orjson.dumps(told)
+    document = {"type": PING, "timestamp": iso(moment_of(at_ms)), **members, "data": data}
+    body = orjson.dumps(document)
     outgoing = OutgoingMessage(message_id, body, endpoint.url, tuple(secrets))
     answer = await attempt(outgoing, services.egress, at_ms)
     message = (message_id, PING, body.decode())

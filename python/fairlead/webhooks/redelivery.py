@@ -16,32 +16,32 @@ from fairlead.webhooks.history import (
 )
 
 
-def redeliver(con: Connection, endpoint: Endpoint, which: Redelivery) -> int:
+def redeliver(con: Connection, endpoint: Endpoint, redelivery: Redelivery) -> int:
     """Queues deliveries again, in the writer: messages, ids and bodies stay, signatures are new,
     and the tries last another day. Returns how many.
     """
     if endpoint.state != "enabled":
         raise Conflict("The webhook is switched off: switch it on first.")
     at_ms = now_ms()
-    chosen = _chosen(con, endpoint.id, which, at_ms)
+    chosen = _chosen(con, endpoint.id, redelivery, at_ms)
     if len(chosen) > room_for(con, endpoint.id):
         raise Conflict("Too many deliveries wait for this webhook: try again when fewer do.")
     requeue(con, endpoint.id, chosen, at_ms)
     return len(chosen)
 
 
-def _chosen(con: Connection, endpoint_id: str, which: Redelivery, at_ms: int) -> list[str]:
-    if which.delivery_id is not None:
-        if find_delivery(con, endpoint_id, which.delivery_id) is None:
+def _chosen(con: Connection, endpoint_id: str, redelivery: Redelivery, at_ms: int) -> list[str]:
+    if redelivery.delivery_id is not None:
+        if find_delivery(con, endpoint_id, redelivery.delivery_id) is None:
             raise NotFound(
                 "There is no delivery with this id in the webhook's history.", param="deliveryId"
             )
-        return [which.delivery_id]
-    from_ms = ms_of(which.from_) if which.from_ else 0
-    until_ms = ms_of(which.to) if which.to else at_ms
+        return [redelivery.delivery_id]
+    from_ms = ms_of(redelivery.from_) if redelivery.from_ else 0
+    until_ms = ms_of(redelivery.to) if redelivery.to else at_ms
     if from_ms >= until_ms:
         raise InvalidRequest("from must be before to.", param="from")
-    found = deliveries_between(con, endpoint_id, which.state, from_ms, until_ms)
+    found = deliveries_between(con, endpoint_id, redelivery.state, from_ms, until_ms)
     if len(found) > REDELIVERED_AT_MOST:
         raise InvalidRequest(
             f"The range has more than {REDELIVERED_AT_MOST} deliveries: name a shorter one.",

@@ -210,11 +210,11 @@ async def rotate(webhook_id: str, rotation: Rotation, services: ServicesDep) -> 
 
 
 @router.post("/{webhook_id}/redeliver", summary="Send one delivery, or a range of them, again")
-async def redeliver(webhook_id: str, which: Redelivery, services: ServicesDep) -> Requeued:
+async def redeliver(webhook_id: str, redelivery: Redelivery, services: ServicesDep) -> Requeued:
     """Messages, ids and bodies stay, signatures are new, and the tries last another day."""
 
     def requeue(con: Connection) -> int:
-        return again(con, _found(con, webhook_id), which)
+        return again(con, _found(con, webhook_id), redelivery)
 
     return Requeued(requeued=await services.state.record(requeue))
 

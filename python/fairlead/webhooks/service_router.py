@@ -61,10 +61,10 @@ keys_router = APIRouter(tags=["webhooks"])
 
 
 async def _owner(caller: CallerDep) -> str:
-    who = caller.principal
-    if who.kind != "key" or who.id is None:
+    principal = caller.principal
+    if principal.kind != "key" or principal.id is None:
         raise Unauthenticated("These webhooks belong to an API key: send `x-goog-api-key`.")
-    return who.id
+    return principal.id
 
 
 OwnerDep = Annotated[str, Depends(_owner)]
@@ -220,12 +220,12 @@ async def deliveries(
 
 
 async def send_again(
-    webhook_id: str, which: Redelivery, services: ServicesDep, owner: OwnerDep
+    webhook_id: str, redelivery: Redelivery, services: ServicesDep, owner: OwnerDep
 ) -> dict[str, Any]:
     """Sends one delivery, or a range of them, again: the same messages with the same ids."""
 
     def requeue(con: Connection) -> int:
-        return redeliver(con, _found(con, owner, webhook_id), which)
+        return redeliver(con, _found(con, owner, webhook_id), redelivery)
 
     return {"requeued": await services.state.record(requeue)}
 

@@ -91,8 +91,8 @@ def _still_ours(con: Connection, ended: Sequence[FinishedAttempt]) -> Sequence[F
     leases = [each.lease for each in ended if each.lease is not None]
     if not leases:
         return ended
-    kept = kept_tokens(con, leases)
-    return [each for each in ended if each.lease is None or each.lease.token in kept]
+    valid = kept_tokens(con, leases)
+    return [each for each in ended if each.lease is None or each.lease.token in valid]
 
 
 def _row(ended: FinishedAttempt, spread: Callable[[float, float], float]) -> tuple[Any, ...]:

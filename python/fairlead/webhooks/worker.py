@@ -116,7 +116,7 @@ class Worker:
                 del self._queues[endpoint_id]
         longest_s = READ_EVERY_S
         if self._leases is not None:
-            idle = [each for each in self._leases.held if each not in self._queues]
+            idle = [each for each in self._leases.by_endpoint if each not in self._queues]
             await self._leases.give_back(idle)
             if self._leases.waits_for_others():
                 longest_s = ASK_AGAIN_S
@@ -152,7 +152,7 @@ class Worker:
         # Failures during the read are not in its rows yet.
         failed = {each.due.endpoint_id for each in self._ended if each.answer.error is not None}
         for each in found.due:
-            lease = None if self._leases is None else self._leases.held.get(each.endpoint_id)
+            lease = None if self._leases is None else self._leases.by_endpoint.get(each.endpoint_id)
             if self._leases is not None and lease is None:
                 # It was lost during the read.
                 continue
@@ -169,10 +169,10 @@ class Worker:
         leases = self._leases
         if leases is None:
             return False, None
-        held, most = leases.passed_over(), leases.room()
-        found = await self._state.read(lambda con: endpoints_due(con, now_ms, held, most))
+        passed_over, most = leases.passed_over(), leases.room()
+        found = await self._state.read(lambda con: endpoints_due(con, now_ms, passed_over, most))
         await leases.take(found)
-        return len(found) == most > 0, list(leases.held)
+        return len(found) == most > 0, list(leases.by_endpoint)
 
     def _send_out(self, queue: EndpointQueue, attempts: asyncio.TaskGroup) -> None:
         """Sends as much of a queue as may go out now. Nothing that was read before the last change
@@ -242,7 +242,7 @@ class Worker:
             async with asyncio.timeout(SHUTDOWN_S):
                 await self._settle()
                 if self._leases is not None:
-                    await self._leases.give_back(list(self._leases.held))
+                    await self._leases.give_back(list(self._leases.by_endpoint))
         except Exception as error:  # noqa: BLE001 - it was already ending, and they are sent again
             log.error("outcomes are not kept", count=len(self._ended), error=type(error).__name__)
         finally:

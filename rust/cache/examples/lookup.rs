@@ -63,8 +63,9 @@ fn main() -> Result<(), Fault> {
             near.add(key, probe.clone());
             rows.push((key, probe));
         }
-        let asked = |at: usize| format!("{} Part {}.", texts[at * 7 % texts.len()], at % (size / texts.len()).max(1));
-        let questions: Vec<String> = (0..LOOKUPS).map(asked).collect();
+        let question =
+            |at: usize| format!("{} Part {}.", texts[at * 7 % texts.len()], at % (size / texts.len()).max(1));
+        let questions: Vec<String> = (0..LOOKUPS).map(question).collect();
         let lookup_us = least_us(|at| {
             black_box(probe(&vectors, &questions[at]).map(|probe| near.find(&probe, THRESHOLD)));
         });

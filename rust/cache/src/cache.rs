@@ -164,7 +164,7 @@ impl Cache {
     /// Looks for the answer to exactly this request.
     pub fn find(&self, key: &Digest) -> Found {
         match self.inner.shelf.lock().lookup(key, (self.inner.now_ms)()) {
-            Lookup::Here(kept) => Found::Here(kept),
+            Lookup::Here(answer) => Found::Here(answer),
             Lookup::Stored(place) => Found::Stored(Stored(place)),
             Lookup::Nothing => Found::Nothing,
         }
@@ -176,9 +176,9 @@ impl Cache {
         let read = stored.0.read(&self.inner.sealer);
         let mut shelf = self.inner.shelf.lock();
         match read {
-            Ok(kept) if kept.meta.key == *key && shelf.has(&kept.meta) && epoch == self.epoch() => {
-                shelf.refill(&kept);
-                Some(kept)
+            Ok(answer) if answer.meta.key == *key && shelf.has(&answer.meta) && epoch == self.epoch() => {
+                shelf.refill(&answer);
+                Some(answer)
             }
             Ok(_) => None,
             Err(error) => {
@@ -208,15 +208,15 @@ impl Cache {
         let Some(probe) = self.inner.vectors.get().and_then(|vectors| probe(vectors, &question.text)) else { return };
         let at_ms = (self.inner.now_ms)();
         let found = self.inner.shelf.lock().nearest_miss(&question.partition, &probe, threshold, at_ms);
-        let Some((signature, kept, similarity)) = found else { return };
-        let asked = near_miss::cut(&question.text);
+        let Some((signature, nearest, similarity)) = found else { return };
+        let text = near_miss::cut(&question.text);
         let miss = NearMiss {
             at_ms,
             key_id: asker.key_id.map(str::to_owned),
             model: near_miss::cut(asker.model),
-            cause: near_miss::cause(&asked, &kept),
-            asked,
-            kept,
+            cause: near_miss::cause(&text, &nearest),
+            question: text,
+            nearest,
             signature,
             similarity,
             threshold,
@@ -244,20 +244,20 @@ impl Cache {
     }
 
     /// Keeps an answer, unless everything was forgotten since `epoch`. `to_disk`: the other tier may have it, too. Whether it is kept.
-    pub fn keep(&self, kept: &CachedAnswer, epoch: u64, to_disk: bool) -> bool {
-        self.put(kept, to_disk, || epoch == self.epoch())
+    pub fn keep(&self, answer: &CachedAnswer, epoch: u64, to_disk: bool) -> bool {
+        self.put(answer, to_disk, || epoch == self.epoch())
     }
 
     /// Keeps an answer that another worker made, unless anything was forgotten since `revision`: it might be that. Whether it is kept.
-    pub fn adopt(&self, kept: &CachedAnswer, revision: u64) -> bool {
-        self.put(kept, true, || revision == self.revision())
+    pub fn adopt(&self, answer: &CachedAnswer, revision: u64) -> bool {
+        self.put(answer, true, || revision == self.revision())
     }
 
-    fn put(&self, kept: &CachedAnswer, to_disk: bool, is_wanted: impl FnOnce() -> bool) -> bool {
-        if kept.body.len() > MAX_BODY_BYTES {
+    fn put(&self, answer: &CachedAnswer, to_disk: bool, is_wanted: impl FnOnce() -> bool) -> bool {
+        if answer.body.len() > MAX_BODY_BYTES {
             return false;
         }
-        let bytes = kept.body.len() + QUEUED_BYTES;
+        let bytes = answer.body.len() + QUEUED_BYTES;
         let bounds = *self.inner.bounds.lock();
         let to_disk = to_disk && bounds.disk_bytes > 0 && {
             let queued = self.inner.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
@@ -267,7 +267,7 @@ impl Cache {
             }
         };
         let vectors = self.inner.vectors.get().filter(|_| bounds.wants_vectors);
-        let probe = kept.meta.question.as_ref().and_then(|question| probe(vectors?, &question.text));
+        let probe = answer.meta.question.as_ref().and_then(|question| probe(vectors?, &question.text));
         {
             let mut shelf = self.inner.shelf.lock();
             // Looked at under the lock that forgetting takes.
@@ -277,11 +277,11 @@ impl Cache {
                 }
                 return false;
             }
-            shelf.put(kept.clone(), to_disk, probe);
+            shelf.put(answer.clone(), to_disk, probe);
             // Queued under the lock as well, so that forgetting comes after it in the queue, too.
-            if to_disk && !self.send(Job::Put(kept.clone())) {
+            if to_disk && !self.send(Job::Put(answer.clone())) {
                 self.inner.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
-                shelf.stored(&kept.meta, None);
+                shelf.stored(&answer.meta, None);
             }
         }
         true

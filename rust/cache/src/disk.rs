@@ -122,8 +122,8 @@ impl Disk {
             match kind {
                 Some(ANSWER) => {
                     let place = Place { segment: Arc::clone(segment), offset, length };
-                    if let Some(kept) = CachedAnswer::decode(plain) {
-                        tell(Record::Answer(Box::new(kept), place));
+                    if let Some(answer) = CachedAnswer::decode(plain) {
+                        tell(Record::Answer(Box::new(answer), place));
                     }
                 }
                 Some(GONE) => {
@@ -139,9 +139,9 @@ impl Disk {
     }
 
     /// Appends an answer.
-    pub(crate) fn put(&mut self, kept: &CachedAnswer) -> io::Result<Place> {
+    pub(crate) fn put(&mut self, answer: &CachedAnswer) -> io::Result<Place> {
         let mut plain = vec![ANSWER];
-        plain.append(&mut kept.encode()?);
+        plain.append(&mut answer.encode()?);
         self.append(&plain)
     }
 

@@ -21,13 +21,13 @@ const VERSION: u8 = 1;
 const LENGTH_BYTES: usize = 4;
 
 /// The answer as it stands under `name`. `None`: it is too large, or cannot be sealed.
-pub fn seal(kept: &CachedAnswer, name: &str, sealer: &Sealer) -> Option<Vec<u8>> {
-    if kept.body.len() > MAX_SHARED_BYTES {
+pub fn seal(answer: &CachedAnswer, name: &str, sealer: &Sealer) -> Option<Vec<u8>> {
+    if answer.body.len() > MAX_SHARED_BYTES {
         return None;
     }
-    let meta = serde_json::to_vec(&Meta { question: None, ..Meta::clone(&kept.meta) }).ok()?;
+    let meta = serde_json::to_vec(&Meta { question: None, ..Meta::clone(&answer.meta) }).ok()?;
     let meta = sealer.seal(&meta_of(name), &meta).ok()?;
-    let body = sealer.seal(&body_of(name), &kept.body).ok()?;
+    let body = sealer.seal(&body_of(name), &answer.body).ok()?;
     if 1 + LENGTH_BYTES + meta.len() > HEAD_BYTES {
         return None;
     }

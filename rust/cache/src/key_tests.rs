@@ -150,7 +150,7 @@ proptest! {
     fn two_values_have_one_key_exactly_if_they_are_the_same(a in any_json(), b in any_json()) {
         let key = |value: &Value| ask(&with("extra", value.clone())).key;
         let pretty = serde_json::to_string_pretty(&with("extra", a.clone())).expect("JSON");
-        prop_assert_eq!(fingerprint(&SCOPE, pretty.as_bytes()).map(|asked| asked.key), Some(key(&a)));
+        prop_assert_eq!(fingerprint(&SCOPE, pretty.as_bytes()).map(|print| print.key), Some(key(&a)));
         prop_assert_eq!(key(&a) == key(&b), same(&a, &b));
     }
 }
@@ -178,12 +178,12 @@ fn a_responses_request_is_read_as_others_are() {
         json!({"model": "m", "temperature": 0, "instructions": "Be brief.",
             "input": [{"role": "user", "type": "message", "content": content}]})
     };
-    let asked = of_turns(Turns::Input, &text);
-    assert!(asked.is_deterministic && !asked.is_unfit);
-    assert_eq!(asked.question.as_ref().map(|question| question.text.as_str()), Some("Why?"));
+    let print = of_turns(Turns::Input, &text);
+    assert!(print.is_deterministic && !print.is_unfit);
+    assert_eq!(print.question.as_ref().map(|question| question.text.as_str()), Some("Why?"));
     for content in [json!("Why?"), json!([{"type": "input_text", "text": "Why?"}])] {
         let other = of_turns(Turns::Input, &list(content));
-        assert_eq!(other.question, asked.question, "the same question in the same partition");
+        assert_eq!(other.question, print.question, "the same question in the same partition");
     }
     let with = |name: &str, value: Value| {
         let mut body = text.clone();
@@ -208,9 +208,9 @@ fn a_responses_request_is_read_as_others_are() {
     ] {
         let one = with(name, value.clone());
         assert!(!one.is_unfit, "{name} {value}");
-        assert_ne!(one.key, asked.key, "{name}");
+        assert_ne!(one.key, print.key, "{name}");
     }
-    assert_ne!(with("instructions", json!("Be long.")).question, asked.question);
+    assert_ne!(with("instructions", json!("Be long.")).question, print.question);
     assert!(fingerprint(&KeyScope { turns: Turns::Input, ..SCOPE }, b"{\"input\":{}}").is_none());
 }
 
@@ -218,17 +218,17 @@ fn a_responses_request_is_read_as_others_are() {
 fn a_gemini_request_is_read_as_others_are() {
     let body = json!({"contents": [{"role": "user", "parts": [{"text": "Why?"}]}],
         "generationConfig": {"temperature": 0.0, "topP": 0.5}});
-    let asked = of_turns(Turns::Contents, &body);
-    assert!(asked.is_deterministic && !asked.is_unfit);
-    assert_eq!(asked.question.as_ref().map(|question| question.text.as_str()), Some("Why?"));
+    let print = of_turns(Turns::Contents, &body);
+    assert!(print.is_deterministic && !print.is_unfit);
+    assert_eq!(print.question.as_ref().map(|question| question.text.as_str()), Some("Why?"));
     let with = |path: &str, value: Value| {
         let mut body = body.clone();
         *body.pointer_mut(path).expect("is there") = value;
         of_turns(Turns::Contents, &body)
     };
     assert!(!with("/generationConfig/temperature", json!(0.1)).is_deterministic);
-    assert_ne!(with("/generationConfig/topP", json!(0.6)).key, asked.key);
-    assert_ne!(with("/contents/0/parts", json!([{"text": "How?"}])).key, asked.key);
+    assert_ne!(with("/generationConfig/topP", json!(0.6)).key, print.key);
+    assert_ne!(with("/contents/0/parts", json!([{"text": "How?"}])).key, print.key);
     assert_eq!(with("/contents/0/parts", json!([{"text": "a"}, {"text": "b"}])).question, None);
     assert_eq!(with("/contents/0/role", json!("model")).question, None);
     for (name, value) in [

@@ -81,11 +81,11 @@ struct Lesson {
 
 impl Lesson {
     fn note(&mut self, similarity: f32, is_right: bool) {
-        let (kept, most) = if is_right { (&mut self.right, MOST_RIGHT) } else { (&mut self.wrong, MOST_WRONG) };
-        if kept.len() == most {
-            kept.pop_front();
+        let (similarities, most) = if is_right { (&mut self.right, MOST_RIGHT) } else { (&mut self.wrong, MOST_WRONG) };
+        if similarities.len() == most {
+            similarities.pop_front();
         }
-        kept.push_back(similarity);
+        similarities.push_back(similarity);
     }
 
     /// The threshold where the operator set `base`. Above one, no similar question is answered.

@@ -110,7 +110,7 @@ mod tests {
         fn what_a_scan_finds_is_found(
             rows in proptest::collection::vec((0..TEXTS.len(), 0.0..3.1_f32), 1..60),
             gone in proptest::collection::vec(0..60_usize, 0..20),
-            asked in (0..TEXTS.len(), 0.0..3.1_f32),
+            query in (0..TEXTS.len(), 0.0..3.1_f32),
             threshold in -1.0..1.0_f32,
         ) {
             let mut near = Near::default();
@@ -120,8 +120,8 @@ mod tests {
             for at in &gone {
                 near.remove(&[*at as u8; 32]);
             }
-            let wanted = probe(TEXTS[asked.0], asked.1);
-            let reading = Reading::of(TEXTS[asked.0]);
+            let wanted = probe(TEXTS[query.0], query.1);
+            let reading = Reading::of(TEXTS[query.0]);
             let mut expected: Vec<Digest> = Vec::new();
             for (at, (text, angle)) in rows.iter().enumerate().filter(|(at, _)| !gone.contains(at)) {
                 let is_near = similarity(&wanted.vector, &probe(TEXTS[*text], *angle).vector) >= threshold;

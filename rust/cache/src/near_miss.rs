@@ -25,8 +25,10 @@ pub struct NearMiss {
     pub at_ms: u64,
     pub key_id: Option<String>,
     pub model: String,
-    pub asked: String,
-    pub kept: String,
+    #[serde(rename = "asked")]
+    pub question: String,
+    #[serde(rename = "kept")]
+    pub nearest: String,
     /// The key of the kept answer.
     #[serde(serialize_with = "as_hex")]
     pub signature: Digest,
@@ -62,8 +64,8 @@ impl NearMisses {
 }
 
 /// What keeps the answer to one question from being given for the other.
-pub(crate) fn cause(asked: &str, kept: &str) -> &'static str {
-    match Reading::of(asked).differs(&Reading::of(kept)) {
+pub(crate) fn cause(question: &str, nearest: &str) -> &'static str {
+    match Reading::of(question).differs(&Reading::of(nearest)) {
         None => "distance",
         Some(Cause::Language) => "language",
         Some(Cause::Number) => "number",
@@ -97,8 +99,8 @@ mod tests {
             at_ms: at as u64,
             key_id: None,
             model: "m".into(),
-            asked: "a".into(),
-            kept: "b".into(),
+            question: "a".into(),
+            nearest: "b".into(),
             signature: [at as u8; 32],
             similarity: 0.9,
             threshold: 0.8,

@@ -253,43 +253,44 @@ mod tests {
 
     #[test]
     fn thoughts_go_back_to_who_thought_them_and_for_whom() {
-        let kept = Reasoning::default();
-        kept.keep(ORIGIN, &ids(&["a", "b"]), "hm", at(0));
-        let find = |principal, provider, id| kept.find(principal, provider, &[id], at(1)).as_deref().map(str::to_owned);
+        let reasoning = Reasoning::default();
+        reasoning.keep(ORIGIN, &ids(&["a", "b"]), "hm", at(0));
+        let find =
+            |principal, provider, id| reasoning.find(principal, provider, &[id], at(1)).as_deref().map(str::to_owned);
         assert_eq!(find("key:1", "deepseek", "a").as_deref(), Some("hm"));
         assert_eq!(find("key:1", "deepseek", "b").as_deref(), Some("hm"));
         assert_eq!(find("key:2", "deepseek", "a"), None);
         assert_eq!(find("key:1", "moonshot", "a"), None);
         assert_eq!(find("key:1", "deepseek", "c"), None);
-        let stats = kept.stats(at(1));
+        let stats = reasoning.stats(at(1));
         assert_eq!((stats.entries, stats.hits, stats.misses), (2, 2, 3));
-        assert!(kept.find("key:1", "deepseek", &["x", "b"], at(1)).is_some(), "any of a message's calls will do");
+        assert!(reasoning.find("key:1", "deepseek", &["x", "b"], at(1)).is_some(), "any of a message's calls will do");
     }
 
     #[test]
     fn nothing_is_kept_of_nothing_or_of_too_much() {
-        let kept = Reasoning::default();
-        kept.keep(ORIGIN, &ids(&["a"]), "", at(0));
-        kept.keep(ORIGIN, &ids(&[""]), "hm", at(0));
-        kept.keep(ORIGIN, &ids(&["b"]), &"x".repeat(MAX_TEXT_BYTES + 1), at(0));
-        assert_eq!(kept.stats(at(0)).entries, 0);
+        let reasoning = Reasoning::default();
+        reasoning.keep(ORIGIN, &ids(&["a"]), "", at(0));
+        reasoning.keep(ORIGIN, &ids(&[""]), "hm", at(0));
+        reasoning.keep(ORIGIN, &ids(&["b"]), &"x".repeat(MAX_TEXT_BYTES + 1), at(0));
+        assert_eq!(reasoning.stats(at(0)).entries, 0);
     }
 
     #[test]
     fn the_oldest_go_first_and_all_go_in_time() {
-        let kept = Reasoning::default();
+        let reasoning = Reasoning::default();
         for number in 0..=MAX_ENTRIES {
-            kept.keep(ORIGIN, &[format!("call_{number}")], "hm", at(number as u64));
+            reasoning.keep(ORIGIN, &[format!("call_{number}")], "hm", at(number as u64));
         }
         let now = at(MAX_ENTRIES as u64);
-        assert_eq!((kept.stats(now).entries, kept.stats(now).evictions), (MAX_ENTRIES, 1));
-        assert!(kept.find("key:1", "deepseek", &["call_0"], now).is_none());
-        assert!(kept.find("key:1", "deepseek", &["call_1"], now).is_some());
+        assert_eq!((reasoning.stats(now).entries, reasoning.stats(now).evictions), (MAX_ENTRIES, 1));
+        assert!(reasoning.find("key:1", "deepseek", &["call_0"], now).is_none());
+        assert!(reasoning.find("key:1", "deepseek", &["call_1"], now).is_some());
         let late = at(TTL_MS + 10);
-        assert!(kept.find("key:1", "deepseek", &["call_10"], late).is_none());
-        assert_eq!(kept.list(&ThoughtFilter::default(), late).len(), MAX_ENTRIES - 10);
+        assert!(reasoning.find("key:1", "deepseek", &["call_10"], late).is_none());
+        assert_eq!(reasoning.list(&ThoughtFilter::default(), late).len(), MAX_ENTRIES - 10);
         assert_eq!(
-            kept.stats(at(2 * TTL_MS)),
+            reasoning.stats(at(2 * TTL_MS)),
             ReasoningStats {
                 max_entries: MAX_ENTRIES,
                 max_bytes: MAX_BYTES,
@@ -304,36 +305,40 @@ mod tests {
 
     #[test]
     fn bytes_are_bounded() {
-        let kept = Reasoning::default();
+        let reasoning = Reasoning::default();
         let long = "x".repeat(MAX_TEXT_BYTES);
         for number in 0..100 {
-            kept.keep(ORIGIN, &[format!("call_{number}")], &long, at(number));
+            reasoning.keep(ORIGIN, &[format!("call_{number}")], &long, at(number));
         }
-        let stats = kept.stats(at(100));
+        let stats = reasoning.stats(at(100));
         assert!(
             stats.bytes <= MAX_BYTES && stats.entries == MAX_BYTES / (MAX_TEXT_BYTES + OVERHEAD_BYTES),
             "{stats:?}"
         );
-        kept.keep(ORIGIN, &ids(&["call_99"]), "hm", at(101));
-        assert_eq!(kept.stats(at(101)).entries, stats.entries, "an id that comes again takes the place of the first");
+        reasoning.keep(ORIGIN, &ids(&["call_99"]), "hm", at(101));
+        assert_eq!(
+            reasoning.stats(at(101)).entries,
+            stats.entries,
+            "an id that comes again takes the place of the first"
+        );
     }
 
     #[test]
     fn entries_are_told_and_forgotten_by_call_or_provider() {
-        let kept = Reasoning::default();
-        kept.keep(ORIGIN, &ids(&["a", "b"]), "hm", at(0));
-        kept.keep(Origin { provider: "moonshot", ..ORIGIN }, &ids(&["c"]), "hmm", at(5));
-        let entries = kept.list(&ThoughtFilter::default(), at(6));
+        let reasoning = Reasoning::default();
+        reasoning.keep(ORIGIN, &ids(&["a", "b"]), "hm", at(0));
+        reasoning.keep(Origin { provider: "moonshot", ..ORIGIN }, &ids(&["c"]), "hmm", at(5));
+        let entries = reasoning.list(&ThoughtFilter::default(), at(6));
         assert_eq!(entries.iter().map(|one| one.tool_call_id.as_str()).collect::<Vec<_>>(), ["c", "b", "a"]);
         assert_eq!((entries[0].key_id.as_deref(), entries[0].bytes, entries[0].created_ms), (Some("1"), 3, 1_000_005));
         let call = |id: &str| ThoughtFilter { tool_call_id: Some(id.to_owned()), ..ThoughtFilter::default() };
-        assert_eq!(kept.forget(&call("b")), 1);
-        assert_eq!(kept.forget(&call("b")), 0);
+        assert_eq!(reasoning.forget(&call("b")), 1);
+        assert_eq!(reasoning.forget(&call("b")), 0);
         assert_eq!(
-            kept.forget(&ThoughtFilter { provider: Some("moonshot".to_owned()), ..ThoughtFilter::default() }),
+            reasoning.forget(&ThoughtFilter { provider: Some("moonshot".to_owned()), ..ThoughtFilter::default() }),
             1
         );
-        assert_eq!(kept.forget(&ThoughtFilter::default()), 1);
-        assert_eq!(kept.stats(at(6)).bytes, 0);
+        assert_eq!(reasoning.forget(&ThoughtFilter::default()), 1);
+        assert_eq!(reasoning.stats(at(6)).bytes, 0);
     }
 }

@@ -127,10 +127,10 @@ impl Shelf {
     }
 
     /// Puts an answer into memory.
-    pub(crate) fn put(&mut self, kept: CachedAnswer, is_awaited: bool, probe: Option<Probe>) {
-        let key = kept.meta.key;
+    pub(crate) fn put(&mut self, answer: CachedAnswer, is_awaited: bool, probe: Option<Probe>) {
+        let key = answer.meta.key;
         self.remove(&key);
-        self.insert(key, Row { meta: kept.meta, body: Some(kept.body), place: None, is_awaited, tick: 0, hits: 0 });
+        self.insert(key, Row { meta: answer.meta, body: Some(answer.body), place: None, is_awaited, tick: 0, hits: 0 });
         if let Some(probe) = probe {
             self.index(&key, probe);
         }
@@ -169,13 +169,13 @@ impl Shelf {
     }
 
     /// Takes a body back into memory after it was read from disk.
-    pub(crate) fn refill(&mut self, kept: &CachedAnswer) {
-        let key = kept.meta.key;
-        let Some(row) = self.rows.get_mut(&key).filter(|row| row.body.is_none() && *row.meta == *kept.meta) else {
+    pub(crate) fn refill(&mut self, answer: &CachedAnswer) {
+        let key = answer.meta.key;
+        let Some(row) = self.rows.get_mut(&key).filter(|row| row.body.is_none() && *row.meta == *answer.meta) else {
             return;
         };
-        row.body = Some(kept.body.clone());
-        self.memory_bytes += kept.body.len();
+        row.body = Some(answer.body.clone());
+        self.memory_bytes += answer.body.len();
         self.bodies.insert(row.tick, key);
         self.evict();
     }

@@ -105,7 +105,7 @@ impl Inner {
                 return;
             }
             match record {
-                Record::Answer(kept, place) if kept.meta.is_fresh(now_ms) => shelf.put_stored(kept.meta, place),
+                Record::Answer(answer, place) if answer.meta.is_fresh(now_ms) => shelf.put_stored(answer.meta, place),
                 Record::Answer(..) => {}
                 Record::Gone(keys) => {
                     for key in keys {
@@ -121,7 +121,7 @@ impl Inner {
 
     fn run_job(&self, disk: &mut Disk, job: Job) {
         let (what, done) = match job {
-            Job::Put(kept) => ("an answer is kept in memory only", self.put(disk, &kept)),
+            Job::Put(answer) => ("an answer is kept in memory only", self.put(disk, &answer)),
             Job::Forget(keys) => ("what was forgotten may come back with a restart", disk.forget(&keys)),
             Job::Clear => ("what was forgotten may come back with a restart", disk.clear()),
             Job::Bounds(bounds) => ("the cache's files may be larger than they should", self.bound(disk, bounds)),
@@ -136,15 +136,15 @@ impl Inner {
         }
     }
 
-    fn put(&self, disk: &mut Disk, kept: &CachedAnswer) -> io::Result<()> {
-        self.queued_bytes.fetch_sub(kept.body.len() + QUEUED_BYTES, Ordering::AcqRel);
-        let is_wanted = self.shelf.lock().has(&kept.meta);
-        let place = if is_wanted { disk.put(kept).map(Some) } else { Ok(None) };
+    fn put(&self, disk: &mut Disk, answer: &CachedAnswer) -> io::Result<()> {
+        self.queued_bytes.fetch_sub(answer.body.len() + QUEUED_BYTES, Ordering::AcqRel);
+        let is_wanted = self.shelf.lock().has(&answer.meta);
+        let place = if is_wanted { disk.put(answer).map(Some) } else { Ok(None) };
         let (place, fault) = match place {
             Ok(place) => (place, None),
             Err(error) => (None, Some(error)),
         };
-        self.shelf.lock().stored(&kept.meta, place);
+        self.shelf.lock().stored(&answer.meta, place);
         let max_bytes = self.bounds.lock().disk_bytes;
         let gone = disk.hold_to(max_bytes)?;
         if !gone.is_empty() {

@@ -63,7 +63,7 @@ fn key(name: &str) -> Digest {
     digest(&[name.as_bytes()])
 }
 
-fn kept(name: &str, body: &[u8], now_ms: u64) -> CachedAnswer {
+fn cached_answer(name: &str, body: &[u8], now_ms: u64) -> CachedAnswer {
     let meta = Meta {
         key: key(name),
         question: None,
@@ -84,7 +84,7 @@ fn kept(name: &str, body: &[u8], now_ms: u64) -> CachedAnswer {
 }
 
 fn keep(cache: &Cache, name: &str, body: &[u8]) {
-    cache.keep(&kept(name, body, noon()), cache.epoch(), true);
+    cache.keep(&cached_answer(name, body, noon()), cache.epoch(), true);
 }
 
 fn synced(cache: &Cache) {
@@ -94,8 +94,8 @@ fn synced(cache: &Cache) {
 /// What is given for a name, from whichever tier.
 fn given(cache: &Cache, name: &str) -> Option<Bytes> {
     match cache.find(&key(name)) {
-        Found::Here(kept) => Some(kept.body),
-        Found::Stored(stored) => cache.fetch(&key(name), &stored).map(|kept| kept.body),
+        Found::Here(answer) => Some(answer.body),
+        Found::Stored(stored) => cache.fetch(&key(name), &stored).map(|answer| answer.body),
         Found::Nothing => None,
     }
 }
@@ -262,7 +262,7 @@ fn an_answer_that_was_asked_for_before_everything_was_forgotten_is_not_kept() {
     let cache = open(&folder.0, "a1", noon);
     let epoch = cache.epoch();
     cache.clear();
-    cache.keep(&kept("late", b"late", noon()), epoch, true);
+    cache.keep(&cached_answer("late", b"late", noon()), epoch, true);
     assert_eq!(given(&cache, "late"), None);
     synced(&cache);
     drop(cache);
@@ -273,7 +273,7 @@ fn an_answer_that_was_asked_for_before_everything_was_forgotten_is_not_kept() {
 fn what_must_not_lie_on_a_disk_does_not() {
     let folder = Folder::new();
     let cache = open(&folder.0, "a1", noon);
-    cache.keep(&kept("quiet", b"q", noon()), cache.epoch(), false);
+    cache.keep(&cached_answer("quiet", b"q", noon()), cache.epoch(), false);
     assert!(given(&cache, "quiet").is_some());
     synced(&cache);
     drop(cache);
@@ -335,7 +335,7 @@ fn forgetting_while_others_read_and_write_leaves_nothing_dangling() {
 fn what_another_worker_left_is_not_adopted_after_something_was_forgotten() {
     let folder = Folder::new();
     let cache = open(&folder.0, "w", noon);
-    let found = kept("a", b"body", noon());
+    let found = cached_answer("a", b"body", noon());
     let before = cache.revision();
     assert!(cache.adopt(&found, before));
     assert_eq!(cache.forget(&EntryFilter { model: Some("another".into()), ..EntryFilter::default() }), 0);
@@ -349,7 +349,7 @@ fn what_another_worker_left_is_not_adopted_after_something_was_forgotten() {
 #[test]
 fn an_answer_between_workers_is_opened_under_its_own_name_only() {
     let (sealer, other) = (Sealer::new(&[7; 32]).expect("a key"), Sealer::new(&[8; 32]).expect("a key"));
-    let answer = kept("a", b"body", noon());
+    let answer = cached_answer("a", b"body", noon());
     let sealed = envelope::seal(&answer, "name", &sealer).expect("sealed");
     let opened = envelope::open(&sealed, "name", &sealer).expect("opened");
     assert_eq!((&opened.meta, &opened.body), (&answer.meta, &answer.body));
@@ -363,6 +363,6 @@ fn an_answer_between_workers_is_opened_under_its_own_name_only() {
         changed[cut] ^= 1;
         assert!(envelope::open(&changed, "name", &sealer).is_none(), "{cut}");
     }
-    let large = kept("a", &vec![0; envelope::MAX_SHARED_BYTES + 1], noon());
+    let large = cached_answer("a", &vec![0; envelope::MAX_SHARED_BYTES + 1], noon());
     assert!(envelope::seal(&large, "name", &sealer).is_none());
 }

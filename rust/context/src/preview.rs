@@ -117,8 +117,8 @@ mod tests {
         let shown = preview(Dialect::Openai, body.as_bytes(), &Plan::from(Mode::Standard), || 0);
         assert_eq!(shown.texts.len(), 1);
         let of = |kinds: [&str; 2]| {
-            let kept = shown.texts[0].segments.iter().filter(|segment| kinds.contains(&segment.kind));
-            kept.map(|segment| segment.text.as_str()).collect::<String>()
+            let segments = shown.texts[0].segments.iter().filter(|segment| kinds.contains(&segment.kind));
+            segments.map(|segment| segment.text.as_str()).collect::<String>()
         };
         assert_eq!(of(["same", "removed"]), text);
         assert!(shown.body.expect("a body").contains(&of(["same", "added"])));

@@ -127,13 +127,13 @@ pub enum Room {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NodeUse {
     pub used: u64,
-    pub held: u64,
+    pub reserved: u64,
 }
 
 impl NodeUse {
     #[must_use]
     pub fn taken(self) -> u64 {
-        self.used.saturating_add(self.held)
+        self.used.saturating_add(self.reserved)
     }
 }
 
@@ -281,7 +281,7 @@ impl Lease {
         let is_idle = unused > 0 && (is_leaving || now_ms.saturating_sub(self.used_at_ms.get()) >= idle_ms);
         let is_low = !is_idle && self.granted > 0 && unused <= self.granted / LOW_PARTS && since_ms >= REST_MS;
         // What is used needs no lease any more.
-        let is_due = (unused > 0 || now.held > 0) && since_ms >= terms.ttl_ms / 3;
+        let is_due = (unused > 0 || now.reserved > 0) && since_ms >= terms.ttl_ms / 3;
         // Use that ended after the room was given back is told soon, too.
         let is_unsaid = now.used != self.used_when_asked && self.ceiling <= now.taken() && since_ms >= IDLE_MS;
         let is_new = self.past.is_some() && is_touched;

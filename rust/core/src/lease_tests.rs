@@ -78,7 +78,7 @@ impl World {
             }
             match node.lease.room(&node.terms, self.limit, node.now, amount, self.is_exact) {
                 Room::Enough => {
-                    node.now.held += amount;
+                    node.now.reserved += amount;
                     return true;
                 }
                 Room::Ask => {
@@ -92,7 +92,7 @@ impl World {
 
     fn settle(&mut self, at: usize, amount: u64, used: u64) {
         let node = &mut self.nodes[at];
-        node.now.held -= amount;
+        node.now.reserved -= amount;
         node.now.used += used;
     }
 }
@@ -100,14 +100,14 @@ impl World {
 #[test]
 fn far_from_the_limit_the_store_is_asked_seldom() {
     let mut world = World::new(2, 100_000, false);
-    let mut asked = 0;
+    let mut syncs = 0;
     for step in 0..4_000 {
         world.pass(2);
         assert!(world.hold(step % 2, 1));
         world.settle(step % 2, 1, 1);
-        asked += u32::from(world.sync(step % 2));
+        syncs += u32::from(world.sync(step % 2));
     }
-    assert!(asked <= 4 * 20, "{asked} times for 4,000 requests");
+    assert!(syncs <= 4 * 20, "{syncs} times for 4,000 requests");
 }
 
 #[test]
@@ -175,8 +175,8 @@ fn without_the_store_money_stops_at_its_lease_and_the_rest_at_a_fair_part() {
     let lost = LeaseTerms::new(TTL_MS, StoreLoss::FairShare);
     lost.set_nodes(2);
     let lease = Lease::with_past(Some(past));
-    assert_eq!(lease.room(&lost, 1_000, NodeUse { used: 0, held: 299 }, 1, false), Room::Enough);
-    assert_eq!(lease.room(&lost, 1_000, NodeUse { used: 0, held: 300 }, 1, false), Room::Full);
+    assert_eq!(lease.room(&lost, 1_000, NodeUse { used: 0, reserved: 299 }, 1, false), Room::Enough);
+    assert_eq!(lease.room(&lost, 1_000, NodeUse { used: 0, reserved: 300 }, 1, false), Room::Full);
     let mut world = World::new(1, 1_000, false);
     world.nodes[0].terms = LeaseTerms { on_loss: StoreLoss::Refuse, ..LeaseTerms::new(TTL_MS, StoreLoss::Refuse) };
     let (node, limit) = (&world.nodes[0], world.limit);

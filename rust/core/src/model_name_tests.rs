@@ -172,8 +172,8 @@ fn any_name() -> impl Strategy<Value = String> {
 #[test]
 fn fuzz_model_name() {
     fuzz::check(&any_name(), |model| {
-        let asked = format!("p/{model}");
-        if let Ok(name) = canonical(&asked) {
+        let spelling = format!("p/{model}");
+        if let Ok(name) = canonical(&spelling) {
             let again = canonical(&name);
             prop_assert_eq!(again.as_deref(), Ok(&*name), "a canonical name is its own");
             let own = name.split_once('/').map(|(_, own)| own).unwrap_or_default();
@@ -188,7 +188,7 @@ fn fuzz_model_name() {
                 let action = path.rsplit('/').next().unwrap_or_default();
                 prop_assert!(!action.contains(':'), "{}", path);
             }
-            prop_assert!(is_named(&asked, &name, Case::Ignored) || asked.contains('*') || asked != *name);
+            prop_assert!(is_named(&spelling, &name, Case::Ignored) || spelling.contains('*') || spelling != *name);
             if !name.contains('*') {
                 prop_assert!(is_named(&name, &name, Case::Exact));
             }

@@ -180,18 +180,18 @@ impl RollingMinute {
         if second + SECONDS as u64 <= self.newest_s || second > self.newest_s {
             return;
         }
-        let kept = &mut self.seconds[Self::place(second)];
-        let less = before.min(*kept);
-        *kept -= less;
+        let slot = &mut self.seconds[Self::place(second)];
+        let less = before.min(*slot);
+        *slot -= less;
         self.sum -= less;
         self.put(second, after);
     }
 
     fn put(&mut self, second: u64, amount: u64) {
-        let kept = &mut self.seconds[Self::place(second)];
-        let before = *kept;
-        *kept = before.saturating_add(amount).min(MOST_PER_SECOND);
-        self.sum += *kept - before;
+        let slot = &mut self.seconds[Self::place(second)];
+        let before = *slot;
+        *slot = before.saturating_add(amount).min(MOST_PER_SECOND);
+        self.sum += *slot - before;
     }
 
     /// Milliseconds until `amount` fits below `most`; 0 where it does. One that never fits waits until nothing else counts.

@@ -243,10 +243,10 @@ proptest! {
 
     #[test]
     fn no_call_costs_more_than_is_reserved(price in any_price(), usage in usage()) {
-        let asked = Usage { input: usage.input, output: usage.output, service: usage.service, ..Usage::default() };
-        prop_assert!(price.most(&asked) >= price.cost(&usage));
+        let demand = Usage { input: usage.input, output: usage.output, service: usage.service, ..Usage::default() };
+        prop_assert!(price.most(&demand) >= price.cost(&usage));
         let standard = Usage { service: ServiceTier::Standard, ..usage };
-        prop_assert!(price.most(&asked) >= price.cost(&standard), "served as all others");
+        prop_assert!(price.most(&demand) >= price.cost(&standard), "served as all others");
     }
 
     #[test]

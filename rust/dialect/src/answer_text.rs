@@ -107,7 +107,7 @@ mod tests {
     use serde_json::json;
 
     /// The text of these events, cut into pieces of a few bytes, and whether a tool is called.
-    fn heard(form: Dialect, events: &[Value]) -> (String, bool) {
+    fn read_events(form: Dialect, events: &[Value]) -> (String, bool) {
         let events: Vec<String> = events.iter().map(|event| format!("event: e\ndata: {event}\n\n")).collect();
         let stream = events.concat();
         let mut answer = AnswerText::new(form);
@@ -125,23 +125,23 @@ mod tests {
             json!({"choices": [{"index": 0, "text": "b"}]}),
             json!({"choices": []}),
         ];
-        assert_eq!(heard(Dialect::Openai, &chat), ("äb".into(), false));
+        assert_eq!(read_events(Dialect::Openai, &chat), ("äb".into(), false));
         let responses = [
             json!({"type": "response.reasoning_text.delta", "delta": "hm"}),
             json!({"type": "response.output_text.delta", "delta": "a"}),
             json!({"type": "response.output_text.done", "text": "a"}),
         ];
-        assert_eq!(heard(Dialect::OpenaiResponses, &responses), ("a".into(), false));
+        assert_eq!(read_events(Dialect::OpenaiResponses, &responses), ("a".into(), false));
         let messages = [
             json!({"type": "content_block_start", "content_block": {"type": "text", "text": "a"}}),
             json!({"type": "content_block_delta", "delta": {"type": "thinking_delta", "thinking": "hm"}}),
             json!({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "b"}}),
         ];
-        assert_eq!(heard(Dialect::Anthropic, &messages), ("ab".into(), false));
+        assert_eq!(read_events(Dialect::Anthropic, &messages), ("ab".into(), false));
         let content = |parts: Value| json!({"candidates": [{"content": {"parts": parts}}]});
         let gemini =
             [content(json!([{"text": "hm", "thought": true}, {"text": "a"}])), content(json!([{"text": "b"}]))];
-        assert_eq!(heard(Dialect::Gemini, &gemini), ("ab".into(), false));
+        assert_eq!(read_events(Dialect::Gemini, &gemini), ("ab".into(), false));
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
             (Dialect::Anthropic, json!({"type": "content_block_start", "content_block": {"type": "tool_use"}})),
             (Dialect::Gemini, json!({"candidates": [{"content": {"parts": [{"functionCall": {}}]}}]})),
         ] {
-            assert_eq!(heard(form, &[event]), (String::new(), true), "{form:?}");
+            assert_eq!(read_events(form, &[event]), (String::new(), true), "{form:?}");
         }
     }
 }

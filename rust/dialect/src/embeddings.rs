@@ -121,34 +121,34 @@ fn renamed(body: &[u8], model: &str) -> Result<Pieces, Error> {
 }
 
 fn read_openai(body: &[u8]) -> Result<EmbeddingRequest<'_>, Error> {
-    let mut asked = EmbeddingRequest { inputs: Vec::new(), is_list: false, dimensions: None, wants_base64: false };
+    let mut request = EmbeddingRequest { inputs: Vec::new(), is_list: false, dimensions: None, wants_base64: false };
     for (name, value) in members(body)?.0 {
         let raw = value.get();
         match &*name {
             // Who asks is not told on.
             "model" | "user" => {}
             _ if raw == "null" => {}
-            "input" if raw.starts_with('"') => asked.inputs.push(vec![typed(value, "input")?]),
+            "input" if raw.starts_with('"') => request.inputs.push(vec![typed(value, "input")?]),
             "input" => {
-                asked.is_list = true;
+                request.is_list = true;
                 let inputs: Vec<&RawValue> = typed(value, "input")?;
                 for (at, one) in inputs.iter().enumerate() {
                     let text = Text::of(one).ok_or_else(|| unsupported(&format!("input[{at}]")))?;
-                    asked.inputs.push(vec![text]);
+                    request.inputs.push(vec![text]);
                 }
             }
-            "dimensions" => asked.dimensions = Some(whole(value, "dimensions")?),
+            "dimensions" => request.dimensions = Some(whole(value, "dimensions")?),
             "encoding_format" if raw == r#""float""# => {}
-            "encoding_format" if raw == r#""base64""# => asked.wants_base64 = true,
+            "encoding_format" if raw == r#""base64""# => request.wants_base64 = true,
             "encoding_format" => return Err(wrong("encoding_format", "must be `float` or `base64`")),
             _ if is_neutral(raw) => {}
             _ => return Err(unsupported(&name)),
         }
     }
-    if asked.inputs.is_empty() {
+    if request.inputs.is_empty() {
         return Err(wrong("input", "must not be empty"));
     }
-    Ok(asked)
+    Ok(request)
 }
 
 fn whole<'a>(value: &'a RawValue, path: &str) -> Result<&'a str, Error> {
@@ -161,7 +161,7 @@ fn whole<'a>(value: &'a RawValue, path: &str) -> Result<&'a str, Error> {
 }
 
 fn read_google(form: EmbeddingCall, body: &[u8]) -> Result<EmbeddingRequest<'_>, Error> {
-    let mut asked = EmbeddingRequest {
+    let mut request = EmbeddingRequest {
         inputs: Vec::new(),
         is_list: form == EmbeddingCall::Many,
         dimensions: None,
@@ -169,8 +169,8 @@ fn read_google(form: EmbeddingCall, body: &[u8]) -> Result<EmbeddingRequest<'_>,
     };
     let top = members(body)?;
     if form == EmbeddingCall::One {
-        one_of_google(&top, "", &mut asked)?;
-        return Ok(asked);
+        one_of_google(&top, "", &mut request)?;
+        return Ok(request);
     }
     for (name, value) in top.0 {
         match &*name {
@@ -178,7 +178,7 @@ fn read_google(form: EmbeddingCall, body: &[u8]) -> Result<EmbeddingRequest<'_>,
                 let requests: Vec<&RawValue> = typed(value, "requests")?;
                 for (at, one) in requests.iter().enumerate() {
                     let path = format!("requests[{at}].");
-                    one_of_google(&typed(one, &path)?, &path, &mut asked)?;
+                    one_of_google(&typed(one, &path)?, &path, &mut request)?;
                 }
             }
             "model" => {}
@@ -186,13 +186,13 @@ fn read_google(form: EmbeddingCall, body: &[u8]) -> Result<EmbeddingRequest<'_>,
             _ => return Err(unsupported(&name)),
         }
     }
-    if asked.inputs.is_empty() {
+    if request.inputs.is_empty() {
         return Err(wrong("requests", "must not be empty"));
     }
-    Ok(asked)
+    Ok(request)
 }
 
-fn one_of_google<'a>(members: &Members<'a>, path: &str, asked: &mut EmbeddingRequest<'a>) -> Result<(), Error> {
+fn one_of_google<'a>(members: &Members<'a>, path: &str, request: &mut EmbeddingRequest<'a>) -> Result<(), Error> {
     #[derive(Deserialize)]
     struct ContentIn<'a> {
         #[serde(borrow, default)]
@@ -226,15 +226,15 @@ fn one_of_google<'a>(members: &Members<'a>, path: &str, asked: &mut EmbeddingReq
     if texts.is_empty() {
         return Err(wrong(&format!("{path}content"), "must have a text"));
     }
-    if !asked.inputs.is_empty() && asked.dimensions != dimensions {
+    if !request.inputs.is_empty() && request.dimensions != dimensions {
         return Err(wrong(&format!("{path}outputDimensionality"), "must be the same in all requests"));
     }
-    asked.dimensions = dimensions;
-    asked.inputs.push(texts);
+    request.dimensions = dimensions;
+    request.inputs.push(texts);
     Ok(())
 }
 
-fn to_gemini(asked: &EmbeddingRequest<'_>, model: &str) -> ProviderRequest {
+fn to_gemini(request: &EmbeddingRequest<'_>, model: &str) -> ProviderRequest {
     let mut out = Writer::default();
     let one = |out: &mut Writer, texts: &[Text<'_>], is_named: bool| {
         out.open(b'{');
@@ -246,44 +246,44 @@ fn to_gemini(asked: &EmbeddingRequest<'_>, model: &str) -> ProviderRequest {
             out.open(b'{').member("text", text).close(b'}');
         }
         out.close(b']').close(b'}');
-        if let Some(dimensions) = asked.dimensions {
+        if let Some(dimensions) = request.dimensions {
             out.key("outputDimensionality").raw(dimensions);
         }
         out.close(b'}');
     };
-    let form = if asked.is_list { EmbeddingCall::Many } else { EmbeddingCall::One };
-    if asked.is_list {
+    let form = if request.is_list { EmbeddingCall::Many } else { EmbeddingCall::One };
+    if request.is_list {
         out.open(b'{').key("requests").open(b'[');
-        asked.inputs.iter().for_each(|texts| one(&mut out, texts, true));
+        request.inputs.iter().for_each(|texts| one(&mut out, texts, true));
         out.close(b']').close(b'}');
     } else {
-        asked.inputs.iter().for_each(|texts| one(&mut out, texts, false));
+        request.inputs.iter().for_each(|texts| one(&mut out, texts, false));
     }
     ProviderRequest { form, body: Pieces::from_iter([Bytes::from(out.take())]) }
 }
 
-fn to_openai(asked: &EmbeddingRequest<'_>, model: &str) -> ProviderRequest {
+fn to_openai(request: &EmbeddingRequest<'_>, model: &str) -> ProviderRequest {
     let mut out = Writer::default();
     out.open(b'{').key("model").str(model).key("input").open(b'[');
-    for texts in &asked.inputs {
+    for texts in &request.inputs {
         let decoded: Vec<_> = texts.iter().map(Text::decode).collect();
         out.str(&decoded.join("\n"));
     }
     out.close(b']').key("encoding_format").str("float");
-    if let Some(dimensions) = asked.dimensions {
+    if let Some(dimensions) = request.dimensions {
         out.key("dimensions").raw(dimensions);
     }
     let body = Pieces::from_iter([Bytes::from(out.close(b'}').take())]);
     ProviderRequest { form: EmbeddingCall::OpenAi, body }
 }
 
-/// A provider's answer to a letter of this form, as the caller reads it. `asked` is the caller's own body. `None`: it is no
+/// A provider's answer to a letter of this form, as the caller reads it. `request_body` is the caller's own body. `None`: it is no
 /// such answer.
 pub fn answer(
     caller: EmbeddingCall,
     provider: EmbeddingCall,
     body: &Bytes,
-    asked: &Bytes,
+    request_body: &Bytes,
     model: &str,
 ) -> Option<EmbeddingAnswer> {
     if provider == EmbeddingCall::OpenAi {
@@ -294,10 +294,13 @@ pub fn answer(
         return Some(EmbeddingAnswer { body, usage, units: seen.units });
     }
     let vectors = vectors_of(body)?;
-    let counted = usage_of(body).unwrap_or_else(|| asked.len().div_ceil(BYTES_PER_TOKEN) as u64);
+    let counted = usage_of(body).unwrap_or_else(|| request_body.len().div_ceil(BYTES_PER_TOKEN) as u64);
     let usage = Usage { input: counted, ..Usage::default() };
-    let body =
-        if caller == EmbeddingCall::OpenAi { for_openai(&vectors, asked, model, counted)? } else { body.clone() };
+    let body = if caller == EmbeddingCall::OpenAi {
+        for_openai(&vectors, request_body, model, counted)?
+    } else {
+        body.clone()
+    };
     Some(EmbeddingAnswer { body, usage, units: Units::default() })
 }
 
@@ -327,11 +330,11 @@ fn usage_of(body: &[u8]) -> Option<u64> {
     json::as_u64(used, inner.get("promptTokenCount")?).filter(|count| *count <= MAX_TOKENS)
 }
 
-fn for_openai(vectors: &[Vector<'_>], asked: &[u8], model: &str, tokens: u64) -> Option<Bytes> {
-    let scan = json::scan_object(asked, &["encoding_format"], MAX_DEPTH).ok()?;
+fn for_openai(vectors: &[Vector<'_>], request_body: &[u8], model: &str, tokens: u64) -> Option<Bytes> {
+    let scan = json::scan_object(request_body, &["encoding_format"], MAX_DEPTH).ok()?;
     let is_packed = scan
         .get("encoding_format")
-        .and_then(|value| json::as_str(asked, value))
+        .and_then(|value| json::as_str(request_body, value))
         .is_some_and(|encoding| encoding == "base64");
     let mut out = Writer::default();
     out.open(b'{').key("object").str("list").key("data").open(b'[');

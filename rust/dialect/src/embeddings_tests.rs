@@ -73,9 +73,9 @@ fn what_cannot_be_said_is_named() {
     }
 }
 
-fn answered(caller: EmbeddingCall, provider: EmbeddingCall, body: &Value, asked: &Value) -> (Value, u64) {
-    let (body, asked) = (Bytes::from(body.to_string()), Bytes::from(asked.to_string()));
-    let translated = answer(caller, provider, &body, &asked, "p/x").expect("an answer");
+fn answered(caller: EmbeddingCall, provider: EmbeddingCall, body: &Value, request: &Value) -> (Value, u64) {
+    let (body, request) = (Bytes::from(body.to_string()), Bytes::from(request.to_string()));
+    let translated = answer(caller, provider, &body, &request, "p/x").expect("an answer");
     (serde_json::from_slice(&translated.body).expect("JSON"), translated.usage.input)
 }
 

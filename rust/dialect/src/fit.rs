@@ -68,8 +68,8 @@ pub(crate) fn edits(form: Dialect, is_completion: bool, body: &[u8], fit: &Fit) 
 /// Fits a request that is translated. `cap` is the text of the cap.
 pub(crate) fn adapt<'a>(request: &mut Request<'a>, body: &[u8], cap: Option<&'a str>) {
     if let Some(cap) = cap {
-        let is_less = |asked: &str| asked.parse::<u64>().is_ok_and(|asked| cap.parse().is_ok_and(|cap| asked <= cap));
-        request.max_tokens = Some(request.max_tokens.filter(|asked| is_less(asked)).unwrap_or(cap));
+        let is_less = |limit: &str| limit.parse::<u64>().is_ok_and(|limit| cap.parse().is_ok_and(|cap| limit <= cap));
+        request.max_tokens = Some(request.max_tokens.filter(|limit| is_less(limit)).unwrap_or(cap));
     }
     if request.form == Dialect::Anthropic && request.reasoning.is_none() && is_classifier(body) {
         request.reasoning = Some(Effort::Off);
@@ -130,7 +130,7 @@ fn lower<const N: usize>(body: &[u8], names: &[&str; N], cap: u64, edits: &mut E
             continue;
         }
         is_said = true;
-        if json::as_u64(body, value).is_some_and(|asked| asked > cap) {
+        if json::as_u64(body, value).is_some_and(|limit| limit > cap) {
             edits.push((value.span(), number(cap)));
         }
     }

@@ -49,9 +49,9 @@ fn a_cap_holds_between_any_two_dialects() {
     let fit = Fit { cap: Some(50), ..Fit::default() };
     for &caller in Dialect::ALL {
         for &provider in Dialect::ALL {
-            for (asked, got) in [(10, 10), (50, 50), (51, 50), (4_000, 50)] {
-                let body = sent(caller, provider, &limited(caller, asked), &fit);
-                assert_eq!(limit(provider, &body), got, "{caller:?} to {provider:?}, {asked}: {body}");
+            for (cap, got) in [(10, 10), (50, 50), (51, 50), (4_000, 50)] {
+                let body = sent(caller, provider, &limited(caller, cap), &fit);
+                assert_eq!(limit(provider, &body), got, "{caller:?} to {provider:?}, {cap}: {body}");
             }
             let body = sent(caller, provider, &request(caller, &json!({})), &fit);
             assert_eq!(limit(provider, &body), 50, "{caller:?} to {provider:?}, not asked: {body}");
@@ -81,8 +81,8 @@ fn every_name_of_a_limit_is_held_to_the_cap() {
     assert_eq!(chat(json!({"max_tokens": "many"}))["max_tokens"], "many", "the provider's to refuse");
 
     let gemini = |config| sent(Dialect::Gemini, Dialect::Gemini, &request(Dialect::Gemini, &config), &fit);
-    let kept = gemini(json!({"generationConfig": {"topK": 3, "maxOutputTokens": 80}}));
-    assert_eq!(kept["generationConfig"], json!({"topK": 3, "maxOutputTokens": 50}));
+    let fitted = gemini(json!({"generationConfig": {"topK": 3, "maxOutputTokens": 80}}));
+    assert_eq!(fitted["generationConfig"], json!({"topK": 3, "maxOutputTokens": 50}));
     assert_eq!(gemini(json!({"generation_config": {"topK": 3}}))["generation_config"]["maxOutputTokens"], 50);
     assert_eq!(gemini(json!({"generationConfig": null}))["generationConfig"]["maxOutputTokens"], 50);
 
@@ -172,13 +172,13 @@ fn a_classifier_thinks_only_where_it_asks_to() {
     let fit = Fit { is_templated: true, ..Fit::default() };
     let off = json!({"thinking": false, "enable_thinking": false});
     for system in [json!(MARK), json!([{"type": "text", "text": "billing"}, {"type": "text", "text": MARK}])] {
-        let asked = request(Dialect::Anthropic, &json!({"system": system}));
-        assert_eq!(sent(Dialect::Anthropic, Dialect::Openai, &asked, &fit)["chat_template_kwargs"], off);
+        let original = request(Dialect::Anthropic, &json!({"system": system}));
+        assert_eq!(sent(Dialect::Anthropic, Dialect::Openai, &original, &fit)["chat_template_kwargs"], off);
         assert_eq!(
-            sent(Dialect::Anthropic, Dialect::Openai, &asked, &Fit::default()).get("chat_template_kwargs"),
+            sent(Dialect::Anthropic, Dialect::Openai, &original, &Fit::default()).get("chat_template_kwargs"),
             None
         );
-        let native = sent(Dialect::Anthropic, Dialect::Anthropic, &asked, &Fit::default());
+        let native = sent(Dialect::Anthropic, Dialect::Anthropic, &original, &Fit::default());
         assert_eq!(native["thinking"], json!({"type": "disabled"}));
     }
     for control in [
@@ -186,11 +186,15 @@ fn a_classifier_thinks_only_where_it_asks_to() {
         json!({"thinking": {"type": "adaptive"}}),
         json!({"output_config": {"effort": "low"}}),
     ] {
-        let mut asked = request(Dialect::Anthropic, &control);
-        asked["system"] = json!(MARK);
-        assert_eq!(sent(Dialect::Anthropic, Dialect::Anthropic, &asked, &Fit::default()), asked, "its own words stay");
+        let mut original = request(Dialect::Anthropic, &control);
+        original["system"] = json!(MARK);
         assert_eq!(
-            sent(Dialect::Anthropic, Dialect::Openai, &asked, &fit).get("chat_template_kwargs"),
+            sent(Dialect::Anthropic, Dialect::Anthropic, &original, &Fit::default()),
+            original,
+            "its own words stay"
+        );
+        assert_eq!(
+            sent(Dialect::Anthropic, Dialect::Openai, &original, &fit).get("chat_template_kwargs"),
             None,
             "{control}"
         );
@@ -202,11 +206,15 @@ fn nobody_else_is_taken_for_a_classifier() {
     let quoted = json!({"system": "Be brief.", "messages": [{"role": "user", "content": MARK}]});
     let within = json!({"system": format!("Translate: {MARK}")});
     for more in [quoted, within, json!({"system": "Be brief."}), json!({"system": [{"type": "text", "text": "a"}]})] {
-        let asked = request(Dialect::Anthropic, &more);
-        assert_eq!(sent(Dialect::Anthropic, Dialect::Anthropic, &asked, &Fit::default()), asked);
+        let original = request(Dialect::Anthropic, &more);
+        assert_eq!(sent(Dialect::Anthropic, Dialect::Anthropic, &original, &Fit::default()), original);
     }
     let chat = json!({"messages": [{"role": "system", "content": MARK}, {"role": "user", "content": "a"}]});
-    let asked = request(Dialect::Openai, &chat);
+    let original = request(Dialect::Openai, &chat);
     let fit = Fit { is_templated: true, ..Fit::default() };
-    assert_eq!(sent(Dialect::Openai, Dialect::Openai, &asked, &fit), asked, "messages requests alone are looked at");
+    assert_eq!(
+        sent(Dialect::Openai, Dialect::Openai, &original, &fit),
+        original,
+        "messages requests alone are looked at"
+    );
 }

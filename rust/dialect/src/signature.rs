@@ -119,8 +119,8 @@ mod tests {
         assert_eq!(own.decode(), "gemini:CkZ1bg==");
         assert_eq!(for_gemini(&own.decode()), Some("CkZ1bg=="));
         assert!(!is_anthropics(&own));
-        let kept = for_gemini_caller("EuYBCk+/=");
-        assert_eq!(from_gemini(&kept.into()).decode(), "EuYBCk+/=");
+        let signature = for_gemini_caller("EuYBCk+/=");
+        assert_eq!(from_gemini(&signature.into()).decode(), "EuYBCk+/=");
         assert_eq!(for_gemini_caller(&own.decode()), "CkZ1bg==");
         let sealed = from_responses("rs_1", "gAAAAx");
         assert_eq!(for_responses(&sealed.decode()), Some(("rs_1", "gAAAAx")));

@@ -72,7 +72,7 @@ pub struct Framer {
     limits: Limits,
     flow: Flow,
     /// Begun in earlier chunks, not passed on.
-    held: BytesMut,
+    buffer: BytesMut,
     /// Bytes of the present event that were passed on before it was whole.
     gone_bytes: usize,
     /// No byte of the present line was seen.
@@ -100,7 +100,7 @@ impl Framer {
         Self {
             limits,
             flow: Flow::Open,
-            held: BytesMut::new(),
+            buffer: BytesMut::new(),
             gone_bytes: 0,
             line_empty: true,
             after_cr: None,
@@ -129,8 +129,8 @@ impl Framer {
     /// Ends the stream and gives what was held back.
     pub fn close(self) -> Rest {
         let whole = self.after_cr == Some(Line::Blank);
-        let skip = if self.at_start && self.held.starts_with(BOM) { BOM.len() } else { 0 };
-        Rest { bytes: self.held.freeze().slice(skip..), whole, mid_event: self.gone_bytes > 0 }
+        let skip = if self.at_start && self.buffer.starts_with(BOM) { BOM.len() } else { 0 };
+        Rest { bytes: self.buffer.freeze().slice(skip..), whole, mid_event: self.gone_bytes > 0 }
     }
 
     /// Whether everything passed on so far is whole events, so that another event may follow.
@@ -180,7 +180,7 @@ impl Framer {
             run.keep_until(span.end);
             return Verdict::Pass;
         }
-        if self.held.is_empty() {
+        if self.buffer.is_empty() {
             let verdict = judge(Part::Event(self.without_bom(tail)));
             match verdict {
                 Verdict::Pass => {}
@@ -196,8 +196,8 @@ impl Framer {
             self.at_start = false;
             return verdict;
         }
-        self.held.extend_from_slice(tail);
-        let event = std::mem::take(&mut self.held).freeze();
+        self.buffer.extend_from_slice(tail);
+        let event = std::mem::take(&mut self.buffer).freeze();
         let verdict = judge(Part::Event(self.without_bom(&event)));
         self.at_start = false;
         if matches!(verdict, Verdict::Pass | Verdict::Last) {
@@ -210,13 +210,13 @@ impl Framer {
     /// The chunk ends within an event that begins at `start`, or began earlier.
     fn keep_or_pass(&mut self, run: &mut Run<'_>, start: usize, judge: &mut impl FnMut(Part<'_>) -> Verdict) {
         let part = run.chunk.get(start..).unwrap_or_default();
-        if self.gone_bytes == 0 && self.held.len() + part.len() <= self.limits.held_bytes {
+        if self.gone_bytes == 0 && self.buffer.len() + part.len() <= self.limits.held_bytes {
             run.keep_until(start);
-            self.held.extend_from_slice(part);
+            self.buffer.extend_from_slice(part);
             return;
         }
         run.keep_until(start);
-        let event_bytes = self.gone_bytes + self.held.len() + part.len();
+        let event_bytes = self.gone_bytes + self.buffer.len() + part.len();
         if event_bytes > self.limits.event_bytes {
             self.flow = Flow::TooLong;
             return;
@@ -228,8 +228,8 @@ impl Framer {
             run.keep_until(run.chunk.len());
             return;
         }
-        self.held.extend_from_slice(part);
-        let event = std::mem::take(&mut self.held).freeze();
+        self.buffer.extend_from_slice(part);
+        let event = std::mem::take(&mut self.buffer).freeze();
         let verdict = judge(Part::Opening(self.without_bom(&event)));
         self.at_start = false;
         if matches!(verdict, Verdict::Pass | Verdict::Last) {
@@ -254,7 +254,7 @@ impl Framer {
 /// Tells how much is held, and never what: these are the words of a conversation.
 impl fmt::Debug for Framer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let held_bytes = self.held.len();
+        let held_bytes = self.buffer.len();
         f.debug_struct("Framer").field("flow", &self.flow).field("held_bytes", &held_bytes).finish_non_exhaustive()
     }
 }

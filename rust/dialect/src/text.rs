@@ -238,13 +238,13 @@ fn unit(text: &str) -> Option<u16> {
 /// The inner part of a JSON string.
 fn escape(out: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
-    let mut kept = 0;
+    let mut copied_to = 0;
     for (at, &byte) in bytes.iter().enumerate() {
         if byte >= 0x20 && byte != b'"' && byte != b'\\' {
             continue;
         }
-        out.extend_from_slice(bytes.get(kept..at).unwrap_or_default());
-        kept = at + 1;
+        out.extend_from_slice(bytes.get(copied_to..at).unwrap_or_default());
+        copied_to = at + 1;
         match byte {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
@@ -256,7 +256,7 @@ fn escape(out: &mut Vec<u8>, text: &str) {
             }
         }
     }
-    out.extend_from_slice(bytes.get(kept..).unwrap_or_default());
+    out.extend_from_slice(bytes.get(copied_to..).unwrap_or_default());
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ fn recorded(form: &str) -> Vec<Bytes> {
     paths.iter().map(|path| Bytes::from(std::fs::read(path).expect("readable"))).collect()
 }
 
-fn told(pair: Pair, upstream: &Bytes, cuts: &[usize]) -> Vec<u8> {
+fn caller_stream(pair: Pair, upstream: &Bytes, cuts: &[usize]) -> Vec<u8> {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (upstream.len() + 1)).collect();
     cuts.push(upstream.len());
     cuts.sort_unstable();
@@ -110,7 +110,7 @@ proptest! {
             let upstream = &all[which % all.len()];
             for &caller in Dialect::ALL {
                 let pair = Pair { caller, provider };
-                let (whole, cut) = (told(pair, upstream, &[]), told(pair, upstream, &cuts));
+                let (whole, cut) = (caller_stream(pair, upstream, &[]), caller_stream(pair, upstream, &cuts));
                 prop_assert_eq!(String::from_utf8_lossy(&whole), String::from_utf8_lossy(&cut));
             }
         }
@@ -181,7 +181,7 @@ proptest! {
                 if (caller, provider) == (Dialect::Openai, Dialect::Openai) {
                     continue;
                 }
-                let translated = told(pair, &Bytes::from(body.clone()), &[3, 17]);
+                let translated = caller_stream(pair, &Bytes::from(body.clone()), &[3, 17]);
                 let translated = String::from_utf8_lossy(&translated).into_owned();
                 let end = match caller {
                     Dialect::Openai => "data: [DONE]",

@@ -15,10 +15,11 @@ use fairlead_dialect::AnswerContext;
 use fairlead_dialect::{error_body, ErrorText, Place};
 
 /// A request whose answers are told.
-const ASKED: &[u8] = br#"{"model":"harbour/pilot-large","input":"Hello.","temperature":0.5,"metadata":{"berth":"7"}}"#;
+const REQUEST: &[u8] =
+    br#"{"model":"harbour/pilot-large","input":"Hello.","temperature":0.5,"metadata":{"berth":"7"}}"#;
 
-fn told(pair: Pair) -> AnswerContext {
-    let echo = translate::echo(pair, ASKED);
+fn context_of(pair: Pair) -> AnswerContext {
+    let echo = translate::echo(pair, REQUEST);
     AnswerContext {
         created_s: 1_767_225_600,
         asks_usage: true,
@@ -123,7 +124,7 @@ fn answers_reach_the_caller_as_recorded() {
     for (pair, path) in cases("answers", ".json", |pair| pair.provider) {
         let body = read(&path);
         let whole =
-            translate::answer(pair, &body, &told(pair)).unwrap_or_else(|no| panic!("{}: {no:?}", path.display()));
+            translate::answer(pair, &body, &context_of(pair)).unwrap_or_else(|no| panic!("{}: {no:?}", path.display()));
         if pair.caller == pair.provider {
             assert_eq!(whole.body, body);
             continue;
@@ -139,7 +140,7 @@ fn streams_reach_the_caller_as_recorded_however_they_are_cut() {
         let upstream = read(&path);
         let mut first: Option<Vec<u8>> = None;
         for chunk_bytes in [usize::MAX, 1, 2, 7, 64, 1000] {
-            let mut follow = Follow::new(pair, told(pair));
+            let mut follow = Follow::new(pair, context_of(pair));
             let mut caller = Vec::new();
             for chunk in upstream.chunks(chunk_bytes.min(upstream.len())) {
                 follow.push(&upstream.slice_ref(chunk)).pieces.iter().for_each(|piece| caller.extend_from_slice(piece));
@@ -214,7 +215,7 @@ fn a_stream_is_a_list_for_a_caller_who_asks_for_no_events() {
             continue;
         }
         let upstream = read(&path);
-        let mut follow = Follow::new(pair, AnswerContext { is_list: true, ..told(pair) });
+        let mut follow = Follow::new(pair, AnswerContext { is_list: true, ..context_of(pair) });
         let mut caller = Vec::new();
         for chunk in upstream.chunks(40) {
             follow.push(&upstream.slice_ref(chunk)).pieces.iter().for_each(|piece| caller.extend_from_slice(piece));
@@ -245,7 +246,7 @@ fn a_terminal_event_that_gives_no_reason_ends_nothing() {
         for &caller in Dialect::ALL {
             let pair = Pair { caller, provider };
             let stream = Bytes::from(stream.clone());
-            let mut follow = Follow::new(pair, told(pair));
+            let mut follow = Follow::new(pair, context_of(pair));
             let mut caller_got = Vec::new();
             follow.push(&stream).pieces.iter().for_each(|piece| caller_got.extend_from_slice(piece));
             let closing = follow.finish(End::Clean);

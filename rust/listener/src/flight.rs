@@ -61,9 +61,9 @@ impl Flight {
         let (before, _) = self.exchange.held();
         if before == 0 || self.looks > 0 {
             self.poll_work(cx);
-            let (held, is_ended) = self.exchange.held();
-            let may_grow = !is_ended && self.work.is_some() && self.looks < MAX_LOOKS && held < GATHER_BYTES;
-            if held > before && may_grow {
+            let (bytes, is_ended) = self.exchange.held();
+            let may_grow = !is_ended && self.work.is_some() && self.looks < MAX_LOOKS && bytes < GATHER_BYTES;
+            if bytes > before && may_grow {
                 self.looks += 1;
                 cx.waker().wake_by_ref();
                 return Poll::Pending;

@@ -51,23 +51,23 @@ fn without_dots(path: &str) -> String {
     if !path.contains("/.") {
         return path.to_owned();
     }
-    let mut kept: Vec<&str> = Vec::new();
+    let mut segments: Vec<&str> = Vec::new();
     let last = path.rsplit('/').next().unwrap_or_default();
     for segment in path.split('/') {
         match segment {
             ".." => {
-                if kept.len() > 1 {
-                    kept.pop();
+                if segments.len() > 1 {
+                    segments.pop();
                 }
             }
             "." => {}
-            _ => kept.push(segment),
+            _ => segments.push(segment),
         }
     }
     if matches!(last, "." | "..") {
-        kept.push("");
+        segments.push("");
     }
-    kept.join("/")
+    segments.join("/")
 }
 
 #[cfg(test)]

@@ -148,9 +148,9 @@ mod tests {
         let html = "<p>a</p><p hidden=\"\">b</p><p style=\"display: none\">c</p><p aria-hidden=\"true\">d \
                     <a href=\"/menu\">menu  item</a></p><script>if (a < b) { \"</p>\" }</script><button>e</button>\
                     <!-- <p>f</p> --><p style=\"font-size:0.9em\">g</p>";
-        let held = read(html, BASE, all(Form::Text, false, false));
-        assert_eq!(held.content.as_deref(), Some("a\ng"));
-        assert_eq!(held.links, [Link { href: "/menu".to_owned(), text: "menu item".to_owned() }]);
+        let page = read(html, BASE, all(Form::Text, false, false));
+        assert_eq!(page.content.as_deref(), Some("a\ng"));
+        assert_eq!(page.links, [Link { href: "/menu".to_owned(), text: "menu item".to_owned() }]);
     }
 
     #[test]
@@ -160,8 +160,8 @@ mod tests {
             "<nav><a href=\"/\">Home</a></nav><main><article><h1>Head</h1><p>{text}</p><div class=\"share-box\">Share \
              </div></article></main><footer>Foot</footer>"
         );
-        let held = read(&html, BASE, all(Form::Markdown, true, false));
-        assert_eq!(held.content, Some(format!("# Head\n\n{}", text.trim())));
+        let page = read(&html, BASE, all(Form::Markdown, true, false));
+        assert_eq!(page.content, Some(format!("# Head\n\n{}", text.trim())));
         let fit = read(&html, BASE, all(Form::Html, true, true)).content.unwrap();
         assert!(fit.starts_with("<article><h1>Head</h1><p>"), "{fit}");
     }
@@ -260,9 +260,9 @@ mod tests {
         ];
         for (number, html) in pages.iter().enumerate() {
             let begun = std::time::Instant::now();
-            let held = read(html, BASE, ReadOptions { tables: false, ..all(Form::Markdown, true, true) });
+            let page = read(html, BASE, ReadOptions { tables: false, ..all(Form::Markdown, true, true) });
             let taken = begun.elapsed();
-            assert!(held.content.unwrap().len() <= 4 * html.len(), "{number}");
+            assert!(page.content.unwrap().len() <= 4 * html.len(), "{number}");
             assert!(taken.as_secs() < 10, "{number} {taken:?}");
         }
     }

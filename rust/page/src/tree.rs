@@ -127,8 +127,8 @@ impl<'a> Reader<'a> {
         }
         let mut node = self.parent;
         if !is_out {
-            let kept = if is_bare(name) { "" } else { attributes };
-            node = self.tree.push(Tag::of(name), name, Cow::Borrowed(""), kept, self.parent);
+            let stored_attributes = if is_bare(name) { "" } else { attributes };
+            node = self.tree.push(Tag::of(name), name, Cow::Borrowed(""), stored_attributes, self.parent);
         }
         if is_void(name) {
             return rest;

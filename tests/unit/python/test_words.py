@@ -41,8 +41,19 @@ BANNED_TYPES = frozenset(
 )
 # Functions say what they do: to whom, of what.
 BANNED_FUNCTIONS = frozenset({"told", "tell", "tells", "work", "look", "looks", "said"})
-# Locals, parameters and fields of Rust are nouns of what they hold: an answer, a message, a report.
+# Locals, parameters and fields are nouns of what they hold: an answer, a message, a report.
 BANNED_LOCALS = frozenset({"told", "said", "heard"})
+BANNED_NAMES = BANNED_LOCALS | {"asked", "kept", "held"}
+# Crates whose locals, parameters, fields and functions have none of `BANNED_NAMES`; the engine's are not cleared yet.
+CLEARED_CRATES = ("cache", "context", "core", "dialect", "listener", "page", "py")
+# A session's place and a connection's stored state: names that the engine uses too.
+SHARED_WITH_ENGINE = {
+    ("rust/core/src/snapshot/connection.rs", "held"),
+    ("rust/core/src/strategy/book_tests.rs", "held"),
+    ("rust/core/src/strategy/facts.rs", "held"),
+}
+# Fields of views of the management API, whose names are members of its JSON.
+MEMBERS_OF_JSON = {("python/fairlead/gateway/cache/views.py", name) for name in ("asked", "kept")}
 # Words of our own that the field has others for (a route or front, an equal request), and one that says nothing.
 BANNED_WORDS = re.compile(r"(^|_)(doors?|twins?|told)(_|$)")
 
@@ -225,6 +236,70 @@ def test_locals_are_nouns_of_what_they_hold() -> None:
             f"{place_of(file, text, found.start(1))} {found[1]}"
             for found in rust_names(text)
             if found[1] in BANNED_LOCALS
+        ]
+
+    assert not wrong, listed(wrong)
+
+
+def test_names_of_cleared_crates_are_nouns_of_what_they_hold() -> None:
+    wrong = []
+    for file in sorted(
+        file for crate in CLEARED_CRATES for file in (ROOT / "rust" / crate).glob("**/*.rs")
+    ):
+        text, place = file.read_text("utf-8"), str(file.relative_to(ROOT))
+        wrong += [
+            f"{place_of(file, text, found.start(1))} {found[1]}"
+            for found in (*rust_names(text), *RUST_FUNCTION.finditer(text))
+            if found[1] in BANNED_NAMES and (place, found[1]) not in SHARED_WITH_ENGINE
+        ]
+
+    assert not wrong, listed(wrong)
+
+
+def python_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """The names that Python makes, each with its line: functions, parameters, locals, fields and attributes."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield node.lineno, name
+            case ast.arg(arg=name):
+                yield node.lineno, name
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, name
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield node.lineno, name
+            case ast.MatchMapping(rest=str(name)) | ast.ExceptHandler(name=str(name)):
+                yield node.lineno, name
+            case ast.alias(asname=str(name)):
+                yield node.lineno, name
+
+
+def test_every_kind_of_name_in_python_is_seen() -> None:
+    tree = ast.parse(
+        "from a import b as c1\n"
+        "def f1(p1, *p2, k=kept, **p3):\n"
+        "    v1, self.v2 = given(said=1), [v3 for v3 in asked]\n"
+        "    try: (v4 := 'told')\n"
+        "    except E as v5: pass\n"
+        "    match one:\n"
+        "        case {**v6}: pass\n"
+        "        case [v7, *v8]: pass\n"
+        "class T:\n    v9: int\n"
+    )
+
+    made = {name for _, name in python_names(tree)}
+
+    assert made == {"c1", "f1", "p1", "p2", "p3", "k", *(f"v{number}" for number in range(1, 10))}
+
+
+def test_names_in_python_are_nouns_of_what_they_hold() -> None:
+    wrong = []
+    for file in python_files():
+        place = str(file.relative_to(ROOT))
+        wrong += [
+            f"{place}:{line} {name}"
+            for line, name in python_names(ast.parse(file.read_text("utf-8")))
+            if name.lstrip("_") in BANNED_NAMES and (place, name) not in MEMBERS_OF_JSON
         ]
 
     assert not wrong, listed(wrong)

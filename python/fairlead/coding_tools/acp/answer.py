@@ -91,11 +91,11 @@ class Writer:
 
     def whole(self, pieces: list[Piece], ending: Ending) -> bytes:
         """The body of a plain answer."""
-        told = {
+        texts = {
             kind: "".join(each.text for each in pieces if each.kind == kind)
             for kind in ("content", "reasoning_content")
         }
-        message = {"role": "assistant", **{kind: text for kind, text in told.items() if text}}
+        message = {"role": "assistant", **{kind: text for kind, text in texts.items() if text}}
         message.setdefault("content", "")
         choice = {"index": 0, "message": message, "finish_reason": ending.finish}
         usage = {} if ending.usage is None else {"usage": ending.usage}
@@ -122,17 +122,17 @@ def _line(text: str) -> Piece:
 
 
 def _plan(entries: Any) -> Piece | None:
-    told = [
+    steps = [
         f"{each.get('status') or 'pending'}: {each.get('content') or ''}"
         for each in (entries if isinstance(entries, list) else [])
         if isinstance(each, dict)
     ]
-    return _line(f"plan; {'; '.join(told)}") if told else None
+    return _line(f"plan; {'; '.join(steps)}") if steps else None
 
 
-def _usage(said: Any) -> dict[str, Any] | None:
+def _usage(counted: Any) -> dict[str, Any] | None:
     """OpenAI's usage. The protocol counts what was cached and thought beside input and output, and their total."""
-    if not isinstance(said, dict):
+    if not isinstance(counted, dict):
         return None
     names = (
         "inputTokens",
@@ -142,7 +142,7 @@ def _usage(said: Any) -> dict[str, Any] | None:
         "cachedWriteTokens",
         "thoughtTokens",
     )
-    counts = {name: said.get(name) or 0 for name in names}
+    counts = {name: counted.get(name) or 0 for name in names}
     if not all(isinstance(count, int) and 0 <= count < 2**53 for count in counts.values()):
         return None
     prompt = counts["inputTokens"] + counts["cachedReadTokens"] + counts["cachedWriteTokens"]

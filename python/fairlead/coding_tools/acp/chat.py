@@ -37,8 +37,8 @@ class Turn:
 
     def digest(self) -> str:
         """Tells whether two turns say the same. A client may cut spaces at the ends of what it sends back."""
-        told = [self.role, self.text.strip(), *(each["data"] for each in self.images)]
-        return hashlib.sha256(orjson.dumps(told)).hexdigest()
+        parts = [self.role, self.text.strip(), *(each["data"] for each in self.images)]
+        return hashlib.sha256(orjson.dumps(parts)).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,41 +66,41 @@ class History:
 
     def add(self, turns: Sequence[Turn], answer: str) -> None:
         """Notes a prompt and its answer."""
-        said = Turn("assistant", answer)
-        self.digests += [each.digest() for each in (*turns, said)]
+        reply = Turn("assistant", answer)
+        self.digests += [each.digest() for each in (*turns, reply)]
 
 
 def read_request(body: bytes) -> ChatRequest:
     """The request. `AcpFault` names the field that is wrong."""
     try:
-        said = orjson.loads(body)
+        document = orjson.loads(body)
     except ValueError:
         raise AcpFault(400, "invalid_request", "The body is not JSON.") from None
-    if not isinstance(said, dict) or not isinstance(said.get("model"), str):
+    if not isinstance(document, dict) or not isinstance(document.get("model"), str):
         raise bad_request("model must be text.", "model")
-    if said.get("tools") or said.get("functions"):
+    if document.get("tools") or document.get("functions"):
         raise bad_request("A coding tool calls tools of its own: send no tools.", "tools")
-    if said.get("n") not in (None, 1):
+    if document.get("n") not in (None, 1):
         raise bad_request("n must be 1: a coding tool gives one answer.", "n")
-    messages = said.get("messages")
+    messages = document.get("messages")
     if not isinstance(messages, list) or not messages:
         raise bad_request("messages must be a list with one message at least.", "messages")
     turns = tuple(_turn(each, at) for at, each in enumerate(messages))
     if turns[-1].role != "user":
         raise bad_request("The last message must be the user's.", "messages")
-    options = said.get("stream_options")
+    options = document.get("stream_options")
     return ChatRequest(
-        model=said["model"],
+        model=document["model"],
         turns=turns,
-        is_stream=said.get("stream") is True,
+        is_stream=document.get("stream") is True,
         wants_usage=isinstance(options, dict) and options.get("include_usage") is True,
     )
 
 
 def prompt_of(turns: Sequence[Turn]) -> list[Block]:
     """The blocks of a prompt: one message as it is, several with who said each."""
-    told = turns[0].text if len(turns) == 1 else "\n\n".join(_quoted(each) for each in turns)
-    blocks: list[Block] = [{"type": "text", "text": told}]
+    text = turns[0].text if len(turns) == 1 else "\n\n".join(_quoted(each) for each in turns)
+    blocks: list[Block] = [{"type": "text", "text": text}]
     return blocks + [image for each in turns for image in each.images]
 
 

@@ -99,9 +99,9 @@ class Peer:
             await self._on_notice(method, params)
         elif isinstance(method, str):
             result = self._on_request(method, params)
-            told: Object = {"error": _NO_METHOD} if result is None else {"result": result}
+            outcome: Object = {"error": _NO_METHOD} if result is None else {"result": result}
             with contextlib.suppress(ToolGone):
-                await self._write({"id": number, **told})
+                await self._write({"id": number, **outcome})
         elif isinstance(number, int) and (waiting := self._waiting.get(number)) is not None:
             _settle(waiting, message)
 

@@ -43,7 +43,7 @@ class Tool:
             raise ValueError("the process has no pipes")
         self.entry = entry
         self.started_s = time.monotonic()
-        self.heard = History()
+        self.history = History()
         self.reads_images = False
         self.ended_because: str | None = None
         """Why this gateway ended it, for whoever was being answered."""
@@ -69,40 +69,40 @@ class Tool:
     async def greet(self) -> None:
         """Agrees on the protocol. Nothing of this machine is offered: neither files nor terminals."""
         offered = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
-        said = await self._ask(
+        greeting = await self._ask(
             "initialize",
             protocolVersion=PROTOCOL,
             clientCapabilities=offered,
             clientInfo={"name": "fairlead", "title": "fairlead", "version": __version__},
         )
-        if said.get("protocolVersion") != PROTOCOL:
+        if greeting.get("protocolVersion") != PROTOCOL:
             raise self._fault(f"speaks another version of the protocol than {PROTOCOL}")
-        able = said.get("agentCapabilities")
+        able = greeting.get("agentCapabilities")
         prompts = able.get("promptCapabilities") if isinstance(able, dict) else None
         self.reads_images = isinstance(prompts, dict) and prompts.get("image") is True
 
     async def begin(self) -> None:
         """Begins a conversation in which nothing was said yet."""
-        said = await self._ask("session/new", cwd=str(self._folder), mcpServers=[])
-        session = said.get("sessionId")
+        answer = await self._ask("session/new", cwd=str(self._folder), mcpServers=[])
+        session = answer.get("sessionId")
         if not isinstance(session, str):
             raise self._fault("answered without a session's id")
-        self._session, self.heard = session, History()
+        self._session, self.history = session, History()
 
     async def prompt(self, turns: Sequence[Turn]) -> AsyncGenerator[Piece | Ending, None]:
         """Says what is new of the turns, and yields what it answers, the ending last. `AcpFault`."""
         if not self.reads_images and any(each.images for each in turns):
             raise bad_request(f"{self.entry.name} reads no pictures.", "messages")
-        news = self.heard.news(turns)
+        news = self.history.news(turns)
         if news is None:
             await self.begin()
             news = turns
-        said: list[str] = []
+        texts: list[str] = []
         async for piece in self._prompted(prompt_of(news)):
             if isinstance(piece, Piece) and piece.kind == "content":
-                said.append(piece.text)
+                texts.append(piece.text)
             if isinstance(piece, Ending):
-                self.heard.add(news, "".join(said))
+                self.history.add(news, "".join(texts))
             yield piece
 
     async def cancel(self) -> None:

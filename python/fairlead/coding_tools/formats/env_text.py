@@ -34,13 +34,13 @@ class EnvText:
             raise UneditableFile("an .env file has no lists.")
         found = [each for each in self._bindings if each.key == name]
         if change.value is ABSENT:
-            kept = "".join(
+            remaining = "".join(
                 _blank_lines(each) if each.key == name else each.original.string
                 for each in self._bindings
             )
             was_last = bool(found) and found[-1] is self._bindings[-1]
             is_open = was_last and not self._text.endswith("\n")
-            return kept.removesuffix("\n") if is_open else kept
+            return remaining.removesuffix("\n") if is_open else remaining
         if not found:
             return self._appended(f"{name}={_quoted(str(change.value))}")
         return "".join(

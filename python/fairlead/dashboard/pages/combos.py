@@ -62,11 +62,11 @@ async def show_combos(visit: Visit) -> View:
         visit.api.get("/api/combos/metrics", range=length),
     )
     by_name = {each["comboName"]: each for each in metrics["metrics"]}
-    there = {each["name"] for each in combos}
+    names = {each["name"] for each in combos}
     fields = {
         "combos": combos,
         "metrics": by_name,
-        "others": [each for each in metrics["metrics"] if each["comboName"] not in there],
+        "others": [each for each in metrics["metrics"] if each["comboName"] not in names],
         "busiest": max((each["requests"] for each in metrics["metrics"]), default=0),
         "range": length,
         "ranges": RANGES,
@@ -77,8 +77,8 @@ async def show_combos(visit: Visit) -> View:
 async def reorder(visit: Visit, typed: FormFields) -> str:
     """Moves a combo by one place, or puts all in the order that was dragged."""
     combos = await read_all(visit.api, "/api/combos", "combos")
-    there = [each["id"] for each in combos]
-    order = moved(there, typed) if "move" in typed else named_order(typed)
+    ids = [each["id"] for each in combos]
+    order = moved(ids, typed) if "move" in typed else named_order(typed)
     await visit.api.send("POST", "/api/combos/reorder", {"comboIds": order})
     return PLACE
 

@@ -109,7 +109,7 @@ async def _read_month_until_today(api: Api) -> Row:
         return await read_total(api, percentiles="false", **{"from": month, "to": day})
 
     name = f"month {month} {day} {now_ms() // PAST_HOLDS_MS}"
-    return await api.kept_for_a_while(name, read)
+    return await api.cached_for_a_while(name, read)
 
 
 async def _read_past(api: Api, from_: str, until: str) -> list[Row]:
@@ -119,7 +119,7 @@ async def _read_past(api: Api, from_: str, until: str) -> list[Row]:
         return await read_groups(api, "day", **{"from": from_, "to": until})
 
     name = f"days {from_} {until} {now_ms() // PAST_HOLDS_MS}"
-    return await api.kept_for_a_while(name, read)
+    return await api.cached_for_a_while(name, read)
 
 
 def hands_of(health: dict[str, Any], now: Row) -> list[Notice]:
@@ -159,7 +159,7 @@ def hands_of(health: dict[str, Any], now: Row) -> list[Notice]:
 async def _more_notices(api: Api) -> list[Notice]:
     found = []
     try:
-        hooks = await api.kept("webhooks", _read_webhooks)
+        hooks = await api.cached("webhooks", _read_webhooks)
         rests = await api.get("/api/resilience/model-cooldowns")
     except Refused as error:
         return [Notice("warn", error.message, "/dashboard/health")]

@@ -135,8 +135,8 @@ async def show_request(visit: Visit) -> View:
 async def show_bodies(visit: Visit) -> View:
     """The bodies of the request and of its answer. Opening the page is a read that the audit log notes."""
     request_id = visit.params["request_id"]
-    kept = await visit.api.get(f"/api/usage/logs/{quote(request_id, safe='')}/body")
-    fields = {"kept": kept, "title": f"What request {request_id} said"}
+    bodies = await visit.api.get(f"/api/usage/logs/{quote(request_id, safe='')}/body")
+    fields = {"bodies": bodies, "title": f"What request {request_id} said"}
     return View("bodies.html", fields)
 
 
@@ -157,13 +157,13 @@ async def _headers(visit: Visit, row: dict[str, Any]) -> dict[str, Any] | None:
     if not row["hasBodies"]:
         return None
     try:
-        kept: dict[str, Any] = await visit.api.get(
+        headers: dict[str, Any] = await visit.api.get(
             f"/api/usage/logs/{quote(row['requestId'], safe='')}/headers"
         )
     except Refused:
         # They have gone in the meantime.
         return None
-    return kept if kept["request"] or kept["response"] else None
+    return headers if headers["request"] or headers["response"] else None
 
 
 async def _cost_lines(visit: Visit, row: dict[str, Any]) -> list[CostLine]:
@@ -207,7 +207,7 @@ async def _price(visit: Visit, provider: str, model: str) -> dict[str, Any] | No
 
 def _decision(row: dict[str, Any], names: Names) -> list[tuple[str, str, str]]:
     """The targets that were asked, in their order: name and model, what came of it, its mood."""
-    told = [
+    targets = [
         (
             f"{names.connections.get(each['connectionId'], 'a connection')} ({each['model']})",
             f"{each['errorKind'].replace('_', ' ')}, at {figures.milliseconds(each['endedMs'])}",
@@ -217,8 +217,8 @@ def _decision(row: dict[str, Any], names: Names) -> list[tuple[str, str, str]]:
     ]
     if row["outcome"] == "completed" and row["attempts"]:
         where = names.connections.get(row["connectionId"] or "", names.provider(row["provider"]))
-        told.append((f"{where} ({row['upstreamModel']})", "answered", "good"))
-    return told
+        targets.append((f"{where} ({row['upstreamModel']})", "answered", "good"))
+    return targets
 
 
 def _strategy(row: dict[str, Any]) -> str:
@@ -250,7 +250,7 @@ def _shorter(row: dict[str, Any]) -> str:
 
 def _facts(row: dict[str, Any], names: Names) -> dict[str, Any]:
     """Names and values, those that there are."""
-    asked = (
+    request_facts = (
         ("Key", names.key(row["keyId"])),
         ("Model asked for", row["model"]),
         ("Combo", row["combo"] and f"{row['combo']} ({row['strategy']})"),
@@ -274,7 +274,7 @@ def _facts(row: dict[str, Any], names: Names) -> dict[str, Any]:
         ("Trace", row["traceId"]),
     )
     return {
-        "asked": [each for each in asked if each[1]],
+        "request_facts": [each for each in request_facts if each[1]],
         "served": [each for each in served if each[1]],
     }
 

@@ -84,8 +84,8 @@ async def change(visit: Visit, typed: FormFields) -> str:
 
 async def test(visit: Visit, _typed: FormFields) -> View:
     """Sends a mail to every recipient now; what came of it is on the page."""
-    told = await visit.api.send("POST", f"{ROUTE}/test")
-    return _view(visit, await visit.api.get(ROUTE), told)
+    outcome = await visit.api.send("POST", f"{ROUTE}/test")
+    return _view(visit, await visit.api.get(ROUTE), outcome)
 
 
 async def ask_delete(visit: Visit, _typed: FormFields) -> Question:

@@ -152,13 +152,13 @@ async def show_model(visit: Visit) -> View:
         visit.api.get("/api/provider-models", provider=provider),
     )
     price = (prices.get(provider) or {}).get(name)
-    said = _settings_of(rows, name)
+    settings = _settings_of(rows, name)
     in_force = price or entry["price"] or {}
     forms = (
         make_form(
             "price", PRICE, _flat_price(in_force), visit.failure, **{SEEN: fingerprint(price)}
         ),
-        make_form("settings", SETTINGS, said, visit.failure, **{SEEN: fingerprint(said)}),
+        make_form("settings", SETTINGS, settings, visit.failure, **{SEEN: fingerprint(settings)}),
     )
     fields = {
         "title": entry["id"],
@@ -168,7 +168,7 @@ async def show_model(visit: Visit) -> View:
         "price": in_force,
         "source": (price or {}).get("source", "catalogue" if entry["price"] else None),
         "is_set": (price or {}).get("source") == "operator",
-        "said": said,
+        "settings": settings,
         "shown": [each for each in PRICES if in_force.get(each[0]) is not None],
         "tiered": [each for each in PRICES if each[0] in TIERED],
         "price_form": forms[0],
@@ -217,8 +217,8 @@ async def unset_price(visit: Visit, _typed: FormFields) -> str:
 async def undo_unset_price(visit: Visit, _typed: FormFields) -> Undo | None:
     """Sets the price again."""
     provider, name = _named(visit)
-    told = await visit.api.get("/api/pricing", provider=provider)
-    price = told.get(provider, {}).get(name)
+    prices = await visit.api.get("/api/pricing", provider=provider)
+    price = prices.get(provider, {}).get(name)
     if price is None or price["source"] != "operator":
         return None
     body = {

@@ -186,12 +186,12 @@ async def _view(
 ) -> View:
     turns = orjson.dumps([{"user": each.user, "answers": each.answers} for each in exchanges])
     form = make_form("ask", GROUPS, values, visit.failure)
-    kept = visit.failure.typed.get(TURNS, "") if visit.failure else turns.decode()
+    turns_text = visit.failure.typed.get(TURNS, "") if visit.failure else turns.decode()
     fields = {
         "fields": form,
         "sides": sides,
         "prompt": prompt,
-        "turns": kept,
+        "turns": turns_text,
         "suggestions_id": SUGGESTIONS,
         "suggestions": await _suggestions(visit),
         "title": "Playground",

@@ -146,8 +146,8 @@ async def show_providers(visit: Visit) -> View:
 async def reorder(visit: Visit, typed: FormFields) -> str:
     """Moves a connection by one place, or puts all in the order that was dragged."""
     connections = await read_all(visit.api, "/api/providers", "connections")
-    there = [each["id"] for each in sorted(connections, key=_place_of)]
-    order = moved(there, typed) if "move" in typed else named_order(typed)
+    ids = [each["id"] for each in sorted(connections, key=_place_of)]
+    order = moved(ids, typed) if "move" in typed else named_order(typed)
     await visit.api.send("POST", "/api/providers/reorder", {"connectionIds": order})
     return PLACE
 
@@ -188,7 +188,7 @@ async def show_provider(visit: Visit) -> View:
     answer, names = await asyncio.gather(
         visit.api.get(f"/api/providers/{connection_id}"), read_providers(visit.api)
     )
-    models, limits, told, sign_in = await asyncio.gather(
+    models, limits, provider_usage, sign_in = await asyncio.gather(
         visit.api.get(f"/api/providers/{connection_id}/models"),
         visit.api.get("/api/rate-limits", connectionId=connection_id),
         visit.api.get(f"/api/providers/{connection_id}/usage"),
@@ -208,8 +208,8 @@ async def show_provider(visit: Visit) -> View:
         "windows": now["windows"] if now else [],
         "in_flight": now["inFlight"] if now else 0,
         "states": STATES,
-        "told": told,
-        "amounts": [amounts_of(each) for each in told["usage"]["figures"]],
+        "provider_usage": provider_usage,
+        "amounts": [amounts_of(each) for each in provider_usage["usage"]["figures"]],
         "usage_key": make_form("usage_key", USAGE_KEY, {}, visit.failure),
         "can_sign_in": sign_in is not None and connection["authType"] in ("oauth", "none"),
         "title": connection["displayName"] or connection["name"],

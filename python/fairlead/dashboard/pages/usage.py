@@ -266,8 +266,8 @@ def _chart(choice: Choice, names: Names, series: list[Row]) -> chart.Chart:
             others = values
             continue
         name = _name(choice.group, names, group)
-        there = by_name.get(name)
-        by_name[name] = values if there is None else _added(there, values)
+        known = by_name.get(name)
+        by_name[name] = values if known is None else _added(known, values)
     largest = chart.top_series({name: sum(values) for name, values in by_name.items()})
     drawn = [chart.Series(name, tuple(by_name[name]), at) for at, name in enumerate(largest)]
     if others:

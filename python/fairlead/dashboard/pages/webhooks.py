@@ -83,17 +83,17 @@ async def show_webhook(visit: Visit) -> View:
     state = visit.query.get("state", "")
     state = state if state in dict(DELIVERY_STATES) else ""
     after = visit.query.get("after", "")[:100]
-    answer, told, groups = await asyncio.gather(
+    answer, history, groups = await asyncio.gather(
         visit.api.get(path),
         visit.api.get(f"{path}/deliveries", limit=DELIVERIES_SHOWN, after=after, state=state),
         _groups(visit.api),
     )
     hook = answer["webhook"]
-    following = told["next"]
+    following = history["next"]
     fields = {
         "hook": hook,
-        "deliveries": told["deliveries"],
-        "total": told["total"],
+        "deliveries": history["deliveries"],
+        "total": history["total"],
         "state": state,
         "states_of_deliveries": DELIVERY_STATES,
         "next": f"?{urlencode({'state': state, 'after': following})}" if following else None,
@@ -111,11 +111,11 @@ async def show_delivery(visit: Visit) -> View:
     """A delivery: its attempts, and its body as it was sent."""
     webhook_id = visit.params["webhook_id"]
     path = f"/api/webhooks/{webhook_id}"
-    hook, told = await asyncio.gather(
+    hook, history = await asyncio.gather(
         visit.api.get(path),
         visit.api.get(f"{path}/deliveries", deliveryId=visit.params["delivery_id"]),
     )
-    (delivery,) = told["deliveries"]
+    (delivery,) = history["deliveries"]
     body = delivery["body"] or ""
     fields = {
         "hook": hook["webhook"],

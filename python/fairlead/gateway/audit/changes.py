@@ -20,13 +20,13 @@ def changes_of(sent: object, before: object) -> list[FieldChange]:
 
     Members of the body that are no fields of the thing (a password, a revision) are left out.
     """
-    thing = _record_of(before)
-    if not isinstance(sent, dict) or thing is None:
+    record = _record_of(before)
+    if not isinstance(sent, dict) or record is None:
         return []
     return [
-        FieldChange(field=name, before=thing[name], after=value)
+        FieldChange(field=name, before=record[name], after=value)
         for name, value in sent.items()
-        if name in thing and thing[name] != value
+        if name in record and record[name] != value
     ]
 
 

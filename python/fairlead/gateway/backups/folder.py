@@ -84,11 +84,11 @@ class Folder:
 
     async def prune(self, retention: Retention, at_ms: int) -> list[Backup]:
         """Deletes the copies that do not stay at this moment (UTC milliseconds); returns them."""
-        kept = await self.list()
+        backups = await self.list()
         oldest_ms = at_ms - retention.days * DAY_MS if retention.days else 0
         old = [
             backup
-            for place, backup in enumerate(kept)
+            for place, backup in enumerate(backups)
             if place >= retention.count or (place > 0 and backup.created_at_ms < oldest_ms)
         ]
         await self.delete(*old)

@@ -141,7 +141,7 @@ class Keeper:
         )
         try:
             async with asyncio.timeout(deadline_s):
-                said, refused = await process.communicate()
+                output, refused = await process.communicate()
         except BaseException as error:
             process.kill()
             await process.wait()
@@ -149,7 +149,7 @@ class Keeper:
                 raise StorageUnavailable("The file could not be read in time.") from None
             raise
         if process.returncode == 0:
-            counts: dict[str, int] = json.loads(said)
+            counts: dict[str, int] = json.loads(output)
             return counts
         sentence = refused.decode(errors="replace").strip().splitlines()[-1:] or ["It is damaged."]
         if process.returncode != 2:

@@ -64,8 +64,8 @@ def is_due(newest_ms: int | None, every_hours: int, at_ms: int) -> bool:
 
 
 async def _newest_scheduled_ms(keeper: Keeper) -> int | None:
-    kept = await keeper.folder.list()
-    return next((each.created_at_ms for each in kept if each.reason == "scheduled"), None)
+    backups = await keeper.folder.list()
+    return next((each.created_at_ms for each in backups if each.reason == "scheduled"), None)
 
 
 def _created(backup: Backup) -> Event:

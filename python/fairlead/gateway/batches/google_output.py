@@ -31,10 +31,10 @@ def write_output(source: Path, results: Results, target: Path) -> None:
         for number, raw in raw_lines(source):
             if raw is None:
                 continue
-            asked = orjson.loads(raw)
-            told = {name: asked[name] for name in _COMES_BACK if name in asked}
+            request = orjson.loads(raw)
+            echoed = {name: request[name] for name in _COMES_BACK if name in request}
             document = results.read(places[str(number)]) if str(number) in places else None
-            file.write(orjson.dumps(told | _outcome(document)) + b"\n")
+            file.write(orjson.dumps(echoed | _outcome(document)) + b"\n")
 
 
 def output_lines(output: bytes) -> list[orjson.Fragment]:

@@ -57,21 +57,21 @@ async def generate(
     `batch`, with `{"key", "request"}` a line). `batch.webhookConfig` says who is told of its end in
     place of the key's webhooks (`/v1/webhooks`).
     """
-    asked = ask.batch
+    fields = ask.batch
     model = named_model(model)
-    if asked.model is not None and named_model(asked.model) != model:
+    if fields.model is not None and named_model(fields.model) != model:
         raise InvalidRequest(
             "batch.model must be the model of the address, or left out.", param="batch.model"
         )
-    hooks = asked.webhook_config or WebhookConfig()
+    hooks = fields.webhook_config or WebhookConfig()
     uris = await checked_uris(services.egress, hooks, "batch.webhookConfig")
-    inline = asked.input_config.requests
+    inline = fields.input_config.requests
     content = b""
     if inline is not None:
         content = await asyncio.to_thread(_written, inline.requests, model)
-    batch = _new_batch(asked, model, owner, now_ms())
+    batch = _new_batch(fields, model, owner, now_ms())
     subscribers = None
-    if asked.webhook_config is not None:
+    if fields.webhook_config is not None:
         subscribers = Subscribers(uris, hooks.user_metadata)
     if uris:
         await ensure_signing_key(services.state)
@@ -80,10 +80,10 @@ async def generate(
     return google_view(batch)
 
 
-def _new_batch(asked: BatchFields, model: str, owner: str, at_ms: int) -> Batch:
+def _new_batch(fields: BatchFields, model: str, owner: str, at_ms: int) -> Batch:
     """The batch that was asked for, with the file of its input: a new one where the requests came inline."""
-    inline = asked.input_config.requests
-    file_id = new_id("file-") if inline else (asked.input_config.file_name or "")
+    inline = fields.input_config.requests
+    file_id = new_id("file-") if inline else (fields.input_config.file_name or "")
     return new_batch(
         at_ms,
         id=new_id("batch_"),
@@ -92,8 +92,8 @@ def _new_batch(asked: BatchFields, model: str, owner: str, at_ms: int) -> Batch:
         input_file_id=file_id.removeprefix("files/"),
         model=model,
         dialect="gemini",
-        display_name=asked.display_name,
-        priority=asked.priority,
+        display_name=fields.display_name,
+        priority=fields.priority,
         is_inline=inline is not None,
     )
 

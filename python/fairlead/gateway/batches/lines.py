@@ -156,13 +156,13 @@ def _check_google_line(checked: InputCheck, number: int, raw: bytes, model: str)
     return None
 
 
-def wrong_request(asked: Any, model: str) -> tuple[str, str] | None:
+def wrong_request(request: Any, model: str) -> tuple[str, str] | None:
     """The error in one generateContent request of a batch for this model and the member that it is
     in; None when there is no error.
     """
-    if not isinstance(asked, dict):
+    if not isinstance(request, dict):
         return "must be a JSON object: a generateContent request", "request"
-    named = asked.get("model")
+    named = request.get("model")
     if named is not None and (not isinstance(named, str) or not _is_spelling_of(named, model)):
         return f"must be the batch's own, `models/{model}`, or left out", "request.model"
     return None
@@ -175,9 +175,9 @@ def _is_spelling_of(named: str, model: str) -> bool:
         return False
 
 
-def google_body(asked: dict[str, Any]) -> bytes:
+def google_body(request: dict[str, Any]) -> bytes:
     """The body of a request for `generateContent`, without the model, which stands in the address."""
-    return orjson.dumps({name: value for name, value in asked.items() if name != "model"})
+    return orjson.dumps({name: value for name, value in request.items() if name != "model"})
 
 
 def _wrong(

@@ -105,11 +105,11 @@ class Results:
             return
         self._completed += 1
         body = document["response"]["body"]
-        told = body if isinstance(body, dict) else {}
+        content = body if isinstance(body, dict) else {}
         counts: tuple[int, ...] = ()
-        if isinstance(usage := told.get("usage"), dict):
+        if isinstance(usage := content.get("usage"), dict):
             counts = _tokens(usage)
-        elif isinstance(usage := told.get("usageMetadata"), dict):
+        elif isinstance(usage := content.get("usageMetadata"), dict):
             counts = _google_tokens(usage)
         for place, count in enumerate(counts):
             self._tokens[place] += count
@@ -143,9 +143,9 @@ def _tokens(usage: dict[str, Any]) -> tuple[int, int, int, int]:
 
 
 def _google_tokens(usage: dict[str, Any]) -> tuple[int, int, int, int]:
-    said = [usage.get(name) for name in _GOOGLE]
+    counts = [usage.get(name) for name in _GOOGLE]
     input_, answer, cached, thoughts = (
-        count if isinstance(count, int) and count >= 0 else 0 for count in said
+        count if isinstance(count, int) and count >= 0 else 0 for count in counts
     )
     return input_, answer + thoughts, cached, thoughts
 

@@ -99,7 +99,7 @@ async def create(ask: BatchAsk, services: ServicesDep, owner: OwnerDep) -> dict[
     `webhook_config` says who is told of its end in place of the key's webhooks (`/v1/webhooks`).
     """
     created_at_ms = now_ms()
-    kept = ask.output_expires_after
+    expiry = ask.output_expires_after
     hooks = ask.webhook_config or WebhookConfig()
     uris = await checked_uris(services.egress, hooks, "webhook_config")
     if uris:
@@ -111,7 +111,7 @@ async def create(ask: BatchAsk, services: ServicesDep, owner: OwnerDep) -> dict[
         endpoint=ask.endpoint,
         input_file_id=ask.input_file_id,
         metadata=orjson.dumps(ask.metadata).decode() if ask.metadata is not None else None,
-        output_expires_after_s=kept.seconds if kept else None,
+        output_expires_after_s=expiry.seconds if expiry else None,
     )
 
     def insert(con: Connection) -> None:

@@ -142,13 +142,13 @@ class BatchRun:
         return True
 
     async def _fail(self, errors: list[dict[str, Any]]) -> None:
-        told = orjson.dumps({"object": "list", "data": errors}).decode()
+        document = orjson.dumps({"object": "list", "data": errors}).decode()
         batch_id, ended_at_ms = self._batch.id, now_ms()
 
         def end(con: Connection) -> None:
             is_cancelled = find_batch(con, batch_id).cancelling_at_ms is not None
             status = "cancelled" if is_cancelled else "failed"
-            change_batch(con, batch_id, status=status, errors=told, ended_at_ms=ended_at_ms)
+            change_batch(con, batch_id, status=status, errors=document, ended_at_ms=ended_at_ms)
             notify_end(con, batch_id, self._origin)
 
         await self._services.state.record(end)
@@ -268,9 +268,9 @@ class BatchRun:
                         "request_id": answer.headers.get("x-gateway-request-id", ""),
                         "body": _document(answer),
                     }
-                told = answer.headers.get("retry-after", "")
-                if told.isascii() and told.isdigit():
-                    wait_s = min(WAIT_MAX_S, max(wait_s, float(told)))
+                retry_after = answer.headers.get("retry-after", "")
+                if retry_after.isascii() and retry_after.isdigit():
+                    wait_s = min(WAIT_MAX_S, max(wait_s, float(retry_after)))
             await asyncio.sleep(wait_s)
 
     async def _expire(self, results: Results) -> None:
@@ -315,7 +315,7 @@ class BatchRun:
             await self._services.state.record(name_files)
             batch = await self._services.state.read(lambda con: find_batch(con, self._batch.id))
         output = await self._output(batch, results)
-        kept = [
+        files = [
             await self._keep(batch, batch.output_file_id or "", output, "output"),
             await self._keep(batch, batch.error_file_id or "", results.errors, "error"),
         ]
@@ -326,9 +326,9 @@ class BatchRun:
             status = "expired"
         if self._revoked is not None:
             status = "failed"
-            told = {"object": "list", "data": [_error("invalid_api_key", self._revoked)]}
-            batch = replace(batch, errors=orjson.dumps(told).decode())
-        end = partial(_end, batch=batch, kept=kept, status=status, origin=self._origin)
+            errors = {"object": "list", "data": [_error("invalid_api_key", self._revoked)]}
+            batch = replace(batch, errors=orjson.dumps(errors).decode())
+        end = partial(_end, batch=batch, files=files, status=status, origin=self._origin)
         await self._services.state.record(end)
 
     async def _output(self, batch: Batch, results: Results) -> Path:
@@ -398,12 +398,12 @@ class _Reader:
 
 
 def _end(
-    con: Connection, *, batch: Batch, kept: list[StoredFile | None], status: str, origin: str
+    con: Connection, *, batch: Batch, files: list[StoredFile | None], status: str, origin: str
 ) -> None:
-    for file in kept:
+    for file in files:
         if file is not None:
             put_file(con, file)
-    output, errors = kept
+    output, errors = files
     change_batch(
         con,
         batch.id,

@@ -94,13 +94,13 @@ class BatchRunner(Runner[Batch]):
 
     async def _bring_in(self) -> None:
         try:
-            brought = await self._contents.bring_in(self.services.data_dir)
+            count = await self._contents.bring_in(self.services.data_dir)
         except (FairleadError, OSError) as error:
             # They stay where they are until the next start.
             log.error("files not brought in", error=type(error).__name__)
             return
-        if brought:
-            log.info("files brought into the store", files=brought)
+        if count:
+            log.info("files brought into the store", files=count)
 
     async def _forget_strays(self) -> None:
         """Deletes contents that have been without a row for long: uploads that a crash interrupted. A batch that is

@@ -19,9 +19,9 @@ router = APIRouter(prefix="/api/cache/near-misses", tags=["cache"])
 @router.get("", summary="Questions that were nearly answered from the cache, newest first")
 async def near_misses(services: ServicesDep, limit: Limit = 50, offset: Offset = 0) -> NearMisses:
     """Each with the kept question that was nearest and what kept its answer from being given."""
-    told = await services.command("cache.near_misses", {})
+    replies = await services.command("cache.near_misses", {})
     rows = sorted(
-        (row for each in told for row in each["near_misses"]),
+        (row for each in replies for row in each["near_misses"]),
         key=lambda row: int(row["at_ms"]),
         reverse=True,
     )
@@ -36,5 +36,5 @@ async def near_misses(services: ServicesDep, limit: Limit = 50, offset: Offset =
 @router.delete("", summary="Forget the questions that were nearly answered")
 async def forget(services: ServicesDep) -> CacheRemoved:
     """Kept answers stay."""
-    told = await services.command("cache.clear_near_misses", {})
-    return CacheRemoved.model_construct(removed=sum(each["removed"] for each in told))
+    replies = await services.command("cache.clear_near_misses", {})
+    return CacheRemoved.model_construct(removed=sum(each["removed"] for each in replies))

@@ -70,26 +70,26 @@ async def reasoning(
     provider: Provider = None,
 ) -> ReasoningCache:
     """Counts, and a page of what is kept."""
-    told = await services.command(
+    replies = await services.command(
         "reasoning.list",
         {
             "filter": _filter(tool_call_id, provider),
             "limit": min(offset + limit, LISTED_MAX),
         },
     )
-    stats: dict[str, Any] = dict(told[0]["stats"])
-    for each in told[1:]:
+    stats: dict[str, Any] = dict(replies[0]["stats"])
+    for each in replies[1:]:
         for name in _SUMMED:
             stats[name] += each["stats"][name]
     rows = sorted(
-        (row for each in told for row in each["entries"]),
+        (row for each in replies for row in each["entries"]),
         key=lambda row: (row["created_ms"], row["tool_call_id"]),
         reverse=True,
     )
     return ReasoningCache.model_construct(
         stats=ReasoningStats.model_construct(**stats),
         entries=[_entry(row) for row in rows[offset : offset + limit]],
-        total=sum(each["total"] for each in told),
+        total=sum(each["total"] for each in replies),
         limit=limit,
         offset=offset,
     )
@@ -102,8 +102,10 @@ async def forget(
     """Forgets the reasoning before one tool call, that of one provider, or, without a parameter,
     all of it.
     """
-    told = await services.command("reasoning.delete", {"filter": _filter(tool_call_id, provider)})
-    return CacheRemoved.model_construct(removed=sum(each["removed"] for each in told))
+    replies = await services.command(
+        "reasoning.delete", {"filter": _filter(tool_call_id, provider)}
+    )
+    return CacheRemoved.model_construct(removed=sum(each["removed"] for each in replies))
 
 
 def _filter(tool_call_id: str | None, provider: str | None) -> dict[str, str]:

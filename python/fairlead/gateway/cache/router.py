@@ -80,10 +80,10 @@ async def entries(
             f"page x limit must be at most {LISTED_MAX}: narrow the list instead.", param="page"
         )
     wanted = _filter(model, provider, key_id, signature, stale_ms)
-    told = await services.command("cache.list", {"filter": wanted, "limit": page * limit})
-    total = sum(each["total"] for each in told)
+    replies = await services.command("cache.list", {"filter": wanted, "limit": page * limit})
+    total = sum(each["total"] for each in replies)
     rows = sorted(
-        (row for each in told for row in each["entries"]),
+        (row for each in replies for row in each["entries"]),
         key=lambda row: (row["created_ms"], row["signature"]),
         reverse=True,
     )
@@ -123,24 +123,25 @@ async def thresholds(services: ServicesDep) -> PartitionThresholds:
 async def forget_thresholds(services: ServicesDep, partition: Signature = None) -> CacheRemoved:
     """From then on `vectorCacheThreshold` holds again."""
     wanted = {} if partition is None else {"partition": partition}
-    told = await services.command("thresholds.forget", wanted)
-    return CacheRemoved.model_construct(removed=max(each["removed"] for each in told))
+    replies = await services.command("thresholds.forget", wanted)
+    return CacheRemoved.model_construct(removed=max(each["removed"] for each in replies))
 
 
 async def _stats(services: Services) -> dict[str, Any]:
     """The counts of all workers as one: numbers are summed."""
-    told = await services.command("cache.stats", {})
-    summed: dict[str, Any] = dict(told[0])
-    for each in told[1:]:
+    replies = await services.command("cache.stats", {})
+    summed: dict[str, Any] = dict(replies[0])
+    for each in replies[1:]:
         for name, value in each.items():
             if isinstance(value, int) and name != "idempotency_window_ms":
                 summed[name] += value
     return summed
 
 
-def _removed(told: list[Any]) -> AnswersRemoved:
+def _removed(replies: list[Any]) -> AnswersRemoved:
     return AnswersRemoved.model_construct(
-        removed=sum(each["removed"] for each in told), shared=sum(each["shared"] for each in told)
+        removed=sum(each["removed"] for each in replies),
+        shared=sum(each["shared"] for each in replies),
     )
 
 

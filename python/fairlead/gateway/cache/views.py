@@ -173,48 +173,48 @@ class AnswersRemoved(CacheRemoved):
     shared: int = Field(description="Of the store that workers share.")
 
 
-def stats_view(told: dict[str, Any]) -> CacheStats:
+def stats_view(stats: dict[str, Any]) -> CacheStats:
     """The sums of all workers under the names of `/api/cache/stats`."""
     return CacheStats.model_construct(
         semantic_cache=SemanticCacheStats.model_construct(
-            memory_size=told["memory_entries"],
-            memory_max_size=told["memory_max_entries"],
-            db_size=told["disk_entries"],
-            hit_rate=_hit_rate(told),
-            memory_bytes=told["memory_bytes"],
-            memory_max_bytes=told["memory_max_bytes"],
-            db_bytes=told["disk_bytes"],
-            db_max_bytes=told["disk_max_bytes"],
-            evictions=told["evictions"],
+            memory_size=stats["memory_entries"],
+            memory_max_size=stats["memory_max_entries"],
+            db_size=stats["disk_entries"],
+            hit_rate=_hit_rate(stats),
+            memory_bytes=stats["memory_bytes"],
+            memory_max_bytes=stats["memory_max_bytes"],
+            db_bytes=stats["disk_bytes"],
+            db_max_bytes=stats["disk_max_bytes"],
+            evictions=stats["evictions"],
         ),
-        idempotency=_idempotency(told),
+        idempotency=_idempotency(stats),
     )
 
 
-def overview_view(told: dict[str, Any], settings: OperatorSettings) -> CacheOverview:
+def overview_view(stats: dict[str, Any], settings: OperatorSettings) -> CacheOverview:
     """The sums of all workers under the names of `/api/cache`."""
     return CacheOverview.model_construct(
         semantic_cache=SemanticCacheOverview.model_construct(
-            memory_entries=told["memory_entries"],
-            db_entries=told["disk_entries"],
-            total_entries=told["entries"],
-            disk_bytes=told["disk_bytes"],
-            hits=_hits(told),
-            exact_hits=told["exact_hits"],
-            shared_hits=told["shared_hits"],
-            vector_hits=told["vector_hits"],
-            joined=told["joined"],
-            misses=told["misses"],
-            hit_rate=_hit_rate(told),
-            tokens_saved=told["tokens_saved"],
-            cost_saved_usd=told["picos_saved"] / PICOS_PER_USD,
+            memory_entries=stats["memory_entries"],
+            db_entries=stats["disk_entries"],
+            total_entries=stats["entries"],
+            disk_bytes=stats["disk_bytes"],
+            hits=_hits(stats),
+            exact_hits=stats["exact_hits"],
+            shared_hits=stats["shared_hits"],
+            vector_hits=stats["vector_hits"],
+            joined=stats["joined"],
+            misses=stats["misses"],
+            hit_rate=_hit_rate(stats),
+            tokens_saved=stats["tokens_saved"],
+            cost_saved_usd=stats["picos_saved"] / PICOS_PER_USD,
         ),
         vector_cache=VectorOverview.model_construct(
-            state=told["vector_state"],
-            vectors=told["vectors"],
+            state=stats["vector_state"],
+            vectors=stats["vectors"],
             threshold=settings.vector_cache_threshold,
         ),
-        idempotency=_idempotency(told),
+        idempotency=_idempotency(stats),
         config=CacheConfig.model_construct(
             semantic_cache_enabled=settings.semantic_cache_enabled,
             semantic_cache_ttl_ms=settings.semantic_cache_ttl_ms,
@@ -226,10 +226,10 @@ def overview_view(told: dict[str, Any], settings: OperatorSettings) -> CacheOver
     )
 
 
-def thresholds_view(told: list[Any], settings: OperatorSettings) -> PartitionThresholds:
+def thresholds_view(replies: list[Any], settings: OperatorSettings) -> PartitionThresholds:
     """Thresholds of all workers; of one partition that of the worker that learnt last."""
     latest: dict[str, Any] = {}
-    for row in sorted((row for each in told for row in each), key=lambda row: row["updated_ms"]):
+    for row in sorted((row for each in replies for row in each), key=lambda row: row["updated_ms"]):
         latest[row["partition"]] = row
     rows = sorted(latest.values(), key=lambda row: (-row["updated_ms"], row["partition"]))
     return PartitionThresholds.model_construct(
@@ -284,17 +284,17 @@ def near_miss_view(row: dict[str, Any]) -> NearMiss:
     )
 
 
-def _hits(told: dict[str, Any]) -> int:
-    return int(told["exact_hits"] + told["shared_hits"] + told["vector_hits"] + told["joined"])
+def _hits(stats: dict[str, Any]) -> int:
+    return int(stats["exact_hits"] + stats["shared_hits"] + stats["vector_hits"] + stats["joined"])
 
 
-def _hit_rate(told: dict[str, Any]) -> float:
+def _hit_rate(stats: dict[str, Any]) -> float:
     # A request that joined a call under way was counted as a miss first.
-    looked = told["exact_hits"] + told["shared_hits"] + told["vector_hits"] + told["misses"]
-    return round(_hits(told) / looked, 4) if looked else 0.0
+    looked = stats["exact_hits"] + stats["shared_hits"] + stats["vector_hits"] + stats["misses"]
+    return round(_hits(stats) / looked, 4) if looked else 0.0
 
 
-def _idempotency(told: dict[str, Any]) -> IdempotencyStats:
+def _idempotency(stats: dict[str, Any]) -> IdempotencyStats:
     return IdempotencyStats.model_construct(
-        active_keys=told["idempotency_keys"], window_ms=told["idempotency_window_ms"]
+        active_keys=stats["idempotency_keys"], window_ms=stats["idempotency_window_ms"]
     )

@@ -55,7 +55,7 @@ def report_of(services: Services) -> NodeReport:
         in_flight=sum(stats.get("in_flight", 0) for stats in live),
         open_streams=sum(stats.get("open_streams", 0) for stats in live),
         seal_key=services.state.sealer.key_name,
-        work={} if services.peers is None else services.peers.leases.held(),
+        work={} if services.peers is None else services.peers.leases.lease_counts(),
         usage_behind=None if lag is None else lag.segments,
         shared_limits=None
         if not leases

@@ -118,15 +118,15 @@ async def reorder(body: ComboOrder, services: ServicesDep) -> Success:
     """Lists show combos in this order when this returns; those that are not named come behind."""
 
     def put(con: Connection) -> None:
-        there = [combo.id for combo in all_combos(con)]
+        ids = [combo.id for combo in all_combos(con)]
         for at, combo_id in enumerate(body.combo_ids):
-            if combo_id not in there:
+            if combo_id not in ids:
                 raise InvalidRequest(
                     f"comboIds.{at}: there is no combo with this id.", param=f"comboIds.{at}"
                 )
         if len(set(body.combo_ids)) < len(body.combo_ids):
             raise InvalidRequest("comboIds: each combo has one place.", param="comboIds")
-        others = [combo_id for combo_id in there if combo_id not in body.combo_ids]
+        others = [combo_id for combo_id in ids if combo_id not in body.combo_ids]
         set_order(con, [*body.combo_ids, *others])
 
     await services.state.commit(put)

@@ -119,9 +119,13 @@ async def simulate(body: Simulation, services: ServicesDep) -> SimulationView:
     request = body.request or {"messages": [{"role": "user", "content": _QUESTION}]}
     decisions = await _decide(services, body.combo_name, request, body.api_key_id)
     first = decisions[0]
-    targets = [_target(told) for told in first["targets"]]
+    targets = [_target(target) for target in first["targets"]]
     orders = [
-        [(told["model"], told["connection_id"]) for told in each["targets"] if told["eligible"]]
+        [
+            (target["model"], target["connection_id"])
+            for target in each["targets"]
+            if target["eligible"]
+        ]
         for each in decisions
     ]
     return SimulationView.model_construct(
@@ -146,11 +150,11 @@ async def test(body: Trial, services: ServicesDep) -> TrialView:
 
     async with relay_client(services.config, connections=TESTED_AT_ONCE) as client:
 
-        async def ask(told: dict[str, Any]) -> TargetTrial:
-            if not told["eligible"]:
-                return _trial(told, "not asked", reason=told["reason"])
+        async def ask(target: dict[str, Any]) -> TargetTrial:
+            if not target["eligible"]:
+                return _trial(target, "not asked", reason=target["reason"])
             async with slots:
-                return await _ask(client, headers, told)
+                return await _ask(client, headers, target)
 
         trials = await asyncio.gather(*map(ask, decision["targets"][:TESTED_AT_MOST]))
     return TrialView.model_construct(combo=decision["combo"], targets=trials)
@@ -171,34 +175,34 @@ async def _decide(
     return decisions
 
 
-def _target(told: dict[str, Any]) -> SimulatedTarget:
-    facts = {name: told[name] for name in TargetFacts.model_fields}
-    rest = {name: told[name] for name in SimulatedTarget.model_fields if name != "facts"}
+def _target(target: dict[str, Any]) -> SimulatedTarget:
+    facts = {name: target[name] for name in TargetFacts.model_fields}
+    rest = {name: target[name] for name in SimulatedTarget.model_fields if name != "facts"}
     return SimulatedTarget.model_construct(facts=TargetFacts.model_construct(**facts), **rest)
 
 
 async def _ask(
-    client: httpx.AsyncClient, headers: dict[str, str], told: dict[str, Any]
+    client: httpx.AsyncClient, headers: dict[str, str], target: dict[str, Any]
 ) -> TargetTrial:
     body = {
-        "model": told["model"],
+        "model": target["model"],
         "messages": [{"role": "user", "content": _QUESTION}],
         "max_tokens": 16,
     }
-    own = {"x-gateway-connection": told["connection_id"], "x-gateway-no-cache": "true"}
+    own = {"x-gateway-connection": target["connection_id"], "x-gateway-no-cache": "true"}
     began = time.monotonic()
     try:
         async with asyncio.timeout(TEST_DEADLINE_S):
             answer = await client.post("/v1/chat/completions", headers=headers | own, json=body)
     except (TimeoutError, httpx.HTTPError) as error:
         words = "no answer in time" if isinstance(error, TimeoutError) else type(error).__name__
-        return _trial(told, "failed", reason=words, ms=_since(began))
+        return _trial(target, "failed", reason=words, ms=_since(began))
     if answer.status_code != 200:
         return _trial(
-            told, "failed", status=answer.status_code, reason=_message(answer), ms=_since(began)
+            target, "failed", status=answer.status_code, reason=_message(answer), ms=_since(began)
         )
     cost = answer.headers.get("x-gateway-response-cost", "0")
-    return _trial(told, "ok", status=200, ms=_since(began), cost_usd=float(cost))
+    return _trial(target, "ok", status=200, ms=_since(began), cost_usd=float(cost))
 
 
 def _since(began: float) -> int:
@@ -212,12 +216,12 @@ def _message(answer: httpx.Response) -> str:
         return f"The gateway answered {answer.status_code}."
 
 
-def _trial(told: dict[str, Any], result: Result, **fields: Any) -> TargetTrial:
+def _trial(target: dict[str, Any], result: Result, **fields: Any) -> TargetTrial:
     empty = {"status": None, "reason": None, "ms": None, "cost_usd": None}
     return TargetTrial.model_construct(
-        model=told["model"],
-        provider=told["provider"],
-        connection_id=told["connection_id"],
+        model=target["model"],
+        provider=target["provider"],
+        connection_id=target["connection_id"],
         result=result,
         **(empty | fields),
     )

@@ -86,14 +86,14 @@ def _open(
         # A damaged file, or one of another key of secrets, is none: the relay deletes it when it is old.
         return None
     head, _, text = plain.decode().partition("\n")
-    said = orjson.loads(head)
+    header = orjson.loads(head)
     sent_at: datetime = moment_of(sent_ms)
     return RawOutput.model_construct(
         id=output_id,
-        command=said["command"],
+        command=header["command"],
         text=text,
-        bytes=said["bytes"],
-        is_cut=said["isCut"],
-        redacted=said["redacted"],
+        bytes=header["bytes"],
+        is_cut=header["isCut"],
+        redacted=header["redacted"],
         last_sent_at=sent_at,
     )

@@ -75,12 +75,12 @@ class Contents:
         """
         if not (data_dir / FOLDER).is_dir() or self._blobs.path(FOLDER) == data_dir / FOLDER:
             return 0
-        brought = 0
+        count = 0
         for path in list((data_dir / FOLDER).iterdir()):
             if _ID.fullmatch(path.name) and path.is_file():
                 await self._blobs.take(f"{FOLDER}/{path.name}", path)
-                brought += 1
-        return brought
+                count += 1
+        return count
 
     async def forget_strays(self, known: Callable[[], Awaitable[set[str]]], at_ms: int) -> int:
         """Deletes what has been there for long without a row at this moment, and writings that were interrupted;

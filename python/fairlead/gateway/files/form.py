@@ -40,9 +40,9 @@ class Upload:
 def read_upload(request: Request) -> Upload:
     """`InvalidRequest` names the field that is wrong."""
     try:
-        told = orjson.loads(base64.b64decode(request.headers[FORM_HEADER], validate=True))
-        fields: dict[str, str] = told["fields"]
-        name, size = str(told["file"]["name"] or ""), int(told["file"]["bytes"])
+        header = orjson.loads(base64.b64decode(request.headers[FORM_HEADER], validate=True))
+        fields: dict[str, str] = header["fields"]
+        name, size = str(header["file"]["name"] or ""), int(header["file"]["bytes"])
     except (KeyError, TypeError, ValueError, binascii.Error):
         raise Internal("The upload did not come through the relay.") from None
     if unknown := fields.keys() - _KNOWN:

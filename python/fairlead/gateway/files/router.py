@@ -36,16 +36,16 @@ async def upload(request: Request, services: ServicesDep, owner: OwnerDep) -> di
     """A form with `file`, `purpose` and, if it is to go by itself, `expires_after[anchor]` (which is
     `created_at`) and `expires_after[seconds]`. Files of the purpose `batch` go after 30 days.
     """
-    asked = read_upload(request)
+    form = read_upload(request)
     contents = contents_of(services)
     file_id = new_id("file-")
     try:
-        size = await contents.write(file_id, request.stream(), asked.bytes)
+        size = await contents.write(file_id, request.stream(), form.bytes)
     except ClientDisconnect:
         raise ClientGone("The caller left before the file was complete.") from None
     created_at_ms = now_ms()
-    ends_ms = created_at_ms + asked.expires_after_s * 1000 if asked.expires_after_s else None
-    file = StoredFile(file_id, owner, asked.purpose, asked.file_name, size, created_at_ms, ends_ms)
+    ends_ms = created_at_ms + form.expires_after_s * 1000 if form.expires_after_s else None
+    file = StoredFile(file_id, owner, form.purpose, form.file_name, size, created_at_ms, ends_ms)
     try:
         await services.state.database.write(lambda con: insert_file(con, file, created_at_ms))
     except BaseException:

@@ -23,12 +23,12 @@ def merge_reports(reports: Iterable[WorkerReport]) -> dict[str, dict[str, Any]]:
     """The reports on each connection as one: it cools if it cools in any worker."""
     merged: dict[str, dict[str, Any]] = {}
     for report in reports:
-        for said in report.stats.get("connections", ()):
-            one = merged.get(said["id"])
+        for connection in report.stats.get("connections", ()):
+            one = merged.get(connection["id"])
             if one is None:
-                merged[said["id"]] = dict(said)
+                merged[connection["id"]] = dict(connection)
             else:
-                _add(one, said)
+                _add(one, connection)
     return merged
 
 
@@ -36,35 +36,35 @@ def merge_providers(reports: Iterable[WorkerReport]) -> dict[str, dict[str, Any]
     """The reports on each provider's breaker as one: the most open one."""
     merged: dict[str, dict[str, Any]] = {}
     for report in reports:
-        for said in report.stats.get("providers", ()):
-            one = merged.setdefault(said["id"], said)
-            if PHASES.index(said["phase"]) > PHASES.index(one["phase"]):
-                merged[said["id"]] = said
+        for provider in report.stats.get("providers", ()):
+            one = merged.setdefault(provider["id"], provider)
+            if PHASES.index(provider["phase"]) > PHASES.index(one["phase"]):
+                merged[provider["id"]] = provider
     return merged
 
 
-def lockouts_of(said: dict[str, Any]) -> list[dict[str, Any]]:
+def lockouts_of(connection: dict[str, Any]) -> list[dict[str, Any]]:
     """The locked models of a merged connection; for each the latest end of its lockout."""
     longest: dict[str, dict[str, Any]] = {}
-    for lockout in said.get("lockouts", ()):
+    for lockout in connection.get("lockouts", ()):
         known = longest.setdefault(lockout["model"], lockout)
         if lockout["until_ms"] > known["until_ms"]:
             longest[lockout["model"]] = lockout
     return [longest[model] for model in sorted(longest)]
 
 
-def _add(one: dict[str, Any], said: dict[str, Any]) -> None:
-    mine = (STATES.index(one["state"]), one["cooling_ms"])
-    if (STATES.index(said["state"]), said["cooling_ms"]) > mine:
+def _add(merged: dict[str, Any], connection: dict[str, Any]) -> None:
+    mine = (STATES.index(merged["state"]), merged["cooling_ms"])
+    if (STATES.index(connection["state"]), connection["cooling_ms"]) > mine:
         for name in ("state", "cooling_ms", "reason", "until_ms"):
-            one[name] = said.get(name)
-    one["last_error"] = one["last_error"] or said["last_error"]
-    one["latency_ms"] = _mean_latency(one, said)
-    one["successes"] += said["successes"]
-    one["failures"] += said["failures"]
-    one["lockouts"] = [*one.get("lockouts", ()), *said.get("lockouts", ())]
-    if len(said.get("quota", ())) > len(one.get("quota", ())):
-        one["quota"] = said["quota"]
+            merged[name] = connection.get(name)
+    merged["last_error"] = merged["last_error"] or connection["last_error"]
+    merged["latency_ms"] = _mean_latency(merged, connection)
+    merged["successes"] += connection["successes"]
+    merged["failures"] += connection["failures"]
+    merged["lockouts"] = [*merged.get("lockouts", ()), *connection.get("lockouts", ())]
+    if len(connection.get("quota", ())) > len(merged.get("quota", ())):
+        merged["quota"] = connection["quota"]
 
 
 def _mean_latency(one: dict[str, Any], other: dict[str, Any]) -> float | None:

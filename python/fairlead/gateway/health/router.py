@@ -146,15 +146,15 @@ def _worker(report: WorkerReport) -> WorkerView:
     )
 
 
-def _connection(stored: StoredConnection, said: dict[str, Any]) -> ConnectionHealthView:
+def _connection(stored: StoredConnection, report: dict[str, Any]) -> ConnectionHealthView:
     return ConnectionHealthView.model_construct(
         id=stored.id,
         name=stored.name,
         provider=stored.provider,
-        reason=said.get("reason"),
-        until=None if said.get("until_ms") is None else moment_of(said["until_ms"]),
+        reason=report.get("reason"),
+        until=None if report.get("until_ms") is None else moment_of(report["until_ms"]),
         **{
-            name: said[name]
+            name: report[name]
             for name in ("state", "cooling_ms", "last_error", "successes", "failures", "latency_ms")
         },
     )

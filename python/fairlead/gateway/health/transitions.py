@@ -30,9 +30,9 @@ class HealthTransitions:
         """Compares the latest reports of the workers with the known failures. Raises when the
         database does not answer; the change is then emitted by the next check.
         """
-        said = merge_reports(each for each in self._services.workers() if each.live)
+        reports = merge_reports(each for each in self._services.workers() if each.live)
         failing = dict(self._failing)
-        for connection_id, one in said.items():
+        for connection_id, one in reports.items():
             if one["last_error"] is not None:
                 failing.setdefault(connection_id, one["last_error"])
             elif one["successes"] > 0:

@@ -87,7 +87,7 @@ class InteractionAsk(GoogleWire):
 
     @field_validator("store", mode="after")
     @classmethod
-    def _kept(cls, store: bool) -> bool:
+    def _check_store(cls, store: bool) -> bool:
         if not store:
             raise PydanticCustomError("store", "must be true or left out: it is read later")
         return store

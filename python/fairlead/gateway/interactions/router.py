@@ -43,8 +43,8 @@ async def create(ask: InteractionAsk, services: ServicesDep, owner: OwnerDep) ->
         insert_job(con, owner, response_id, subscribers, now_ms())
 
     headers = headers_for(services, owner, {})
-    asked = await asyncio.to_thread(background_request, body)
-    job = await background_responses(services).begin(f"key:{owner}", asked, headers, note)
+    job_request = await asyncio.to_thread(background_request, body)
+    job = await background_responses(services).begin(f"key:{owner}", job_request, headers, note)
     return interaction_view(job.response, body["model"])
 
 

@@ -40,52 +40,52 @@ def as_response(ask: InteractionAsk) -> dict[str, Any]:
     return body | _generation(ask.generation_config or Generation())
 
 
-def _generation(said: Generation) -> dict[str, Any]:
+def _generation(generation: Generation) -> dict[str, Any]:
     reasoning = {
-        "effort": said.thinking_level,
-        "summary": "auto" if said.thinking_summaries == "auto" else None,
+        "effort": generation.thinking_level,
+        "summary": "auto" if generation.thinking_summaries == "auto" else None,
     }
     named = {
-        "temperature": said.temperature,
-        "top_p": said.top_p,
-        "max_output_tokens": said.max_output_tokens,
-        "tool_choice": _choice(said.tool_choice),
+        "temperature": generation.temperature,
+        "top_p": generation.top_p,
+        "max_output_tokens": generation.max_output_tokens,
+        "tool_choice": _choice(generation.tool_choice),
         "reasoning": {name: value for name, value in reasoning.items() if value} or None,
     }
     return {name: value for name, value in named.items() if value is not None}
 
 
-def _choice(said: str | ToolChoice | None) -> Any:
-    if isinstance(said, ToolChoice):
-        if said.allowed_tools.mode == "any":
-            return {"type": "function", "name": said.allowed_tools.tools[0]}
-        return _CHOICES[said.allowed_tools.mode]
-    return None if said is None else _CHOICES[said]
+def _choice(choice: str | ToolChoice | None) -> Any:
+    if isinstance(choice, ToolChoice):
+        if choice.allowed_tools.mode == "any":
+            return {"type": "function", "name": choice.allowed_tools.tools[0]}
+        return _CHOICES[choice.allowed_tools.mode]
+    return None if choice is None else _CHOICES[choice]
 
 
-def _format(said: TextFormat) -> dict[str, Any]:
-    if said.json_schema is not None:
+def _format(text_format: TextFormat) -> dict[str, Any]:
+    if text_format.json_schema is not None:
         form = {
             "type": "json_schema",
             "name": "answer",
-            "schema": said.json_schema,
+            "schema": text_format.json_schema,
             "strict": False,
         }
-    elif said.mime_type == "application/json":
+    elif text_format.mime_type == "application/json":
         form = {"type": "json_object"}
     else:
         return {}
     return {"text": {"format": form}}
 
 
-def _input(said: str | dict[str, Any] | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    if isinstance(said, str):
-        return said
-    contents = [said] if isinstance(said, dict) else said
+def _input(input_: str | dict[str, Any] | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    if isinstance(input_, str):
+        return input_
+    contents = [input_] if isinstance(input_, dict) else input_
     if not contents:
         raise InvalidRequest("input must not be empty.", param="input")
     if all(each.get("type") in _CONTENTS for each in contents):
-        places = ["input"] if isinstance(said, dict) else _places("input", contents)
+        places = ["input"] if isinstance(input_, dict) else _places("input", contents)
         return [_role_of("user", contents, places)]
     items: list[dict[str, Any]] = []
     for place, step in zip(_places("input", contents), contents, strict=True):
@@ -99,8 +99,8 @@ def _step(step: dict[str, Any], place: str) -> list[dict[str, Any]]:
             contents = step.get("content")
             if not isinstance(contents, list) or not all(isinstance(one, dict) for one in contents):
                 raise InvalidRequest(f"{place}.content must be a list of contents.", param=place)
-            who = "user" if kind == "user_input" else "assistant"
-            return [_role_of(who, contents, _places(f"{place}.content", contents))]
+            role = "user" if kind == "user_input" else "assistant"
+            return [_role_of(role, contents, _places(f"{place}.content", contents))]
         case "thought":
             # Reasoning that another provider returned means nothing to this one, so it is dropped.
             return []
@@ -125,19 +125,19 @@ def _step(step: dict[str, Any], place: str) -> list[dict[str, Any]]:
     )
 
 
-def _role_of(who: str, contents: list[dict[str, Any]], places: list[str]) -> dict[str, Any]:
-    parts = [_part(who, one, place) for one, place in zip(contents, places, strict=True)]
-    return {"type": "message", "role": who, "content": parts}
+def _role_of(role: str, contents: list[dict[str, Any]], places: list[str]) -> dict[str, Any]:
+    parts = [_part(role, one, place) for one, place in zip(contents, places, strict=True)]
+    return {"type": "message", "role": role, "content": parts}
 
 
-def _part(who: str, content: dict[str, Any], place: str) -> dict[str, Any]:
+def _part(role: str, content: dict[str, Any], place: str) -> dict[str, Any]:
     kind = content.get("type")
     if kind == "text":
-        said = "input_text" if who == "user" else "output_text"
-        return {"type": said, "text": _text(content, "text", place, empty=True)}
-    if kind == "image" and who == "user":
+        part_type = "input_text" if role == "user" else "output_text"
+        return {"type": part_type, "text": _text(content, "text", place, empty=True)}
+    if kind == "image" and role == "user":
         return {"type": "input_image", "image_url": _address(content, place)}
-    if kind == "document" and who == "user":
+    if kind == "document" and role == "user":
         if isinstance(content.get("uri"), str):
             return {"type": "input_file", "file_url": content["uri"]}
         return {
@@ -145,7 +145,7 @@ def _part(who: str, content: dict[str, Any], place: str) -> dict[str, Any]:
             "filename": "document",
             "file_data": _address(content, place),
         }
-    known = "text, image or document" if who == "user" else "text"
+    known = "text, image or document" if role == "user" else "text"
     raise InvalidRequest(f"{place}.type must be {known}.", param=f"{place}.type")
 
 
@@ -156,8 +156,8 @@ def _address(content: dict[str, Any], place: str) -> str:
     return f"data:{kind};base64,{data}"
 
 
-def _text(said: dict[str, Any], name: str, place: str, *, empty: bool = False) -> str:
-    value = said.get(name)
+def _text(content: dict[str, Any], name: str, place: str, *, empty: bool = False) -> str:
+    value = content.get(name)
     if not isinstance(value, str) or not (value or empty):
         raise InvalidRequest(f"{place}.{name} must be a text.", param=f"{place}.{name}")
     return value

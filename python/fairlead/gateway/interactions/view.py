@@ -63,10 +63,10 @@ def _step(item: Any) -> list[dict[str, Any]]:
 
 def _arguments(text: Any) -> dict[str, Any]:
     try:
-        said = json.loads(text)
+        arguments = json.loads(text)
     except (TypeError, ValueError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return arguments if isinstance(arguments, dict) else {}
 
 
 def _usage(usage: dict[str, Any]) -> dict[str, int]:

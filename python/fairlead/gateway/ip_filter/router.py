@@ -55,8 +55,8 @@ async def change(
             )
         write_filter(con, after)
         revision = int(read_meta(con, REVISION) or 0)
-        told = {"settingsRevision": revision, "changed": ["ipFilter"]}
-        emit(con, Event("settings.updated", told))
+        event_data = {"settingsRevision": revision, "changed": ["ipFilter"]}
+        emit(con, Event("settings.updated", event_data))
         return after
 
     return _view(await services.state.commit(update))

@@ -87,14 +87,14 @@ def _with_password(con: Connection, sealer: Sealer, body: MailServer) -> MailSer
     password = body.password
     if password is None or password.get_secret_value() != MASK:
         return body
-    kept = read_server(con, sealer)
+    current = read_server(con, sealer)
     place = (body.host, body.port, body.tls, body.username)
-    if kept is None or (kept.host, kept.port, kept.tls, kept.username) != place:
+    if current is None or (current.host, current.port, current.tls, current.username) != place:
         raise InvalidRequest(
             "password is stored for another server or username, or not at all: send it again.",
             param="password",
         )
-    stored = kept.password or SecretStr("")
+    stored = current.password or SecretStr("")
     return body.model_copy(update={"password": stored})
 
 

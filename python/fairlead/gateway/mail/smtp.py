@@ -24,7 +24,7 @@ from fairlead.operator_egress import POLICY
 DEADLINE_S: Final = 30.0
 STEP_S: Final = 10.0
 # What a server says is shown to operators, so it is cut.
-SAID_MAX_CHARS: Final = 300
+REPLY_MAX_CHARS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +148,9 @@ def _failure(error: smtplib.SMTPException) -> MailFailed:
     """The server's answer as a failure. A login that it refuses is put right by an operator, so it is tried again."""
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         codes = [code for code, _ in error.recipients.values()]
-        code, said = next(iter(error.recipients.values()))
+        code, reply = next(iter(error.recipients.values()))
         return MailFailed(
-            "recipients_refused", _answer_text(code, said), is_final=min(codes) >= 500
+            "recipients_refused", _answer_text(code, reply), is_final=min(codes) >= 500
         )
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return MailFailed("login_refused", _answer_text(error.smtp_code, error.smtp_error))
@@ -166,7 +166,7 @@ def _failure(error: smtplib.SMTPException) -> MailFailed:
     return MailFailed("refused", "The server does not speak SMTP as it should.")
 
 
-def _answer_text(code: int, said: bytes | str) -> str:
-    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+def _answer_text(code: int, reply: bytes | str) -> str:
+    text = reply.decode("utf-8", "replace") if isinstance(reply, bytes) else reply
     shown = " ".join("".join(each if each.isprintable() else " " for each in text).split())
-    return f"The server said {code}: {shown[:SAID_MAX_CHARS]}"
+    return f"The server said {code}: {shown[:REPLY_MAX_CHARS]}"

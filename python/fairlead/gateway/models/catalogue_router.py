@@ -174,7 +174,7 @@ class CataloguePage:
 
 def catalogue_page(con: Database, wanted: CatalogueFilter) -> CataloguePage:
     """A page of the providers and models that are wanted."""
-    known, connected, said = _known(con)
+    known, connected, model_settings = _known(con)
     owners: dict[str, CatalogueProvider | Node] = {**catalogue(), **all_nodes(con)}
     page = CataloguePage([])
     for owner_id in sorted(owners):
@@ -183,11 +183,13 @@ def catalogue_page(con: Database, wanted: CatalogueFilter) -> CataloguePage:
         is_connected = owner_id in connected
         if not wanted.takes_provider(owner_id, prefix, is_connected=is_connected):
             continue
-        models = _chosen(owner, prefix, known.get(owner_id, {}), said, wanted)
+        models = _chosen(owner, prefix, known.get(owner_id, {}), model_settings, wanted)
         shown = _shown(page, owner_id, models, wanted)
         if not shown and wanted.limit is not None:
             continue
-        page.entries.append(_provider_entry(owner, prefix, shown, said, is_connected=is_connected))
+        page.entries.append(
+            _provider_entry(owner, prefix, shown, model_settings, is_connected=is_connected)
+        )
     return page
 
 
@@ -206,24 +208,24 @@ def _known(
         models = known.setdefault(owner.id, {})
         for model in known_models(owner, connection):
             models.setdefault(model["id"], model)
-    said = {(row.provider, row.model_id): row for row in models_of(con)}
-    for provider, model_id in said:
+    model_settings = {(row.provider, row.model_id): row for row in models_of(con)}
+    for provider, model_id in model_settings:
         known.setdefault(provider, {}).setdefault(model_id, {"id": model_id})
-    return known, connected, said
+    return known, connected, model_settings
 
 
 def _chosen(
     owner: CatalogueProvider | Node,
     prefix: str,
     known: dict[str, dict[str, Any]],
-    said: dict[tuple[str, str], Any],
+    model_settings: dict[tuple[str, str], Any],
     wanted: CatalogueFilter,
 ) -> list[_Model]:
     """The models of a provider that are wanted, by name."""
     listed = _listed(owner.id) if isinstance(owner, CatalogueProvider) else {}
     found = []
     for name in sorted(listed.keys() | known.keys()):
-        built_in, row = listed.get(name), said.get((owner.id, name))
+        built_in, row = listed.get(name), model_settings.get((owner.id, name))
         shown = known.get(name, {}).get("name")
         if row is not None and row.settings.get("model_name"):
             shown = row.settings["model_name"]
@@ -269,11 +271,11 @@ def _provider_entry(
     owner: CatalogueProvider | Node,
     prefix: str,
     models: list[_Model],
-    said: dict[tuple[str, str], Any],
+    model_settings: dict[tuple[str, str], Any],
     *,
     is_connected: bool,
 ) -> ProviderEntry:
-    grouped = _by_type(owner.id, prefix, models, said)
+    grouped = _by_type(owner.id, prefix, models, model_settings)
     dialect: str
     if isinstance(owner, CatalogueProvider):
         dialect, as_of, source = owner.dialect, owner.as_of, owner.source
@@ -292,11 +294,11 @@ def _provider_entry(
 
 
 def _by_type(
-    provider: str, prefix: str, models: list[_Model], said: dict[tuple[str, str], Any]
+    provider: str, prefix: str, models: list[_Model], model_settings: dict[tuple[str, str], Any]
 ) -> dict[str, list[ModelEntry]]:
     grouped: dict[str, list[ModelEntry]] = {}
     for each in models:
-        built_in, row = each.built_in, said.get((provider, each.name))
+        built_in, row = each.built_in, model_settings.get((provider, each.name))
         base = {} if built_in is None else built_in.model_dump(include=_SIZES, exclude_none=True)
         model = override_model(row, {**base, **each.fields})
         grouped.setdefault(each.kind, []).append(

@@ -155,7 +155,7 @@ async def validate_and_add(new: NewModel, services: ServicesDep) -> Registered:
 
     def find_endpoint(con: Database) -> tuple[Endpoint, Credentials]:
         provider = resolve_provider(con, new.provider)
-        connection = _asked(con, provider.id, new.connection_id)
+        connection = _connection_of(con, provider.id, new.connection_id)
         endpoint = reached_endpoint(
             con, sealer, provider, connection.auth_type, connection.provider_specific
         )
@@ -174,7 +174,7 @@ async def validate_and_add(new: NewModel, services: ServicesDep) -> Registered:
     return Registered.model_construct(model=_shown(row), listed=listed, warning=warning)
 
 
-def _asked(con: Database, provider: str, connection_id: str | None) -> Connection:
+def _connection_of(con: Database, provider: str, connection_id: str | None) -> Connection:
     if connection_id is not None:
         connection = find_connection(con, connection_id)
         if connection is None or connection.provider != provider:

@@ -77,8 +77,8 @@ def delete_model(con: Database, provider: str, model_id: str) -> bool:
 def changed(model: ProviderModel, sent: dict[str, Any], now_ms: int) -> ProviderModel:
     """The row after a change: fields that were not sent stay, null clears."""
     settings = {**model.settings, **sent}
-    kept = {name: value for name, value in settings.items() if value is not None}
-    return replace(model, settings=kept, updated_at_ms=max(now_ms, model.updated_at_ms + 1))
+    non_null = {name: value for name, value in settings.items() if value is not None}
+    return replace(model, settings=non_null, updated_at_ms=max(now_ms, model.updated_at_ms + 1))
 
 
 def _read(row: tuple[Any, ...]) -> ProviderModel:

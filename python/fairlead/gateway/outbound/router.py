@@ -115,13 +115,13 @@ async def test(body: ProxyTest, services: ServicesDep) -> ProxyTested:
 
 async def _try(proxy: Proxy, url: str) -> ProxyTested:
     started = time.monotonic()
-    told: dict[str, Any] = {"public_ip": None, "status_code": None}
+    probe: dict[str, Any] = {"public_ip": None, "status_code": None}
     error_kind: TestErrorKind | None = None
     error = None
     try:
         async with asyncio.timeout(TEST_DEADLINE_S), open_client(proxy) as client:
-            told["status_code"], body = await fetch(client, url, {"accept": "*/*"})
-            told["public_ip"] = _address_in(body)
+            probe["status_code"], body = await fetch(client, url, {"accept": "*/*"})
+            probe["public_ip"] = _address_in(body)
     except ProxyFailed as failure:
         error_kind, error = "proxy_failed", str(failure)
     except (TimeoutError, httpx.TimeoutException):
@@ -139,7 +139,7 @@ async def _try(proxy: Proxy, url: str) -> ProxyTested:
         proxy_url=f"{proxy.scheme}://{login}{host}:{proxy.port}",
         error_kind=error_kind,
         error=error,
-        **told,
+        **probe,
     )
 
 
@@ -183,14 +183,17 @@ def _stored(
         return new
     password = fields.password or SecretStr("")
     if password.get_secret_value() == MASK:
-        kept = None if before is None else open_proxy(sealer, before)
+        current = None if before is None else open_proxy(sealer, before)
         place = (new.scheme, new.host, new.port, fields.username)
-        if kept is None or (kept.scheme, kept.host, kept.port, kept.username) != place:
+        if (
+            current is None
+            or (current.scheme, current.host, current.port, current.username) != place
+        ):
             raise InvalidRequest(
                 "proxy.password is stored for another proxy or username, or not at all: send it again.",
                 param="proxy.password",
             )
-        password = SecretStr(kept.password or "")
+        password = SecretStr(current.password or "")
     login = seal_login(sealer, new.id, fields.username, password.get_secret_value())
     return StoredProxy(level, target, new.scheme, new.host, new.port, login)
 

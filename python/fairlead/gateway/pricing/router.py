@@ -133,7 +133,7 @@ async def _set(new: Prices, services: ServicesDep) -> Pricing:
 def _in_force(con: Connection) -> dict[str, dict[str, PriceView]]:
     overrides = read_overrides(con)
     providers: Mapping[str, Provider] = {**all_nodes(con), **catalogue()}
-    told: dict[str, dict[str, PriceView]] = {
+    prices: dict[str, dict[str, PriceView]] = {
         name: {model: _view(price, "operator") for model, price in models.items()}
         for name, models in overrides.items()
     }
@@ -141,7 +141,7 @@ def _in_force(con: Connection) -> dict[str, dict[str, PriceView]]:
         provider = providers.get(connection.provider)
         if provider is None:
             continue
-        models = told.setdefault(connection.provider, {})
+        models = prices.setdefault(connection.provider, {})
         own = connection.provider_specific.get("prices") or {}
         shipped = (
             {entry.id for entry in provider.models}
@@ -153,7 +153,7 @@ def _in_force(con: Connection) -> dict[str, dict[str, PriceView]]:
                 "connection" if model in own else "catalogue" if model in shipped else "provider"
             )
             models.setdefault(model, _view(price, source))
-    return {name: dict(sorted(models.items())) for name, models in sorted(told.items())}
+    return {name: dict(sorted(models.items())) for name, models in sorted(prices.items())}
 
 
 def _view(price: Price, source: Source) -> PriceView:

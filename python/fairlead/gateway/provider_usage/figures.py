@@ -99,15 +99,15 @@ def _parts(pointer: str) -> list[str]:
 
 def _values(document: Any, parts: Sequence[str]) -> list[Any] | None:
     """The values at a place, or at the places that `*` makes of it; None where the way ends before."""
-    here = [document]
+    values = [document]
     for part in parts:
         further: list[Any] = []
-        for each in here:
+        for each in values:
             if part == "*" and isinstance(each, list):
                 further.extend(each)
             elif part != "*" and isinstance(each, dict) and part in each:
                 further.append(each[part])
             else:
                 return None
-        here = further
-    return here
+        values = further
+    return values

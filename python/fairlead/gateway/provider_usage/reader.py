@@ -102,14 +102,14 @@ async def read_usage(services: Services, connection_id: str) -> ProviderUsage:
         ):
             # Another credential by now: what was told is not of it.
             return known
-        told = replace(known, asked_at_ms=at_ms, last_error=failure)
-        told = (
-            replace(told, figures=tuple(figures), read_at_ms=at_ms, failures=0)
+        usage = replace(known, asked_at_ms=at_ms, last_error=failure)
+        usage = (
+            replace(usage, figures=tuple(figures), read_at_ms=at_ms, failures=0)
             if figures
-            else replace(told, failures=known.failures + 1)
+            else replace(usage, failures=known.failures + 1)
         )
-        put_provider_usage(con, told)
-        return told
+        put_provider_usage(con, usage)
+        return usage
 
     return await services.state.record(store)
 

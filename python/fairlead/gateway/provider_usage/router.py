@@ -108,15 +108,15 @@ async def change_key(
 async def _shown(services: Services, connection_id: str) -> ConnectionProviderUsage:
     def find(con: Database) -> ConnectionProviderUsage:
         connection = found_connection(con, connection_id)
-        section, told = usage_section(con, connection), find_provider_usage(con, connection_id)
+        section, usage = usage_section(con, connection), find_provider_usage(con, connection_id)
         return ConnectionProviderUsage.model_construct(
             connection_id=connection_id,
             provider=connection.provider,
             source=None if section is None else section.source,
             needs_key=section is not None and needs_own_key(section),
             takes_key=section is not None and any(each.own_key for each in section.reads),
-            has_key=told.key_sealed is not None,
-            usage=show_provider_usage(told),
+            has_key=usage.key_sealed is not None,
+            usage=show_provider_usage(usage),
         )
 
     return await services.state.read(find)

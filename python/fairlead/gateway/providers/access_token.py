@@ -30,10 +30,10 @@ async def access_token(client: httpx.AsyncClient, account: dict[str, Any]) -> st
     if status != 200:
         raise TokenRefused(f"The token service refused the service account with {status}.")
     try:
-        told = orjson.loads(body)
+        document = orjson.loads(body)
     except orjson.JSONDecodeError:
-        told = None
-    token = told.get("access_token") if isinstance(told, dict) else None
+        document = None
+    token = document.get("access_token") if isinstance(document, dict) else None
     if not isinstance(token, str) or not token:
         raise TokenRefused("The token service's answer holds no token.")
     return token

@@ -230,11 +230,11 @@ async def reorder(body: ConnectionOrder, services: ServicesDep) -> Success:
                 param="connectionIds",
             )
         found = list_connections(con, ORDERED_MAX, 0)
-        there = {
+        by_id = {
             each.id: each for each in sorted(found, key=lambda each: (each.priority, each.name))
         }
         for at, connection_id in enumerate(body.connection_ids):
-            if connection_id not in there:
+            if connection_id not in by_id:
                 raise InvalidRequest(
                     f"connectionIds.{at}: there is no connection with this id.",
                     param=f"connectionIds.{at}",
@@ -243,13 +243,13 @@ async def reorder(body: ConnectionOrder, services: ServicesDep) -> Success:
             raise InvalidRequest(
                 "connectionIds: each connection has one place.", param="connectionIds"
             )
-        others = [each for each in there if each not in body.connection_ids]
+        others = [each for each in by_id if each not in body.connection_ids]
         places = {each: at for at, each in enumerate([*body.connection_ids, *others], 1)}
-        changed = {each: place for each, place in places.items() if there[each].priority != place}
+        changed = {each: place for each, place in places.items() if by_id[each].priority != place}
         if changed:
             set_priorities(con, changed, now_ms())
         for connection_id in changed:
-            data = {**event_data(there[connection_id]), "changed": ["priority"]}
+            data = {**event_data(by_id[connection_id]), "changed": ["priority"]}
             emit(con, Event("provider.updated", data))
 
     await services.state.commit(put)

@@ -38,8 +38,8 @@ async def test_connection(
         connection = found_connection(con, connection_id)
         provider = provider_of(con, connection)
         specific = connection.provider_specific
-        there = reached_endpoint(con, sealer, provider, connection.auth_type, specific)
-        return connection, there
+        target = reached_endpoint(con, sealer, provider, connection.auth_type, specific)
+        return connection, target
 
     connection, endpoint = await services.state.read(find_endpoint)
     finding = await probe(endpoint, open_credentials(sealer, connection))

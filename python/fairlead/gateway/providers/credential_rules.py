@@ -52,12 +52,12 @@ def merge_credentials(before: Credentials, fields: ConnectionFields, auth_type: 
     has changed.
     """
     changed: dict[str, Any] = {}
-    for name, kept in _NAMES.items():
+    for name, attribute in _NAMES.items():
         if name in fields.model_fields_set:
             value = getattr(fields, name)
-            changed[kept] = value.model_dump() if isinstance(value, AwsKeys) else value
-        elif kept != _HOLDERS.get(auth_type, ("", ""))[1]:
-            changed[kept] = None
+            changed[attribute] = value.model_dump() if isinstance(value, AwsKeys) else value
+        elif attribute != _HOLDERS.get(auth_type, ("", ""))[1]:
+            changed[attribute] = None
     return replace(before, **changed)
 
 

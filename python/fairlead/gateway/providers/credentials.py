@@ -42,8 +42,8 @@ def seal_credentials(sealer: Sealer, connection_id: str, credentials: Credential
     """The sealed form; None when there is nothing to seal."""
     if credentials.is_empty:
         return None
-    there = {name: value for name, value in asdict(credentials).items() if value is not None}
-    return sealer.seal(connection_id, orjson.dumps(there))
+    fields = {name: value for name, value in asdict(credentials).items() if value is not None}
+    return sealer.seal(connection_id, orjson.dumps(fields))
 
 
 def open_credentials(sealer: Sealer, connection: Connection) -> Credentials:

@@ -55,8 +55,8 @@ class Endpoint:
     @property
     def addresses(self) -> tuple[str, ...]:
         """Every address that the connection's credential is sent to."""
-        there = (self.base_url, self.models_url, self.check_url)
-        return tuple(url for url in there if url is not None)
+        urls = (self.base_url, self.models_url, self.check_url)
+        return tuple(url for url in urls if url is not None)
 
 
 def find_provider(con: Database, name: str) -> Provider | None:

@@ -132,12 +132,12 @@ def override_model(row: ProviderModel | None, model: dict[str, Any]) -> dict[str
     """A known model with the operator's overrides."""
     if row is None:
         return model
-    said = {
+    overrides = {
         "name": row.settings.get("model_name"),
         "context_length": row.settings.get("context_window_override"),
         "max_output_tokens": row.settings.get("max_output_token_override"),
     }
-    return {**model, **{name: value for name, value in said.items() if value is not None}}
+    return {**model, **{name: value for name, value in overrides.items() if value is not None}}
 
 
 def _parse_model(entry: dict[str, Any]) -> dict[str, Any] | None:
@@ -187,17 +187,19 @@ def _capabilities(entry: dict[str, Any]) -> list[str]:
     """The capabilities of a model, where the list tells them: in OpenRouter's words (its inputs and
     parameters) or in Mistral's (`capabilities`, each true or false).
     """
-    told: set[str] = set()
+    capabilities: set[str] = set()
     for source, names in (
         (_object(entry, "architecture").get("input_modalities"), _INPUT_CAPABILITIES),
         (_object(entry, "architecture").get("output_modalities"), _OUTPUT_CAPABILITIES),
         (entry.get("supported_parameters"), _PARAMETER_CAPABILITIES),
     ):
         if isinstance(source, list):
-            told |= {names[each] for each in source if isinstance(each, str) and each in names}
+            capabilities |= {
+                names[each] for each in source if isinstance(each, str) and each in names
+            }
     flags = _object(entry, "capabilities")
-    told |= {own for theirs, own in _FLAG_CAPABILITIES.items() if flags.get(theirs) is True}
-    return sorted(told)
+    capabilities |= {own for theirs, own in _FLAG_CAPABILITIES.items() if flags.get(theirs) is True}
+    return sorted(capabilities)
 
 
 def _owners(entry: dict[str, Any]) -> set[object]:

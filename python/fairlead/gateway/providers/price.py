@@ -104,12 +104,12 @@ def in_micros(price: ModelPrice) -> Stored:
 
 def in_usd(stored: Stored) -> dict[str, Any]:
     """The fields of a `ModelPrice`, by their names in Python, from the stored form."""
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         name: None if stored.get(name) is None else usd_of(stored[name])
         for name in ModelPrice.model_fields
         if name != "tiers"
     }
-    return told | {"tiers": [_tier_in_usd(tier) for tier in stored.get("tiers") or ()]}
+    return fields | {"tiers": [_tier_in_usd(tier) for tier in stored.get("tiers") or ()]}
 
 
 def in_snapshot(stored: Stored) -> Stored:
@@ -136,8 +136,8 @@ def _tier_in_micros(tier: PriceTier) -> Stored:
 
 
 def _tier_in_usd(tier: Stored) -> PriceTier:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         name: value if name in _CONDITIONS or value is None else usd_of(value)
         for name, value in tier.items()
     }
-    return PriceTier.model_validate(told, by_name=True)
+    return PriceTier.model_validate(fields, by_name=True)

@@ -97,8 +97,8 @@ async def list_all(
             read_persisted_states(con),
         )
 
-    found, total, held = await services.state.read(read_page)
-    states = ConnectionStates(services, held)
+    found, total, persisted = await services.state.read(read_page)
+    states = ConnectionStates(services, persisted)
     return ConnectionList.model_construct(
         connections=[_show(each, states) for each in found],
         total=total,
@@ -216,10 +216,10 @@ def _changed(
     refuse_new_sign_in(auth_type, before.auth_type, sends_key=sends_key)
     changed = merge_credentials(credentials, change, auth_type)
     check_credential(provider, auth_type, changed)
-    there = endpoint_of(provider, auth_type, specific).addresses
+    addresses = endpoint_of(provider, auth_type, specific).addresses
     known = addresses_of(provider, before.auth_type, before.provider_specific)
-    check_credential_kept(changed, auth_type, sent, known, there)
-    if new_origin(known, there) is not None:
+    check_credential_kept(changed, auth_type, sent, known, addresses)
+    if new_origin(known, addresses) is not None:
         changed = replace(changed, headers=own_headers(sealer, provider, specific))
     if changed != credentials:
         key = changed.api_key

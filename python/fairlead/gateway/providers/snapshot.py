@@ -34,9 +34,9 @@ def compile_connections(con: Database) -> dict[str, list[dict[str, Any]]]:
     connection count.
     """
     nodes = all_nodes(con)
-    said: dict[str, dict[str, ProviderModel]] = {}
+    model_settings: dict[str, dict[str, ProviderModel]] = {}
     for row in models_of(con):
-        said.setdefault(row.provider, {})[row.model_id] = row
+        model_settings.setdefault(row.provider, {})[row.model_id] = row
     overrides = read_overrides(con)
     connections: list[dict[str, Any]] = []
     models: dict[str, dict[str, Any]] = {}
@@ -50,7 +50,7 @@ def compile_connections(con: Database) -> dict[str, list[dict[str, Any]]]:
             one = _compile(
                 provider,
                 connection,
-                said.get(provider.id, {}),
+                model_settings.get(provider.id, {}),
                 overrides.get(connection.provider, {}),
             )
         except (ValueError, TypeError, LookupError, AttributeError) as error:
@@ -81,19 +81,23 @@ class _Compiled:
 def _compile(
     provider: Provider,
     connection: Connection,
-    said: dict[str, ProviderModel],
+    model_settings: dict[str, ProviderModel],
     overrides: dict[str, Price],
 ) -> _Compiled:
     endpoint = endpoint_of(provider, connection.auth_type, connection.provider_specific)
     known = known_models(provider, connection)
     templated = _templated(provider, connection, known)
-    caps = {name: row.settings.get("max_output_token_override") for name, row in said.items()}
+    caps = {
+        name: row.settings.get("max_output_token_override") for name, row in model_settings.items()
+    }
     capped = {"output_caps": {name: cap for name, cap in caps.items() if cap is not None}}
     compiled = _Compiled({**_connection(connection, endpoint), **templated, **capped}, {}, {})
     names = {model["id"] for model in known}
-    custom = [{"id": name} for name, row in said.items() if row.is_custom and name not in names]
+    custom = [
+        {"id": name} for name, row in model_settings.items() if row.is_custom and name not in names
+    ]
     for model in [*known, *custom]:
-        row = said.get(model["id"])
+        row = model_settings.get(model["id"])
         if row is not None and row.settings.get("is_hidden"):
             continue
         model = override_model(row, model)  # noqa: PLW2901 - the same model, better known
@@ -136,8 +140,8 @@ def _replays_reasoning(connection: Connection, endpoint: Endpoint) -> bool:
     if endpoint.dialect != "openai":
         # Other dialects have fields of their own for it, which callers send themselves.
         return False
-    said = connection.provider_specific.get("reasoning_replay")
-    return connection.provider in WANT_REASONING if said is None else bool(said)
+    setting = connection.provider_specific.get("reasoning_replay")
+    return connection.provider in WANT_REASONING if setting is None else bool(setting)
 
 
 def _templated(

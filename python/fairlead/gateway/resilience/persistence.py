@@ -44,18 +44,20 @@ class StatePersistence:
         reports = [each for each in self._services.workers() if each.live]
         if not reports:
             return
-        held = await self._services.state.read(read_persisted_states)
-        said = _worst_reports(reports)
-        out = frozenset(each for each, (state, _) in said.items() if state["state"] in QUOTA_STATES)
-        is_due = _differs(held, said)
+        persisted = await self._services.state.read(read_persisted_states)
+        worst = _worst_reports(reports)
+        out = frozenset(
+            each for each, (state, _) in worst.items() if state["state"] in QUOTA_STATES
+        )
+        is_due = _differs(persisted, worst)
         began = out - self._out
         if not is_due and not began:
             self._out = out
             return
 
         def store(con: Connection) -> bool:
-            _emit_quota_events(con, {each: said[each][0] for each in began})
-            return _store_states(con, said)
+            _emit_quota_events(con, {each: worst[each][0] for each in began})
+            return _store_states(con, worst)
 
         if await self._services.state.record(store):
             # Publishes a snapshot, so that every worker learns of it.
@@ -75,40 +77,44 @@ def _worst_reports(reports: Iterable[WorkerReport]) -> dict[str, tuple[dict[str,
     return found
 
 
-def _differs(held: dict[str, PersistedState], said: dict[str, tuple[dict[str, Any], int]]) -> bool:
+def _differs(
+    persisted: dict[str, PersistedState], worst: dict[str, tuple[dict[str, Any], int]]
+) -> bool:
     return any(
-        _state_after(held.get(each), one) is not _UNCHANGED for each, (one, _) in said.items()
+        _state_after(persisted.get(each), one) is not _UNCHANGED for each, (one, _) in worst.items()
     )
 
 
 _UNCHANGED: Final = object()
 
 
-def _state_after(held: PersistedState | None, one: dict[str, Any]) -> object:
+def _state_after(persisted: PersistedState | None, one: dict[str, Any]) -> object:
     """The state to store after this report: a new one, None to delete it, `_UNCHANGED` to leave it."""
     if one["state"] in PERSISTED_STATES:
         until_ms = one.get("until_ms")
         wanted = PersistedState(one["id"], one["state"], one.get("reason"), until_ms)
-        if held is None or held.state == "quota-exhausted" != wanted.state:
+        if persisted is None or persisted.state == "quota-exhausted" != wanted.state:
             return wanted
-        is_later = abs((until_ms or 0) - (held.until_ms or 0)) > RESET_TOLERANCE_MS
+        is_later = abs((until_ms or 0) - (persisted.until_ms or 0)) > RESET_TOLERANCE_MS
         return (
-            wanted if held.state == wanted.state == "quota-exhausted" and is_later else _UNCHANGED
+            wanted
+            if persisted.state == wanted.state == "quota-exhausted" and is_later
+            else _UNCHANGED
         )
     # A terminal state ends only when an operator acts.
-    return None if held is not None and held.state == "quota-exhausted" else _UNCHANGED
+    return None if persisted is not None and persisted.state == "quota-exhausted" else _UNCHANGED
 
 
-def _store_states(con: Connection, said: dict[str, tuple[dict[str, Any], int]]) -> bool:
+def _store_states(con: Connection, worst: dict[str, tuple[dict[str, Any], int]]) -> bool:
     """Stores the states that the reports changed; whether anything was stored or deleted."""
     is_changed = False
     cleared = newest_clear(con)
     rows = con.execute("SELECT id, updated_at_ms FROM provider_connections").fetchall()
     revisions = dict(rows)
-    held = read_persisted_states(con)
-    for connection_id, (one, seen_clear) in said.items():
+    persisted = read_persisted_states(con)
+    for connection_id, (one, seen_clear) in worst.items():
         is_of_now = revisions.get(connection_id) == one.get("revision") and seen_clear == cleared
-        after = _state_after(held.get(connection_id), one)
+        after = _state_after(persisted.get(connection_id), one)
         if not is_of_now or after is _UNCHANGED:
             continue
         is_changed = True

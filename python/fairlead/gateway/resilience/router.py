@@ -61,8 +61,8 @@ async def show(services: ServicesDep) -> ResilienceView:
     ) -> tuple[ResilienceSettings, list[StoredConnection], dict[str, PersistedState]]:
         return read_settings(con), read_connections(con), read_persisted_states(con)
 
-    settings, connections, held = await services.state.read(read_state)
-    return _view(services, settings, connections, held)
+    settings, connections, persisted = await services.state.read(read_state)
+    return _view(services, settings, connections, persisted)
 
 
 @router.patch("", summary="Change thresholds; those that are not sent stay")
@@ -76,8 +76,8 @@ async def change(body: ResilienceSettings, services: ServicesDep) -> ResilienceV
         write_settings(con, after)
         return after, read_connections(con), read_persisted_states(con)
 
-    settings, connections, held = await services.state.commit(update)
-    return _view(services, settings, connections, held)
+    settings, connections, persisted = await services.state.commit(update)
+    return _view(services, settings, connections, persisted)
 
 
 @router.post("/reset", summary="Forget failures: states, breakers and locked models")
@@ -93,7 +93,7 @@ async def reset(services: ServicesDep, body: Reset | None = None) -> Success:
 @router.get("/model-cooldowns", summary="Models that rest, and until when")
 async def model_cooldowns(services: ServicesDep) -> ModelCooldowns:
     connections = {each.id: each for each in await services.state.read(read_connections)}
-    said = merge_reports(each for each in services.workers() if each.live)
+    reports = merge_reports(each for each in services.workers() if each.live)
     at_ms = now_ms()
     cooldowns = [
         ModelCooldownView.model_construct(
@@ -104,7 +104,7 @@ async def model_cooldowns(services: ServicesDep) -> ModelCooldowns:
             until=moment_of(one["until_ms"]),
             remaining_ms=one["until_ms"] - at_ms,
         )
-        for connection_id, each in sorted(said.items())
+        for connection_id, each in sorted(reports.items())
         if connection_id in connections
         for one in lockouts_of(each)
         if one["until_ms"] > at_ms
@@ -143,9 +143,9 @@ def _view(
     services: Services,
     settings: ResilienceSettings,
     connections: list[StoredConnection],
-    held: dict[str, PersistedState],
+    persisted: dict[str, PersistedState],
 ) -> ResilienceView:
-    states = ConnectionStates(services, held)
+    states = ConnectionStates(services, persisted)
     providers = merge_providers(each for each in services.workers() if each.live)
     return ResilienceView.model_construct(
         **{name: getattr(settings, name) for name in ResilienceSettings.model_fields},
@@ -154,12 +154,12 @@ def _view(
     )
 
 
-def _breaker(said: dict[str, Any]) -> BreakerView:
+def _breaker(breaker: dict[str, Any]) -> BreakerView:
     return BreakerView.model_construct(
-        provider=said["id"],
-        state=said["phase"],
-        failures=said["failures"],
-        until=None if said["until_ms"] is None else moment_of(said["until_ms"]),
+        provider=breaker["id"],
+        state=breaker["phase"],
+        failures=breaker["failures"],
+        until=None if breaker["until_ms"] is None else moment_of(breaker["until_ms"]),
     )
 
 
@@ -176,12 +176,12 @@ def _connection(stored: StoredConnection, states: ConnectionStates) -> Connectio
     )
 
 
-def show_window(said: dict[str, Any]) -> WindowView:
+def show_window(window: dict[str, Any]) -> WindowView:
     """A rate-limit window from a worker's report."""
-    resets_at_ms = said.get("resets_at_ms")
+    resets_at_ms = window.get("resets_at_ms")
     return WindowView.model_construct(
-        name=said["name"],
-        remaining_percent=round(said["remaining"] * 100, 2),
+        name=window["name"],
+        remaining_percent=round(window["remaining"] * 100, 2),
         resets_at=None if resets_at_ms is None else moment_of(resets_at_ms),
-        is_quota=said["is_quota"],
+        is_quota=window["is_quota"],
     )

@@ -28,20 +28,23 @@ class ConnectionState:
 class ConnectionStates:
     """The states of all connections at one moment, for one answer of the API."""
 
-    def __init__(self, services: Services, held: Mapping[str, PersistedState]) -> None:
-        self._held = held
-        self._said = merge_reports(each for each in services.workers() if each.live)
+    def __init__(self, services: Services, persisted: Mapping[str, PersistedState]) -> None:
+        self._persisted = persisted
+        self._reports = merge_reports(each for each in services.workers() if each.live)
 
     def of(self, connection_id: str, *, is_active: bool) -> ConnectionState:
         """The state of one connection."""
         if not is_active:
             return ConnectionState("deactivated")
-        said = self._said.get(connection_id)
-        held = self._held.get(connection_id)
-        if said is not None:
+        report = self._reports.get(connection_id)
+        persisted = self._persisted.get(connection_id)
+        if report is not None:
             return ConnectionState(
-                said["state"], said.get("reason"), said.get("until_ms"), said.get("quota", [])
+                report["state"],
+                report.get("reason"),
+                report.get("until_ms"),
+                report.get("quota", []),
             )
-        if held is not None:
-            return ConnectionState(held.state, held.reason, held.until_ms)
+        if persisted is not None:
+            return ConnectionState(persisted.state, persisted.reason, persisted.until_ms)
         return ConnectionState()

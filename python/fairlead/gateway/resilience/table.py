@@ -64,13 +64,13 @@ def read_persisted_states(con: Connection) -> dict[str, PersistedState]:
     return {row[0]: PersistedState(*row) for row in rows}
 
 
-def put_persisted_state(con: Connection, held: PersistedState) -> None:
+def put_persisted_state(con: Connection, state: PersistedState) -> None:
     """Stores a state in place of the one before, in the writer."""
-    drop_persisted_state(con, held.connection_id)
+    drop_persisted_state(con, state.connection_id)
     con.execute(
         "INSERT INTO connection_states (connection_id, state, reason, until_ms, since_ms) "
         "VALUES (?, ?, ?, ?, ?)",
-        [held.connection_id, held.state, held.reason, held.until_ms, now_ms()],
+        [state.connection_id, state.state, state.reason, state.until_ms, now_ms()],
     )
 
 
@@ -119,9 +119,9 @@ def compile_resilience(con: Connection) -> dict[str, Any]:
 
 def add_persisted_states(con: Connection, connections: list[dict[str, Any]]) -> None:
     """Adds the stored states to the connections of the snapshot, as `held`."""
-    held = read_persisted_states(con)
+    persisted = read_persisted_states(con)
     for connection in connections:
-        one = held.get(connection["id"])
+        one = persisted.get(connection["id"])
         if one is not None:
             connection["held"] = {
                 "state": one.state,

@@ -91,7 +91,7 @@ class BackgroundResponses:
         """
         self._check_room(owner, len(request.body))
         job = BackgroundResponse(owner, request, headers)
-        kept = StoredResponse(
+        stored = StoredResponse(
             job.id, owner, request.previous_id, request.model, request.input, request.envelope
         )
         self._responses[job.id] = job
@@ -101,11 +101,11 @@ class BackgroundResponses:
             job.lease.on_lost = partial(self._lose, job)
 
         def write(con: Connection) -> None:
-            insert_response(con, kept, now_ms(), is_open=True)
+            insert_response(con, stored, now_ms(), is_open=True)
             if leases is not None and job.lease is not None:
                 insert_lease(con, job.lease, leases.holder, leases.length_ms)
             if note is not None:
-                note(con, kept.id)
+                note(con, stored.id)
 
         try:
             await self._services.state.record(write)
@@ -258,11 +258,11 @@ class BackgroundResponses:
 
     async def _fail(self, response_id: str) -> None:
         state = self._services.state
-        told = await state.read(partial(open_envelope, response_id=response_id))
-        if told is None:
+        envelope = await state.read(partial(open_envelope, response_id=response_id))
+        if envelope is None:
             return
         error = {"code": "server_error", "message": INTERRUPTED}
-        response = {**orjson.loads(told), "status": "failed", "error": error}
+        response = {**orjson.loads(envelope), "status": "failed", "error": error}
         await state.record(storing_end(response))
 
     def _lose(self, job: BackgroundResponse) -> None:
@@ -339,10 +339,10 @@ def storing_end(response: Event) -> Callable[[Connection], None]:
 def _storing(response: Event, events: list[tuple[str, bytes]]) -> Callable[[Connection], None]:
     """The write that stores an answer with its events, and queues the event for webhooks."""
     whole = orjson.dumps(response).decode()
-    told = b"[%s]" % b",".join(text for _, text in events)
+    events_json = b"[%s]" % b",".join(text for _, text in events)
 
     def write(con: Connection) -> None:
-        store_answer(con, response["id"], whole, told.decode())
+        store_answer(con, response["id"], whole, events_json.decode())
         notify_end(con, response)
 
     return write

@@ -62,8 +62,8 @@ def background_request(body: dict[str, Any], raw: bytes | None = None) -> Backgr
             "`instructions`, `tools` and `metadata` of a background response hold more than "
             f"{ENVELOPE_MAX_BYTES} bytes: shorten them."
         )
-    said = body["input"]
-    items = said if isinstance(said, list) else [{"role": "user", "content": said}]
+    input_ = body["input"]
+    items = input_ if isinstance(input_, list) else [{"role": "user", "content": input_}]
     return BackgroundRequest(
         body=raw if raw is not None else orjson.dumps(body),
         model=body["model"],
@@ -77,6 +77,6 @@ def background_request(body: dict[str, Any], raw: bytes | None = None) -> Backgr
 
 def relay_body(body: bytes) -> bytes:
     """The body that the relay is sent: streamed, and not stored a second time."""
-    asked: dict[str, Any] = orjson.loads(body)
-    asked.pop("background", None)
-    return orjson.dumps({**asked, "stream": True, "store": False})
+    request: dict[str, Any] = orjson.loads(body)
+    request.pop("background", None)
+    return orjson.dumps({**request, "stream": True, "store": False})

@@ -45,14 +45,14 @@ async def begin(request: Request) -> Response:
         raise InvalidRequest("`background` needs an API key.", param="background")
     raw = await request.body()
     # Parsing a long body would block the event loop.
-    asked = await asyncio.to_thread(_parse, raw)
+    job_request = await asyncio.to_thread(_parse, raw)
     sent = {name: value for name in _HEADERS if (value := request.headers.get(name))}
     key_id = principal.id if principal.kind == "key" else None
     owner = f"{principal.kind}:{principal.id or ''}"
     job = await background_responses(services).begin(
-        owner, asked, headers_for(services, key_id, sent)
+        owner, job_request, headers_for(services, key_id, sent)
     )
-    if asked.streams:
+    if job_request.streams:
         return event_stream(job.frames(-1))
     return Response(orjson.dumps(job.response), media_type="application/json")
 

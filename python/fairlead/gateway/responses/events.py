@@ -30,16 +30,16 @@ def frame_of(kind: str, text: bytes) -> bytes:
 def events_of_whole(response: Event) -> list[Event]:
     """The events with which a finished response would have been streamed."""
     begun = {**response, "status": "in_progress", "output": [], "usage": None}
-    told: list[Event] = [
+    events: list[Event] = [
         {"type": "response.created", "response": begun},
         {"type": "response.in_progress", "response": begun},
     ]
     for at, item in enumerate(response.get("output") or []):
-        told += _item(at, item)
+        events += _item(at, item)
     status = response.get("status")
     end = status if status in _ENDS else "completed"
-    told.append({"type": f"response.{end}", "response": response})
-    return [{**event, "sequence_number": number} for number, event in enumerate(told)]
+    events.append({"type": f"response.{end}", "response": response})
+    return [{**event, "sequence_number": number} for number, event in enumerate(events)]
 
 
 def _item(at: int, item: Event) -> Iterator[Event]:
@@ -68,10 +68,10 @@ def _item(at: int, item: Event) -> Iterator[Event]:
         yield {"type": f"{kind}_text.done", **inside, "text": text}
         yield {"type": f"{kind}_part.done", **inside, "part": part}
     if "arguments" in item:
-        said = item["arguments"]
+        arguments = item["arguments"]
         kind = "response.function_call_arguments"
-        yield {"type": f"{kind}.delta", **place, "delta": said}
-        yield {"type": f"{kind}.done", **place, "name": item.get("name"), "arguments": said}
+        yield {"type": f"{kind}.delta", **place, "delta": arguments}
+        yield {"type": f"{kind}.done", **place, "name": item.get("name"), "arguments": arguments}
     yield {"type": "response.output_item.done", "output_index": at, "item": item}
 
 

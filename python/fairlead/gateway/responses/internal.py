@@ -59,8 +59,8 @@ class Responses:
     async def store(self, request: Request) -> Response:
         """Stores a response: 204, or 400 for a body that cannot be read."""
         try:
-            kept = await asyncio.to_thread(_parse_stored, await _read(request))
-            await self._state.record(lambda con: insert_response(con, kept, now_ms()))
+            stored = await asyncio.to_thread(_parse_stored, await _read(request))
+            await self._state.record(lambda con: insert_response(con, stored, now_ms()))
         except FairleadError as error:
             return _refusal(error)
         except (ValidationError, ValueError):
@@ -70,9 +70,9 @@ class Responses:
     async def context(self, request: Request) -> Response:
         """`{"items": [...]}`; 404 when there is no such response of this owner."""
         try:
-            asked = ContextQuery.model_validate(orjson.loads(await _read(request)))
+            query = ContextQuery.model_validate(orjson.loads(await _read(request)))
             turns = await self._state.read(
-                lambda con: conversation(con, asked.id, asked.owner, now_ms())
+                lambda con: conversation(con, query.id, query.owner, now_ms())
             )
         except FairleadError as error:
             return _refusal(error)
@@ -86,10 +86,12 @@ def _parse_stored(raw: bytes) -> StoredResponse:
     """The row for a finished response. Slow for a long one: not to be called on the event loop."""
     if has_too_many_values(raw):
         raise TooLarge(f"The response holds more than {VALUES_MAX} values.")
-    told = FinishedResponse.model_validate(orjson.loads(raw))
-    said = orjson.dumps(told.input).decode()
-    whole = orjson.dumps(told.response).decode()
-    return StoredResponse(told.id, told.owner, told.previous, told.model, said, whole)
+    finished = FinishedResponse.model_validate(orjson.loads(raw))
+    input_json = orjson.dumps(finished.input).decode()
+    whole = orjson.dumps(finished.response).decode()
+    return StoredResponse(
+        finished.id, finished.owner, finished.previous, finished.model, input_json, whole
+    )
 
 
 async def _read(request: Request) -> bytes:

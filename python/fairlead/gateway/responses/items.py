@@ -14,18 +14,18 @@ _OUTPUT_ONLY = frozenset({"status", "logprobs", "annotations"})
 def context(turns: list[StoredResponse]) -> list[dict[str, Any]]:
     """The items of both sides, in order, as the input of the next request."""
     items: list[dict[str, Any]] = []
-    for kept in turns:
-        items += orjson.loads(kept.input)
-        items += (_as_input(item) for item in orjson.loads(kept.response).get("output") or [])
+    for turn in turns:
+        items += orjson.loads(turn.input)
+        items += (_as_input(item) for item in orjson.loads(turn.response).get("output") or [])
     return items
 
 
-def input_items(kept: StoredResponse) -> list[dict[str, Any]]:
+def input_items(response: StoredResponse) -> list[dict[str, Any]]:
     """The items of the request itself, each with an id and its type."""
-    suffix = kept.id.removeprefix("resp_")
+    suffix = response.id.removeprefix("resp_")
     return [
         {"id": f"msg_{suffix}_in{at}", "type": "message", **_parts(item)}
-        for at, item in enumerate(orjson.loads(kept.input))
+        for at, item in enumerate(orjson.loads(response.input))
     ]
 
 

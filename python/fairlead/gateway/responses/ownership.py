@@ -19,8 +19,8 @@ async def read_response(
     """The response as it is now, and the model's name that its caller used. `NotFound`."""
     if (job := background_responses(services).find(response_id, owner)) is not None:
         return job.response, job.model
-    kept = await services.state.read(lambda con: find_response(con, response_id, owner, now_ms()))
-    return orjson.loads(kept.response), kept.model
+    stored = await services.state.read(lambda con: find_response(con, response_id, owner, now_ms()))
+    return orjson.loads(stored.response), stored.model
 
 
 async def cancel_response(
@@ -32,17 +32,17 @@ async def cancel_response(
     responses = background_responses(services)
     if (job := responses.find(response_id, owner)) is not None:
         return await responses.cancel(job), job.model
-    told, model = await read_response(services, owner, response_id)
-    if told.get("status") in ("queued", "in_progress") and told.get("background"):
+    response, model = await read_response(services, owner, response_id)
+    if response.get("status") in ("queued", "in_progress") and response.get("background"):
         # It is worked on at another node, which stops when it sees this.
-        await services.state.record(storing_end({**told, "status": "cancelled"}))
+        await services.state.record(storing_end({**response, "status": "cancelled"}))
         return await read_response(services, owner, response_id)
-    if not told.get("background"):
-        status = told.get("status", "completed")
+    if not response.get("background"):
+        status = response.get("status", "completed")
         raise InvalidRequest(
             f"The response is {status}: only one that works in the background can be cancelled."
         )
-    return told, model
+    return response, model
 
 
 async def delete_owned_response(services: Services, owner: str, response_id: str) -> None:

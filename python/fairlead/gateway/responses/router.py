@@ -52,20 +52,20 @@ async def read(
         return Response(orjson.dumps(job.response), media_type="application/json")
 
     def read_stored(con: Connection) -> tuple[StoredResponse, str | None]:
-        kept = find_response(con, response_id, owner, now_ms())
-        return kept, events_of(con, response_id) if stream else None
+        stored = find_response(con, response_id, owner, now_ms())
+        return stored, events_of(con, response_id) if stream else None
 
-    kept, events = await services.state.read(read_stored)
+    stored, events = await services.state.read(read_stored)
     if not stream:
-        return Response(kept.response, media_type="application/json")
+        return Response(stored.response, media_type="application/json")
     # Serialising many events would block the event loop.
-    told = await asyncio.to_thread(_frames, kept.response, events, after)
-    return Response(told, media_type="text/event-stream")
+    frames = await asyncio.to_thread(_frames, stored.response, events, after)
+    return Response(frames, media_type="text/event-stream")
 
 
 def _frames(response: str, events: str | None, after: int) -> bytes:
-    told = orjson.loads(events) if events else events_of_whole(orjson.loads(response))
-    return b"".join(frame(event) for event in told if event["sequence_number"] > after)
+    parsed = orjson.loads(events) if events else events_of_whole(orjson.loads(response))
+    return b"".join(frame(event) for event in parsed if event["sequence_number"] > after)
 
 
 @router.delete("/{response_id}", summary="Delete a response that was kept")
@@ -97,8 +97,8 @@ async def list_input_items(
 ) -> dict[str, Any]:
     """The items of that request alone, the last one first unless asked otherwise."""
     owner = _owner(caller)
-    kept = await services.state.read(lambda con: find_response(con, response_id, owner, now_ms()))
-    items = await asyncio.to_thread(input_items, kept)
+    stored = await services.state.read(lambda con: find_response(con, response_id, owner, now_ms()))
+    items = await asyncio.to_thread(input_items, stored)
     if order == "desc":
         items.reverse()
     if after is not None:

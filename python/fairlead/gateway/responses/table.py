@@ -29,7 +29,7 @@ class StoredResponse:
 
 
 def insert_response(
-    con: Connection, kept: StoredResponse, now_ms: int, *, is_open: bool = False
+    con: Connection, response: StoredResponse, now_ms: int, *, is_open: bool = False
 ) -> None:
     """Stores a response, in the writer.
 
@@ -38,27 +38,27 @@ def insert_response(
     `is_open` its answer comes later, by `store_answer`.
     """
     con.execute("DELETE FROM responses WHERE expires_at_ms <= ?", [now_ms])
-    found = con.execute("SELECT owner FROM responses WHERE id = ?", [kept.id]).fetchone()
+    found = con.execute("SELECT owner FROM responses WHERE id = ?", [response.id]).fetchone()
     if found is not None:
-        if found[0] != kept.owner:
+        if found[0] != response.owner:
             raise Conflict("A response of this id is kept for another caller.")
         return
-    size = _size(kept.input, kept.response)
-    claim_bytes(con, DATABASE, kept.owner, size)
+    size = _size(response.input, response.response)
+    claim_bytes(con, DATABASE, response.owner, size)
     con.execute(
         "DELETE FROM responses WHERE owner = ? AND id NOT IN "
         "(SELECT id FROM responses WHERE owner = ? ORDER BY created_at_ms DESC, id LIMIT ?)",
-        [kept.owner, kept.owner, MAX_KEPT - 1],
+        [response.owner, response.owner, MAX_KEPT - 1],
     )
     con.execute(
         "INSERT INTO responses VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            kept.id,
-            kept.owner,
-            kept.previous_id,
-            kept.model,
-            kept.input,
-            kept.response,
+            response.id,
+            response.owner,
+            response.previous_id,
+            response.model,
+            response.input,
+            response.response,
             size,
             now_ms,
             now_ms + RETENTION_MS,
@@ -152,14 +152,14 @@ def conversation(
     size = 0
     following: str | None = response_id
     while following is not None:
-        kept = find_response(con, following, owner, now_ms)
+        response = find_response(con, following, owner, now_ms)
         if following == response_id and _is_open(con, response_id):
             raise Conflict(f"The response `{response_id[:100]}` is still worked on.")
-        size += len(kept.input) + len(kept.response)
+        size += len(response.input) + len(response.response)
         if len(turns) >= MAX_TURNS or size > MAX_CONTEXT_BYTES:
             raise TooLarge("The conversation behind `previous_response_id` is too long to go on.")
-        turns.append(kept)
-        following = kept.previous_id
+        turns.append(response)
+        following = response.previous_id
     return turns[::-1]
 
 

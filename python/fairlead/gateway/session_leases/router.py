@@ -64,8 +64,8 @@ async def _acquire(services: Services, owner: Owner, body: LeaseRequest) -> Stor
         )
     model = body.model
     args = {"model": model, "key_id": owner.key_id}
-    told: list[dict[str, Any]] = await services.command("leases.candidates", args)
-    first = told[0]
+    replies: list[dict[str, Any]] = await services.command("leases.candidates", args)
+    first = replies[0]
     if "fault" in first:
         _refuse(first)
     at_ms = now_ms()
@@ -76,16 +76,16 @@ async def _acquire(services: Services, owner: Owner, body: LeaseRequest) -> Stor
     return found
 
 
-def _refuse(told: dict[str, Any]) -> None:
+def _refuse(reply: dict[str, Any]) -> None:
     """Raises the error by which the relay refuses the model."""
-    wait_s = told.get("retry_after_s")
-    if told.get("kind") == "no_route":
-        raise NoRoute(told["fault"], retry_after_s=wait_s)
+    wait_s = reply.get("retry_after_s")
+    if reply.get("kind") == "no_route":
+        raise NoRoute(reply["fault"], retry_after_s=wait_s)
     if wait_s is not None:
         extra = {"state": "WAITING_FOR_CAPACITY", "retryAfter": wait_s}
-        raise LeaseUnavailable(told["fault"], retry_after_s=wait_s, extra=extra)
-    refusal = _REFUSALS.get(told.get("kind", ""), InvalidRequest)
-    raise refusal(told["fault"], param=told.get("param"))
+        raise LeaseUnavailable(reply["fault"], retry_after_s=wait_s, extra=extra)
+    refusal = _REFUSALS.get(reply.get("kind", ""), InvalidRequest)
+    raise refusal(reply["fault"], param=reply.get("param"))
 
 
 async def _renew_or_release(services: Services, owner: Owner, body: LeaseRequest) -> LeaseView:

@@ -97,12 +97,12 @@ def acquire(
 
 def renew(con: Connection, owner: Owner, generation: int, at_ms: int) -> StoredLease:
     """Lets a lease last anew, in the writer; `LeaseStale` where the session has no such lease."""
-    return _extend(con, _held(con, owner, generation, at_ms), at_ms)
+    return _extend(con, _own_lease(con, owner, generation, at_ms), at_ms)
 
 
 def release(con: Connection, owner: Owner, generation: int, at_ms: int) -> StoredLease:
     """Gives a connection back, in the writer; `LeaseStale` where the session has no such lease."""
-    lease = _held(con, owner, generation, at_ms)
+    lease = _own_lease(con, owner, generation, at_ms)
     con.execute("DELETE FROM session_leases WHERE generation = ?", [generation])
     return lease
 
@@ -120,7 +120,7 @@ def add_leases(con: Connection, connections: list[dict[str, Any]], at_ms: int) -
             }
 
 
-def _held(con: Connection, owner: Owner, generation: int, at_ms: int) -> StoredLease:
+def _own_lease(con: Connection, owner: Owner, generation: int, at_ms: int) -> StoredLease:
     lease = find_lease(con, owner, at_ms)
     if lease is None or lease.generation != generation:
         raise LeaseStale(

@@ -220,8 +220,8 @@ def _store(
             f"The settings are at revision {revision}: read them again and repeat the change.",
             param="settingsRevision",
         )
-    beside = {"settings_revision", "current_password", "new_password"}
-    sent = body.model_dump(exclude=beside, exclude_unset=True)
+    no_settings = {"settings_revision", "current_password", "new_password"}
+    sent = body.model_dump(exclude=no_settings, exclude_unset=True)
     before = read_operator_settings(con)
     sent = without_ruled(sent, before, services.config)
     check_sign_on(before, sent, services.config)
@@ -235,8 +235,8 @@ def _store(
     check_context(con, after, frozenset(sent))
     write_operator_settings(con, after)
     changed = sorted(to_camel(name) for name in sent)
-    told = {"settingsRevision": count_up(con, REVISION), "changed": changed}
-    emit(con, Event("settings.updated", told))
+    event_data = {"settingsRevision": count_up(con, REVISION), "changed": changed}
+    emit(con, Event("settings.updated", event_data))
     return _view(con, services)
 
 

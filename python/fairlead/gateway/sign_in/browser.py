@@ -71,14 +71,14 @@ async def finish(services: Services, name: str, code: str, state: str) -> Provid
 
 
 async def store_tokens(
-    services: Services, provider: Provider, asked: Flow | Target, tokens: Tokens
+    services: Services, provider: Provider, sign_in: Flow | Target, tokens: Tokens
 ) -> ProviderConnection:
     """The new connection, or the one that was meant, with these tokens."""
-    state, wanted = services.state, Wanted(asked.connection_id, asked.name)
+    state, wanted = services.state, Wanted(sign_in.connection_id, sign_in.name)
 
     def store(con: Connection) -> ProviderConnection:
-        if isinstance(asked, Flow):
-            drop_flow(con, asked.id)
+        if isinstance(sign_in, Flow):
+            drop_flow(con, sign_in.id)
         return store_grant(con, state.sealer, provider, wanted, tokens)
 
     return await state.commit(store)

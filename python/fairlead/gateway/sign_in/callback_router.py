@@ -62,9 +62,11 @@ async def _end(
     if error or not code:
         # The sign-in has ended, so that nobody ends it otherwise.
         await take_flow(services, provider, state)
-        said = "".join(each for each in error or "" if each.isprintable())[:100]
+        error_text = "".join(each for each in error or "" if each.isprintable())[:100]
         reason = (
-            f"The provider refused the sign-in: {said}." if said else "The address has no code."
+            f"The provider refused the sign-in: {error_text}."
+            if error_text
+            else "The address has no code."
         )
         raise InvalidRequest(reason, param="code")
     return await finish(services, provider, code, state)

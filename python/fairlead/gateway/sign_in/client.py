@@ -127,8 +127,8 @@ class SignInClient:
         when the provider says no, `Unreached` when it says nothing that can be used.
         """
         async with self._open() as client:
-            told = await client.refresh_token(self._section.need("token_url"), refresh_token)
-            return _read({"refresh_token": refresh_token, **told})
+            token = await client.refresh_token(self._section.need("token_url"), refresh_token)
+            return _read({"refresh_token": refresh_token, **token})
 
     async def begin_device(self) -> DeviceCode:
         """Asks for a code that a person enters elsewhere (RFC 8628)."""
@@ -137,17 +137,17 @@ class SignInClient:
         async with self._open() as client:
             body = str(httpx.QueryParams({"scope": scope})) if scope else ""
             answer = await client.post_form(url, body, _HEADERS)
-            told = answer.json() if answer.status_code == 200 else None
-            if not isinstance(told, dict):
+            document = answer.json() if answer.status_code == 200 else None
+            if not isinstance(document, dict):
                 raise Refused(_error_of(answer))
-            return _read_device(told)
+            return _read_device(document)
 
     async def poll_device(self, device_code: str) -> Tokens:
         """Asks whether the person is done; until then `Refused` with `authorization_pending`."""
         async with self._open() as client:
             url = self._section.need("token_url")
-            told = await client.fetch_token(url, grant_type=DEVICE_GRANT, device_code=device_code)
-            return _read(told)
+            token = await client.fetch_token(url, grant_type=DEVICE_GRANT, device_code=device_code)
+            return _read(token)
 
     def _make(self, http: httpx.AsyncClient | None) -> _Client:
         fields = self._section.fields
@@ -187,16 +187,16 @@ _HEADERS: Final = {
 
 def _error_of(answer: httpx.Response) -> str:
     try:
-        told = answer.json()
+        document = answer.json()
     except ValueError:
-        told = None
-    error = told.get("error") if isinstance(told, dict) else None
+        document = None
+    error = document.get("error") if isinstance(document, dict) else None
     return error[:100] if isinstance(error, str) else f"http_{answer.status_code}"
 
 
-def _read(told: dict[str, Any]) -> Tokens:
+def _read(token: dict[str, Any]) -> Tokens:
     access, refresh, lifetime = (
-        told.get(name) for name in ("access_token", "refresh_token", "expires_in")
+        token.get(name) for name in ("access_token", "refresh_token", "expires_in")
     )
     if not _is_token(access) or not (refresh is None or _is_token(refresh)):
         raise ValueError("no token")
@@ -214,19 +214,19 @@ def _is_token(text: object) -> bool:
     )
 
 
-def _read_device(told: dict[str, Any]) -> DeviceCode:
-    texts = [told.get(name) for name in ("device_code", "user_code")]
-    address = told.get("verification_uri") or told.get("verification_url")
+def _read_device(document: dict[str, Any]) -> DeviceCode:
+    texts = [document.get(name) for name in ("device_code", "user_code")]
+    address = document.get("verification_uri") or document.get("verification_url")
     if not all(isinstance(each, str) and 0 < len(each) <= 2048 for each in (*texts, address)):
         raise ValueError("no device code")
-    complete = told.get("verification_uri_complete")
+    complete = document.get("verification_uri_complete")
     return DeviceCode(
         str(texts[0]),
         str(texts[1]),
         str(address),
         complete if isinstance(complete, str) else None,
-        max(1, min(int(told.get("interval") or DEVICE_INTERVAL_S), 60)),
-        max(1, min(int(told.get("expires_in") or FLOW_MAX_S), FLOW_MAX_S)),
+        max(1, min(int(document.get("interval") or DEVICE_INTERVAL_S), 60)),
+        max(1, min(int(document.get("expires_in") or FLOW_MAX_S), FLOW_MAX_S)),
     )
 
 

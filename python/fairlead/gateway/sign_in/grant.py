@@ -95,8 +95,8 @@ def store_refreshed(con: Database, sealer: Sealer, used: SignIn, tokens: Tokens)
     credentials = replace(open_credentials(sealer, connection), api_key=tokens.access)
     update_connection(con, _with_token(connection, sealer, credentials))
     put_sign_in(con, _sign_in(sealer, connection, tokens))
-    held = read_persisted_states(con).get(connection.id)
-    if held is not None and held.reason == EXPIRED:
+    persisted = read_persisted_states(con).get(connection.id)
+    if persisted is not None and persisted.reason == EXPIRED:
         # The provider refused the old token; the new one has not been tried.
         add_clear(con, Clear(connection=connection.id))
     return True
@@ -139,13 +139,13 @@ def store_failure(con: Database, used: SignIn, failure: RefreshFailure) -> bool:
         return True
     put_sign_in(con, replace(failed, status=EXPIRED, next_at_ms=None))
     at_ms = max(now_ms(), connection.updated_at_ms + 1)
-    told = f"The sign-in has ended ({error}): sign in again."
+    message = f"The sign-in has ended ({error}): sign in again."
     update_connection(
         con,
         replace(
             connection,
             test_status=EXPIRED,
-            last_error=told,
+            last_error=message,
             last_error_at_ms=at_ms,
             updated_at_ms=at_ms,
         ),

@@ -248,8 +248,8 @@ async def change_settings(
             secret = before.client_secret
         put_section(con, services.state.sealer, found.id, own, secret)
         _, after = section_of(con, services, provider)
-        kept = body.client_secret is None or body.client_secret.get_secret_value() == MASK
-        _check_tokens_kept(con, before, after, is_secret_kept=kept and secret is not None)
+        keeps_secret = body.client_secret is None or body.client_secret.get_secret_value() == MASK
+        _check_tokens_kept(con, before, after, is_secret_kept=keeps_secret and secret is not None)
         return _settings(con, services, provider, request)
 
     return await services.state.record(update)
@@ -319,23 +319,23 @@ def _sign_in_view(sign_in: SignIn) -> SignInView:
 def _read_back(body: Exchange) -> tuple[str, str]:
     """Code and state, out of the body or of the address that it holds."""
     text = body.code.get_secret_value().strip()
-    told = dict(parse_qsl(urlsplit(text).query)) if "://" in text else {"code": text}
-    if "error" in told:
+    parameters = dict(parse_qsl(urlsplit(text).query)) if "://" in text else {"code": text}
+    if "error" in parameters:
         raise InvalidRequest(
-            f"The provider refused the sign-in with `{told['error'][:100]}`.", param="code"
+            f"The provider refused the sign-in with `{parameters['error'][:100]}`.", param="code"
         )
-    state = body.state or told.get("state")
+    state = body.state or parameters.get("state")
     if state is None:
         raise InvalidRequest("state is required beside a bare code.", param="state")
-    if not told.get("code"):
+    if not parameters.get("code"):
         raise InvalidRequest("code is not in this address.", param="code")
-    return told["code"], state
+    return parameters["code"], state
 
 
 async def _signed_in(
-    services: Services, provider: Provider, asked: Flow | Target, tokens: Tokens
+    services: Services, provider: Provider, sign_in: Flow | Target, tokens: Tokens
 ) -> SignedIn:
-    connection = await store_tokens(services, provider, asked, tokens)
+    connection = await store_tokens(services, provider, sign_in, tokens)
     return SignedIn.model_construct(connection=await _shown(services, connection))
 
 

@@ -19,28 +19,30 @@ WINDOW_MS: Final = 6 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class AskedVideo:
-    """A video that somebody asks for. `said` is the request in OpenAI's words, a JSON text, where it came in them."""
+class NewVideo:
+    """A video that somebody asks for. `request_text` is the request in OpenAI's words, a JSON text, where it came in
+    them.
+    """
 
     id: str
     owner: str
     model: str
     request: VideoRequest
-    said: str | None = None
+    request_text: str | None = None
 
 
 async def start_video(
     services: Services,
     targets: list[VideoTarget],
-    asked: AskedVideo,
+    video: NewVideo,
     subscribers: Subscribers | None = None,
 ) -> tuple[Operation, int]:
     """The operation, and the place of the connection that began it in the relay's choice."""
     at_ms, starts = now_ms(), VideoStarts.of(services)
     operation = Operation(
-        asked.id,
-        asked.owner,
-        asked.model,
+        video.id,
+        video.owner,
+        video.model,
         targets[0].connection_id,
         "",
         None,
@@ -48,11 +50,11 @@ async def start_video(
         at_ms,
         at_ms + WINDOW_MS,
         None,
-        request=asked.said,
+        request=video.request_text,
     )
     await starts.record_start(operation, subscribers)
     try:
-        target, name = await begin(targets, asked.request)
+        target, name = await begin(targets, video.request)
     except BaseException:
         await starts.record_refusal(operation)
         raise

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictStr
 
 from fairlead import _core
 from fairlead.errors import InvalidRequest
-from fairlead.gateway.videos.provider import VideoLetter, VideoRequest
+from fairlead.gateway.videos.provider import ProviderCall, VideoRequest
 from fairlead.gateway.videos.targets import OPENAI, VideoTarget
 
 # OpenAI's documentation: what is made where nothing is said. The relay reserves by the same figure.
@@ -70,8 +70,8 @@ class VideoCreate(BaseModel):
 
     def to_text(self) -> str:
         """The request as JSON text to be stored, without the picture."""
-        kept = self.model_dump(include={"prompt", "seconds", "size", "remixed_from_video_id"})
-        return orjson.dumps(kept).decode()
+        fields = self.model_dump(include={"prompt", "seconds", "size", "remixed_from_video_id"})
+        return orjson.dumps(fields).decode()
 
     def further(self) -> dict[str, str]:
         """The members that only a provider knows, as texts; `InvalidRequest` for one that is no plain value or that
@@ -100,25 +100,25 @@ def openai_request(ask: VideoCreate) -> VideoRequest:
     """The video in the words of whichever provider is asked."""
     further = ask.further()
 
-    def letter(target: VideoTarget) -> VideoLetter:
+    def call(target: VideoTarget) -> ProviderCall:
         if target.endpoint.dialect == OPENAI:
             return _as_form(ask, target.model, further)
         return _as_prediction(ask, target.model)
 
-    return letter
+    return call
 
 
 def remix_request(ask: VideoCreate, provider_id: str) -> VideoRequest:
     """A change of the video that a provider in OpenAI's dialect knows by this name."""
     content = orjson.dumps({"prompt": ask.prompt})
 
-    def letter(_: VideoTarget) -> VideoLetter:
-        return VideoLetter(f"/videos/{provider_id}/remix", content, "application/json", "id")
+    def call(_: VideoTarget) -> ProviderCall:
+        return ProviderCall(f"/videos/{provider_id}/remix", content, "application/json", "id")
 
-    return letter
+    return call
 
 
-def _as_form(ask: VideoCreate, model: str, further: dict[str, str]) -> VideoLetter:
+def _as_form(ask: VideoCreate, model: str, further: dict[str, str]) -> ProviderCall:
     """As OpenAI's own clients send it, with or without a file."""
     fields = {**further, "model": model, "prompt": ask.prompt, "seconds": str(ask.seconds)}
     if ask.size is not None:
@@ -134,10 +134,10 @@ def _as_form(ask: VideoCreate, model: str, further: dict[str, str]) -> VideoLett
             parts.append(("input_reference", (name, content, kind)))
     # Written to nowhere: httpx is what puts forms together.
     form = httpx.Request("POST", "http://form.invalid", files=parts)
-    return VideoLetter("/videos", form.read(), form.headers["content-type"], "id")
+    return ProviderCall("/videos", form.read(), form.headers["content-type"], "id")
 
 
-def _as_prediction(ask: VideoCreate, model: str) -> VideoLetter:
+def _as_prediction(ask: VideoCreate, model: str) -> ProviderCall:
     instance: dict[str, Any] = {"prompt": ask.prompt}
     parameters: dict[str, Any] = {"durationSeconds": ask.seconds}
     if ask.size is not None:
@@ -160,7 +160,7 @@ def _as_prediction(ask: VideoCreate, model: str) -> VideoLetter:
         instance["image"] = {"bytesBase64Encoded": encoded, "mimeType": kind}
     body = {"instances": [instance], "parameters": parameters}
     path = f"/{_core.model_address(model)}:predictLongRunning"
-    return VideoLetter(path, orjson.dumps(body), "application/json", "name")
+    return ProviderCall(path, orjson.dumps(body), "application/json", "name")
 
 
 def _picture(url: str) -> tuple[str, bytes] | None:

@@ -20,7 +20,7 @@ from fairlead.errors import (
 from fairlead.gateway.files.contents import new_id
 from fairlead.gateway.files.google_router import send_video
 from fairlead.gateway.owner import OwnerDep
-from fairlead.gateway.videos.creation import AskedVideo, start_video
+from fairlead.gateway.videos.creation import NewVideo, start_video
 from fairlead.gateway.videos.openai_request import VideoCreate, openai_request, remix_request
 from fairlead.gateway.videos.openai_view import error_of, video_view
 from fairlead.gateway.videos.provider import delete_at
@@ -76,8 +76,8 @@ async def create(
     if source is not None:
         _check_remix(ask, source, targets)
         video_request = remix_request(ask, source.provider_operation)
-    asked = AskedVideo(new_id("video_"), owner, ask.model, video_request, ask.to_text())
-    operation, place = await start_video(services, targets, asked)
+    video = NewVideo(new_id("video_"), owner, ask.model, video_request, ask.to_text())
+    operation, place = await start_video(services, targets, video)
     head.headers.update(lane_cost_header(place))
     return video_view(operation)
 

@@ -14,7 +14,7 @@ WITHHELD: Final = "moderation_blocked"
 
 def video_view(operation: Operation) -> dict[str, Any]:
     """The video as it is now. One that its provider made and withheld has failed."""
-    asked = orjson.loads(operation.request or "{}")
+    request = orjson.loads(operation.request or "{}")
     is_queued = operation.progress == 0 or not operation.provider_operation
     shown: dict[str, Any] = {
         "id": operation.id,
@@ -26,10 +26,10 @@ def video_view(operation: Operation) -> dict[str, Any]:
         "completed_at": None,
         "expires_at": None,
         "error": None,
-        "prompt": asked.get("prompt"),
-        "seconds": str(asked.get("seconds")),
-        "size": asked.get("size"),
-        "remixed_from_video_id": asked.get("remixed_from_video_id"),
+        "prompt": request.get("prompt"),
+        "seconds": str(request.get("seconds")),
+        "size": request.get("size"),
+        "remixed_from_video_id": request.get("remixed_from_video_id"),
     }
     if operation.ended_at_ms is None:
         return shown
@@ -55,6 +55,8 @@ def error_of(operation: Operation) -> dict[str, str] | None:
     if made.get("generatedSamples"):
         return None
     reasons = made.get("raiMediaFilteredReasons")
-    said = [each for each in reasons if isinstance(each, str)] if isinstance(reasons, list) else []
-    message = " ".join(said)[:500] or "The provider made no video of this prompt."
+    reasons_shown = (
+        [each for each in reasons if isinstance(each, str)] if isinstance(reasons, list) else []
+    )
+    message = " ".join(reasons_shown)[:500] or "The provider made no video of this prompt."
     return {"code": WITHHELD, "message": message}

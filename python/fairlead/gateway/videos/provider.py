@@ -56,10 +56,9 @@ class OperationStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class VideoLetter:
-    """A request that begins a video at one provider: the path below its base URL, the body, and under which
-    name the answer
-    has the provider's name of it.
+class ProviderCall:
+    """A request that begins a video at one provider: the path below its base URL, the body, and the member of
+    the answer that has the provider's name of it.
     """
 
     path: str
@@ -68,7 +67,7 @@ class VideoLetter:
     name_member: str
 
 
-VideoRequest = Callable[[VideoTarget], VideoLetter]
+VideoRequest = Callable[[VideoTarget], ProviderCall]
 """What is asked for, in the words of a target; `InvalidRequest` where it cannot be said there."""
 
 
@@ -76,11 +75,11 @@ def google_request(body: dict[str, Any]) -> VideoRequest:
     """A `predictLongRunning` call with this body."""
     content = orjson.dumps(body)
 
-    def letter(target: VideoTarget) -> VideoLetter:
+    def call(target: VideoTarget) -> ProviderCall:
         path = f"/{_core.model_address(target.model)}:predictLongRunning"
-        return VideoLetter(path, content, "application/json", "name")
+        return ProviderCall(path, content, "application/json", "name")
 
-    return letter
+    return call
 
 
 async def begin(targets: list[VideoTarget], request: VideoRequest) -> tuple[VideoTarget, str]:
@@ -93,13 +92,13 @@ async def begin(targets: list[VideoTarget], request: VideoRequest) -> tuple[Vide
         async with asyncio.timeout(BEGIN_DEADLINE_S):
             for target in targets:
                 try:
-                    letter = request(target)
+                    call = request(target)
                 except InvalidRequest as error:
                     refusal = refusal or error
                     continue
                 try:
                     async with open_client(target.endpoint.proxy) as client:
-                        return target, await _begin(client, target, letter)
+                        return target, await _begin(client, target, call)
                 except (
                     ModelNotFound,
                     UpstreamAuth,
@@ -127,26 +126,28 @@ async def read_status(target: VideoTarget, name: str) -> OperationStatus:
         return OperationStatus(fault=0)
     if status != 200:
         return OperationStatus(fault=status)
-    told = _object(body)
-    if told is None:
+    document = _object(body)
+    if document is None:
         return OperationStatus(fault=502)
-    return _status_of(told, f"{_base(target)}/{path}") if is_openai else OperationStatus(told)
+    return (
+        _status_of(document, f"{_base(target)}/{path}") if is_openai else OperationStatus(document)
+    )
 
 
 def _status_of(video: dict[str, Any], address: str) -> OperationStatus:
     """A video in OpenAI's words as an operation: its content stands below its own address."""
     state, progress = video.get("status"), video.get("progress")
-    told = progress if isinstance(progress, int) and 0 <= progress <= 100 else None
+    percent = progress if isinstance(progress, int) and 0 <= progress <= 100 else None
     if state == "completed":
         sample = {"video": {"uri": f"{address}/content"}}
         made = {"generateVideoResponse": {"generatedSamples": [sample]}}
         return OperationStatus({"done": True, "response": made}, progress=100)
     if state == "failed":
         fault = video.get("error")
-        said = fault.get("message") if isinstance(fault, dict) else None
-        return OperationStatus({"done": True, "error": {"message": said}}, progress=told)
+        message = fault.get("message") if isinstance(fault, dict) else None
+        return OperationStatus({"done": True, "error": {"message": message}}, progress=percent)
     is_under_way = state in ("queued", "in_progress")
-    return OperationStatus({}, progress=told) if is_under_way else OperationStatus(fault=502)
+    return OperationStatus({}, progress=percent) if is_under_way else OperationStatus(fault=502)
 
 
 async def delete_at(target: VideoTarget, name: str) -> None:
@@ -218,18 +219,18 @@ async def open_video(
         await answer.aclose()
         await client.aclose()
         raise _refusal(status, b"") if status != 404 else NotFound("The video is gone.")
-    told = answer.headers.get("content-length", "")
-    size = int(told) if told.isascii() and told.isdigit() else None
+    content_length = answer.headers.get("content-length", "")
+    size = int(content_length) if content_length.isascii() and content_length.isdigit() else None
     kind = answer.headers.get("content-type", "application/octet-stream")
     return kind, size, _chunks(client, answer)
 
 
-async def _begin(client: httpx.AsyncClient, target: VideoTarget, letter: VideoLetter) -> str:
+async def _begin(client: httpx.AsyncClient, target: VideoTarget, call: ProviderCall) -> str:
     try:
         headers = await headers_for(client, target.endpoint, target.credentials)
-        headers |= {"content-type": letter.content_type}
-        url = _base(target) + letter.path
-        request = client.build_request("POST", url, content=letter.content, headers=headers)
+        headers |= {"content-type": call.content_type}
+        url = _base(target) + call.path
+        request = client.build_request("POST", url, content=call.content, headers=headers)
         status, answer = await send_bounded(request, client)
     except TokenRefused as error:
         raise UpstreamAuth(str(error)) from None
@@ -239,8 +240,8 @@ async def _begin(client: httpx.AsyncClient, target: VideoTarget, letter: VideoLe
         raise UpstreamReset("The provider broke the connection.") from None
     if status not in (200, 201, 202):
         raise _refusal(status, answer)
-    told = _object(answer) or {}
-    name = told.get(letter.name_member)
+    document = _object(answer) or {}
+    name = document.get(call.name_member)
     if (
         not isinstance(name, str)
         or len(name) > _NAME_MAX_CHARS
@@ -261,8 +262,8 @@ def _refusal(status: int, body: bytes) -> FairleadError:
     if 400 <= status < 500:
         # Only the provider knows the error in the caller's request, so its message is passed on.
         fault = (_object(body) or {}).get("error")
-        said = fault.get("message") if isinstance(fault, dict) else None
-        reason = f": {said[:MESSAGE_MAX_CHARS]}" if isinstance(said, str) else "."
+        message = fault.get("message") if isinstance(fault, dict) else None
+        reason = f": {message[:MESSAGE_MAX_CHARS]}" if isinstance(message, str) else "."
         return InvalidRequest(f"The provider refused the request ({status}){reason}")
     return UpstreamStatus(f"The provider answered {status}.")
 
@@ -318,7 +319,7 @@ def _base(target: VideoTarget) -> str:
 
 def _object(body: bytes) -> dict[str, Any] | None:
     try:
-        told = orjson.loads(body)
+        document = orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
-    return told if isinstance(told, dict) else None
+    return document if isinstance(document, dict) else None

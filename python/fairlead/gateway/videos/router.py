@@ -10,7 +10,7 @@ from fairlead.cost_header import lane_cost_header
 from fairlead.gateway.files.contents import new_id
 from fairlead.gateway.google import named_model
 from fairlead.gateway.owner import OwnerDep
-from fairlead.gateway.videos.creation import AskedVideo, start_video
+from fairlead.gateway.videos.creation import NewVideo, start_video
 from fairlead.gateway.videos.fields import VideoAsk
 from fairlead.gateway.videos.provider import google_request
 from fairlead.gateway.videos.table import find_operation
@@ -42,8 +42,8 @@ async def predict(
 
     targets = await services.state.read(lambda con: targets_of(con, sealer, choice))
     subscribers = None if ask.webhook_config is None else Subscribers(uris, hooks.user_metadata)
-    asked = AskedVideo(new_id(""), owner, model, google_request(ask.for_provider()))
-    operation, place = await start_video(services, targets, asked, subscribers)
+    video = NewVideo(new_id(""), owner, model, google_request(ask.for_provider()))
+    operation, place = await start_video(services, targets, video, subscribers)
     head.headers.update(lane_cost_header(place))
     return operation_view(operation, public_base(services.config, request))
 

@@ -167,11 +167,11 @@ class VideoRunner(Runner[Operation]):
     async def _end(self, operation: Operation, finished: dict[str, Any]) -> None:
         fault, response = finished.get("error"), finished.get("response")
         if isinstance(fault, dict):
-            code, said = fault.get("code"), fault.get("message")
+            code, message = fault.get("code"), fault.get("message")
             await self._fail(
                 operation,
                 code if isinstance(code, int) else UNKNOWN,
-                said[:MESSAGE_MAX_CHARS] if isinstance(said, str) else "The video failed.",
+                message[:MESSAGE_MAX_CHARS] if isinstance(message, str) else "The video failed.",
             )
         elif isinstance(response, dict):
             shown, files = replace_addresses(operation, response, self._origin)

@@ -41,14 +41,14 @@ def _videos(made: Any) -> Iterator[dict[str, Any]]:
 
 
 def replace_addresses(
-    operation: Operation, told: dict[str, Any], origin: str
+    operation: Operation, response: dict[str, Any], origin: str
 ) -> tuple[dict[str, Any], list[VideoFile]]:
     """A provider's response with our addresses in place of its own, which need its credential; and
     the videos behind them.
     """
-    made = told.get("generateVideoResponse")
+    made = response.get("generateVideoResponse")
     if not isinstance(made, dict):
-        return {"@type": f"{TYPES}PredictLongRunningResponse"} | told, []
+        return {"@type": f"{TYPES}PredictLongRunningResponse"} | response, []
     samples, files = [], []
     for sample in made.get("generatedSamples") or []:
         video = sample.get("video") if isinstance(sample, dict) else None
@@ -61,7 +61,7 @@ def replace_addresses(
         files.append(file)
         samples.append({**sample, "video": {**video, "uri": video_address(origin, file.id)}})
     shown = {**made, "generatedSamples": samples} if samples else made
-    return {**told, "generateVideoResponse": shown}, files
+    return {**response, "generateVideoResponse": shown}, files
 
 
 def video_address(origin: str, file_id: str) -> str:

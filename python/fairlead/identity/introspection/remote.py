@@ -51,7 +51,7 @@ class RemoteIntrospection:
         self._timeout_s = timeout_s
         self._cache_s = cache_s
         self._now_s = now_s
-        self._kept: OrderedDict[bytes, tuple[float, Bearer]] = OrderedDict()
+        self._cache: OrderedDict[bytes, tuple[float, Bearer]] = OrderedDict()
         self._asking = asyncio.Semaphore(AT_ONCE)
         self._waiting = 0
         headers = {"accept": "application/json", "accept-encoding": "identity"}
@@ -72,9 +72,9 @@ class RemoteIntrospection:
     async def introspect(self, text: str) -> Bearer:
         """The active token with this text. `BearerRefused`."""
         digest = hash_of(text)
-        kept = self._cached(digest)
-        if kept is not None:
-            return kept
+        cached = self._cached(digest)
+        if cached is not None:
+            return cached
         if self._waiting >= WAITING_MAX:
             raise unavailable()
         self._waiting += 1
@@ -114,12 +114,12 @@ class RemoteIntrospection:
             raise InvalidAnswer from None
 
     def _cached(self, digest: bytes) -> Bearer | None:
-        kept = self._kept.get(digest)
-        if kept is None:
+        entry = self._cache.get(digest)
+        if entry is None:
             return None
-        until_s, bearer = kept
+        until_s, bearer = entry
         if until_s <= time.monotonic() or bearer.expires_at_s <= self._now_s():
-            del self._kept[digest]
+            del self._cache[digest]
             return None
         return bearer
 
@@ -127,10 +127,10 @@ class RemoteIntrospection:
         if self._cache_s <= 0:
             return
         # The lifetime counts from the request, not from the answer.
-        self._kept[digest] = (begun_s + self._cache_s, bearer)
-        self._kept.move_to_end(digest)
-        while len(self._kept) > CACHE_MAX:
-            self._kept.popitem(last=False)
+        self._cache[digest] = (begun_s + self._cache_s, bearer)
+        self._cache.move_to_end(digest)
+        while len(self._cache) > CACHE_MAX:
+            self._cache.popitem(last=False)
 
 
 def unavailable() -> BearerRefused:

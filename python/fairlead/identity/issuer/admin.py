@@ -45,35 +45,35 @@ def admin_app(issuer: Issuer, token: str | None = None) -> ASGIApp:
     and health.
     """
 
-    async def answer(asked: IssuerRequest) -> IssuerAnswer:
-        if asked.path in _HEALTH:
+    async def answer(request: IssuerRequest) -> IssuerAnswer:
+        if request.path in _HEALTH:
             return IssuerAnswer(200, {"status": "ok"})
-        _admit(asked, token)
-        if asked.path == "/admin/oauth2/introspect":
-            return _introspect(issuer, asked)
-        if asked.path == "/admin/oauth2/revoke":
-            return await _revoke(issuer, asked)
-        if asked.path == "/admin/oauth2/tokens":
-            return await _revoke_all(issuer, asked)
-        if asked.path == "/admin/clients":
-            return await _clients(issuer, asked)
-        if asked.path.startswith("/admin/clients/"):
-            return await _client(issuer, asked, asked.path.removeprefix("/admin/clients/"))
+        _admit(request, token)
+        if request.path == "/admin/oauth2/introspect":
+            return _introspect(issuer, request)
+        if request.path == "/admin/oauth2/revoke":
+            return await _revoke(issuer, request)
+        if request.path == "/admin/oauth2/tokens":
+            return await _revoke_all(issuer, request)
+        if request.path == "/admin/clients":
+            return await _clients(issuer, request)
+        if request.path.startswith("/admin/clients/"):
+            return await _client(issuer, request, request.path.removeprefix("/admin/clients/"))
         raise not_found()
 
     return application(answer)
 
 
-def _admit(asked: IssuerRequest, token: str | None) -> None:
-    site = asked.headers.get(b"sec-fetch-site", b"none")
-    host = asked.headers.get(b"host", b"").decode("latin-1")
-    if b"origin" in asked.headers or site != b"none" or not _is_rebinding_safe(host):
+def _admit(request: IssuerRequest, token: str | None) -> None:
+    site = request.headers.get(b"sec-fetch-site", b"none")
+    host = request.headers.get(b"host", b"").decode("latin-1")
+    if b"origin" in request.headers or site != b"none" or not _is_rebinding_safe(host):
         raise IssuerFault(
             403,
             "access_denied",
             "The admin listener is for programs, called by localhost or an address.",
         )
-    shown = asked.bearer()
+    shown = request.bearer()
     if token is not None and not hmac.compare_digest((shown or "").encode(), token.encode()):
         raise IssuerFault(
             401,
@@ -97,10 +97,10 @@ def _is_rebinding_safe(host: str) -> bool:
     return True
 
 
-def _introspect(issuer: Issuer, asked: IssuerRequest) -> IssuerAnswer:
-    if asked.method != "POST":
+def _introspect(issuer: Issuer, request: IssuerRequest) -> IssuerAnswer:
+    if request.method != "POST":
         raise other_method("POST")
-    form = asked.form()
+    form = request.form()
     token = form.get("token")
     if token is None:
         raise invalid_request("token is required.")
@@ -109,33 +109,33 @@ def _introspect(issuer: Issuer, asked: IssuerRequest) -> IssuerAnswer:
     return _INACTIVE if found is None else IssuerAnswer(200, found)
 
 
-async def _revoke(issuer: Issuer, asked: IssuerRequest) -> IssuerAnswer:
-    if asked.method != "POST":
+async def _revoke(issuer: Issuer, request: IssuerRequest) -> IssuerAnswer:
+    if request.method != "POST":
         raise other_method("POST")
-    token = asked.form().get("token")
+    token = request.form().get("token")
     if token is None:
         raise invalid_request("token is required.")
     await issuer.revoke(token)
     return IssuerAnswer(200)
 
 
-async def _revoke_all(issuer: Issuer, asked: IssuerRequest) -> IssuerAnswer:
-    if asked.method != "DELETE":
+async def _revoke_all(issuer: Issuer, request: IssuerRequest) -> IssuerAnswer:
+    if request.method != "DELETE":
         raise other_method("DELETE")
-    client_id = asked.parameters().get("client_id")
+    client_id = request.parameters().get("client_id")
     if client_id is None:
         raise invalid_request("client_id is required.")
     await issuer.revoke_all(client_id)
     return IssuerAnswer(204)
 
 
-async def _clients(issuer: Issuer, asked: IssuerRequest) -> IssuerAnswer:
-    if asked.method == "POST":
-        client, secret = await issuer.create(_object(asked))
+async def _clients(issuer: Issuer, request: IssuerRequest) -> IssuerAnswer:
+    if request.method == "POST":
+        client, secret = await issuer.create(_object(request))
         return IssuerAnswer(201, client.view(secret))
-    if asked.method != "GET":
+    if request.method != "GET":
         raise other_method("GET", "POST")
-    parameters = asked.parameters()
+    parameters = request.parameters()
     size = _page_size(parameters.get("page_size"))
     after = _page_token(parameters.get("page_token"))
     found = issuer.clients(after, size + 1)
@@ -147,24 +147,24 @@ async def _clients(issuer: Issuer, asked: IssuerRequest) -> IssuerAnswer:
     return IssuerAnswer(200, [client.view() for client in found[:size]], headers)
 
 
-async def _client(issuer: Issuer, asked: IssuerRequest, rest: str) -> IssuerAnswer:
-    client_id, slash, what = rest.partition("/")
+async def _client(issuer: Issuer, request: IssuerRequest, rest: str) -> IssuerAnswer:
+    client_id, slash, part = rest.partition("/")
     client_id = _known(issuer, client_id)
     if slash:
-        if what != "lifespans":
+        if part != "lifespans":
             raise not_found()
-        if asked.method != "PUT":
+        if request.method != "PUT":
             raise other_method("PUT")
-        value = _object(asked).get(LIFESPAN)
+        value = _object(request).get(LIFESPAN)
         change = [{"op": "replace", "path": f"/{LIFESPAN}", "value": value}]
         return IssuerAnswer(200, (await issuer.patch(client_id, change)).view())
-    match asked.method:
+    match request.method:
         case "GET":
             return IssuerAnswer(200, issuer.client(client_id).view())
         case "PUT":
-            return IssuerAnswer(200, (await issuer.replace(client_id, _object(asked))).view())
+            return IssuerAnswer(200, (await issuer.replace(client_id, _object(request))).view())
         case "PATCH":
-            return IssuerAnswer(200, (await issuer.patch(client_id, asked.document())).view())
+            return IssuerAnswer(200, (await issuer.patch(client_id, request.document())).view())
         case "DELETE":
             await issuer.delete(client_id)
             return IssuerAnswer(204)
@@ -180,8 +180,8 @@ def _known(issuer: Issuer, client_id: str) -> str:
     return client_id
 
 
-def _object(asked: IssuerRequest) -> dict[str, Any]:
-    document = asked.document()
+def _object(request: IssuerRequest) -> dict[str, Any]:
+    document = request.document()
     if not isinstance(document, dict):
         raise invalid_request("The body must be a JSON object.")
     return document

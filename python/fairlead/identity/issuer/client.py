@@ -154,7 +154,7 @@ def replaced(client: Client, body: dict[str, Any], hasher: SecretHasher) -> Clie
     """The client with everything but its id taken from `body`; without a secret in it the old one
     stays, because the client could not sign in otherwise.
     """
-    if (said := _text(body, "client_id")) and said != client.client_id:
+    if (client_id := _text(body, "client_id")) and client_id != client.client_id:
         raise invalid_metadata("client_id", "is the client's name and does not change")
     secret = _secret(body)
     return replace(
@@ -171,19 +171,19 @@ def patched(client: Client, operations: Any, hasher: SecretHasher) -> Client:
         raise invalid_metadata("The body", "must be a JSON Patch: a list of operations")
     document = {**client.fields(), "client_id": client.client_id}
     for number, operation in enumerate(operations):
-        what, path = (
+        action, path = (
             (operation.get("op"), operation.get("path"))
             if isinstance(operation, dict)
             else (None, None)
         )
-        if what not in ("add", "replace", "remove") or not isinstance(path, str):
+        if action not in ("add", "replace", "remove") or not isinstance(path, str):
             raise invalid_metadata(
                 f"Operation {number}", "must be an add, replace or remove with a path"
             )
         name = path.removeprefix("/").replace("~1", "/").replace("~0", "~")
         if not path.startswith("/") or (name not in document and name != "client_secret"):
             raise invalid_metadata(f"Operation {number}", "must name a field of the client")
-        if what == "remove":
+        if action == "remove":
             document.pop(name, None)
         else:
             document[name] = operation.get("value")

@@ -123,25 +123,25 @@ def application(answer: Handler) -> ASGIApp:
             raise RuntimeError("HTTP only")
         try:
             async with asyncio.timeout(REQUEST_DEADLINE_S):
-                told = await answer(await _read(scope, receive))
+                reply = await answer(await _read(scope, receive))
         except IssuerFault as fault:
-            told = refusal(fault)
+            reply = refusal(fault)
         except TimeoutError:
-            told = refusal(unavailable("The request took too long."))
+            reply = refusal(unavailable("The request took too long."))
         except FairleadError as error:
-            told = refusal(unavailable(error.message))
+            reply = refusal(unavailable(error.message))
         except _ClientDisconnected:
             return
         except Exception as error:  # noqa: BLE001 - the last place that can answer
             log.error("issuer request failed", path=scope["path"][:200], error=type(error).__name__)
-            told = refusal(
+            reply = refusal(
                 IssuerFault(500, "server_error", "This is a defect of fairlead; its log has more.")
             )
-        body = b"" if told.document is None else orjson.dumps(told.document)
-        headers = [*_JSON_HEADERS, *told.headers]
-        if told.status != 204:
+        body = b"" if reply.document is None else orjson.dumps(reply.document)
+        headers = [*_JSON_HEADERS, *reply.headers]
+        if reply.status != 204:
             headers.append((b"content-length", b"%d" % len(body)))
-        await send({"type": "http.response.start", "status": told.status, "headers": headers})
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if _is_head(scope) else body})
 
     return app

@@ -162,8 +162,8 @@ class Issuer:
             return None
         audience = list(client.audience)
         if token.audience:
-            asked = token.audience.split(" ")
-            audience = [name for name in asked if name in client.audience]
+            granted = token.audience.split(" ")
+            audience = [name for name in granted if name in client.audience]
             if not audience:
                 # The client lost every audience of the token; an empty list would mean any audience.
                 return None

@@ -42,30 +42,30 @@ def public_app(
     """
     endpoint = _PublicEndpoint(issuer, guesses or SecretGuesses(), trusted_proxies)
 
-    async def answer(asked: IssuerRequest) -> IssuerAnswer:
-        if asked.path == "/oauth2/token":
-            return await _token(endpoint, _posted(asked))
-        if asked.path == "/oauth2/revoke":
-            return await _revoke(endpoint, _posted(asked))
-        if asked.path not in (*_HEALTH, _METADATA):
+    async def answer(request: IssuerRequest) -> IssuerAnswer:
+        if request.path == "/oauth2/token":
+            return await _token(endpoint, _posted(request))
+        if request.path == "/oauth2/revoke":
+            return await _revoke(endpoint, _posted(request))
+        if request.path not in (*_HEALTH, _METADATA):
             raise not_found()
-        if asked.method != "GET":
+        if request.method != "GET":
             raise other_method("GET")
-        if asked.path in _HEALTH:
+        if request.path in _HEALTH:
             return IssuerAnswer(200, {"status": "ok"})
         return IssuerAnswer(200, _metadata(issuer.url))
 
     return application(answer)
 
 
-async def _token(endpoint: _PublicEndpoint, asked: IssuerRequest) -> IssuerAnswer:
-    form = asked.form()
+async def _token(endpoint: _PublicEndpoint, request: IssuerRequest) -> IssuerAnswer:
+    form = request.form()
     grant_type = form.get("grant_type")
     if grant_type is None:
         raise invalid_request("grant_type is required.")
     if grant_type != CLIENT_CREDENTIALS:
         raise IssuerFault(400, "unsupported_grant_type", f"The grant type is {CLIENT_CREDENTIALS}.")
-    client = _authenticated(endpoint, asked, form)
+    client = _authenticated(endpoint, request, form)
     try:
         wanted = scope_of(form.get("scope", ""))
     except IssuerFault as fault:
@@ -83,11 +83,11 @@ async def _token(endpoint: _PublicEndpoint, asked: IssuerRequest) -> IssuerAnswe
     )
 
 
-async def _revoke(endpoint: _PublicEndpoint, asked: IssuerRequest) -> IssuerAnswer:
-    if asked.query:
+async def _revoke(endpoint: _PublicEndpoint, request: IssuerRequest) -> IssuerAnswer:
+    if request.query:
         raise invalid_request("Parameters come in the body, not in the query.")
-    form = asked.form()
-    client = _authenticated(endpoint, asked, form)
+    form = request.form()
+    client = _authenticated(endpoint, request, form)
     token = form.get("token")
     if token is None:
         raise invalid_request("token is required.")
@@ -95,18 +95,20 @@ async def _revoke(endpoint: _PublicEndpoint, asked: IssuerRequest) -> IssuerAnsw
     return IssuerAnswer(200)
 
 
-def _authenticated(endpoint: _PublicEndpoint, asked: IssuerRequest, form: dict[str, str]) -> Client:
+def _authenticated(
+    endpoint: _PublicEndpoint, request: IssuerRequest, form: dict[str, str]
+) -> Client:
     """The client, by its secret in the form or in `Authorization: Basic`, in one of the two."""
-    basic = asked.basic()
+    basic = request.basic()
     if basic is None:
         client_id, secret = form.get("client_id"), form.get("client_secret")
         if client_id is None or secret is None:
             raise IssuerFault(401, "invalid_client", "client_id and client_secret are required.")
-        return _checked(endpoint, asked, client_id, secret, AUTH_METHODS[0])
+        return _checked(endpoint, request, client_id, secret, AUTH_METHODS[0])
     if "client_secret" in form or form.get("client_id", basic[0]) != basic[0]:
         raise invalid_request("The client authenticates in two ways at once.")
     try:
-        return _checked(endpoint, asked, *basic, AUTH_METHODS[1])
+        return _checked(endpoint, request, *basic, AUTH_METHODS[1])
     except IssuerFault as fault:
         if fault.status != 401:
             raise
@@ -114,12 +116,12 @@ def _authenticated(endpoint: _PublicEndpoint, asked: IssuerRequest, form: dict[s
 
 
 def _checked(
-    endpoint: _PublicEndpoint, asked: IssuerRequest, client_id: str, secret: str, method: str
+    endpoint: _PublicEndpoint, request: IssuerRequest, client_id: str, secret: str, method: str
 ) -> Client:
     """The client, unless there were too many wrong secrets. There is no await between the check and
     the count.
     """
-    address = forwarded_address(asked.forwarded, endpoint.trusted_proxies) or asked.peer
+    address = forwarded_address(request.forwarded, endpoint.trusted_proxies) or request.peer
     endpoint.guesses.check(client_id, address)
     try:
         return endpoint.issuer.authenticate(client_id, secret, method)
@@ -128,10 +130,10 @@ def _checked(
         raise
 
 
-def _posted(asked: IssuerRequest) -> IssuerRequest:
-    if asked.method != "POST":
+def _posted(request: IssuerRequest) -> IssuerRequest:
+    if request.method != "POST":
         raise other_method("POST")
-    return asked
+    return request
 
 
 def _metadata(url: str) -> dict[str, Any]:

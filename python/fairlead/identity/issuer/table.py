@@ -29,10 +29,10 @@ _DELETE_TOKENS = "DELETE FROM tokens WHERE hash IN (SELECT unnest(?::VARCHAR[]))
 
 def check_key(con: Connection, hasher: SecretHasher) -> None:
     """`Refusal` when the clients' secrets were hashed with another key; in the writer, at start."""
-    kept, ours = read_meta(con, KEY_CHECK), hasher.hash(KEY_CHECK)
-    if kept is None:
+    stored, ours = read_meta(con, KEY_CHECK), hasher.hash(KEY_CHECK)
+    if stored is None:
         write_meta(con, KEY_CHECK, ours)
-    elif not hmac.compare_digest(kept, ours):
+    elif not hmac.compare_digest(stored, ours):
         raise Refusal(
             "The client secrets in issuer.duckdb were hashed with another key: put the old "
             "secret.key back, or set FAIRLEAD_SECRET_KEY to the old key."

@@ -51,21 +51,21 @@ async def ask(attempt: AttemptDep, room: OAuthDep) -> Response:
     """The page that is next for this person."""
     request = attempt.request
     try:
-        asked = await _check(request.scope.get("query_string", b""), attempt, room)
+        authorization = await _check(request.scope.get("query_string", b""), attempt, room)
     except _EarlyAnswer as answered:
         return answered.answer
     if not await _is_set_up(attempt):
         return page("setup_first.html", 503)
     user = await room.gate.person(request)
     if user is None:
-        return await login_page(attempt, asked.shown_name, _own_path(request))
+        return await login_page(attempt, authorization.shown_name, _own_path(request))
     return page(
         "consent.html",
-        form_action=f"'self' {source_of(asked.redirect_uri)}",
-        client=asked.shown_name,
-        client_host=asked.client_host,
-        redirect_uri=asked.redirect_uri,
-        fields=asked.fields(),
+        form_action=f"'self' {source_of(authorization.redirect_uri)}",
+        client=authorization.shown_name,
+        client_host=authorization.client_host,
+        redirect_uri=authorization.redirect_uri,
+        fields=authorization.fields(),
         user=user,
         manages=user.role in MANAGING_ROLES,
     )
@@ -86,7 +86,7 @@ async def decide(attempt: AttemptDep, caller: CallerDep, room: OAuthDep) -> Resp
         return _message_page(400, "Invalid request", "Send the form as the page does.")
     body = await request.body()
     try:
-        asked = await _check(body, attempt, room)
+        authorization = await _check(body, attempt, room)
         sent = Parameters.read(body)
     except _EarlyAnswer as answered:
         return answered.answer
@@ -97,11 +97,15 @@ async def decide(attempt: AttemptDep, caller: CallerDep, room: OAuthDep) -> Resp
     if user is None:
         return _redirect(path_of(sent), 303)
     if action == ["deny"]:
-        return _redirect(asked.denied())
+        return _redirect(authorization.denied())
     code = await room.ledger.issue_code(
-        asked.client, user.id, asked.redirect_uri, asked.challenge, asked.resource
+        authorization.client,
+        user.id,
+        authorization.redirect_uri,
+        authorization.challenge,
+        authorization.resource,
     )
-    return _redirect(asked.approved(code))
+    return _redirect(authorization.approved(code))
 
 
 async def _check(text: bytes, attempt: Attempt, room: OAuthService) -> AuthorizeRequest:
@@ -116,8 +120,8 @@ async def _check(text: bytes, attempt: Attempt, room: OAuthService) -> Authorize
         ) from None
     except ClientMismatch as fault:
         raise _EarlyAnswer(_message_page(400, fault.title, fault.text)) from None
-    except ClientError as told:
-        raise _EarlyAnswer(_redirect(told.location)) from None
+    except ClientError as client_error:
+        raise _EarlyAnswer(_redirect(client_error.location)) from None
 
 
 async def _find(

@@ -44,7 +44,7 @@ router = APIRouter(tags=["oauth"])
 PATH: Final = "/oauth/device"
 NAME_CHARS: Final = 100
 _DAY_S: Final = 24 * 3600
-_ASKED: Final = frozenset({"client_id", "scope", "device_name"})
+_BEGIN_FIELDS: Final = frozenset({"client_id", "scope", "device_name"})
 _DECIDED: Final = frozenset({"user_code", "action"})
 _USUAL_SCOPE: Final = "write"
 
@@ -58,7 +58,7 @@ async def begin(request: Request, caller: CallerDep, room: OAuthDep) -> Response
                 "invalid_request", "Content-Type must be application/x-www-form-urlencoded"
             )
         spend(room, request, "device_codes")
-        name, scope = await _asked(request)
+        name, scope = await _device_request(request)
         issuer = room.issuer(request, caller)
         if issuer is None:
             raise no_issuer()
@@ -150,8 +150,8 @@ def _audit_record(caller: Caller, user: User, found: DeviceCode, action: str) ->
     return AuditRecord(person, "POST", PATH, PATH, sent=orjson.dumps(sent).decode())
 
 
-async def _asked(request: Request) -> tuple[str, Scope]:
-    form = await read_form(request, _ASKED, once=_ASKED)
+async def _device_request(request: Request) -> tuple[str, Scope]:
+    form = await read_form(request, _BEGIN_FIELDS, once=_BEGIN_FIELDS)
     if form.get("client_id") != CLIENT_ID:
         raise OAuthFault("invalid_client", f"client_id must be {CLIENT_ID}", status=401)
     scope = form.get("scope") or _USUAL_SCOPE

@@ -55,9 +55,13 @@ class Document:
     name: str
     redirect_uris: tuple[str, ...]
 
-    def client(self, asked: str | None) -> Client:
+    def client(self, redirect_uri: str | None) -> Client:
         """The client of this document. Its redirect URI is the requested one, or else the first."""
-        meant = (uri for uri in self.redirect_uris if asked is not None and is_same(uri, asked))
+        meant = (
+            uri
+            for uri in self.redirect_uris
+            if redirect_uri is not None and is_same(uri, redirect_uri)
+        )
         return Client(self.client_id, self.name, next(meant, self.redirect_uris[0]), now_ms())
 
 
@@ -151,37 +155,37 @@ def fault_of_id(client_id: str) -> str | None:
 def check_document(client_id: str, body: bytes) -> Document:
     """The document in a body; `NoClient` when it is not valid."""
     try:
-        said = orjson.loads(body)
+        document = orjson.loads(body)
     except orjson.JSONDecodeError:
         raise NoClient("its document is not JSON") from None
-    if not isinstance(said, dict):
+    if not isinstance(document, dict):
         raise NoClient("its document is not a JSON object")
-    if said.get("client_id") != client_id:
+    if document.get("client_id") != client_id:
         raise NoClient("its document is about another client_id")
-    if said.keys() & {"client_secret", "client_secret_expires_at"}:
+    if document.keys() & {"client_secret", "client_secret_expires_at"}:
         raise NoClient("its document contains a secret, which is public thereby")
-    method = said.get("token_endpoint_auth_method", "none")
+    method = document.get("token_endpoint_auth_method", "none")
     if method != "none":
         raise NoClient("its document asks for a token_endpoint_auth_method other than none")
     for name, wanted in (("grant_types", "authorization_code"), ("response_types", "code")):
-        listed = said.get(name, [wanted])
+        listed = document.get(name, [wanted])
         if not isinstance(listed, list) or wanted not in listed:
             raise NoClient(f"its document's {name} leave {wanted} out")
-    name = said.get("client_name", "")
+    name = document.get("client_name", "")
     if not isinstance(name, str) or len(name.strip()) > NAME_MAX_CODE_POINTS:
         raise NoClient(f"its client_name must be text of at most {NAME_MAX_CODE_POINTS} characters")
     return Document(
-        client_id, name.replace("\0", "").strip(), _redirect_uris(said.get("redirect_uris"))
+        client_id, name.replace("\0", "").strip(), _redirect_uris(document.get("redirect_uris"))
     )
 
 
-def _redirect_uris(said: Any) -> tuple[str, ...]:
-    if not isinstance(said, list) or not 1 <= len(said) <= REDIRECTS_MAX:
+def _redirect_uris(redirect_uris: Any) -> tuple[str, ...]:
+    if not isinstance(redirect_uris, list) or not 1 <= len(redirect_uris) <= REDIRECTS_MAX:
         raise NoClient(f"its document must list 1 to {REDIRECTS_MAX} redirect_uris")
     # Schemes of desktop programs may be listed; they are skipped, because nobody is redirected to
     # them.
     usable = tuple(
-        uri for uri in said if isinstance(uri, str) and uri and redirect_fault(uri) is None
+        uri for uri in redirect_uris if isinstance(uri, str) and uri and redirect_fault(uri) is None
     )
     if not usable:
         raise NoClient("its document lists no redirect URI that may be used here")

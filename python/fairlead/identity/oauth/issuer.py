@@ -62,5 +62,5 @@ class Issuer:
 
     def challenge(self, error: str | None = None) -> str:
         """The value of `WWW-Authenticate` (RFC 9728, 5.1; RFC 6750, 3)."""
-        told = "" if error is None else f'error="{error}", '
-        return f'Bearer {told}resource_metadata="{self.resource_metadata}"'
+        error_parameter = "" if error is None else f'error="{error}", '
+        return f'Bearer {error_parameter}resource_metadata="{self.resource_metadata}"'

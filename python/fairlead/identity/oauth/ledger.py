@@ -88,17 +88,17 @@ class Ledger:
             self._take(await self._state.database.write(lambda con: read_all(con, at_ms)))
             self._is_loaded = True
 
-    def _take(self, kept: StoredRecords) -> None:
-        self._clients = {client.id: client for client in kept.clients}
-        self._grants = {grant.id: grant for grant in kept.grants}
-        self._codes = {code.hash: code for code in kept.codes}
+    def _take(self, records: StoredRecords) -> None:
+        self._clients = {client.id: client for client in records.clients}
+        self._grants = {grant.id: grant for grant in records.grants}
+        self._codes = {code.hash: code for code in records.codes}
         self._access: dict[str, AccessToken] = {}
         self._refresh: dict[str, RefreshToken] = {}
-        for access in kept.access:
+        for access in records.access:
             if grant := self._grants.get(access.grant_id):
                 self._access[access.hash] = access
                 grant.access.append(access.hash)
-        for refresh in kept.refresh:
+        for refresh in records.refresh:
             if grant := self._grants.get(refresh.grant_id):
                 if refresh.generation == grant.generation + 1 and grant.refresh:
                     self._refresh[grant.refresh[-1]].rotated_at_ms = refresh.created_at_ms
@@ -211,12 +211,12 @@ class Ledger:
             or not hmac.compare_digest(code.challenge, challenge_of(verifier))
         ):
             return None
-        who = await self.people.find(code.user_id)
+        user = await self.people.find(code.user_id)
         if code.is_spent:
             await self._end_by_replay(code.grant_id)
             return None
         at_ms = self._clock()
-        if who is None or code.expires_at_ms <= at_ms or self._codes.get(code.hash) is not code:
+        if user is None or code.expires_at_ms <= at_ms or self._codes.get(code.hash) is not code:
             return None
         code.is_spent = True
         grant = Grant(code.grant_id, client_id, code.user_id, resource, at_ms)
@@ -244,10 +244,10 @@ class Ledger:
             or grant.resource != resource
         ):
             return None
-        who = await self.people.find(grant.user_id)
+        user = await self.people.find(grant.user_id)
         at_ms = self._clock()
         if (
-            who is None
+            user is None
             or token.expires_at_ms <= at_ms
             or self._refresh.get(token.hash) is not token
         ):

@@ -8,7 +8,7 @@ from fairlead.identity.users import User, find_user
 from fairlead.store.file import Connection
 from fairlead.store.state import State
 
-KEPT_MAX = 10_000
+CACHE_MAX = 10_000
 
 
 class People:
@@ -20,19 +20,19 @@ class People:
     def __init__(self, state: State, *, is_shared: bool = False) -> None:
         self._state = state
         self._is_shared = is_shared
-        self._kept: OrderedDict[str, tuple[int, User | None]] = OrderedDict()
+        self._cache: OrderedDict[str, tuple[int, User | None]] = OrderedDict()
 
     async def find(self, user_id: str) -> User | None:
         """The user, if there is one and they may sign in."""
-        changes, user = self._kept.get(user_id, (-1, None))
+        changes, user = self._cache.get(user_id, (-1, None))
         # The number of changes is taken before the read, so a change in between causes another read.
         now = self._state.changes
         if changes != now or self._is_shared:
             user = await self._state.read(lambda con: find_user(con, user_id))
-            self._kept[user_id] = (now, user)
-            self._kept.move_to_end(user_id)
-            if len(self._kept) > KEPT_MAX:
-                self._kept.popitem(last=False)
+            self._cache[user_id] = (now, user)
+            self._cache.move_to_end(user_id)
+            if len(self._cache) > CACHE_MAX:
+                self._cache.popitem(last=False)
         return user if user is not None and user.is_active else None
 
 

@@ -13,7 +13,7 @@ MAX_BYTES = 2048
 # Browsers must read the address as we do.
 _UNCLEAR = re.compile(r'[\x00-\x20\x7f\\<>"^`{|}\u2028\u2029]')
 _HOST = re.compile(r"[\w.~-]+")
-_KEPT = "!#$%&'()*+,/:;=?@[]~"
+_SAFE = "!#$%&'()*+,/:;=?@[]~"
 
 
 def redirect_fault(uri: str) -> str | None:
@@ -34,16 +34,16 @@ def redirect_fault(uri: str) -> str | None:
     return None
 
 
-def is_same(registered: str, asked: str) -> bool:
+def is_same(registered: str, requested: str) -> bool:
     """Whether a client with one registered address may ask for the other: the texts are equal, or
     on this machine only the ports differ, because programs listen on whichever is free (RFC
     8252, 7.3).
     """
-    if registered == asked:
+    if registered == requested:
         return True
-    if redirect_fault(asked) is not None:
+    if redirect_fault(requested) is not None:
         return False
-    ours, theirs = _split(registered), _split(asked)
+    ours, theirs = _split(registered), _split(requested)
     return (
         ours is not None
         and theirs is not None
@@ -60,7 +60,7 @@ def with_answer(uri: str, **answer: str | None) -> str:
         f"{name}={quote(value, safe='')}" for name, value in answer.items() if value is not None
     )
     joined = "&" if urlsplit(uri).query else "" if uri.endswith("?") else "?"
-    return f"{quote(uri, safe=_KEPT)}{joined}{query}"
+    return f"{quote(uri, safe=_SAFE)}{joined}{query}"
 
 
 def source_of(uri: str) -> str:

@@ -39,25 +39,25 @@ async def _read(request: Request, room: OAuthService) -> tuple[str, str]:
         raise _bad_metadata("Content-Type must be application/json")
     spend(room, request, "registrations")
     try:
-        said = orjson.loads(await request.body())
+        metadata = orjson.loads(await request.body())
     except ValueError:
         raise _bad_metadata("the body is not JSON") from None
-    if not isinstance(said, dict):
+    if not isinstance(metadata, dict):
         raise _bad_metadata("the body is not a JSON object")
-    name = said.get("client_name", "")
+    name = metadata.get("client_name", "")
     if not isinstance(name, str):
         raise _bad_metadata("client_name must be text")
     # PostgreSQL has no NUL in texts, and no page shows one.
     name = name.replace("\0", "").strip()
     if len(name) > NAME_MAX_CODE_POINTS:
         raise _bad_metadata(f"client_name is longer than {NAME_MAX_CODE_POINTS} characters")
-    return name, _redirect_uri(said.get("redirect_uris"))
+    return name, _redirect_uri(metadata.get("redirect_uris"))
 
 
-def _redirect_uri(said: Any) -> str:
-    if not isinstance(said, list) or len(said) != 1:
+def _redirect_uri(redirect_uris: Any) -> str:
+    if not isinstance(redirect_uris, list) or len(redirect_uris) != 1:
         raise _bad_redirect("exactly one redirect URI can be registered; register once for each")
-    [uri] = said
+    [uri] = redirect_uris
     if not isinstance(uri, str) or not uri.strip():
         raise _bad_redirect("the redirect URI is blank")
     if (fault := redirect_fault(uri)) is not None:

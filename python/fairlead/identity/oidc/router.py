@@ -138,8 +138,8 @@ async def _signed_in(attempt: Attempt, provider: Provider, sent: ProviderAnswer)
     identity = await provider.exchange(
         sent.code, errand.verifier, errand.redirect_uri, errand.nonce
     )
-    who = attempt.caller.principal
-    signed_in_id = who.id if who.kind == "session" else None
+    principal = attempt.caller.principal
+    signed_in_id = principal.id if principal.kind == "session" else None
     by_address = attempt.config.service_oidc_join_existing
 
     def resolve_user(con: Connection) -> tuple[User, str | None]:

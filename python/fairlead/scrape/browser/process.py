@@ -104,7 +104,7 @@ class Browser:
         """The number of running processes: one, and those that are worn but still in use."""
         return len(self._running)
 
-    async def open(self, look: ContextOptions, state: Any = None) -> Context:
+    async def open(self, options: ContextOptions, state: Any = None) -> Context:
         """A context of its own: cookies, storage and cache are shared with nobody. `state` is what
         `Context.state` gave for an earlier one. `InvalidRequest` where there is no browser.
         """
@@ -114,14 +114,14 @@ class Browser:
         try:
             async with asyncio.timeout(START_DEADLINE_S):
                 inner = await process.browser.new_context(
-                    accept_downloads=look.takes_downloads,
+                    accept_downloads=options.takes_downloads,
                     service_workers="block",
-                    ignore_https_errors=look.skip_tls_verification,
-                    locale="en-US" if look.is_ordinary else None,
-                    user_agent=look.user_agent,
+                    ignore_https_errors=options.skip_tls_verification,
+                    locale="en-US" if options.is_ordinary else None,
+                    user_agent=options.user_agent,
                     viewport=(
-                        {"width": look.viewport[0], "height": look.viewport[1]}
-                        if look.viewport
+                        {"width": options.viewport[0], "height": options.viewport[1]}
+                        if options.viewport
                         else {"width": 1280, "height": 800}
                     ),
                     storage_state=state,

@@ -104,14 +104,14 @@ class GuardedProxy:
                 if parts.query:
                     path += f"?{parts.query}"
                 # One request for each connection: what follows might name another host.
-                kept = [
+                headers = [
                     each
                     for each in rest.split(b"\r\n")
                     if each and not each.lower().startswith((b"proxy-", b"connection:"))
                 ]
                 request = f"{method} {path} HTTP/1.1\r\n".encode("latin-1")
                 far_writer.write(
-                    request + b"\r\n".join([*kept, b"Connection: close"]) + b"\r\n\r\n"
+                    request + b"\r\n".join([*headers, b"Connection: close"]) + b"\r\n\r\n"
                 )
                 # A form's body goes up before the answer comes down.
                 up = asyncio.create_task(_copy(reader, far_writer))

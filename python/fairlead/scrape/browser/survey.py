@@ -82,7 +82,7 @@ async def survey_of(page: Any, windows: list[str]) -> Survey:
 
 
 def _typed(element: dict[str, Any]) -> dict[str, Any]:
-    kept: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name in _FIELDS:
         value = element.get(name)
         if isinstance(value, list):
@@ -90,5 +90,5 @@ def _typed(element: dict[str, Any]) -> dict[str, Any]:
         elif not isinstance(value, str):
             continue
         if value:
-            kept[name] = value[: 4 * FIELD_MAX_CHARS] if isinstance(value, str) else value
-    return kept
+            fields[name] = value[: 4 * FIELD_MAX_CHARS] if isinstance(value, str) else value
+    return fields

@@ -225,10 +225,10 @@ def _raise_first(problems: list[str]) -> None:
 async def _from_cache(
     services: Services, key: str, attempt: Attempt
 ) -> tuple[SelectorTrial, Source] | None:
-    kept = await services.state.read(lambda con: find_css_schema(con, key, now_ms()))
-    if kept is None:
+    cached = await services.state.read(lambda con: find_css_schema(con, key, now_ms()))
+    if cached is None:
         return None
-    return await attempt(CssSchema.model_validate(kept)), "cache"
+    return await attempt(CssSchema.model_validate(cached)), "cache"
 
 
 def _better(

@@ -143,11 +143,11 @@ class ExtractAutoRequest(RecordsRequest):
 
 
 def schema_mismatches(
-    asked: Sequence[_Named], given: Sequence[_Named], place: str = ""
+    required: Sequence[_Named], given: Sequence[_Named], place: str = ""
 ) -> list[str]:
     """Where selectors differ from the fields that are asked for, as sentences."""
     mismatches: list[str] = []
-    wanted, found = ({field.name: field for field in fields} for fields in (asked, given))
+    wanted, found = ({field.name: field for field in fields} for fields in (required, given))
     for name in [*wanted, *(name for name in found if name not in wanted)]:
         if name not in found:
             mismatches.append(f"there is no field {place}{name}")

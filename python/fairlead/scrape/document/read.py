@@ -126,7 +126,7 @@ def _sheets(archive: Archive, metadata: dict[str, Any]) -> str:
 
 def _table(rows: Iterable[list[str]], room: int = MARKDOWN_MAX_CHARS) -> tuple[str, int, bool]:
     """A table of which the first row is the head, how many rows it has, and whether it was cut."""
-    kept: list[list[str]] = []
+    taken: list[list[str]] = []
     is_cut = False
     for row in rows:
         cells = [_one_line(each) for each in row]
@@ -134,12 +134,12 @@ def _table(rows: Iterable[list[str]], room: int = MARKDOWN_MAX_CHARS) -> tuple[s
         if room < 0:
             is_cut = True
             break
-        kept.append(cells)
-    columns = max(map(len, kept), default=0)
-    lines = ["| " + " | ".join(row + [""] * (columns - len(row))) + " |" for row in kept]
+        taken.append(cells)
+    columns = max(map(len, taken), default=0)
+    lines = ["| " + " | ".join(row + [""] * (columns - len(row))) + " |" for row in taken]
     if lines:
         lines.insert(1, "|" + " --- |" * columns)
-    return "\n".join(lines), max(0, len(kept) - 1), is_cut
+    return "\n".join(lines), max(0, len(taken) - 1), is_cut
 
 
 def _one_line(text: str) -> str:

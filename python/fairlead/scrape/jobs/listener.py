@@ -70,8 +70,8 @@ def sweep_listeners(con: Connection) -> None:
     until the delivery is over.
     """
     idle = idle_endpoints(con, "crawl")
-    kept = known_jobs(con, [job_id for _, job_id in idle])
-    delete_endpoints(con, [hook_id for hook_id, job_id in idle if job_id not in kept])
+    known = known_jobs(con, [job_id for _, job_id in idle])
+    delete_endpoints(con, [hook_id for hook_id, job_id in idle if job_id not in known])
 
 
 def _event(job: Job, name: EventName, suffix: str, at_ms: int, data: dict[str, Any]) -> Event:

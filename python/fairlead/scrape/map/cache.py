@@ -41,8 +41,8 @@ class MapCacheStats:
 
 def map_key(owner: str, url: str, ask: MapRequest) -> str:
     """The hash of the key, the address and every field that changes the answer."""
-    asked = ask.model_dump(exclude={"url", "skip_cache", "cache_ttl", "timeout_ms"})
-    text = orjson.dumps([owner, url, asked], option=orjson.OPT_SORT_KEYS)
+    options = ask.model_dump(exclude={"url", "skip_cache", "cache_ttl", "timeout_ms"})
+    text = orjson.dumps([owner, url, options], option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(text).hexdigest()
 
 
@@ -54,13 +54,13 @@ def find_map(con: Connection, key: str, at_ms: int) -> CachedMap | None:
     return None if row is None else CachedMap(*row)
 
 
-def store_map(con: Connection, kept: CachedMap) -> None:
+def store_map(con: Connection, entry: CachedMap) -> None:
     """Stores a map in place of an earlier one and drops the oldest beyond the bounds, in the writer."""
-    con.execute("DELETE FROM scrape_maps WHERE key = ?", [kept.key])
+    con.execute("DELETE FROM scrape_maps WHERE key = ?", [entry.key])
     con.execute(
-        f"INSERT INTO scrape_maps ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", list(astuple(kept))
+        f"INSERT INTO scrape_maps ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", list(astuple(entry))
     )
-    sweep_maps(con, kept.stored_at_ms)
+    sweep_maps(con, entry.stored_at_ms)
 
 
 def map_stats(con: Connection, owner: str, at_ms: int) -> MapCacheStats:

@@ -44,10 +44,10 @@ async def map_site(ask: MapRequest, services: ServicesDep, owner: OwnerDep) -> d
     )
     patterns.check()
     started, key = time.monotonic(), map_key(owner, url, ask)
-    kept = None
+    entry = None
     if not ask.skip_cache:
-        kept = await services.state.read(lambda con: find_map(con, key, now_ms()))
-    if kept is None:
+        entry = await services.state.read(lambda con: find_map(con, key, now_ms()))
+    if entry is None:
         found = await Discovery(scraper, url, owner, ask).run(patterns)
         if not found["partial"]:
             document, at_ms = orjson.dumps(found).decode(), now_ms()
@@ -62,7 +62,7 @@ async def map_site(ask: MapRequest, services: ServicesDep, owner: OwnerDep) -> d
             )
             await services.state.database.write(lambda con: store_map(con, cached))
     else:
-        found = orjson.loads(kept.document)
+        found = orjson.loads(entry.document)
     view: dict[str, Any] = {
         "success": True,
         "data": {
@@ -70,7 +70,7 @@ async def map_site(ask: MapRequest, services: ServicesDep, owner: OwnerDep) -> d
             "total": len(found["links"]),
             "discoveryMethods": found["counts"],
             "timeTaken": round((time.monotonic() - started) * 1000),
-            "fromCache": kept is not None,
+            "fromCache": entry is not None,
             **({"searchQuery": ask.search_query} if ask.search_query else {}),
         },
         "metadata": {
@@ -81,8 +81,8 @@ async def map_site(ask: MapRequest, services: ServicesDep, owner: OwnerDep) -> d
             "partial": found["partial"],
         },
     }
-    if kept is not None:
-        view["metadata"]["cachedAt"] = iso(moment_of(kept.stored_at_ms))
+    if entry is not None:
+        view["metadata"]["cachedAt"] = iso(moment_of(entry.stored_at_ms))
     return view
 
 

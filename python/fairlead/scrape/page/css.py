@@ -72,10 +72,10 @@ def invalid_selectors(plan: dict[str, Any]) -> list[str]:
 
     def walk(fields: list[dict[str, Any]], place: str) -> None:
         for number, field in enumerate(fields):
-            here = f"{place}fields[{number}]"
+            path = f"{place}fields[{number}]"
             if field["selector"]:
-                check(field["selector"], f"{here}.selector")
-            walk(field["fields"], f"{here}.")
+                check(field["selector"], f"{path}.selector")
+            walk(field["fields"], f"{path}.")
 
     check(plan["baseSelector"], "baseSelector")
     walk(plan["fields"], "")

@@ -26,7 +26,7 @@ class FairQueue:
         self._own_places = own_places
         self._waiting_max = waiting_max
         self._own_waiting_max = own_waiting_max
-        self._held: Counter[str] = Counter()
+        self._in_use: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     @asynccontextmanager
@@ -61,17 +61,17 @@ class FairQueue:
             raise
 
     def _may_begin(self, owner: str) -> bool:
-        return self._free > 0 and self._held[owner] < self._own_places
+        return self._free > 0 and self._in_use[owner] < self._own_places
 
     def _begin(self, owner: str) -> None:
         self._free -= 1
-        self._held[owner] += 1
+        self._in_use[owner] += 1
 
     def _give_back(self, owner: str) -> None:
         self._free += 1
-        self._held[owner] -= 1
-        if not self._held[owner]:
-            del self._held[owner]
+        self._in_use[owner] -= 1
+        if not self._in_use[owner]:
+            del self._in_use[owner]
         self._serve_next()
 
     def _leave(self, owner: str, place: asyncio.Future[None]) -> None:

@@ -61,8 +61,8 @@ async def save(
     if not ask.verify:
         return {"success": True, "site": site_view(saved, base)}
     verification = await _verification(services, saved, ask.sample_params)
-    kept = await services.state.read(lambda con: _found(con, owner, saved_id=saved.id))
-    return {"success": True, "site": site_view(kept, base), "verification": verification}
+    verified = await services.state.read(lambda con: _found(con, owner, saved_id=saved.id))
+    return {"success": True, "site": site_view(verified, base), "verification": verification}
 
 
 @router.get("", summary="List saved sites")

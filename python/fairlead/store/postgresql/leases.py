@@ -64,7 +64,7 @@ class Leases:
         self._url = url
         self.holder = process
         self._raw: AsyncRaw | None = None
-        self._held: dict[str, Lease] = {}
+        self._leases: dict[str, Lease] = {}
 
     async def run(self) -> None:
         """Renews what is held, and gives up what could not be renewed in time, until it is cancelled."""
@@ -74,20 +74,21 @@ class Leases:
 
     async def take(self, kind: str, item_ids: Collection[str]) -> dict[str, Lease]:
         """Leases of those items that nobody else has."""
-        asked = {secrets.token_hex(12): item_id for item_id in item_ids}
+        item_of_token = {secrets.token_hex(12): item_id for item_id in item_ids}
         good_until_s = self._good_until_s()
         rows = await self._ask(
-            _TAKE, [kind, list(asked.values()), list(asked), self.holder, self.length_ms]
+            _TAKE,
+            [kind, list(item_of_token.values()), list(item_of_token), self.holder, self.length_ms],
         )
-        leases = [Lease(kind, asked[token], token, good_until_s) for (token,) in rows]
+        leases = [Lease(kind, item_of_token[token], token, good_until_s) for (token,) in rows]
         for lease in leases:
-            self._held[lease.token] = lease
+            self._leases[lease.token] = lease
         return {lease.item_id: lease for lease in leases}
 
     def begin(self, kind: str, item_id: str) -> Lease:
         """A lease of an item that is about to be stored; `insert_lease` stores it with the item."""
         lease = Lease(kind, item_id, secrets.token_hex(12), self._good_until_s())
-        self._held[lease.token] = lease
+        self._leases[lease.token] = lease
         return lease
 
     async def held_elsewhere(self, kind: str) -> set[str]:
@@ -102,7 +103,7 @@ class Leases:
         """Gives leases back. Where the server does not answer, they end by themselves."""
         tokens = [lease.token for lease in leases]
         for token in tokens:
-            self._held.pop(token, None)
+            self._leases.pop(token, None)
         if tokens:
             with contextlib.suppress(StorageUnavailable):
                 await self._ask(
@@ -110,10 +111,10 @@ class Leases:
                     [tokens],
                 )
 
-    def held(self) -> dict[str, int]:
+    def lease_counts(self) -> dict[str, int]:
         """How many leases of each kind this process has."""
         counts: dict[str, int] = {}
-        for lease in self._held.values():
+        for lease in self._leases.values():
             counts[lease.kind] = counts.get(lease.kind, 0) + 1
         return counts
 
@@ -139,7 +140,7 @@ class Leases:
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def _renew(self) -> None:
-        tokens = list(self._held)
+        tokens = list(self._leases)
         if not tokens:
             # Finds a connection that is dead without having said so.
             await self._ask("SELECT 1", [])
@@ -147,7 +148,7 @@ class Leases:
         good_until_s = self._good_until_s()
         renewed = {token for (token,) in await self._ask(_RENEW, [tokens, self.length_ms])}
         for token in tokens:
-            lease = self._held.get(token)
+            lease = self._leases.get(token)
             if lease is None:
                 continue
             if token in renewed:
@@ -157,12 +158,12 @@ class Leases:
 
     async def _watch(self) -> None:
         while True:
-            for lease in [each for each in self._held.values() if not each.is_good()]:
+            for lease in [each for each in self._leases.values() if not each.is_good()]:
                 self._lose(lease)
             await asyncio.sleep(LOOK_EVERY_S)
 
     def _lose(self, lease: Lease) -> None:
-        self._held.pop(lease.token, None)
+        self._leases.pop(lease.token, None)
         log.warning("a lease of work is lost", kind=lease.kind, item=lease.item_id)
         lease.on_lost()
 

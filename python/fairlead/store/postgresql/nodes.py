@@ -108,10 +108,10 @@ class Nodes:
         try:
             async with asyncio.timeout(deadline_s):
                 while True:
-                    told = self._others_applied
+                    change = self._others_applied
                     if self._raw is None or not await self._behind(self._raw, version):
                         return self._raw is not None
-                    await told.wait()
+                    await change.wait()
         except (TimeoutError, psycopg.OperationalError):
             return False
 
@@ -199,19 +199,19 @@ class Nodes:
 
     async def _beat_on(self, raw: AsyncRaw) -> None:
         loop = asyncio.get_running_loop()
-        said, said_s = -1, loop.time()
+        published, published_s = -1, loop.time()
         while True:
             applied = self._here.applied_version()
-            if applied != said or loop.time() - said_s >= BEAT_EVERY_S:
+            if applied != published or loop.time() - published_s >= BEAT_EVERY_S:
                 sent_s = time.monotonic()
                 of_itself = (self._process, socket.gethostname(), __version__)
                 found = await raw.execute(_BEAT, [*of_itself, applied, self._here.report()])
                 row = await found.fetchone()
                 self._beat_s, self._others = sent_s, int(row[1]) if row else 0
                 self._note_seen(raw, int(row[2]) if row else 0)
-                if applied != said:
+                if applied != published:
                     await raw.execute("SELECT pg_notify($1, $2)", [APPLIED, self._process])
-                said, said_s = applied, loop.time()
+                published, published_s = applied, loop.time()
                 await self._here.published(int(row[0]) if row else 0)
             else:
                 await self._here.wait_for_poll(BEAT_EVERY_S)

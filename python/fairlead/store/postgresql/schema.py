@@ -82,8 +82,8 @@ def migrate(url: str, migrations: Path) -> None:
 
 def schema_version(raw: Raw) -> int:
     """The newest migration that was applied; 0 in a database that is not ours yet."""
-    there = raw.execute("SELECT to_regclass($1)", [f"{SCHEMA}.schema_version"]).fetchone()
-    if there is None or there[0] is None:
+    table = raw.execute("SELECT to_regclass($1)", [f"{SCHEMA}.schema_version"]).fetchone()
+    if table is None or table[0] is None:
         return 0
     row = raw.execute(f"SELECT coalesce(max(version), 0) FROM {SCHEMA}.schema_version").fetchone()
     return int(row[0]) if row else 0

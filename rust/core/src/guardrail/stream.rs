@@ -197,9 +197,9 @@ impl StreamGuard {
 
     /// The rest of a text, as an event.
     fn last_of(&mut self, mut speaker: Speaker) -> Option<Vec<u8>> {
-        let held = speaker.text.holds();
+        let has_rest = speaker.text.holds();
         let out = speaker.text.say("", self.actions, &mut self.findings, true);
-        if !held || out.is_empty() {
+        if !has_rest || out.is_empty() {
             return None;
         }
         let event = Event::read(&speaker.event);

@@ -397,9 +397,9 @@ fn long_tokens_are_found_in_streams_as_in_plain_answers() {
 #[test]
 fn nothing_waits_where_nothing_may_begin_or_is_only_told() {
     let mut guard = StreamGuard::new(REDACT);
-    for (piece, held) in [("Hello, ", false), ("world", true), (". ", false), ("(", true), ("no) ", false)] {
+    for (piece, holds) in [("Hello, ", false), ("world", true), (". ", false), ("(", true), ("no) ", false)] {
         guard.event(&Dialect::Chat.event(0, piece, 0));
-        assert_eq!(guard.holds(), held, "{piece}");
+        assert_eq!(guard.holds(), holds, "{piece}");
     }
     let mut guard = StreamGuard::new(all(Action::Warn));
     for piece in ["ada@", "example.org", " 4111 "] {

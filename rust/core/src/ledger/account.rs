@@ -26,11 +26,11 @@ pub struct Account {
     /// The beginning of the latest window that it has been in.
     pub reached_ms: u64,
     pub used: u64,
-    pub held: u64,
+    pub reserved: u64,
     /// How much of `used` has no record yet, so that no sum of control can have it.
     pub unrecorded: u64,
     pub known: Coverage,
-    /// This node's part, where several nodes hold the limit together. `used` and `held` are then those of this node alone.
+    /// This node's part, where several nodes hold the limit together. `used` and `reserved` are then those of this node alone.
     pub lease: Option<Box<Lease>>,
 }
 
@@ -50,7 +50,7 @@ impl Account {
             epoch: 0,
             reached_ms: window.starts_ms,
             used: 0,
-            held: 0,
+            reserved: 0,
             unrecorded: 0,
             known,
             lease: None,
@@ -74,7 +74,7 @@ impl Account {
     pub fn enter(&mut self, now_ms: u64) {
         self.window = self.limit.window(now_ms);
         self.epoch += 1;
-        (self.used, self.held, self.unrecorded) = (0, 0, 0);
+        (self.used, self.reserved, self.unrecorded) = (0, 0, 0);
         let is_new = self.window.starts_ms > self.reached_ms;
         self.reached_ms = self.reached_ms.max(self.window.starts_ms);
         self.known = if is_new || needs_no_past(&self.limit, self.window) { Coverage::All } else { NEVER };
@@ -99,7 +99,7 @@ impl Account {
                 Room::Lost => Err(lost()),
             };
         }
-        let taken = self.used.saturating_add(self.held);
+        let taken = self.used.saturating_add(self.reserved);
         if taken >= limit.amount || taken.saturating_add(amount) > limit.amount {
             return Err(self.exceeded(limit, amount, now_ms));
         }
@@ -124,27 +124,27 @@ impl Account {
 
     /// Takes so much for a request that is let through. Of a limit on requests that is used at once, whatever becomes of it.
     pub fn take(&mut self, amount: u64) -> HeldPart {
-        let mut part = HeldPart { account: self.number, epoch: self.epoch, held: 0, counted: 0 };
+        let mut part = HeldPart { account: self.number, epoch: self.epoch, reserved: 0, counted: 0 };
         if self.limit.is_counted_at_once() {
             self.used = self.used.saturating_add(amount);
             self.unrecorded = self.unrecorded.saturating_add(amount);
             part.counted = amount;
         } else {
-            self.held = self.held.saturating_add(amount);
-            part.held = amount;
+            self.reserved = self.reserved.saturating_add(amount);
+            part.reserved = amount;
         }
         part
     }
 
     pub fn own_use(&self) -> NodeUse {
-        NodeUse { used: self.used, held: self.held }
+        NodeUse { used: self.used, reserved: self.reserved }
     }
 
     /// The amounts used, and used or held, as far as this node knows.
     pub fn known_use(&self) -> (u64, u64) {
         let (others_used, others) = self.lease.as_ref().map_or((0, 0), |lease| lease.others());
         let used = self.used.saturating_add(others_used);
-        (used, self.used.saturating_add(self.held).saturating_add(others))
+        (used, self.used.saturating_add(self.reserved).saturating_add(others))
     }
 
     pub fn is(&self, limit: &Limit) -> bool {

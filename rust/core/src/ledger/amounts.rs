@@ -65,7 +65,7 @@ pub struct Hold {
 pub struct HeldPart {
     pub account: u64,
     pub epoch: u64,
-    pub held: u64,
+    pub reserved: u64,
     /// In the account's `used` before there is a record of it.
     pub counted: u64,
 }

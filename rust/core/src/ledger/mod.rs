@@ -175,7 +175,7 @@ impl Ledger {
                 continue;
             }
             let at = hold.parts.iter().position(|part| part.is_of(account)).unwrap_or_else(|| {
-                hold.parts.push(HeldPart { account: account.number, epoch: account.epoch, held: 0, counted: 0 });
+                hold.parts.push(HeldPart { account: account.number, epoch: account.epoch, reserved: 0, counted: 0 });
                 hold.parts.len() - 1
             });
             let part = &mut hold.parts[at];
@@ -184,17 +184,17 @@ impl Ledger {
             account.used = account.used.saturating_add(used);
             account.unrecorded = account.unrecorded.saturating_add(used);
             let Some(limit) = key.all_limits().find(|limit| account.is(limit)) else { continue };
-            account.held = account.held.saturating_sub(part.held);
+            account.reserved = account.reserved.saturating_sub(part.reserved);
             let most = hold.most.of(unit);
             // What is not known yet is asked for; a conversation goes on meanwhile.
             match account.room(limit, most, now_ms, terms) {
                 Err(error) if account.known == Coverage::All => {
-                    part.held = 0;
+                    part.reserved = 0;
                     fault.get_or_insert(error);
                 }
                 _ => {
-                    part.held = most;
-                    account.held = account.held.saturating_add(most);
+                    part.reserved = most;
+                    account.reserved = account.reserved.saturating_add(most);
                 }
             }
         }
@@ -218,7 +218,7 @@ impl Ledger {
             for part in hold.parts.iter().filter(|part| part.account == account.number) {
                 is_counted_already |= account.limit.is_counted_at_once();
                 if part.epoch == account.epoch {
-                    account.held = account.held.saturating_sub(part.held);
+                    account.reserved = account.reserved.saturating_sub(part.reserved);
                     account.unrecorded = account.unrecorded.saturating_sub(part.counted);
                     if !is_counted {
                         // Control's sum has it.

@@ -450,7 +450,7 @@ proptest! {
         }
         let books = ledger.books.lock();
         for account in &books.of_owners["k"] {
-            prop_assert_eq!((account.held, account.unrecorded), (0, 0));
+            prop_assert_eq!((account.reserved, account.unrecorded), (0, 0));
         }
     }
 }

@@ -42,7 +42,7 @@ pub struct Reader {
     delimiter: Vec<u8>,
     state: State,
     /// Bytes not yet done with, and where the first of them stands in the body.
-    held: Vec<u8>,
+    buffer: Vec<u8>,
     at: u64,
     value: Vec<u8>,
     fields_bytes: usize,
@@ -87,7 +87,7 @@ impl Reader {
         Self {
             delimiter,
             state: State::Start,
-            held: Vec::new(),
+            buffer: Vec::new(),
             at: 0,
             value: Vec::new(),
             fields_bytes: 0,
@@ -97,7 +97,7 @@ impl Reader {
 
     /// Takes the next piece.
     pub fn push(&mut self, piece: &[u8]) -> Result<(), FormFault> {
-        self.held.extend_from_slice(piece);
+        self.buffer.extend_from_slice(piece);
         while self.step()? {}
         Ok(())
     }
@@ -106,7 +106,7 @@ impl Reader {
     pub fn finish(self) -> Result<Form, FormFault> {
         match self.state {
             State::Done => Ok(self.form),
-            State::Start if self.held.is_empty() => Err(FormFault("is empty")),
+            State::Start if self.buffer.is_empty() => Err(FormFault("is empty")),
             _ => Err(FormFault("does not end with its boundary")),
         }
     }
@@ -125,8 +125,8 @@ impl Reader {
     /// The first boundary has no line before it.
     fn read_first_boundary(&mut self) -> Result<bool, FormFault> {
         let first = &self.delimiter[2..];
-        let shared = self.held.len().min(first.len());
-        if self.held[..shared] != first[..shared] {
+        let shared = self.buffer.len().min(first.len());
+        if self.buffer[..shared] != first[..shared] {
             return Err(FormFault("does not begin with its boundary"));
         }
         if shared < first.len() {
@@ -138,7 +138,7 @@ impl Reader {
     }
 
     fn read_boundary_end(&mut self) -> Result<bool, FormFault> {
-        self.state = match self.held.get(..2) {
+        self.state = match self.buffer.get(..2) {
             None => return Ok(false),
             Some(b"--") => State::Done,
             Some(b"\r\n") if self.form.parts.len() >= MAX_PARTS => return Err(FormFault("has more than 128 parts")),
@@ -151,18 +151,18 @@ impl Reader {
 
     fn read_part_headers(&mut self) -> Result<bool, FormFault> {
         const TOO_LARGE: FormFault = FormFault("has a part whose headers are larger than 8 KiB");
-        let Some(end) = memmem::find(&self.held, b"\r\n\r\n") else {
-            return if self.held.len() > MAX_HEADER_BYTES { Err(TOO_LARGE) } else { Ok(false) };
+        let Some(end) = memmem::find(&self.buffer, b"\r\n\r\n") else {
+            return if self.buffer.len() > MAX_HEADER_BYTES { Err(TOO_LARGE) } else { Ok(false) };
         };
         if end > MAX_HEADER_BYTES {
             return Err(TOO_LARGE);
         }
         // Some readers end the headers at a boundary. Lines that end otherwise than with CR LF are refused below.
         let boundary = &self.delimiter[2..];
-        if self.held.starts_with(boundary) || memmem::find(&self.held[..end], &self.delimiter).is_some() {
+        if self.buffer.starts_with(boundary) || memmem::find(&self.buffer[..end], &self.delimiter).is_some() {
             return Err(FormFault("has its boundary among the headers of a part"));
         }
-        let mut part = read_headers(&self.held[..end])?;
+        let mut part = read_headers(&self.buffer[..end])?;
         self.check_name(&part)?;
         self.drop_held(end + 4);
         part.start = self.at;
@@ -175,7 +175,7 @@ impl Reader {
     fn read_content(&mut self) -> Result<bool, FormFault> {
         let found = self.find_border()?;
         // What may be the beginning of a boundary stays.
-        let end = found.unwrap_or_else(|| (self.held.len() + 1).saturating_sub(self.delimiter.len()));
+        let end = found.unwrap_or_else(|| (self.buffer.len() + 1).saturating_sub(self.delimiter.len()));
         self.keep_value(end)?;
         self.drop_held(end);
         if found.is_none() {
@@ -189,7 +189,7 @@ impl Reader {
 
     /// An epilogue would be read by nobody; a last line end is usual.
     fn read_epilogue(&self) -> Result<bool, FormFault> {
-        if !self.held.iter().all(|byte| b"\r\n".contains(byte)) || self.held.len() > 4 {
+        if !self.buffer.iter().all(|byte| b"\r\n".contains(byte)) || self.buffer.len() > 4 {
             return Err(FormFault("has something behind its last boundary"));
         }
         Ok(false)
@@ -199,8 +199,8 @@ impl Reader {
     fn find_border(&self) -> Result<Option<usize>, FormFault> {
         let boundary = &self.delimiter[2..];
         let is_start = self.form.parts.last().is_some_and(|part| part.start == self.at);
-        for at in memmem::find_iter(&self.held, boundary) {
-            match &self.held[..at] {
+        for at in memmem::find_iter(&self.buffer, boundary) {
+            match &self.buffer[..at] {
                 [.., b'\r', b'\n'] => return Ok(Some(at - 2)),
                 // What was dropped before stands before it, and was looked at when it was there.
                 [] if !is_start => {}
@@ -247,7 +247,7 @@ impl Reader {
             if self.value.len() + end > MAX_FIELD_BYTES || self.fields_bytes > MAX_FIELDS_BYTES {
                 return Err(FormFault("has a field that is larger than 256 KiB; send files with a file name"));
             }
-            self.value.extend_from_slice(&self.held[..end]);
+            self.value.extend_from_slice(&self.buffer[..end]);
         }
         Ok(())
     }
@@ -264,7 +264,7 @@ impl Reader {
     }
 
     fn drop_held(&mut self, count: usize) {
-        self.held.drain(..count);
+        self.buffer.drain(..count);
         self.at += count as u64;
     }
 }

@@ -10,13 +10,15 @@ use serde_json::{json, Value as Json};
 
 /// Each record as JSON of its columns, and the lines that are none.
 fn read(data: &[u8]) -> (Vec<Json>, Vec<Vec<u8>>) {
-    let (mut kept, mut rejected) = (Vec::new(), Vec::new());
+    let (mut records, mut rejected) = (Vec::new(), Vec::new());
     read_record_lines(
         data,
-        |row| kept.push(RECORD_COLUMNS.iter().zip(row).map(|(column, value)| (column.name, as_json(value))).collect()),
+        |row| {
+            records.push(RECORD_COLUMNS.iter().zip(row).map(|(column, value)| (column.name, as_json(value))).collect());
+        },
         |line| rejected.push(line.to_vec()),
     );
-    (kept, rejected)
+    (records, rejected)
 }
 
 fn as_json(value: &FieldValue<'_>) -> Json {
@@ -144,10 +146,10 @@ proptest! {
         };
         let expected = serde_json::to_value(&record).expect("a record is JSON");
 
-        let (kept, rejected) = read(&written(&record));
+        let (records, rejected) = read(&written(&record));
 
         prop_assert!(rejected.is_empty());
-        for (name, value) in kept[0].as_object().expect("columns") {
+        for (name, value) in records[0].as_object().expect("columns") {
             prop_assert_eq!(value, expected.get(name).unwrap_or(&Json::Null));
         }
     }
@@ -174,8 +176,8 @@ proptest! {
 
     #[test]
     fn no_bytes_break_it(data in prop::collection::vec(any::<u8>(), 0..200)) {
-        let (kept, rejected) = read(&data);
-        prop_assert!(kept.is_empty());
+        let (records, rejected) = read(&data);
+        prop_assert!(records.is_empty());
         prop_assert!(rejected.iter().all(|line| !line.contains(&b'\n')));
     }
 }
@@ -226,9 +228,9 @@ fn lines_stand_alone_in_any_order() {
     let data =
         [&written(&plain())[..], b"\n \t\r\x0b\n", &turned, b"\nnonsense\n\xff\n", &twice, b"\r\n", &unknown].concat();
 
-    let (kept, rejected) = read(&data);
+    let (records, rejected) = read(&data);
 
-    assert_eq!(kept.iter().map(|row| &row["request_id"]).collect::<Vec<_>>(), ["r1", "r2", "r1", "r1"]);
-    assert_eq!(kept[2]["model"], "m");
+    assert_eq!(records.iter().map(|row| &row["request_id"]).collect::<Vec<_>>(), ["r1", "r2", "r1", "r1"]);
+    assert_eq!(records[2]["model"], "m");
     assert_eq!(rejected, [&b"nonsense"[..], b"\xff"]);
 }

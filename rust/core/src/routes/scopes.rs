@@ -189,10 +189,10 @@ mod tests {
     #[test]
     fn a_scope_opens_exactly_what_it_names() {
         for scope in SCOPES {
-            let held = [scope.name.to_owned()];
+            let scopes = [scope.name.to_owned()];
             for route in all() {
                 let is_named = scope.routes.contains(&(route.method, route.path));
-                assert_eq!(opens(&held, route), is_named, "{} {} {}", scope.name, route.method, route.path);
+                assert_eq!(opens(&scopes, route), is_named, "{} {} {}", scope.name, route.method, route.path);
             }
         }
         assert!(all().all(|route| !opens(&["read:everything".to_owned(), "chat".to_owned()], route)));

@@ -170,12 +170,12 @@ impl Snapshot {
 
     /// The one name of what a caller asks for: a model's, an alias's or a combo's. A name that an operator or a provider wrote
     /// down is that name however it looks.
-    pub fn name<'n>(&self, asked: &'n str) -> Result<Cow<'n, str>, Error> {
-        let fault = match model_name::canonical(asked) {
+    pub fn name<'n>(&self, spelling: &'n str) -> Result<Cow<'n, str>, Error> {
+        let fault = match model_name::canonical(spelling) {
             Ok(Cow::Borrowed(name)) => return Ok(Cow::Borrowed(name)),
-            Ok(Cow::Owned(name)) if !self.is_written_down(asked) => return Ok(Cow::Owned(name)),
-            Err(fault) if !self.is_written_down(asked) && !self.model_index.contains_key(asked) => fault,
-            _ => return Ok(Cow::Borrowed(asked)),
+            Ok(Cow::Owned(name)) if !self.is_written_down(spelling) => return Ok(Cow::Owned(name)),
+            Err(fault) if !self.is_written_down(spelling) && !self.model_index.contains_key(spelling) => fault,
+            _ => return Ok(Cow::Borrowed(spelling)),
         };
         Err(Error::client(ErrorKind::InvalidRequest, format!("`model` {fault}.")).about("model"))
     }

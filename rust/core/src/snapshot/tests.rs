@@ -29,9 +29,9 @@ fn every_spelling_of_a_model_is_one_name() {
         "prices": [{"model": "g/models/pro", "output": 3}, {"model": "v/Qwen/Big", "output": 5}],
         "aliases": {"best": "g/models/pro", "odd//one": "g/pro"}}"#;
     let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
-    let name = |asked: &str| snapshot.name(asked).map(Cow::into_owned).map_err(|error| error.kind);
-    for asked in ["g/pro", "g/models/pro", "g/models/Models/pro"] {
-        assert_eq!(name(asked), Ok("g/pro".to_owned()), "{asked}");
+    let name = |spelling: &str| snapshot.name(spelling).map(Cow::into_owned).map_err(|error| error.kind);
+    for spelling in ["g/pro", "g/models/pro", "g/models/Models/pro"] {
+        assert_eq!(name(spelling), Ok("g/pro".to_owned()), "{spelling}");
     }
     assert_eq!(snapshot.model("g/pro").and_then(|model| model.context_length), Some(7));
     assert_eq!((snapshot.spelling("g/pro"), snapshot.alias("best")), (Some("models/pro"), Some("g/pro")));

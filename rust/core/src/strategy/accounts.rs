@@ -119,7 +119,7 @@ impl AccountOrder {
         move_to_front(
             &mut all,
             facts,
-            ask.held.filter(|&held| facts.iter().any(|one| one.id == held && one.is_open())),
+            ask.held.filter(|&last| facts.iter().any(|one| one.id == last && one.is_open())),
         );
         all
     }

@@ -65,7 +65,7 @@ pub fn expand(book: &Book, combo: usize, ask: &Demand, look: &mut impl Look) -> 
         targets: Targets::default(),
         seen: SmallVec::new(),
         path: SmallVec::new(),
-        held: None,
+        last_place: None,
         places_left: MAX_PLACES,
         looks_left: MAX_LOOKS,
         step: 0,
@@ -86,7 +86,7 @@ struct Walk<'a, L> {
     path: SmallVec<[usize; 4]>,
     /// Where among the picks the target is that served the conversation's last turn, if it is able, has room and the
     /// conversation fits into its window.
-    held: Option<usize>,
+    last_place: Option<usize>,
     places_left: usize,
     looks_left: usize,
     /// Of the outermost combo, where the walk is.
@@ -164,7 +164,7 @@ impl<L: Look> Walk<'_, L> {
                         let fits = one.context_window.is_none_or(|window| window >= ask.input_tokens)
                             && !ready.rules.context.is_too_small(one, ask);
                         if Some(one.id) == ask.held && one.is_open() && fits {
-                            self.held = Some(self.targets.picks.len());
+                            self.last_place = Some(self.targets.picks.len());
                         }
                         self.targets.picks.push(Pick { combo: at, candidate, step: self.step });
                     }
@@ -176,7 +176,7 @@ impl<L: Look> Walk<'_, L> {
     /// Puts the target of the last turn before all others, where the combo that is called protects the provider's cache.
     fn hold(&mut self) {
         let is_protected = self.book.get(self.combo).is_some_and(|ready| ready.rules.context_cache_protection);
-        if let Some(at) = self.held.filter(|_| is_protected) {
+        if let Some(at) = self.last_place.filter(|_| is_protected) {
             self.targets.picks[..=at].rotate_right(1);
         }
     }

@@ -125,10 +125,10 @@ impl Field {
     fn best(&self, own: Pack) -> Vec<(usize, Prior)> {
         let mut best = first(&self.members, own, auto::MAX_CANDIDATES);
         if !self.is_kept.is_empty() {
-            let room = auto::MAX_CANDIDATES - self.is_kept.iter().filter(|kept| **kept).count();
+            let room = auto::MAX_CANDIDATES - self.is_kept.iter().filter(|is_kept| **is_kept).count();
             let others = best.into_iter().filter(|at| !self.is_kept[*at]).take(room);
-            let kept = (0..self.members.len()).filter(|at| self.is_kept[*at]);
-            best = others.chain(kept).collect();
+            let best_of_packs = (0..self.members.len()).filter(|at| self.is_kept[*at]);
+            best = others.chain(best_of_packs).collect();
             best.sort_unstable_by(|a, b| by_merit(&self.members, own, *a, *b));
         }
         best.into_iter().filter_map(|at| self.members.get(at).copied()).collect()

@@ -62,16 +62,16 @@ fn plainly(pool: &[Candidate], channel: &Channel, snapshot: &Snapshot) -> Vec<(S
         places.sort_by(|a, b| priors[*b].merit(pack).total_cmp(&priors[*a].merit(pack)));
         places
     };
-    let mut kept: Vec<usize> = Vec::new();
+    let mut best_of_packs: Vec<usize> = Vec::new();
     for &pack in Pack::ALL {
-        kept.extend(ordered(pack).into_iter().take(auto::BEST_OF_EACH_PACK));
+        best_of_packs.extend(ordered(pack).into_iter().take(auto::BEST_OF_EACH_PACK));
     }
-    kept.sort_unstable();
-    kept.dedup();
+    best_of_packs.sort_unstable();
+    best_of_packs.dedup();
     let own = ordered(channel.pack);
-    let room = auto::MAX_CANDIDATES - kept.len();
-    let others: Vec<usize> = own.iter().copied().filter(|place| !kept.contains(place)).take(room).collect();
-    let is_in = |place: &usize| kept.contains(place) || others.contains(place);
+    let room = auto::MAX_CANDIDATES - best_of_packs.len();
+    let others: Vec<usize> = own.iter().copied().filter(|place| !best_of_packs.contains(place)).take(room).collect();
+    let is_in = |place: &usize| best_of_packs.contains(place) || others.contains(place);
     own.into_iter().filter(is_in).map(|place| (members[place].name.to_string(), priors[place])).collect()
 }
 

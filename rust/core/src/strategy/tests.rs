@@ -110,11 +110,11 @@ fn any_strategy() -> impl proptest::strategy::Strategy<Value = Strategy> {
 proptest! {
     #[test]
     fn every_strategy_orders_all_that_may_be_tried_and_able_ones_first(
-        facts in any_list(), strategy in any_strategy(), seed: u64, affinity: Option<u64>, held in proptest::option::of(1u64..40),
+        facts in any_list(), strategy in any_strategy(), seed: u64, affinity: Option<u64>, last in proptest::option::of(1u64..40),
     ) {
         let mut desk = Desk::new(seed);
         desk.ask.affinity = affinity;
-        desk.ask.held = held;
+        desk.ask.held = last;
         for _ in 0..3 {
             let order = desk.order(strategy, &facts);
             let expected: HashSet<usize> =
@@ -141,10 +141,10 @@ proptest! {
     }
 
     #[test]
-    fn a_session_stays_with_its_target_while_that_is_able(facts in any_list(), strategy in any_strategy(), seed: u64, held in 1u64..40) {
+    fn a_session_stays_with_its_target_while_that_is_able(facts in any_list(), strategy in any_strategy(), seed: u64, last in 1u64..40) {
         let mut desk = Desk::new(seed);
-        desk.ask.held = Some(held);
-        let there = facts.iter().position(|one| one.id == held && one.is_open());
+        desk.ask.held = Some(last);
+        let there = facts.iter().position(|one| one.id == last && one.is_open());
         if let (Some(there), true) = (there, strategy != Strategy::ContextRelay) {
             prop_assert_eq!(desk.order(strategy, &facts)[0], there);
         }

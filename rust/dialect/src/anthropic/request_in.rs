@@ -139,8 +139,8 @@ fn thinking(value: &RawValue) -> Result<Option<Effort>, Error> {
         #[serde(default)]
         budget_tokens: Option<u64>,
     }
-    let asked: ThinkingIn<'_> = typed(value, "thinking")?;
-    match (&*asked.r#type, asked.budget_tokens) {
+    let thinking: ThinkingIn<'_> = typed(value, "thinking")?;
+    match (&*thinking.r#type, thinking.budget_tokens) {
         ("disabled", _) => Ok(Some(Effort::Off)),
         // How much is the model's own to decide, there as here.
         ("adaptive" | "between_tools", _) => Ok(None),

@@ -178,8 +178,8 @@ pub(crate) fn read_gemini(body: &[u8], place: Place<'_>) -> Result<ChatRequest, 
     let config = config.filter(|config| config.kind == Kind::Object);
     let inner = config.and_then(|config| body.get(config.span())).unwrap_or(b"{}");
     let wanted = ["maxOutputTokens", "max_output_tokens", "candidateCount", "candidate_count"];
-    let asked = json::scan_object(inner, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
-    let count = |one, other| json::as_u64(inner, asked.get(one).or_else(|| asked.get(other))?);
+    let limits = json::scan_object(inner, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
+    let count = |one, other| json::as_u64(inner, limits.get(one).or_else(|| limits.get(other))?);
     Ok(ChatRequest {
         model: model.to_owned(),
         stream: place.stream,
@@ -218,13 +218,13 @@ pub(crate) fn rewrite_with(body: &Bytes, request: &ChatRequest, upstream_model: 
     // Insertions at one place stay in their order.
     edits.sort_by_key(|(span, _)| span.start);
     let mut pieces = Pieces::new();
-    let mut kept = 0;
+    let mut copied_to = 0;
     for (span, text) in edits {
-        pieces.push(body.slice(kept..span.start));
+        pieces.push(body.slice(copied_to..span.start));
         pieces.push(text);
-        kept = span.end;
+        copied_to = span.end;
     }
-    pieces.push(body.slice(kept..));
+    pieces.push(body.slice(copied_to..));
     pieces
 }
 

@@ -143,7 +143,7 @@ struct Walk<'r, 'a> {
 /// A member's name, borrowed where it has no escapes.
 struct Name<'a>(Cow<'a, str>);
 
-fn held<T, E: serde::de::Error>(fault: &mut Option<Error>, outcome: Result<T, Error>) -> Result<T, E> {
+fn keep_fault<T, E: serde::de::Error>(fault: &mut Option<Error>, outcome: Result<T, Error>) -> Result<T, E> {
     outcome.map_err(|error| {
         *fault = Some(error);
         E::custom("")
@@ -188,7 +188,7 @@ impl<'de> Visitor<'de> for Body<'_, 'de> {
                 continue;
             }
             let value = map.next_value()?;
-            held(self.fault, member(name, value, self.request))?;
+            keep_fault(self.fault, member(name, value, self.request))?;
         }
         Ok(())
     }
@@ -243,10 +243,10 @@ impl<'de> Visitor<'de> for Walk<'_, 'de> {
             match (&*name, Text::of(value)) {
                 ("role", _) => self.message.role = value.get(),
                 ("content", Some(text)) => self.message.parts.push(Part::text(text)),
-                _ => held(fault, message_member(&name, value, self.at, &mut self.message))?,
+                _ => keep_fault(fault, message_member(&name, value, self.at, &mut self.message))?,
             }
         }
-        held(fault, turn(self.message, self.at, request))
+        keep_fault(fault, turn(self.message, self.at, request))
     }
 }
 

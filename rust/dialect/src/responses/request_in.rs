@@ -183,8 +183,8 @@ fn reasoning(value: &RawValue) -> Result<Option<Effort>, Error> {
         #[serde(default, rename = "context")]
         _context: Option<serde::de::IgnoredAny>,
     }
-    let asked: ReasoningIn<'_> = typed(value, "reasoning")?;
-    asked.effort.map(|value| effort(value, "reasoning.effort")).transpose()
+    let reasoning: ReasoningIn<'_> = typed(value, "reasoning")?;
+    reasoning.effort.map(|value| effort(value, "reasoning.effort")).transpose()
 }
 
 fn chosen_function(value: &RawValue) -> Result<Choice<'_>, Error> {

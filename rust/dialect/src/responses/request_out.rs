@@ -55,15 +55,15 @@ pub(crate) fn write(request: &Request<'_>, model: &str, size_hint: usize) -> Res
 }
 
 fn reasoning(out: &mut Writer, request: &Request<'_>) {
-    let asked = request.reasoning.filter(|asked| *asked != Effort::Off).and_then(effort);
-    if let Some(asked) = asked {
-        out.key("reasoning").open(b'{').key("effort").str(asked).key("summary").raw(r#""auto""#).close(b'}');
+    let level = request.reasoning.filter(|level| *level != Effort::Off).and_then(effort);
+    if let Some(level) = level {
+        out.key("reasoning").open(b'{').key("effort").str(level).key("summary").raw(r#""auto""#).close(b'}');
     }
-    if request.logprobs.is_none() && asked.is_none() {
+    if request.logprobs.is_none() && level.is_none() {
         return;
     }
     out.key("include").open(b'[');
-    if asked.is_some() {
+    if level.is_some() {
         out.raw(r#""reasoning.encrypted_content""#);
     }
     if request.logprobs.is_some() {

@@ -239,7 +239,7 @@ async def test_what_is_kept_is_bounded(issuer: str, monkeypatch: pytest.MonkeyPa
     async with asking(issuer) as asked:
         for number in range(10):
             await asked.introspect(token_that(good(n=number)))
-        assert len(asked._kept) == 3
+        assert len(asked._cache) == 3
 
 
 def test_an_answer_without_shape_is_no_answer() -> None:

@@ -77,7 +77,7 @@ class Node:
 
     def wake(self) -> None:
         """As the message of another control's write does."""
-        self.had |= set(self.worker._leases.held if self.worker._leases else ())
+        self.had |= set(self.worker._leases.by_endpoint if self.worker._leases else ())
         self.state.note_change()
 
     async def attempts(self, endpoint: Endpoint) -> dict[str, list[str | None]]:
@@ -162,6 +162,6 @@ async def test_an_endpoint_goes_to_another_when_a_control_stops_in_good_order(
     assert one.delivering is not None
     one.delivering.cancel()
     await asyncio.gather(one.delivering, return_exceptions=True)
-    assert not one.leases.held()
+    assert not one.leases.lease_counts()
     assert await two.raise_events(1) == 1
     await until(lambda: listener.count() == 2, [two], within_s=LENGTH_MS / 1000)

@@ -21,10 +21,10 @@ pub(super) static ROUTES: &[Route] = &[
         PROMPT,
         "A conversation made into fewer items, which the next response goes on from.",
     ),
-    kept("GET", "/v1/responses/{id}", NO_BODY, "One response that was kept."),
-    kept("DELETE", "/v1/responses/{id}", NO_BODY, "Delete a response that was kept."),
-    kept("POST", "/v1/responses/{id}/cancel", RECORD, "Cancel a response that works in the background."),
-    kept("GET", "/v1/responses/{id}/input_items", NO_BODY, "What the request of a kept response said."),
+    stored_response("GET", "/v1/responses/{id}", NO_BODY, "One response that was kept."),
+    stored_response("DELETE", "/v1/responses/{id}", NO_BODY, "Delete a response that was kept."),
+    stored_response("POST", "/v1/responses/{id}/cancel", RECORD, "Cancel a response that works in the background."),
+    stored_response("GET", "/v1/responses/{id}/input_items", NO_BODY, "What the request of a kept response said."),
     gemini(
         "POST",
         "/v1beta/models/{*id}:generateContent",
@@ -89,7 +89,7 @@ pub(super) static ROUTES: &[Route] = &[
     embed("/v1/models/{*id}:batchEmbedContents", Relayed::BatchEmbedContents, "Embeddings of texts, version 1."),
 ];
 
-const fn kept(method: &'static str, path: &'static str, body: Body, summary: &'static str) -> Route {
+const fn stored_response(method: &'static str, path: &'static str, body: Body, summary: &'static str) -> Route {
     inference(method, path, Answer::Control, "chat", body, summary)
 }
 

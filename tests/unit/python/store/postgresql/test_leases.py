@@ -283,4 +283,4 @@ async def test_what_is_ended_elsewhere_is_stopped(
 
     await until(is_stopped)
     assert await done(two) == {"item:a:0": "cancelled"}
-    await until(lambda: not one.leases.held())
+    await until(lambda: not one.leases.lease_counts())
