@@ -151,7 +151,7 @@ class Api:
         return await self.cached_for_a_while(name, read)
 
     async def cached_for_a_while(self, name: str, read: Callable[[Self], Awaitable[T]]) -> T:
-        """As `kept`, of what depends on time too and may be a moment old; `name` has in it the time for which it
+        """As `cached`, of what depends on time too and may be a moment old; `name` has in it the time for which it
         holds.
         """
         services = services_of(self._request)
