@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,9 +49,18 @@ def read_segments(spool_dir: Path) -> list[Segment]:
             continue
         segments.append(segment)
         size += len(segment.data)
-        if size >= ROUND_BYTES or len(segments) >= ROUND_SEGMENTS:
+        if _is_full(len(segments), size):
             break
     return segments
+
+
+def is_full_round(segments: Sequence[Segment]) -> bool:
+    """Whether there may be more than these, which `read_segments` found."""
+    return _is_full(len(segments), sum(len(segment.data) for segment in segments))
+
+
+def _is_full(segments: int, size_bytes: int) -> bool:
+    return size_bytes >= ROUND_BYTES or segments >= ROUND_SEGMENTS
 
 
 def has_unread(

@@ -29,7 +29,7 @@ from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.services import Services
 from fairlead.usage.log_place import LogPlace, read_place
 from fairlead.usage.retention import delete_before
-from fairlead.usage.segment import SEALED, Segment, read_segments
+from fairlead.usage.segment import SEALED, Segment, is_full_round, read_segments
 
 if TYPE_CHECKING:
     from fairlead.store.postgresql.usage_log import (
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from fairlead.usage.segment_store import Batch, SegmentStore
 
 LOOK_EVERY_S: Final = 1.0
-# Storing a few segments takes as long as storing one: those that follow each other are stored together.
+# Storing a few segments takes as long as storing one: those that follow each other are stored together, so the log is
+# looked at so long after the last round.
 TAKE_EVERY_S: Final = 3.0
-WAITING_MAX: Final = 100
 # How many segments of its own a process remembers until they come back.
 OWN_NAMES_MAX: Final = 1000
 ROUND_WITHIN_S: Final = 90.0
@@ -71,7 +71,6 @@ class SharedLog:
         self._arrivals = services.singleton(Arrivals, Arrivals)
         self._place: LogPlace | None = None
         self._own: set[str] = set()
-        self._taken_s = -TAKE_EVERY_S
         self._look_at_s = 0.0
         self._purged_before_ms = 0
         self._drop_at_s = 0.0
@@ -115,14 +114,16 @@ class SharedLog:
             await shared.begin()
             head = await shared.head()
             self._place = await self._find_place(shared, head)
+            self._look_at_s = 0.0
+            self._wanted.set()
             while True:
-                self._wanted.clear()
                 async with asyncio.timeout(ROUND_WITHIN_S):
-                    appended = await self._append(shared)
+                    if self._wanted.is_set():
+                        self._wanted.clear()
+                        await self._append(shared)
                     if time.monotonic() >= self._look_at_s:
-                        is_at_end = not await self._follow(shared)
-                        self._look_at_s = time.monotonic() + (LOOK_EVERY_S if is_at_end else 0)
-                if not appended and time.monotonic() < self._look_at_s:
+                        await self._follow(shared)
+                if not self._wanted.is_set() and time.monotonic() < self._look_at_s:
                     await self._drop_old(shared)
                     await self._wait()
 
@@ -136,17 +137,18 @@ class SharedLog:
 
     # --- to the log
 
-    async def _append(self, shared: UsageLog) -> int:
-        """Appends one round of outgoing segments, and deletes their files; returns how many files."""
+    async def _append(self, shared: UsageLog) -> None:
+        """Appends one round of outgoing segments, and deletes their files."""
         segments = await asyncio.to_thread(read_segments, self._outgoing)
         if not segments:
-            return 0
+            return
         self._is_even = False
         await shared.append(await asyncio.to_thread(_outgoing_of, segments))
         if len(self._own) < OWN_NAMES_MAX:
             self._own.update(segment.name for segment in segments)
         await asyncio.to_thread(_delete, segments)
-        return len(segments)
+        if is_full_round(segments):
+            self._wanted.set()
 
     def _move(self, segments: Sequence[Segment]) -> None:
         self._outgoing.mkdir(mode=0o700, exist_ok=True)
@@ -183,22 +185,20 @@ class SharedLog:
         log.warning("the log of usage has lost its end", from_=common, until=place.position)
         return LogPlace(head.log_id, common, named[common])
 
-    async def _follow(self, shared: UsageLog) -> int:
-        """Takes in one round of the log; returns the number of segments."""
+    async def _follow(self, shared: UsageLog) -> None:
+        """Takes in one round of the log, and says when to look for the next."""
         place = self._place
         if place is None:
             raise LookupError("the log is followed before its place is known")
         head = await shared.head()
         await self._purge(head.purged_before_ms)
         waiting = max(0, head.position - place.position)
-        if self._may_wait(waiting):
-            self.lag.segments = waiting
-            return 0
         segments = await shared.after(place.position, self._own) if waiting else []
         self.lag.segments = max(0, waiting - len(segments))
         if not segments:
             self._note_even()
-            return 0
+            self._look_at_s = time.monotonic() + LOOK_EVERY_S
+            return
         if segments[0].position > place.position + 1:
             log.error(
                 "days of usage were dropped from the log before this node read them",
@@ -213,15 +213,11 @@ class SharedLog:
         self._own.difference_update(segment.name for segment in segments)
         last = segments[-1]
         self._place = LogPlace(head.log_id, last.position, last.name)
-        self._taken_s = time.monotonic()
         self._arrivals.announce()
         self._log_progress(last.position, head.position)
-        return len(segments)
-
-    def _may_wait(self, segments: int) -> bool:
-        """Whether so many segments are left for more of them to come."""
-        lately = time.monotonic() - self._taken_s < TAKE_EVERY_S
-        return lately and self.was_current and 0 < segments < WAITING_MAX
+        if not self.lag.segments:
+            self._note_even()
+            self._look_at_s = time.monotonic() + TAKE_EVERY_S
 
     def _note_even(self) -> None:
         if not self.was_current:

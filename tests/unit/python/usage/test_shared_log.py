@@ -25,6 +25,7 @@ from fairlead.store.prepare import MIGRATIONS
 from fairlead.store.sealer import Sealer
 from fairlead.store.services import Services
 from fairlead.store.state import State
+from fairlead.usage import segment
 from fairlead.usage import shared_log as module
 from fairlead.usage.ingest import Ingest
 from fairlead.usage.purge_router import _note
@@ -166,6 +167,19 @@ async def test_segments_that_follow_each_other_are_stored_together(
     await asyncio.gather(appending, return_exceptions=True)
     assert await two.ids() == names
     assert len(rounds) <= len(names) // 2
+
+
+async def test_more_than_a_round_is_appended_without_another_word(
+    nodes: Callable[..., Node], lines: Any, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = nodes("one")
+    names = [f"a-{number:08}" for number in range(5)]
+    for name in names:
+        one.settle(name, lines(name))
+    assert await one.ingest.ingest() == 5
+    monkeypatch.setattr(segment, "ROUND_SEGMENTS", 2)
+    await one.settle_down()
+    assert [name for _, name in logged(database_url)] == names
 
 
 async def test_the_content_of_own_segments_does_not_come_back(
