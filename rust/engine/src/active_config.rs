@@ -48,10 +48,10 @@ impl Live {
             .map(|connection| {
                 let before = known.get(connection.id.as_str()).filter(|target| is_same(&target.connection, connection));
                 let hot: Arc<ConnectionMeasures> = before.map_or_else(Arc::default, |target| Arc::clone(&target.hot));
-                let was_held = before.is_some_and(|target| target.connection.held.is_some());
-                match &connection.held {
+                let was_stored = before.is_some_and(|target| target.connection.stored_state.is_some());
+                match &connection.stored_state {
                     Some(state) => hot.condition.lock().hold(state, now_ms, now_unix_ms),
-                    None if was_held => hot.condition.lock().release(&snapshot.resilience.quota, now_ms),
+                    None if was_stored => hot.condition.lock().release(&snapshot.resilience.quota, now_ms),
                     None => {}
                 }
                 let learns = connection.limits.learns && snapshot.resilience.quota.learn_limits;

@@ -58,10 +58,10 @@ impl Flight {
     /// The next piece of the answer's body. While the work brings more with each look, the look is repeated behind whatever
     /// else is ready on this thread: a provider's read holds many events, and each of them written alone costs a system call.
     pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Piece> {
-        let (before, _) = self.exchange.held();
+        let (before, _) = self.exchange.buffered();
         if before == 0 || self.looks > 0 {
             self.poll_work(cx);
-            let (bytes, is_ended) = self.exchange.held();
+            let (bytes, is_ended) = self.exchange.buffered();
             let may_grow = !is_ended && self.work.is_some() && self.looks < MAX_LOOKS && bytes < GATHER_BYTES;
             if bytes > before && may_grow {
                 self.looks += 1;

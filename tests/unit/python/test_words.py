@@ -42,16 +42,7 @@ BANNED_TYPES = frozenset(
 # Functions say what they do: to whom, of what.
 BANNED_FUNCTIONS = frozenset({"told", "tell", "tells", "work", "look", "looks", "said"})
 # Locals, parameters and fields are nouns of what they hold: an answer, a message, a report.
-BANNED_LOCALS = frozenset({"told", "said", "heard"})
-BANNED_NAMES = BANNED_LOCALS | {"asked", "kept", "held"}
-# Crates whose locals, parameters, fields and functions have none of `BANNED_NAMES`; the engine's are not cleared yet.
-CLEARED_CRATES = ("cache", "context", "core", "dialect", "listener", "page", "py")
-# A session's place and a connection's stored state: names that the engine uses too.
-SHARED_WITH_ENGINE = {
-    ("rust/core/src/snapshot/connection.rs", "held"),
-    ("rust/core/src/strategy/book_tests.rs", "held"),
-    ("rust/core/src/strategy/facts.rs", "held"),
-}
+BANNED_NAMES = frozenset({"told", "said", "heard", "asked", "kept", "held"})
 # Fields of views of the management API, whose names are members of its JSON.
 MEMBERS_OF_JSON = {("python/fairlead/gateway/cache/views.py", name) for name in ("asked", "kept")}
 # Words of our own that the field has others for (a route or front, an equal request), and one that says nothing.
@@ -225,32 +216,17 @@ def rust_names(text: str) -> Iterator[re.Match[str]]:
 def test_names_in_comments_and_texts_are_no_locals() -> None:
     text = 'let told = heard("said"); // said\nfn said() {}\none.heard = r#"told"#;'
 
-    assert {found[1] for found in rust_names(text)} & BANNED_LOCALS == {"told"}
+    assert {found[1] for found in rust_names(text)} & BANNED_NAMES == {"told"}
 
 
-def test_locals_are_nouns_of_what_they_hold() -> None:
+def test_names_in_rust_are_nouns_of_what_they_hold() -> None:
     wrong = []
     for file in sorted((ROOT / "rust").glob("*/**/*.rs")):
         text = file.read_text("utf-8")
         wrong += [
             f"{place_of(file, text, found.start(1))} {found[1]}"
-            for found in rust_names(text)
-            if found[1] in BANNED_LOCALS
-        ]
-
-    assert not wrong, listed(wrong)
-
-
-def test_names_of_cleared_crates_are_nouns_of_what_they_hold() -> None:
-    wrong = []
-    for file in sorted(
-        file for crate in CLEARED_CRATES for file in (ROOT / "rust" / crate).glob("**/*.rs")
-    ):
-        text, place = file.read_text("utf-8"), str(file.relative_to(ROOT))
-        wrong += [
-            f"{place_of(file, text, found.start(1))} {found[1]}"
             for found in (*rust_names(text), *RUST_FUNCTION.finditer(text))
-            if found[1] in BANNED_NAMES and (place, found[1]) not in SHARED_WITH_ENGINE
+            if found[1] in BANNED_NAMES
         ]
 
     assert not wrong, listed(wrong)

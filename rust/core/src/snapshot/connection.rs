@@ -127,8 +127,8 @@ pub struct Connection {
     #[serde(default)]
     pub sends_session: bool,
     /// The connection's state that outlives a worker.
-    #[serde(default)]
-    pub held: Option<PersistedState>,
+    #[serde(default, rename = "held")]
+    pub stored_state: Option<PersistedState>,
     /// One session has it to itself.
     #[serde(default)]
     pub lease: Option<SessionLease>,

@@ -88,7 +88,7 @@ impl AccountOrder {
     /// Places of the connections, first to be tried first: those with room by priority, then those without, then those that rest,
     /// the soonest to be back first. Those that are closed are left out.
     ///
-    /// `facts` are sorted by priority, and `priorities` are theirs. The connection that served the session before (`ask.held`) goes
+    /// `facts` are sorted by priority, and `priorities` are theirs. The connection that served the session before (`ask.last_target`) goes
     /// before all that have room.
     pub fn order(
         &mut self,
@@ -119,7 +119,7 @@ impl AccountOrder {
         move_to_front(
             &mut all,
             facts,
-            ask.held.filter(|&last| facts.iter().any(|one| one.id == last && one.is_open())),
+            ask.last_target.filter(|&last| facts.iter().any(|one| one.id == last && one.is_open())),
         );
         all
     }

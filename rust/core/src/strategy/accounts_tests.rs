@@ -217,7 +217,7 @@ fn priority_goes_before_every_strategy() {
 fn a_session_goes_before_strategy_and_priority_while_its_connection_has_room() {
     let mut facts = equals(4);
     let mut desk = Desk::new(13);
-    desk.ask.held = Some(4);
+    desk.ask.last_target = Some(4);
     for &(strategy, name) in AccountStrategy::ALL {
         assert_eq!(desk.order(strategy, &facts, &[1, 1, 2, 2])[0], 3, "{name}");
     }

@@ -311,13 +311,13 @@ fn a_protected_conversation_stays_with_its_target_whatever_else_orders_them() {
     let (free, protected) = (outer(""), outer(r#","context_cache_protection":true"#));
     let inner = protected.get(protected.find("inner").expect("a combo")).expect("ready");
     for served in inner.candidates.iter().map(|candidate| candidate.known.id) {
-        let ask = Demand { held: Some(served), ..Demand::default() };
+        let ask = Demand { last_target: Some(served), ..Demand::default() };
         assert_eq!(first(&protected, &ask), served);
         let long = Demand { input_tokens: 10, ..ask };
-        let expected = first(&protected, &Demand { held: None, ..long });
+        let expected = first(&protected, &Demand { last_target: None, ..long });
         assert_eq!(first(&protected, &long), expected, "a conversation that has outgrown its target moves");
     }
     let last = inner.candidates[1].known.id;
-    let ask = Demand { held: Some(last), ..Demand::default() };
+    let ask = Demand { last_target: Some(last), ..Demand::default() };
     assert_ne!(first(&free, &ask), last, "what is nested is not held where nobody asks for it");
 }

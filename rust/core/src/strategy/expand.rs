@@ -163,7 +163,7 @@ impl<L: Look> Walk<'_, L> {
                         let one = &facts[candidate];
                         let fits = one.context_window.is_none_or(|window| window >= ask.input_tokens)
                             && !ready.rules.context.is_too_small(one, ask);
-                        if Some(one.id) == ask.held && one.is_open() && fits {
+                        if Some(one.id) == ask.last_target && one.is_open() && fits {
                             self.last_place = Some(self.targets.picks.len());
                         }
                         self.targets.picks.push(Pick { combo: at, candidate, step: self.step });

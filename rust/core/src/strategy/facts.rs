@@ -169,7 +169,7 @@ pub struct Demand {
     /// Requests with the same one profit from the same provider-side cache.
     pub affinity: Option<u64>,
     /// The candidate that served this session before.
-    pub held: Option<u64>,
+    pub last_target: Option<u64>,
     pub has_picture: bool,
     /// `auto`: the weights that the caller wants in place of the combo's.
     pub pack: Option<Pack>,
@@ -178,7 +178,7 @@ pub struct Demand {
 impl Default for Demand {
     /// A request of which nothing is known weighs input three times as much as output, as chats do on average.
     fn default() -> Self {
-        Self { input_tokens: 3, output_tokens: 1, affinity: None, held: None, has_picture: false, pack: None }
+        Self { input_tokens: 3, output_tokens: 1, affinity: None, last_target: None, has_picture: false, pack: None }
     }
 }
 

@@ -39,7 +39,7 @@ pub fn order(
     Arrangement { params, facts, ask, memory, random, turn }.arrange(strategy, &mut able);
     if strategy != Strategy::ContextRelay {
         // A session stays with its target while that one is able; moving it would cost the provider's cache.
-        move_to_front(&mut able, facts, ask.held);
+        move_to_front(&mut able, facts, ask.last_target);
     }
     if !is_staged {
         able.extend(places(facts, |one| one.standing.is_able() && one.is_shut));
@@ -133,9 +133,9 @@ impl<'a> Arrangement<'a> {
     fn by_what_is_left(&self, able: &mut CandidateOrder) {
         let is_spent = |place: u16| 1.0 - self.of(place).headroom() >= self.params.handoff_threshold;
         able.sort_by_key(|&place| is_spent(place));
-        if let Some(place) = able.iter().copied().find(|&place| Some(self.of(place).id) == self.ask.held) {
+        if let Some(place) = able.iter().copied().find(|&place| Some(self.of(place).id) == self.ask.last_target) {
             if !is_spent(place) {
-                move_to_front(able, self.facts, self.ask.held);
+                move_to_front(able, self.facts, self.ask.last_target);
             }
         }
     }

@@ -114,7 +114,7 @@ proptest! {
     ) {
         let mut desk = Desk::new(seed);
         desk.ask.affinity = affinity;
-        desk.ask.held = last;
+        desk.ask.last_target = last;
         for _ in 0..3 {
             let order = desk.order(strategy, &facts);
             let expected: HashSet<usize> =
@@ -143,7 +143,7 @@ proptest! {
     #[test]
     fn a_session_stays_with_its_target_while_that_is_able(facts in any_list(), strategy in any_strategy(), seed: u64, last in 1u64..40) {
         let mut desk = Desk::new(seed);
-        desk.ask.held = Some(last);
+        desk.ask.last_target = Some(last);
         let there = facts.iter().position(|one| one.id == last && one.is_open());
         if let (Some(there), true) = (there, strategy != Strategy::ContextRelay) {
             prop_assert_eq!(desk.order(strategy, &facts)[0], there);
@@ -403,7 +403,7 @@ fn a_session_is_relayed_when_its_target_has_spent_its_quota() {
     let of =
         |id, remaining| Facts { id, session: Some(QuotaWindow { remaining, resets_in_ms: 1 }), ..Facts::default() };
     let mut desk = Desk::new(1);
-    desk.ask.held = Some(2);
+    desk.ask.last_target = Some(2);
     assert_eq!(desk.order(Strategy::ContextRelay, &[of(1, 0.9), of(2, 0.5), of(3, 0.9)]), [1, 0, 2]);
     assert_eq!(desk.order(Strategy::ContextRelay, &[of(1, 0.9), of(2, 0.10), of(3, 0.9)]), [0, 2, 1]);
 }

@@ -63,7 +63,7 @@ pub async fn take(
     }
     let body = read_body(response.into_body(), Duration::from_millis(target.connection.timeouts.idle_ms)).await?;
     let whole = wording.answer(target, &body)?;
-    let thought = reasoning::heard(target, &body);
+    let thought = reasoning::thought_of_answer(target, &body);
     Ok((Answer { body: whole.body, text_type: None, thought }, whole.usage.unwrap_or_default()))
 }
 

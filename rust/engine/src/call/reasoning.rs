@@ -20,7 +20,7 @@ pub fn is_wanted(target: &Target) -> bool {
 }
 
 /// The thoughts in a whole answer of the provider's.
-pub fn heard(target: &Target, body: &[u8]) -> Option<Thought> {
+pub fn thought_of_answer(target: &Target, body: &[u8]) -> Option<Thought> {
     if is_wanted(target) {
         of_answer(body)
     } else {

@@ -112,7 +112,7 @@ impl Exchange {
     }
 
     /// Bytes that the front may take now, and whether the answer is at its end.
-    pub fn held(&self) -> (usize, bool) {
+    pub fn buffered(&self) -> (usize, bool) {
         let state = self.state.lock();
         (state.buffered_bytes, state.ended)
     }

@@ -166,7 +166,7 @@ impl<'a> Candidates<'a> {
         let priorities: SmallVec<[u32; 8]> = self.open.iter().map(|target| target.connection.priority).collect();
         // A session's own connection, for who is pinned to none.
         let last_target = hints.last_target.filter(|_| self.pin.is_none());
-        let ask = Demand { held: last_target, affinity: hints.affinity, ..Demand::default() };
+        let ask = Demand { last_target, affinity: hints.affinity, ..Demand::default() };
         let order = accounts.order(&first.connection.provider, &self.facts, &priorities, &ask);
         order.iter().take(MAX_TARGETS).map(|&place| Arc::clone(self.open[usize::from(place)])).collect()
     }

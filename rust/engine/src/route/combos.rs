@@ -85,7 +85,7 @@ impl Combos {
                 tools: ready.tools.clone(),
                 prompts: ready.steps.iter().map(|step| step.prompt.clone()).collect(),
                 legs,
-                last_target: ask.held,
+                last_target: ask.last_target,
                 protected: None,
                 closed,
                 barred,

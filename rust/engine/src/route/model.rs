@@ -127,7 +127,7 @@ pub fn demand(live: &Live, subject: Subject<'_>, body: &[u8]) -> Demand {
         input_tokens: estimated_tokens(body),
         output_tokens: ASSUMED_OUTPUT_TOKENS,
         affinity: if wants_affinity { affinity(subject.caller, body) } else { None },
-        held: subject.last_target,
+        last_target: subject.last_target,
         has_picture: has_picture(body),
         pack: None,
     }
