@@ -53,11 +53,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--store") == "cluster":
+    is_cluster = config.getoption("--store") == "cluster"
+    if is_cluster:
         _leave_out_what_calls_no_gateway(config, items)
     for item in items:
         for mark in item.iter_markers("front_only"):
             _skip_unless_all_are(mark, config, item)
+        for mark in item.iter_markers("one_node"):
+            if is_cluster:
+                item.add_marker(pytest.mark.skip(reason=f"one node only: {mark.kwargs['reason']}"))
 
 
 def _leave_out_what_calls_no_gateway(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.balancer import Balancer, start_balancer
 from tests.support.polling import eventually
+from tests.support.process import free_port
 from tests.support.processes import FRONTS, Gateway, expect, start_gateway
 from tests.support.side_work import SideWork
 from tests.support.tls import NO_AUTHORITIES
@@ -40,6 +41,7 @@ def pair(postgresql: PostgresqlServer, tmp_path: Path) -> Iterator[tuple[Gateway
         "FAIRLEAD_DATABASE_URL": url,
         "FAIRLEAD_SECRET_KEY": KEY,
         "FAIRLEAD_DRAIN_DELAY_MS": DRAIN_DELAY_MS,
+        "SERVICE_TRUST_PROXY": "true",
     }
     with contextlib.ExitStack() as stack:
         first, second = (
@@ -53,7 +55,7 @@ def pair(postgresql: PostgresqlServer, tmp_path: Path) -> Iterator[tuple[Gateway
 @pytest.fixture
 def balancer(pair: tuple[Gateway, Gateway], tmp_path: Path) -> Iterator[Balancer]:
     first, second = pair
-    with start_balancer(tmp_path, first.port, second.port) as running:
+    with start_balancer(tmp_path, free_port(), first.port, second.port) as running:
         yield running
 
 
@@ -112,6 +114,20 @@ def test_a_node_that_is_told_to_stop_drains_without_a_failed_request(
         assert first.wait() == 0
         callers.wait_for_more(20)
     assert not callers.failed
+
+
+def test_a_caller_does_not_say_how_the_instance_is_reached(balancer: Balancer) -> None:
+    """A node believes it of the balancer; a token would be asked of whom the caller names."""
+    forged = {
+        "X-Forwarded-Host": "evil.example",
+        "X-Forwarded-Proto": "https",
+        "CF-Visitor": '{"scheme":"https"}',
+    }
+    url = f"{balancer.url}/.well-known/oauth-authorization-server"
+    answer = httpx.get(url, headers=forged, timeout=20, verify=NO_AUTHORITIES)
+    assert answer.is_error, answer.text
+    assert "SERVICE_PUBLIC_BASE_URL" in answer.text
+    assert "evil.example" not in answer.text
 
 
 @pytest.mark.slow

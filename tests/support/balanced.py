@@ -33,8 +33,6 @@ from tests.support.tls import NO_AUTHORITIES
 
 KEY: Final = "bm9kZXMgb2Ygb25lIGRhdGFiYXNlIHNoYXJlIGEga2U="
 WORKERS: Final = 2
-HOP: Final = (b"host", b"authorization")
-"""Headers that are others at a node."""
 # A node hears of the usage of another every few seconds.
 SHOWN_WITHIN_S: Final = 20
 
@@ -185,16 +183,11 @@ class AdminTransport(httpx.HTTPTransport):
             return answer
         answer.close()
         node = next(self._nodes)
-        headers = [each for each in request.headers.raw if each[0].lower() not in HOP]
-        return super().handle_request(
-            httpx.Request(
-                request.method,
-                request.url.copy_with(port=node.port),
-                headers=[*headers, (b"X-Gateway-Cli-Token", node.cli_token.encode())],
-                stream=request.stream,
-                extensions=request.extensions,
-            )
-        )
+        request.url = request.url.copy_with(port=node.port)
+        request.headers["Host"] = f"127.0.0.1:{node.port}"
+        request.headers["X-Gateway-Cli-Token"] = node.cli_token
+        del request.headers["Authorization"]
+        return super().handle_request(request)
 
 
 def _skip(what: str) -> NoReturn:
@@ -217,7 +210,9 @@ def start_balanced(folder: Path, **environment: str) -> Iterator[BalancedGateway
         store = stack.enter_context(shared_store(folder / "store"))
         url = server.migrated()
         stack.callback(server.drop, url)
-        settings = DEFAULTS | _shared(folder, url, store) | _behind_balancer(environment)
+        port = free_port()
+        shared = _shared(folder, url, store)
+        settings = DEFAULTS | shared | _behind_balancer(port, environment)
         nodes: list[Gateway] = []
         for front in FRONTS:
             data_dir = folder / front
@@ -233,7 +228,7 @@ def start_balanced(folder: Path, **environment: str) -> Iterator[BalancedGateway
         for node in nodes:
             node.wait_until_ready()
         one, two = (node.port for node in nodes)
-        balancer = stack.enter_context(start_balancer(folder, one, two))
+        balancer = stack.enter_context(start_balancer(folder, port, one, two))
         gateway = BalancedGateway(folder, nodes, balancer)
         stack.callback(gateway.close_clients)
         eventually(gateway.is_whole, "both nodes have all workers", within_s=30, every_s=0.1)
@@ -250,9 +245,13 @@ def _shared(folder: Path, database_url: str, store: SharedStore) -> dict[str, st
     }
 
 
-def _behind_balancer(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a node: it believes what the balancer says of callers, and a test that is a proxy before that."""
-    settings = {"SERVICE_TRUST_PROXY": "true", **environment}
+def _behind_balancer(port: int, environment: Mapping[str, str]) -> dict[str, str]:
+    """What a node is told of the balancer at a port, which it believes; and of a test that is a proxy before that."""
+    settings = {
+        "SERVICE_TRUST_PROXY": "true",
+        "SERVICE_PUBLIC_BASE_URL": f"http://127.0.0.1:{port}",
+        **environment,
+    }
     if "SERVICE_TRUST_PROXY" in environment:
         proxies = int(environment.get("SERVICE_TRUSTED_PROXIES", "1")) + 1
         settings["SERVICE_TRUSTED_PROXIES"] = str(proxies)

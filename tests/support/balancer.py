@@ -15,7 +15,6 @@ import httpx
 import pytest
 
 from tests.support.polling import eventually
-from tests.support.process import free_port
 from tests.support.tls import NO_AUTHORITIES
 
 CONFIGURATION = Path(__file__).resolve().parents[2] / "deploy" / "haproxy.cfg"
@@ -58,12 +57,12 @@ class Balancer:
 
 
 @contextlib.contextmanager
-def start_balancer(folder: Path, one: int, two: int) -> Iterator[Balancer]:
-    """HAProxy before the nodes at two ports of this machine; a test is skipped where it is not installed."""
+def start_balancer(folder: Path, port: int, one: int, two: int) -> Iterator[Balancer]:
+    """HAProxy at a port, before the nodes at two others; a test is skipped where it is not installed."""
     program = shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin")
     if program is None:
         pytest.skip("HAProxy is not installed")
-    balancer = Balancer(free_port(), folder / "haproxy.sock")
+    balancer = Balancer(port, folder / "haproxy.sock")
     environment = {
         "FAIRLEAD_BALANCER": f"127.0.0.1:{balancer.port}",
         "FAIRLEAD_BALANCER_SOCKET": str(balancer.socket_path),
