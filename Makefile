@@ -35,6 +35,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 ON_POSTGRESQL := $(addprefix tests/contract/,oauth tools test_access_tokens.py test_account.py test_audit.py test_auth.py test_board.py \
 	test_gate.py test_keys.py test_link.py test_second_factor.py test_set_up.py test_settings.py test_sign_on_settings.py test_token_limits.py) \
 	tests/unit/python/backups tests/unit/python/tasks tests/unit/python/webhooks tests/integration/test_first_owner.py tests/integration/test_races.py
+# Tests of a running gateway that are true of several nodes behind a balancer as well. The others look at what is each worker's own
+# (docs/how-to/share-limits.md), or at usage before other nodes have it.
+ON_CLUSTER := tests/contract $(addprefix tests/integration/test_,embeddings.py guardrails.py ip_filter.py job_webhooks.py \
+	model_lists.py powers.py tool_clients.py)
 EXTRAS := --extra browser --extra postgresql --extra telemetry --extra vectors
 LOCK_ONE := $(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes \
 	--exclude-newer "7 days" --custom-compile-command "make lock" --system-certs
@@ -45,6 +49,8 @@ LOCK := $(LOCK_ONE) --universal
 # for its turn looks like one that hangs.
 SIDE_BY_SIDE := PYTHONHASHSEED=0 $(BIN)/pytest -n 3 --dist worksteal --durations 30 --durations-min 3
 ALONE := $(BIN)/pytest --last-failed --last-failed-no-failures none
+# An instance of two nodes has a dozen processes: fewer of them side by side.
+OVER_NODES := PYTHONHASHSEED=0 $(BIN)/pytest -n 2 --dist loadfile --durations 10 --durations-min 3
 QUICK_FOLDERS := tests/unit tests/contract tests/integration
 # What a front does itself is tested over the native one too; `make test-native` runs everything there.
 NATIVE_ALWAYS := -m "both_fronts and not slow" tests/integration
@@ -81,9 +87,10 @@ test-native: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFI
 	$(SIDE_BY_SIDE) --front native tests/contract tests/integration || $(ALONE) --front native tests/contract tests/integration
 
 .PHONY: test-cluster
-test-cluster: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run the tests of management, keys, identity and OAuth over PostgreSQL, and those of several nodes and their faults.
+test-cluster: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run the tests of management, keys, identity and OAuth over PostgreSQL, those of callers over two nodes of two workers behind HAProxy, and those of several nodes and their faults.
 	$(SIDE_BY_SIDE) --store postgresql $(ON_POSTGRESQL) || $(ALONE) --store postgresql $(ON_POSTGRESQL)
-	$(BIN)/pytest -m 'slow or not slow' tests/integration/test_postgresql.py tests/integration/test_node_jobs.py tests/integration/test_cluster.py tests/integration/test_lost_messages.py tests/integration/test_balanced_nodes.py tests/integration/test_roles.py tests/integration/test_two_controls.py
+	$(OVER_NODES) --store cluster $(ON_CLUSTER) || $(ALONE) --store cluster $(ON_CLUSTER)
+	$(BIN)/pytest -m 'slow or not slow' tests/integration/test_postgresql.py tests/integration/test_node_jobs.py tests/integration/test_cluster.py tests/integration/test_lost_messages.py tests/integration/test_balanced_nodes.py tests/integration/test_balanced_instance.py tests/integration/test_roles.py tests/integration/test_two_controls.py
 	$(BIN)/pytest -m 'slow or not slow' tests/integration/test_cluster_faults.py tests/integration/test_network_faults.py
 
 .PHONY: test-slow

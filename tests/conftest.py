@@ -20,6 +20,9 @@ from tests.support.upstream import Upstream
 if TYPE_CHECKING:
     from tests.support.postgresql import PostgresqlServer
 
+GATEWAYS = {"gateway_pool", "gateways"}
+"""The fixtures behind every fixture that has a running gateway."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -50,13 +53,34 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A test of one front is skipped, with its reason, where the gateways run the other."""
-    front = config.getoption("--front")
+    is_cluster = config.getoption("--store") == "cluster"
+    if is_cluster:
+        _leave_out_what_calls_no_gateway(config, items)
     for item in items:
         for mark in item.iter_markers("front_only"):
-            only, reason = mark.args[0], mark.kwargs["reason"]
-            if only != front:
-                item.add_marker(pytest.mark.skip(reason=f"{only} only: {reason}"))
+            _skip_unless_all_are(mark, config, item)
+        for mark in item.iter_markers("one_node"):
+            if is_cluster:
+                item.add_marker(pytest.mark.skip(reason=f"one node only: {mark.kwargs['reason']}"))
+
+
+def _leave_out_what_calls_no_gateway(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A test of management in its own process does over a cluster what it does over PostgreSQL."""
+    without = [each for each in items if not GATEWAYS.intersection(_fixtures(each))]
+    items[:] = [each for each in items if each not in without]
+    config.hook.pytest_deselected(items=without)
+
+
+def _fixtures(item: pytest.Item) -> list[str]:
+    """The fixtures that a test uses, and those that these use."""
+    return item.fixturenames if isinstance(item, pytest.Function) else []
+
+
+def _skip_unless_all_are(mark: pytest.Mark, config: pytest.Config, item: pytest.Item) -> None:
+    """A test of one front is skipped, with its reason, where the gateways run the other, or both."""
+    only, reason = mark.args[0], mark.kwargs["reason"]
+    if config.getoption("--store") == "cluster" or only != config.getoption("--front"):
+        item.add_marker(pytest.mark.skip(reason=f"{only} only: {reason}"))
 
 
 @pytest.fixture

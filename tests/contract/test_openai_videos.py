@@ -180,6 +180,9 @@ def test_a_remix_is_paid_for_as_its_source(
         assert answer.json()["error"]["param"] == next(iter(wrong))
 
 
+@pytest.mark.one_node(
+    reason="what a refused request had leased of the budget's rest is another worker's a second later"
+)
 def test_a_budget_is_reserved(gateway: Gateway, provider: VideoProvider, reel: str) -> None:
     key = gateway.create_key(usageLimitEnabled=True, dailyUsageLimitUsd=8 * PER_SECOND_USD)["key"]
     with openai_client(gateway, key) as client:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
 import signal
-import socket
-import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -16,6 +12,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
+from tests.support.balancer import Balancer, start_balancer
 from tests.support.polling import eventually
 from tests.support.process import free_port
 from tests.support.processes import FRONTS, Gateway, expect, start_gateway
@@ -26,7 +23,6 @@ from tests.support.upstream import Plain
 if TYPE_CHECKING:
     from tests.support.postgresql import PostgresqlServer
 
-ROOT = Path(__file__).resolve().parents[2]
 # HAProxy looks twice a second.
 DRAIN_DELAY_MS = "3000"
 KEY = "bm9kZXMgb2Ygb25lIGRhdGFiYXNlIHNoYXJlIGEga2U="
@@ -45,6 +41,7 @@ def pair(postgresql: PostgresqlServer, tmp_path: Path) -> Iterator[tuple[Gateway
         "FAIRLEAD_DATABASE_URL": url,
         "FAIRLEAD_SECRET_KEY": KEY,
         "FAIRLEAD_DRAIN_DELAY_MS": DRAIN_DELAY_MS,
+        "SERVICE_TRUST_PROXY": "true",
     }
     with contextlib.ExitStack() as stack:
         first, second = (
@@ -56,55 +53,10 @@ def pair(postgresql: PostgresqlServer, tmp_path: Path) -> Iterator[tuple[Gateway
 
 
 @pytest.fixture
-def balancer(pair: tuple[Gateway, Gateway], tmp_path: Path) -> Iterator[str]:
-    program = shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin")
-    if program is None:
-        pytest.skip("HAProxy is not installed")
-    port = free_port()
-    environment = {
-        "FAIRLEAD_BALANCER": f"127.0.0.1:{port}",
-        "FAIRLEAD_BALANCER_SOCKET": str(tmp_path / "haproxy.sock"),
-        "FAIRLEAD_NODE_ONE": f"127.0.0.1:{pair[0].port}",
-        "FAIRLEAD_NODE_TWO": f"127.0.0.1:{pair[1].port}",
-    }
-    with (tmp_path / "haproxy.log").open("wb") as log:
-        process = subprocess.Popen(
-            [program, "-db", "-f", str(ROOT / "deploy" / "haproxy.cfg")],
-            env=os.environ | environment,
-            stdout=log,
-            stderr=log,
-        )
-    try:
-        url = f"http://127.0.0.1:{port}"
-
-        def answers() -> bool:
-            assert process.poll() is None, (tmp_path / "haproxy.log").read_text()
-            with contextlib.suppress(httpx.HTTPError):
-                return (
-                    httpx.get(f"{url}/readyz", timeout=5, verify=NO_AUTHORITIES).status_code == 200
-                )
-            return False
-
-        eventually(answers, "HAProxy answers", within_s=20)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-def is_up(socket_path: Path, name: str) -> bool:
-    """Whether HAProxy sends requests to a node."""
-    with socket.socket(socket.AF_UNIX) as runtime:
-        runtime.settimeout(10)
-        runtime.connect(str(socket_path))
-        runtime.sendall(b"show stat\n")
-        told = b"".join(iter(lambda: runtime.recv(65_536), b"")).decode()
-    header, *rows = told.removeprefix("# ").splitlines()
-    status = header.split(",").index("status")
-    return any(
-        fields[:2] == ["nodes", name] and fields[status] == "UP"
-        for fields in (row.split(",") for row in rows)
-    )
+def balancer(pair: tuple[Gateway, Gateway], tmp_path: Path) -> Iterator[Balancer]:
+    first, second = pair
+    with start_balancer(tmp_path, free_port(), first.port, second.port) as running:
+        yield running
 
 
 def are_draining(gateway: Gateway) -> list[bool]:
@@ -148,14 +100,14 @@ class Callers(SideWork):
 
 
 def test_a_node_that_is_told_to_stop_drains_without_a_failed_request(
-    pair: tuple[Gateway, Gateway], balancer: str, plain: Plain
+    pair: tuple[Gateway, Gateway], balancer: Balancer, plain: Plain
 ) -> None:
     """A bare SIGTERM: HAProxy notices before the node takes nothing more, and so do the other nodes."""
     first, second = pair
     key = first.create_key(name="balanced")
     model = first.add_lane(plain).model
     eventually(lambda: are_draining(second) == [False, False], "both are shown", within_s=20)
-    with Callers(balancer, key["key"], model) as callers:
+    with Callers(balancer.url, key["key"], model) as callers:
         callers.wait_for_more(20)
         first.popen.send_signal(signal.SIGTERM)
         eventually(lambda: are_draining(second) == [True, False], "it drains", within_s=10)
@@ -164,14 +116,28 @@ def test_a_node_that_is_told_to_stop_drains_without_a_failed_request(
     assert not callers.failed
 
 
+def test_a_caller_does_not_say_how_the_instance_is_reached(balancer: Balancer) -> None:
+    """A node believes it of the balancer; a token would be asked of whom the caller names."""
+    forged = {
+        "X-Forwarded-Host": "evil.example",
+        "X-Forwarded-Proto": "https",
+        "CF-Visitor": '{"scheme":"https"}',
+    }
+    url = f"{balancer.url}/.well-known/oauth-authorization-server"
+    answer = httpx.get(url, headers=forged, timeout=20, verify=NO_AUTHORITIES)
+    assert answer.is_error, answer.text
+    assert "SERVICE_PUBLIC_BASE_URL" in answer.text
+    assert "evil.example" not in answer.text
+
+
 @pytest.mark.slow
 def test_nodes_are_replaced_one_after_the_other_without_a_failed_request(
-    pair: tuple[Gateway, Gateway], balancer: str, plain: Plain, tmp_path: Path
+    pair: tuple[Gateway, Gateway], balancer: Balancer, plain: Plain
 ) -> None:
     first, second = pair
     model = first.add_lane(plain).model
     key = first.create_key(name="balanced")
-    with Callers(balancer, key["key"], model) as callers:
+    with Callers(balancer.url, key["key"], model) as callers:
         callers.wait_for_more(40)
         for node, other, name in ((first, second, "one"), (second, first, "two")):
             assert node.stop() == 0
@@ -180,7 +146,7 @@ def test_nodes_are_replaced_one_after_the_other_without_a_failed_request(
             expect(other.admin.post("/api/keys", json={"name": "meanwhile"}), 201)
             node.start()
             eventually(
-                lambda name=name: is_up(tmp_path / "haproxy.sock", name),
+                lambda name=name: balancer.sends_to(name),
                 "HAProxy has it back",
                 within_s=20,
             )

@@ -3,7 +3,7 @@
 Running every migration costs a tenth of a second of a core, for each test that opens a file. That the migrations run is
 shown by `tests/unit/python/store`, by the tests of each migration, and by every gateway that is started.
 
-With `pytest --store postgresql` the state of every data directory is in a database of its own instead.
+With `pytest --store postgresql` or `cluster` the state of every data directory is in a database of its own instead.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tests.support.postgresql import PostgresqlServer
 
 Kind = Literal["state", "usage"]
-STORES = ("embedded", "postgresql")
-"""Where the state of tests' gateways is: `pytest --store`."""
+STORES = ("embedded", "postgresql", "cluster")
+"""Where the state of tests' gateways is: `pytest --store`. With `cluster`, those that tests share are of two nodes."""
 
 
 class ChosenStore:

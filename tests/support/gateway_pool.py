@@ -8,6 +8,8 @@
 Who leases a gateway brings keys, nodes, connections and projects of its own, judges what the whole gateway counts by
 differences, and leaves the operator's settings and the processes as they were. A test that cannot do so starts a
 gateway for itself, with the fixture `gateways`.
+
+With `pytest --store cluster` what is leased is an instance of two nodes (`tests/support/balanced.py`).
 """
 
 from __future__ import annotations
@@ -19,13 +21,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from tests.support.balanced import start_balanced
+from tests.support.databases import CHOSEN_STORE
 from tests.support.processes import Gateway, expect, start_gateway
 
 Settings = Mapping[str, Any]
 """Operator settings, as `PATCH /api/settings` takes them."""
 
-IDLE_GATEWAYS = 5
-"""How many gateways that nobody leases are kept running: each takes some 250 MB."""
+IDLE_GATEWAYS = {"cluster": 1}
+"""How many gateways that nobody leases are kept running, by `pytest --store`."""
+IDLE_GATEWAYS_USUALLY = 5
+"""With other stores: each takes some 250 MB, and an instance of two nodes four times as much."""
 
 
 @dataclass
@@ -65,11 +71,11 @@ class GatewayPool:
         """
         configuration = _configuration(flags, environment, settings)
         shared = self._shared.pop(configuration, None)
-        if shared is not None and shared.gateway.popen.poll() is not None:
+        if shared is not None and not shared.gateway.is_running():
             shared.stack.close()
             shared = None
         if shared is None:
-            self._end_idle(keep=IDLE_GATEWAYS)
+            self._end_idle(keep=IDLE_GATEWAYS.get(CHOSEN_STORE.name, IDLE_GATEWAYS_USUALLY))
             shared = self._start(flags, environment, settings)
         self._shared[configuration] = shared
         gateway = shared.gateway
@@ -85,7 +91,13 @@ class GatewayPool:
         self, flags: tuple[str, ...], environment: dict[str, str], settings: Settings | None
     ) -> SharedGateway:
         with ExitStack() as stack:
-            gateway = stack.enter_context(start_gateway(self.directory, *flags, **environment))
+            # What a flag says is of one process: a demo, a port.
+            is_balanced = CHOSEN_STORE.name == "cluster" and not flags
+            gateway: Gateway = stack.enter_context(
+                start_balanced(self.directory, **environment)
+                if is_balanced
+                else start_gateway(self.directory, *flags, **environment)
+            )
             if settings:
                 expect(gateway.admin.patch("/api/settings", json=dict(settings)), 200)
             started = stack.pop_all()
@@ -116,7 +128,7 @@ def operator_settings(gateway: Gateway) -> dict[str, Any]:
 
 def _assert_as_found(gateway: Gateway, before: dict[str, Any]) -> None:
     """Fails where the settings are not what they were, and puts them back for the next lease."""
-    assert gateway.popen.poll() is None, f"the shared gateway was ended:\n{gateway.log[-4000:]}"
+    assert gateway.is_running(), f"the shared gateway was ended:\n{gateway.log[-4000:]}"
     after = operator_settings(gateway)
     changed = [name for name, value in before.items() if after[name] != value]
     if changed:

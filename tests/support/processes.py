@@ -26,7 +26,8 @@ import httpx
 from tests.support.databases import CHOSEN_STORE, place_files
 from tests.support.polling import eventually
 from tests.support.process import Process, children_of, command_line, descendants_of, free_port
-from tests.support.records import spooled_records
+from tests.support.records import camel, spooled_records
+from tests.support.shared_store import shared_store
 from tests.support.tls import NO_AUTHORITIES
 from tests.support.upstream import Upstream
 
@@ -70,10 +71,9 @@ class Gateway:
     """A running instance. Made by `start_gateway`."""
 
     def __init__(self, data_dir: Path, port: int, environment: dict[str, str], *flags: str) -> None:
-        self.data_dir = data_dir
+        self._data_dir = data_dir
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
-        self.log_path = data_dir.parent / f"{data_dir.name}.log"
         self.canaries: list[str] = [PROMPT]
         """Secrets and prompts that must not stand in any log, error or unsealed file."""
         self._environment = environment
@@ -84,6 +84,14 @@ class Gateway:
         self._key: str | None = None
         self._admin: httpx.Client | None = None
         self._caller: httpx.Client | None = None
+
+    @property
+    def data_dir(self) -> Path:
+        return self._data_dir
+
+    @property
+    def log_path(self) -> Path:
+        return self.data_dir.parent / f"{self.data_dir.name}.log"
 
     # --- its life
 
@@ -111,6 +119,9 @@ class Gateway:
     def start(self) -> None:
         """Starts it and waits for the line that says it is ready, then remembers its processes."""
         self.launch()
+        self.wait_until_ready()
+
+    def wait_until_ready(self) -> None:
         eventually(self._is_ready, f"`{self._ready_line}`", within_s=READY_WITHIN_S, every_s=0.02)
         self.remember_processes()
 
@@ -135,6 +146,9 @@ class Gateway:
     def popen(self) -> subprocess.Popen[bytes]:
         assert self._popen is not None
         return self._popen
+
+    def is_running(self) -> bool:
+        return self.popen.poll() is None
 
     def remember_processes(self) -> None:
         """Notes every process of the instance, so that it can be ended even when its parent is gone."""
@@ -335,7 +349,7 @@ class Gateway:
         told twice.
         """
         spooled = [
-            {_camel(name): value for name, value in one.items()}
+            {camel(name): value for name, value in one.items()}
             for one in spooled_records(self.data_dir)
             if all(str(one[name]) == value for name, value in filters.items())
         ]
@@ -381,11 +395,6 @@ class Gateway:
         assert not re.search(r"panicked|Traceback \(most recent", self.log), self.log[-6000:]
 
 
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)
-
-
 def expect(answer: httpx.Response, status: int) -> Any:
     """The JSON of an answer that must have this status."""
     assert answer.status_code == status, (
@@ -406,14 +415,24 @@ def start_gateway(tmp_path: Path, *flags: str, **environment: str) -> Iterator[G
     """
     data_dir = tmp_path / f"data-{secrets.token_hex(3)}"
     data_dir.mkdir(mode=0o700)
-    url = CHOSEN_STORE.url_of(data_dir)
-    store = {} if url is None else {"FAIRLEAD_DATABASE_URL": url}
-    if "--demo" not in flags and "FAIRLEAD_DATABASE_URL" not in store | environment:
-        # Making them costs a quarter of a second of a core. A demo makes its own, and fills them.
-        place_files(data_dir)
-    gateway = Gateway(data_dir, free_port(), DEFAULTS | store | environment, *flags)
-    try:
+    with contextlib.ExitStack() as stack:
+        store: dict[str, str] = {}
+        if "FAIRLEAD_DATABASE_URL" not in environment:
+            store = _stores(stack, data_dir)
+        if "--demo" not in flags and "FAIRLEAD_DATABASE_URL" not in store | environment:
+            # Making them costs a quarter of a second of a core. A demo makes its own, and fills them.
+            place_files(data_dir)
+        gateway = Gateway(data_dir, free_port(), DEFAULTS | store | environment, *flags)
+        stack.callback(gateway.stop)
         gateway.start()
         yield gateway
-    finally:
-        gateway.stop()
+
+
+def _stores(stack: contextlib.ExitStack, data_dir: Path) -> dict[str, str]:
+    """What `pytest --store` gives a gateway; none is the embedded store."""
+    url = CHOSEN_STORE.url_of(data_dir)
+    stores = {} if url is None else {"FAIRLEAD_DATABASE_URL": url}
+    if CHOSEN_STORE.name == "cluster":
+        store = stack.enter_context(shared_store(data_dir.parent / f"store-{data_dir.name}"))
+        stores["FAIRLEAD_SHARED_URL"] = store.url
+    return stores

@@ -38,6 +38,12 @@ def spooled_records(data_dir: Path, without: Collection[str] = ()) -> list[dict[
     return found
 
 
+def camel(name: str) -> str:
+    """A field's name as control shows it."""
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
 def usage_record(request_id: str, **fields: Any) -> dict[str, Any]:
     """A record as the relay writes it: a completed chat request of the key `k`, unless fields say otherwise."""
     known: dict[str, Any] = {

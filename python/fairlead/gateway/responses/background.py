@@ -73,10 +73,19 @@ class BackgroundResponses:
         self._check_at_s = 0.0
         self._changed = asyncio.Event()
 
-    def find(self, response_id: str, owner: str) -> BackgroundResponse | None:
-        """The response with this id, if it is this owner's and has not ended."""
+    async def find(self, response_id: str, owner: str) -> BackgroundResponse | None:
+        """The response with this id, if it is this owner's and has not ended.
+
+        One whose end is being stored is waited for: what is shown here as ended has ended, and may be deleted, at every
+        node.
+        """
         job = self._responses.get(response_id)
-        return job if job is not None and job.owner == owner else None
+        if job is None or job.owner != owner:
+            return None
+        if job.is_ending:
+            await job.wait_until_finished()
+            return None
+        return job
 
     async def begin(
         self,

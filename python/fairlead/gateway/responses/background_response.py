@@ -71,6 +71,10 @@ class BackgroundResponse:
         self.has_ended = True
         self._wake()
 
+    async def wait_until_finished(self) -> None:
+        while not self.has_ended:
+            await self._grew.wait()
+
     def changed(self, **changes: Any) -> Event:
         """The current object with these changes."""
         return {**self.response, **changes}

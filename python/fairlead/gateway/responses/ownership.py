@@ -17,7 +17,7 @@ async def read_response(
     services: Services, owner: str, response_id: str
 ) -> tuple[dict[str, Any], str]:
     """The response as it is now, and the model's name that its caller used. `NotFound`."""
-    if (job := background_responses(services).find(response_id, owner)) is not None:
+    if (job := await background_responses(services).find(response_id, owner)) is not None:
         return job.response, job.model
     stored = await services.state.read(lambda con: find_response(con, response_id, owner, now_ms()))
     return orjson.loads(stored.response), stored.model
@@ -30,7 +30,7 @@ async def cancel_response(
     `NotFound`; `InvalidRequest` for one that was not asked for in the background.
     """
     responses = background_responses(services)
-    if (job := responses.find(response_id, owner)) is not None:
+    if (job := await responses.find(response_id, owner)) is not None:
         return await responses.cancel(job), job.model
     response, model = await read_response(services, owner, response_id)
     if response.get("status") in ("queued", "in_progress") and response.get("background"):
@@ -48,6 +48,6 @@ async def cancel_response(
 async def delete_owned_response(services: Services, owner: str, response_id: str) -> None:
     """Deletes a response; one that is running is cancelled first. `NotFound`."""
     responses = background_responses(services)
-    if (job := responses.find(response_id, owner)) is not None:
+    if (job := await responses.find(response_id, owner)) is not None:
         await responses.cancel(job)
     await services.state.record(lambda con: delete_response(con, response_id, owner, now_ms()))

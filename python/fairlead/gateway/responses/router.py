@@ -46,7 +46,7 @@ async def read(
     if starting_after is not None and not stream:
         raise InvalidRequest("starting_after needs stream=true.", param="starting_after")
     after = -1 if starting_after is None else starting_after
-    if (job := background_responses(services).find(response_id, owner)) is not None:
+    if (job := await background_responses(services).find(response_id, owner)) is not None:
         if stream:
             return event_stream(job.frames(after))
         return Response(orjson.dumps(job.response), media_type="application/json")

@@ -32,19 +32,15 @@ pub async fn lead<W: Future<Output = ()> + Send + 'static>(
     let settlement = &call.settlement;
     let end = EndGuard::new(&settlement.shared, &settlement.exchange, &settlement.admission);
     let permits = call.request_permits.clone();
-    let claim = match leader.ticket.as_deref() {
-        None => None,
-        Some(ticket) => match Box::pin(once::claim(&settlement.shared, ticket)).await {
-            Ruling::Ours(claim) => Some(claim),
-            Ruling::Alone => None,
-            ruling => {
-                let work = async move {
-                    repeat_elsewhere(call, ruling);
-                    drop((end, permits));
-                };
-                return leader.lead(exchange, work).await;
-            }
-        },
+    let claim = match Box::pin(once::claim_of(&settlement.shared, leader.ticket.as_deref())).await {
+        Ok(claim) => claim,
+        Err(ruling) => {
+            let work = async move {
+                repeat_elsewhere(call, ruling);
+                drop((end, permits));
+            };
+            return leader.lead(exchange, work).await;
+        }
     };
     let work = work(call);
     let work = trace::within(trace::current(), async move {
@@ -60,18 +56,16 @@ pub async fn lead<W: Future<Output = ()> + Send + 'static>(
 /// Answers as another worker has, or says why it cannot.
 fn repeat_elsewhere(call: Call, ruling: Ruling) {
     let mut settlement = call.settlement;
-    let fault = match ruling {
-        Ruling::Done(KeptAnswer { mut head, body }) => {
+    match ruling.answer() {
+        Ok(KeptAnswer { mut head, body }) => {
             head.headers.extend(answer::base_headers(&settlement.shared, &settlement.admission.request_id));
             head.headers.insert(headers::IDEMPOTENT, HeaderValue::from_static("true"));
             settlement.status = head.status.as_u16();
             settlement.exchange.answer(head, body);
-            return settlement.settle(Outcome::Completed, None);
+            settlement.settle(Outcome::Completed, None);
         }
-        Ruling::OtherRequest => coalesce::other_request(),
-        Ruling::UnderWay | Ruling::Ours(_) | Ruling::Alone => coalesce::under_way(),
-    };
-    refuse(&mut settlement, Outcome::Refused, &fault);
+        Err(fault) => refuse(&mut settlement, Outcome::Refused, &fault),
+    }
 }
 
 /// The part of a request among those of its idempotency key.

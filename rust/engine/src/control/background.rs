@@ -1,7 +1,7 @@
 //! A responses request that is to be worked on in the background goes to control as it came: control keeps it, asks for it
 //! again as its owner, and tells what comes of it (`docs/explanation/contracts.md`).
 
-use crate::call::coalesce::{self, Followed, Recording};
+use crate::call::coalesce::{self, Followed, Leader, Recording};
 use crate::call::idempotency::Part;
 use crate::call::settle;
 use crate::clock;
@@ -10,6 +10,7 @@ use crate::gate::answer::{base_headers, EndGuard};
 use crate::gate::headers;
 use crate::gate::request::{Forward, Whole};
 use crate::observe::settle::Settlement;
+use crate::peers::once::{self, KeptAnswer, Ruling};
 use crate::shared::Shared;
 use fairlead_core::guardrail::Guardrail;
 use fairlead_core::routes::Answer;
@@ -63,14 +64,35 @@ pub(crate) fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Outpu
             Part::Alone => forward::serve(shared, forwarded(whole)).await,
             Part::Refused(fault) => refuse(&shared, &whole, &fault),
             Part::Follower(recording) => repeat(&shared, &whole, recording).await,
-            Part::Leader(leader) => {
-                let exchange = Arc::clone(&whole.exchange);
-                let mut whole = forwarded(whole);
-                whole.exchange = Arc::clone(&leader.source);
-                leader.lead(&exchange, forward::serve(shared, whole)).await;
-            }
+            Part::Leader(leader) => lead(shared, whole, leader).await,
         }
         drop(end);
+    }
+}
+
+/// Has control begin the work for everybody who sends the idempotency key, unless another worker has.
+async fn lead(shared: Arc<Shared>, mut whole: Box<Whole>, leader: Leader) {
+    let exchange = Arc::clone(&whole.exchange);
+    whole.exchange = Arc::clone(&leader.source);
+    match Box::pin(once::claim_of(&shared, leader.ticket.as_deref())).await {
+        Ok(None) => leader.lead(&exchange, forward::serve(shared, forwarded(whole))).await,
+        Ok(Some(claim)) => {
+            let work = forward::serve(shared, forwarded(whole));
+            leader.lead_then(&exchange, work, move |recording| claim.settle(recording)).await;
+        }
+        Err(ruling) => leader.lead(&exchange, async move { repeat_elsewhere(&shared, &whole, ruling) }).await,
+    }
+}
+
+/// Gives the answer that another worker has given, or says why that cannot be.
+fn repeat_elsewhere(shared: &Arc<Shared>, whole: &Whole, ruling: Ruling) {
+    match ruling.answer() {
+        Ok(KeptAnswer { mut head, body }) => {
+            head.headers.extend(base_headers(shared, &whole.admission.request_id));
+            head.headers.insert(headers::IDEMPOTENT, HeaderValue::from_static("true"));
+            whole.exchange.answer(head, body);
+        }
+        Err(fault) => refuse(shared, whole, &fault),
     }
 }
 

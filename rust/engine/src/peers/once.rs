@@ -8,13 +8,13 @@
 //!                              \-> failed -> (none)
 //! ```
 
-use crate::call::coalesce::{Recording, WINDOW_MS};
+use crate::call::coalesce::{self, Recording, WINDOW_MS};
 use crate::call::ticket::Ticket;
 use crate::exchange::Head;
 use crate::shared::Shared;
 use crate::shared_store::StoreConnection;
 use bytes::Bytes;
-use fairlead_core::random_bytes;
+use fairlead_core::{random_bytes, Error};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -51,6 +51,17 @@ pub enum Ruling {
     OtherRequest,
     /// The store does not answer: each worker goes by itself.
     Alone,
+}
+
+impl Ruling {
+    /// What a request is answered whose call is another worker's.
+    pub fn answer(self) -> Result<KeptAnswer, Error> {
+        match self {
+            Self::Done(kept) => Ok(kept),
+            Self::OtherRequest => Err(coalesce::other_request()),
+            Self::UnderWay | Self::Ours(_) | Self::Alone => Err(coalesce::under_way()),
+        }
+    }
 }
 
 /// An answer that another worker left.
@@ -105,8 +116,18 @@ pub struct Claim {
     is_settled: bool,
 }
 
+/// The claim of a call that is this worker's to do; none where no other worker can be asked. Otherwise why it is not.
+pub async fn claim_of(shared: &Arc<Shared>, ticket: Option<&Ticket>) -> Result<Option<Claim>, Ruling> {
+    let Some(ticket) = ticket else { return Ok(None) };
+    match claim(shared, ticket).await {
+        Ruling::Ours(claim) => Ok(Some(claim)),
+        Ruling::Alone => Ok(None),
+        ruling => Err(ruling),
+    }
+}
+
 /// Asks the store for the call of a ticket. One round trip; none where the store is away.
-pub async fn claim(shared: &Arc<Shared>, ticket: &Ticket) -> Ruling {
+async fn claim(shared: &Arc<Shared>, ticket: &Ticket) -> Ruling {
     let Some(peers) = shared.peers.as_ref() else { return Ruling::Alone };
     let (Some(mut connection), Ok(own)) = (peers.connection(), random_bytes::<16>()) else { return Ruling::Alone };
     let ttl_ms = peers.config.lease_ms;
