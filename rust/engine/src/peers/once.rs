@@ -57,7 +57,7 @@ impl Ruling {
     /// What a request is answered whose call is another worker's.
     pub fn answer(self) -> Result<KeptAnswer, Error> {
         match self {
-            Self::Done(kept) => Ok(kept),
+            Self::Done(answer) => Ok(answer),
             Self::OtherRequest => Err(coalesce::other_request()),
             Self::UnderWay | Self::Ours(_) | Self::Alone => Err(coalesce::under_way()),
         }
