@@ -4,7 +4,7 @@ follows the log.
 Ingestion stores a segment here first, so that what a node served is seen at once and whether the server answers or
 not, and hands the file over to `spool/outgoing`. From there it is appended to the log, and deleted when that is
 committed; the log has each name once. What is read from the log is stored under the same names, so a segment of this
-node's own comes back without effect; those that this process appended come back by name alone. The place up to which
+node's own comes back without effect; those that this process stored come back by name alone. The place up to which
 the log was followed is stored with the records: a usage database that was thrown away, or copied from another node,
 goes on from where it stands.
 """
@@ -93,6 +93,9 @@ class SharedLog:
         """Moves the files of segments to the outgoing ones."""
         self._is_even = False
         await asyncio.to_thread(self._move, segments)
+        # What was left from before this process may not be in this usage database, so its content comes back.
+        if len(self._own) < OWN_NAMES_MAX:
+            self._own.update(segment.name for segment in segments)
         self._wanted.set()
 
     def is_even(self) -> bool:
@@ -144,8 +147,6 @@ class SharedLog:
             return
         self._is_even = False
         await shared.append(await asyncio.to_thread(_outgoing_of, segments))
-        if len(self._own) < OWN_NAMES_MAX:
-            self._own.update(segment.name for segment in segments)
         await asyncio.to_thread(_delete, segments)
         if is_full_round(segments):
             self._wanted.set()

@@ -169,6 +169,19 @@ async def test_segments_that_follow_each_other_are_stored_together(
     assert len(rounds) <= len(names) // 2
 
 
+async def test_what_was_not_appended_is_in_a_usage_database_that_is_made_anew(
+    nodes: Callable[..., Node], lines: Any
+) -> None:
+    one = nodes("one")
+    one.settle("a-00000000", lines("r1"))
+    await one.ingest.ingest()
+    await one.usage.close()
+    (one.spool.parent / "usage.duckdb").unlink()
+    again = nodes("one")
+    await again.settle_down()
+    assert await again.ids() == ["r1"]
+
+
 async def test_more_than_a_round_is_appended_without_another_word(
     nodes: Callable[..., Node], lines: Any, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
