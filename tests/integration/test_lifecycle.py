@@ -117,8 +117,7 @@ def test_a_truncated_file_is_refused_with_its_backup_named(gateways: Gateways) -
 def test_a_data_directory_that_cannot_be_is_refused(tmp_path: Path, where: str) -> None:
     (tmp_path / "file").write_text("mine")
     attempt = tmp_path / "file" if where == "a file" else tmp_path / "file" / "data"
-    gateway = Gateway(attempt, free_port(), {})
-    gateway.log_path = tmp_path / "attempt.log"
+    gateway = Gateway(attempt, free_port(), {}, log_path=tmp_path / "attempt.log")
     gateway.launch()
     try:
         assert gateway.wait() == 2, gateway.log

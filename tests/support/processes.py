@@ -70,8 +70,16 @@ class Lane:
 class Gateway:
     """A running instance. Made by `start_gateway`."""
 
-    def __init__(self, data_dir: Path, port: int, environment: dict[str, str], *flags: str) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        port: int,
+        environment: dict[str, str],
+        *flags: str,
+        log_path: Path | None = None,
+    ) -> None:
         self._data_dir = data_dir
+        self._log_path = log_path or data_dir.parent / f"{data_dir.name}.log"
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
         self.canaries: list[str] = [PROMPT]
@@ -91,7 +99,7 @@ class Gateway:
 
     @property
     def log_path(self) -> Path:
-        return self.data_dir.parent / f"{self.data_dir.name}.log"
+        return self._log_path
 
     # --- its life
 

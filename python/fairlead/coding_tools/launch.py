@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,10 @@ from fairlead.coding_tools.formats.document import edit
 
 NOT_FOUND: Final = 127
 _FORWARDED: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-"""Sent to this process alone; what a terminal sends (Ctrl-C) the child gets as well as we do."""
+"""Sent to this process alone."""
+
+_OF_THE_TERMINAL: Final = (signal.SIGINT, signal.SIGQUIT)
+"""What a terminal sends (Ctrl-C) the child gets as well as we do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +61,9 @@ def run_tool(
         return NOT_FOUND
     with _own_home(launch, target) as home:
         environment = {**inherited, **plan.environment, **home}
-        child = subprocess.Popen([path, *plan.command[1:]], env=environment)
-        with _forwarding(child):
+        with _forwarding() as forward_to:
+            child = subprocess.Popen([path, *plan.command[1:]], env=environment)
+            forward_to(child)
             code = child.wait()
     return 128 - code if code < 0 else code
 
@@ -80,22 +84,43 @@ def _own_home(launch: Launch, target: GatewayTarget) -> Iterator[dict[str, str]]
 
 
 @contextmanager
-def _forwarding(child: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Passes signals on to the child; an interrupt of the terminal is left to it."""
+def _forwarding() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
+    """Passes signals on to the child that it is given; an interrupt of the terminal is left to it.
+
+    A signal that comes before the child is there is passed on when it is. Signals that we ignore
+    (`nohup`) stay ignored, by the child as well: only handlers, not this, end with `exec`.
+    """
+    child: subprocess.Popen[bytes] | None = None
+    waiting: list[int] = []
 
     def forward(number: int, _: FrameType | None) -> None:
+        if child is None:
+            waiting.append(number)
+            return
         with contextlib.suppress(ProcessLookupError):
             child.send_signal(number)
 
-    before = {each: signal.signal(each, forward) for each in _FORWARDED}
-    before |= {
-        each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGINT, signal.SIGQUIT)
+    def forward_to(started: subprocess.Popen[bytes]) -> None:
+        nonlocal child
+        child = started
+        while waiting:
+            forward(waiting.pop(0), None)
+
+    handlers = dict.fromkeys(_FORWARDED, forward) | dict.fromkeys(_OF_THE_TERMINAL, _leave)
+    before = {
+        each: signal.signal(each, handler)
+        for each, handler in handlers.items()
+        if signal.getsignal(each) is not signal.SIG_IGN
     }
     try:
-        yield
+        yield forward_to
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
+
+
+def _leave(_: int, __: FrameType | None) -> None:
+    """The child gets it as well."""
 
 
 def shell_lines(plan: LaunchPlan) -> list[str]:
