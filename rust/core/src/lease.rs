@@ -182,6 +182,8 @@ pub struct Lease {
     rate: f64,
     wanted: Cell<u64>,
     last_amount: Cell<u64>,
+    /// A request was refused that is larger than the room here, which others may have a use for.
+    is_too_little: Cell<bool>,
     used_at_ms: Cell<u64>,
     /// The use from before the store began to count, once it is known and until the store has it.
     pub past: Option<UseByNode>,
@@ -218,11 +220,22 @@ impl Lease {
             let is_fresh = now_ms < self.answered_ms + FRESH_MS;
             // What the pool had is somebody's now, or too little.
             if is_spent || (is_fresh && !fits(limit.saturating_sub(grant.others))) {
+                if taken < ceiling {
+                    self.is_too_little.set(true);
+                    terms.is_low.store(true, Ordering::Relaxed);
+                }
                 return Room::Full;
             }
         }
         self.wanted.set(self.wanted.get().saturating_add(amount.max(1)));
         Room::Ask
+    }
+
+    /// Takes note of what a request has used: one may use more than it was given room for.
+    pub fn note_use(&self, terms: &LeaseTerms, limit: u64, now: NodeUse) {
+        if !terms.is_lost() && self.is_overdrawn(limit, now) {
+            terms.is_low.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Without the store. Money goes no further than what was leased, and only while that is surely good; of anything else a
@@ -278,12 +291,15 @@ impl Lease {
         let is_touched = now.taken() > 0 || self.ceiling > 0;
         let is_leaving = terms.is_leaving.load(Ordering::Acquire);
         let idle_ms = if self.is_scarce(limit) { IDLE_MS } else { terms.ttl_ms / 3 };
-        let is_idle = unused > 0 && (is_leaving || now_ms.saturating_sub(self.used_at_ms.get()) >= idle_ms);
+        let is_unneeded = self.is_too_little.take() || is_leaving;
+        let is_idle = unused > 0 && (is_unneeded || now_ms.saturating_sub(self.used_at_ms.get()) >= idle_ms);
         let is_low = !is_idle && self.granted > 0 && unused <= self.granted / LOW_PARTS && since_ms >= REST_MS;
         // What is used needs no lease any more.
         let is_due = (unused > 0 || now.reserved > 0) && since_ms >= terms.ttl_ms / 3;
         // Use that ended after the room was given back is told soon, too.
-        let is_unsaid = now.used != self.used_when_asked && self.ceiling <= now.taken() && since_ms >= IDLE_MS;
+        let is_unsaid = now.used != self.used_when_asked
+            && self.ceiling <= now.taken()
+            && (since_ms >= IDLE_MS || self.is_overdrawn(limit, now));
         let is_new = self.past.is_some() && is_touched;
         if need == 0 && !is_idle && !is_low && !is_due && !is_unsaid && !is_new && !(is_all && is_touched) {
             return None;
@@ -309,8 +325,18 @@ impl Lease {
         Some(LeaseClaim { used: now.used, floor, need, want })
     }
 
+    /// More was used than was granted, and others could be given what is gone: the store should hear of it at once.
+    fn is_overdrawn(&self, limit: u64, now: NodeUse) -> bool {
+        now.taken() > self.ceiling && self.grant.is_some() && self.leaves_little(limit, now.taken())
+    }
+
     fn is_scarce(&self, limit: u64) -> bool {
-        let free = |grant: LeaseGrant| limit.saturating_sub(grant.others).saturating_sub(self.ceiling);
+        self.leaves_little(limit, self.ceiling)
+    }
+
+    /// Whether little of the limit is nobody's where `own` is this node's.
+    fn leaves_little(&self, limit: u64, own: u64) -> bool {
+        let free = |grant: LeaseGrant| limit.saturating_sub(grant.others).saturating_sub(own);
         self.grant.is_none_or(|grant| free(grant) < limit / SCARCE_PARTS)
     }
 

@@ -94,6 +94,7 @@ impl World {
         let node = &mut self.nodes[at];
         node.now.reserved -= amount;
         node.now.used += used;
+        node.lease.note_use(&node.terms, self.limit, node.now);
     }
 }
 
@@ -144,6 +145,44 @@ fn a_request_that_is_larger_than_what_is_left_is_refused_and_a_smaller_one_is_no
     world.pass(IDLE_MS);
     world.sync(0);
     assert!(world.hold(1, 50), "what was held and not used is there again");
+}
+
+#[test]
+fn use_above_a_lease_is_reported_at_once_where_it_leaves_little_of_the_limit() {
+    for (limit, is_at_once) in [(500, true), (100_000, false)] {
+        let mut world = World::new(2, limit, false);
+        assert!(world.hold(0, 20));
+        world.pass(1);
+        world.nodes[0].terms.take_low();
+        world.settle(0, 20, limit.min(5_000) * 2);
+        assert_eq!(world.nodes[0].terms.take_low(), is_at_once, "{limit}");
+        assert_eq!(world.sync(0), is_at_once, "{limit}");
+        assert_eq!(world.hold(1, 20), !is_at_once, "{limit}");
+    }
+}
+
+#[test]
+fn use_above_a_lease_asks_nothing_of_a_store_that_is_lost() {
+    let mut world = World::new(2, 500, false);
+    assert!(world.hold(0, 20));
+    let terms = &world.nodes[0].terms;
+    terms.take_low();
+    terms.set_lost(true);
+    world.settle(0, 20, 1_000);
+    assert!(!world.nodes[0].terms.take_low());
+}
+
+#[test]
+fn what_is_too_little_for_a_request_is_left_to_others() {
+    let mut world = World::new(2, 100, false);
+    assert!(world.hold(0, 60));
+    world.settle(0, 60, 60);
+    world.nodes[1].terms.take_low();
+    assert!(!world.hold(1, 50));
+    assert!(world.nodes[1].terms.take_low(), "the store is asked at once");
+    assert!(world.sync(1));
+    assert!(!world.sync(1), "once");
+    assert!(world.hold(0, 40));
 }
 
 #[test]

@@ -136,6 +136,13 @@ impl Account {
         part
     }
 
+    /// Where others share the limit, the store should hear soon of use that goes above this node's part.
+    pub fn note_use(&self, terms: Option<&LeaseTerms>) {
+        if let (Some(lease), Some(terms)) = (&self.lease, terms) {
+            lease.note_use(terms, self.limit.amount, self.own_use());
+        }
+    }
+
     pub fn own_use(&self) -> NodeUse {
         NodeUse { used: self.used, reserved: self.reserved }
     }

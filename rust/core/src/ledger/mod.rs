@@ -185,6 +185,7 @@ impl Ledger {
             account.unrecorded = account.unrecorded.saturating_add(used);
             let Some(limit) = key.all_limits().find(|limit| account.is(limit)) else { continue };
             account.reserved = account.reserved.saturating_sub(part.reserved);
+            account.note_use(terms);
             let most = hold.most.of(unit);
             // What is not known yet is asked for; a conversation goes on meanwhile.
             match account.room(limit, most, now_ms, terms) {
@@ -205,6 +206,7 @@ impl Ledger {
     /// Gives the reserved room back in the window in which it was reserved, and counts what was spent in the present one.
     pub fn settle<'k>(&self, owners: impl Into<Owners<'k>>, subject: Subject<'_>, charge: Charge, now: Moment) {
         let Charge { hold, spent, segment } = charge;
+        let terms = self.terms_at(now);
         let mut books = self.books.lock();
         let now_ms = books.at(now);
         let hold = hold.unwrap_or_default();
@@ -228,6 +230,7 @@ impl Ledger {
             }
             if is_counted && !is_counted_already && account.limit.applies_to(subject.model, &subject.served) {
                 account.used = account.used.saturating_add(rest.of(account.limit.unit));
+                account.note_use(terms);
             }
         }
     }

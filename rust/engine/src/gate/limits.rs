@@ -95,6 +95,9 @@ pub fn renew(shared: &Shared, settlement: &mut Settlement, key: &Key) -> Result<
     let total = settlement.spent_so_far();
     let renewed = shared.ledger.renew(key, settlement.subject(), &mut hold, total, clock::moment());
     settlement.hold = Some(hold);
+    if let Some(leases) = &shared.leases {
+        leases.nudge();
+    }
     renewed
 }
 
