@@ -5,6 +5,7 @@ models that are locked out, places of sessions.
 from __future__ import annotations
 
 import contextlib
+import json
 import secrets
 import time
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from tests.support.chat import CHAT
 from tests.support.polling import eventually
 from tests.support.processes import FRONTS, Gateway, Lane, expect, start_gateway
 from tests.support.prometheus import read_metrics
+from tests.support.raw import RawClient
 from tests.support.shared_store import PASSWORD, SharedStore, shared_store
 from tests.support.tls import NO_AUTHORITIES
 from tests.support.upstream import (
@@ -246,22 +248,55 @@ def test_a_store_that_hangs_costs_a_moment_and_is_then_left_alone(
     eventually(is_shared, "they go together again", within_s=40)
 
 
-def test_a_request_that_is_under_way_elsewhere_is_a_conflict(
-    pair: Pair, upstream: Upstream
+@pytest.mark.parametrize("streamed", (False, True))
+def test_a_request_that_is_under_way_elsewhere_is_waited_for(
+    pair: Pair, upstream: Upstream, streamed: bool
 ) -> None:
     first, second = pair
     lane, key = first.add_lane(upstream), first.create_key(name="under way")["key"]
-    gate = Gate()
-    upstream.script([gate, *reply(completion("late"))])
-    with ThreadPoolExecutor(1) as threads:
-        asked = threads.submit(ask, first, key, lane.body(), once="u1")
+    gate, once = Gate(), f"u-{streamed}"
+    script = stream(delta("late"), finish()) if streamed else reply(completion("late"))
+    upstream.script([gate, *script], reply({"error": {"message": "asked twice"}}, 500))
+    body = lane.body(stream=streamed)
+    with ThreadPoolExecutor(3) as threads:
+        asked = threads.submit(ask, first, key, body, once=once)
         eventually(lambda: upstream.requests, "the provider has the request")
-        refused = ask(second, key, lane.body(), once="u1")
-        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "conflict")
-        assert refused.headers["retry-after"] == "1"
+        repeated = [threads.submit(ask, second, key, body, once=once) for _ in range(2)]
+        other = ask(second, key, lane.body(temperature=0.5), once=once)
+        assert (other.status_code, other.json()["error"]["code"]) == (409, "conflict")
+        with pytest.raises(TimeoutError):
+            repeated[0].result(0.5)
         gate.open()
-        assert asked.result().status_code == 200
+        answer = asked.result()
+        assert answer.status_code == 200
+        for again in (each.result() for each in repeated):
+            assert (again.status_code, again.content) == (200, answer.content)
+            assert again.headers["x-gateway-idempotent"] == "true"
     assert len(upstream.requests) == 1
+
+
+def test_a_request_whose_first_caller_left_elsewhere_is_done_by_who_waits(
+    pair: Pair, upstream: Upstream
+) -> None:
+    first, second = pair
+    lane, key = first.add_lane(upstream), first.create_key(name="left")["key"]
+    gate = Gate()
+    upstream.script([gate, *reply(completion("never"))], reply(completion("done")))
+    with ThreadPoolExecutor(1) as threads, RawClient(first.port) as leaving:
+        headers = [("authorization", f"Bearer {key}"), ("idempotency-key", "l1")]
+        leaving.request(
+            "POST", CHAT, headers, json.dumps(lane.body(), separators=(",", ":")).encode()
+        )
+        eventually(lambda: upstream.requests, "the provider has the request")
+        repeated = threads.submit(ask, second, key, lane.body(), once="l1")
+        with pytest.raises(TimeoutError):
+            repeated.result(0.3)
+        leaving.close()
+        answer = repeated.result()
+    assert answer.status_code == 200
+    assert answer.json()["choices"][0]["message"]["content"] == "done"
+    assert len(upstream.requests) == 2
+    gate.open()
 
 
 def test_a_request_that_failed_is_done_anew_at_another_node(pair: Pair, upstream: Upstream) -> None:

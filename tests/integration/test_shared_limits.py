@@ -83,13 +83,18 @@ def relays(gateway: Gateway) -> list[Process]:
     return [Process.of(pid) for pid in found if "-m fairlead.serve relay " in command_line(pid)]
 
 
-def ask(gateway: Gateway, lane: Lane, key: dict[str, Any]) -> tuple[int, str]:
+def ask(
+    gateway: Gateway, lane: Lane, key: dict[str, Any], session: str | None = None
+) -> tuple[int, str]:
     """Status and code of one call over a connection of its own, which is either worker's."""
+    headers = {"Authorization": f"Bearer {key['key']}", "Cache-Control": "no-store"}
+    if session is not None:
+        headers["X-Session-Id"] = session
     try:
         answer = httpx.post(
             gateway.url + CHAT,
             json=lane.body(max_tokens=TOKENS_OUT),
-            headers={"Authorization": f"Bearer {key['key']}", "Cache-Control": "no-store"},
+            headers=headers,
             trust_env=False,
             verify=TLS,
             timeout=20,
@@ -275,6 +280,44 @@ def test_without_the_store_each_worker_goes_on_with_its_part(
     found += alone + until_refused(gateway, lane, key, "rate_limited")
     # What a worker had leased when it lost the store may be given to nobody for a time.
     assert calls / 2 <= let_through(found) <= calls * 1.01
+
+
+def test_sessions_of_a_key_are_counted_over_both_workers(
+    workers: tuple[Gateway, SharedStore], provider: Upstream
+) -> None:
+    gateway, store = workers
+    lane = priced(gateway, provider)
+    key = gateway.create_key(maxSessions=4)
+    full = (429, "rate_limited")
+
+    def enter(sessions: list[str]) -> dict[str, tuple[int, str]]:
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            answers = pool.map(lambda session: ask(gateway, lane, key, session), sessions)
+            return dict(zip(sessions, answers, strict=True))
+
+    def is_connected() -> bool:
+        health = expect(gateway.admin.get("/api/monitoring/health"), 200)
+        return [one["leases"]["connected"] for one in health["workers"] if one["live"]] == [
+            True
+        ] * 2
+
+    eventually(is_connected, "both workers have the store", within_s=15)
+    answers = enter([f"session-{number}" for number in range(24)])
+    assert set(answers.values()) == {(200, ""), full}
+    inside = [session for session, answer in answers.items() if answer != full]
+    outside = [session for session, answer in answers.items() if answer == full]
+    assert len(inside) == 4
+    for _ in range(12):
+        assert set(enter(inside).values()) == {(200, "")}, "whichever worker is asked"
+    assert set(enter(outside).values()) == {full}
+    store.stop()
+    try:
+        assert set(enter(inside).values()) == {(200, "")}, "what is in goes on without the store"
+    finally:
+        store.start()
+    eventually(is_connected, "both workers have the store again", within_s=15)
+    assert set(enter(inside).values()) == {(200, "")}
+    assert set(enter(outside).values()) == {full}, "an empty store is told of those that are in"
 
 
 @pytest.mark.slow

@@ -98,7 +98,7 @@ pub use schedule::Schedule;
 pub use secret::{generate_key, hex, random_bytes, random_name, NoRandomness, Sealer, Secret, SecretHash};
 pub use service_account::ServiceAccount;
 pub use session_lease::SessionClaim;
-pub use sessions::Sessions;
+pub use sessions::{SessionAnswer, SessionName, SessionQuestion, SessionReport, Sessions, IDLE_MS as SESSION_IDLE_MS};
 pub use snapshot::{
     Auth, CacheDefaultMode, CacheSettings, CaptureSettings, CatalogScope, Connection, Key, Model, PersistedState,
     ProxyRecord, ProxyScheme, ServiceMode, Snapshot, StreamDefaultMode, UnpricedModels, DIRECT,

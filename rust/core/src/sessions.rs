@@ -1,66 +1,210 @@
 //! Which sessions of a key are active, for keys that may have only so many.
+//!
+//! A worker by itself counts what it knows. Several workers count in the store that they share: a session that a worker has
+//! let in goes on without a question and is reported now and then; for one that it does not know the store is asked.
+//!
+//! ```text
+//! (unknown) -> asked -> in, reported every 30 s while it is used -> idle for 15 min -> (unknown)
+//!                    \-> full
+//! ```
 
 use crate::error::{Error, ErrorKind};
+use crate::lease::{LeaseTerms, StoreLoss};
+use crate::ledger::{limits_lost, limits_unknown};
 use parking_lot::Mutex;
+use std::collections::hash_map::Entry;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// A session that was not heard of for this long is over.
 pub const IDLE_MS: u64 = 15 * 60_000;
+/// A session in use is reported to the store this often: another worker may take it for over by so much too early.
+const REPORT_EVERY_MS: u64 = 30_000;
+/// For so long the store's answer that there is no room is taken for the present.
+const FRESH_MS: u64 = 200;
+/// Sessions that wait for the store's answer; more are refused until they are answered.
+const MAX_QUESTIONS: usize = 10_000;
 
-/// Last use of each session, by key. Bounded: a key has at most as many as it may.
+/// A session of a key, as workers know it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SessionName {
+    pub key_id: String,
+    pub session_id: String,
+}
+
+/// A session that wants to enter: the key may have `max` of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionQuestion {
+    pub name: SessionName,
+    pub max: usize,
+}
+
+/// A session that this worker has let in, used so many milliseconds ago.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionReport {
+    pub name: SessionName,
+    pub unused_ms: u64,
+}
+
+/// The store's answer to a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionAnswer {
+    Entered,
+    /// The oldest session of the key is over after so long, unless it is used.
+    Full {
+        wait_ms: u64,
+    },
+}
+
+/// When a session was used and reported last, monotonic milliseconds; `None`: never reported.
+#[derive(Debug, Clone, Copy)]
+struct ActiveSession {
+    used_ms: u64,
+    reported_ms: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Refusal {
+    at_ms: u64,
+    wait_ms: u64,
+}
+
+/// Active sessions, and what the store is to be asked. Bounded: a key has at most as many sessions as it may, and an answer is
+/// kept for a moment.
+#[derive(Debug, Default)]
+struct Book {
+    by_key: HashMap<String, HashMap<String, ActiveSession>>,
+    questions: HashMap<SessionName, usize>,
+    refusals: HashMap<SessionName, Refusal>,
+}
+
+/// Which sessions of a key are active.
 #[derive(Debug, Default)]
 pub struct Sessions {
-    by_key: Mutex<HashMap<String, HashMap<String, u64>>>,
+    book: Mutex<Book>,
+    /// Where sessions are counted together with other workers.
+    terms: Option<Arc<LeaseTerms>>,
 }
 
 impl Sessions {
-    /// Notes that the session is used now. `now_ms` is monotonic.
+    /// Sessions that are counted together with other workers.
+    #[must_use]
+    pub fn shared(terms: Arc<LeaseTerms>) -> Self {
+        Self { terms: Some(terms), ..Self::default() }
+    }
+
+    /// Notes that the session is used now, or why it may not be: `LimitsUnknown` where the store has to be asked first, which is
+    /// noted. `now_ms` is monotonic.
     pub fn enter(&self, key_id: &str, session_id: &str, max: usize, now_ms: u64) -> Result<(), Error> {
-        let mut by_key = self.by_key.lock();
-        let own = by_key.entry(key_id.to_owned()).or_default();
-        if let Some(seen_ms) = own.get_mut(session_id) {
-            *seen_ms = now_ms;
+        let mut book = self.book.lock();
+        let own = book.by_key.entry(key_id.to_owned()).or_default();
+        if let Some(session) = own.get_mut(session_id).filter(|session| !is_over(session, now_ms)) {
+            session.used_ms = now_ms;
             return Ok(());
         }
         if own.len() >= max {
-            own.retain(|_, seen_ms| now_ms.saturating_sub(*seen_ms) < IDLE_MS);
+            own.retain(|_, session| !is_over(session, now_ms));
         }
         if own.len() >= max {
-            let oldest_ms = own.values().min().copied().unwrap_or(now_ms);
-            let wait_ms = (oldest_ms + IDLE_MS).saturating_sub(now_ms);
-            let message = format!("This key may have {max} sessions at a time (`maxSessions`), and has them.");
-            return Err(Error::client(ErrorKind::RateLimited, message)
-                .about("maxSessions")
-                .after_s(wait_ms.div_ceil(1_000).max(1)));
+            // They are a part of what the store knows.
+            let oldest_ms = own.values().map(|session| session.used_ms).min().unwrap_or(now_ms);
+            return Err(full(max, (oldest_ms + IDLE_MS).saturating_sub(now_ms)));
         }
-        own.insert(session_id.to_owned(), now_ms);
+        match &self.terms {
+            None => {}
+            Some(terms) if terms.is_lost() => {
+                if terms.on_loss == StoreLoss::Refuse {
+                    return Err(limits_lost());
+                }
+                if own.len() >= (max / usize::try_from(terms.nodes()).unwrap_or(max)).max(1) {
+                    return Err(full(max, 0));
+                }
+            }
+            Some(_) => return book.ask(key_id, session_id, max, now_ms),
+        }
+        own.insert(session_id.to_owned(), ActiveSession { used_ms: now_ms, reported_ms: None });
         Ok(())
+    }
+
+    /// What the store is to be asked; each question once.
+    pub fn take_questions(&self) -> Vec<SessionQuestion> {
+        let questions = std::mem::take(&mut self.book.lock().questions);
+        questions.into_iter().map(|(name, max)| SessionQuestion { name, max }).collect()
+    }
+
+    /// Takes the store's answers, in the order of the questions.
+    pub fn take_answers(&self, questions: Vec<SessionQuestion>, answers: &[SessionAnswer], now_ms: u64) {
+        let mut book = self.book.lock();
+        book.refusals.retain(|_, refusal| refusal.at_ms + FRESH_MS > now_ms);
+        for (question, answer) in questions.into_iter().zip(answers) {
+            match answer {
+                SessionAnswer::Full { wait_ms } => {
+                    book.refusals.insert(question.name, Refusal { at_ms: now_ms, wait_ms: *wait_ms });
+                }
+                SessionAnswer::Entered => {
+                    let SessionName { key_id, session_id } = question.name;
+                    let session = ActiveSession { used_ms: now_ms, reported_ms: Some(now_ms) };
+                    book.by_key.entry(key_id).or_default().insert(session_id, session);
+                }
+            }
+        }
+    }
+
+    /// What the store is to be told of sessions that are used: those that were not reported for a while, or all that are
+    /// active, to a store that has come back. They count as reported.
+    pub fn take_reports(&self, now_ms: u64, is_all: bool) -> Vec<SessionReport> {
+        let mut reports = Vec::new();
+        for (key_id, own) in &mut self.book.lock().by_key {
+            for (session_id, session) in own {
+                let is_due = session
+                    .reported_ms
+                    .is_none_or(|at_ms| session.used_ms > at_ms && now_ms.saturating_sub(at_ms) >= REPORT_EVERY_MS);
+                if (is_due || is_all) && !is_over(session, now_ms) {
+                    session.reported_ms = Some(now_ms);
+                    let name = SessionName { key_id: key_id.clone(), session_id: session_id.clone() };
+                    reports.push(SessionReport { name, unused_ms: now_ms.saturating_sub(session.used_ms) });
+                }
+            }
+        }
+        reports
     }
 
     /// Forgets sessions that are over. Called now and then.
     pub fn sweep(&self, now_ms: u64) {
-        self.by_key.lock().retain(|_, own| {
-            own.retain(|_, seen_ms| now_ms.saturating_sub(*seen_ms) < IDLE_MS);
+        self.book.lock().by_key.retain(|_, own| {
+            own.retain(|_, session| !is_over(session, now_ms));
             !own.is_empty()
         });
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_has_only_so_many_sessions_until_one_is_idle() {
-        let sessions = Sessions::default();
-        assert!(sessions.enter("k", "a", 2, 0).is_ok());
-        assert!(sessions.enter("k", "b", 2, 1_000).is_ok());
-        assert!(sessions.enter("k", "a", 2, 2_000).is_ok(), "one that is there goes on");
-        let refused = sessions.enter("k", "c", 2, 3_000).expect_err("full");
-        assert_eq!((refused.kind, refused.retry_after_s), (ErrorKind::RateLimited, Some((IDLE_MS - 2_000) / 1_000)));
-        assert!(sessions.enter("other", "c", 2, 3_000).is_ok(), "each key has its own");
-        assert!(sessions.enter("k", "c", 2, 1_000 + IDLE_MS).is_ok(), "b is over");
-        sessions.sweep(1_000 + 3 * IDLE_MS);
-        assert!(sessions.by_key.lock().is_empty());
+impl Book {
+    fn ask(&mut self, key_id: &str, session_id: &str, max: usize, now_ms: u64) -> Result<(), Error> {
+        let name = SessionName { key_id: key_id.to_owned(), session_id: session_id.to_owned() };
+        if let Some(refusal) = self.refusals.get(&name).filter(|refusal| refusal.at_ms + FRESH_MS > now_ms) {
+            return Err(full(max, refusal.wait_ms));
+        }
+        let has_room = self.questions.len() < MAX_QUESTIONS;
+        match self.questions.entry(name) {
+            Entry::Occupied(mut question) => *question.get_mut() = max,
+            Entry::Vacant(place) if has_room => {
+                place.insert(max);
+            }
+            Entry::Vacant(_) => {}
+        }
+        Err(limits_unknown())
     }
 }
+
+fn is_over(session: &ActiveSession, now_ms: u64) -> bool {
+    now_ms.saturating_sub(session.used_ms) >= IDLE_MS
+}
+
+fn full(max: usize, wait_ms: u64) -> Error {
+    let message = format!("This key may have {max} sessions at a time (`maxSessions`), and has them.");
+    Error::client(ErrorKind::RateLimited, message).about("maxSessions").after_s(wait_ms.div_ceil(1_000).max(1))
+}
+
+#[cfg(test)]
+#[path = "sessions_tests.rs"]
+mod tests;

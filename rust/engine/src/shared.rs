@@ -152,9 +152,11 @@ impl Shared {
             metrics: crate::observe::metrics::Metrics::default(),
             counter_reports: crate::control::counters::CounterReports::default(),
             ledger: leases.as_ref().map_or_else(Ledger::default, |leases| Ledger::shared(Arc::clone(&leases.terms))),
+            sessions: leases
+                .as_ref()
+                .map_or_else(Sessions::default, |leases| Sessions::shared(Arc::clone(&leases.terms))),
             leases,
             peers,
-            sessions: Sessions::default(),
             idempotency: Recordings::default(),
             cache: crate::cache::answers::Answers::new(cache, learner),
             reasoning: fairlead_cache::reasoning::Reasoning::default(),

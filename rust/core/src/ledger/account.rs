@@ -1,7 +1,7 @@
 //! The account of one limit: what is used and held in its window, and how much of that is known.
 
 use super::amounts::HeldPart;
-use super::refusal::{exceeded, lost, unknown};
+use super::refusal::{exceeded, limits_lost, limits_unknown};
 use crate::error::Error;
 use crate::lease::{Lease, LeaseTerms, NodeUse, Room};
 use crate::limit::{Limit, LimitUnit, Window};
@@ -88,15 +88,15 @@ impl Account {
     /// Whether so much more fits.
     pub fn room(&self, limit: &Limit, amount: u64, now_ms: u64, terms: Option<&LeaseTerms>) -> Result<(), Error> {
         if self.known != Coverage::All {
-            return Err(unknown());
+            return Err(limits_unknown());
         }
         if let (Some(lease), Some(terms)) = (&self.lease, terms) {
             let is_exact = limit.unit == LimitUnit::UsdMicros;
             return match lease.room(terms, limit.amount, self.own_use(), amount, is_exact) {
                 Room::Enough => Ok(()),
-                Room::Ask => Err(unknown()),
+                Room::Ask => Err(limits_unknown()),
                 Room::Full => Err(self.exceeded(limit, amount, now_ms)),
-                Room::Lost => Err(lost()),
+                Room::Lost => Err(limits_lost()),
             };
         }
         let taken = self.used.saturating_add(self.reserved);

@@ -24,6 +24,7 @@ mod refusal;
 pub use amounts::{Amounts, Charge, Hold, LimitQuestion, Reservation, Subject};
 pub use books::Owners;
 pub use leases::{LeaseAnswer, LeaseQuestion, LeaseSummary};
+pub(crate) use refusal::{limits_lost, limits_unknown};
 
 use crate::clock::Moment;
 use crate::error::{Error, ErrorKind};
@@ -34,7 +35,6 @@ use account::{needs_no_past, Account, Coverage, NEVER};
 use amounts::HeldPart;
 use books::{owner_of, Books};
 use parking_lot::Mutex;
-use refusal::unknown;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl Ledger {
         for limit in key.all_limits() {
             let Some(amount) = amount_under(limit, most) else { continue };
             let room = || {
-                let account = accounts.iter().find(|account| account.is(limit)).ok_or_else(unknown)?;
+                let account = accounts.iter().find(|account| account.is(limit)).ok_or_else(limits_unknown)?;
                 account.room(limit, amount, now_ms, terms)
             };
             match &limit.scope {
@@ -136,7 +136,7 @@ impl Ledger {
                 LimitScope::Provider(_) => false,
             };
             if is_asked {
-                let account = accounts.iter().find(|account| account.is(limit)).ok_or_else(unknown)?;
+                let account = accounts.iter().find(|account| account.is(limit)).ok_or_else(limits_unknown)?;
                 account.room_later(limit, Amounts::default().of(limit.unit), now_ms, terms)?;
             }
         }

@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorKind};
 use crate::limit::{Limit, LimitPeriod, LimitScope, LimitUnit, Window};
 
-pub fn unknown() -> Error {
+pub fn limits_unknown() -> Error {
     Error::gateway(
         ErrorKind::LimitsUnknown,
         "What this key has used of its limits is being looked up; try again shortly.",
@@ -11,7 +11,7 @@ pub fn unknown() -> Error {
     .after_s(1)
 }
 
-pub fn lost() -> Error {
+pub fn limits_lost() -> Error {
     let message = "The store that this gateway shares its limits in (FAIRLEAD_SHARED_URL) does not answer, and this limit is held only with it; try again shortly.";
     Error::gateway(ErrorKind::LimitsUnknown, message).after_s(1)
 }

@@ -13,27 +13,42 @@ use crate::gate::headers;
 use crate::gate::request::Admission;
 use crate::observe::settle::Settlement;
 use crate::observe::trace;
-use crate::peers::once::{self, KeptAnswer, Ruling};
+use crate::peers::once::{self, Claim, KeptAnswer, Ruling};
 use crate::route::model;
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_core::{Error, ErrorKind, Outcome};
 use http::{HeaderValue, StatusCode};
+use parking_lot::Mutex;
 use std::future::Future;
 use std::sync::Arc;
 
 /// Does the call of an idempotency key for everybody who sends it.
 pub async fn lead<W: Future<Output = ()> + Send + 'static>(
-    leader: Leader,
+    mut leader: Leader,
     exchange: &Exchange,
     call: Call,
-    work: impl FnOnce(Call) -> W,
+    work: impl FnOnce(Call) -> W + Send + 'static,
 ) {
     let settlement = &call.settlement;
     let end = EndGuard::new(&settlement.shared, &settlement.exchange, &settlement.admission);
     let permits = call.request_permits.clone();
     let claim = match Box::pin(once::claim_of(&settlement.shared, leader.ticket.as_deref())).await {
         Ok(claim) => claim,
+        Err(Ruling::UnderWay) => {
+            let claim = ClaimSlot::default();
+            let work = wait_elsewhere(call, leader.ticket.take(), Arc::clone(&claim), work);
+            let work = trace::within(trace::current(), async move {
+                Box::pin(work).await;
+                drop((end, permits));
+            });
+            let settle = move |recording: &Recording| {
+                if let Some(claim) = claim.lock().take() {
+                    claim.settle(recording);
+                }
+            };
+            return leader.lead_then(exchange, work, settle).await;
+        }
         Err(ruling) => {
             let work = async move {
                 repeat_elsewhere(call, ruling);
@@ -50,6 +65,26 @@ pub async fn lead<W: Future<Output = ()> + Send + 'static>(
     match claim {
         None => leader.lead(exchange, Box::pin(work)).await,
         Some(claim) => leader.lead_then(exchange, Box::pin(work), move |recording| claim.settle(recording)).await,
+    }
+}
+
+/// The claim of a call that another worker was doing, once it is this one's.
+type ClaimSlot = Arc<Mutex<Option<Claim>>>;
+
+/// Waits until another worker has answered, and answers as it has; does the call where that one failed or is gone.
+async fn wait_elsewhere<W: Future<Output = ()> + Send + 'static>(
+    call: Call,
+    ticket: Option<Box<Ticket>>,
+    slot: ClaimSlot,
+    work: impl FnOnce(Call) -> W + Send + 'static,
+) {
+    let settlement = &call.settlement;
+    match once::claim_when_free(&settlement.shared, ticket.as_deref(), &settlement.exchange).await {
+        Ok(claim) => {
+            *slot.lock() = claim;
+            work(call).await;
+        }
+        Err(ruling) => repeat_elsewhere(call, ruling),
     }
 }
 

@@ -44,7 +44,8 @@ async fn answer_command(call: &mut Call, body: &Bytes, request: &ChatRequest) ->
         return Ok(false);
     }
     let shared = call.shared();
-    limits::reserve_request(&shared, &mut call.settlement, &request.model)?;
+    let settlement = &mut call.settlement;
+    limits::ask_until_known(&shared, || limits::reserve_request(&shared, settlement, &request.model)).await?;
     let text = ask(call).await?;
     let body = say(dialect, request, &text)?;
     let settlement = &mut call.settlement;

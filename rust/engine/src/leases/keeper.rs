@@ -1,7 +1,7 @@
-//! The one task that talks to the shared store: it asks what the ledger wants to know, as soon as somebody waits for it and else
-//! about four times a second where anything is due.
+//! The one task that talks to the shared store about limits and sessions of keys: it asks what the ledger wants to know, as soon
+//! as somebody waits for it and else about four times a second where anything is due.
 
-use super::store::{Epoch, Greeting, Store, StoreAnswers, StoreFault};
+use super::store::{Epoch, Greeting, Store, StoreAnswers, StoreFault, StoreQuestions};
 use super::Leases;
 use crate::clock;
 use crate::shared::Shared;
@@ -13,6 +13,8 @@ use std::time::Duration;
 const TICK: Duration = Duration::from_millis(250);
 /// Limits in one round trip.
 const MAX_QUESTIONS: usize = 256;
+/// How often sessions in use are looked through for those that are to be reported.
+const REPORT_SESSIONS_MS: u64 = 5_000;
 /// How often a node says that it is there, in the time that a lease lasts.
 const GREETINGS: u64 = 3;
 /// How often it says so while it has not heard of every worker beside it: until then it lets nobody in whose use it cannot know.
@@ -51,6 +53,7 @@ struct Keeper<'a> {
     store: Option<Store>,
     epoch: Epoch,
     greeted_ms: Option<u64>,
+    sessions_reported_ms: u64,
     /// The store was lost or emptied, and is to be told everything.
     is_back: bool,
     is_leaving: bool,
@@ -64,6 +67,7 @@ impl<'a> Keeper<'a> {
             store: None,
             epoch: Epoch::default(),
             greeted_ms: None,
+            sessions_reported_ms: 0,
             is_back: true,
             is_leaving: false,
         }
@@ -92,7 +96,14 @@ impl<'a> Keeper<'a> {
         if self.store.is_none() || self.epoch.name.is_empty() || is_greeting_due {
             self.greet().await?;
         }
-        let mut is_all = std::mem::take(&mut self.is_back);
+        let is_all = std::mem::take(&mut self.is_back);
+        self.ask_leases(is_all).await?;
+        self.ask_sessions(is_all).await?;
+        self.found();
+        Ok(())
+    }
+
+    async fn ask_leases(&mut self, mut is_all: bool) -> Result<(), StoreFault> {
         loop {
             let max = if is_all { usize::MAX } else { MAX_QUESTIONS };
             let questions = self.shared.ledger.lease_questions(clock::moment(), self.epoch.since_ms, max, is_all);
@@ -106,10 +117,30 @@ impl<'a> Keeper<'a> {
             }
             is_all = false;
             if is_last {
-                break;
+                return Ok(());
             }
         }
-        self.found();
+    }
+
+    /// Sessions that wait to enter, and now and then those that are in. They are in the store before the next limits are asked for.
+    async fn ask_sessions(&mut self, is_all: bool) -> Result<(), StoreFault> {
+        let now_ms = clock::monotonic_ms();
+        let is_due = is_all || now_ms.saturating_sub(self.sessions_reported_ms) >= REPORT_SESSIONS_MS;
+        let mut reports = Vec::new();
+        if is_due {
+            self.sessions_reported_ms = now_ms;
+            reports = self.shared.sessions.take_reports(now_ms, is_all);
+        }
+        let mut questions = self.shared.sessions.take_questions();
+        while !questions.is_empty() || !reports.is_empty() {
+            let later = questions.split_off(questions.len().min(MAX_QUESTIONS));
+            let reports_later = reports.split_off(reports.len().min(MAX_QUESTIONS));
+            let question =
+                StoreQuestions { sessions: &questions, session_reports: &reports, ..StoreQuestions::default() };
+            let answers = self.exchange(question, false).await?;
+            self.shared.sessions.take_answers(questions, &answers.sessions, clock::monotonic_ms());
+            (questions, reports) = (later, reports_later);
+        }
         Ok(())
     }
 
@@ -122,7 +153,7 @@ impl<'a> Keeper<'a> {
 
     /// Says that the node is there; where the store counts anew, it is to be told everything.
     async fn greet(&mut self) -> Result<(), StoreFault> {
-        let answers = self.exchange(&[], true).await?;
+        let answers = self.exchange(StoreQuestions::default(), true).await?;
         let Some(epoch) = answers.epoch else { return Err(StoreFault::Unreadable) };
         if epoch != self.epoch {
             self.is_back |= !self.epoch.name.is_empty();
@@ -135,7 +166,7 @@ impl<'a> Keeper<'a> {
 
     /// Asks for some limits. Whether the store counts by the epoch that is known here.
     async fn ask_some(&mut self, questions: &[LeaseQuestion]) -> Result<bool, StoreFault> {
-        let answers = self.exchange(questions, false).await?;
+        let answers = self.exchange(StoreQuestions::of_leases(questions), false).await?;
         if answers.leases.len() != questions.len() {
             return Err(StoreFault::Unreadable);
         }
@@ -153,7 +184,7 @@ impl<'a> Keeper<'a> {
     }
 
     /// One round trip; a second one where the connection was closed since the last.
-    async fn exchange(&mut self, questions: &[LeaseQuestion], is_greeting: bool) -> Result<StoreAnswers, StoreFault> {
+    async fn exchange(&mut self, questions: StoreQuestions<'_>, is_greeting: bool) -> Result<StoreAnswers, StoreFault> {
         let is_old = self.store.is_some();
         match self.exchange_once(questions, is_greeting).await {
             Err(StoreFault::Redis(_)) if is_old => {
@@ -166,7 +197,7 @@ impl<'a> Keeper<'a> {
 
     async fn exchange_once(
         &mut self,
-        questions: &[LeaseQuestion],
+        questions: StoreQuestions<'_>,
         is_greeting: bool,
     ) -> Result<StoreAnswers, StoreFault> {
         let (leases, node) = (self.leases, self.shared.worker_id.as_str());

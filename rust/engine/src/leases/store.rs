@@ -1,4 +1,4 @@
-//! The shared store: one connection, and two scripts that decide in one round trip each.
+//! The shared store: one connection, and three scripts that decide in one round trip each.
 //!
 //! Keys and scripts carry the version of what is said with them (`fairlead:1:`, `lease_1.lua`): another version of the gateway
 //! that counts otherwise uses other names, so two may run side by side during an upgrade, each true to its own.
@@ -8,18 +8,27 @@
 //! another one's is another epoch, as careful as that of a store that was emptied.
 
 use crate::shared_store::{StoreConfig, StoreConnection};
-use fairlead_core::{LeaseAnswer, LeaseGrant, LeaseQuestion};
+use fairlead_core::{
+    LeaseAnswer, LeaseGrant, LeaseQuestion, SecretHash, SessionAnswer, SessionName, SessionQuestion, SessionReport,
+    SESSION_IDLE_MS,
+};
 use redis::{Cmd, FromRedisValue as _, Pipeline, RedisError, Value};
 use std::collections::BTreeSet;
 
 const HELLO: &str = include_str!("hello_1.lua");
 const LEASE: &str = include_str!("lease_1.lua");
-const OF_SERVER: Names =
-    Names { epoch: "fairlead:1:epoch", nodes: "fairlead:1:nodes", limit_prefix: "fairlead:1:limit:" };
+const SESSION: &str = include_str!("session_1.lua");
+const OF_SERVER: Names = Names {
+    epoch: "fairlead:1:epoch",
+    nodes: "fairlead:1:nodes",
+    limit_prefix: "fairlead:1:limit:",
+    sessions_prefix: "fairlead:1:sessions:",
+};
 const OF_CLUSTER: Names = Names {
     epoch: "fairlead:2:{limits}:epoch",
     nodes: "fairlead:2:{limits}:nodes",
     limit_prefix: "fairlead:2:{limits}:limit:",
+    sessions_prefix: "fairlead:2:{limits}:sessions:",
 };
 /// Clocks of nodes may be apart by so much: a window is kept for those that are late.
 const WINDOW_MARGIN_MS: u64 = 10 * 60_000;
@@ -51,6 +60,7 @@ struct Names {
     epoch: &'static str,
     nodes: &'static str,
     limit_prefix: &'static str,
+    sessions_prefix: &'static str,
 }
 
 /// A connection with its scripts loaded.
@@ -60,6 +70,7 @@ pub struct Store {
     names: &'static Names,
     hello: String,
     lease: String,
+    session: String,
 }
 
 /// Since when the store counts, as its name says it.
@@ -90,6 +101,20 @@ pub struct Greeting<'a> {
     pub is_leaving: bool,
 }
 
+/// What the store is asked and told in one round trip.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StoreQuestions<'a> {
+    pub leases: &'a [LeaseQuestion],
+    pub sessions: &'a [SessionQuestion],
+    pub session_reports: &'a [SessionReport],
+}
+
+impl<'a> StoreQuestions<'a> {
+    pub fn of_leases(leases: &'a [LeaseQuestion]) -> Self {
+        Self { leases, ..Self::default() }
+    }
+}
+
 /// The answers to one pipeline.
 #[derive(Debug, Default)]
 pub struct StoreAnswers {
@@ -98,6 +123,8 @@ pub struct StoreAnswers {
     /// In the order of the questions; `None` where the store counts by another epoch.
     pub leases: Vec<Option<LeaseAnswer>>,
     pub orphans: BTreeSet<String>,
+    /// In the order of the questions.
+    pub sessions: Vec<SessionAnswer>,
 }
 
 impl Store {
@@ -107,8 +134,9 @@ impl Store {
         // Apart, so that each goes to all servers of a cluster.
         let hello = redis::cmd("SCRIPT").arg("LOAD").arg(HELLO).query_async(&mut connection).await?;
         let lease = redis::cmd("SCRIPT").arg("LOAD").arg(LEASE).query_async(&mut connection).await?;
+        let session = redis::cmd("SCRIPT").arg("LOAD").arg(SESSION).query_async(&mut connection).await?;
         let names = if connection.is_cluster() { &OF_CLUSTER } else { &OF_SERVER };
-        Ok(Self { connection, names, hello, lease })
+        Ok(Self { connection, names, hello, lease, session })
     }
 
     /// Asks everything in one round trip.
@@ -118,17 +146,33 @@ impl Store {
         node: &str,
         epoch: &Epoch,
         ttl_ms: u64,
-        questions: &[LeaseQuestion],
+        questions: StoreQuestions<'_>,
     ) -> Result<StoreAnswers, StoreFault> {
-        let mut pipe = Pipeline::with_capacity(questions.len() + 1);
+        let StoreQuestions { leases, sessions, session_reports } = questions;
+        let mut pipe = Pipeline::with_capacity(1 + leases.len() + sessions.len() + session_reports.len());
         if let Some(greeting) = greeting {
             pipe.add_command(self.greet(greeting));
         }
-        for question in questions {
+        for question in leases {
             pipe.add_command(self.lease(node, epoch, ttl_ms, question));
         }
+        // First what is in: a store that was emptied is to know it before it lets anything else in.
+        for report in session_reports {
+            pipe.add_command(self.session(&report.name, 0, report.unused_ms));
+        }
+        for question in sessions {
+            pipe.add_command(self.session(&question.name, question.max, 0));
+        }
         let replies: Result<Vec<Value>, RedisError> = pipe.query_async(&mut self.connection).await;
-        read(replies.map_err(|fault| self.fault(fault))?, greeting.is_some())
+        read(replies.map_err(|fault| self.fault(fault))?, greeting.is_some(), &questions)
+    }
+
+    /// Sessions are named by their callers: the store has their hashes.
+    fn session(&self, name: &SessionName, max: usize, unused_ms: u64) -> Cmd {
+        let mut cmd = redis::cmd("EVALSHA");
+        cmd.arg(&self.session).arg(1).arg(format!("{}{}", self.names.sessions_prefix, name.key_id));
+        cmd.arg(SecretHash::of(name.session_id.as_bytes()).to_hex()).arg(max).arg(SESSION_IDLE_MS).arg(unused_ms);
+        cmd
     }
 
     fn fault(&self, error: RedisError) -> StoreFault {
@@ -172,7 +216,7 @@ impl Store {
     }
 }
 
-fn read(values: Vec<Value>, has_greeting: bool) -> Result<StoreAnswers, StoreFault> {
+fn read(values: Vec<Value>, has_greeting: bool, questions: &StoreQuestions<'_>) -> Result<StoreAnswers, StoreFault> {
     let mut answers = StoreAnswers::default();
     let mut values = values.into_iter();
     if has_greeting {
@@ -182,7 +226,7 @@ fn read(values: Vec<Value>, has_greeting: bool) -> Result<StoreAnswers, StoreFau
         answers.epoch = Some(members.next().and_then(Epoch::parse).ok_or(StoreFault::Unreadable)?);
         answers.nodes = members.collect();
     }
-    for value in values {
+    for value in values.by_ref().take(questions.leases.len()) {
         let items = Vec::<Value>::from_redis_value(value).map_err(|_| StoreFault::Unreadable)?;
         let number = |at: usize| match items.get(at) {
             Some(Value::Int(number)) => u64::try_from(*number).map_err(|_| StoreFault::Unreadable),
@@ -201,6 +245,13 @@ fn read(values: Vec<Value>, has_greeting: bool) -> Result<StoreAnswers, StoreFau
         for orphan in items.into_iter().skip(5) {
             answers.orphans.insert(String::from_redis_value(orphan).map_err(|_| StoreFault::Unreadable)?);
         }
+    }
+    for value in values.skip(questions.session_reports.len()) {
+        let wait_ms = u64::from_redis_value(value).map_err(|_| StoreFault::Unreadable)?;
+        answers.sessions.push(if wait_ms == 0 { SessionAnswer::Entered } else { SessionAnswer::Full { wait_ms } });
+    }
+    if answers.sessions.len() != questions.sessions.len() {
+        return Err(StoreFault::Unreadable);
     }
     Ok(answers)
 }

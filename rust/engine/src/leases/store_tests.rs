@@ -124,7 +124,8 @@ fn subject() -> Subject<'static> {
 
 async fn greet(store: &mut Store, node: &Node, known: &Epoch, new: &str) -> Epoch {
     let greeting = Greeting { node: node.name, epoch: known, new_epoch: new, ttl_ms: TTL_MS, is_leaving: false };
-    let answers = store.ask(Some(greeting), node.name, known, TTL_MS, &[]).await.expect("an answer");
+    let answers =
+        store.ask(Some(greeting), node.name, known, TTL_MS, StoreQuestions::default()).await.expect("an answer");
     answers.epoch.expect("an epoch")
 }
 
@@ -158,7 +159,10 @@ async fn the_script_grants_as_the_core_does() {
                 .filter_map(|other| reports[other].map(|(used, ceiling)| (used, ceiling, true)))
                 .collect();
             let wanted = grant_lease(limit, questions[0].claim, &others, is_exact);
-            let answers = store.ask(None, node.name, &epoch, TTL_MS, &questions).await.expect("an answer");
+            let answers = store
+                .ask(None, node.name, &epoch, TTL_MS, StoreQuestions::of_leases(&questions))
+                .await
+                .expect("an answer");
             assert_eq!(answers.leases, [Some(LeaseAnswer::Grant(wanted))], "{:?} {others:?}", questions[0].claim);
             reports[which] = Some((questions[0].claim.used, wanted.ceiling));
             let answers: Vec<_> = answers.leases.into_iter().flatten().collect();
@@ -182,18 +186,21 @@ async fn a_store_without_the_past_grants_nothing_until_it_is_told() {
     let mut questions = one.ledger.lease_questions(at(0), u64::MAX, 10, false);
     let past = std::mem::take(&mut questions[0].past);
     questions[0].is_whole = false;
-    let answers = store.ask(None, "a1", &epoch, TTL_MS, &questions).await.expect("an answer");
+    let answers =
+        store.ask(None, "a1", &epoch, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     assert_eq!(answers.leases, [Some(LeaseAnswer::PastUnknown)]);
     assert_eq!(past, Some(Vec::new()));
     questions[0].past = Some(vec![("d4".into(), 300, false), ("before".into(), 600, true)]);
     questions[0].is_whole = true;
-    let answers = store.ask(None, "a1", &epoch, TTL_MS, &questions).await.expect("an answer");
+    let answers =
+        store.ask(None, "a1", &epoch, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
     assert_eq!((granted.others_used, granted.others), (900, 900));
     assert!(granted.ceiling >= 10 && granted.ceiling <= 100);
     // Another node that knows less, or more, of the past: what is known stays, and counts once.
     questions[0].past = Some(vec![("d4".into(), 200, false), ("before".into(), 900, true)]);
-    let answers = store.ask(None, "b2", &epoch, TTL_MS, &questions).await.expect("an answer");
+    let answers =
+        store.ask(None, "b2", &epoch, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
     assert_eq!(granted.others_used, 900);
 }
@@ -209,14 +216,16 @@ async fn a_store_that_was_emptied_is_another_one_and_is_careful_with_money() {
     let most = Amounts { tokens: 0, usd_micros: 10 };
     assert!(one.ledger.reserve(&key, subject(), most, at(0)).is_err());
     let questions = one.ledger.lease_questions(at(0), 0, 10, false);
-    let answers = store.ask(None, "a1", &first, TTL_MS, &questions).await.expect("an answer");
+    let answers =
+        store.ask(None, "a1", &first, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     assert_eq!(answers.leases, [None], "it counts anew");
     // A node that has just started begins a new one, and one that had leases makes it careful.
     let fresh = greet(&mut store, &one, &Epoch::default(), "f").await;
     assert!(!fresh.is_careful);
     let second = greet(&mut store, &one, &first, "g").await;
     assert!(second.is_careful && second != first && second.since_ms == fresh.since_ms);
-    let answers = store.ask(None, "a1", &second, TTL_MS, &questions).await.expect("an answer");
+    let answers =
+        store.ask(None, "a1", &second, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
     assert_eq!(granted.ceiling, 0, "somebody may have a lease of this day that is not told yet");
 }
@@ -237,13 +246,19 @@ async fn who_is_new_at_an_emptied_store_is_granted_no_money_before_the_others_ar
     let most = Amounts { tokens: 0, usd_micros: 10 };
     assert!(new.ledger.reserve(&key, subject(), most, at(0)).is_err());
     let questions = new.ledger.lease_questions(at(0), 0, 10, false);
-    let answers = store.ask(None, "b2", &leases.trusted(&fresh), TTL_MS, &questions).await.expect("an answer");
+    let answers = store
+        .ask(None, "b2", &leases.trusted(&fresh), TTL_MS, StoreQuestions::of_leases(&questions))
+        .await
+        .expect("an answer");
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
     assert_eq!(granted.ceiling, 0, "the other node may have leased all of it");
     // With every node heard of, a first store is a first store.
     leases.note_nodes(BTreeSet::from(["a1".to_owned(), "b2".to_owned()]), 0);
     assert!(!leases.trusted(&fresh).is_careful);
-    let answers = store.ask(None, "b2", &leases.trusted(&fresh), TTL_MS, &questions).await.expect("an answer");
+    let answers = store
+        .ask(None, "b2", &leases.trusted(&fresh), TTL_MS, StoreQuestions::of_leases(&questions))
+        .await
+        .expect("an answer");
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
     assert!(granted.ceiling >= 10);
     // The old one says what it knows with its next question.
@@ -264,7 +279,8 @@ async fn in_a_cluster_another_server_counts_anew_and_is_careful() {
     let most = Amounts { tokens: 0, usd_micros: 10 };
     assert!(one.ledger.reserve(&key, subject(), most, at(0)).is_err());
     let questions = one.ledger.lease_questions(at(0), 0, 10, false);
-    let answers = store.ask(None, "a1", &first, TTL_MS, &questions).await.expect("an answer");
+    let answers =
+        store.ask(None, "a1", &first, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
     assert!(granted.ceiling >= 10);
     // A server that took over has what it was told of before: the epoch of the one that counted.
@@ -273,16 +289,18 @@ async fn in_a_cluster_another_server_counts_anew_and_is_careful() {
     set.arg(OF_CLUSTER.epoch).arg(&elsewhere);
     let _set: String = set.query_async(&mut store.connection).await.expect("set");
     let known = Epoch { name: elsewhere, ..first };
-    let answers = store.ask(None, "a1", &known, TTL_MS, &questions).await.expect("an answer");
+    let answers =
+        store.ask(None, "a1", &known, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     assert_eq!(answers.leases, [None], "it counts anew");
     let second = greet(&mut store, &one, &known, "g").await;
     assert!(second.is_careful && second.name.starts_with("g@"));
-    let answers = store.ask(None, "a1", &second, TTL_MS, &questions).await.expect("an answer");
+    let answers =
+        store.ask(None, "a1", &second, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
     assert_eq!(granted.ceiling, 0, "another node may have a lease of which this server was not told");
     // Named as one server it says what is wrong.
     let mut alone = server.connect().await;
-    let reply = alone.ask(None, "a1", &second, TTL_MS, &questions).await;
+    let reply = alone.ask(None, "a1", &second, TTL_MS, StoreQuestions::of_leases(&questions)).await;
     assert!(matches!(reply, Err(StoreFault::OfCluster)), "{reply:?}");
     drop((store, alone, server));
     std::fs::remove_dir_all(&folder).expect("the folder goes");
@@ -303,7 +321,8 @@ async fn a_server_that_was_started_again_counts_anew_whatever_it_still_has() {
     let most = Amounts { tokens: 0, usd_micros: 10 };
     assert!(one.ledger.reserve(&key, subject(), most, at(0)).is_err());
     let questions = one.ledger.lease_questions(at(0), 0, 10, false);
-    let answers = store.ask(None, "a1", &first, TTL_MS, &questions).await.expect("an answer");
+    let answers =
+        store.ask(None, "a1", &first, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     assert!(matches!(answers.leases[0], Some(LeaseAnswer::Grant(granted)) if granted.ceiling >= 10));
     drop((store, server));
 
@@ -313,14 +332,72 @@ async fn a_server_that_was_started_again_counts_anew_whatever_it_still_has() {
     get.arg(OF_SERVER.epoch);
     let name: Option<String> = get.query_async(&mut store.connection).await.expect("an answer");
     assert_eq!(name.as_ref(), Some(&first.name), "nobody can see in what it has that it lost something");
-    let answers = store.ask(None, "a1", &first, TTL_MS, &questions).await.expect("an answer");
+    let answers =
+        store.ask(None, "a1", &first, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     assert_eq!(answers.leases, [None], "it counts anew");
     let second = greet(&mut store, &one, &first, "g").await;
     assert!(second.is_careful && second.name.starts_with('g'), "{}", second.name);
     assert_eq!(greet(&mut store, &one, &second, "h").await, second);
-    let answers = store.ask(None, "a1", &second, TTL_MS, &questions).await.expect("an answer");
+    let answers =
+        store.ask(None, "a1", &second, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
     assert_eq!(granted.ceiling, 0, "another node may have a lease that was not written to the disk");
     drop((store, again));
+    std::fs::remove_dir_all(&folder).expect("the folder goes");
+}
+
+fn question(session_id: &str, max: usize) -> SessionQuestion {
+    let name = SessionName { key_id: "key".to_owned(), session_id: session_id.to_owned() };
+    SessionQuestion { name, max }
+}
+
+async fn ask_sessions(
+    store: &mut Store,
+    sessions: &[SessionQuestion],
+    session_reports: &[SessionReport],
+) -> Vec<SessionAnswer> {
+    let questions = StoreQuestions { sessions, session_reports, ..StoreQuestions::default() };
+    store.ask(None, "a1", &Epoch::default(), TTL_MS, questions).await.expect("an answer").sessions
+}
+
+/// Of sessions that enter at two workers, and are used and left there.
+async fn assert_sessions_are_counted_together(first: &mut Store, second: &mut Store) {
+    let entered = ask_sessions(first, &[question("a", 2)], &[]).await;
+    assert_eq!(entered, [SessionAnswer::Entered]);
+    let entered = ask_sessions(second, &[question("b", 2), question("c", 2), question("a", 2)], &[]).await;
+    assert_eq!((entered[0], entered[2]), (SessionAnswer::Entered, SessionAnswer::Entered));
+    let SessionAnswer::Full { wait_ms } = entered[1] else { panic!("a third one") };
+    assert!((SESSION_IDLE_MS - 5_000..=SESSION_IDLE_MS).contains(&wait_ms), "{wait_ms}");
+
+    // One that was not used for long goes for another; one that is used stays, whatever its worker knew last.
+    let unused_ms = SESSION_IDLE_MS - 50;
+    let SessionQuestion { name, .. } = question("old", 0);
+    let answers = ask_sessions(first, &[], &[SessionReport { name: name.clone(), unused_ms }]).await;
+    assert!(answers.is_empty());
+    tokio::time::sleep(Duration::from_millis(60)).await;
+    assert_eq!(ask_sessions(second, &[question("d", 3)], &[]).await, [SessionAnswer::Entered]);
+    let used = SessionReport { name: question("d", 0).name, unused_ms: SESSION_IDLE_MS };
+    assert!(ask_sessions(first, &[], &[used]).await.is_empty());
+    let full = ask_sessions(first, &[question("e", 3)], &[]).await;
+    assert!(matches!(full[..], [SessionAnswer::Full { .. }]), "an earlier use does not undo a later one: {full:?}");
+}
+
+#[tokio::test]
+async fn sessions_of_a_key_are_counted_over_all_workers() {
+    let server = Server::start();
+    let (mut first, mut second) = (server.connect().await, server.connect().await);
+    assert_sessions_are_counted_together(&mut first, &mut second).await;
+}
+
+#[tokio::test]
+async fn sessions_are_counted_in_a_cluster() {
+    let folder = std::env::temp_dir().join(format!("fairlead-sessions-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let (server, mut first) = Server::start_cluster(&folder).await;
+    let config =
+        StoreConfig { url: format!("redis://127.0.0.1:{}?cluster=true", server.port).into(), ..server.config(3) };
+    let mut second = Store::connect(&config).await.expect("a connection");
+    assert_sessions_are_counted_together(&mut first, &mut second).await;
+    drop(server);
     std::fs::remove_dir_all(&folder).expect("the folder goes");
 }

@@ -10,7 +10,7 @@
 
 use crate::call::coalesce::{self, Recording, WINDOW_MS};
 use crate::call::ticket::Ticket;
-use crate::exchange::Head;
+use crate::exchange::{Exchange, Head};
 use crate::shared::Shared;
 use crate::shared_store::StoreConnection;
 use bytes::Bytes;
@@ -20,11 +20,17 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 const UNDER_WAY: u8 = b'u';
 const ANSWERED: u8 = b'a';
 /// The state, the digest of the request, the claim's own name.
 const HEAD_BYTES: usize = 1 + 32 + 16;
+/// A call that another worker is doing is asked after at first so soon, then less often.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// Who waits longer for another worker's answer is asked to come again.
+const WAITING: Duration = Duration::from_secs(300);
 /// Renewals in the time that a claim lasts.
 const RENEWALS: u64 = 3;
 
@@ -124,6 +130,26 @@ pub async fn claim_of(shared: &Arc<Shared>, ticket: Option<&Ticket>) -> Result<O
         Ruling::Alone => Ok(None),
         ruling => Err(ruling),
     }
+}
+
+/// The claim of a call that another worker is doing, once that one has failed or is gone; else its answer, or why there is none.
+/// Ends soon after the caller has left.
+pub async fn claim_when_free(
+    shared: &Arc<Shared>,
+    ticket: Option<&Ticket>,
+    exchange: &Exchange,
+) -> Result<Option<Claim>, Ruling> {
+    let mut pause = FIRST_PAUSE;
+    let until = Instant::now() + WAITING;
+    while !exchange.is_cancelled() && Instant::now() < until {
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+        match claim_of(shared, ticket).await {
+            Err(Ruling::UnderWay) => {}
+            ruling => return ruling,
+        }
+    }
+    Err(Ruling::UnderWay)
 }
 
 /// Asks the store for the call of a ticket. One round trip; none where the store is away.
