@@ -35,8 +35,8 @@ async def connect_async(url: str, purpose: str) -> AsyncRaw:
 
 
 async def fetch(raw: AsyncRaw, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    """The rows of a statement. Cancelled, it lets go at once: psycopg waits up to ten seconds for the end of a statement
-    that is cancelled, which a server that stands still does not tell.
+    """The rows of a statement. Cancelled, it lets go at once: psycopg waits up to ten seconds for the end of one that
+    is cancelled, which a server that stands still does not tell.
     """
     asking = asyncio.create_task(_fetch_all(raw, query, parameters), name="postgresql statement")
     # One that nobody waits for any more fails unheard; the task of the connection finds it closed.

@@ -15,7 +15,7 @@ from tests.support.tcp_link import TcpLink
 pytestmark = pytest.mark.anyio
 
 SOON_S = 2.0
-"""Far more than a full machine needs, and far less than the ten seconds that psycopg waits for a cancelled statement."""
+"""More than a full machine needs, and far less than the ten seconds that psycopg waits for a cancelled statement."""
 
 
 @pytest.fixture
