@@ -346,6 +346,7 @@ def test_room_is_reserved_for_what_a_combo_adds(gateway: Gateway, lane: Lane) ->
     assert refusal(refused) == ("token_limit_exceeded", "tokenLimit")
 
 
+@pytest.mark.one_node(reason="the relay worker is killed")
 def test_what_was_used_outlives_the_worker(gateway: Gateway, lane: Lane) -> None:
     """A worker that takes the place of a dead one asks what was used before it lets anybody spend."""
     key = gateway.create_key(rateLimits=[{"limit": 5, "window": 86_400}])
