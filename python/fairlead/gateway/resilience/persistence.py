@@ -50,9 +50,9 @@ class StatePersistence:
         persisted = await self._services.state.read(read_persisted_states)
         worst = _worst_reports(reports)
         news = {
-            each: said
-            for each, said in worst.items()
-            if said[0]["state"] in PERSISTED_STATES or each in self._out
+            each: report
+            for each, report in worst.items()
+            if report[0]["state"] in PERSISTED_STATES or each in self._out
         }
         out = frozenset(
             each for each, (state, _) in worst.items() if state["state"] in QUOTA_STATES
@@ -64,13 +64,13 @@ class StatePersistence:
             return
 
         def store(con: Connection) -> bool:
-            told = read_persisted_states(con)
+            before = read_persisted_states(con)
             _emit_quota_events(
                 con,
                 {
                     each: worst[each][0]
                     for each in began
-                    if each not in told or told[each].state != worst[each][0]["state"]
+                    if each not in before or before[each].state != worst[each][0]["state"]
                 },
             )
             return _store_states(con, news)

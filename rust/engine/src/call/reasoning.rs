@@ -48,7 +48,7 @@ pub fn keep(settlement: &Settlement, target: &Target, thought: Option<Thought>) 
     if settlement.shared.peers.is_some() && !is_private && thought.text.len() <= MAX_TEXT_BYTES {
         let (provider, model) = (provider.to_owned(), model.to_owned());
         let Thought { call_ids, text } = thought;
-        thoughts::tell(&settlement.shared, &SharedThought { principal, provider, model, call_ids, text });
+        thoughts::publish_thought(&settlement.shared, &SharedThought { principal, provider, model, call_ids, text });
     }
 }
 

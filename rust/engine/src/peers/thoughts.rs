@@ -4,11 +4,11 @@
 //! A thought is told once, sealed, when its answer is. A worker that was not there, or did not hear the store, goes on without it.
 
 use super::{notice, Peers, THOUGHTS};
-use crate::call::reasoning;
+use crate::clock;
 use crate::shared::Shared;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
-use fairlead_cache::reasoning::{Origin, ThoughtFilter};
+use fairlead_cache::reasoning::{Now, Origin, ThoughtFilter};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -32,18 +32,18 @@ pub struct SharedThought {
 struct Message {
     /// A thought, sealed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    kept: Option<String>,
+    thought: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    forgotten: Option<ThoughtFilter>,
+    forget: Option<ThoughtFilter>,
 }
 
 /// Tells the other workers of a thought. Nobody waits for it.
-pub fn tell(shared: &Arc<Shared>, thought: &SharedThought) {
+pub fn publish_thought(shared: &Arc<Shared>, thought: &SharedThought) {
     let (Some(peers), Some(runtime)) = (shared.peers.as_ref(), shared.runtime()) else { return };
     let Ok(Ok(sealed)) = serde_json::to_vec(thought).map(|plain| shared.config.sealer.seal(RECORD, &plain)) else {
         return tracing::warn!("a thought cannot be sealed, and is kept at this worker only");
     };
-    let message = Message { kept: Some(STANDARD.encode(sealed)), forgotten: None };
+    let message = Message { thought: Some(STANDARD.encode(sealed)), forget: None };
     let Some(message) = notice::write(&peers.worker, &message) else { return };
     let own = Arc::clone(shared);
     // Bounded by the deadline.
@@ -57,7 +57,7 @@ pub fn tell(shared: &Arc<Shared>, thought: &SharedThought) {
 /// Has the other workers forget what fits.
 pub async fn forget_elsewhere(shared: &Shared, filter: ThoughtFilter) -> Result<(), &'static str> {
     let Some(peers) = shared.peers.as_ref() else { return Ok(()) };
-    let message = Message { kept: None, forgotten: Some(filter) };
+    let message = Message { thought: None, forget: Some(filter) };
     let message = notice::write(&peers.worker, &message).ok_or(AWAY)?;
     if publish(peers, message).await {
         Ok(())
@@ -81,15 +81,16 @@ async fn publish(peers: &Peers, message: Vec<u8>) -> bool {
 
 /// Keeps, or forgets, what another worker has told.
 pub(super) fn hear(shared: &Shared, worker: &str, payload: &[u8]) {
-    let Some(Message { kept, forgotten }) = notice::read(worker, payload) else { return };
-    if let Some(filter) = forgotten {
+    let Some(Message { thought, forget }) = notice::read(worker, payload) else { return };
+    if let Some(filter) = forget {
         shared.reasoning.forget(&filter);
     }
-    let sealed = kept.and_then(|text| STANDARD.decode(text).ok());
+    let sealed = thought.and_then(|text| STANDARD.decode(text).ok());
     let plain = sealed.and_then(|sealed| shared.config.sealer.open(RECORD, &sealed).ok());
     // What another instance sealed is not for this one.
     let Some(thought) = plain.and_then(|plain| serde_json::from_slice::<SharedThought>(&plain).ok()) else { return };
     let SharedThought { principal, provider, model, call_ids, text } = &thought;
     let origin = Origin { principal, provider, model, is_elsewhere: true };
-    shared.reasoning.keep(origin, call_ids, text, reasoning::now());
+    let now = Now { monotonic_ms: clock::monotonic_ms(), unix_ms: clock::unix_ms() };
+    shared.reasoning.keep(origin, call_ids, text, now);
 }

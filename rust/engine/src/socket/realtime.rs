@@ -164,12 +164,9 @@ impl Conversation {
             return self.end_unserved(settlement, Outcome::Refused, &error);
         }
         let shared = Arc::clone(&self.caller.shared);
-        let choice = match self.choice.take() {
-            Some(choice) => choice,
-            None => match limits::ask_until_known(&shared, || choose(&shared, &mut settlement, &self.model)).await {
-                Ok(choice) => choice,
-                Err(error) => return self.end_unserved(settlement, Outcome::Refused, &error),
-            },
+        let choice = match self.decide(&shared, &mut settlement).await {
+            Ok(choice) => choice,
+            Err(error) => return self.end_unserved(settlement, Outcome::Refused, &error),
         };
         let (mut last, mut queued) = (None, Duration::ZERO);
         for (at, target) in choice.targets.clone().iter().enumerate() {
@@ -220,6 +217,13 @@ impl Conversation {
         }
         let error = last.unwrap_or_else(|| Error::gateway(ErrorKind::NoRoute, "There is no connection to try."));
         self.end_unserved(settlement, failover::outcome(error.kind), &error);
+    }
+
+    async fn decide(&mut self, shared: &Shared, settlement: &mut Settlement) -> Result<Choice, Error> {
+        match self.choice.take() {
+            Some(choice) => Ok(choice),
+            None => limits::ask_until_known(shared, || choose(shared, settlement, &self.model)).await,
+        }
     }
 
     /// Tells the caller why nobody takes the conversation.
