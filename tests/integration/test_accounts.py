@@ -109,6 +109,7 @@ def test_sessions_stay_with_one_connection(sticky: Lane) -> None:
     assert len(set(asked(sticky, before))) == 1
 
 
+@pytest.mark.one_node(reason="each worker holds the limits of a connection for itself")
 def test_a_full_connection_leaves_the_call_to_the_next(
     gateway: Gateway, upstream: Upstream
 ) -> None:
@@ -122,6 +123,7 @@ def test_a_full_connection_leaves_the_call_to_the_next(
     assert asked(lane)[-1] == 0, "a place that was given back is taken"
 
 
+@pytest.mark.one_node(reason="each worker holds the limits of a connection for itself")
 def test_a_queue_that_is_late_or_full_is_a_429_that_says_when(
     gateway: Gateway, upstream: Upstream
 ) -> None:
@@ -176,6 +178,7 @@ def test_a_caller_who_leaves_gives_its_place_back(gateway: Gateway, upstream: Up
     gate.open()
 
 
+@pytest.mark.one_node(reason="each worker holds the limits of a connection for itself")
 def test_requests_and_tokens_of_a_minute_are_counted(gateway: Gateway, upstream: Upstream) -> None:
     lane = gateway.add_lane(upstream, connections=2)
     change(lane, 0, requestsPerMinute=2, tokensPerMinute=5_000)
@@ -202,6 +205,7 @@ def told(limit: int, left: int, reset: str, what: str = "requests") -> Any:
     return reply(completion(), headers=headers)
 
 
+@pytest.mark.one_node(reason="each worker holds the limits of a connection for itself")
 def test_a_rate_that_the_provider_tells_is_held_to_until_it_is_full(
     gateway: Gateway, upstream: Upstream
 ) -> None:
@@ -221,6 +225,7 @@ def test_a_rate_that_the_provider_tells_is_held_to_until_it_is_full(
     assert asked(lane)[-1] == 0
 
 
+@pytest.mark.one_node(reason="each worker holds the limits of a connection for itself")
 def test_who_may_wait_for_a_learnt_rate_waits_and_others_are_told_when(
     gateway: Gateway, upstream: Upstream
 ) -> None:
@@ -243,6 +248,7 @@ def test_who_may_wait_for_a_learnt_rate_waits_and_others_are_told_when(
     eventually(lambda: not limits_of(lane)["learnedLimits"], "the worker tells of it")
 
 
+@pytest.mark.one_node(reason="each worker holds the limits of a connection for itself")
 def test_tokens_that_the_provider_tells_are_held_to_and_the_setting_lifts_them(
     gateway: Gateway, upstream: Upstream
 ) -> None:

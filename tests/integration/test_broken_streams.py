@@ -94,6 +94,9 @@ def test_a_finish_reason_before_a_clean_end_is_an_end(gateway: Gateway, lane: La
     assert gateway.record(request_id(answer))["outcome"] == "completed"
 
 
+@pytest.mark.one_node(
+    reason="a rest is told to other workers within half a second, and the next call is made at once"
+)
 def test_a_failed_connection_rests(gateway: Gateway, upstream: Upstream) -> None:
     """S1: after a broken stream the next request prefers the sibling connection."""
     lane = gateway.add_lane(upstream, connections=2)

@@ -12,6 +12,10 @@ from tests.support.polling import eventually
 from tests.support.processes import Gateway, Lane, expect
 from tests.support.upstream import Upstream, completion, reply
 
+pytestmark = pytest.mark.one_node(
+    reason="where a conversation was served is told to other workers within a second, and the next turn comes at once"
+)
+
 FAILED = reply({"error": {"message": "broken"}}, status=500)
 TURNS = 12
 

@@ -266,6 +266,7 @@ def test_what_belongs_to_the_provider_never_reaches_the_caller(
     assert "planted" not in str(answer.headers)
 
 
+@pytest.mark.one_node(reason="each worker has connections of its own to providers")
 def test_a_connection_is_kept_on_both_sides(gateway: Gateway, lane: Lane) -> None:
     """Plain and streamed answers alike leave caller's and provider's connection open for the next request."""
     # The body's end comes with the last event: a caller may ask again before an end that comes later.

@@ -11,13 +11,22 @@ import math
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import pytest
 
 from tests.support.cluster import Cluster, start_cluster
-from tests.support.cluster_load import FAULT_S, Load, assert_all_is_logged_once, cut
+from tests.support.cluster_faults import (
+    Fault,
+    cut_a_control_from_the_database,
+    cut_a_relay_from_its_control,
+    cut_a_relay_from_the_store,
+    fault_seconds,
+    lasting,
+    slow_every_link,
+)
+from tests.support.cluster_load import Load, assert_all_is_logged_once
 from tests.support.polling import eventually
 from tests.support.process import Process, children_of, command_line
 from tests.support.processes import Gateway
@@ -26,6 +35,8 @@ from tests.support.upstream import Plain
 # Several faults one after the other, each with the time that a full machine takes to be whole again.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
+# Longer than a lease.
+FAULT_S: Final = fault_seconds(24)
 REVOKED_MIN: Final = 200
 
 
@@ -92,32 +103,6 @@ def empty_the_store(cluster: Cluster, load: Load) -> None:
     cluster.store.start()
 
 
-def cut_a_relay_from_its_control(cluster: Cluster, load: Load) -> None:
-    used = cluster.control_of(cluster.relays[0])
-    with cut(cluster.to_control[0][used]):
-        time.sleep(FAULT_S)
-
-
-def cut_a_control_from_the_database(cluster: Cluster, load: Load) -> None:
-    with cut(*cluster.to_database[0]):
-        time.sleep(FAULT_S)
-
-
-def cut_a_relay_from_the_store(cluster: Cluster, load: Load) -> None:
-    with cut(cluster.to_store[0]):
-        time.sleep(FAULT_S)
-
-
-def slow_every_link(cluster: Cluster, load: Load) -> None:
-    for link in cluster.links():
-        link.delay_s = 0.5
-    try:
-        time.sleep(FAULT_S / 2)
-    finally:
-        for link in cluster.links():
-            link.delay_s = 0.0
-
-
 def pause_a_control(cluster: Cluster, load: Load) -> None:
     paused = plane(cluster.controls[cluster.control_of(cluster.relays[0])], "control")
     paused.signal(signal.SIGSTOP)
@@ -165,17 +150,16 @@ def fail_over_to_the_replica(cluster: Cluster, load: Load) -> None:
     cluster.servers[1].promote()
 
 
-Fault = Callable[[Cluster, Load], None]
 # What neither relays nor their links suffer must not be seen by any caller.
 UNSEEN: Final[tuple[Fault, ...]] = (
     kill_each_control,
     kill_each_tunnel,
     restart_the_database,
     empty_the_store,
-    cut_a_relay_from_its_control,
-    cut_a_control_from_the_database,
-    cut_a_relay_from_the_store,
-    slow_every_link,
+    lasting(cut_a_relay_from_its_control, FAULT_S),
+    lasting(cut_a_control_from_the_database, FAULT_S),
+    lasting(cut_a_relay_from_the_store, FAULT_S),
+    lasting(slow_every_link, FAULT_S / 2),
     pause_a_control,
     set_the_clocks_apart,
 )

@@ -64,6 +64,7 @@ def test_the_list_has_what_can_be_configured(tools: httpx.Client) -> None:
     assert not ids & {"cursor", "kiro", "gemini"}
 
 
+@pytest.mark.one_node(reason="a tool's files are on the machine of one node")
 def test_tools_are_asked_side_by_side_and_not_waited_for(
     tools: httpx.Client, gateway: Gateway, commands: Path
 ) -> None:
@@ -93,6 +94,7 @@ def test_tools_are_asked_side_by_side_and_not_waited_for(
     assert (commands / "aider.log").read_text() == "asked\n", "it is asked once"
 
 
+@pytest.mark.one_node(reason="a tool's files are on the machine of one node")
 def test_who_does_not_wait_is_told_what_is_known(tools: httpx.Client, commands: Path) -> None:
     crush = commands / "crush"
     crush.write_text("#!/bin/sh\nsleep 1\necho asked >> $0.log\necho crush 1.2.3\n")
@@ -111,6 +113,7 @@ def test_who_does_not_wait_is_told_what_is_known(tools: httpx.Client, commands: 
     crush.unlink()
 
 
+@pytest.mark.one_node(reason="a tool's files are on the machine of one node")
 def test_a_tool_is_configured_seen_and_restored(tools: httpx.Client, home: Path) -> None:
     place = home / ".aider.conf.yml"
     place.write_bytes(b"dark-mode: true  # mine\nother-api-key: sk-mine\n")

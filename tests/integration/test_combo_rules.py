@@ -90,6 +90,7 @@ def test_what_is_sent_is_as_the_combo_says(
     assert "Own." in str(told)
 
 
+@pytest.mark.one_node(reason="each worker has turns of its own")
 def test_a_simulation_says_what_the_next_call_does_and_calls_nobody(
     gateway: Gateway, lanes: list[Lane], models: list[str], upstream: Upstream
 ) -> None:
@@ -265,6 +266,7 @@ def test_streams_pass_unjudged_where_the_combo_says_so_and_calls_of_tools_always
     assert "call_1" in call(gateway, held, stream=True).text
 
 
+@pytest.mark.one_node(reason="each worker holds the limits of a connection for itself")
 def test_a_combo_says_how_many_wait_for_a_full_connection_and_how_long(
     gateway: Gateway, lanes: list[Lane], models: list[str], upstream: Upstream
 ) -> None:
@@ -338,6 +340,7 @@ def test_shadows_are_asked_beside_and_billed_to_nobody(
     assert [one["model"] for one in found["targets"]] == ["m0"]
 
 
+@pytest.mark.one_node(reason="each worker holds the limits of a connection for itself")
 def test_a_target_in_turn_has_so_many_requests_at_once_whoever_calls(
     gateway: Gateway, models: list[str], upstream: Upstream
 ) -> None:
@@ -364,6 +367,7 @@ def test_a_target_in_turn_has_so_many_requests_at_once_whoever_calls(
     assert sorted(asked(upstream)) == ["m0"] * 5 + ["m1"] * 5
 
 
+@pytest.mark.one_node(reason="each worker holds the limits of a connection for itself")
 def test_streams_and_other_dialects_count_at_a_target_in_turn(
     gateway: Gateway, models: list[str], upstream: Upstream
 ) -> None:

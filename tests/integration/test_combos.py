@@ -122,6 +122,9 @@ def test_a_stream_fails_over_before_its_first_byte_only(
     assert len(upstream.requests) == before + 1, "what has begun is not begun again elsewhere"
 
 
+@pytest.mark.one_node(
+    reason="a rest is told to other workers within half a second, and the next call is made at once"
+)
 def test_a_model_that_is_not_there_goes_on_and_a_bad_request_does_not(
     gateway: Gateway, lanes: list[Lane], upstream: Upstream
 ) -> None:
@@ -140,6 +143,9 @@ def test_a_model_that_is_not_there_goes_on_and_a_bad_request_does_not(
     assert asked(upstream)[3:] == ["m1"]
 
 
+@pytest.mark.one_node(
+    reason="a rest is told to other workers within half a second, and the next call is made at once"
+)
 def test_when_all_fail_one_error_names_each_and_why(
     gateway: Gateway, lanes: list[Lane], upstream: Upstream
 ) -> None:
@@ -171,6 +177,9 @@ def test_when_all_fail_one_error_names_each_and_why(
     assert asked(upstream).count("m2") == 1
 
 
+@pytest.mark.one_node(
+    reason="a rest is told to other workers within half a second, and the next call is made at once"
+)
 def test_all_told_to_wait(gateway: Gateway, lanes: list[Lane], upstream: Upstream) -> None:
     """Nothing is asked; the caller is told when to come back."""
     name = make_combo(gateway, models_of(lanes)[0])
@@ -183,6 +192,7 @@ def test_all_told_to_wait(gateway: Gateway, lanes: list[Lane], upstream: Upstrea
     assert len(upstream.requests) == before
 
 
+@pytest.mark.one_node(reason="each worker has turns of its own")
 def test_combos_stand_in_each_other(
     gateway: Gateway, lanes: list[Lane], upstream: Upstream
 ) -> None:
@@ -201,6 +211,7 @@ def test_combos_stand_in_each_other(
     assert asked(upstream)[6] == "m0"
 
 
+@pytest.mark.one_node(reason="each worker has turns of its own")
 def test_a_step_without_a_connection_is_every_connection(
     gateway: Gateway, upstream: Upstream
 ) -> None:
@@ -323,6 +334,9 @@ def pinned(gateway: Gateway, model: str, connection_id: str) -> Any:
     return call(gateway, model, {"X-Gateway-Connection": connection_id})
 
 
+@pytest.mark.one_node(
+    reason="a rest is told to other workers within half a second, and the next call is made at once"
+)
 def test_a_pin_is_strict_and_its_failure_rotates_to_nobody(
     gateway: Gateway, upstream: Upstream
 ) -> None:
@@ -382,6 +396,7 @@ def test_a_session_stays_with_its_target(
     assert len(set(asked(upstream)[5:])) == 3
 
 
+@pytest.mark.one_node(reason="each worker sees what it has under way itself")
 def test_busy_targets_are_seen_as_busy(
     gateway: Gateway, lanes: list[Lane], upstream: Upstream
 ) -> None:

@@ -147,6 +147,7 @@ def test_the_header_goes_before_the_key_and_that_before_the_combo_and_the_defaul
         expect(admin.delete(f"/api/combos/{combo['id']}"), 200)
 
 
+@pytest.mark.one_node(reason="each worker remembers what it sent of a session")
 def test_earlier_turns_of_a_session_go_out_byte_by_byte(lane: Lane) -> None:
     headers = {"X-Session-Id": lane.prefix, "X-Gateway-Compression": "ultra"}
     messages: list[Any] = list(MESSAGES)

@@ -113,6 +113,7 @@ def account(key: rsa.RSAPrivateKey, tokens: Upstream) -> dict[str, Any]:
     }
 
 
+@pytest.mark.one_node(reason="each worker gets a token for itself")
 def test_a_service_account_gets_one_token_for_all_who_come_at_once(
     gateway: Gateway, up: Upstream, key: rsa.RSAPrivateKey
 ) -> None:

@@ -31,6 +31,7 @@ def assert_refused(gateway: Gateway, answer: RawResponse, kind: str) -> None:
 # -------------------------------------------------------------------------------- H1, H2: slowness
 
 
+@pytest.mark.one_node(reason="the balancer reads requests before a node does")
 def test_slow_headers_are_cut_off(gateway: Gateway, lane: Lane) -> None:
     """H1: thirty callers who never finish their headers are gone after the header timer; others are served."""
     started = time.monotonic()
@@ -258,6 +259,7 @@ HOSTS = {
 }
 
 
+@pytest.mark.one_node(reason="the balancer reads requests before a node does")
 @pytest.mark.parametrize("start", HOSTS.values(), ids=HOSTS.keys())
 def test_a_host_must_be_one_host(gateway: Gateway, start: bytes) -> None:
     """H7: refused before anything is routed, although the credential is good."""

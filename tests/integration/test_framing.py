@@ -82,6 +82,7 @@ FRAMING = {
 }
 
 
+@pytest.mark.one_node(reason="the balancer reads requests before a node does")
 @pytest.mark.parametrize("data", FRAMING.values(), ids=FRAMING.keys())
 def test_broken_framing_ends_the_connection(
     gateway: Gateway, upstream: Upstream, data: bytes
@@ -127,6 +128,7 @@ BROKEN_CHUNKS = {
 }
 
 
+@pytest.mark.one_node(reason="the balancer reads requests before a node does")
 @pytest.mark.parametrize(
     "path", (CHAT, "/v1/messages", "/v1beta/models/m:generateContent", "/v1/responses")
 )

@@ -101,7 +101,11 @@ def test_fifty_at_once_spend_what_a_middle_level_has_and_no_more(
         found = Counter(pool.map(ask, range(50)))
     assert found == {200: 7, 429: 43}
     eventually(lambda: left_of(gateway, ids["team"], "area") == 0, "it is all spent", within_s=10)
-    assert left_of(gateway, ids["team"], "firm") == pytest.approx(1000 - room)
+    eventually(
+        lambda: left_of(gateway, ids["team"], "firm") == pytest.approx(1000 - room),
+        "of the firm's, too",
+        within_s=gateway.shown_within_s,
+    )
 
 
 def test_access_holds_at_every_level(gateway: Gateway, upstream: Upstream) -> None:
@@ -181,15 +185,17 @@ def test_what_is_spent_stays_where_it_was_spent(gateway: Gateway, priced: Lane) 
     )
     key = gateway.create_key(groupId=ids["team"], tags=["laptop"])
     cost = COST_USD_MICROS / 1e6
-    assert call(gateway, priced, key).status_code == 200
+    answers = [call(gateway, priced, key)]
     expect(gateway.admin.patch(f"/api/keys/{key['id']}", json={"groupId": other["id"]}), 200)
-    for _ in range(2):
-        assert call(gateway, priced, key).status_code == 200
+    answers += [call(gateway, priced, key) for _ in range(2)]
+    for answer in answers:
+        assert answer.status_code == 200
+        gateway.shown_record(answer.headers["x-gateway-request-id"])
 
     def spent(group_id: str, level: str) -> float:
         return round(1 - left_of(gateway, group_id, level), 6)
 
-    eventually(lambda: spent(other["id"], "other") == 2 * cost, "both are counted", within_s=10)
+    assert spent(other["id"], "other") == 2 * cost
     assert (spent(ids["team"], "team"), spent(ids["team"], "area")) == (cost, cost)
 
     def history(**query: str) -> dict[str | None, int]:
@@ -237,7 +243,8 @@ def test_alerts_of_groups_are_events(
 
         gateway.kill_all()
         gateway.start()
-        assert call_when_known(gateway, lane, key).status_code == 200
+        known = call_when_known(gateway, lane, key)
+        assert known.status_code == 200, known.text
         refused = call(gateway, lane, key)
         assert refusal(refused)[2] == f"groups.{ids['area']}.dailyUsageLimitUsd"
         eventually(lambda: told(listener, ids["area"]) == [50, 80, 100], "the rest", within_s=20)
@@ -260,10 +267,12 @@ def call_when_known(gateway: Gateway, lane: Lane, key: dict[str, Any]) -> httpx.
             answer = call(gateway, lane, key)
         except httpx.TransportError:
             return None
-        # Until it knows, it refuses rather than overspends.
-        return None if answer.status_code == 503 else answer
+        # Until it knows, it refuses rather than overspends. What the one before had leased counts as taken until its
+        # lease ends, where workers hold limits together.
+        is_known = answer.status_code != 503 and "under way" not in answer.text
+        return answer if is_known else None
 
-    return eventually(answered, "the new worker knows", within_s=15, every_s=0.05)
+    return eventually(answered, "the new worker knows", within_s=60, every_s=0.05)
 
 
 def test_what_a_group_spent_outlives_the_worker(gateway: Gateway, priced: Lane) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import httpx
+import pytest
 
 from fairlead.usage.metric_families import FAMILIES
 from tests.support.chat import CHAT
@@ -23,6 +24,8 @@ from tests.support.upstream import (
     stream,
     usage_event,
 )
+
+pytestmark = pytest.mark.one_node(reason="metrics are each node's own")
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 

@@ -8,23 +8,31 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import pytest
 
 from tests.support.cluster import Cluster, start_cluster
-from tests.support.cluster_load import Load, assert_all_is_logged_once, cut
+from tests.support.cluster_faults import (
+    Fault,
+    cut,
+    cut_a_control_from_the_database,
+    cut_a_relay_from_its_control,
+    cut_a_relay_from_the_store,
+    fault_seconds,
+    lasting,
+    slow_every_link,
+)
+from tests.support.cluster_load import Load, assert_all_is_logged_once
 from tests.support.packet_link import PacketLink, PacketLinks
 from tests.support.polling import eventually
 from tests.support.upstream import Plain
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-FAULT_S: Final = float(os.environ.get("FAIRLEAD_FAULT_SECONDS", "30"))
-SLOW_S: Final = 0.5
+FAULT_S: Final = fault_seconds(30)
 LOSES: Final = 0.1
 
 
@@ -50,22 +58,6 @@ def cluster(links: PacketLinks, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield running
 
 
-def cut_a_relay_from_its_control(cluster: Cluster, load: Load) -> None:
-    used = cluster.control_of(cluster.relays[0])
-    with cut(cluster.to_control[0][used]):
-        time.sleep(FAULT_S)
-
-
-def cut_a_control_from_the_database(cluster: Cluster, load: Load) -> None:
-    with cut(*cluster.to_database[0]):
-        time.sleep(FAULT_S)
-
-
-def cut_a_relay_from_the_store(cluster: Cluster, load: Load) -> None:
-    with cut(cluster.to_store[0]):
-        time.sleep(FAULT_S)
-
-
 def cut_a_control_off(cluster: Cluster, load: Load) -> None:
     """Like a machine that is gone, and then is back with what it held."""
     at = cluster.control_of(cluster.relays[0])
@@ -82,16 +74,6 @@ def cut_a_relay_off(cluster: Cluster, load: Load) -> None:
     load.excused = (1, time.monotonic())
 
 
-def slow_every_link(cluster: Cluster, load: Load) -> None:
-    for link in cluster.links():
-        link.delay_s = SLOW_S
-    try:
-        time.sleep(FAULT_S)
-    finally:
-        for link in cluster.links():
-            link.delay_s = 0.0
-
-
 def lose_a_tenth_of_all_packets(cluster: Cluster, load: Load) -> None:
     links = [link for link in cluster.links() if isinstance(link, PacketLink)]
     for link in links:
@@ -103,14 +85,13 @@ def lose_a_tenth_of_all_packets(cluster: Cluster, load: Load) -> None:
             link.mend()
 
 
-Fault = Callable[[Cluster, Load], None]
 FAULTS: Final[tuple[Fault, ...]] = (
-    cut_a_relay_from_its_control,
-    cut_a_control_from_the_database,
-    cut_a_relay_from_the_store,
+    lasting(cut_a_relay_from_its_control, FAULT_S),
+    lasting(cut_a_control_from_the_database, FAULT_S),
+    lasting(cut_a_relay_from_the_store, FAULT_S),
     cut_a_control_off,
     cut_a_relay_off,
-    slow_every_link,
+    lasting(slow_every_link, FAULT_S),
     lose_a_tenth_of_all_packets,
 )
 

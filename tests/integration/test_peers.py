@@ -102,11 +102,42 @@ def test_a_request_that_is_repeated_at_another_node_gets_the_first_ones_answer(
     assert again.headers["x-gateway-idempotent"] == "true"
     assert again.headers["x-gateway-request-id"] != told.headers["x-gateway-request-id"]
     assert len(upstream.requests) == 1
+    record = second.record(again.headers["x-gateway-request-id"])
+    assert (record["outcome"], record["attempts"], record["model"]) == ("completed", 0, lane.model)
     other = ask(second, key, lane.body(temperature=0.5), once="k1")
     assert (other.status_code, other.json()["error"]["code"]) == (409, "conflict")
     stranger = first.create_key(name="stranger")["key"]
     assert ask(second, stranger, lane.body(), once="k1").json() != told.json()
     assert len(upstream.requests) == 2
+
+
+def test_a_form_that_is_repeated_at_another_node_is_recorded_with_its_model(
+    pair: Pair, upstream: Upstream
+) -> None:
+    first, second = pair
+    lane, key = first.add_lane(upstream), first.create_key(name="forms")["key"]
+    upstream.script(reply({"text": "words"}))
+
+    def send(gateway: Gateway) -> httpx.Response:
+        return httpx.post(
+            f"{gateway.url}/v1/audio/transcriptions",
+            data={"model": lane.model},
+            files={"file": ("a.wav", b"x" * 99)},
+            headers={"authorization": f"Bearer {key}", "idempotency-key": "f1"},
+            timeout=30,
+            verify=NO_AUTHORITIES,
+        )
+
+    told = expect(send(first), 200)
+
+    def repeated() -> httpx.Response | None:
+        answer = send(second)
+        return answer if answer.status_code != 409 else None
+
+    again = eventually(repeated, "the answer is kept", within_s=3)
+    assert (again.status_code, again.json(), len(upstream.requests)) == (200, told, 1)
+    record = second.record(again.headers["x-gateway-request-id"])
+    assert (record["outcome"], record["attempts"], record["model"]) == ("completed", 0, lane.model)
 
 
 def test_a_stream_is_repeated_whole(pair: Pair, upstream: Upstream) -> None:
@@ -169,6 +200,28 @@ def test_an_answer_that_one_node_keeps_is_given_by_the_other(
 
     record = second.record(found.headers["x-gateway-request-id"])
     assert (record["cache"], record["cacheKind"], record["attempts"]) == ("hit", "shared", 0)
+
+
+@pytest.mark.parametrize(
+    ("off", "on"),
+    [
+        ({"semanticCacheEnabled": False}, {"semanticCacheEnabled": True}),
+        ({"semanticCacheSharedMb": 0}, {"semanticCacheSharedMb": 64}),
+    ],
+)
+def test_what_is_switched_off_forgets_what_was_kept_before(
+    pair: Pair, store: SharedStore, upstream: Upstream, off: dict[str, Any], on: dict[str, Any]
+) -> None:
+    first, second = pair
+    lane, key = first.add_lane(upstream), first.create_key(name="off and on")["key"]
+    upstream.script(*(reply(completion(f"{number}")) for number in range(3)))
+    before = left(store)
+    told = ask(first, key, fixed(lane, "kept?"))
+    eventually(lambda: left(store) == before + 1, "it is left in the store", within_s=5)
+    expect(second.admin.patch("/api/settings", json=off), 200)
+    expect(first.admin.patch("/api/settings", json=on), 200)
+    again = ask(second, key, fixed(lane, "kept?"))
+    assert (again.headers["x-gateway-cache"], again.content != told.content) == ("MISS", True)
 
 
 def test_what_is_forgotten_at_one_node_is_forgotten_everywhere(
@@ -423,3 +476,42 @@ def test_without_the_store_each_node_goes_by_itself(
         return again.headers.get("x-gateway-idempotent") == "true"
 
     eventually(is_shared, "they go together again", within_s=30)
+
+
+def calling(text: str) -> dict[str, Any]:
+    """An answer that thought this, and calls a tool."""
+    answer = completion()
+    called = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    answer["choices"][0] |= {
+        "finish_reason": "tool_calls",
+        "message": {"role": "assistant", "reasoning_content": text, "tool_calls": [called]},
+    }
+    return answer
+
+
+def test_what_was_thought_at_one_node_goes_back_from_the_other(
+    pair: Pair, upstream: Upstream
+) -> None:
+    """And is forgotten everywhere; of a key that is not logged it stays where it was thought."""
+    first, second = pair
+    lane = first.add_lane(upstream)
+    wanted = {"providerSpecificData": {"reasoningReplay": True}}
+    expect(first.admin.put(f"/api/providers/{lane.connections[0]['id']}", json=wanted), 200)
+    upstream.script(reply(calling("hm")), reply(calling("hm")), reply(completion()))
+    logged, unlogged = (first.create_key(noLog=no_log)["key"] for no_log in (False, True))
+    for key in (logged, unlogged):
+        called = ask(first, key, lane.body()).json()["choices"][0]["message"]
+    del called["reasoning_content"]
+    turns = [*lane.body()["messages"], called, {"role": "tool", "tool_call_id": "call_1"}]
+
+    def sent_back(gateway: Gateway, key: str) -> str | None:
+        answer = ask(gateway, key, lane.body(messages=turns))
+        assert answer.status_code == 200, answer.text
+        thought: str | None = upstream.last.json()["messages"][-2].get("reasoning_content")
+        return thought
+
+    assert eventually(lambda: sent_back(second, logged), "it goes back", within_s=3) == "hm"
+    assert (sent_back(first, unlogged), sent_back(second, unlogged)) == ("hm", None)
+    assert expect(second.admin.delete("/api/cache/reasoning"), 200) == {"removed": 0}
+    assert sent_back(second, logged) is None
+    eventually(lambda: sent_back(first, logged) is None, "it is forgotten there", within_s=3)

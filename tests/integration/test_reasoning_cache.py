@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from tests.support.chat import CHAT
+from tests.support.polling import eventually
 from tests.support.processes import Gateway, Lane, expect
 from tests.support.upstream import DONE, Upstream, completion, event, finish, reply, stream
 
@@ -86,6 +87,17 @@ def ask(lane: Lane, body: dict[str, Any], key: str | None = None) -> httpx.Respo
     return answer
 
 
+def goes_back(lane: Lane, call_id: str) -> bool:
+    """Whether the thought goes back with the next turn, at the latest when who heard it has told the other workers."""
+
+    def is_sent_back() -> bool:
+        ask(lane, going_on(lane, call_id))
+        return sent_back(lane) == THOUGHT
+
+    within_s = lane.gateway.told_within_s
+    return eventually(is_sent_back, "the thought goes back", within_s=within_s, every_s=0.1)
+
+
 def sent_back(lane: Lane) -> str | None:
     """What the provider was sent of the thoughts before the last call."""
     calls = [each for each in lane.upstream.last.json()["messages"] if each.get("tool_calls")]
@@ -101,8 +113,7 @@ def test_a_thought_goes_back_with_its_call(
         reply(completion()),
     )
     ask(wanting, wanting.body(tools=TOOLS, stream=is_stream))
-    ask(wanting, going_on(wanting, "call_1"))
-    assert sent_back(wanting) == THOUGHT
+    assert goes_back(wanting, "call_1")
     ask(wanting, going_on(wanting, "call_unknown"))
     assert sent_back(wanting) is None
     own = going_on(wanting, "call_1")
@@ -132,8 +143,13 @@ def test_a_caller_of_another_dialect_gets_its_thought_back(wanting: Lane) -> Non
             "content": [{"type": "tool_result", "tool_use_id": used["id"], "content": "-3"}],
         },
     ]
-    expect(wanting.gateway.caller.post("/v1/messages", json=body), 200)
-    assert sent_back(wanting) == THOUGHT
+
+    def is_sent_back() -> bool:
+        expect(wanting.gateway.caller.post("/v1/messages", json=body), 200)
+        return sent_back(wanting) == THOUGHT
+
+    within_s = wanting.gateway.told_within_s
+    eventually(is_sent_back, "the thought goes back", within_s=within_s, every_s=0.1)
 
 
 def test_a_provider_that_did_not_ask_for_it_gets_the_bytes_as_they_came(lane: Lane) -> None:
@@ -143,6 +159,7 @@ def test_a_provider_that_did_not_ask_for_it_gets_the_bytes_as_they_came(lane: La
     assert sent_back(lane) is None
 
 
+@pytest.mark.one_node(reason="management shows what the workers of one node heard")
 def test_the_state_is_told_and_forgotten(gateway: Gateway, wanting: Lane) -> None:
     wanting.upstream.script(reply(thinking("call_a", "call_b")), reply(thinking("call_c")))
     for _ in range(2):

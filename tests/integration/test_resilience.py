@@ -79,6 +79,7 @@ def change_thresholds(gateway: Gateway) -> Iterator[Callable[[dict[str, Any]], N
 # --- S17: one finds out for all
 
 
+@pytest.mark.one_node(reason="each worker lets one of its callers find out")
 def test_after_a_rest_that_was_asked_for_one_caller_finds_out_for_all(
     gateway: Gateway, lane: Lane, upstream: Upstream, change_thresholds: Callable[..., None]
 ) -> None:
@@ -112,6 +113,7 @@ def test_after_a_rest_that_was_asked_for_one_caller_finds_out_for_all(
     assert len(upstream.requests) == before, "who waited was told, and asked nobody"
 
 
+@pytest.mark.one_node(reason="each worker lets one of its callers find out")
 def test_when_the_one_is_served_the_others_go(
     gateway: Gateway, lane: Lane, upstream: Upstream
 ) -> None:
@@ -130,6 +132,7 @@ def test_when_the_one_is_served_the_others_go(
 # --- providers and models
 
 
+@pytest.mark.one_node(reason="each worker counts failures for itself")
 def test_a_provider_that_fails_is_left_alone_until_one_finds_out(
     gateway: Gateway, upstream: Upstream, change_thresholds: Callable[..., None]
 ) -> None:
@@ -233,6 +236,7 @@ def test_a_connection_without_credits_is_out_until_an_operator_mends_it(
     becomes(own, connection_id, "active")
 
 
+@pytest.mark.one_node(reason="each worker counts failures for itself")
 def test_a_credential_that_is_refused_again_and_again_is_given_up(
     gateway: Gateway, upstream: Upstream
 ) -> None:
@@ -251,6 +255,7 @@ QUOTA = [
 ]
 
 
+@pytest.mark.one_node(reason="each worker knows what providers told itself")
 def test_what_headers_say_of_quotas_moves_requests_elsewhere(
     gateway: Gateway, upstream: Upstream
 ) -> None:
@@ -269,6 +274,7 @@ def test_what_headers_say_of_quotas_moves_requests_elsewhere(
     assert len(upstream.requests) == 3
 
 
+@pytest.mark.one_node(reason="each worker knows what providers told itself")
 def test_headroom_goes_by_what_providers_tell(gateway: Gateway, upstream: Upstream) -> None:
     lanes = [gateway.add_lane(upstream) for _ in range(2)]
     models = [f"{lane.prefix}/m{at}" for at, lane in enumerate(lanes)]
@@ -309,6 +315,9 @@ def test_a_pin_is_held_on_every_surface(gateway: Gateway, upstream: Upstream, pa
     assert wrong.status_code == 400
 
 
+@pytest.mark.one_node(
+    reason="a rest is told to other workers within half a second, and the next call is made at once"
+)
 def test_a_pin_falls_back_while_its_connection_rests_for_whatever_reason(
     gateway: Gateway, upstream: Upstream
 ) -> None:
@@ -337,6 +346,9 @@ def test_a_pin_falls_back_while_its_connection_rests_for_whatever_reason(
 # --- sessions
 
 
+@pytest.mark.one_node(
+    reason="where a conversation was served is told to other workers within a second, and the next turn comes at once"
+)
 @pytest.mark.parametrize("header", ["X-Session-Id", "x_session_id"])
 def test_a_session_stays_with_its_connection_and_leaves_one_that_rests(
     gateway: Gateway, upstream: Upstream, header: str

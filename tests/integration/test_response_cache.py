@@ -60,6 +60,9 @@ def stays(lane: Lane, ask: Callable[[], httpx.Response]) -> bool:
     return len(lane.upstream.requests) == before
 
 
+@pytest.mark.one_node(
+    reason="each worker keeps answers of its own, and management shows those of one node"
+)
 def test_an_equal_request_is_answered_without_the_provider(gateway: Gateway, lane: Lane) -> None:
     lane.upstream.script(reply(completion("first")), reply(completion("second")))
     first = call(lane)
@@ -253,6 +256,7 @@ def test_a_whole_answer_is_given_as_a_stream(lane: Lane) -> None:
     assert len(lane.upstream.requests) == 1
 
 
+@pytest.mark.one_node(reason="each worker joins calls for itself")
 def test_those_that_ask_at_once_share_one_call(gateway: Gateway, lane: Lane) -> None:
     gate = Gate()
     lane.upstream.script([gate, *reply(completion("once"))])
@@ -269,6 +273,7 @@ def test_those_that_ask_at_once_share_one_call(gateway: Gateway, lane: Lane) -> 
     assert sum(one["tokensOutput"] for one in records) == 3, "it is paid once"
 
 
+@pytest.mark.one_node(reason="each worker joins calls for itself")
 def test_a_stream_is_joined_in_its_middle(gateway: Gateway, lane: Lane) -> None:
     gate = Gate()
     whole = [delta("a"), delta("b"), finish(), DONE]
@@ -447,6 +452,9 @@ def entries(gateway: Gateway, lane: Lane, **query: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.one_node(
+    reason="each worker keeps answers of its own, and management shows those of one node"
+)
 def test_what_is_kept_is_told_in_pages_and_forgotten_by_filter(
     gateway: Gateway, lane: Lane
 ) -> None:
@@ -470,6 +478,9 @@ def test_what_is_kept_is_told_in_pages_and_forgotten_by_filter(
     assert not is_hit(call(lane, say="question 1"))
 
 
+@pytest.mark.one_node(
+    reason="each worker keeps answers of its own, and management shows those of one node"
+)
 def test_counts_are_told_as_the_contract_says(gateway: Gateway, lane: Lane) -> None:
     before = expect(gateway.admin.get("/api/cache"), 200)["semanticCache"]
     call(lane)

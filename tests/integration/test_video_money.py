@@ -156,6 +156,7 @@ def test_what_no_provider_took_is_not_paid(studio: Studio) -> None:
     assert (record["outcome"], record["costUsdMicros"]) == ("refused", 0)
 
 
+@pytest.mark.one_node(reason="each worker holds the limits of a connection for itself")
 def test_videos_keep_to_the_limits_of_their_connections(studio: Studio) -> None:
     """A full connection leaves the video to the next one; where there is none the caller is told when."""
     path = f"/api/providers/{studio.connection['id']}"

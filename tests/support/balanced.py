@@ -34,11 +34,18 @@ from tests.support.tls import NO_AUTHORITIES
 KEY: Final = "bm9kZXMgb2Ygb25lIGRhdGFiYXNlIHNoYXJlIGEga2U="
 WORKERS: Final = 2
 # A node hears of the usage of another every few seconds.
-SHOWN_WITHIN_S: Final = 20
+SHOWN_WITHIN_S: Final = 20.0
+TOLD_WITHIN_S: Final = 3.0
+# A worker gives back what it leased of a limit and did not use for a second.
+ROOM_WITHIN_S: Final = 5.0
 
 
 class BalancedGateway(Gateway):
     """Made by `start_balanced`."""
+
+    shown_within_s = SHOWN_WITHIN_S
+    told_within_s = TOLD_WITHIN_S
+    room_within_s = ROOM_WITHIN_S
 
     def __init__(self, folder: Path, nodes: Sequence[Gateway], balancer: Balancer) -> None:
         super().__init__(folder, balancer.port, {})
@@ -70,6 +77,11 @@ class BalancedGateway(Gateway):
             if workers != [WORKERS] * len(self.nodes):
                 return False
         return True
+
+    def is_even(self) -> bool:
+        """Whether every node has the newest snapshot in force at all of its workers."""
+        told = expect(self.nodes[0].admin.get("/api/cluster"), 200)
+        return {node["snapshotVersion"] for node in told["nodes"]} == {told["snapshotVersion"]}
 
     # --- what is of one node
 
@@ -116,13 +128,14 @@ class BalancedGateway(Gateway):
     def admin(self) -> httpx.Client:
         """A client that may do everything, by an access token: a balancer's requests are not of this machine."""
         if self._admin is None or self._admin.is_closed:
-            transport = AdminTransport(self.nodes, self._access_token)
-            headers = {"Authorization": f"Bearer {self._access_token}"}
+            transport = AdminTransport(self)
+            headers = {"Authorization": f"Bearer {self.access_token}"}
             self._admin = self.client(headers=headers, transport=transport)
         return self._admin
 
     @functools.cached_property
-    def _access_token(self) -> str:
+    def access_token(self) -> str:
+        """A token of the scope `admin`."""
         wanted = {"name": "tests", "scope": "admin"}
         made = expect(self.nodes[0].admin.post("/api/auth/tokens", json=wanted), 201)
         self.canaries.append(made["token"])
@@ -169,14 +182,23 @@ class BalancedGateway(Gateway):
 
 
 class AdminTransport(httpx.HTTPTransport):
-    """Through the balancer; what an access token may not do is asked of a node, with its local token, in turn."""
+    """Through the balancer; what an access token may not do is asked of a node, with its local token, in turn. A change
+    that is not in force everywhere when it is answered, which its answer says, is waited for.
+    """
 
-    def __init__(self, nodes: Sequence[Gateway], token: str) -> None:
+    def __init__(self, instance: BalancedGateway) -> None:
         super().__init__(verify=NO_AUTHORITIES, trust_env=False)
-        self._nodes = itertools.cycle(nodes)
-        self._shown = f"Bearer {token}"
+        self._instance = instance
+        self._nodes = itertools.cycle(instance.nodes)
+        self._shown = f"Bearer {instance.access_token}"
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
+        answer = self._ask(request)
+        if answer.headers.get("X-Gateway-Snapshot") == "pending":
+            eventually(self._instance.is_even, "the change is in force", within_s=15, every_s=0.05)
+        return answer
+
+    def _ask(self, request: httpx.Request) -> httpx.Response:
         answer = super().handle_request(request)
         is_refused = answer.status_code in (401, 403)
         if not is_refused or request.headers.get("Authorization") != self._shown:

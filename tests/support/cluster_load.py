@@ -10,24 +10,20 @@ assert_all_is_logged_once(cluster, load)
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import time
-from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
 import httpx
 
 from tests.support.chat import CHAT
-from tests.support.cluster import Cluster, Link
+from tests.support.cluster import Cluster
 from tests.support.polling import eventually
 from tests.support.processes import Gateway
 from tests.support.side_work import SideWork
 from tests.support.upstream import Plain
 
-FAULT_S: Final = float(os.environ.get("FAIRLEAD_FAULT_SECONDS", "24"))
-"""How long a link stays cut and a node stands still: unless told otherwise, longer than a lease."""
 CALLERS: Final = 2
 REVOKERS: Final = 3
 MADE_BEFORE: Final = 30
@@ -116,17 +112,6 @@ class Load(SideWork):
             if answer.status_code == 200 and not (at == excused and asked_s < until_s):
                 late_ms = round((time.monotonic() - answered_s) * 1000)
                 self.passed.append(f"relay {at}, {late_ms} ms after {path}")
-
-
-@contextlib.contextmanager
-def cut(*links: Link) -> Iterator[None]:
-    for link in links:
-        link.cut()
-    try:
-        yield
-    finally:
-        for link in links:
-            link.mend()
 
 
 def assert_all_is_logged_once(cluster: Cluster, load: Load) -> None:

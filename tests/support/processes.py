@@ -70,6 +70,13 @@ class Lane:
 class Gateway:
     """A running instance. Made by `start_gateway`."""
 
+    shown_within_s = 0.0
+    """How long after one node shows usage another may not yet."""
+    told_within_s = 0.0
+    """How long what one worker tells the others may be on its way."""
+    room_within_s = 0.0
+    """How long another worker may keep what is left of a limit, after a request that wanted more was refused there."""
+
     def __init__(
         self,
         data_dir: Path,

@@ -87,6 +87,11 @@ def writers(spool_dir: Path) -> set[str]:
     return {path.stem.rpartition("-")[0] for path in _listed(spool_dir)}
 
 
+def is_free(path: Path) -> bool:
+    """Whether there is a file, and nobody has locked it."""
+    return path.exists() and not _is_locked(path)
+
+
 def _is_locked(path: Path) -> bool:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -23,10 +23,12 @@ from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.state import State
 from fairlead.usage.facts import Filters, Selection, sums_of
-from fairlead.usage.segment import has_unread, writers
+from fairlead.usage.segment import has_unread, is_free, writers
 from fairlead.usage.shared_log import SharedLog
 from fairlead.usage.span import Span
 
+WORKERS: Final = "workers"
+"""The folder of the files that workers who share limits lock for as long as they live."""
 WAIT_S = 1.5
 LOOK_EVERY_S = 0.05
 
@@ -155,9 +157,10 @@ class SpentSums:
 
 def _ended(nodes: list[str], pids: Mapping[str, int], spool_dir: Path) -> set[str]:
     """Nodes that are known to have ended: their processes are gone from this machine, and no record is
-    left to read.
+    left to read. Those that ended with the control before this one are known by the files that they had locked.
     """
     gone = {node for node in nodes if node in pids and not Path(f"/proc/{pids[node]}").exists()}
+    gone |= {node for node in nodes if is_free(spool_dir.parent / WORKERS / node)}
     return gone - writers(spool_dir)
 
 

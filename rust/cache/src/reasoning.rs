@@ -29,6 +29,8 @@ pub struct Origin<'a> {
     pub provider: &'a str,
     /// As the caller named it.
     pub model: &'a str,
+    /// Heard by another worker, which lists it.
+    pub is_elsewhere: bool,
 }
 
 /// The moment on both clocks: one for ends, one to be told.
@@ -39,7 +41,7 @@ pub struct Now {
 }
 
 /// Which entries; what is absent does not narrow.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ThoughtFilter {
     pub tool_call_id: Option<String>,
@@ -59,7 +61,7 @@ pub struct ThoughtSummary {
     pub expires_ms: u64,
 }
 
-/// Counts since the worker began, and what is kept now.
+/// Counts since the worker began, and what is kept now: entries that it heard itself, bytes of all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ReasoningStats {
     pub entries: usize,
@@ -89,6 +91,7 @@ struct Entry {
     number: u64,
     at: Now,
     hits: u64,
+    is_elsewhere: bool,
 }
 
 impl Entry {
@@ -157,7 +160,8 @@ impl Reasoning {
             let number = shelf.next;
             shelf.next += 1;
             let (provider, model) = (origin.provider.into(), origin.model.into());
-            let entry = Entry { text: Arc::clone(&text), provider, model, number, at: now, hits: 0 };
+            let is_elsewhere = origin.is_elsewhere;
+            let entry = Entry { text: Arc::clone(&text), provider, model, number, at: now, hits: 0, is_elsewhere };
             shelf.bytes += entry.bytes();
             shelf.by_age.insert(number, name.clone());
             shelf.entries.insert(name, entry);
@@ -181,33 +185,35 @@ impl Reasoning {
         None
     }
 
-    /// Newest first.
+    /// Those that this worker heard itself, newest first.
     pub fn list(&self, filter: &ThoughtFilter, now: Now) -> Vec<ThoughtSummary> {
         let shelf = self.0.lock();
         let named = shelf.by_age.values().rev().filter_map(|name| Some((name, shelf.entries.get(name)?)));
         named
-            .filter(|(name, entry)| entry.is_fresh(now.monotonic_ms) && fits(filter, name, entry))
+            .filter(|(name, entry)| {
+                !entry.is_elsewhere && entry.is_fresh(now.monotonic_ms) && fits(filter, name, entry)
+            })
             .map(summary_of)
             .collect()
     }
 
-    /// Forgets what fits; how many those were.
+    /// Forgets what fits; how many of it this worker had heard itself.
     pub fn forget(&self, filter: &ThoughtFilter) -> usize {
         let mut shelf = self.0.lock();
-        let gone: Vec<Name> = shelf
+        let gone: Vec<(Name, bool)> = shelf
             .entries
             .iter()
             .filter(|(name, entry)| fits(filter, name, entry))
-            .map(|(name, _)| name.clone())
+            .map(|(name, entry)| (name.clone(), entry.is_elsewhere))
             .collect();
-        gone.iter().filter(|name| shelf.remove(name)).count()
+        gone.iter().filter(|(name, is_elsewhere)| shelf.remove(name) && !is_elsewhere).count()
     }
 
     pub fn stats(&self, now: Now) -> ReasoningStats {
         let mut shelf = self.0.lock();
         shelf.make_room(0, 0, now.monotonic_ms);
         ReasoningStats {
-            entries: shelf.entries.len(),
+            entries: shelf.entries.values().filter(|entry| !entry.is_elsewhere).count(),
             max_entries: MAX_ENTRIES,
             bytes: shelf.bytes,
             max_bytes: MAX_BYTES,
@@ -241,7 +247,8 @@ fn summary_of((name, entry): (&Name, &Entry)) -> ThoughtSummary {
 mod tests {
     use super::*;
 
-    const ORIGIN: Origin<'_> = Origin { principal: "key:1", provider: "deepseek", model: "deepseek/m" };
+    const ORIGIN: Origin<'_> =
+        Origin { principal: "key:1", provider: "deepseek", model: "deepseek/m", is_elsewhere: false };
 
     fn at(monotonic_ms: u64) -> Now {
         Now { monotonic_ms, unix_ms: 1_000_000 + monotonic_ms }
@@ -265,6 +272,17 @@ mod tests {
         let stats = reasoning.stats(at(1));
         assert_eq!((stats.entries, stats.hits, stats.misses), (2, 2, 3));
         assert!(reasoning.find("key:1", "deepseek", &["x", "b"], at(1)).is_some(), "any of a message's calls will do");
+    }
+
+    #[test]
+    fn what_another_worker_heard_goes_back_and_is_listed_there() {
+        let reasoning = Reasoning::default();
+        reasoning.keep(Origin { is_elsewhere: true, ..ORIGIN }, &ids(&["a"]), "hm", at(0));
+        reasoning.keep(ORIGIN, &ids(&["b"]), "hm", at(0));
+        assert!(reasoning.find("key:1", "deepseek", &["a"], at(1)).is_some());
+        assert_eq!((reasoning.list(&ThoughtFilter::default(), at(1)).len(), reasoning.stats(at(1)).entries), (1, 1));
+        assert_eq!(reasoning.forget(&ThoughtFilter::default()), 1);
+        assert!(reasoning.find("key:1", "deepseek", &["a"], at(1)).is_none());
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::gate::body::{BodyState, Pending};
 use crate::gate::inbound::Inbound;
 use crate::gate::request::Whole;
 use crate::leases::keeper;
+use crate::leases::presence::Presence;
 use crate::models;
 use crate::observe::capture_writer;
 use crate::observe::log;
@@ -126,6 +127,7 @@ pub struct Engine {
     shared: Arc<Shared>,
     handle: Handle,
     thread: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
+    _presence: Option<Presence>,
 }
 
 impl Engine {
@@ -135,6 +137,8 @@ impl Engine {
         let config = Config::parse(config_json)?;
         let worker_id = hex(&random_bytes::<6>()?);
         let spool = Spool::open(&config.data_dir, &worker_id)?;
+        let is_sharing = config.shared_store.is_some();
+        let presence = is_sharing.then(|| Presence::take(&config.data_dir, &worker_id)).transpose()?;
         let cache = Cache::open(Opening {
             data_dir: config.data_dir.clone(),
             worker_id: worker_id.clone(),
@@ -175,7 +179,7 @@ impl Engine {
             }
             sealing.cache.store.close();
         })?;
-        Ok(Self { shared, handle, thread: Mutex::new(Some((stop, thread))) })
+        Ok(Self { shared, handle, thread: Mutex::new(Some((stop, thread))), _presence: presence })
     }
 
     /// Admits a head; a pending request is to be fed.

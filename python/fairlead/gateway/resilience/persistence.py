@@ -3,6 +3,9 @@
 Relay workers report the state of each connection on the link. A report counts only for the version
 of the record that it names: not after a change of the credential, and not after a reset that the
 worker has not seen. A stored state goes into the snapshot, so that every worker knows it.
+
+Where several controls share a database, a quota that is stored as exhausted was announced by whoever stored it; and it
+is not over because the workers of another control do not know of it yet.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ RESET_TOLERANCE_MS: Final = 5_000
 
 
 class StatePersistence:
-    """Remembers which exhausted quotas were announced; `check` stores and announces changes."""
+    """Remembers which exhausted quotas its workers reported; `check` stores and announces changes."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -46,18 +49,31 @@ class StatePersistence:
             return
         persisted = await self._services.state.read(read_persisted_states)
         worst = _worst_reports(reports)
+        news = {
+            each: report
+            for each, report in worst.items()
+            if report[0]["state"] in PERSISTED_STATES or each in self._out
+        }
         out = frozenset(
             each for each, (state, _) in worst.items() if state["state"] in QUOTA_STATES
         )
-        is_due = _differs(persisted, worst)
+        is_due = _differs(persisted, news)
         began = out - self._out
         if not is_due and not began:
             self._out = out
             return
 
         def store(con: Connection) -> bool:
-            _emit_quota_events(con, {each: worst[each][0] for each in began})
-            return _store_states(con, worst)
+            before = read_persisted_states(con)
+            _emit_quota_events(
+                con,
+                {
+                    each: worst[each][0]
+                    for each in began
+                    if each not in before or before[each].state != worst[each][0]["state"]
+                },
+            )
+            return _store_states(con, news)
 
         if await self._services.state.record(store):
             # Publishes a snapshot, so that every worker learns of it.

@@ -55,6 +55,7 @@ CREATE INDEX IF NOT EXISTS provider_sign_ins_connection ON provider_sign_ins (co
 CREATE INDEX IF NOT EXISTS provider_usage_connection ON provider_usage (connection_id);
 CREATE INDEX IF NOT EXISTS provider_sign_in_flows_id ON provider_sign_in_flows (id);
 CREATE INDEX IF NOT EXISTS connection_states_connection ON connection_states (connection_id);
+CREATE UNIQUE INDEX IF NOT EXISTS failing_connections_connection ON failing_connections (connection_id);
 CREATE INDEX IF NOT EXISTS combos_id ON combos (id);
 CREATE INDEX IF NOT EXISTS combos_name ON combos (name);
 CREATE INDEX IF NOT EXISTS model_aliases_alias ON model_aliases (alias);

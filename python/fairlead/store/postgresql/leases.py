@@ -16,7 +16,7 @@ import psycopg
 import structlog
 
 from fairlead.errors import StorageUnavailable
-from fairlead.store.postgresql.channels import AsyncRaw, connect_async
+from fairlead.store.postgresql.channels import AsyncRaw, connect_async, fetch
 from fairlead.store.work_leases import Lease, clock_s
 
 LEASE_MS: Final = 20_000
@@ -173,8 +173,7 @@ class Leases:
             raise StorageUnavailable("The database does not answer.", retry_after_s=1)
         try:
             async with asyncio.timeout(CALL_WITHIN_S):
-                found = await raw.execute(query, parameters)
-                return await found.fetchall()
+                return await fetch(raw, query, parameters)
         except (psycopg.Error, TimeoutError) as error:
             raise StorageUnavailable(
                 f"The database does not answer ({type(error).__name__}).", retry_after_s=1

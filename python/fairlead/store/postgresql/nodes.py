@@ -19,7 +19,7 @@ import psycopg
 from fairlead import __version__
 from fairlead.errors import StorageUnavailable
 from fairlead.store.peers import NodeRow
-from fairlead.store.postgresql.channels import APPLIED, STATE, AsyncRaw, connect_async
+from fairlead.store.postgresql.channels import APPLIED, STATE, AsyncRaw, connect_async, fetch
 from fairlead.store.postgresql.leases import Leases
 from fairlead.store.postgresql.locks import Locks
 
@@ -130,12 +130,13 @@ class Nodes:
             if raw is None:
                 raise TimeoutError
             async with asyncio.timeout(LIVE_WITHIN_S):
-                found = await raw.execute(
+                found = await fetch(
+                    raw,
                     "SELECT id, host, fairlead_version, started_at_ms, "
                     f"greatest(0, {_NOW} - seen_at_ms), applied_version, report FROM control_nodes "
-                    f"WHERE seen_at_ms > {_NOW} - {LIVE_FOR_MS} ORDER BY started_at_ms, id"
+                    f"WHERE seen_at_ms > {_NOW} - {LIVE_FOR_MS} ORDER BY started_at_ms, id",
                 )
-                return [NodeRow(*row) for row in await found.fetchall()]
+                return [NodeRow(*row) for row in found]
         except (psycopg.Error, TimeoutError):
             raise StorageUnavailable("The database does not answer.", retry_after_s=1) from None
 
@@ -144,9 +145,8 @@ class Nodes:
         if time.monotonic() - self._returned_s < RETURN_WITHIN_S:
             # The database may have been away for all: who lived then serves by what it knew, and comes back soon.
             live_for_ms += self._missed_ms
-        found = await raw.execute(_BEHIND, [self._process, version, live_for_ms])
-        row = await found.fetchone()
-        return bool(row and row[0])
+        ((count,),) = await fetch(raw, _BEHIND, [self._process, version, live_for_ms])
+        return bool(count)
 
     # --- listening
 
@@ -227,4 +227,4 @@ class Nodes:
         """Says that this process ends, so that no write of another waits for it."""
         with contextlib.suppress(psycopg.Error, TimeoutError):
             async with asyncio.timeout(LEAVE_WITHIN_S):
-                await raw.execute("DELETE FROM control_nodes WHERE id = $1", [self._process])
+                await fetch(raw, "DELETE FROM control_nodes WHERE id = $1", [self._process])

@@ -23,11 +23,12 @@ use parking_lot::Mutex;
 use std::future::Future;
 use std::sync::Arc;
 
-/// Does the call of an idempotency key for everybody who sends it.
+/// Does the call of an idempotency key for everybody who sends it. `body`: what it asks for, unless that is noted already.
 pub async fn lead<W: Future<Output = ()> + Send + 'static>(
     mut leader: Leader,
     exchange: &Exchange,
     call: Call,
+    body: &Bytes,
     work: impl FnOnce(Call) -> W + Send + 'static,
 ) {
     let settlement = &call.settlement;
@@ -37,7 +38,7 @@ pub async fn lead<W: Future<Output = ()> + Send + 'static>(
         Ok(claim) => claim,
         Err(Ruling::UnderWay) => {
             let claim = ClaimSlot::default();
-            let work = wait_elsewhere(call, leader.ticket.take(), Arc::clone(&claim), work);
+            let work = wait_elsewhere(call, leader.ticket.take(), Arc::clone(&claim), body.clone(), work);
             let work = trace::within(trace::current(), async move {
                 Box::pin(work).await;
                 drop((end, permits));
@@ -50,8 +51,9 @@ pub async fn lead<W: Future<Output = ()> + Send + 'static>(
             return leader.lead_then(exchange, work, settle).await;
         }
         Err(ruling) => {
+            let body = body.clone();
             let work = async move {
-                repeat_elsewhere(call, ruling);
+                repeat_elsewhere(call, ruling, &body);
                 drop((end, permits));
             };
             return leader.lead(exchange, work).await;
@@ -76,6 +78,7 @@ async fn wait_elsewhere<W: Future<Output = ()> + Send + 'static>(
     call: Call,
     ticket: Option<Box<Ticket>>,
     slot: ClaimSlot,
+    body: Bytes,
     work: impl FnOnce(Call) -> W + Send + 'static,
 ) {
     let settlement = &call.settlement;
@@ -84,13 +87,14 @@ async fn wait_elsewhere<W: Future<Output = ()> + Send + 'static>(
             *slot.lock() = claim;
             work(call).await;
         }
-        Err(ruling) => repeat_elsewhere(call, ruling),
+        Err(ruling) => repeat_elsewhere(call, ruling, &body),
     }
 }
 
 /// Answers as another worker has, or says why it cannot.
-fn repeat_elsewhere(call: Call, ruling: Ruling) {
+fn repeat_elsewhere(call: Call, ruling: Ruling, body: &Bytes) {
     let mut settlement = call.settlement;
+    note_request(&mut settlement, body);
     match ruling.answer() {
         Ok(KeptAnswer { mut head, body }) => {
             head.headers.extend(answer::base_headers(&settlement.shared, &settlement.admission.request_id));
@@ -137,10 +141,7 @@ impl Part {
 /// Gives the answer of the request that this one repeats.
 pub async fn repeat(settlement: &mut Settlement, recording: Arc<Recording>, body: &Bytes) {
     let (shared, exchange) = (Arc::clone(&settlement.shared), Arc::clone(&settlement.exchange));
-    if let Ok(parsed) = read::request(&settlement.admission, body) {
-        settlement.model = Some(model::shown_name(&shared.live.load(), &parsed.model));
-        settlement.stream = parsed.stream;
-    }
+    note_request(settlement, body);
     let own = answer::base_headers(&shared, &settlement.admission.request_id);
     let mut status = StatusCode::OK;
     let followed = coalesce::follow(recording, &exchange, |head| {
@@ -158,5 +159,13 @@ pub async fn repeat(settlement: &mut Settlement, recording: Arc<Recording>, body
     } else if !exchange.is_cancelled() {
         let error = Error::gateway(ErrorKind::UpstreamStatus, "The call that this request repeats failed.");
         settlement.settle(Outcome::UpstreamFailed, Some(&error));
+    }
+}
+
+/// Notes for the record what a repeated request asks for: it is not read otherwise.
+fn note_request(settlement: &mut Settlement, body: &Bytes) {
+    if let Ok(parsed) = read::request(&settlement.admission, body) {
+        settlement.model = Some(model::shown_name(&settlement.shared.live.load(), &parsed.model));
+        settlement.stream = parsed.stream;
     }
 }

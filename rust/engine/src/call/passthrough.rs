@@ -127,20 +127,17 @@ pub fn serve_form(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output 
                 Part::Alone => run_form(Call::new(settlement), &stored).await,
                 Part::Refused(fault) => settle::refuse(&mut settlement, Outcome::Refused, &fault),
                 Part::Follower(recording) => {
-                    let model = stored.form.field("model");
-                    settlement.model = model.map(|model| model::shown_name(&shared.live.load(), model));
+                    note_model(&mut settlement, &stored);
                     idempotency::repeat(&mut settlement, recording, &Bytes::new()).await;
                 }
                 Part::Leader(leader) => {
                     settlement.move_to(&leader.source);
+                    note_model(&mut settlement, &stored);
                     let mut call = Call::new(settlement);
                     call.request_permits = Some(Arc::clone(&permits));
-                    idempotency::lead(
-                        leader,
-                        &exchange,
-                        call,
-                        move |call| async move { run_form(call, &stored).await },
-                    )
+                    idempotency::lead(leader, &exchange, call, &Bytes::new(), move |call| async move {
+                        run_form(call, &stored).await
+                    })
                     .await;
                 }
             },
@@ -151,6 +148,12 @@ pub fn serve_form(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output 
         }
         drop((end, permits));
     }
+}
+
+/// For the record of a form that repeats another, here or at another worker, and is not read otherwise.
+fn note_model(settlement: &mut Settlement, stored: &Stored) {
+    let model = stored.form.field("model");
+    settlement.model = model.map(|model| model::shown_name(&settlement.shared.live.load(), model));
 }
 
 /// The form's part among those of its idempotency key: a form is the same as another with the same parts, whatever stands between

@@ -4,11 +4,13 @@
 use crate::clock;
 use crate::gate::request::Admission;
 use crate::observe::settle::Settlement;
+use crate::peers::thoughts::{self, SharedThought};
 use crate::shared::Shared;
 use crate::upstream::target::Target;
-use fairlead_cache::reasoning::{Now, Origin, ThoughtFilter};
+use fairlead_cache::reasoning::{Now, Origin, ThoughtFilter, MAX_TEXT_BYTES};
 use fairlead_core::Dialect;
 use fairlead_dialect::openai::reasoning::{of_answer, Listener, Thought};
+use serde::Deserialize;
 use serde_json::{json, Value};
 
 /// The most entries in one listing.
@@ -39,28 +41,45 @@ pub fn keep(settlement: &Settlement, target: &Target, thought: Option<Thought>) 
     let principal = owner(&settlement.admission);
     let provider = target.connection.provider.as_str();
     let model = settlement.model.as_deref().unwrap_or_default();
-    let origin = Origin { principal: &principal, provider, model };
+    let origin = Origin { principal: &principal, provider, model, is_elsewhere: false };
     settlement.shared.reasoning.keep(origin, &thought.call_ids, &thought.text, now());
+    // Of a key that is not logged nothing leaves its worker.
+    let is_private = settlement.admission.principal.key().is_some_and(|key| key.no_log);
+    if settlement.shared.peers.is_some() && !is_private && thought.text.len() <= MAX_TEXT_BYTES {
+        let (provider, model) = (provider.to_owned(), model.to_owned());
+        let Thought { call_ids, text } = thought;
+        thoughts::publish_thought(&settlement.shared, &SharedThought { principal, provider, model, call_ids, text });
+    }
 }
 
-/// Commands of control: `reasoning.list`, `reasoning.delete`. The errors are for people.
-pub fn command(shared: &Shared, kind: &str, args: &str) -> Result<Value, &'static str> {
-    #[derive(Default, serde::Deserialize)]
-    #[serde(default)]
-    struct Listing {
-        filter: ThoughtFilter,
-        limit: usize,
+/// What control says with its commands about thoughts.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Listing {
+    filter: ThoughtFilter,
+    limit: usize,
+}
+
+impl Listing {
+    fn read(args: &str) -> Result<Self, &'static str> {
+        serde_json::from_str(args).map_err(|_| "the arguments cannot be read")
     }
-    let Ok(Listing { filter, limit }) = serde_json::from_str(args) else { return Err("the arguments cannot be read") };
-    match kind {
-        "reasoning.list" => {
-            let entries = shared.reasoning.list(&filter, now());
-            let shown = &entries[..limit.min(MAX_LISTED).min(entries.len())];
-            Ok(json!({"stats": shared.reasoning.stats(now()), "total": entries.len(), "entries": shown}))
-        }
-        "reasoning.delete" => Ok(json!({"removed": shared.reasoning.forget(&filter)})),
-        _ => Err("the command is not known"),
-    }
+}
+
+/// The command `reasoning.list` of control. The errors are for people.
+pub fn list(shared: &Shared, args: &str) -> Result<Value, &'static str> {
+    let Listing { filter, limit } = Listing::read(args)?;
+    let entries = shared.reasoning.list(&filter, now());
+    let shown = &entries[..limit.min(MAX_LISTED).min(entries.len())];
+    Ok(json!({"stats": shared.reasoning.stats(now()), "total": entries.len(), "entries": shown}))
+}
+
+/// The command `reasoning.delete` of control: here, and at the other workers of the store.
+pub async fn forget(shared: &Shared, args: &str) -> Result<Value, &'static str> {
+    let filter = Listing::read(args)?.filter;
+    let removed = shared.reasoning.forget(&filter);
+    thoughts::forget_elsewhere(shared, filter).await?;
+    Ok(json!({"removed": removed}))
 }
 
 /// Whose thoughts they are.

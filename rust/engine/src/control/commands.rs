@@ -42,7 +42,8 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
         let at_once = match command.kind.as_str() {
             "combos.simulate" => Some(simulate::command(shared, &args)),
             "leases.candidates" => Some(lease_candidates::command(shared, &args)),
-            kind if kind.starts_with("reasoning.") => Some(reasoning::command(shared, kind, &args)),
+            "reasoning.list" => Some(reasoning::list(shared, &args)),
+            "reasoning.delete" => Some(reasoning::forget(shared, &args).await),
             _ => None,
         };
         if let Some(done) = at_once {

@@ -7,6 +7,7 @@ use crate::control::forward::LINK;
 use crate::control::stats::{self, ConnectionStats, ProviderStats};
 use crate::leases::{LeaseStats, Leases};
 use crate::observe::metrics::Sample;
+use crate::peers::shared_answers;
 use crate::shared::Shared;
 use crate::upstream::wire::BodySlices;
 use bytes::Bytes;
@@ -186,7 +187,7 @@ pub async fn run(shared: Arc<Shared>) {
 
 /// One poll. Where what it brings has limits whose past is not known, a second one asks for that before the new
 /// configuration is used: a limit that was just set is in force when the write that set it is answered.
-async fn poll(shared: &Shared) -> Result<(), Fault> {
+async fn poll(shared: &Arc<Shared>) -> Result<(), Fault> {
     let json = ask(shared).await?;
     let Some(mut offered) = newer(shared, &json)? else { return Ok(()) };
     let mut fault = None;
@@ -207,7 +208,9 @@ async fn poll(shared: &Shared) -> Result<(), Fault> {
     if shared.config.keeps_snapshot {
         keep(shared, document).await;
     }
+    let before = shared.live.load_full();
     adopt(shared, snapshot);
+    shared_answers::follow(shared, &before.snapshot);
     fault.map_or(Ok(()), Err)
 }
 

@@ -8,7 +8,7 @@ use crate::upstream::target::Target;
 use fairlead_core::{BreakerPhase, HealthState};
 use serde::Serialize;
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One connection as this worker reports it to control.
 #[derive(Debug, Serialize)]
@@ -24,6 +24,9 @@ pub struct ConnectionStats<'a> {
     last_error: Option<&'static str>,
     successes: u64,
     failures: u64,
+    /// When it served last, and failed last.
+    served_at_ms: Option<u64>,
+    failed_at_ms: Option<u64>,
     latency_ms: Option<f64>,
     in_flight: u32,
     /// Where the operator set limits, or the provider told rates.
@@ -147,12 +150,18 @@ fn connection(target: &Target, now: Now) -> ConnectionStats<'_> {
         last_error: condition.last_error,
         successes: target.hot.successes.load(Ordering::Relaxed),
         failures: target.hot.failures.load(Ordering::Relaxed),
+        served_at_ms: moment(&target.hot.served_ms),
+        failed_at_ms: moment(&target.hot.failed_ms),
         latency_ms: target.hot.latency_ms(),
         in_flight: target.hot.load.in_flight(),
         limits: target.hot.limiter.stats(target.hot.load.in_flight(), now.monotonic_ms).map(LimitStats::from),
         quota: windows.collect(),
         lockouts: lockouts.collect(),
     }
+}
+
+fn moment(at_ms: &AtomicU64) -> Option<u64> {
+    Some(at_ms.load(Ordering::Relaxed)).filter(|at_ms| *at_ms > 0)
 }
 
 fn provider(target: &Target, now: Now) -> ProviderStats<'_> {

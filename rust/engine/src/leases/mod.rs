@@ -1,7 +1,8 @@
 //! Limits that several nodes hold together, over a Redis 7 or Valkey: `store` (its connection and scripts), `keeper` (the task that
-//! asks it). What is asked and what an answer means is decided in `fairlead_core::lease`.
+//! asks it), `presence` (by which control knows that a worker is gone). What is asked and what an answer means is decided in `fairlead_core::lease`.
 
 pub mod keeper;
+pub mod presence;
 pub mod store;
 
 use self::store::Epoch;

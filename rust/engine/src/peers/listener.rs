@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::peers::rests::Rests;
-use crate::peers::{places, shared_answers, Peers, FORGOTTEN, PLACES, RESTS};
+use crate::peers::{places, shared_answers, thoughts, Peers, FORGOTTEN, PLACES, RESTS, THOUGHTS};
 use crate::shared::Shared;
 use crate::shared_store::StoreConnection;
 use futures_util::StreamExt as _;
@@ -34,7 +34,7 @@ pub async fn run(shared: Arc<Shared>) {
 
 async fn serve(shared: &Arc<Shared>, peers: &Peers, rests: &mut Rests, turn: usize) -> Result<(), RedisError> {
     let mut connection = peers.config.connect().await?;
-    let mut subscription = peers.config.subscribe(&[RESTS, PLACES, FORGOTTEN], turn).await?;
+    let mut subscription = peers.config.subscribe(&[RESTS, PLACES, FORGOTTEN, THOUGHTS], turn).await?;
     *peers.connection.lock() = Some(connection.clone());
     let mut messages = subscription.on_message();
     let mut look = tokio::time::interval(LOOK_EVERY);
@@ -72,6 +72,7 @@ fn hear(shared: &Arc<Shared>, peers: &Peers, rests: &mut Rests, message: &Msg) {
     let (payload, now_ms) = (message.get_payload_bytes(), clock::monotonic_ms());
     match message.get_channel_name() {
         PLACES => places::hear(&shared.affinity, &peers.worker, payload, now_ms),
+        THOUGHTS => thoughts::hear(shared, &peers.worker, payload),
         FORGOTTEN => shared_answers::hear(shared, peers, payload),
         _ => rests.hear(&shared.live.load(), &peers.worker, payload, now_ms),
     }

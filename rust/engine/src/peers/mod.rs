@@ -1,6 +1,6 @@
 //! Messages of relay workers of several nodes to each other over the shared store, beside limits: [`once`] (answers of idempotency
 //! keys), [`shared_answers`] (kept answers of all), [`rests`] (connections, models and providers that rest), [`places`] (who served a
-//! session last), [`notice`] (the form of what they tell), [`listener`] (the task that keeps the connections to the store).
+//! session last), [`thoughts`] (what models thought before they called tools), [`notice`] (the form of what they tell), [`listener`] (the task that keeps the connections to the store).
 //!
 //! No request waits for a connection: without the store each worker goes by what it knows itself.
 
@@ -10,6 +10,7 @@ pub mod once;
 mod places;
 pub mod rests;
 pub mod shared_answers;
+pub mod thoughts;
 
 use self::shared_answers::SharedAnswers;
 use crate::shared_store::{StoreConfig, StoreConnection};
@@ -20,6 +21,7 @@ use tokio::sync::Notify;
 const RESTS: &str = "fairlead:1:rests";
 const PLACES: &str = "fairlead:1:places";
 const FORGOTTEN: &str = "fairlead:1:forgotten";
+const THOUGHTS: &str = "fairlead:1:thoughts";
 
 /// The other workers, as far as the store connects to them.
 pub struct Peers {

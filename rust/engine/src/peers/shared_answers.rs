@@ -14,7 +14,7 @@ use crate::shared::Shared;
 use crate::shared_store::StoreConnection;
 use fairlead_cache::envelope::{self, HEAD_BYTES};
 use fairlead_cache::{CachedAnswer, Digest, EntryFilter};
-use fairlead_core::{hex, Breaker, BreakerLimits, BreakerPhase, Sealer};
+use fairlead_core::{hex, Breaker, BreakerLimits, BreakerPhase, CacheSettings, Sealer, Snapshot};
 use futures_util::{stream, StreamExt as _};
 use parking_lot::Mutex;
 use redis::{FromRedisValue as _, RedisError};
@@ -49,6 +49,8 @@ pub struct SharedAnswers {
     breaker: Mutex<Breaker>,
     left: Mutex<LeftAnswers>,
     writes: AtomicUsize,
+    /// When the operator switched them off last: what was kept before is given to nobody, whether or not it is deleted yet.
+    off_ms: AtomicU64,
     counts: AnswerCounts,
 }
 
@@ -163,7 +165,32 @@ fn name_of(key: &Digest) -> String {
 
 /// What workers leave of answers, together.
 fn max_bytes(shared: &Shared) -> u64 {
-    shared.live.load().snapshot.cache.shared_bytes
+    bytes_of(&shared.live.load().snapshot.cache)
+}
+
+fn bytes_of(settings: &CacheSettings) -> u64 {
+    if settings.is_enabled {
+        settings.shared_bytes
+    } else {
+        0
+    }
+}
+
+/// Carries out what a new snapshot says: where answers are switched off, those that workers left are forgotten, as each forgets its own.
+pub fn follow(shared: &Arc<Shared>, before: &Snapshot) {
+    let Some(peers) = shared.peers.as_ref() else { return };
+    let was_on = before.version > 0 && bytes_of(&before.cache) > 0;
+    if !was_on || max_bytes(shared) > 0 {
+        return;
+    }
+    peers.answers.off_ms.store(clock::unix_ms(), Ordering::Relaxed);
+    let own = Arc::clone(shared);
+    // Bounded by its deadline. Every worker does so: one that ends meanwhile leaves nothing undone.
+    drop(crate::task::spawn(async move {
+        if let Err(reason) = forget(&own, &EntryFilter::default()).await {
+            tracing::warn!(reason, "answers were switched off, and some may stay in the store until their end");
+        }
+    }));
 }
 
 /// The other workers, where answers are shared with them.
@@ -200,7 +227,10 @@ pub async fn find(shared: &Shared, key: &Digest) -> Option<CachedAnswer> {
     };
     // What this version or this instance cannot open was not left for it.
     let entry = answer.and_then(|bytes| envelope::open(&bytes, &name, &shared.config.sealer));
-    let entry = entry.filter(|entry| entry.meta.key == *key && entry.meta.is_fresh(clock::unix_ms()));
+    let off_ms = answers.off_ms.load(Ordering::Relaxed);
+    let entry = entry.filter(|CachedAnswer { meta, .. }| {
+        meta.key == *key && meta.created_ms > off_ms && meta.is_fresh(clock::unix_ms())
+    });
     count(if entry.is_some() { &answers.counts.hits } else { &answers.counts.misses });
     entry
 }

@@ -18,7 +18,7 @@ use crate::socket::outbox::{Drawn, Outbox};
 use crate::socket::provider::ProviderSocket;
 use crate::socket::query::model_of;
 use crate::socket::requests::FrameConnection;
-use crate::socket::session::{CallerSide, Session, Sides, TRY_AGAIN_LATER};
+use crate::socket::session::{CallerSide, Session, Sides, NOT_ALLOWED, TRY_AGAIN_LATER};
 use crate::upstream::slot;
 use fairlead_core::{Error, ErrorKind, Outcome};
 use fairlead_dialect::openai::named;
@@ -43,7 +43,9 @@ pub struct Realtime {
 /// The task of a conversation.
 struct Conversation {
     caller: CallerSide,
-    choice: Choice,
+    model: String,
+    /// Not made yet where the shared store is to be asked for room first.
+    choice: Option<Choice>,
     _permits: (GaugePermit, GaugePermit),
 }
 
@@ -53,14 +55,19 @@ impl Realtime {
         let Whole { exchange, admission, in_flight, .. } = whole;
         let id = exchange.id();
         let mut settlement = Settlement::open(shared, &exchange, admission, 0);
-        let choice = model_of(query).and_then(|model| choose(shared, &mut settlement, &model));
+        let choice = model_of(query).and_then(|model| match choose(shared, &mut settlement, &model) {
+            Ok(choice) => Ok((model, Some(choice))),
+            // The handshake does not wait for the shared store: a refusal then is the conversation's first event.
+            Err(fault) if is_of_store(shared, &fault) => Ok((model, None)),
+            Err(fault) => Err(fault),
+        });
         let opened = choice.and_then(|choice| {
             let slot = GaugePermit::for_stream(shared)?;
             let runtime =
                 shared.runtime().ok_or_else(|| Error::gateway(ErrorKind::Internal, "The engine does not run."))?;
             Ok((choice, slot, runtime))
         });
-        let (choice, slot, runtime) = match opened {
+        let ((model, choice), slot, runtime) = match opened {
             Ok(opened) => opened,
             Err(fault) => {
                 settlement.status = fault.kind.status();
@@ -78,7 +85,7 @@ impl Realtime {
             texts,
             waiting_bytes: Arc::clone(&waiting_bytes),
         };
-        let conversation = Conversation { caller, choice, _permits: (in_flight, slot) };
+        let conversation = Conversation { caller, model, choice, _permits: (in_flight, slot) };
         // It ends when either side leaves; its settlement tells how, also when it is dropped.
         drop(runtime.spawn(conversation.run(settlement)));
         Ok(Self { outbox, shared: Arc::clone(shared), texts: sender, waiting_bytes, assembly: Assembly::new(shared) })
@@ -131,6 +138,11 @@ impl Drop for Realtime {
     }
 }
 
+/// Whether a refusal is for want of what the shared store can tell.
+fn is_of_store(shared: &Shared, fault: &Error) -> bool {
+    fault.kind == ErrorKind::LimitsUnknown && shared.leases.as_ref().is_some_and(|leases| !leases.terms.is_lost())
+}
+
 fn choose(shared: &Shared, settlement: &mut Settlement, model: &str) -> Result<Choice, Error> {
     let live = shared.live.load_full();
     let mut parsed = admit_model(&live, settlement, named::of_form(model, true, 1)?)?;
@@ -152,10 +164,14 @@ impl Conversation {
             return self.end_unserved(settlement, Outcome::Refused, &error);
         }
         let shared = Arc::clone(&self.caller.shared);
+        let choice = match self.decide(&shared, &mut settlement).await {
+            Ok(choice) => choice,
+            Err(error) => return self.end_unserved(settlement, Outcome::Refused, &error),
+        };
         let (mut last, mut queued) = (None, Duration::ZERO);
-        for (at, target) in self.choice.targets.clone().iter().enumerate() {
+        for (at, target) in choice.targets.clone().iter().enumerate() {
             // Tokens are counted as the provider tells of them, answer by answer.
-            let slot = match slot::acquire(&shared, target, &self.choice.entrant(at, 0), &mut queued).await {
+            let slot = match slot::acquire(&shared, target, &choice.entrant(at, 0), &mut queued).await {
                 Ok(slot) => slot,
                 Err(busy) if busy.error.kind == ErrorKind::AccountsBusy => {
                     last = Some(busy.error);
@@ -168,12 +184,12 @@ impl Conversation {
             };
             settlement.attempts += 1;
             settlement.target = Some(Arc::clone(target));
-            settlement.upstream_model = Some(self.choice.upstream_model(at).to_owned());
-            settlement.priced_model = Some(self.choice.model(at).to_owned());
+            settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
+            settlement.priced_model = Some(choice.model(at).to_owned());
             let began = Instant::now();
             let connected = tokio::select! {
                 biased;
-                connected = connect(&shared, target, self.choice.upstream_model(at)) => connected,
+                connected = connect(&shared, target, choice.upstream_model(at)) => connected,
                 () = shared.drain.expired() => Err(shared.drain.error()),
             };
             match connected {
@@ -182,7 +198,7 @@ impl Conversation {
                     settlement.status = 101;
                     let provider = ProviderSocket::new(&shared, stream, early).await;
                     let sides = Sides { caller: &mut self.caller, provider, slot: &slot };
-                    let end = Session::new(sides, &mut settlement, &self.choice).run().await;
+                    let end = Session::new(sides, &mut settlement, &choice).run().await;
                     if let Some(error) = end.error.as_ref().filter(|error| error.kind == ErrorKind::UpstreamReset) {
                         target.blame(error.kind, None);
                     }
@@ -203,12 +219,23 @@ impl Conversation {
         self.end_unserved(settlement, failover::outcome(error.kind), &error);
     }
 
+    async fn decide(&mut self, shared: &Shared, settlement: &mut Settlement) -> Result<Choice, Error> {
+        match self.choice.take() {
+            Some(choice) => Ok(choice),
+            None => limits::ask_until_known(shared, || choose(shared, settlement, &self.model)).await,
+        }
+    }
+
     /// Tells the caller why nobody takes the conversation.
     fn end_unserved(self, mut settlement: Settlement, outcome: Outcome, error: &Error) {
         self.caller.send_error(error);
         let code = match error.kind {
             ErrorKind::Draining => 1001,
-            ErrorKind::AccountsBusy | ErrorKind::UpstreamRateLimited | ErrorKind::UpstreamOverloaded => TRY_AGAIN_LATER,
+            ErrorKind::AccountsBusy
+            | ErrorKind::LimitsUnknown
+            | ErrorKind::UpstreamRateLimited
+            | ErrorKind::UpstreamOverloaded => TRY_AGAIN_LATER,
+            ErrorKind::RateLimited | ErrorKind::BudgetExceeded | ErrorKind::TokenLimitExceeded => NOT_ALLOWED,
             _ => 1011,
         };
         settlement.status = error.kind.status();

@@ -28,7 +28,7 @@ use tokio::time::MissedTickBehavior;
 /// Close codes (RFC 6455, section 7.4.1).
 const NORMAL: u16 = 1000;
 const GOING_AWAY: u16 = 1001;
-const NOT_ALLOWED: u16 = 1008;
+pub const NOT_ALLOWED: u16 = 1008;
 const FAILED: u16 = 1011;
 /// Close code of the registry of RFC 6455, section 11.7.
 pub const TRY_AGAIN_LATER: u16 = 1013;

@@ -1,6 +1,7 @@
 //! A connection made ready to be dialled: its origin, path and headers, with the credential opened. Built once per
 //! snapshot, so a request builds nothing of it.
 
+use crate::clock;
 use crate::upstream::auth::{AccessToken, Proof, Unusable};
 use crate::upstream::connector::Origin;
 use crate::upstream::health::{is_own_machine, Condition, Provider};
@@ -57,6 +58,9 @@ pub struct ConnectionMeasures {
     pub condition: Mutex<Condition>,
     pub successes: AtomicU64,
     pub failures: AtomicU64,
+    /// When it served last and failed last, UTC; zero until it did.
+    pub served_ms: AtomicU64,
+    pub failed_ms: AtomicU64,
     pub load: crate::upstream::load::Load,
     pub limiter: crate::upstream::limiter::Limiter,
     pub caps: crate::upstream::target_cap::TargetCaps,
@@ -67,8 +71,10 @@ pub struct ConnectionMeasures {
 
 impl ConnectionMeasures {
     pub fn count(&self, is_success: bool) {
-        let counter = if is_success { &self.successes } else { &self.failures };
+        let (counter, at_ms) =
+            if is_success { (&self.successes, &self.served_ms) } else { (&self.failures, &self.failed_ms) };
         counter.fetch_add(1, Ordering::Relaxed);
+        at_ms.store(clock::unix_ms(), Ordering::Relaxed);
     }
 
     /// A new sample counts a fifth.

@@ -224,6 +224,38 @@ async def test_an_empty_quota_is_kept_until_its_reset_and_told_once(
     assert connection_id in rows[0][1]
 
 
+async def test_an_empty_quota_is_told_once_by_the_controls_of_one_database(
+    management: Management,
+) -> None:
+    connection_id = (await make(management))["id"]
+    services = management.services
+    endpoint = new_endpoint("gateway", "http://10.0.0.1/", ["quota.exceeded"], now_ms())
+    secret = "whsec_" + "bmV3" * 8
+    await services.state.record(
+        lambda con: insert_endpoint(con, services.state.sealer, endpoint, secret)
+    )
+    here, there = (Management(management.client, replace(services)) for _ in range(2))
+    watch, watch_there = StatePersistence(here.services), StatePersistence(there.services)
+    until_ms = now_ms() + 3_600_000
+    said = word(here, connection_id, "quota-exhausted", until_ms=until_ms, cooling_ms=3_600_000)
+    say(here, said)
+    await watch.check()
+    # The workers of the other control have not heard of it yet; then they have, and say the same.
+    say(there, word(there, connection_id, "active"))
+    await watch_there.check()
+    assert held(management)[0]["until_ms"] == until_ms
+    say(there, said)
+    await watch_there.check()
+    rows = await services.state.read(
+        lambda con: con.execute("SELECT event FROM webhook_messages").fetchall()
+    )
+    assert rows == [("quota.exceeded",)]
+    # It is over for all where one finds it over.
+    say(there, word(there, connection_id, "active", successes=1))
+    await watch_there.check()
+    assert held(management) == [None]
+
+
 async def test_model_cooldowns_are_listed_and_ended(management: Management) -> None:
     connection_id = (await make(management))["id"]
     until_ms = now_ms() + 60_000

@@ -180,21 +180,30 @@ async def test_each_worker_has_its_own_sum_and_is_over_when_its_process_is_gone(
         )
     await Ingest(SegmentStore(usage, spool), spool).ingest()
     (spool / "c-00000000.open").touch()
+    # Of workers that this control has not heard of, the one that lives has locked its file.
+    (workers := spool.parent / "workers").mkdir()
+    for node in ("e", "f"):
+        (workers / node).touch()
+    living = (workers / "f").open()
+    fcntl.flock(living, fcntl.LOCK_EX)
     asked = SpentQuery(
         before_segment=1,
         questions=[
             Question(key_id="k", unit=unit, from_ms=edge_ms) for unit in ("usd_micros", "requests")
         ],
-        nodes=["a", "b", "c", "d"],
+        nodes=["a", "b", "c", "d", "e", "f"],
     )
     gone = 2**22 + 1  # no process has a number above the kernel's limit
     sums, told = await SpentSums(usage, spool, state).shared_sums(
         "a", asked, {"a": os.getpid(), "b": gone, "c": gone}
     )
+    living.close()
     assert sums == [6, 2], "although one worker left what is not read: it is asked for"
     assert [(each.node, each.has_ended, each.sums) for each in told] == [
         ("a", False, [3, 1]),
         ("b", True, [3, 1]),
         ("c", False, [0, 0]),
         ("d", False, [0, 0]),
+        ("e", True, [0, 0]),
+        ("f", False, [0, 0]),
     ]

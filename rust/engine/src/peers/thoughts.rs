@@ -1,0 +1,97 @@
+//! What models thought before they called tools, as workers tell each other of it: the next turn of a conversation comes to any of them,
+//! and its provider refuses it without the thought.
+//!
+//! A thought is told once, sealed, when its answer is. A worker that was not there, or did not hear the store, goes on without it.
+
+use super::{notice, Peers, THOUGHTS};
+use crate::clock;
+use crate::shared::Shared;
+use base64::engine::general_purpose::STANDARD;
+use base64::Engine as _;
+use fairlead_cache::reasoning::{Now, Origin, ThoughtFilter};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What a thought is sealed under.
+const RECORD: &str = "fairlead:1:thought";
+/// What the store did not answer to, where something was to be forgotten.
+const AWAY: &str =
+    "the store that workers share does not answer, and other nodes may still keep what was to be forgotten";
+
+/// A thought, and the calls that it was before.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SharedThought {
+    pub principal: String,
+    pub provider: String,
+    pub model: String,
+    pub call_ids: Vec<String>,
+    pub text: String,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Message {
+    /// A thought, sealed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forget: Option<ThoughtFilter>,
+}
+
+/// Tells the other workers of a thought. Nobody waits for it.
+pub fn publish_thought(shared: &Arc<Shared>, thought: &SharedThought) {
+    let (Some(peers), Some(runtime)) = (shared.peers.as_ref(), shared.runtime()) else { return };
+    let Ok(Ok(sealed)) = serde_json::to_vec(thought).map(|plain| shared.config.sealer.seal(RECORD, &plain)) else {
+        return tracing::warn!("a thought cannot be sealed, and is kept at this worker only");
+    };
+    let message = Message { thought: Some(STANDARD.encode(sealed)), forget: None };
+    let Some(message) = notice::write(&peers.worker, &message) else { return };
+    let own = Arc::clone(shared);
+    // Bounded by the deadline.
+    drop(runtime.spawn(async move {
+        if let Some(peers) = own.peers.as_ref() {
+            publish(peers, message).await;
+        }
+    }));
+}
+
+/// Has the other workers forget what fits.
+pub async fn forget_elsewhere(shared: &Shared, filter: ThoughtFilter) -> Result<(), &'static str> {
+    let Some(peers) = shared.peers.as_ref() else { return Ok(()) };
+    let message = Message { thought: None, forget: Some(filter) };
+    let message = notice::write(&peers.worker, &message).ok_or(AWAY)?;
+    if publish(peers, message).await {
+        Ok(())
+    } else {
+        Err(AWAY)
+    }
+}
+
+/// Whether the store took it.
+async fn publish(peers: &Peers, message: Vec<u8>) -> bool {
+    let Some(mut connection) = peers.connection() else { return false };
+    let mut publish = redis::cmd("PUBLISH");
+    publish.arg(THOUGHTS).arg(message);
+    let publishing = publish.query_async::<()>(&mut connection);
+    let is_published = matches!(tokio::time::timeout(peers.config.deadline(), publishing).await, Ok(Ok(())));
+    if !is_published {
+        peers.doubt();
+    }
+    is_published
+}
+
+/// Keeps, or forgets, what another worker has told.
+pub(super) fn hear(shared: &Shared, worker: &str, payload: &[u8]) {
+    let Some(Message { thought, forget }) = notice::read(worker, payload) else { return };
+    if let Some(filter) = forget {
+        shared.reasoning.forget(&filter);
+    }
+    let sealed = thought.and_then(|text| STANDARD.decode(text).ok());
+    let plain = sealed.and_then(|sealed| shared.config.sealer.open(RECORD, &sealed).ok());
+    // What another instance sealed is not for this one.
+    let Some(thought) = plain.and_then(|plain| serde_json::from_slice::<SharedThought>(&plain).ok()) else { return };
+    let SharedThought { principal, provider, model, call_ids, text } = &thought;
+    let origin = Origin { principal, provider, model, is_elsewhere: true };
+    let now = Now { monotonic_ms: clock::monotonic_ms(), unix_ms: clock::unix_ms() };
+    shared.reasoning.keep(origin, call_ids, text, now);
+}
