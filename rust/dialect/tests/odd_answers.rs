@@ -357,6 +357,10 @@ fn calls_without_an_id_get_one_each() {
         let names: Vec<String> = calls(caller, &translated).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["f", "g", "h"], "{translated}");
     }
+    let numbered = r#"[{"index":"0","id":7,"function":{"name":"f"}}]"#;
+    for (caller, translated) in answers(Openai, &chat(&format!(r#"{{"tool_calls":{numbered}}}"#), "stop")) {
+        assert_eq!(calls(caller, &translated).len(), 1, "{translated}");
+    }
     let item = r#"{"type":"function_call","id":"fc","name":"f"}"#;
     for (caller, translated) in answers(OpenaiResponses, &format!(r#"{{"status":"completed","output":[{item}]}}"#)) {
         assert_eq!(calls(caller, &translated).len(), 1, "{translated}");
@@ -382,6 +386,7 @@ fn what_is_missing_or_null_costs_no_answer() {
         r#"{"id":null,"model":null,"choices":[{"index":0,"message":{"content":"a","tool_calls":null,"reasoning":null},"finish_reason":null,"logprobs":null}],"usage":null}"#,
         r#"{"id":7,"model":7,"choices":[{"message":{"content":"a"},"finish_reason":"eos"},{"message":null}],"usage":{"prompt_tokens":null}}"#,
         r#"{"choices":[{"message":{"content":"a"},"finish_reason":7,"logprobs":[]}],"usage":[]}"#,
+        r#"{"choices":[{"index":"0","message":{"content":"a","reasoning":{},"refusal":false}}]}"#,
     ] {
         for (caller, translated) in answers(Openai, body) {
             assert_eq!(text(caller, &translated), "a", "{body}: {translated}");

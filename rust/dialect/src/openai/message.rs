@@ -20,7 +20,7 @@ pub(super) enum ContentIn<'a> {
 /// A call, or a piece of one.
 #[derive(Deserialize)]
 pub(super) struct CallIn<'a> {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "if_number")]
     pub(super) index: Option<u32>,
     #[serde(borrow, default, deserialize_with = "if_text")]
     pub(super) id: Option<Text<'a>>,
@@ -34,6 +34,11 @@ pub(super) struct FunctionIn<'a> {
     pub(super) name: Option<Text<'a>>,
     #[serde(borrow, default)]
     arguments: Option<&'a RawValue>,
+}
+
+/// A member that is a number of a choice or call, or else counts for nothing.
+pub(super) fn if_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(|raw| raw.get().parse().ok())
 }
 
 /// The first of a list; the rest is skipped. Null is an empty list.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::error::error_fields;
-use super::message::{CallIn, ContentIn, First, FunctionIn};
+use super::message::{if_number, CallIn, ContentIn, First, FunctionIn};
 use super::usage;
 use super::whole::{stop, LogprobsIn};
 use crate::model::{Content, Event, Stop};
@@ -32,8 +32,8 @@ struct ChunkIn<'a> {
 
 #[derive(Deserialize)]
 struct ChoiceIn<'a> {
-    #[serde(default)]
-    index: u32,
+    #[serde(default, deserialize_with = "if_number")]
+    index: Option<u32>,
     #[serde(borrow, default)]
     delta: Option<DeltaIn<'a>>,
     #[serde(borrow, default, deserialize_with = "if_text")]
@@ -46,11 +46,11 @@ struct ChoiceIn<'a> {
 struct DeltaIn<'a> {
     #[serde(borrow, default)]
     content: Option<ContentIn<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     refusal: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     reasoning_content: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     reasoning: Option<Text<'a>>,
     #[serde(borrow, default)]
     tool_calls: Option<Vec<CallIn<'a>>>,
@@ -101,7 +101,9 @@ impl Reader {
             self.usage = usage.or(self.usage);
         }
         // Several choices are refused where the request is translated.
-        let Some(choice) = chunk.choices.0.filter(|choice| choice.index == 0) else { return Ok(Step::More) };
+        let Some(choice) = chunk.choices.0.filter(|choice| choice.index.unwrap_or(0) == 0) else {
+            return Ok(Step::More);
+        };
         if let Some(list) = choice.logprobs.and_then(LogprobsIn::list) {
             emit(Event::Logprobs(list));
         }

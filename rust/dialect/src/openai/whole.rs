@@ -55,13 +55,13 @@ impl<'a> LogprobsIn<'a> {
 struct MessageIn<'a> {
     #[serde(borrow, default)]
     content: Option<ContentIn<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     refusal: Option<Text<'a>>,
     #[serde(borrow, default)]
     tool_calls: Option<Vec<CallIn<'a>>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     reasoning_content: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     reasoning: Option<Text<'a>>,
     #[serde(borrow, default)]
     thinking_blocks: Option<&'a RawValue>,
