@@ -12,7 +12,7 @@ use crate::model::{Answer, Request, Role, Turn};
 use crate::openai::answer::{inspect, UpstreamError};
 use crate::openai::error::error_fields;
 use crate::openai::request::{self, ChatRequest};
-use crate::openai::usage::service;
+use crate::openai::usage::service_of;
 use crate::place::Place;
 
 use crate::{anthropic, gemini, lenient, openai, responses, substance, Pieces};
@@ -213,7 +213,7 @@ fn inspect_answer(form: Dialect, body: &[u8]) -> Result<Option<Usage>, NoAnswer>
     let Some(object) = scan.get(used).and_then(|used| body.get(used.span())) else { return Ok(None) };
     Ok(match form {
         Dialect::OpenaiResponses => {
-            let service = service(scan.get("service_tier").and_then(|tier| body.get(tier.span())));
+            let service = service_of(body, scan.get("service_tier"));
             responses::usage::read(object).map(|usage| Usage { service, ..usage })
         }
         Dialect::Gemini => gemini::usage::read(object),

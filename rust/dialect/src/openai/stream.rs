@@ -292,7 +292,7 @@ impl Progress {
         let scan = json::scan_object(data, &WANTED, json::MAX_DEPTH).ok()?;
         let used = scan.get("usage").filter(|used| used.kind == Kind::Object);
         if let Some(used) = used {
-            let service = usage::service(scan.get("service_tier").and_then(|tier| data.get(tier.span())));
+            let service = usage::service_of(data, scan.get("service_tier"));
             let usage = data.get(used.span()).and_then(usage::read).map(|usage| Usage { service, ..usage });
             self.usage = usage.or(self.usage);
         }

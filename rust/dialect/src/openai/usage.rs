@@ -59,6 +59,12 @@ pub(crate) fn service(tier: Option<&[u8]>) -> ServiceTier {
     ServiceTier::of(text.trim_matches('"'))
 }
 
+/// The tier in the `service_tier` of a scanned body: what a request asks for, or an answer was served in. What is no text is the
+/// provider's to refuse.
+pub(crate) fn service_of(body: &[u8], tier: Option<json::Value>) -> ServiceTier {
+    service(tier.and_then(|tier| body.get(tier.span())))
+}
+
 /// A count of scanned bytes.
 pub(crate) fn tokens(bytes: &[u8], value: json::Value) -> Option<u64> {
     if value.kind != Kind::Number {
