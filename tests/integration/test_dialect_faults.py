@@ -208,3 +208,75 @@ def test_what_is_no_stream_is_a_failure(
             assert shape["type"] == "error"
         if caller == "gemini":
             assert shape["error"]["status"] == "INTERNAL"
+
+
+def _chat(message: str) -> bytes:
+    choice = f'{{"index":0,"message":{message},"finish_reason":"stop"}}'
+    return f'{{"id":"c","model":"m","choices":[{choice}]}}'.encode()
+
+
+ODD: dict[str, tuple[str, bytes]] = {
+    "half of a pair": ("openai", _chat(r'{"content":"one two\ud83d"}')),
+    "half of a pair, of messages": (
+        "anthropic",
+        rb'{"id":"m","content":[{"type":"text","text":"one two\ud83d"}],"stop_reason":"end_turn"}',
+    ),
+    "half of a pair, of Gemini": (
+        "gemini",
+        rb'{"candidates":[{"content":{"parts":[{"text":"one two\ud83d"}]},"finishReason":"STOP"}]}',
+    ),
+    "a content of parts": (
+        "openai",
+        _chat('{"content":[{"type":"thinking","thinking":[]},{"type":"text","text":"one two"}]}'),
+    ),
+    "a member twice": ("openai", _chat('{"content":"no","content":"one two"}')),
+    "arguments that are an object": (
+        "openai",
+        _chat('{"content":"one two","tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}]}'),
+    ),
+    "a block that nobody knows": (
+        "anthropic",
+        b'{"content":[{"type":"new"},{"type":"text","text":"one two"}],"stop_reason":"end_turn"}',
+    ),
+}
+
+
+@pytest.mark.parametrize("caller", ASKS)
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_answer_is_an_answer(
+    gateway: Gateway, upstream: Upstream, name: str, caller: str
+) -> None:
+    """A whole answer that is not quite as its protocol says reaches callers of every dialect."""
+    dialect, body = ODD[name]
+    node = gateway.add_node(f"odd-{id(upstream)}", upstream.url, dialect=dialect)
+    gateway.add_connection(node["id"], f"sk-odd-{id(upstream)}")
+    upstream.script(reply(body))
+    path, question = ASKS[caller](f"{node['prefix']}/m")
+    question.pop("stream", None)
+    path = path.replace(":streamGenerateContent?alt=sse", ":generateContent")
+    answer = gateway.caller.post(path, json=question)
+    assert answer.status_code == 200, answer.content
+    assert "one two" in json.dumps(answer.json())
+
+
+def test_what_another_dialect_would_refuse_is_sent_so_that_it_does_not(
+    gateway: Gateway, upstream: Upstream
+) -> None:
+    """The provider gets a turn; a picture in the body gets there as one, in capitals too."""
+    node = gateway.add_node(f"alone-{id(upstream)}", upstream.url, dialect="anthropic")
+    gateway.add_connection(node["id"], f"sk-alone-{id(upstream)}")
+    message = {"content": [{"type": "text", "text": "hi"}], "stop_reason": "end_turn"}
+    upstream.script(reply(message))
+    image = {"type": "image_url", "image_url": {"url": "DATA:IMAGE/PNG;base64,iVBORw0KGgo"}}
+    for turn in (
+        {"role": "system", "content": "Say hi."},
+        {"role": "user", "content": [image]},
+    ):
+        body = {"model": f"{node['prefix']}/m", "messages": [turn]}
+        answer = gateway.caller.post("/v1/chat/completions", json=body)
+        assert answer.status_code == 200, answer.content
+    first, second = (request.json() for request in upstream.requests[-2:])
+    assert first["messages"] == [{"role": "user", "content": "Say hi."}]
+    assert "system" not in first
+    source = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo"}
+    assert second["messages"][0]["content"] == [{"type": "image", "source": source}]

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use fairlead_core::Dialect;
 use serde_json::Value;
 
+use crate::lenient;
 use crate::sse::{data_of, Framer, Limits, Part, Verdict};
 
 /// A longer event is not read.
@@ -30,7 +31,7 @@ impl AnswerText {
         framer.push(chunk, |part| {
             if let Part::Event(event) = part {
                 let data = data_of(event);
-                let event = data.as_deref().and_then(|data| serde_json::from_slice::<Value>(data).ok());
+                let event = data.as_deref().and_then(lenient::value);
                 if let Some(event) = event {
                     match form {
                         Dialect::Openai => read_chunk(&event, text, calls_tools),
@@ -65,6 +66,7 @@ fn read_chunk(event: &Value, text: &mut String, calls_tools: &mut bool) {
     for choice in list(&event["choices"]).iter().filter(|choice| choice["index"].as_u64().unwrap_or(0) == 0) {
         let delta = &choice["delta"];
         say(&delta["content"], text);
+        list(&delta["content"]).iter().filter(|part| part["type"] == "text").for_each(|part| say(&part["text"], text));
         say(&choice["text"], text);
         *calls_tools |= !list(&delta["tool_calls"]).is_empty() || delta["function_call"].is_object();
     }
@@ -123,9 +125,10 @@ mod tests {
             json!({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}),
             json!({"choices": [{"index": 0, "delta": {"content": "ä", "reasoning_content": "hm"}}, {"index": 1, "delta": {"content": "x"}}]}),
             json!({"choices": [{"index": 0, "text": "b"}]}),
+            json!({"choices": [{"delta": {"content": [{"type": "thinking", "thinking": []}, {"type": "text", "text": "c"}]}}]}),
             json!({"choices": []}),
         ];
-        assert_eq!(read_events(Dialect::Openai, &chat), ("äb".into(), false));
+        assert_eq!(read_events(Dialect::Openai, &chat), ("äbc".into(), false));
         let responses = [
             json!({"type": "response.reasoning_text.delta", "delta": "hm"}),
             json!({"type": "response.output_text.delta", "delta": "a"}),

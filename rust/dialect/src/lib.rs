@@ -6,7 +6,7 @@
 //! caller and a provider that speak different dialects: [`translate`] (requests and whole answers), [`stream`] (streamed
 //! answers, in `step`s of one event each), both by way of the model in `model` with its `text`; `place` (what a request says by its
 //! address), [`fit`] (what a model's requests must fit), `signature` (proofs of thinking that travel between dialects), [`replay`]
-//! (answers that may be given again), `substance` (whether an answer says anything), `diagnostics` (what the targets of a combo came to, in the error that ends a stream), `answer_text` (what a stream says), `answer_context` (what an answer says that its provider does not know), `call_ids` (calls of tools that come without an id), [`embeddings`] and [`count`] (calls beside chat). [`ollama`] is a dialect of callers alone:
+//! (answers that may be given again), `substance` (whether an answer says anything), `diagnostics` (what the targets of a combo came to, in the error that ends a stream), `answer_text` (what a stream says), `answer_context` (what an answer says that its provider does not know), `call_ids` (calls of tools that come without an id), `arguments` (of calls in an answer, as a caller's form holds them), `lenient` (JSON that strict parsers refuse), [`embeddings`] and [`count`] (calls beside chat). [`ollama`] is a dialect of callers alone:
 //! its requests become chat requests at the gateway's edge, and chat answers its own there. What is kept and what is left out is in docs/explanation/dialects.md.
 //!
 //! Bytes that need no change are never copied: a body or a chunk comes in as `Bytes` and leaves as slices of it.
@@ -17,6 +17,7 @@
 mod answer_context;
 mod answer_text;
 mod anthropic;
+mod arguments;
 mod call_ids;
 mod count;
 mod diagnostics;
@@ -27,6 +28,7 @@ mod fit;
 #[path = "../../core/src/fuzz.rs"]
 mod fuzz;
 mod gemini;
+mod lenient;
 mod model;
 // A dialect of callers with verbs of its own: `ollama::read`, `ollama::answer`.
 pub mod ollama;

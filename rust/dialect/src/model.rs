@@ -135,7 +135,7 @@ pub(crate) enum Source<'a> {
 pub(crate) struct Call<'a> {
     pub(crate) id: Text<'a>,
     pub(crate) name: Text<'a>,
-    /// A JSON object.
+    /// A JSON object; in an answer that is read, whatever the model wrote.
     pub(crate) arguments: Cow<'a, str>,
 }
 

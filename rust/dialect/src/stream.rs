@@ -22,7 +22,7 @@ use crate::openai::error::UpstreamError;
 use crate::openai::stream::{Closing, End, Outcome, StreamPiece, StreamScan};
 use crate::shapes::{error_body, ErrorText, Surface};
 use crate::sse::{data_of, Flow, Framer, Limits, Part, Verdict};
-use crate::step::{Malformed, Step};
+use crate::step::{read_event, Malformed, Step};
 use crate::substance::Watch;
 use crate::text::Text;
 use crate::translate::{self, Pair};
@@ -256,12 +256,7 @@ impl State {
                 is_said = encoder.write(event, out);
             }
         };
-        let step = match &mut self.reader {
-            Reader::Chat(reader) => reader.read(data, &mut emit),
-            Reader::Responses(reader) => reader.read(data, &mut emit),
-            Reader::Messages(reader) => reader.read(data, &mut emit),
-            Reader::Gemini(reader) => reader.read(data, &mut emit),
-        };
+        let step = read_event(data, &mut emit, |data, emit| self.reader.read(data, emit));
         match step.and_then(|step| is_said.map(|()| step)) {
             Ok(Step::More) => self.relist(data, out),
             // A terminal event after a text that nobody ended: servers in front of a model send it when that broke off.
@@ -387,6 +382,15 @@ fn is_whole(data: &[u8]) -> bool {
 }
 
 impl Reader {
+    fn read(&mut self, data: &[u8], emit: &mut dyn FnMut(Event<'_>)) -> Result<Step, Malformed> {
+        match self {
+            Self::Chat(reader) => reader.read(data, emit),
+            Self::Responses(reader) => reader.read(data, emit),
+            Self::Messages(reader) => reader.read(data, emit),
+            Self::Gemini(reader) => reader.read(data, emit),
+        }
+    }
+
     fn stop(&self) -> Option<Stop> {
         match self {
             Self::Chat(reader) => reader.stop(),

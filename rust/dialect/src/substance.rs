@@ -7,6 +7,8 @@ use fairlead_core::Dialect;
 use memchr::memmem;
 use serde_json::Value;
 
+use crate::lenient;
+
 /// Members of a chat message that say nothing by themselves.
 const ENVELOPE: &[&str] = &["role", "name", "annotations", "provider_specific_fields"];
 
@@ -32,7 +34,7 @@ impl Watch {
             self.has_said = true;
             return;
         }
-        let Ok(event) = serde_json::from_slice::<Value>(data) else { return };
+        let Some(event) = lenient::value(data) else { return };
         self.has_said = match self.form {
             Dialect::Openai => chat(&event),
             Dialect::OpenaiResponses => responses_event(&event),
@@ -67,7 +69,7 @@ pub(crate) fn is_empty(form: Dialect, body: &[u8]) -> bool {
     if marks.iter().any(|mark| is_filled(body, mark)) {
         return false;
     }
-    let Ok(answer) = serde_json::from_slice::<Value>(body) else { return false };
+    let Some(answer) = lenient::value(body) else { return false };
     let has_said = match form {
         Dialect::Openai => chat(&answer),
         Dialect::OpenaiResponses => items(&answer["output"]),
@@ -79,7 +81,7 @@ pub(crate) fn is_empty(form: Dialect, body: &[u8]) -> bool {
 
 /// The text of a whole answer, of its first choice; `None` for one that calls tools, or is no answer.
 pub fn answer_text(form: Dialect, body: &[u8]) -> Option<String> {
-    let answer: Value = serde_json::from_slice(body).ok()?;
+    let answer = lenient::value(body)?;
     let of_type = |list: &Value, wanted: &str, member: &str| -> String {
         let parts = self::list(list).iter().filter(|part| part["type"] == wanted);
         parts.filter_map(|part| part[member].as_str()).collect()
@@ -90,8 +92,11 @@ pub fn answer_text(form: Dialect, body: &[u8]) -> Option<String> {
             let choice = &answer["choices"][0];
             let message = &choice["message"];
             let calls = has_content(&message["tool_calls"]) || has_content(&message["function_call"]);
-            let text = message["content"].as_str().or(choice["text"].as_str()).unwrap_or_default();
-            (!calls).then(|| text.to_owned())
+            let text = match &message["content"] {
+                Value::Array(_) => of_type(&message["content"], "text", "text"),
+                content => content.as_str().or(choice["text"].as_str()).unwrap_or_default().to_owned(),
+            };
+            (!calls).then_some(text)
         }
         Dialect::Anthropic => {
             (!has_type(&answer["content"], "tool_use")).then(|| of_type(&answer["content"], "text", "text"))
@@ -294,6 +299,12 @@ mod tests {
         for (form, body, expected) in [
             (Openai, r#"{"choices":[{"message":{"content":"hi"}},{"message":{"content":"ho"}}]}"#, Some("hi")),
             (Openai, r#"{"choices":[{"message":{"content":"hi","tool_calls":[{"id":"c"}]}}]}"#, None),
+            (
+                Openai,
+                r#"{"choices":[{"message":{"content":[{"type":"thinking","thinking":"x"},{"type":"text","text":"h"},{"type":"text","text":"i"}]}}]}"#,
+                Some("hi"),
+            ),
+            (Gemini, r#"{"candidates":[{"content":{"parts":[{"text":"\ud83d"}]}}]}"#, Some("\u{fffd}")),
             (Anthropic, r#"{"content":[{"type":"thinking","thinking":"x"},{"type":"text","text":"hi"}]}"#, Some("hi")),
             (Anthropic, r#"{"content":[{"type":"tool_use"}]}"#, None),
             (

@@ -25,6 +25,11 @@ impl<'a> Text<'a> {
         token.starts_with('"').then_some(Self::Token(token))
     }
 
+    /// The text of JSON that stands in a string, or as it is.
+    pub(crate) fn of_json(raw: &'a RawValue) -> Self {
+        Self::of(raw).unwrap_or(Self::Plain(Cow::Borrowed(raw.get())))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::Token(token) => token.len() <= 2,
@@ -76,6 +81,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
         let raw = <&'a RawValue>::deserialize(deserializer)?;
         Self::of(raw).ok_or_else(|| D::Error::custom("expected a string"))
     }
+}
+
+/// A member that is a text, or else counts for nothing.
+pub(crate) fn if_text<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Text<'a>>, D::Error> {
+    <&'a RawValue>::deserialize(deserializer).map(Text::of)
 }
 
 impl From<String> for Text<'_> {
@@ -205,10 +215,10 @@ impl Writer {
     }
 }
 
-/// A JSON string in which `\ufffd` stands for every surrogate that is not half of a pair.
-fn without_halves(token: &str) -> String {
-    let mut out = String::with_capacity(token.len());
-    let mut rest = token;
+/// A JSON text in which `\ufffd` stands for every surrogate that is not half of a pair.
+pub(crate) fn without_halves(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let mut rest = json;
     while let Some(at) = rest.find('\\') {
         let (plain, escaped) = rest.split_at(at);
         out.push_str(plain);

@@ -6,15 +6,16 @@ use fairlead_core::{Dialect, Error, ErrorKind, Retry, Usage};
 use std::borrow::Cow;
 
 use crate::answer_context::AnswerContext;
+use crate::arguments::{self, ArgumentsShape};
 use crate::fit::{self, Fit};
-use crate::model::{Answer, Request};
+use crate::model::{Answer, Request, Role, Turn};
 use crate::openai::answer::{inspect, UpstreamError};
 use crate::openai::error::error_fields;
 use crate::openai::request::{self, ChatRequest};
-use crate::openai::usage::service;
+use crate::openai::usage::service_of;
 use crate::place::Place;
 
-use crate::{anthropic, gemini, openai, responses, substance, Pieces};
+use crate::{anthropic, gemini, lenient, openai, responses, substance, Pieces};
 
 /// The dialects of a call: the caller's and the provider's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,6 +105,9 @@ pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, model: &str, fi
     let cap = fit.cap.map(|cap| cap.to_string());
     let mut neutral = read_request(pair.caller, body, read.stream)?;
     fit::adapt(&mut neutral, body, cap.as_deref());
+    if pair.provider != Dialect::Openai {
+        begin_with_system(&mut neutral);
+    }
     let size = body.len();
     let written = match pair.provider {
         Dialect::Openai => openai::request_out::write_for(&neutral, model, size, fit.is_templated),
@@ -112,6 +116,14 @@ pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, model: &str, fi
         Dialect::Gemini => gemini::request_out::write(&neutral, model, size),
     }?;
     Ok(Pieces::from_iter([Bytes::from(written)]))
+}
+
+/// Makes system messages the user's where nobody else says anything. In chat they are messages like any other and are answered;
+/// elsewhere they stand apart, and a request without a turn is refused.
+fn begin_with_system(request: &mut Request<'_>) {
+    if request.turns.is_empty() && !request.system.is_empty() {
+        request.turns.push(Turn { role: Role::User, parts: std::mem::take(&mut request.system) });
+    }
 }
 
 /// `stream` is what the address says, for a form whose body does not.
@@ -124,14 +136,24 @@ pub(crate) fn read_request(form: Dialect, body: &[u8], stream: bool) -> Result<R
     }
 }
 
-/// The provider's answer, as the caller reads it.
+/// The provider's answer, as the caller reads it. To a caller of the provider's own dialect it goes as it came.
 pub fn answer(pair: Pair, body: &Bytes, context: &AnswerContext) -> Result<Whole, NoAnswer> {
+    let outcome = lenient::read(body, |json| match read_answer(pair, json, context) {
+        Err(unread @ (NoAnswer::NotJson | NoAnswer::Strange)) => Err(unread),
+        read => Ok(read),
+    });
+    let (translated, usage) = outcome??;
+    Ok(Whole { body: translated.unwrap_or_else(|| body.clone()), usage })
+}
+
+/// The answer in the caller's words, where these are others than the provider's, and what it used.
+fn read_answer(pair: Pair, body: &[u8], context: &AnswerContext) -> Result<(Option<Bytes>, Option<Usage>), NoAnswer> {
     let usage = inspect_answer(pair.provider, body)?;
     if substance::is_empty(pair.provider, body) {
         return Err(NoAnswer::Empty);
     }
     if pair.caller == pair.provider {
-        return Ok(Whole { body: body.clone(), usage });
+        return Ok((None, usage));
     }
     let read = match pair.provider {
         Dialect::Openai => openai::whole::read(body),
@@ -143,11 +165,17 @@ pub fn answer(pair: Pair, body: &Bytes, context: &AnswerContext) -> Result<Whole
     if neutral.id.is_empty() {
         neutral.id = context.id.clone().into();
     }
-    let written = write_answer(pair.caller, &neutral, context).map_err(|_| NoAnswer::Strange)?;
-    Ok(Whole { body: Bytes::from(written), usage: usage.map(|_| neutral.usage) })
+    let written = write_answer(pair.caller, &mut neutral, context).map_err(|_| NoAnswer::Strange)?;
+    Ok((Some(Bytes::from(written)), usage.map(|_| neutral.usage)))
 }
 
-fn write_answer(form: Dialect, answer: &Answer<'_>, context: &AnswerContext) -> Result<Vec<u8>, Error> {
+fn write_answer(form: Dialect, answer: &mut Answer<'_>, context: &AnswerContext) -> Result<Vec<u8>, Error> {
+    let shape = match form {
+        Dialect::Openai | Dialect::OpenaiResponses => ArgumentsShape::Text,
+        Dialect::Anthropic => ArgumentsShape::Json,
+        Dialect::Gemini => ArgumentsShape::Object,
+    };
+    arguments::fit(answer, shape)?;
     match form {
         Dialect::Openai => Ok(openai::whole::write(answer, context.created_s)),
         Dialect::OpenaiResponses => Ok(responses::whole::write(answer, context)),
@@ -185,7 +213,7 @@ fn inspect_answer(form: Dialect, body: &[u8]) -> Result<Option<Usage>, NoAnswer>
     let Some(object) = scan.get(used).and_then(|used| body.get(used.span())) else { return Ok(None) };
     Ok(match form {
         Dialect::OpenaiResponses => {
-            let service = service(scan.get("service_tier").and_then(|tier| body.get(tier.span())));
+            let service = service_of(body, scan.get("service_tier"));
             responses::usage::read(object).map(|usage| Usage { service, ..usage })
         }
         Dialect::Gemini => gemini::usage::read(object),

@@ -268,8 +268,8 @@ fn messages<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Er
     Ok(())
 }
 
-/// The content of a message, of a tool's result or of an answer.
-pub(super) fn blocks<'a>(value: &'a RawValue, path: &str, parts: &mut Vec<Part<'a>>) -> Result<(), Error> {
+/// The content of a message or of a tool's result.
+fn blocks<'a>(value: &'a RawValue, path: &str, parts: &mut Vec<Part<'a>>) -> Result<(), Error> {
     if let Some(text) = Text::of(value) {
         parts.push(Part::new(path, Content::Text(text)));
         return Ok(());

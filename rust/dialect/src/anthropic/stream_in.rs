@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::usage::Counts;
-use super::whole::{stop, StopDetails};
+use super::whole::{stop, BlockIn, StopDetails};
 use crate::model::{Event, Stop};
 use crate::openai::error::error_fields;
 use crate::step::{Malformed, Step};
-use crate::text::Text;
+use crate::text::{if_text, Text};
 
 #[derive(Deserialize)]
 struct EventIn<'a> {
@@ -29,30 +29,12 @@ struct EventIn<'a> {
 
 #[derive(Deserialize)]
 struct MessageIn<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     id: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     model: Option<Text<'a>>,
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct BlockIn<'a> {
-    #[serde(borrow)]
-    r#type: Cow<'a, str>,
-    #[serde(borrow, default)]
-    id: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    name: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    input: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    text: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    thinking: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    data: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -127,8 +109,8 @@ fn read_start(block: BlockIn<'_>, emit: &mut dyn FnMut(Event<'_>)) {
                 emit(Event::Call { id, name });
             }
             // The input comes in pieces; some servers send it whole, here.
-            if let Some(input) = block.input.map(RawValue::get).filter(|input| input.len() > 2) {
-                emit(Event::Arguments(Text::Plain(Cow::Borrowed(input))));
+            if let Some(input) = block.input.filter(|input| input.get().len() > 2).map(Text::of_json) {
+                emit(Event::Arguments(input));
             }
         }
         "redacted_thinking" => {

@@ -1,14 +1,13 @@
 //! The `usage` object of a message, told whole or in parts along a stream.
 
-use fairlead_core::json::{self, Kind};
+use fairlead_core::json::{self, JsonFault, Kind};
 use fairlead_core::{ServiceTier, Usage};
 
-use crate::openai::usage::service;
+use crate::lenient;
+use crate::openai::usage::{service, tokens};
 use crate::text::Writer;
 
 const MAX_DEPTH: usize = 16;
-/// Counts above this are no counts, as in the chat dialect.
-const MAX_TOKENS: u64 = 1_000_000_000_000;
 
 /// The usage that was told so far. Here the input is counted without what came from or went to the cache.
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,6 +25,11 @@ pub(crate) struct Counts {
 impl Counts {
     /// Takes over what `object` tells; what it leaves out stays.
     pub(crate) fn read(&mut self, object: &[u8]) {
+        // What is no object tells nothing.
+        let _outcome = lenient::read(object, |object| self.read_strictly(object));
+    }
+
+    fn read_strictly(&mut self, object: &[u8]) -> Result<(), JsonFault> {
         let wanted = [
             "input_tokens",
             "cache_read_input_tokens",
@@ -35,11 +39,8 @@ impl Counts {
             "output_tokens_details",
             "service_tier",
         ];
-        let Ok(scan) = json::scan_object(object, &wanted, MAX_DEPTH) else { return };
-        let count = |name| {
-            let count = scan.get(name).and_then(|value| json::as_u64(object, value));
-            count.filter(|count| *count <= MAX_TOKENS)
-        };
+        let scan = json::scan_object(object, &wanted, MAX_DEPTH)?;
+        let count = |name| scan.get(name).and_then(|value| tokens(object, value));
         self.is_reported = true;
         let fields = [
             (&mut self.input, "input_tokens"),
@@ -55,13 +56,14 @@ impl Counts {
             let inner = object.get(outer.span())?;
             let names = [name];
             let scan = json::scan_object(inner, &names, MAX_DEPTH).ok()?;
-            json::as_u64(inner, scan.get(name)?).filter(|count| *count <= MAX_TOKENS)
+            tokens(inner, scan.get(name)?)
         };
         self.thinking = part("output_tokens_details", "thinking_tokens").unwrap_or(self.thinking);
         self.cache_write_hour = part("cache_creation", "ephemeral_1h_input_tokens").unwrap_or(self.cache_write_hour);
         if let Some(tier) = scan.get("service_tier").filter(|value| !value.is_null()) {
             self.service = service(object.get(tier.span()));
         }
+        Ok(())
     }
 
     pub(crate) fn usage(&self) -> Usage {

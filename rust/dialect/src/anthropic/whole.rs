@@ -6,26 +6,46 @@ use fairlead_core::Error;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::request_in::blocks;
 use super::request_out::write_part;
 use super::usage;
-use crate::model::{typed, wrong, Answer, Content, Part, Stop};
-use crate::text::{Text, Writer};
+use crate::model::{typed, wrong, Answer, Call, Content, Part, Stop};
+use crate::text::{if_text, Text, Writer};
 
 #[derive(Deserialize)]
 struct MessageIn<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     id: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     model: Option<Text<'a>>,
     #[serde(borrow)]
-    content: &'a RawValue,
+    content: Vec<BlockIn<'a>>,
     #[serde(default)]
     stop_reason: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     stop_details: Option<StopDetails<'a>>,
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
+}
+
+/// A block of an answer, whole or as it begins.
+#[derive(Deserialize)]
+pub(super) struct BlockIn<'a> {
+    #[serde(borrow)]
+    pub(super) r#type: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(super) id: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) name: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) input: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) text: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) thinking: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    signature: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) data: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -38,8 +58,10 @@ pub(super) struct StopDetails<'a> {
 pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
     let raw: &RawValue = serde_json::from_slice(body).map_err(|_| wrong("body", "must be JSON"))?;
     let message: MessageIn<'_> = typed(raw, "body")?;
-    let mut parts = Vec::new();
-    blocks(message.content, "content", &mut parts)?;
+    let mut parts = Vec::with_capacity(message.content.len());
+    for block in message.content {
+        parts.extend(content(block)?.map(|content| Part::new("content", content)));
+    }
     if let Some(text) = message.stop_details.and_then(|details| details.explanation) {
         parts.push(Part::new("stop_details", Content::Refusal(text)));
     }
@@ -54,6 +76,26 @@ pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
         stop: stop(message.stop_reason.as_deref()),
         usage: counts.usage(),
         logprobs: None,
+    })
+}
+
+/// The content of a block. Tools that the provider runs are refused where the request is translated; what else there is, the
+/// other dialects have no place for.
+fn content(block: BlockIn<'_>) -> Result<Option<Content<'_>>, Error> {
+    Ok(match &*block.r#type {
+        "text" => block.text.map(Content::Text),
+        "thinking" => {
+            let signature = block.signature.filter(|signature| !signature.is_empty());
+            block.thinking.map(|text| Content::Thinking { text, signature })
+        }
+        "redacted_thinking" => block.data.map(Content::Redacted),
+        "tool_use" => {
+            let missing = || wrong("content", "has a call without an id or a name");
+            let (id, name) = (block.id.ok_or_else(missing)?, block.name.ok_or_else(missing)?);
+            let arguments = block.input.map(|input| Text::of_json(input).decode()).unwrap_or_default();
+            Some(Content::Call(Call { id, name, arguments }))
+        }
+        _ => None,
     })
 }
 

@@ -11,7 +11,7 @@ use crate::model::{typed_at, unsupported, wrong, Call, Content, Part, Source};
 use crate::signature::from_gemini;
 use crate::text::Text;
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PartIn<'a> {
     #[serde(borrow, default)]
@@ -25,12 +25,38 @@ pub(super) struct PartIn<'a> {
     #[serde(borrow, default, rename = "fileData", alias = "file_data")]
     file_data: Option<FileIn<'a>>,
     #[serde(borrow, default, rename = "functionCall", alias = "function_call")]
-    pub(super) function_call: Option<CallIn<'a>>,
+    function_call: Option<CallIn<'a>>,
     #[serde(borrow, default, rename = "functionResponse", alias = "function_response")]
     function_response: Option<ResponseIn<'a>>,
     /// How closely to look; a hint.
     #[serde(default, rename = "mediaResolution", alias = "media_resolution")]
     _media_resolution: Option<serde::de::IgnoredAny>,
+}
+
+/// A part of an answer. What nobody knows of it is passed over.
+#[derive(Deserialize)]
+pub(super) struct AnswerPartIn<'a> {
+    #[serde(borrow, default)]
+    pub(super) text: Option<Text<'a>>,
+    #[serde(default)]
+    pub(super) thought: Option<bool>,
+    #[serde(borrow, default, rename = "thoughtSignature", alias = "thought_signature")]
+    pub(super) thought_signature: Option<Text<'a>>,
+    #[serde(borrow, default, rename = "functionCall", alias = "function_call")]
+    pub(super) function_call: Option<AnswerCallIn<'a>>,
+    /// A picture or a sound.
+    #[serde(borrow, default, rename = "inlineData", alias = "inline_data")]
+    inline_data: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct AnswerCallIn<'a> {
+    #[serde(borrow, default)]
+    pub(super) id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) args: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -57,13 +83,13 @@ struct FileIn<'a> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CallIn<'a> {
+struct CallIn<'a> {
     #[serde(borrow, default)]
-    pub(super) id: Option<Text<'a>>,
+    id: Option<Text<'a>>,
     #[serde(borrow)]
-    pub(super) name: Text<'a>,
+    name: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) args: Option<&'a RawValue>,
+    args: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -77,6 +103,21 @@ struct ResponseIn<'a> {
     response: Option<&'a RawValue>,
     #[serde(borrow, default)]
     parts: Vec<PartIn<'a>>,
+}
+
+impl<'a> AnswerPartIn<'a> {
+    /// The part as a request could have it; `None` where it says nothing that other dialects know.
+    pub(super) fn known(self) -> Option<PartIn<'a>> {
+        let Self { text, thought, thought_signature, function_call, inline_data } = self;
+        let inline_data = inline_data.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        // A signature may stand alone, as with an empty text.
+        let text = text.or_else(|| thought_signature.as_ref().map(|_| "".into()));
+        if text.is_none() && function_call.is_none() && inline_data.is_none() {
+            return None;
+        }
+        let call = function_call.map(|AnswerCallIn { id, name, args }| CallIn { id, name, args });
+        Some(PartIn { text, thought, thought_signature, inline_data, function_call: call, ..PartIn::default() })
+    }
 }
 
 /// Reads a list of parts. Whether a text is a thought is told by the part, so the role does not matter.

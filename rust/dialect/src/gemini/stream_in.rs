@@ -4,7 +4,7 @@
 use fairlead_core::Usage;
 use serde_json::value::RawValue;
 
-use super::part::PartIn;
+use super::part::AnswerPartIn;
 use super::usage;
 use super::whole::{stop, ResponseIn};
 use crate::call_ids::CallIds;
@@ -53,8 +53,8 @@ impl Reader {
         if chunk.prompt_feedback.is_some_and(|feedback| feedback.block_reason.is_some()) {
             self.reason = Some(Stop::Refused);
         }
-        let Some(candidate) = chunk.candidates.into_iter().next() else { return Ok(Step::More) };
-        for part in candidate.content.map(|content| content.parts).unwrap_or_default() {
+        let Some(candidate) = chunk.candidates.into_iter().flatten().next() else { return Ok(Step::More) };
+        for part in candidate.content.and_then(|content| content.parts).unwrap_or_default() {
             self.part(part, emit)?;
         }
         if let Some(reason) = candidate.finish_reason {
@@ -63,8 +63,7 @@ impl Reader {
         Ok(Step::More)
     }
 
-    fn part(&mut self, raw: &RawValue, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
-        let part: PartIn<'_> = serde_json::from_str(raw.get()).map_err(|_| Malformed)?;
+    fn part(&mut self, part: AnswerPartIn<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
         let is_thought = part.thought == Some(true);
         // One that comes after its text, with a last empty part, has no thinking left to close; nobody checks it.
         let is_late = self.has_text && part.function_call.is_none() && part.text.as_ref().is_none_or(Text::is_empty);

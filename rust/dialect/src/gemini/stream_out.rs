@@ -2,17 +2,16 @@
 //!
 //! A stream is a series of events, or, where the caller did not ask for events, one JSON list that grows.
 
-use std::borrow::Cow;
-
-use fairlead_core::{json, Usage};
+use fairlead_core::Usage;
 
 use super::usage;
 use super::whole::{finish_reason, write_call, write_text};
+use crate::arguments::CallBuffer;
 use crate::model::{Call, Event, Stop};
 use crate::shapes::{error_body, ErrorText, Surface};
 use crate::signature::{for_gemini_caller, of_redacted};
 use crate::step::Malformed;
-use crate::text::{Text, Writer};
+use crate::text::Writer;
 
 /// How chunks are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,12 +74,13 @@ pub(crate) struct Encoder {
     /// Model and id, as every chunk ends with them.
     closing: Vec<u8>,
     signature: Option<String>,
-    call: Option<(Text<'static>, Text<'static>, String)>,
+    /// The call that is under way: it is told whole.
+    call: CallBuffer,
 }
 
 impl Encoder {
     pub(crate) fn new(framing: Framing) -> Self {
-        Self { framing, closing: Vec::new(), signature: None, call: None }
+        Self { framing, closing: Vec::new(), signature: None, call: CallBuffer::default() }
     }
 
     /// A fault: the arguments of a call that has ended are no object.
@@ -115,21 +115,21 @@ impl Encoder {
             }
             Event::Call { id, name } => {
                 self.end_call(out)?;
-                self.call = Some((id.into_owned(), name.into_owned(), String::new()));
+                self.call.begin(id, name);
             }
-            Event::Arguments(text) => {
-                if let Some((_, _, arguments)) = &mut self.call {
-                    arguments.push_str(&text.decode());
-                }
+            Event::Arguments(text) => self.call.push(&text),
+            Event::BlockEnd => {
+                let call = self.call.take_whole();
+                self.tell_call(call, out);
             }
-            Event::BlockEnd => self.end_call(out)?,
         }
         Ok(())
     }
 
     /// The regular end, whatever came before.
     pub(crate) fn finish(&mut self, stop: Stop, usage: Option<Usage>, out: &mut Vec<u8>) -> Result<(), Malformed> {
-        self.end_call(out)?;
+        let call = self.call.take_last(stop)?;
+        self.tell_call(call, out);
         let mut chunk = Writer::default();
         chunk.open(b'{').key("candidates").open(b'[').open(b'{').key("content").open(b'{').key("parts").open(b'[');
         write_text(&mut chunk, &"".into(), self.signature.take().as_deref());
@@ -161,15 +161,15 @@ impl Encoder {
         self.framing.end(out);
     }
 
-    /// A call is told whole.
     fn end_call(&mut self, out: &mut Vec<u8>) -> Result<(), Malformed> {
-        let Some((id, name, arguments)) = self.call.take() else { return Ok(()) };
-        let arguments: Cow<'_, str> =
-            if arguments.trim().is_empty() { Cow::Borrowed("{}") } else { Cow::Owned(arguments) };
-        json::scan_object(arguments.as_bytes(), &[], json::MAX_DEPTH).map_err(|_| Malformed)?;
-        let call = Call { id, name, arguments };
+        let call = self.call.take()?;
+        self.tell_call(call, out);
+        Ok(())
+    }
+
+    fn tell_call(&mut self, call: Option<Call<'_>>, out: &mut Vec<u8>) {
+        let Some(call) = call else { return };
         let signature = self.signature.take();
         self.chunk(out, |part| write_call(part, &call, signature.as_deref()));
-        Ok(())
     }
 }

@@ -4,24 +4,22 @@ use fairlead_core::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::openai::usage::service;
+use crate::lenient;
+use crate::openai::usage::{service, Tokens};
 use crate::text::Writer;
-
-/// Counts above this are no counts, as in the chat dialect.
-const MAX_TOKENS: u64 = 1_000_000_000_000;
 
 #[derive(Deserialize)]
 struct UsageIn<'a> {
     #[serde(default, rename = "promptTokenCount")]
-    prompt: Option<u64>,
+    prompt: Tokens,
     #[serde(default, rename = "toolUsePromptTokenCount")]
-    tool_use_prompt: Option<u64>,
+    tool_use_prompt: Tokens,
     #[serde(default, rename = "cachedContentTokenCount")]
-    cached: Option<u64>,
+    cached: Tokens,
     #[serde(default, rename = "candidatesTokenCount")]
-    candidates: Option<u64>,
+    candidates: Tokens,
     #[serde(default, rename = "thoughtsTokenCount")]
-    thoughts: Option<u64>,
+    thoughts: Tokens,
     /// Vertex's word for the service tier: `ON_DEMAND`, `ON_DEMAND_PRIORITY`, ...
     #[serde(borrow, default, rename = "trafficType")]
     traffic: Option<&'a RawValue>,
@@ -29,14 +27,17 @@ struct UsageIn<'a> {
 
 /// `None` for what is no usage.
 pub(crate) fn read(object: &[u8]) -> Option<Usage> {
-    let usage: UsageIn<'_> = serde_json::from_slice(object).ok()?;
-    let count = |tokens: Option<u64>| tokens.filter(|count| *count <= MAX_TOKENS).unwrap_or(0);
-    let input = count(usage.prompt) + count(usage.tool_use_prompt);
-    let reasoning = count(usage.thoughts);
-    Some(Usage {
+    lenient::read(object, read_strictly).ok()
+}
+
+fn read_strictly(object: &[u8]) -> serde_json::Result<Usage> {
+    let usage: UsageIn<'_> = serde_json::from_slice(object)?;
+    let input = usage.prompt.0 + usage.tool_use_prompt.0;
+    let Tokens(reasoning) = usage.thoughts;
+    Ok(Usage {
         input,
-        output: count(usage.candidates) + reasoning,
-        cached: count(usage.cached).min(input),
+        output: usage.candidates.0 + reasoning,
+        cached: usage.cached.0.min(input),
         reasoning,
         service: service(usage.traffic.map(|traffic| traffic.get().as_bytes())),
         ..Usage::default()

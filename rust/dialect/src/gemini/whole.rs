@@ -6,25 +6,25 @@ use fairlead_core::Error;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::part;
+use super::part::{self, AnswerPartIn};
 use super::usage;
 use crate::call_ids::CallIds;
 use crate::model::{typed, wrong, Answer, Call, Content, Stop};
 use crate::signature::{for_gemini_caller, of_redacted};
-use crate::text::{Text, Writer};
+use crate::text::{if_text, Text, Writer};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ResponseIn<'a> {
     #[serde(borrow, default)]
-    pub(super) candidates: Vec<CandidateIn<'a>>,
+    pub(super) candidates: Option<Vec<CandidateIn<'a>>>,
     #[serde(borrow, default)]
     pub(super) prompt_feedback: Option<FeedbackIn<'a>>,
     #[serde(borrow, default)]
     pub(super) usage_metadata: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     pub(super) model_version: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     pub(super) response_id: Option<Text<'a>>,
     #[serde(borrow, default)]
     pub(super) error: Option<&'a RawValue>,
@@ -42,7 +42,7 @@ pub(super) struct CandidateIn<'a> {
 #[derive(Deserialize)]
 pub(super) struct ContentIn<'a> {
     #[serde(borrow, default)]
-    pub(super) parts: Vec<&'a RawValue>,
+    pub(super) parts: Option<Vec<AnswerPartIn<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -59,9 +59,11 @@ pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
     let id = response.response_id.unwrap_or_else(|| "".into());
     let mut parts = Vec::new();
     let mut reason = None;
-    if let Some(candidate) = response.candidates.into_iter().next() {
-        let list = candidate.content.map(|content| content.parts).unwrap_or_default();
-        part::read(list, "candidates[0].content.parts", &mut CallIds::of(&id.decode()), &mut parts)?;
+    if let Some(candidate) = response.candidates.into_iter().flatten().next() {
+        let list = candidate.content.and_then(|content| content.parts).unwrap_or_default();
+        let list = list.into_iter().filter_map(AnswerPartIn::known).collect();
+        let path = || "candidates[0].content.parts".to_owned();
+        part::take(list, &path, &mut CallIds::of(&id.decode()), &mut parts)?;
         reason = candidate.finish_reason;
     }
     let is_blocked = response.prompt_feedback.is_some_and(|feedback| feedback.block_reason.is_some());

@@ -26,7 +26,8 @@ pub(super) fn source<'a>(text: &Text<'a>, path: &str) -> Result<Source<'a>, Erro
 }
 
 fn bare(text: &str) -> &str {
-    match text.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
+    let is_data_url = text.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"));
+    match text.split_once(',').filter(|_| is_data_url) {
         Some((_, data)) => data,
         None => text,
     }

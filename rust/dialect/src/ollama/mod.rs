@@ -15,7 +15,8 @@ mod whole;
 use bytes::Bytes;
 use fairlead_core::{Error, ErrorKind, Retry};
 
-use crate::openai;
+use crate::arguments::{self, ArgumentsShape};
+use crate::{lenient, openai};
 pub use line::{AnswerForm, AnswerTime};
 pub use request_in::{read, OllamaRequest};
 pub use stream::Lines;
@@ -29,12 +30,16 @@ pub enum OllamaCall {
 
 /// A whole chat completion, told in Ollama's form.
 pub fn answer(form: &AnswerForm, completion: &[u8], at: AnswerTime) -> Result<Bytes, Error> {
-    let invalid = |_| {
+    let invalid = |_: Error| {
         let message = "The provider's answer cannot be told in Ollama's form.";
         Error::upstream(ErrorKind::UpstreamInvalid, Retry::Never, message)
     };
-    let read = openai::whole::read(completion).map_err(invalid)?;
-    Ok(Bytes::from(whole::write(form, &read, at)))
+    let read = |json: &[u8]| {
+        let mut answer = openai::whole::read(json)?;
+        arguments::fit(&mut answer, ArgumentsShape::Object)?;
+        Ok(Bytes::from(whole::write(form, &answer, at)))
+    };
+    lenient::read(completion, read).map_err(invalid)
 }
 
 /// The answer to a request without a message, by which clients ask to have a model loaded or unloaded: it is always there.

@@ -5,10 +5,10 @@ use serde_json::json;
 
 use super::line::{AnswerForm, AnswerTime};
 use super::stream_out::Encoder;
-use crate::model::Stop;
+use crate::model::{Event, Stop};
 use crate::openai::stream_in::Reader;
 use crate::sse::{data_of, Framer, Limits, Part, Verdict};
-use crate::step::{Malformed, Step};
+use crate::step::{read_event, Malformed, Step};
 
 /// An event longer than this is a fault; up to it, it is held until it is whole.
 const MAX_EVENT_BYTES: usize = 8 << 20;
@@ -83,11 +83,12 @@ impl State {
         let at = AnswerTime { until_first_ns: Some(first_ns), ..at };
         let mut is_written = Ok(());
         let encoder = &mut self.encoder;
-        let step = self.reader.read(&data, &mut |event| {
+        let mut emit = |event: Event<'_>| {
             if is_written.is_ok() {
                 is_written = encoder.write(event, at, out);
             }
-        });
+        };
+        let step = read_event(&data, &mut emit, |data, emit| self.reader.read(data, emit));
         match step.and_then(|step| is_written.map(|()| step)) {
             Ok(Step::More) => {}
             Ok(Step::Done) => {

@@ -1,9 +1,10 @@
 //! The model's events, written as lines of JSON: one for each piece of text, one for each call of a tool, and one that ends the
 //! answer.
 
-use fairlead_core::{json, Usage};
+use fairlead_core::Usage;
 
 use super::line::{close, write_call, AnswerForm, AnswerTime};
+use crate::arguments::CallBuffer;
 use crate::model::{Call, Event, Stop};
 use crate::step::Malformed;
 use crate::text::{Text, Writer};
@@ -11,8 +12,8 @@ use crate::text::{Text, Writer};
 #[derive(Debug)]
 pub(super) struct Encoder {
     form: AnswerForm,
-    /// Id, name and arguments of the call that is under way: it is told whole.
-    call: Option<(Text<'static>, Text<'static>, String)>,
+    /// The call that is under way: it is told whole.
+    call: CallBuffer,
     calls: u64,
     /// Of the text that comes next: a list, or nothing.
     logprobs: String,
@@ -20,7 +21,7 @@ pub(super) struct Encoder {
 
 impl Encoder {
     pub(super) fn new(form: AnswerForm) -> Self {
-        Self { form, call: None, calls: 0, logprobs: String::new() }
+        Self { form, call: CallBuffer::default(), calls: 0, logprobs: String::new() }
     }
 
     /// A fault: the arguments of a call that has ended are no object.
@@ -42,14 +43,13 @@ impl Encoder {
             }
             Event::Call { id, name } => {
                 self.end_call(at, out)?;
-                self.call = Some((id.into_owned(), name.into_owned(), String::new()));
+                self.call.begin(id, name);
             }
-            Event::Arguments(text) => {
-                if let Some((_, _, arguments)) = &mut self.call {
-                    arguments.push_str(&text.decode());
-                }
+            Event::Arguments(text) => self.call.push(&text),
+            Event::BlockEnd => {
+                let call = self.call.take_whole();
+                self.tell_call(call, at, out);
             }
-            Event::BlockEnd => self.end_call(at, out)?,
         }
         Ok(())
     }
@@ -67,7 +67,8 @@ impl Encoder {
         at: AnswerTime,
         out: &mut Vec<u8>,
     ) -> Result<(), Malformed> {
-        self.end_call(at, out)?;
+        let call = self.call.take_last(stop)?;
+        self.tell_call(call, at, out);
         let mut line = Writer::default();
         self.form.open(&mut line, at);
         self.form.message(&mut line, &"".into(), |_| {});
@@ -91,18 +92,19 @@ impl Encoder {
     }
 
     fn end_call(&mut self, at: AnswerTime, out: &mut Vec<u8>) -> Result<(), Malformed> {
-        let Some((id, name, mut arguments)) = self.call.take() else { return Ok(()) };
-        if arguments.trim().is_empty() {
-            "{}".clone_into(&mut arguments);
-        }
-        json::scan_object(arguments.as_bytes(), &[], json::MAX_DEPTH).map_err(|_| Malformed)?;
-        let (call, index) = (Call { id, name, arguments: arguments.into() }, self.calls);
+        let call = self.call.take()?;
+        self.tell_call(call, at, out);
+        Ok(())
+    }
+
+    fn tell_call(&mut self, call: Option<Call<'_>>, at: AnswerTime, out: &mut Vec<u8>) {
+        let Some(call) = call else { return };
+        let index = self.calls;
         self.calls += 1;
         out.extend_from_slice(&self.form.piece(at, &"".into(), |message| {
             message.key("tool_calls").open(b'[');
             write_call(message, &call, index);
             message.close(b']');
         }));
-        Ok(())
     }
 }

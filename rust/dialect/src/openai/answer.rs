@@ -23,7 +23,7 @@ pub fn inspect(body: &[u8]) -> Result<Inspection, JsonFault> {
     let scan = json::scan_object(body, &["usage", "error", "choices", "service_tier"], json::MAX_DEPTH)?;
     let error = scan.get("error").filter(|member| error::is_error(*member));
     let used = scan.get("usage").filter(|used| used.kind == Kind::Object);
-    let service = usage::service(scan.get("service_tier").and_then(|tier| body.get(tier.span())));
+    let service = usage::service_of(body, scan.get("service_tier"));
     Ok(Inspection {
         usage: used.and_then(|used| Some(Usage { service, ..usage::read(body.get(used.span())?)? })),
         error: error.map(|member| error::read(body, member)),

@@ -1,6 +1,8 @@
 //! An upstream's own words about its failure.
 
-use fairlead_core::json::{self, Kind, Value};
+use fairlead_core::json::{self, JsonFault, Kind, Value};
+
+use crate::lenient;
 
 /// Characters kept of a message.
 pub const MAX_MESSAGE_CHARS: usize = 4096;
@@ -22,13 +24,17 @@ pub struct UpstreamError {
 
 /// Reads `{"error": {...}}`, `{"error": "text"}` and `{"message": "text", ...}`; `None` when the body is none of them.
 pub fn error_fields(body: &[u8]) -> Option<UpstreamError> {
-    let scan = json::scan_object(body, &["error", "message"], json::MAX_DEPTH).ok()?;
+    lenient::read(body, read_fields).ok()?
+}
+
+fn read_fields(body: &[u8]) -> Result<Option<UpstreamError>, JsonFault> {
+    let scan = json::scan_object(body, &["error", "message"], json::MAX_DEPTH)?;
     let error = scan.get("error").filter(|error| is_error(*error));
-    match (error, scan.get("message")) {
+    Ok(match (error, scan.get("message")) {
         (Some(error), _) => Some(read(body, error)),
         (None, Some(message)) if message.kind == Kind::String => Some(members(body)),
         _ => None,
-    }
+    })
 }
 
 /// Whether a top-level `error` member says that something failed: an object with members, or a text.
@@ -49,10 +55,12 @@ pub(super) fn read(body: &[u8], error: Value) -> UpstreamError {
 }
 
 fn members(object: &[u8]) -> UpstreamError {
+    lenient::read(object, read_members).unwrap_or_default()
+}
+
+fn read_members(object: &[u8]) -> Result<UpstreamError, JsonFault> {
     let wanted = ["message", "type", "code", "param"];
-    let Ok(scan) = json::scan_object(object, &wanted, json::MAX_DEPTH) else {
-        return UpstreamError::default();
-    };
+    let scan = json::scan_object(object, &wanted, json::MAX_DEPTH)?;
     let text = |name| scan.get(name).and_then(|value| json::as_str(object, value));
     let name = |name| text(name).map(|text| cut(&text, MAX_NAME_CHARS));
     let number = || {
@@ -60,12 +68,12 @@ fn members(object: &[u8]) -> UpstreamError {
         let digits = std::str::from_utf8(object.get(code.span())?).ok()?;
         Some(cut(digits, MAX_NAME_CHARS))
     };
-    UpstreamError {
+    Ok(UpstreamError {
         message: text("message").map(|text| first_line(&text)).unwrap_or_default(),
         kind: name("type"),
         code: name("code").or_else(number),
         param: name("param"),
-    }
+    })
 }
 
 fn first_line(text: &str) -> String {
@@ -95,6 +103,8 @@ mod tests {
     fn reads_the_text_and_flat_forms() {
         assert_eq!("no", error_fields(br#"{"error":"no"}"#).expect("an error").message);
         let flat = error_fields(br#"{"object":"error","message":"no","code":404}"#).expect("an error");
+        let half = error_fields(br#"{"error":{"message":"no \ud83d","message":"no \ude00"}}"#).expect("an error");
+        assert_eq!("no \u{fffd}", half.message);
         assert_eq!(("no", Some("404")), (&*flat.message, flat.code.as_deref()));
     }
 

@@ -11,6 +11,7 @@ use fairlead_core::{Error, ErrorKind, Retry, Units, Usage, MAX_UNITS};
 use super::error::{self, UpstreamError};
 use super::stream::has_finish;
 use super::usage;
+use crate::lenient;
 use crate::sse::{data_of, Flow, Framer, Limits, Part, Verdict};
 use crate::Pieces;
 
@@ -35,6 +36,10 @@ pub struct Metered {
 
 /// Looks into a body; a fault when it is not one JSON object.
 pub fn inspect(body: &[u8], member: &str) -> Result<Metered, JsonFault> {
+    lenient::read(body, |body| inspect_strictly(body, member))
+}
+
+fn inspect_strictly(body: &[u8], member: &str) -> Result<Metered, JsonFault> {
     let wanted = ["usage", "error", "meta", "duration", "usage_info", member];
     let scan = json::scan_object(body, &wanted, json::MAX_DEPTH)?;
     let listed = scan.get(member).filter(|value| value.kind == Kind::Array).map_or(0, |value| value.elements as u64);
@@ -356,6 +361,12 @@ mod tests {
         assert_eq!(of_realtime(done), Some(Usage { cached: 3, ..usage(9, 4) }));
         assert_eq!(of_realtime(br#"{"type":"response.created","response":{"usage":null}}"#), None);
         assert_eq!(of_realtime(br#"{"type":"x","text":"response.done"}"#), None);
+    }
+
+    #[test]
+    fn what_most_parsers_read_is_no_fault() {
+        let odd = br#"{"id":1,"id":2,"choices":[{"text":"\ud83d"}],"usage":{"prompt_tokens":7}}"#;
+        assert!(inspect(odd, "choices").expect("an object").usage.is_some_and(|usage| usage.input == 7));
     }
 
     #[test]

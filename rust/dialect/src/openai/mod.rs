@@ -2,7 +2,8 @@
 //!
 //! As a dialect that is passed on: `request` (what a body asks for, and the body that goes upstream), `named` (bodies of calls beside chat),
 //! `answer`, `stream`, `error`, `reasoning`, `metered` (streams of typed events and their usage). As one that is translated:
-//! `members` and `part` (what both of OpenAI's dialects read alike), `request_in`, `request_out`, `whole`, `stream_in`, `stream_out`, `usage`.
+//! `members` and `part` (what both of OpenAI's dialects read alike), `request_in`, `request_out`, `message` (of an answer, whole or in pieces),
+//! `whole`, `stream_in`, `stream_out`, `usage`.
 
 // These are public, since each has a `read`, `inspect` or `rewrite` of its own, which is read with its file's name.
 pub mod answer;
@@ -14,6 +15,7 @@ pub mod stream;
 
 pub(crate) mod error;
 pub(crate) mod members;
+mod message;
 pub(crate) mod part;
 pub(crate) mod request_in;
 pub(crate) mod request_out;

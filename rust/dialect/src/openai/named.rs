@@ -5,7 +5,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use fairlead_core::json::{self, Kind, Value};
 use fairlead_core::{Error, ServiceTier};
 
-use super::request::{broken, check_model, missing, model, service_of, usage_option, wrong, ChatRequest, MAX_DEPTH};
+use super::request::{broken, check_model, missing, model, usage_option, wrong, ChatRequest, MAX_DEPTH};
+use super::usage::service_of;
 
 /// The members that a route asks of a body with a model in it.
 #[derive(Debug, Clone, Copy)]

@@ -2,6 +2,7 @@
 //! and files are made of.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use fairlead_core::Error;
 use serde::Deserialize;
@@ -9,6 +10,9 @@ use serde_json::value::RawValue;
 
 use crate::model::{typed_at, wrong, Content, Part, Source};
 use crate::text::Text;
+
+const DATA: &str = "data:";
+const BASE64: &str = ";base64";
 
 /// A part as one of the dialects writes it.
 pub(crate) trait PartShape<'a>: Deserialize<'a> {
@@ -56,21 +60,28 @@ impl<'a> AudioIn<'a> {
     }
 }
 
-/// `data:<type>;base64,<data>`, or an address.
+/// `data:<type>;base64,<data>`, or an address. Schemes and types may be in capitals (RFC 3986, 3.1; RFC 2045, 5.1); providers know
+/// types in small letters alone.
 pub(crate) fn source<'a>(url: Text<'a>, path: &str) -> Result<Source<'a>, Error> {
     let text = url.decode();
-    if !text.starts_with("data:") {
+    let is_word = |span: Range<usize>, word: &str| text.get(span).is_some_and(|text| text.eq_ignore_ascii_case(word));
+    if !is_word(0..DATA.len(), DATA) {
         return Ok(Source::Url(url));
     }
-    let Some(comma) = text.find(";base64,") else {
+    let mark = text.find(',').and_then(|comma| comma.checked_sub(BASE64.len()));
+    let Some(mark) = mark.filter(|mark| is_word(*mark..*mark + BASE64.len(), BASE64)) else {
         return Err(wrong(path, "must be an address or a data URL with base64"));
     };
-    let (kind, data) = ("data:".len()..comma, comma + ";base64,".len()..text.len());
-    let cut = |span: std::ops::Range<usize>| match &text {
+    let (kind, data) = (DATA.len()..mark, mark + BASE64.len() + 1..text.len());
+    let cut = |span: Range<usize>| match &text {
         Cow::Borrowed(text) => Cow::Borrowed(text.get(span).unwrap_or_default()),
         Cow::Owned(text) => Cow::Owned(text.get(span).unwrap_or_default().to_owned()),
     };
-    Ok(Source::Base64 { media_type: cut(kind), data: cut(data) })
+    let mut media_type = cut(kind);
+    if media_type.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        media_type = Cow::Owned(media_type.to_ascii_lowercase());
+    }
+    Ok(Source::Base64 { media_type, data: cut(data) })
 }
 
 /// `data:<type>;base64,<data>` alone: a file that is sent, not an address of one.

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use fairlead_core::json::{self, FaultKind, JsonFault, Kind, Value};
 use fairlead_core::{Error, ErrorKind, ServiceTier};
 
-use super::usage::service;
+use super::usage::service_of;
 use crate::fit::Edits;
 use crate::place::Place;
 use crate::Pieces;
@@ -226,11 +226,6 @@ pub(crate) fn rewrite_with(body: &Bytes, request: &ChatRequest, upstream_model: 
     }
     pieces.push(body.slice(copied_to..));
     pieces
-}
-
-/// The service tier that a body asks for; what is no text is the provider's to refuse.
-pub(super) fn service_of(body: &[u8], value: Option<Value>) -> ServiceTier {
-    service(value.and_then(|value| body.get(value.span())))
 }
 
 pub(super) fn model(body: &[u8], value: Option<Value>) -> Result<(String, Range<usize>), Error> {

@@ -441,8 +441,8 @@ fn file<'a>(file: FileIn<'a>, path: &str) -> Result<Content<'a>, Error> {
     Ok(Content::Document { source, title: file.filename })
 }
 
-/// The calls of a message, of a request or of an answer.
-pub(super) fn tool_calls<'a>(value: &'a RawValue, path: &str) -> Result<Vec<Part<'a>>, Error> {
+/// The calls of a message.
+fn tool_calls<'a>(value: &'a RawValue, path: &str) -> Result<Vec<Part<'a>>, Error> {
     let list: Vec<&'a RawValue> = typed(value, path)?;
     let each = list.into_iter().enumerate().map(|(at, raw)| {
         let path = format!("{path}[{at}]");

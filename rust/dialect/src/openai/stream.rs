@@ -23,6 +23,7 @@ use memchr::memmem::Finder;
 
 use super::error::{self, UpstreamError};
 use super::usage;
+use crate::lenient;
 use crate::shapes::{error_body, ErrorText, Surface};
 use crate::sse::{data_of, Flow, Framer, Limits, Part, Verdict};
 use crate::substance::Watch;
@@ -283,26 +284,25 @@ impl Progress {
 
     /// Reads an event that may tell usage or an error.
     fn judge_closely(&mut self, data: &[u8]) -> Verdict {
-        let Ok(scan) = json::scan_object(data, &WANTED, json::MAX_DEPTH) else {
-            return self.malformed();
-        };
+        let verdict = lenient::read(data, |data| self.judge_strictly(data).ok_or(()));
+        verdict.unwrap_or_else(|()| self.malformed())
+    }
+
+    fn judge_strictly(&mut self, data: &[u8]) -> Option<Verdict> {
+        let scan = json::scan_object(data, &WANTED, json::MAX_DEPTH).ok()?;
         let used = scan.get("usage").filter(|used| used.kind == Kind::Object);
         if let Some(used) = used {
-            let service = usage::service(scan.get("service_tier").and_then(|tier| data.get(tier.span())));
+            let service = usage::service_of(data, scan.get("service_tier"));
             let usage = data.get(used.span()).and_then(usage::read).map(|usage| Usage { service, ..usage });
             self.usage = usage.or(self.usage);
         }
         if let Some(member) = scan.get("error").filter(|member| error::is_error(*member)) {
             self.end = Some(Ended::InBand(error::read(data, member)));
-            return Verdict::Last;
+            return Some(Verdict::Last);
         }
         let no_choice = |choices: json::Value| choices.kind == Kind::Array && choices.elements == 0;
         let extra = used.is_some() && scan.get("choices").is_some_and(no_choice);
-        if extra && !self.asks_usage {
-            Verdict::Drop
-        } else {
-            Verdict::Pass
-        }
+        Some(if extra && !self.asks_usage { Verdict::Drop } else { Verdict::Pass })
     }
 
     fn judge_done(&mut self) -> Verdict {

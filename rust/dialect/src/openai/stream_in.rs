@@ -3,22 +3,22 @@
 use std::borrow::Cow;
 
 use fairlead_core::Usage;
-use serde::de::{IgnoredAny, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::error::error_fields;
+use super::message::{if_number, CallIn, ContentIn, First, FunctionIn};
 use super::usage;
 use super::whole::{stop, LogprobsIn};
-use crate::model::{Event, Stop};
+use crate::model::{Content, Event, Stop};
 use crate::step::{Malformed, Step};
-use crate::text::Text;
+use crate::text::{if_text, Text};
 
 #[derive(Deserialize)]
 struct ChunkIn<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     id: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     model: Option<Text<'a>>,
     #[serde(borrow, default)]
     choices: First<ChoiceIn<'a>>,
@@ -32,12 +32,12 @@ struct ChunkIn<'a> {
 
 #[derive(Deserialize)]
 struct ChoiceIn<'a> {
-    #[serde(default)]
-    index: u32,
+    #[serde(default, deserialize_with = "if_number")]
+    index: Option<u32>,
     #[serde(borrow, default)]
     delta: Option<DeltaIn<'a>>,
-    #[serde(borrow, default)]
-    finish_reason: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "if_text")]
+    finish_reason: Option<Text<'a>>,
     #[serde(borrow, default)]
     logprobs: Option<LogprobsIn<'a>>,
 }
@@ -45,63 +45,15 @@ struct ChoiceIn<'a> {
 #[derive(Deserialize)]
 struct DeltaIn<'a> {
     #[serde(borrow, default)]
-    content: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    content: Option<ContentIn<'a>>,
+    #[serde(borrow, default, deserialize_with = "if_text")]
     refusal: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     reasoning_content: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     reasoning: Option<Text<'a>>,
     #[serde(borrow, default)]
     tool_calls: Option<Vec<CallIn<'a>>>,
-}
-
-#[derive(Deserialize)]
-struct CallIn<'a> {
-    #[serde(default)]
-    index: Option<u32>,
-    #[serde(borrow, default)]
-    id: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    function: Option<FunctionIn<'a>>,
-}
-
-#[derive(Deserialize)]
-struct FunctionIn<'a> {
-    #[serde(borrow, default)]
-    name: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    arguments: Option<Text<'a>>,
-}
-
-/// The first of a list; the rest is skipped. Null is an empty list.
-struct First<T>(Option<T>);
-
-impl<T> Default for First<T> {
-    fn default() -> Self {
-        Self(None)
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Walk<T>(std::marker::PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Walk<T> {
-            type Value = First<T>;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a list")
-            }
-            fn visit_unit<E>(self) -> Result<First<T>, E> {
-                Ok(First(None))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<First<T>, A::Error> {
-                let first = seq.next_element()?;
-                while seq.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(First(first))
-            }
-        }
-        deserializer.deserialize_any(Walk(std::marker::PhantomData))
-    }
 }
 
 /// The state of a stream that is read.
@@ -149,7 +101,9 @@ impl Reader {
             self.usage = usage.or(self.usage);
         }
         // Several choices are refused where the request is translated.
-        let Some(choice) = chunk.choices.0.filter(|choice| choice.index == 0) else { return Ok(Step::More) };
+        let Some(choice) = chunk.choices.0.filter(|choice| choice.index.unwrap_or(0) == 0) else {
+            return Ok(Step::More);
+        };
         if let Some(list) = choice.logprobs.and_then(LogprobsIn::list) {
             emit(Event::Logprobs(list));
         }
@@ -158,7 +112,7 @@ impl Reader {
         }
         // Some providers write an empty reason until there is one.
         if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
-            self.reason = Some(stop(Some(&reason), false));
+            self.reason = Some(stop(Some(&reason.decode()), false));
         }
         Ok(Step::More)
     }
@@ -168,22 +122,35 @@ impl Reader {
             self.call = None;
             emit(Event::Thinking(text));
         }
-        if let Some(text) = delta.content.filter(|text| !text.is_empty()) {
-            self.call = None;
-            emit(Event::Text(text));
+        if let Some(content) = delta.content {
+            content.for_each(|content| self.read_content(content, emit));
         }
-        if let Some(text) = delta.refusal.filter(|text| !text.is_empty()) {
-            self.refused = true;
-            self.call = None;
-            emit(Event::Refusal(text));
+        if let Some(text) = delta.refusal {
+            self.read_content(Content::Refusal(text), emit);
         }
         delta.tool_calls.into_iter().flatten().try_for_each(|call| self.read_call(call, emit))
+    }
+
+    /// A text of an answer ends the call before it; an empty one says nothing.
+    fn read_content(&mut self, content: Content<'_>, emit: &mut dyn FnMut(Event<'_>)) {
+        let event = match content {
+            Content::Text(text) if !text.is_empty() => Event::Text(text),
+            Content::Thinking { text, .. } if !text.is_empty() => Event::Thinking(text),
+            Content::Refusal(text) if !text.is_empty() => {
+                self.refused = true;
+                Event::Refusal(text)
+            }
+            _ => return,
+        };
+        self.call = None;
+        emit(event);
     }
 
     fn read_call(&mut self, call: CallIn<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
         let open = self.call.as_ref();
         let index = call.index.unwrap_or_else(|| open.map_or(0, |(index, _)| *index));
-        let (name, arguments) = call.function.map_or((None, None), |function| (function.name, function.arguments));
+        let arguments = call.function.as_ref().and_then(FunctionIn::arguments);
+        let name = call.function.and_then(|function| function.name);
         let id = call.id.filter(|id| !id.is_empty());
         // Some providers repeat id and name with each piece; some give each call the same number.
         let goes_on = open.is_some_and(|(number, known)| {

@@ -1,15 +1,23 @@
 //! The `usage` object of an answer.
 
-use fairlead_core::json::{self, Kind};
+use fairlead_core::json::{self, JsonFault, Kind};
 use fairlead_core::{ServiceTier, Usage};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::lenient;
 
 /// Counts above this are no counts; a thousand billion tokens are more than any model takes.
 const MAX_TOKENS: u64 = 1_000_000_000_000;
 const MAX_DEPTH: usize = 16;
 
-/// Reads a `usage` object. A count that is absent, negative, fractional or absurd is 0, and a part is never more than
+/// Reads a `usage` object. A count that is absent, negative, no whole number or absurd is 0, and a part is never more than
 /// its whole; `None` when `object` is no object.
 pub(super) fn read(object: &[u8]) -> Option<Usage> {
+    lenient::read(object, read_strictly).ok()
+}
+
+fn read_strictly(object: &[u8]) -> Result<Usage, JsonFault> {
     let wanted = [
         "prompt_tokens",
         "completion_tokens",
@@ -18,7 +26,7 @@ pub(super) fn read(object: &[u8]) -> Option<Usage> {
         "prompt_cache_hit_tokens",
         "cache_creation_input_tokens",
     ];
-    let scan = json::scan_object(object, &wanted, MAX_DEPTH).ok()?;
+    let scan = json::scan_object(object, &wanted, MAX_DEPTH)?;
     let count = |name| scan.get(name).and_then(|value| tokens(object, value));
     let detail = |outer, name| {
         let outer = scan.get(outer).filter(|value| value.kind == Kind::Object)?;
@@ -35,7 +43,7 @@ pub(super) fn read(object: &[u8]) -> Option<Usage> {
         detail("prompt_tokens_details", "cache_write_tokens").or_else(|| count("cache_creation_input_tokens"));
     let reasoning = detail("completion_tokens_details", "reasoning_tokens");
     let cached = cached.unwrap_or(0).min(input);
-    Some(Usage {
+    Ok(Usage {
         input,
         output,
         cached,
@@ -51,8 +59,37 @@ pub(crate) fn service(tier: Option<&[u8]>) -> ServiceTier {
     ServiceTier::of(text.trim_matches('"'))
 }
 
-pub(super) fn tokens(bytes: &[u8], value: json::Value) -> Option<u64> {
-    json::as_u64(bytes, value).filter(|count| *count <= MAX_TOKENS)
+/// The tier in the `service_tier` of a scanned body: what a request asks for, or an answer was served in. What is no text is the
+/// provider's to refuse.
+pub(crate) fn service_of(body: &[u8], tier: Option<json::Value>) -> ServiceTier {
+    service(tier.and_then(|tier| body.get(tier.span())))
+}
+
+/// A count of scanned bytes.
+pub(crate) fn tokens(bytes: &[u8], value: json::Value) -> Option<u64> {
+    if value.kind != Kind::Number {
+        return None;
+    }
+    count(std::str::from_utf8(bytes.get(value.span())?).ok()?)
+}
+
+/// A count whose JSON this is. Servers whose numbers are all of one kind write `12.0`.
+fn count(json: &str) -> Option<u64> {
+    let fraction = || json.parse::<f64>().ok().filter(|number| *number >= 0.0 && number.fract() == 0.0);
+    // What is above every bound stays there.
+    let count = json.parse::<u64>().ok().or_else(|| fraction().map(|number| number as u64));
+    count.filter(|count| *count <= MAX_TOKENS)
+}
+
+/// A count in an object that is read as a whole; what is none is 0.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tokens(pub(crate) u64);
+
+impl<'de> Deserialize<'de> for Tokens {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(deserializer)?;
+        Ok(Self(count(raw.get()).unwrap_or(0)))
+    }
 }
 
 #[cfg(test)]
@@ -79,13 +116,20 @@ mod tests {
 
     #[test]
     fn ignores_what_is_no_count() {
-        for wrong in ["-1", "1.0", "1e3", "\"7\"", "null", "[1]", "1000000000001", "99999999999999999999"] {
+        for wrong in ["-1", "1.5", "1e13", "\"7\"", "null", "[1]", "1000000000001", "99999999999999999999"] {
             let object = format!(r#"{{"prompt_tokens":{wrong},"completion_tokens":3}}"#);
             assert_eq!(Some(Usage { output: 3, ..Usage::default() }), read(object.as_bytes()), "{wrong}");
         }
         assert_eq!(Some(Usage::default()), read(b"{}"));
         assert_eq!(None, read(b"null"));
         assert_eq!(None, read(br#"{"prompt_tokens":1"#));
+    }
+
+    #[test]
+    fn reads_whole_numbers_however_they_are_written() {
+        let object = br#"{"prompt_tokens":12.0,"completion_tokens":1e3}"#;
+
+        assert_eq!(Some(Usage { input: 12, output: 1000, ..Usage::default() }), read(object));
     }
 
     #[test]

@@ -6,20 +6,22 @@ use fairlead_core::{Error, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::request_in::{thinking_blocks, tool_calls};
+use super::message::{CallIn, ContentIn, First};
+use super::request_in::thinking_blocks;
 use super::request_out::write_calls;
 use super::usage;
-use crate::model::{typed, Answer, Content, Part, Stop};
-use crate::text::{Text, Writer};
+use crate::call_ids::CallIds;
+use crate::model::{typed, wrong, Answer, Call, Content, Part, Stop};
+use crate::text::{if_text, Text, Writer};
 
 #[derive(Deserialize)]
 struct CompletionIn<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     id: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     model: Option<Text<'a>>,
     #[serde(borrow)]
-    choices: Vec<ChoiceIn<'a>>,
+    choices: First<ChoiceIn<'a>>,
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -28,10 +30,10 @@ struct CompletionIn<'a> {
 
 #[derive(Deserialize)]
 struct ChoiceIn<'a> {
-    #[serde(borrow)]
-    message: MessageIn<'a>,
     #[serde(borrow, default)]
-    finish_reason: Option<Cow<'a, str>>,
+    message: Option<MessageIn<'a>>,
+    #[serde(borrow, default, deserialize_with = "if_text")]
+    finish_reason: Option<Text<'a>>,
     #[serde(borrow, default)]
     logprobs: Option<LogprobsIn<'a>>,
 }
@@ -49,30 +51,30 @@ impl<'a> LogprobsIn<'a> {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct MessageIn<'a> {
     #[serde(borrow, default)]
-    content: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    content: Option<ContentIn<'a>>,
+    #[serde(borrow, default, deserialize_with = "if_text")]
     refusal: Option<Text<'a>>,
     #[serde(borrow, default)]
-    tool_calls: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    tool_calls: Option<Vec<CallIn<'a>>>,
+    #[serde(borrow, default, deserialize_with = "if_text")]
     reasoning_content: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     reasoning: Option<Text<'a>>,
     #[serde(borrow, default)]
     thinking_blocks: Option<&'a RawValue>,
 }
 
 /// Reads a body that was scanned before.
-pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
-    let raw: &RawValue = serde_json::from_slice(body).map_err(|_| crate::model::wrong("body", "must be JSON"))?;
+pub(crate) fn read<'a>(body: &'a [u8]) -> Result<Answer<'a>, Error> {
+    let raw: &RawValue = serde_json::from_slice(body).map_err(|_| wrong("body", "must be JSON"))?;
     let completion: CompletionIn<'_> = typed(raw, "body")?;
-    let mut choices = completion.choices.into_iter();
-    let choice = choices.next().ok_or_else(|| crate::model::wrong("choices", "must not be empty"))?;
+    let id = completion.id.unwrap_or_else(|| "".into());
+    let choice = completion.choices.0.ok_or_else(|| wrong("choices", "must not be empty"))?;
     let logprobs = choice.logprobs.and_then(LogprobsIn::list);
-    let message = choice.message;
+    let message = choice.message.unwrap_or_default();
     let mut parts = match message.thinking_blocks {
         Some(blocks) => thinking_blocks(blocks, "thinking_blocks")?,
         None => Vec::new(),
@@ -81,19 +83,26 @@ pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
     if let (true, Some(text)) = (parts.is_empty(), reasoning) {
         parts.push(Part::new("reasoning_content", Content::Thinking { text, signature: None }));
     }
-    let is_refused = message.refusal.is_some();
-    let texts = [message.content.map(Content::Text), message.refusal.map(Content::Refusal)];
-    parts.extend(texts.into_iter().flatten().filter(|text| !is_empty(text)).map(|text| Part::new("content", text)));
-    let calls = match message.tool_calls {
-        Some(calls) => tool_calls(calls, "tool_calls")?,
-        None => Vec::new(),
+    let has_thought = !parts.is_empty();
+    let mut push = |content: Content<'a>| match &content {
+        Content::Text(text) | Content::Refusal(text) if text.is_empty() => {}
+        // Some servers tell thoughts in both places.
+        Content::Thinking { .. } if has_thought => {}
+        _ => parts.push(Part::new("content", content)),
     };
-    let stop = if is_refused { Stop::Refused } else { stop(choice.finish_reason.as_deref(), !calls.is_empty()) };
+    if let Some(content) = message.content {
+        content.for_each(&mut push);
+    }
+    message.refusal.map(Content::Refusal).into_iter().for_each(push);
+    let is_refused = parts.iter().any(|part| matches!(part.content, Content::Refusal(_)));
+    let calls = calls(message.tool_calls.unwrap_or_default(), &id)?;
+    let reason = choice.finish_reason.as_ref().map(Text::decode);
+    let stop = if is_refused { Stop::Refused } else { stop(reason.as_deref(), !calls.is_empty()) };
     parts.extend(calls);
     let service = usage::service(completion.service_tier.map(|tier| tier.get().as_bytes()));
     let usage = completion.usage.and_then(|object| usage::read(object.get().as_bytes())).unwrap_or_default();
     Ok(Answer {
-        id: completion.id.unwrap_or_else(|| "".into()),
+        id,
         model: completion.model.unwrap_or_else(|| "".into()),
         parts,
         stop,
@@ -102,8 +111,18 @@ pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
     })
 }
 
-fn is_empty(content: &Content<'_>) -> bool {
-    matches!(content, Content::Text(text) | Content::Refusal(text) if text.is_empty())
+/// The calls of an answer; `id` is the answer's, of which calls without an id get theirs.
+fn calls<'a>(list: Vec<CallIn<'a>>, id: &Text<'_>) -> Result<Vec<Part<'a>>, Error> {
+    let mut ids = CallIds::of(&id.decode());
+    let each = list.into_iter().enumerate().map(|(at, call)| {
+        let path = format!("tool_calls[{at}]");
+        let function = call.function.ok_or_else(|| wrong(&path, "has no function"))?;
+        let arguments = function.arguments().map(|text| text.decode()).unwrap_or_default();
+        let name = function.name.ok_or_else(|| wrong(&path, "has no name"))?;
+        let id = ids.of_call(call.id, &name);
+        Ok(Part::new(path, Content::Call(Call { id, name, arguments })))
+    });
+    each.collect()
 }
 
 /// Some providers say `stop` after calls.

@@ -167,7 +167,8 @@ impl Reader {
             "function_call" => {
                 self.calls += 1;
                 self.call = Some((index.unwrap_or_default(), false));
-                emit(Event::Call { id: item.call_id.ok_or(Malformed)?, name: item.name.ok_or(Malformed)? });
+                let id = item.call_id.or(item.id).ok_or(Malformed)?;
+                emit(Event::Call { id, name: item.name.ok_or(Malformed)? });
             }
             "reasoning" => self.summarised = false,
             _ => {}
@@ -179,7 +180,7 @@ impl Reader {
         match &*item.r#type {
             "function_call" => {
                 let has_any = self.call.take().is_some_and(|(_, has_any)| has_any);
-                if let (false, Some(arguments)) = (has_any, item.arguments.filter(|text| !text.is_empty())) {
+                if let (false, Some(arguments)) = (has_any, item.arguments().filter(|text| !text.is_empty())) {
                     emit(Event::Arguments(arguments));
                 }
             }

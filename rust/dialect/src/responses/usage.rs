@@ -3,48 +3,49 @@
 use fairlead_core::Usage;
 use serde::Deserialize;
 
+use crate::lenient;
+use crate::openai::usage::Tokens;
 use crate::text::Writer;
-
-/// Counts above this are no counts, as in the chat dialect.
-const MAX_TOKENS: u64 = 1_000_000_000_000;
 
 #[derive(Deserialize)]
 struct UsageIn {
     #[serde(default)]
-    input_tokens: Option<u64>,
+    input_tokens: Tokens,
     #[serde(default)]
-    output_tokens: Option<u64>,
+    output_tokens: Tokens,
     #[serde(default)]
     input_tokens_details: Option<InputIn>,
     #[serde(default)]
     output_tokens_details: Option<OutputIn>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct InputIn {
     #[serde(default)]
-    cached_tokens: Option<u64>,
+    cached_tokens: Tokens,
     #[serde(default)]
-    cache_write_tokens: Option<u64>,
+    cache_write_tokens: Tokens,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct OutputIn {
     #[serde(default)]
-    reasoning_tokens: Option<u64>,
+    reasoning_tokens: Tokens,
 }
 
 /// `None` for what is no usage. A part is never more than its whole.
 pub(crate) fn read(object: &[u8]) -> Option<Usage> {
-    let usage: UsageIn = serde_json::from_slice(object).ok()?;
-    let count = |tokens: Option<u64>| tokens.filter(|count| *count <= MAX_TOKENS).unwrap_or(0);
-    let (input, output) = (count(usage.input_tokens), count(usage.output_tokens));
-    let (cached, written) =
-        usage.input_tokens_details.map_or((None, None), |of| (of.cached_tokens, of.cache_write_tokens));
-    let cached = count(cached).min(input);
-    let reasoning = count(usage.output_tokens_details.and_then(|of| of.reasoning_tokens)).min(output);
-    let cache_write = count(written).min(input - cached);
-    Some(Usage { input, output, cached, reasoning, cache_write, ..Usage::default() })
+    lenient::read(object, read_strictly).ok()
+}
+
+fn read_strictly(object: &[u8]) -> serde_json::Result<Usage> {
+    let usage: UsageIn = serde_json::from_slice(object)?;
+    let (Tokens(input), Tokens(output)) = (usage.input_tokens, usage.output_tokens);
+    let inside = usage.input_tokens_details.unwrap_or_default();
+    let cached = inside.cached_tokens.0.min(input);
+    let reasoning = usage.output_tokens_details.unwrap_or_default().reasoning_tokens.0.min(output);
+    let cache_write = inside.cache_write_tokens.0.min(input - cached);
+    Ok(Usage { input, output, cached, reasoning, cache_write, ..Usage::default() })
 }
 
 pub(crate) fn write(out: &mut Writer, usage: &Usage) {

@@ -9,16 +9,15 @@ use serde_json::value::RawValue;
 use super::{item, usage};
 use crate::answer_context::AnswerContext;
 use crate::model::{typed, wrong, Answer, Call, Content, Part, Stop};
-use crate::openai::members::arguments;
 use crate::openai::usage::service;
 use crate::signature::{from_responses, of_redacted};
-use crate::text::{Text, Writer};
+use crate::text::{if_text, Text, Writer};
 
 #[derive(Deserialize)]
 pub(super) struct ResponseIn<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     pub(super) id: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "if_text")]
     pub(super) model: Option<Text<'a>>,
     #[serde(borrow, default)]
     status: Option<Cow<'a, str>>,
@@ -55,7 +54,7 @@ pub(super) struct OutputIn<'a> {
     #[serde(borrow, default)]
     pub(super) name: Option<Text<'a>>,
     #[serde(borrow, default)]
-    pub(super) arguments: Option<Text<'a>>,
+    arguments: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -87,6 +86,13 @@ impl ResponseIn<'_> {
     }
 }
 
+impl<'a> OutputIn<'a> {
+    /// The arguments of a call: a text of JSON, or the JSON itself.
+    pub(super) fn arguments(&self) -> Option<Text<'a>> {
+        self.arguments.map(Text::of_json)
+    }
+}
+
 /// Reads a body that was scanned before.
 pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
     let raw: &RawValue = serde_json::from_slice(body).map_err(|_| wrong("body", "must be JSON"))?;
@@ -112,9 +118,9 @@ pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
             "function_call" => {
                 has_calls = true;
                 let missing = || wrong(&format!("output[{at}]"), "is no call");
-                let text = output.arguments.ok_or_else(missing)?;
-                let arguments = arguments(&text, &format!("output[{at}].arguments"))?;
-                let (id, name) = (output.call_id.ok_or_else(missing)?, output.name.ok_or_else(missing)?);
+                let arguments = output.arguments().map(|text| text.decode()).unwrap_or_default();
+                let id = output.call_id.or(output.id).ok_or_else(missing)?;
+                let name = output.name.ok_or_else(missing)?;
                 parts.push(Part::new("output", Content::Call(Call { id, name, arguments })));
             }
             // Tools that the provider runs are refused where the request is translated.

@@ -9,9 +9,11 @@ use crate::call::failover;
 use crate::call::kind::CallKind;
 use crate::call::rounds::Rounds;
 use crate::call::settle;
+use crate::clock;
 use crate::route::model;
 use crate::upstream::failure::AttemptFailure;
 use crate::upstream::slot;
+use fairlead_core::ErrorKind;
 use smallvec::SmallVec;
 use std::time::Duration;
 
@@ -66,7 +68,7 @@ async fn run_round<K: CallKind>(
         }
         let Some(mut failed) = ask_target(call, kind, at, queued).await else { return Round::Answered };
         call.record_failure(at, &failed);
-        if failover::may_repeat(call, at, &failed, 0) {
+        if may_repeat(call, at, &failed, 0) {
             // On the heap, so that calls which repeat nothing do not carry its size.
             match Box::pin(repeat(call, kind, at, queued, failed)).await {
                 Some(last) => failed = last,
@@ -94,7 +96,7 @@ async fn repeat<K: CallKind>(
     let shared = call.shared();
     let pause_ms = call.choice.combo.as_ref().map_or(0, |combo| combo.rules.retry_delay_ms);
     let mut repeats = 0;
-    while failover::may_repeat(call, at, &failed, repeats) {
+    while may_repeat(call, at, &failed, repeats) {
         tokio::select! {
             biased;
             () = shared.drain.expired() => break,
@@ -106,6 +108,38 @@ async fn repeat<K: CallKind>(
         call.record_failure(at, &failed);
     }
     Some(failed)
+}
+
+/// Whether the combo has this target asked once more, after a failure that may pass, while there is time for it.
+fn may_repeat(call: &Call, at: usize, failed: &AttemptFailure, repeats: u32) -> bool {
+    let Some(combo) = &call.choice.combo else { return false };
+    let pause = Duration::from_millis(combo.rules.retry_delay_ms);
+    repeats < combo.rules.max_retries
+        && may_pass(failed)
+        && failover::may_go_on(&call.choice, failed)
+        && !call.is_headed()
+        && !call.choice.targets[at].is_broken(clock::monotonic_ms())
+        && call.combo_limit().is_none_or(|limit| call.settlement.elapsed() + pause < limit)
+}
+
+/// Whether the same target may answer when it is asked again soon: failures that pass, unlike a limit, a refused credential or a
+/// request that it does not take.
+fn may_pass(failed: &AttemptFailure) -> bool {
+    let passes = matches!(
+        failed.error.kind,
+        ErrorKind::UpstreamRefused
+            | ErrorKind::UpstreamReset
+            | ErrorKind::UpstreamInvalid
+            | ErrorKind::EmptyAnswer
+            | ErrorKind::AnswerRejected
+            | ErrorKind::UpstreamOverloaded
+            | ErrorKind::UpstreamTimeout
+    );
+    // A failure of the provider's own; 501 and 505 say that it never will.
+    let status = failed.error.upstream_status;
+    let is_of_server =
+        failed.error.kind == ErrorKind::UpstreamStatus && status.is_some_and(|status| !matches!(status, 501 | 505));
+    failed.rejection.is_none() && (passes || is_of_server)
 }
 
 /// Asks one target as soon as its connection has room. `None`: it has served the call.

@@ -15,7 +15,6 @@ use fairlead_dialect::openai::request::ChatRequest;
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Puts the model in force into the request: the key's forced model goes before the header's, and that before the body's;
 /// whichever it is, the key must be allowed to call it.
@@ -64,7 +63,7 @@ pub fn choose_for_endpoint(
     endpoints::narrow(settlement.admission.route, &mut choice)?;
     admit_aliases(settlement, &choice)?;
     limits::reserve(&shared, &live.snapshot, settlement, request, &mut choice)?;
-    note_choice(settlement, &choice);
+    settlement.note_choice(&choice);
     Ok(choice)
 }
 
@@ -119,15 +118,8 @@ pub fn reserve(call: &mut Call, live: &Live, request: &ChatRequest) -> Result<()
     let Call { settlement, choice, .. } = call;
     let shared = Arc::clone(&settlement.shared);
     limits::reserve(&shared, &live.snapshot, settlement, request, choice)?;
-    note_choice(settlement, choice);
+    settlement.note_choice(choice);
     endpoints::narrow(settlement.admission.route, choice)
-}
-
-/// Notes in the record how the targets were chosen.
-pub fn note_choice(settlement: &mut Settlement, choice: &Choice) {
-    settlement.chosen = Some(Instant::now());
-    settlement.strategy = choice.strategy();
-    settlement.combo = choice.combo.as_ref().map(|combo| combo.name.clone());
 }
 
 impl Call {

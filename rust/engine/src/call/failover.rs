@@ -1,14 +1,11 @@
 //! The steps after a failed attempt: the next target, or what the caller is told.
 
-use crate::call::context::Call;
-use crate::clock;
 use crate::route::choice::{Choice, TOLD_AT_MOST};
 use crate::route::combos::{excluded, waits};
 use crate::upstream::failure::AttemptFailure;
 use fairlead_core::{ErrorKind, Outcome, Retry};
 use serde_json::{json, Value};
 use std::fmt::Write as _;
-use std::time::Duration;
 
 /// Rejections of a request that say something of the model and not of the request: the next target may take it.
 const OF_THE_MODEL: &[&str] = &[
@@ -36,38 +33,6 @@ pub fn may_go_on(choice: &Choice, failed: &AttemptFailure) -> bool {
         matches!(rejection.status.as_u16(), 404 | 405 | 410 | 413)
             || rejection.code.as_deref().is_some_and(|code| OF_THE_MODEL.contains(&code))
     })
-}
-
-/// Whether the same target may answer when it is asked again soon: failures that pass, unlike a limit, a refused credential or a
-/// request that it does not take.
-fn may_pass(failed: &AttemptFailure) -> bool {
-    let passes = matches!(
-        failed.error.kind,
-        ErrorKind::UpstreamRefused
-            | ErrorKind::UpstreamReset
-            | ErrorKind::UpstreamInvalid
-            | ErrorKind::EmptyAnswer
-            | ErrorKind::AnswerRejected
-            | ErrorKind::UpstreamOverloaded
-            | ErrorKind::UpstreamTimeout
-    );
-    // A failure of the provider's own; 501 and 505 say that it never will.
-    let status = failed.error.upstream_status;
-    let is_of_server =
-        failed.error.kind == ErrorKind::UpstreamStatus && status.is_some_and(|status| !matches!(status, 501 | 505));
-    failed.rejection.is_none() && (passes || is_of_server)
-}
-
-/// Whether the combo has this target asked once more, after a failure that may pass, while there is time for it.
-pub fn may_repeat(call: &Call, at: usize, failed: &AttemptFailure, repeats: u32) -> bool {
-    let Some(combo) = &call.choice.combo else { return false };
-    let pause = Duration::from_millis(combo.rules.retry_delay_ms);
-    repeats < combo.rules.max_retries
-        && may_pass(failed)
-        && may_go_on(&call.choice, failed)
-        && !call.is_headed()
-        && !call.choice.targets[at].is_broken(clock::monotonic_ms())
-        && call.combo_limit().is_none_or(|limit| call.settlement.elapsed() + pause < limit)
 }
 
 /// How a request ends that this failure ends.

@@ -2,7 +2,7 @@
 //! and reserves the price as for every other call; control begins the video by the first of them that takes it.
 
 use crate::active_config::Live;
-use crate::call::choose::{admit_aliases, admit_model, note_choice};
+use crate::call::choose::{admit_aliases, admit_model};
 use crate::clock;
 use crate::gate::headers;
 use crate::gate::limits;
@@ -69,7 +69,7 @@ pub(crate) fn admit_video(shared: &Shared, settlement: &mut Settlement, body: &[
     }
     settlement.set_units(Units { audio_ms: video.seconds.saturating_mul(1_000), ..Units::default() });
     limits::reserve(shared, &live.snapshot, settlement, &parsed, &mut choice)?;
-    note_choice(settlement, &choice);
+    settlement.note_choice(&choice);
     Ok(choice)
 }
 

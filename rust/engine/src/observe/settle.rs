@@ -7,6 +7,7 @@ use crate::gate::request::Admission;
 use crate::observe::figures::{findings_text, millis, Extras};
 pub use crate::observe::figures::{CacheHold, CompressionFigures, HoldEnd, SettledAnswer};
 use crate::observe::metrics::Settled;
+use crate::route::choice::Choice;
 use crate::shared::Shared;
 use crate::upstream::target::Target;
 use fairlead_core::guardrail::{self, Actions, Finding, Findings};
@@ -137,6 +138,13 @@ impl Settlement {
 }
 
 impl Open {
+    /// Notes how the targets were chosen.
+    pub fn note_choice(&mut self, choice: &Choice) {
+        self.chosen = Some(Instant::now());
+        self.strategy = choice.strategy();
+        self.combo = choice.combo.as_ref().map(|combo| combo.name.clone());
+    }
+
     /// Counts the events of a frame that goes to the caller, for a key with limits.
     pub fn count_delivered(&mut self, frame: &[u8]) {
         if self.hold.is_some() {

@@ -1,0 +1,99 @@
+//! The arguments of a call in an answer. The model wrote them: they may be no object, or end where its limit of output was.
+
+use std::borrow::Cow;
+
+use fairlead_core::json::{scan_object, validate, MAX_DEPTH};
+use fairlead_core::Error;
+
+use crate::model::{wrong, Answer, Call, Content, Stop};
+use crate::step::Malformed;
+use crate::text::Text;
+
+/// The arguments that a form of an answer can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ArgumentsShape {
+    /// Any text.
+    Text,
+    /// Any JSON.
+    Json,
+    Object,
+}
+
+/// Makes the arguments of all calls such as the form can hold. A call that the limit of output cut is left out where it
+/// cannot be told: nobody could run it. Any other is a fault.
+pub(crate) fn fit(answer: &mut Answer<'_>, shape: ArgumentsShape) -> Result<(), Error> {
+    let (mut outcome, stop) = (Ok(()), answer.stop);
+    answer.parts.retain_mut(|part| {
+        let Content::Call(call) = &mut part.content else { return true };
+        if call.arguments.trim().is_empty() || (shape != ArgumentsShape::Text && is_null(&call.arguments)) {
+            call.arguments = Cow::Borrowed("{}");
+        }
+        let is_held = match shape {
+            ArgumentsShape::Text => true,
+            ArgumentsShape::Json => validate(call.arguments.as_bytes(), MAX_DEPTH).is_ok(),
+            ArgumentsShape::Object => is_object(&call.arguments),
+        };
+        if !is_held && stop != Stop::Length {
+            outcome = Err(wrong(&part.path, "has arguments that are no object"));
+        }
+        is_held
+    });
+    outcome
+}
+
+/// A call of a stream, collected for a form that tells it whole, with an object.
+#[derive(Debug, Default)]
+pub(crate) struct CallBuffer {
+    /// Id, name and arguments of the call that is under way.
+    open: Option<(Text<'static>, Text<'static>, String)>,
+}
+
+impl CallBuffer {
+    pub(crate) fn begin(&mut self, id: Text<'_>, name: Text<'_>) {
+        self.open = Some((id.into_owned(), name.into_owned(), String::new()));
+    }
+
+    pub(crate) fn push(&mut self, arguments: &Text<'_>) {
+        if let Some((_, _, so_far)) = &mut self.open {
+            so_far.push_str(&arguments.decode());
+        }
+    }
+
+    /// The call, if it is one already. One that is not waits for the end, which says whether it was cut.
+    pub(crate) fn take_whole(&mut self) -> Option<Call<'static>> {
+        let (_, _, arguments) = self.open.as_mut()?;
+        if arguments.trim().is_empty() || is_null(arguments) {
+            "{}".clone_into(arguments);
+        }
+        let is_whole = is_object(arguments);
+        let (id, name, arguments) = self.open.take_if(|_| is_whole)?;
+        Some(Call { id, name, arguments: Cow::Owned(arguments) })
+    }
+
+    /// The call, which is over, for something comes after it.
+    pub(crate) fn take(&mut self) -> Result<Option<Call<'static>>, Malformed> {
+        let call = self.take_whole();
+        if self.open.is_some() {
+            return Err(Malformed);
+        }
+        Ok(call)
+    }
+
+    /// The last call of an answer; none where the limit of output cut it.
+    pub(crate) fn take_last(&mut self, stop: Stop) -> Result<Option<Call<'static>>, Malformed> {
+        let call = self.take_whole();
+        if stop == Stop::Length {
+            self.open = None;
+        }
+        call.map_or_else(|| self.take(), |call| Ok(Some(call)))
+    }
+}
+
+/// As some models write that a tool has no arguments.
+fn is_null(arguments: &str) -> bool {
+    arguments.trim() == "null"
+}
+
+fn is_object(arguments: &str) -> bool {
+    scan_object(arguments.as_bytes(), &[], MAX_DEPTH).is_ok()
+}
