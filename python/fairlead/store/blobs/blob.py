@@ -7,7 +7,7 @@ A content is whole or not there: what was interrupted is not seen under its name
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -56,8 +56,11 @@ class Blobs(Protocol):
     async def list(self, folder: str) -> list[Blob]:
         """The contents below a folder, in the order of their names."""
 
+    def pages(self, folder: str) -> AsyncIterator[Sequence[Blob]]:
+        """The contents below a folder of very many, some at a time: folder by folder, in the order of their names."""
+
     async def remove(self, *names: str) -> None:
-        """Deletes contents; one that is missing is no error."""
+        """Deletes contents; one that is missing is no error. A folder in a folder goes with its last content."""
 
     async def forget_unfinished(self, folder: str, before_ms: int) -> None:
         """Deletes what is left below a folder of writings that were interrupted and begun before a moment."""
