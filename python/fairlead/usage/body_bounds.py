@@ -1,4 +1,4 @@
-"""What bounds kept bodies: settings, keys, and deletions by operators."""
+"""Bounds of kept bodies: settings, keys, and deletions by operators."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class BodyBounds:
     keys: frozenset[str]
 
     def before_ms(self, at_ms: int) -> int:
-        """What was admitted before this moment goes at `at_ms`."""
+        """The moment that bodies must not be older than, at `at_ms`."""
         return max(at_ms - self.days * DAY_MS, self.purged_before_ms)
 
 

@@ -119,8 +119,8 @@ async def _found(services: Services, request_id: str) -> tuple[BodyName, bytes]:
 
 
 async def _name_of(services: Services, request_id: str) -> BodyName | None:
-    """The request's name among kept bodies; None for one that is in no log, that was purged at another node, or whose key
-    is gone or wants none.
+    """The request's name among kept bodies; None for one that is in no log, that was purged at another node, or whose
+    key is gone or wants none.
     """
     page, wanted = Page(1), LogFilter(request_id=request_id)
     rows, _ = await services.usage.read(lambda con: read_log(con, wanted, page))

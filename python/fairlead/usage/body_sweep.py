@@ -34,7 +34,7 @@ class SharedBody:
 
 @dataclass(slots=True)
 class HourStock:
-    """What is thought to be there of an hour."""
+    """Size and keys of the bodies that are thought to be there of an hour."""
 
     size: int = 0
     keys: set[str] = field(default_factory=set)
@@ -72,7 +72,7 @@ class BodySweep:
         """Deletes what is over its bounds at this moment (UTC milliseconds); returns how many."""
         async with self._busy:
             try:
-                await self._look(bounds, at_ms)
+                await self._refresh(bounds, at_ms)
                 return (
                     await self._delete_before(bounds.before_ms(at_ms))
                     + await self._delete_of_others(bounds.keys)
@@ -85,7 +85,7 @@ class BodySweep:
 
     # --- what there is
 
-    async def _look(self, bounds: BodyBounds, at_ms: int) -> None:
+    async def _refresh(self, bounds: BodyBounds, at_ms: int) -> None:
         now_s = time.monotonic()
         is_due = self._listed_s is None or now_s - self._listed_s >= LIST_ALL_EVERY_S
         if is_due or bounds.purged_before_ms != self._purged_before_ms:

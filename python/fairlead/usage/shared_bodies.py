@@ -1,9 +1,9 @@
 """Bodies that are kept in the store of files, where every node that has the same store reads them.
 
-Each node brings there what its relay workers wrote. Before it does, names are judged by the bounds in force: what waited
-in a spool while its key was deleted, or the history purged, is deleted and does not come back. Until the store has a
-file, and says so, it stays in the spool; brought twice, it is there once. The bounds are held by one node for all
-(`body_sweep.py`).
+Each node brings there what its relay workers wrote. Before it does, names are judged by the bounds in force: what
+waited in a spool while its key was deleted, or the history purged, is deleted and does not come back. Until the store
+has a file, and says so, it stays in the spool; brought twice, it is there once. The bounds are held by one node for
+all (`body_sweep.py`).
 """
 
 from __future__ import annotations
@@ -88,11 +88,11 @@ class SharedBodyKeeper:
         )
         others = [name for name, is_here in zip(names, found, strict=True) if not is_here]
         try:
-            kept = await self._lookups.run(partial(self._kept_of, others))
+            stored = await self._lookups.run(partial(self._stored_of, others))
         except StorageUnavailable:
             # The log of usage is shown without it.
             return found
-        return [is_here or name in kept for name, is_here in zip(names, found, strict=True)]
+        return [is_here or name in stored for name, is_here in zip(names, found, strict=True)]
 
     def _paths_here(self, name: BodyName) -> tuple[Path, ...]:
         return (self.spool / name.file, self._services.data_dir / name.path)
@@ -109,8 +109,8 @@ class SharedBodyKeeper:
         except FileNotFoundError:
             return None
 
-    async def _kept_of(self, names: Sequence[BodyName]) -> set[BodyName]:
-        """Those that the store has."""
+    async def _stored_of(self, names: Sequence[BodyName]) -> set[BodyName]:
+        """The names that the store has, of these."""
         if self._blobs.path(FOLDER) is not None:
             paths = {name: self._blobs.path(name.path) for name in names}
             return await asyncio.to_thread(
@@ -179,7 +179,7 @@ class SharedBodyKeeper:
                 hour.rmdir()
 
     async def _judge(self, files: Sequence[SpooledBody]) -> list[SpooledBody]:
-        """Those that may be kept; the others are deleted."""
+        """Deletes the files that may not be kept, and returns the others."""
         key_ids = {name.key_id for _, name in files if name.key_id is not None}
         bounds = await self._services.state.read(partial(read_bounds_of, key_ids=key_ids))
         before_ms = bounds.before_ms(now_ms())
