@@ -35,8 +35,8 @@ from fairlead.usage.body_sweep import BodySweep, stored_bodies
 from fairlead.usage.spool_watch import SpoolWatch
 
 ROUND: Final = 200
-# Callers' uploads have the same store.
-BRINGS_AT_ONCE: Final = 4
+# Less than a bucket has writes at once, so that callers' uploads go on beside.
+BRINGS_AT_ONCE: Final = 6
 BRING_WITHIN_S: Final = 60.0
 LOOKUPS_AT_ONCE: Final = 8
 LOOKUP_WITHIN_S: Final = 5.0
@@ -194,7 +194,7 @@ class SharedBodyKeeper:
 
     async def _bring_each(self, waiting: Iterator[SpooledBody]) -> None:
         for path, name in waiting:
-            await self._brings.run(partial(self._blobs.take, name.path, path))
+            await self._brings.run(partial(self._blobs.take, name.path, path, durably=False))
 
     # --- bounds
 

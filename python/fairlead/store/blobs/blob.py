@@ -39,9 +39,10 @@ class Blobs(Protocol):
     async def write(self, name: str, chunks: AsyncIterator[bytes], announced: int) -> None:
         """Writes a content of so many bytes from a stream. `InvalidRequest` where more or fewer come."""
 
-    async def take(self, name: str, source: Path) -> int | None:
+    async def take(self, name: str, source: Path, *, durably: bool = True) -> int | None:
         """Takes over a finished file of this machine, which is gone afterwards, and returns its size; None when it is
-        in neither place. Repeatable.
+        in neither place. Repeatable. Where it need not be durable, a folder does not wait for its disk: a machine that
+        loses its power may lose it.
         """
 
     async def size(self, name: str) -> int | None:

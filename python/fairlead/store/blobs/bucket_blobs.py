@@ -62,12 +62,16 @@ class BucketBlobs:
                         await self._bucket.ask("DELETE", name, {"uploadId": upload_id})
                 raise
 
-    async def take(self, name: str, source: Path) -> int | None:
+    async def take(self, name: str, source: Path, *, durably: bool = True) -> int | None:  # noqa: ARG002 - it always is
         try:
-            size = (await asyncio.to_thread(source.stat)).st_size
+            size, content = await asyncio.to_thread(_small_content, source)
         except FileNotFoundError:
             return await self.size(name)
-        await self.write(name, chunks_of(source), size)
+        if content is None:
+            await self.write(name, chunks_of(source), size)
+        else:
+            async with self._writes:
+                await self._bucket.ask("PUT", name, body=content)
         await asyncio.to_thread(source.unlink, missing_ok=True)
         return size
 
@@ -171,6 +175,12 @@ class BucketBlobs:
         is_done = answer.is_success and "<Error>" not in answer.text
         if not is_done and await self.size(name) != announced:
             raise self._bucket.lost()
+
+
+def _small_content(source: Path) -> tuple[int, bytes | None]:
+    """The size of a file, and its content if that goes in one request."""
+    size = source.stat().st_size
+    return (size, source.read_bytes()) if size <= PART_BYTES else (size, None)
 
 
 async def _parts(chunks: AsyncIterator[bytes], announced: int, size: int) -> AsyncIterator[bytes]:

@@ -61,8 +61,8 @@ class Directory:
             await _forget(part)
             raise
 
-    async def take(self, name: str, source: Path) -> int | None:
-        return await asyncio.to_thread(self._take, self.path(name), source)
+    async def take(self, name: str, source: Path, *, durably: bool = True) -> int | None:
+        return await asyncio.to_thread(self._take, self.path(name), source, durably=durably)
 
     async def size(self, name: str) -> int | None:
         try:
@@ -141,18 +141,19 @@ class Directory:
         check_disk(part.parent, announced)
         return os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
-    def _take(self, path: Path, source: Path) -> int | None:
+    def _take(self, path: Path, source: Path, *, durably: bool) -> int | None:
         self._make_folder(path.parent)
         try:
-            with source.open("rb") as file:
-                os.fsync(file.fileno())
+            if durably:
+                fsync_path(source)
             # What is here is as old as its being here, whenever it was written.
             os.utime(source)
-            _move(source, path)
+            _move(source, path, durably=durably)
         except FileNotFoundError:
             pass
         else:
-            fsync_path(path.parent)
+            if durably:
+                fsync_path(path.parent)
         return path.stat().st_size if path.exists() else None
 
     def _make_folder(self, folder: Path) -> None:
@@ -178,7 +179,7 @@ async def _forget(path: Path) -> None:
     await asyncio.to_thread(lambda: path.unlink(missing_ok=True))
 
 
-def _move(source: Path, path: Path) -> None:
+def _move(source: Path, path: Path, *, durably: bool) -> None:
     try:
         source.rename(path)
     except OSError as error:
@@ -188,8 +189,11 @@ def _move(source: Path, path: Path) -> None:
         part = _part_of(path)
         check_disk(path.parent, source.stat().st_size)
         shutil.copyfile(source, part)
-        with part.open("rb+") as file:
-            _keep(file, part, path)
+        if durably:
+            with part.open("rb+") as file:
+                _keep(file, part, path)
+        else:
+            part.rename(path)
         source.unlink()
 
 
