@@ -88,19 +88,20 @@ class KeptBodies:
         """Whether there is such a content."""
         return self._path(name).exists() or (self.spool / name.file).exists()
 
-    def take_in(self) -> int:
-        """Moves what workers have written; returns how many."""
+    def take_in(self) -> set[str]:
+        """Moves what workers have written; returns the keys that it is of."""
         sizes = self._sizes()
-        taken = 0
+        keys: set[str] = set()
         for path, name in body_files(self.spool):
             target = self._path(name)
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             size = path.stat().st_size
             path.rename(target)
             sizes[name.hour] = sizes.get(name.hour, 0) + size
-            taken += 1
+            if name.key_id is not None:
+                keys.add(name.key_id)
         forget_parts(self.spool)
-        return taken
+        return keys
 
     def total_bytes(self) -> int:
         """The bytes that are kept; what was not taken in is not counted."""

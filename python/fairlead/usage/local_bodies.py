@@ -54,7 +54,10 @@ class LocalBodyKeeper:
 
     async def take_in(self) -> None:
         async with self._busy:
-            await asyncio.to_thread(self.bodies.take_in)
+            taken = await asyncio.to_thread(self.bodies.take_in)
+            if self._keys is not None and not taken <= self._keys:
+                # Of a new key, or of one that went before they came.
+                self._keys = None
 
     async def sweep(self) -> None:
         if await asyncio.to_thread(self.bodies.total_bytes) == 0:

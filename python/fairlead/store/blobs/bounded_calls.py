@@ -24,15 +24,17 @@ class BoundedCalls:
 
     async def run(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """The call's result."""
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + self._within_s
         try:
-            async with asyncio.timeout(self._within_s):
+            async with asyncio.timeout_at(until_s):
                 await self._places.acquire()
         except TimeoutError:
             raise _unavailable("does not answer") from None
         running = asyncio.ensure_future(call())
         running.add_done_callback(self._end)
         try:
-            done, _ = await asyncio.wait({running}, timeout=self._within_s)
+            done, _ = await asyncio.wait({running}, timeout=max(0.0, until_s - loop.time()))
         except asyncio.CancelledError:
             running.cancel()
             raise
