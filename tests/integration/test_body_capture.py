@@ -153,6 +153,7 @@ def test_nothing_is_kept_unless_it_is_asked_for_and_no_log_wins(
     for request_id in (plain, quiet, silent):
         assert files_of(request_id) == []
         expect(gateway.admin.get(f"/api/usage/logs/{request_id}/body"), 404)
+    eventually(lambda: not list(folders[0].iterdir()), "control takes them in", within_s=10)
     (kept,) = files_of(everyone)
     assert b"messages" not in kept.read_bytes(), "sealed"
     assert kept.stat().st_mode & 0o077 == 0

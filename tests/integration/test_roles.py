@@ -249,6 +249,29 @@ def test_kept_bodies_of_relays_are_shown(site: Site, plain: Plain) -> None:
     assert not list((second.data_dir / "spool" / "bodies").iterdir())
 
 
+def test_bodies_that_a_control_has_no_room_for_wait_and_hold_no_usage_up(
+    site: Site, plain: Plain
+) -> None:
+    first, second = site.relays
+    lane, made = first.add_lane(plain), first.create_key(name="full", captureBodies=True)
+    spool = site.control.data_dir / "spool" / "bodies"
+    filler = spool / "filler.new"
+    with filler.open("wb") as file:
+        file.truncate(256 * 1024 * 1024)
+    answer = chat_with_key(second, made["key"], lane.body())
+    assert answer.status_code == 200
+    eventually(lambda: counted_requests(first, made["id"]) == 1, "it is counted", within_s=20)
+    eventually(
+        lambda: "kept bodies wait at this node" in second.log, "the log says it", within_s=20
+    )
+    path = f"/api/usage/logs/{answer.headers['x-gateway-request-id']}/body"
+    assert first.admin.get(path).status_code == 404
+    assert list((second.data_dir / "spool" / "bodies").iterdir())
+    filler.unlink()
+    eventually(lambda: first.admin.get(path).status_code == 200, "it is brought", within_s=20)
+    assert second.log.count("kept bodies wait at this node") == 1
+
+
 def test_a_limit_counts_what_was_used_before_a_node_was_killed(site: Site, plain: Plain) -> None:
     """The past that a new worker asks for is whole only when its node has brought what the one before it left."""
     first, _ = site.relays

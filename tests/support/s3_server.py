@@ -61,6 +61,8 @@ class S3Server:
     """The next object that is read breaks off after so many bytes."""
     hold_parts: threading.Event | None = None
     """Parts are not answered before it is set."""
+    hold: threading.Event | None = None
+    """Nothing is answered before it is set."""
 
     def __enter__(self) -> Self:
         self._server = LocalServer(type("Handler", (_Handler,), {"store": self}))
@@ -68,8 +70,9 @@ class S3Server:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.hold_parts is not None:
-            self.hold_parts.set()
+        for held in (self.hold_parts, self.hold):
+            if held is not None:
+                held.set()
         self._server.__exit__()
 
     @property
@@ -103,6 +106,8 @@ class _Handler(BaseHTTPRequestHandler):
         store = self.store
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         store.requests.append((self.command, self.path))
+        if store.hold is not None:
+            store.hold.wait(60)
         if store.failures > 0:
             store.failures -= 1
             self._answer(503, b"<Error><Code>SlowDown</Code></Error>")

@@ -20,10 +20,12 @@ from starlette.responses import Response
 
 from fairlead.control.answers import error_response
 from fairlead.control.body import read_body
+from fairlead.control.spool_room import SpoolRoom
 from fairlead.errors import FairleadError, Forbidden, InvalidRequest, StorageUnavailable
 from fairlead.fsync import write_whole
 from fairlead.gateway.cluster.relay_node import NodeState, RelayNodes
 from fairlead.store.file import Connection
+from fairlead.store.kept_bodies import spool_of
 from fairlead.store.services import Services
 from fairlead.usage.segment import SEALED
 
@@ -31,6 +33,8 @@ from fairlead.usage.segment import SEALED
 REMOTE_KEY: Final = "fairlead.remote"
 # A segment is sealed above 16 MiB, with at most a line more.
 FILE_MAX_BYTES: Final = 64 * 1024 * 1024
+# As much as workers of this node may leave there (`capture_writer.rs`). Bodies wait while the store of files is away.
+BODIES_MAX_BYTES: Final = 256 * 1024 * 1024
 _NAME: Final = re.compile(r"[0-9A-Za-z_-]{1,200}")
 
 
@@ -43,6 +47,8 @@ class Deliveries:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._spool = services.data_dir / "spool"
+        self._bodies = spool_of(services.data_dir)
+        self._room = SpoolRoom(self._bodies, BODIES_MAX_BYTES)
         self._nodes = services.singleton(RelayNodes, RelayNodes)
 
     async def note(self, request: Request) -> Response:
@@ -62,8 +68,8 @@ class Deliveries:
         return await self._take(request, self._spool, SEALED)
 
     async def body(self, request: Request) -> Response:
-        """`POST /internal/node/bodies?name=`: 204 when it is stored."""
-        return await self._take(request, self._spool / "bodies", ".body")
+        """`POST /internal/node/bodies?name=`: 204 when it is stored, 503 while there is no room."""
+        return await self._take(request, self._bodies, ".body")
 
     async def _take(self, request: Request, folder: Path, suffix: str) -> Response:
         try:
@@ -72,6 +78,8 @@ class Deliveries:
             if _NAME.fullmatch(name) is None:
                 raise InvalidRequest("`name` is no name of a file in the spool.")
             data = await read_body(request.receive, FILE_MAX_BYTES)
+            if folder == self._bodies:
+                await asyncio.to_thread(self._room.claim, len(data))
             if suffix != SEALED or not await self._services.state.read(
                 lambda con: _is_logged(con, name)
             ):

@@ -57,6 +57,7 @@ TASKS: Final = (
     TaskEntry("usage.retention", "fairlead.usage.tasks"),
     TaskEntry("usage.merging", "fairlead.usage.tasks"),
     TaskEntry("usage.traces", "fairlead.usage.tasks"),
+    TaskEntry("usage.bodies", "fairlead.usage.tasks"),
     TaskEntry("health.turns", "fairlead.gateway.health.transitions"),
     TaskEntry("resilience.states", "fairlead.gateway.resilience.persistence"),
     TaskEntry("webhooks.deliver", "fairlead.webhooks.tasks"),

@@ -39,6 +39,10 @@ class ShipmentFault(Exception):
     """Control answered, and did not take it."""
 
 
+class NoRoom(ShipmentFault):
+    """Control cannot store it now."""
+
+
 class Shipment:
     """Brings a node's files to the control in use. `run` is a background task."""
 
@@ -54,6 +58,7 @@ class Shipment:
         self._snapshot = (0, 0)
         self._refusal = ""
         self._has_failed = False
+        self._has_room = True
         self._one_at_a_time = threading.Lock()
 
     def __repr__(self) -> str:
@@ -101,15 +106,27 @@ class Shipment:
 
     def _ship(self) -> int:
         # A record without its body would be shown as one whose body was lost.
-        bodies = 0
-        for path in self._bodies():
-            self._send(f"{BODIES_PATH}?name={quote(path.stem)}", path.read_bytes())
-            path.unlink(missing_ok=True)
-            bodies += 1
+        bodies = self._ship_bodies()
         segments = read_segments(self._spool)
         for segment in segments:
             self._ship_segment(segment)
         return bodies + len(segments)
+
+    def _ship_bodies(self) -> int:
+        shipped = 0
+        for path in self._bodies():
+            try:
+                self._send(f"{BODIES_PATH}?name={quote(path.stem)}", path.read_bytes())
+            except NoRoom as error:
+                # Usage does not wait for bodies.
+                if self._has_room:
+                    log.warning("kept bodies wait at this node", reason=str(error))
+                self._has_room = False
+                return shipped
+            path.unlink(missing_ok=True)
+            self._has_room = True
+            shipped += 1
+        return shipped
 
     def _ship_segment(self, segment: Segment) -> None:
         if segment.data:
@@ -157,6 +174,8 @@ class Shipment:
         connection.request("POST", path, body, headers)
         answer = connection.getresponse()
         answer.read()
+        if answer.status == http.HTTPStatus.SERVICE_UNAVAILABLE:
+            raise NoRoom(f"it answers 503 to {path.partition('?')[0]}")
         if answer.status != http.HTTPStatus.NO_CONTENT:
             raise ShipmentFault(
                 "it refuses the node token: FAIRLEAD_NODE_TOKEN must be the same at every node"

@@ -1,8 +1,9 @@
 """Kept bodies of requests and answers: one sealed file for each, named by time, request and key.
 
-Relay workers write them to `spool/bodies`; control moves them to `bodies/<hour>`, where they are
-bounded by age and size. Both folders are of one file system, so a move is a renaming. A file has its
-name once it is whole, and what is left of an interrupted write has another ending.
+Relay workers write them to `spool/bodies`; control moves them to `bodies/<hour>`, of the data directory or of the
+store of files, where they are bounded by age and size. In a data directory (`KeptBodies`) both folders are of one file
+system, so a move is a renaming. A file has its name once it is whole, and what is left of an interrupted write has
+another ending.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 HOUR_MS: Final = 3_600_000
+FOLDER: Final = "bodies"
 # Parts of files that no worker goes on with.
 LEFT_AFTER_S: Final = 3600.0
 
@@ -35,6 +37,16 @@ class BodyName:
     def file(self) -> str:
         """The name of the file."""
         return f"{self.ts_ms:013d}_{self.request_id}_{self.key_id or '-'}.body"
+
+    @property
+    def hour(self) -> int:
+        """The hour whose folder has it, counted from 1970."""
+        return self.ts_ms // HOUR_MS
+
+    @property
+    def path(self) -> str:
+        """Where control keeps it: below the data directory, or in the store of files."""
+        return f"{FOLDER}/{self.hour}/{self.file}"
 
 
 def parse_name(file: str) -> BodyName | None:
@@ -56,12 +68,12 @@ class KeptBodies:
     @property
     def spool(self) -> Path:
         """Where relay workers write."""
-        return self.data_dir / "spool" / "bodies"
+        return spool_of(self.data_dir)
 
     @property
     def folder(self) -> Path:
         """Where control keeps them."""
-        return self.data_dir / "bodies"
+        return self.data_dir / FOLDER
 
     def find(self, name: BodyName) -> bytes | None:
         """The sealed content, wherever it is."""
@@ -76,20 +88,20 @@ class KeptBodies:
         """Whether there is such a content."""
         return self._path(name).exists() or (self.spool / name.file).exists()
 
-    def take_in(self) -> int:
-        """Moves what workers have written; returns how many."""
+    def take_in(self) -> set[str]:
+        """Moves what workers have written; returns the keys that it is of."""
         sizes = self._sizes()
-        taken = 0
-        for path, name in _files(self.spool):
+        keys: set[str] = set()
+        for path, name in body_files(self.spool):
             target = self._path(name)
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             size = path.stat().st_size
             path.rename(target)
-            hour = name.ts_ms // HOUR_MS
-            sizes[hour] = sizes.get(hour, 0) + size
-            taken += 1
-        self._forget_parts()
-        return taken
+            sizes[name.hour] = sizes.get(name.hour, 0) + size
+            if name.key_id is not None:
+                keys.add(name.key_id)
+        forget_parts(self.spool)
+        return keys
 
     def total_bytes(self) -> int:
         """The bytes that are kept; what was not taken in is not counted."""
@@ -115,7 +127,7 @@ class KeptBodies:
             surplus = self.total_bytes() - limit_bytes
             if surplus <= 0:
                 break
-            for path, _ in sorted(_files(self.folder / str(hour))):
+            for path, _ in sorted(body_files(self.folder / str(hour))):
                 if surplus <= 0:
                     break
                 surplus -= path.stat().st_size
@@ -125,17 +137,17 @@ class KeptBodies:
         return deleted
 
     def _path(self, name: BodyName) -> Path:
-        return self.folder / str(name.ts_ms // HOUR_MS) / name.file
+        return self.data_dir / name.path
 
     def _delete(self, hours: list[int], goes: Callable[[BodyName], bool]) -> int:
         deleted = 0
-        for path, name in _files(self.spool):
+        for path, name in body_files(self.spool):
             if goes(name):
                 path.unlink(missing_ok=True)
                 deleted += 1
         for hour in hours:
             before = deleted
-            for path, name in _files(self.folder / str(hour)):
+            for path, name in body_files(self.folder / str(hour)):
                 if goes(name):
                     path.unlink(missing_ok=True)
                     deleted += 1
@@ -154,7 +166,7 @@ class KeptBodies:
 
     def _measure(self, hour: int) -> None:
         folder = self.folder / str(hour)
-        size = sum(path.stat().st_size for path, _ in _files(folder))
+        size = sum(path.stat().st_size for path, _ in body_files(folder))
         sizes = self._sizes()
         sizes[hour] = size
         if size == 0:
@@ -163,17 +175,25 @@ class KeptBodies:
             with contextlib.suppress(OSError):
                 folder.rmdir()
 
-    def _forget_parts(self) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            for entry in os.scandir(self.spool):
-                is_left = entry.name.endswith(".new") and (
-                    entry.stat().st_mtime < time.time() - LEFT_AFTER_S
-                )
-                if is_left:
-                    Path(entry.path).unlink(missing_ok=True)
+
+def spool_of(data_dir: Path) -> Path:
+    """Where the relay workers of a data directory write."""
+    return data_dir / "spool" / FOLDER
 
 
-def _files(folder: Path) -> Iterator[tuple[Path, BodyName]]:
+def forget_parts(spool: Path) -> None:
+    """Deletes what is left of writings that were interrupted. Blocking."""
+    with contextlib.suppress(FileNotFoundError):
+        for entry in os.scandir(spool):
+            is_left = entry.name.endswith(".new") and (
+                entry.stat().st_mtime < time.time() - LEFT_AFTER_S
+            )
+            if is_left:
+                Path(entry.path).unlink(missing_ok=True)
+
+
+def body_files(folder: Path) -> Iterator[tuple[Path, BodyName]]:
+    """The files of a folder that are bodies. Blocking."""
     try:
         paths = list(folder.iterdir())
     except FileNotFoundError:

@@ -73,7 +73,7 @@ class OperatorSettings(BaseModel):
         1024,
         ge=1,
         le=1_048_576,
-        description="MiB of kept bodies on a gateway's disk; the oldest go.",
+        description="MiB of kept bodies, of all nodes that share files together; the oldest go.",
     )
     capture_days: StrictInt = Field(
         7, ge=1, le=365, description="Days after which kept bodies are deleted."

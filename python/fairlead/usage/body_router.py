@@ -17,6 +17,7 @@ from fairlead.moment import Time, moment_of
 from fairlead.store.audit_log import insert_read
 from fairlead.store.file import Connection
 from fairlead.store.kept_bodies import BodyName
+from fairlead.store.meta import PURGED_BEFORE, read_meta
 from fairlead.store.services import Services, ServicesDep
 from fairlead.usage.body_keeping import body_keeper_of
 from fairlead.usage.log import LogFilter, Page, read_log
@@ -111,26 +112,30 @@ async def _found(services: Services, request_id: str) -> tuple[BodyName, bytes]:
     name = await _name_of(services, request_id)
     sealed = None
     if name is not None:
-        sealed = await asyncio.to_thread(body_keeper_of(services).bodies.find, name)
+        sealed = await body_keeper_of(services).find(name)
     if name is None or sealed is None:
         raise NotFound("No bodies are kept of a request with this id.", param="requestId")
     return name, sealed
 
 
 async def _name_of(services: Services, request_id: str) -> BodyName | None:
-    """The request's name among kept bodies; None for one that is in no log, or whose key is gone or wants none."""
+    """The request's name among kept bodies; None for one that is in no log, that was purged at another node, or whose
+    key is gone or wants none.
+    """
     page, wanted = Page(1), LogFilter(request_id=request_id)
     rows, _ = await services.usage.read(lambda con: read_log(con, wanted, page))
     if not rows:
         return None
-    key_id = rows[0]["key_id"]
-    if key_id is not None and not await services.state.read(lambda con: _may_be_kept(con, key_id)):
-        return None
-    return BodyName(rows[0]["ts_ms"], rows[0]["request_id"], key_id)
+    name = BodyName(rows[0]["ts_ms"], rows[0]["request_id"], rows[0]["key_id"])
+    return name if await services.state.read(lambda con: _may_be_kept(con, name)) else None
 
 
-def _may_be_kept(con: Connection, key_id: str) -> bool:
-    row = con.execute("SELECT 1 FROM keys WHERE id = ? AND NOT no_log", [key_id]).fetchone()
+def _may_be_kept(con: Connection, name: BodyName) -> bool:
+    if name.ts_ms < int(read_meta(con, PURGED_BEFORE) or 0):
+        return False
+    if name.key_id is None:
+        return True
+    row = con.execute("SELECT 1 FROM keys WHERE id = ? AND NOT no_log", [name.key_id]).fetchone()
     return row is not None
 
 

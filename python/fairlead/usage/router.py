@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NamedTuple, get_args
@@ -281,9 +280,8 @@ async def logs(services: ServicesDep, filters: FilterDep, page: PageDep) -> Logs
 @router.get("/request-logs", summary="Settled requests in full, newest first")
 async def request_logs(services: ServicesDep, filters: FilterDep, page: PageDep) -> RequestLogs:
     rows, total = await services.usage.read(lambda con: read_log(con, filters, page))
-    bodies = body_keeper_of(services).bodies
     names = [BodyName(row["ts_ms"], row["request_id"], row["key_id"]) for row in rows]
-    bodies_found = await asyncio.to_thread(lambda: [bodies.has(name) for name in names])
+    bodies_found = await body_keeper_of(services).has(names)
     return RequestLogs.model_construct(
         logs=[
             show_request_log_row(row, has_bodies=has_bodies)

@@ -208,7 +208,7 @@ class RequestLogRow(LogRow):
     bytes_response: int
     has_bodies: bool = Field(
         description="Whether `/api/usage/logs/{id}/body` has what was asked and answered, and `/headers` "
-        "the headers that steered it."
+        "the headers that steered it. False while the store of files does not answer."
     )
 
 

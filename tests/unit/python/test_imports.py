@@ -103,3 +103,10 @@ def test_every_task_is_one_of_its_module() -> None:
             import_module(entry.begins_with)
         names = [task.name for task in import_module(entry.module).TASKS]
         assert entry.name in names
+
+
+def test_every_task_of_a_module_is_started() -> None:
+    """A task that the table does not name would never run, and nobody would be told."""
+    started = {entry.name for entry in TASKS}
+    listed = {task.name for entry in TASKS for task in import_module(entry.module).TASKS}
+    assert listed - started == set()

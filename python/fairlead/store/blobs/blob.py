@@ -7,7 +7,7 @@ A content is whole or not there: what was interrupted is not seen under its name
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -39,9 +39,10 @@ class Blobs(Protocol):
     async def write(self, name: str, chunks: AsyncIterator[bytes], announced: int) -> None:
         """Writes a content of so many bytes from a stream. `InvalidRequest` where more or fewer come."""
 
-    async def take(self, name: str, source: Path) -> int | None:
+    async def take(self, name: str, source: Path, *, durably: bool = True) -> int | None:
         """Takes over a finished file of this machine, which is gone afterwards, and returns its size; None when it is
-        in neither place. Repeatable.
+        in neither place. Repeatable. Where it need not be durable, a folder does not wait for its disk: a machine that
+        loses its power may lose it.
         """
 
     async def size(self, name: str) -> int | None:
@@ -56,8 +57,11 @@ class Blobs(Protocol):
     async def list(self, folder: str) -> list[Blob]:
         """The contents below a folder, in the order of their names."""
 
+    def pages(self, folder: str) -> AsyncIterator[Sequence[Blob]]:
+        """The contents below a folder of very many, some at a time: folder by folder, in the order of their names."""
+
     async def remove(self, *names: str) -> None:
-        """Deletes contents; one that is missing is no error."""
+        """Deletes contents; one that is missing is no error. A folder in a folder goes with its last content."""
 
     async def forget_unfinished(self, folder: str, before_ms: int) -> None:
         """Deletes what is left below a folder of writings that were interrupted and begun before a moment."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -62,12 +62,16 @@ class BucketBlobs:
                         await self._bucket.ask("DELETE", name, {"uploadId": upload_id})
                 raise
 
-    async def take(self, name: str, source: Path) -> int | None:
+    async def take(self, name: str, source: Path, *, durably: bool = True) -> int | None:  # noqa: ARG002 - it always is
         try:
-            size = (await asyncio.to_thread(source.stat)).st_size
+            size, content = await asyncio.to_thread(_small_content, source)
         except FileNotFoundError:
             return await self.size(name)
-        await self.write(name, chunks_of(source), size)
+        if content is None:
+            await self.write(name, chunks_of(source), size)
+        else:
+            async with self._writes:
+                await self._bucket.ask("PUT", name, body=content)
         await asyncio.to_thread(source.unlink, missing_ok=True)
         return size
 
@@ -97,16 +101,21 @@ class BucketBlobs:
         raise self._bucket.lost()
 
     async def list(self, folder: str) -> list[Blob]:
+        found = [blob async for page in self.pages(folder) for blob in page]
+        return sorted(found, key=lambda blob: blob.name)
+
+    async def pages(self, folder: str) -> AsyncIterator[Sequence[Blob]]:
         query = {"list-type": "2", "prefix": f"{self._bucket.prefix}{folder}/"}
-        found: list[Blob] = []
         while True:
             text = (await self._bucket.ask("GET", None, query)).text
+            page: list[Blob] = []
             for entry in re.findall(r"<Contents>(.*?)</Contents>", text, re.DOTALL):
                 changed = datetime.fromisoformat(_tag(entry, "LastModified"))
                 name = _tag(entry, "Key").removeprefix(self._bucket.prefix)
-                found.append(Blob(name, int(_tag(entry, "Size")), int(changed.timestamp() * 1000)))
+                page.append(Blob(name, int(_tag(entry, "Size")), int(changed.timestamp() * 1000)))
+            yield page
             if (token := _TOKEN.search(text)) is None:
-                return sorted(found, key=lambda blob: blob.name)
+                return
             query["continuation-token"] = unescape(token[1])
 
     async def remove(self, *names: str) -> None:
@@ -116,9 +125,13 @@ class BucketBlobs:
             async with at_once:
                 await self._bucket.ask("DELETE", name)
 
-        async with asyncio.TaskGroup() as group:
-            for name in names:
-                group.create_task(remove(name))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for name in names:
+                    group.create_task(remove(name))
+        except ExceptionGroup as errors:
+            # They are of one kind, and callers know that kind.
+            raise errors.exceptions[0] from None
 
     async def forget_unfinished(self, folder: str, before_ms: int) -> None:
         query = {"uploads": "", "prefix": f"{self._bucket.prefix}{folder}/"}
@@ -162,6 +175,12 @@ class BucketBlobs:
         is_done = answer.is_success and "<Error>" not in answer.text
         if not is_done and await self.size(name) != announced:
             raise self._bucket.lost()
+
+
+def _small_content(source: Path) -> tuple[int, bytes | None]:
+    """The size of a file, and its content if that goes in one request."""
+    size = source.stat().st_size
+    return (size, source.read_bytes()) if size <= PART_BYTES else (size, None)
 
 
 async def _parts(chunks: AsyncIterator[bytes], announced: int, size: int) -> AsyncIterator[bytes]:

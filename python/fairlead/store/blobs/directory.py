@@ -6,10 +6,11 @@ A content is written to a temporary name, flushed to the disk and renamed.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -18,6 +19,7 @@ from fairlead.fsync import fsync_path
 from fairlead.store.blobs.blob import CHUNK_BYTES, Blob
 from fairlead.store.owner_bytes import check_disk
 
+PAGE: Final = 1000
 _PART: Final = ".part"
 
 
@@ -39,7 +41,7 @@ class Directory:
         part = _part_of(path)
         size = 0
         try:
-            file = await asyncio.to_thread(_open, part, announced)
+            file = await asyncio.to_thread(self._open, part, announced)
             try:
                 async for chunk in chunks:
                     if chunk:
@@ -59,8 +61,8 @@ class Directory:
             await _forget(part)
             raise
 
-    async def take(self, name: str, source: Path) -> int | None:
-        return await asyncio.to_thread(_take, self.path(name), source)
+    async def take(self, name: str, source: Path, *, durably: bool = True) -> int | None:
+        return await asyncio.to_thread(self._take, self.path(name), source, durably=durably)
 
     async def size(self, name: str) -> int | None:
         try:
@@ -85,9 +87,26 @@ class Directory:
     async def list(self, folder: str) -> list[Blob]:
         return await asyncio.to_thread(lambda: sorted(self._walk(folder), key=lambda b: b.name))
 
+    async def pages(self, folder: str) -> AsyncIterator[Sequence[Blob]]:
+        folders = _folders_in_order(self._root / folder)
+        while (found := await asyncio.to_thread(next, folders, None)) is not None:
+            at, files = found
+            files = sorted(files)
+            for first in range(0, len(files), PAGE):
+                part = files[first : first + PAGE]
+                yield await asyncio.to_thread(list, self._blobs_in(at, part))
+
     async def remove(self, *names: str) -> None:
-        for name in names:
-            await _forget(self.path(name))
+        def remove() -> None:
+            paths = [self.path(name) for name in names]
+            for path in paths:
+                path.unlink(missing_ok=True)
+            for folder in {path.parent for path in paths}:
+                if folder.parent != self._root:
+                    with contextlib.suppress(OSError):
+                        folder.rmdir()
+
+        await asyncio.to_thread(remove)
 
     async def forget_unfinished(self, folder: str, before_ms: int) -> None:
         def forget() -> None:
@@ -101,18 +120,55 @@ class Directory:
         return
 
     def _walk(self, folder: str, *, parts: bool = False) -> Iterator[Blob]:
-        for at, _, files in os.walk(self._root / folder):
-            for file in files:
-                path = Path(at) / file
-                if (path.suffix == _PART) is not parts:
-                    continue
-                try:
-                    found = path.stat()
-                except FileNotFoundError:
-                    # Deleted meanwhile.
-                    continue
-                name = path.relative_to(self._root).as_posix()
-                yield Blob(name, found.st_size, found.st_mtime_ns // 1_000_000)
+        for at, files in _folders_in_order(self._root / folder):
+            yield from self._blobs_in(at, files, parts=parts)
+
+    def _blobs_in(self, at: Path, files: Sequence[str], *, parts: bool = False) -> Iterator[Blob]:
+        for file in files:
+            path = at / file
+            if (path.suffix == _PART) is not parts:
+                continue
+            try:
+                found = path.stat()
+            except FileNotFoundError:
+                # Deleted meanwhile.
+                continue
+            name = path.relative_to(self._root).as_posix()
+            yield Blob(name, found.st_size, found.st_mtime_ns // 1_000_000)
+
+    def _open(self, part: Path, announced: int) -> BinaryIO:
+        self._make_folder(part.parent)
+        check_disk(part.parent, announced)
+        return os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+    def _take(self, path: Path, source: Path, *, durably: bool) -> int | None:
+        self._make_folder(path.parent)
+        try:
+            if durably:
+                fsync_path(source)
+            # What is here is as old as its being here, whenever it was written.
+            os.utime(source)
+            _move(source, path, durably=durably)
+        except FileNotFoundError:
+            pass
+        else:
+            if durably:
+                fsync_path(path.parent)
+        return path.stat().st_size if path.exists() else None
+
+    def _make_folder(self, folder: Path) -> None:
+        # The root is not made: a shared one that is missing was not mounted.
+        at = self._root
+        for part in folder.relative_to(self._root).parts:
+            at /= part
+            at.mkdir(mode=0o700, exist_ok=True)
+
+
+def _folders_in_order(root: Path) -> Iterator[tuple[Path, Sequence[str]]]:
+    """A folder and all below it, each with the names of its files."""
+    for at, folders, files in os.walk(root):
+        folders.sort()
+        yield Path(at), files
 
 
 def _part_of(path: Path) -> Path:
@@ -123,29 +179,7 @@ async def _forget(path: Path) -> None:
     await asyncio.to_thread(lambda: path.unlink(missing_ok=True))
 
 
-def _open(part: Path, announced: int) -> BinaryIO:
-    # The root is not made: a shared one that is missing was not mounted.
-    part.parent.mkdir(mode=0o700, exist_ok=True)
-    check_disk(part.parent, announced)
-    return os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-
-
-def _take(path: Path, source: Path) -> int | None:
-    path.parent.mkdir(mode=0o700, exist_ok=True)
-    try:
-        with source.open("rb") as file:
-            os.fsync(file.fileno())
-        # What is here is as old as its being here, whenever it was written.
-        os.utime(source)
-        _move(source, path)
-    except FileNotFoundError:
-        pass
-    else:
-        fsync_path(path.parent)
-    return path.stat().st_size if path.exists() else None
-
-
-def _move(source: Path, path: Path) -> None:
+def _move(source: Path, path: Path, *, durably: bool) -> None:
     try:
         source.rename(path)
     except OSError as error:
@@ -155,8 +189,11 @@ def _move(source: Path, path: Path) -> None:
         part = _part_of(path)
         check_disk(path.parent, source.stat().st_size)
         shutil.copyfile(source, part)
-        with part.open("rb+") as file:
-            _keep(file, part, path)
+        if durably:
+            with part.open("rb+") as file:
+                _keep(file, part, path)
+        else:
+            part.rename(path)
         source.unlink()
 
 

@@ -93,6 +93,35 @@ async def test_contents_are_listed_by_folder(blobs: Blobs) -> None:
     assert await blobs.list("none") == []
 
 
+async def test_contents_of_folders_in_folders_come_page_by_page_in_their_order(
+    blobs: Blobs, tmp_path: Path
+) -> None:
+    names = [f"bodies/{hour}/b-{number}" for hour in (7, 8, 9) for number in range(4)]
+    for name in reversed(names):
+        await blobs.write(name, pieces(b"12"), 2)
+    pages = [[blob.name for blob in page] async for page in blobs.pages("bodies")]
+    assert len(pages) > 1
+    assert [name for page in pages for name in page] == names
+    assert [blob.name async for page in blobs.pages("bodies/8") for blob in page] == names[4:8]
+    await blobs.remove(*names[4:8])
+    assert [blob.name async for page in blobs.pages("bodies/8") for blob in page] == []
+    assert not (tmp_path / "root" / "bodies" / "8").exists(), "a folder goes with what it held"
+    source = tmp_path / "source"
+    source.write_bytes(b"made here")
+    assert await blobs.take("bodies/8/again", source) == 9
+    await blobs.remove("bodies/8/again", *names)
+    assert await blobs.list("bodies") == []
+
+
+async def test_a_removal_from_a_store_that_is_away_is_one_error(
+    bucket: BucketBlobs, server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bucket_module, "RETRY_FIRST_S", 0.0)
+    server.failures = 1_000
+    with pytest.raises(StorageUnavailable, match="does not answer"):
+        await bucket.remove("files/one", "files/two")
+
+
 async def test_a_file_is_taken_over_once(blobs: Blobs, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(b"made here")

@@ -11,47 +11,19 @@ import pytest
 from fairlead.moment import now_ms
 from fairlead.store.kept_bodies import HOUR_MS, BodyName, KeptBodies, parse_name
 from fairlead.usage.body_keeping import body_keeper_of
+from fairlead.usage.local_bodies import LocalBodyKeeper
+from tests.support.kept_bodies import HOSTILE, put_body, settle_with_body
 from tests.support.management import Management, hold_keys
-from tests.support.records import usage_record
 
 pytestmark = pytest.mark.anyio
 
 DAY_MS = 86_400_000
-HOSTILE = "</pre><script>alert(1)</script>\u202eevil\x1b[31m"
 
 
-def document(**changed: Any) -> bytes:
-    """What a relay worker seals."""
-    side = {"contentType": "application/json", "bytes": 9, "isCut": False, "body": HOSTILE}
-    answer = {**side, "text": None, "status": 200, "isWhole": True, **changed}
-    return json.dumps({"version": 1, "request": side, "response": answer}).encode()
-
-
-def put(management: Management, name: BodyName, content: bytes | None = None) -> Path:
-    """A file as a relay worker writes it."""
-    bodies = body_keeper_of(management.services).bodies
-    bodies.spool.mkdir(parents=True, exist_ok=True)
-    sealed = management.services.state.sealer.seal(name.request_id, content or document())
-    path = bodies.spool / name.file
-    path.write_bytes(sealed)
-    return path
-
-
-async def settle(management: Management, request_id: str, ts_ms: int, **fields: Any) -> BodyName:
-    """A settled request with bodies."""
-    from fairlead.usage.ingest import Ingest
-    from fairlead.usage.segment_store import SegmentStore
-
-    record = usage_record(request_id, ts_ms=ts_ms, **fields)
-    # Not the spool, so that the application's own task leaves it to this round.
-    apart = management.services.data_dir / "apart"
-    apart.mkdir(exist_ok=True)
-    (apart / f"w-{request_id}.ndjson").write_text(json.dumps(record) + "\n", encoding="utf-8")
-    store = SegmentStore(management.services.usage, apart)
-    await Ingest(store, apart).ingest()
-    name = BodyName(ts_ms, request_id, record["key_id"])
-    put(management, name)
-    return name
+def keeper_of(management: Management) -> LocalBodyKeeper:
+    keeper = body_keeper_of(management.services)
+    assert isinstance(keeper, LocalBodyKeeper)
+    return keeper
 
 
 async def audit(management: Management) -> list[dict[str, Any]]:
@@ -64,7 +36,7 @@ async def audit(management: Management) -> list[dict[str, Any]]:
 
 async def test_bodies_are_read_and_each_read_is_in_the_audit_log(management: Management) -> None:
     await hold_keys(management.services, "k")
-    await settle(management, "req_a1", now_ms())
+    await settle_with_body(management, "req_a1", now_ms())
     log = (await management.ask("GET", "/api/usage/request-logs", requestId="req_a1"))["logs"]
     assert log[0]["hasBodies"] is True
     assert await audit(management) == []
@@ -102,27 +74,27 @@ async def test_no_log_wins_over_what_was_kept(management: Management) -> None:
     key = await management.ask(
         "POST", "/api/keys", {"name": "loud", "captureBodies": True}, expect=201
     )
-    await settle(management, "req_b1", now_ms(), key_id=key["id"])
+    await settle_with_body(management, "req_b1", now_ms(), key_id=key["id"])
     path = "/api/usage/logs/req_b1/body"
     await management.ask("GET", path)
     await management.ask("PATCH", f"/api/keys/{key['id']}", {"noLog": True})
     await management.refused("GET", path, expect=404)
-    keeper = body_keeper_of(management.services)
+    keeper = keeper_of(management)
     await keeper.take_in()
     await keeper.sweep()
     assert keeper.bodies.total_bytes() == 0
     # Nor is anything read of a request that was in no log.
-    await settle(management, "req_b2", now_ms(), no_log=True, key_id=None)
+    await settle_with_body(management, "req_b2", now_ms(), no_log=True, key_id=None)
     await management.refused("GET", "/api/usage/logs/req_b2/body", expect=404)
 
 
 async def test_bodies_go_with_their_key_by_age_by_size_and_by_purge(management: Management) -> None:
     await hold_keys(management.services, "k", "other")
     at = now_ms()
-    old = await settle(management, "req_c1", at - 8 * DAY_MS)
-    names = [await settle(management, f"req_d{count}", at - count) for count in range(4)]
-    await settle(management, "req_e1", at, key_id="other")
-    keeper = body_keeper_of(management.services)
+    old = await settle_with_body(management, "req_c1", at - 8 * DAY_MS)
+    names = [await settle_with_body(management, f"req_d{count}", at - count) for count in range(4)]
+    await settle_with_body(management, "req_e1", at, key_id="other")
+    keeper = keeper_of(management)
     bodies = keeper.bodies
     await keeper.take_in()
     await keeper.sweep()
@@ -135,10 +107,25 @@ async def test_bodies_go_with_their_key_by_age_by_size_and_by_purge(management: 
     one = bodies.total_bytes() // 4
     assert bodies.delete_surplus(2 * one) == 2
     assert [bodies.has(name) for name in names] == [True, True, False, False], "the oldest go"
-    put(management, BodyName(at - 9, "req_f1", "k"))
+    put_body(management.services, BodyName(at - 9, "req_f1", "k"))
     purged = await management.ask("POST", "/api/settings/purge-request-history", {})
     assert purged["deletedBodies"] == 3, "what was not taken in, too"
     assert (bodies.total_bytes(), list(bodies.spool.iterdir())) == (0, [])
+
+
+async def test_bodies_that_come_after_their_key_went_go_too(management: Management) -> None:
+    """As of a stream that outlives its key by more than a sweep."""
+    await hold_keys(management.services, "k")
+    keeper, at = keeper_of(management), now_ms()
+    put_body(management.services, BodyName(at, "req_a1", "k"))
+    await keeper.take_in()
+    await keeper.sweep()
+    late = BodyName(at, "req_a2", "gone")
+    put_body(management.services, late)
+    await keeper.take_in()
+    await keeper.sweep()
+    assert keeper.bodies.has(BodyName(at, "req_a1", "k"))
+    assert not keeper.bodies.has(late)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +141,7 @@ async def test_who_may_read(
     management: Management, kind: str, scopes: list[str], status: int
 ) -> None:
     await hold_keys(management.services, "k")
-    await settle(management, "req_a1", now_ms())
+    await settle_with_body(management, "req_a1", now_ms())
     who = json.dumps({"kind": kind, "id": "k", "scopes": scopes})
     answer = await management.client.get(
         "/api/usage/logs/req_a1/body", headers={"x-fairlead-principal": who}
@@ -205,4 +192,4 @@ def test_names_are_read_as_they_are_written(tmp_path: Path) -> None:
     ):
         assert parse_name(other) is None
     bodies = KeptBodies(tmp_path)
-    assert (bodies.take_in(), bodies.total_bytes(), bodies.delete_before(2**43)) == (0, 0, 0)
+    assert (bodies.take_in(), bodies.total_bytes(), bodies.delete_before(2**43)) == (set(), 0, 0)
