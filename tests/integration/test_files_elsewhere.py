@@ -101,7 +101,8 @@ def test_files_batches_and_backups_are_in_the_bucket(
     assert len(rows) == 12
     assert rows["r3"]["response"]["body"]["choices"][0]["message"]["content"] == "t3"
     eventually(lambda: not server.below("batches"), "its pieces are gone", within_s=5)
-    assert not any((gateway.data_dir / "batches").iterdir())
+    work = gateway.data_dir / "batches"
+    eventually(lambda: not any(work.iterdir()), "so is the work on this machine", within_s=5)
 
     made = expect(gateway.admin.put("/api/db-backups"), 200)
     assert server.below("backups")[made["filename"]][8:12] == b"DUCK"

@@ -106,6 +106,24 @@ def test_a_change_at_either_control_is_in_force_at_every_relay(apart: Cluster, h
         ]
 
 
+def test_what_is_said_at_one_relay_is_read_at_the_other(apart: Cluster, held: Held) -> None:
+    # The first has too small a disk to keep bodies.
+    shown, served = apart.relays
+    lane, key = shown.add_lane(held), shown.create_key(name="bodies", captureBodies=True)["key"]
+    answer = chat_with_key(served, key, lane.body())
+    assert answer.status_code == 200, answer.text
+    path = f"/api/usage/logs/{answer.headers['x-gateway-request-id']}/body"
+
+    def is_shown() -> bool:
+        found = shown.admin.get(path)
+        return found.status_code == 200 and "hello" in found.text
+
+    eventually(is_shown, "the other control has the body", within_s=20)
+    assert not list((served.data_dir / "spool" / "bodies").iterdir())
+    control = apart.controls[apart.control_of(served)]
+    assert not (control.data_dir / "bodies").exists(), "the store of files has it"
+
+
 def test_a_batch_that_is_asked_for_at_one_relay_is_read_at_the_other(
     apart: Cluster, held: Held
 ) -> None:

@@ -23,7 +23,7 @@ from fairlead.store.kept_bodies import FOLDER, HOUR_MS, BodyName
 from fairlead.store.meta import PURGED_BEFORE, write_meta
 from fairlead.usage import shared_bodies as module
 from fairlead.usage.body_bounds import MIB, BodyBounds, read_bounds
-from fairlead.usage.body_sweep import BodySweep
+from fairlead.usage.body_sweep import BodySweep, stored_bodies
 from fairlead.usage.shared_bodies import SharedBodyKeeper
 from tests.support.kept_bodies import HOSTILE, put_body, settle, settle_with_body
 from tests.support.management import Management, hold_keys, run_management
@@ -254,19 +254,19 @@ async def test_what_others_deleted_is_not_counted_against_the_bound(
 ) -> None:
     """A purge elsewhere leaves a wrong sum behind, by which bodies would go that may stay."""
     at = now_ms()
-    for place in range(4):
+    for place in range(8):
         put_at(second, BodyName(at - 3 * HOUR_MS + place, f"req_{place}", "k"), b"x" * 1000)
     await second.take_in()
     sweep = BodySweep(blobs_of(management.services))
     await sweep.run(await bounds_of(management), at)
-    limit_bytes = sweep.total_bytes
-    await management.ask("POST", "/api/settings/purge-request-history", {})
-    await purge_elsewhere(management, at - 3 * HOUR_MS + 4)
-    for place in range(4, 8):
-        put_at(second, BodyName(at - 3 * HOUR_MS + place, f"req_{place}", "k"), b"x" * 1000)
+    limit_bytes, purged_before_ms = sweep.total_bytes, at - 3 * HOUR_MS + 4
+    await second.delete_before(purged_before_ms)
+    await purge_elsewhere(management, purged_before_ms)
+    for place in range(4):
+        put_at(second, BodyName(at - place, f"req_n{place}", "k"), b"x" * 1000)
     await second.take_in()
     assert await sweep.run(await bounds_of(management, limit_bytes=limit_bytes), at) == 0
-    assert len(await stored(management)) == 4
+    assert len(await stored(management)) == 8
 
 
 async def test_what_is_no_body_is_left_alone(
@@ -280,6 +280,10 @@ async def test_what_is_no_body_is_left_alone(
         stranger.write_bytes(b"12")
         await blobs.write(name, chunks_of(stranger), 2)
     sweep = BodySweep(blobs)
+    assert await sweep.run(await bounds_of(management), now_ms()) == 0
+    assert (
+        len({each.name.path async for page in stored_bodies(blobs, FOLDER) for each in page}) == 1
+    )
     assert await sweep.run(await bounds_of(management, limit_bytes=0), now_ms()) == 1
     assert len(await blobs.list(FOLDER)) == 2
 
@@ -406,6 +410,10 @@ async def test_a_sweep_lists_what_is_written_to_and_seldom_all(
     def lists() -> int:
         return sum("list-type" in target for _, target in server.requests)
 
+    # The node's own first sweep is over.
+    async with asyncio.timeout(20):
+        while not lists():
+            await asyncio.sleep(0.01)
     sweep, bounds = BodySweep(blobs_of(over_bucket.services)), await bounds_of(over_bucket)
     before = lists()
     assert await sweep.run(bounds, at) == 0
