@@ -159,6 +159,11 @@ enum Reason {
 /// Follows a stream of typed events to its end.
 pub struct Meter {
     framer: Framer,
+    state: State,
+}
+
+/// What the events so far have told.
+struct State {
     usage: Option<Usage>,
     units: Units,
     is_finished: bool,
@@ -170,8 +175,8 @@ pub struct Meter {
 impl std::fmt::Debug for Meter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Meter")
-            .field("usage", &self.usage)
-            .field("is_finished", &self.is_finished)
+            .field("usage", &self.state.usage)
+            .field("is_finished", &self.state.is_finished)
             .finish_non_exhaustive()
     }
 }
@@ -199,78 +204,43 @@ pub struct Ending {
 
 impl Default for Meter {
     fn default() -> Self {
-        Self {
-            framer: Framer::new(LIMITS),
+        let state = State {
             usage: None,
             units: Units::default(),
             is_finished: false,
             reason: Reason::NotNeeded,
             failure: None,
             has_answered: false,
-        }
+        };
+        Self { framer: Framer::new(LIMITS), state }
     }
 }
 
 impl Meter {
     pub fn push(&mut self, chunk: &Bytes) -> MeteredPiece {
-        let Self { framer, usage, units, is_finished, reason, failure, has_answered } = self;
-        let (pieces, flow) = framer.push(chunk, |part| {
-            let (Part::Event(bytes) | Part::Opening(bytes)) = part else { return Verdict::Pass };
-            let Some(data) = data_of(bytes) else { return Verdict::Pass };
-            *has_answered = true;
-            if data.starts_with(b"[DONE]") {
-                *is_finished = *reason != Reason::Missing;
-                return if *is_finished { Verdict::Last } else { Verdict::Stop };
-            }
-            let Ok(scan) = json::scan_object(&data, &EVENT_MEMBERS, json::MAX_DEPTH) else {
-                if matches!(part, Part::Event(_)) {
-                    return Verdict::Stop;
-                }
-                // The beginning of an event that is too long to be held is no JSON yet; the reason may stand in its rest.
-                *reason = Reason::Said;
-                return Verdict::Pass;
-            };
-            if let Some(member) = scan.get("error").filter(|member| error::is_error(*member)) {
-                *failure = Some(error::read(&data, member));
-                return Verdict::Last;
-            }
-            *usage = read_usage(&data, &scan).or(*usage);
-            if *reason != Reason::Said && scan.get("choices").is_some_and(|choices| choices.elements > 0) {
-                *reason = if has_finish(&data) { Reason::Said } else { Reason::Missing };
-            }
-            let kind = scan.get("type").and_then(|kind| json::as_str(&data, kind));
-            let is_picture =
-                kind.as_ref().is_some_and(|kind| kind.starts_with("image_") && kind.ends_with(".completed"));
-            *units = Units {
-                images: units.images.saturating_add(u64::from(is_picture)),
-                ..units.updated_with(read_units(&data, &scan))
-            };
-            if kind.is_some_and(|kind| kind.ends_with(".completed") || kind.ends_with(".done")) {
-                *is_finished = true;
-            }
-            Verdict::Pass
-        });
+        let Self { framer, state } = self;
+        let (pieces, flow) = framer.push(chunk, |part| state.judge(part));
         MeteredPiece { pieces, done: flow != Flow::Open }
     }
 
     pub fn usage(&self) -> Option<Usage> {
-        self.usage
+        self.state.usage
     }
 
     /// The units beside tokens that were told so far.
     pub fn units(&self) -> Units {
-        self.units
+        self.state.units
     }
 
     /// Whether an event of the answer has been seen.
     pub fn has_answered(&self) -> bool {
-        self.has_answered
+        self.state.has_answered
     }
 
     /// Ends it: `broken` when the provider's body did not end by itself.
     pub fn finish(self, broken: Option<Error>) -> Ending {
-        let (usage, units) = (self.usage, self.units);
-        if self.failure.is_some() {
+        let State { usage, units, is_finished, failure, .. } = self.state;
+        if failure.is_some() {
             let message = "The provider reported an error in its stream.";
             let error = Some(Error::upstream(ErrorKind::UpstreamStatus, Retry::Never, message));
             return Ending { usage, units, error, rest: Bytes::new(), is_reported: true };
@@ -278,11 +248,54 @@ impl Meter {
         let rest = self.framer.close();
         let error = broken.or_else(|| {
             let message = "The provider ended its stream before the answer was complete.";
-            (!self.is_finished || (rest.mid_event && !rest.whole))
+            (!is_finished || (rest.mid_event && !rest.whole))
                 .then(|| Error::upstream(ErrorKind::UpstreamReset, Retry::Never, message))
         });
         let rest = if error.is_none() && rest.whole { rest.bytes } else { Bytes::new() };
         Ending { usage, units, error, rest, is_reported: false }
+    }
+}
+
+impl State {
+    fn judge(&mut self, part: Part<'_>) -> Verdict {
+        let (Part::Event(bytes) | Part::Opening(bytes)) = part else { return Verdict::Pass };
+        let Some(data) = data_of(bytes) else { return Verdict::Pass };
+        self.has_answered = true;
+        if data.starts_with(b"[DONE]") {
+            self.is_finished = self.reason != Reason::Missing;
+            return if self.is_finished { Verdict::Last } else { Verdict::Stop };
+        }
+        match lenient::read(&data, |data| self.read_event(data)) {
+            Ok(verdict) => verdict,
+            Err(_) if matches!(part, Part::Event(_)) => Verdict::Stop,
+            Err(_) => {
+                // The beginning of an event that is too long to be held is no JSON yet; the reason may stand in its rest.
+                self.reason = Reason::Said;
+                Verdict::Pass
+            }
+        }
+    }
+
+    fn read_event(&mut self, data: &[u8]) -> Result<Verdict, JsonFault> {
+        let scan = json::scan_object(data, &EVENT_MEMBERS, json::MAX_DEPTH)?;
+        if let Some(member) = scan.get("error").filter(|member| error::is_error(*member)) {
+            self.failure = Some(error::read(data, member));
+            return Ok(Verdict::Last);
+        }
+        self.usage = read_usage(data, &scan).or(self.usage);
+        if self.reason != Reason::Said && scan.get("choices").is_some_and(|choices| choices.elements > 0) {
+            self.reason = if has_finish(data) { Reason::Said } else { Reason::Missing };
+        }
+        let kind = scan.get("type").and_then(|kind| json::as_str(data, kind));
+        let is_picture = kind.as_ref().is_some_and(|kind| kind.starts_with("image_") && kind.ends_with(".completed"));
+        self.units = Units {
+            images: self.units.images.saturating_add(u64::from(is_picture)),
+            ..self.units.updated_with(read_units(data, &scan))
+        };
+        if kind.is_some_and(|kind| kind.ends_with(".completed") || kind.ends_with(".done")) {
+            self.is_finished = true;
+        }
+        Ok(Verdict::Pass)
     }
 }
 
@@ -374,6 +387,17 @@ mod tests {
         let metered = inspect(br#"{"error":{"message":"no"}}"#, "data").expect("an object");
         assert!(metered.error.is_some() && !metered.is_answer);
         assert!(inspect(b"<html>", "data").is_err());
+    }
+
+    #[test]
+    fn an_event_that_most_parsers_read_ends_no_stream() {
+        let half = r#"data: {"id":1,"id":2,"choices":[{"text":"\ud83d","finish_reason":null}]}"#;
+        let last = r#"data: {"choices":[{"text":"","finish_reason":"stop"}],"usage":{"prompt_tokens":7}}"#;
+        let stream = format!("{half}\n\n{last}\n\ndata: [DONE]\n\n");
+        let (sent, ending) = followed(&stream, 9);
+        assert_eq!(sent, stream);
+        assert!(ending.error.is_none());
+        assert_eq!(ending.usage.map(|usage| usage.input), Some(7));
     }
 
     fn followed(stream: &str, step: usize) -> (String, Ending) {
