@@ -190,7 +190,9 @@ impl Reasoning {
         let shelf = self.0.lock();
         let named = shelf.by_age.values().rev().filter_map(|name| Some((name, shelf.entries.get(name)?)));
         named
-            .filter(|(name, entry)| !entry.is_elsewhere && entry.is_fresh(now.monotonic_ms) && fits(filter, name, entry))
+            .filter(|(name, entry)| {
+                !entry.is_elsewhere && entry.is_fresh(now.monotonic_ms) && fits(filter, name, entry)
+            })
             .map(summary_of)
             .collect()
     }

@@ -109,11 +109,11 @@ impl UpstreamBody {
 }
 
 /// Serves one form. As with a conversation, dropping the future is cancelling it.
-pub fn serve_form(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
-    whole.capture(&shared);
+pub fn serve_form(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
+    whole.capture(shared);
     let Whole { exchange, admission, upload, in_flight, .. } = *whole;
-    let end = EndGuard::new(&shared, &exchange, &admission);
-    let mut settlement = Settlement::open(&shared, &exchange, admission, 0);
+    let end = EndGuard::new(shared, &exchange, &admission);
+    let mut settlement = Settlement::open(shared, &exchange, admission, 0);
     async move {
         let permits = Arc::new((in_flight, None));
         let Some(upload) = upload else { return };
@@ -135,13 +135,9 @@ pub fn serve_form(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output 
                     note_model(&mut settlement, &stored);
                     let mut call = Call::new(settlement);
                     call.request_permits = Some(Arc::clone(&permits));
-                    idempotency::lead(
-                        leader,
-                        &exchange,
-                        call,
-                        &Bytes::new(),
-                        move |call| async move { run_form(call, &stored).await },
-                    )
+                    idempotency::lead(leader, &exchange, call, &Bytes::new(), move |call| async move {
+                        run_form(call, &stored).await
+                    })
                     .await;
                 }
             },

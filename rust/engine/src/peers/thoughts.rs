@@ -15,7 +15,8 @@ use std::sync::Arc;
 /// What a thought is sealed under.
 const RECORD: &str = "fairlead:1:thought";
 /// What the store did not answer to, where something was to be forgotten.
-const AWAY: &str = "the store that workers share does not answer, and other nodes may still keep what was to be forgotten";
+const AWAY: &str =
+    "the store that workers share does not answer, and other nodes may still keep what was to be forgotten";
 
 /// A thought, and the calls that it was before.
 #[derive(Debug, Serialize, Deserialize)]
