@@ -35,10 +35,17 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 ON_POSTGRESQL := $(addprefix tests/contract/,oauth tools test_access_tokens.py test_account.py test_audit.py test_auth.py test_board.py \
 	test_gate.py test_keys.py test_link.py test_second_factor.py test_set_up.py test_settings.py test_sign_on_settings.py test_token_limits.py) \
 	tests/unit/python/backups tests/unit/python/tasks tests/unit/python/webhooks tests/integration/test_first_owner.py tests/integration/test_races.py
-# Tests of a running gateway that are true of several nodes behind a balancer as well. The others look at what is each worker's own
-# (docs/how-to/share-limits.md), or at usage before other nodes have it.
-ON_CLUSTER := tests/contract $(addprefix tests/integration/test_,embeddings.py guardrails.py ip_filter.py job_webhooks.py \
-	model_lists.py powers.py tool_clients.py)
+# Tests of a running gateway that are true of several nodes behind a balancer as well; what looks at one worker's own is marked
+# `one_node`. The others start gateways for themselves, or look at what is each worker's own all through (docs/how-to/share-limits.md).
+ON_CLUSTER := tests/contract $(addprefix tests/integration/test_, \
+	accounts.py acp.py agent_skills.py auto_families.py bad_inference_bodies.py board_pages.py board_tools.py bodies.py \
+	broken_streams.py chat.py client_gone.py coding_tools.py combo_rules.py combos.py compression.py credentials.py \
+	dialect_faults.py edge.py embeddings.py forms.py framing.py gateway_events.py groups.py guardrail_routes.py \
+	guardrails.py held_back_bodies.py idempotency.py ip_filter.py job_webhooks.py key_fields.py limits.py model_fit.py \
+	model_lists.py model_names.py nodelay.py oidc.py outbound_proxies.py path_confusion.py policy_matrix.py powers.py \
+	price_tiers.py progress.py provider_sign_in.py public_links.py races.py raw_outputs.py realtime.py reasoning_cache.py \
+	relayed_faults.py resilience.py response_cache.py session_leases.py silence.py slow_reader.py socket.py socket_faults.py \
+	tool_clients.py unit_prices.py unpriced_models.py video_money.py webhooks.py)
 EXTRAS := --extra browser --extra postgresql --extra telemetry --extra vectors
 LOCK_ONE := $(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes \
 	--exclude-newer "7 days" --custom-compile-command "make lock" --system-certs

@@ -126,6 +126,7 @@ def test_its_stream_reaches_callers_of_every_dialect(gateway: Gateway) -> None:
     assert "pictures: hello" in google.text, google.text
 
 
+@pytest.mark.one_node(reason="the process of a session is at the node that began it")
 def test_a_session_keeps_its_process_and_is_told_what_is_new(gateway: Gateway) -> None:
     first = said(ask(gateway, "where", session="one"))
     pid = first[1:].split("|")[0]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tests.support.chat import CHAT
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect
@@ -66,6 +68,7 @@ def _state(gateway: Gateway, path: str) -> Any:
     return answer.json()["state"] if answer.status_code == 200 else None
 
 
+@pytest.mark.one_node(reason="usage follows the log of all nodes, also behind what was put back")
 def test_everything_is_put_back_and_a_kill_before_that_changes_nothing(
     gateways: Callable[..., Gateway], upstream: Upstream
 ) -> None:

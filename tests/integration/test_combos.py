@@ -69,6 +69,9 @@ def asked(upstream: Upstream) -> list[str]:
     return [seen.json()["model"] for seen in upstream.requests]
 
 
+@pytest.mark.one_node(
+    reason="a rest is told to other workers within half a second, and the next call is made at once"
+)
 def test_a_combo_asks_one_after_another_until_one_answers(
     gateway: Gateway, lanes: list[Lane], upstream: Upstream
 ) -> None:

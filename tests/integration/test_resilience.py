@@ -165,6 +165,9 @@ def test_a_provider_that_fails_is_left_alone_until_one_finds_out(
     assert call(gateway, lane.model).status_code == 200, "forgotten when it is answered"
 
 
+@pytest.mark.one_node(
+    reason="a rest is told to other workers within half a second, and the next call is made at once"
+)
 def test_a_model_that_is_not_there_rests_alone_and_is_told_of(
     gateway: Gateway, upstream: Upstream
 ) -> None:

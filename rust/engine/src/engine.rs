@@ -256,7 +256,7 @@ impl Engine {
                 start.start(background::serve(shared, whole))
             }
             Answer::Relayed(kind) if kind.is_form() => {
-                start.start(trace::within(trace, passthrough::serve_form(shared, whole)))
+                start.start(trace::within(trace, passthrough::serve_form(&shared, whole)))
             }
             Answer::Socket | Answer::Realtime => {
                 requests::describe(&shared, &whole);

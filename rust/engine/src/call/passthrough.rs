@@ -109,11 +109,11 @@ impl UpstreamBody {
 }
 
 /// Serves one form. As with a conversation, dropping the future is cancelling it.
-pub fn serve_form(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
-    whole.capture(&shared);
+pub fn serve_form(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
+    whole.capture(shared);
     let Whole { exchange, admission, upload, in_flight, .. } = *whole;
-    let end = EndGuard::new(&shared, &exchange, &admission);
-    let mut settlement = Settlement::open(&shared, &exchange, admission, 0);
+    let end = EndGuard::new(shared, &exchange, &admission);
+    let mut settlement = Settlement::open(shared, &exchange, admission, 0);
     async move {
         let permits = Arc::new((in_flight, None));
         let Some(upload) = upload else { return };
