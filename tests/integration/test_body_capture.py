@@ -16,10 +16,7 @@ from tests.support.polling import eventually, holds_for
 from tests.support.processes import Gateway, Lane, expect
 from tests.support.upstream import DONE, RESET, completion, delta, finish, head, reply, stream
 
-pytestmark = [
-    pytest.mark.both_fronts,
-    pytest.mark.one_node(reason="bodies are at the node that relayed the request"),
-]
+pytestmark = pytest.mark.both_fronts
 
 MAIL: Final = "ada@example.org"
 SECRET: Final = "sk-live0123456789abcdefghij0123456789"

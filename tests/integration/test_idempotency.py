@@ -75,9 +75,6 @@ def test_another_request_under_the_same_key_is_a_conflict(gateway: Gateway, lane
     assert call(gateway, lane, "k2b", temperature=0.5).status_code == 200
 
 
-@pytest.mark.one_node(
-    reason="each worker joins calls for itself; at another worker the answer is 409 meanwhile"
-)
 def test_equal_requests_join_the_call_under_way(gateway: Gateway, lane: Lane) -> None:
     gate = Gate()
     lane.upstream.script([gate, *reply(completion("once"))])
@@ -93,7 +90,7 @@ def test_equal_requests_join_the_call_under_way(gateway: Gateway, lane: Lane) ->
 
 
 @pytest.mark.one_node(
-    reason="each worker joins calls for itself; at another worker the answer is 409 meanwhile"
+    reason="a stream is joined in its middle at its own worker; another gives it whole when it has ended"
 )
 def test_a_stream_is_joined_in_its_middle_and_outlives_its_first_caller(
     gateway: Gateway, lane: Lane
@@ -184,9 +181,6 @@ def test_a_form_that_is_sent_twice_is_done_once(
     assert len(lane.upstream.requests) == 1
 
 
-@pytest.mark.one_node(
-    reason="each worker joins calls for itself; at another worker the answer is 409 meanwhile"
-)
 def test_forms_that_come_at_once_are_done_once(gateway: Gateway, lane: Lane) -> None:
     gate = Gate()
     lane.upstream.script([gate, *reply({"text": "words"})])

@@ -139,7 +139,6 @@ def test_a_throttled_key_waits(gateway: Gateway, lane: Lane) -> None:
     assert time.monotonic() - before >= 0.4
 
 
-@pytest.mark.one_node(reason="each worker counts the sessions of a key")
 def test_sessions(gateway: Gateway, lane: Lane) -> None:
     key = gateway.create_key(maxSessions=2)
     for session in ("a", "b", "a"):
@@ -369,9 +368,6 @@ def test_what_was_used_outlives_the_worker(gateway: Gateway, lane: Lane) -> None
     assert refusal(call(gateway, lane, key)) == ("rate_limited", "rateLimits")
 
 
-@pytest.mark.one_node(
-    reason="an answer longer than was reserved is told to other workers a moment later"
-)
 def test_a_full_answer_says_its_own_limit(gateway: Gateway, lane: Lane) -> None:
     """An answer longer than was reserved counts whole: the next request meets the limit."""
     key = gateway.create_key()

@@ -265,7 +265,6 @@ def test_a_rate_holds_on_every_route(stage: Field, route: str, form: str) -> Non
     refused(ask(stage, route, key, form), 429)
 
 
-@pytest.mark.one_node(reason="each worker counts the sessions of a key")
 @pytest.mark.parametrize(("route", "form"), cells(WITH_MODEL))
 def test_sessions_hold_on_every_route(stage: Field, route: str, form: str) -> None:
     key = stage.gateway.create_key(maxSessions=1)["key"]

@@ -38,7 +38,8 @@ pub fn serve(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()
             Part::Leader(leader) => {
                 let call = Call { request_permits: Some(permits), ..Call::new(settlement) };
                 let own = body.clone();
-                lead(leader, &exchange, call, &own, move |call| async move { run(call, &body).await }).await;
+                // On the heap: few requests have a key.
+                Box::pin(lead(leader, &exchange, call, &own, move |call| async move { run(call, &body).await })).await;
             }
         }
         drop(end);

@@ -10,9 +10,12 @@ use fairlead_core::{Amounts, Error, ErrorKind, Key, Served, Snapshot, Subject};
 use fairlead_dialect::openai::request::ChatRequest;
 use smallvec::SmallVec;
 use std::time::Duration;
+use tokio::time::Instant;
 
-/// Others may take what was leased for a request before it does.
-const MAX_TRIES: u8 = 4;
+/// Others may take what was leased for a request before it does: it asks again at once so often, then after pauses.
+const TRIES_AT_ONCE: u8 = 4;
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Takes a session and reserves room; the settlement gives the room back. A request goes on to another provider when one fails: the limits of each that may serve it hold, and those
 /// under whose own limits there is no room leave the choice.
@@ -117,25 +120,23 @@ async fn ask_again<T>(
     mut fault: Error,
     mut ask: impl FnMut() -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let mut tries = 0;
-    while is_worth_another(shared, &fault, &mut tries).await {
+    let Some(leases) = &shared.leases else { return Err(fault) };
+    let (until, mut tries, mut pause) = (Instant::now() + leases.config.deadline(), 0, FIRST_PAUSE);
+    // Nothing but what the store has to say first may be another refusal, or none, a moment later.
+    while fault.kind == ErrorKind::LimitsUnknown && !leases.terms.is_lost() && Instant::now() < until {
+        if tries < TRIES_AT_ONCE {
+            tries += 1;
+        } else {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        leases.answered().await;
         match ask() {
             Ok(answer) => return Ok(answer),
             Err(again) => fault = again,
         }
     }
     Err(fault)
-}
-
-/// Whether a refusal may be another one now: what was missing has been asked for.
-async fn is_worth_another(shared: &Shared, fault: &Error, tries: &mut u8) -> bool {
-    let Some(leases) = &shared.leases else { return false };
-    if fault.kind != ErrorKind::LimitsUnknown || *tries == MAX_TRIES || leases.terms.is_lost() {
-        return false;
-    }
-    *tries += 1;
-    leases.answered().await;
-    true
 }
 
 /// Holds a request back as its key's `throttleDelayMs` says, or until the gateway goes down.
