@@ -116,6 +116,7 @@ def test_a_purge_at_one_node_deletes_what_the_other_served(pair: Pair) -> None:
             expect(node.admin.get(f"/api/usage/logs/{request_id}/body"), 404)
 
 
+@pytest.mark.slow
 def test_bodies_of_a_key_that_is_deleted_are_gone_within_the_sweep(pair: Pair) -> None:
     first, second = pair.nodes
     gone = first.create_key(name="gone", captureBodies=True)
