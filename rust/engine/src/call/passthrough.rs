@@ -136,7 +136,7 @@ pub fn serve_form(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output
                     let mut call = Call::new(settlement);
                     call.request_permits = Some(Arc::clone(&permits));
                     idempotency::lead(leader, &exchange, call, &Bytes::new(), move |call| async move {
-                        run_form(call, &stored).await
+                        run_form(call, &stored).await;
                     })
                     .await;
                 }
