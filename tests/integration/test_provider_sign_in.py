@@ -140,7 +140,11 @@ def test_tokens_are_refreshed_before_they_end(gateway: Gateway, upstream: Upstre
             lambda: shown(lane, made["id"])["testStatus"] == "expired", "it ends", within_s=15
         )
         eventually(lambda: shown(lane, made["id"])["state"] == "terminal", "workers say so")
-        assert gateway.caller.post(CHAT, json=lane.body()).status_code == 503
+        eventually(
+            lambda: gateway.caller.post(CHAT, json=lane.body()).status_code == 503,
+            "nobody serves with it",
+            within_s=gateway.told_within_s,
+        )
         asked = server.asked
         server.refuse_with = None
         server.core.lifetime_s = 3600
