@@ -183,6 +183,13 @@ impl Shared {
         Handle::try_current().ok().or_else(|| self.runtime.get().cloned())
     }
 
+    /// Has the shared store asked soon, where a lease of this worker got low.
+    pub fn ask_store_soon(&self) {
+        if let Some(leases) = &self.leases {
+            leases.nudge();
+        }
+    }
+
     pub fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }

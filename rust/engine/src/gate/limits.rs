@@ -64,9 +64,7 @@ fn hold(
         let subject = Subject { model, served: Served::default() };
         shared.ledger.reserve_any(key, subject, &targets, most, clock::moment())
     };
-    if let Some(leases) = &shared.leases {
-        leases.nudge();
-    }
+    shared.ask_store_soon();
     let ask = ask?;
     if !ask.without.is_empty() {
         let is_in = |at: &usize| !ask.leaves_out(model, &choice.served(*at));
@@ -98,9 +96,7 @@ pub fn renew(shared: &Shared, settlement: &mut Settlement, key: &Key) -> Result<
     let total = settlement.spent_so_far();
     let renewed = shared.ledger.renew(key, settlement.subject(), &mut hold, total, clock::moment());
     settlement.hold = Some(hold);
-    if let Some(leases) = &shared.leases {
-        leases.nudge();
-    }
+    shared.ask_store_soon();
     renewed
 }
 
@@ -122,7 +118,7 @@ async fn ask_again<T>(
 ) -> Result<T, Error> {
     let Some(leases) = &shared.leases else { return Err(fault) };
     let (until, mut tries, mut pause) = (Instant::now() + leases.config.deadline(), 0, FIRST_PAUSE);
-    // Nothing but what the store has to say first may be another refusal, or none, a moment later.
+    // A refusal changes only where the store has yet to say whether there is room.
     while fault.kind == ErrorKind::LimitsUnknown && !leases.terms.is_lost() && Instant::now() < until {
         if tries < TRIES_AT_ONCE {
             tries += 1;

@@ -135,9 +135,8 @@ impl<'a> Keeper<'a> {
         while !questions.is_empty() || !reports.is_empty() {
             let later = questions.split_off(questions.len().min(MAX_QUESTIONS));
             let reports_later = reports.split_off(reports.len().min(MAX_QUESTIONS));
-            let question =
-                StoreQuestions { sessions: &questions, session_reports: &reports, ..StoreQuestions::default() };
-            let answers = self.exchange(question, false).await?;
+            let batch = StoreQuestions { sessions: &questions, session_reports: &reports, ..StoreQuestions::default() };
+            let answers = self.exchange(batch, false).await?;
             self.shared.sessions.take_answers(questions, &answers.sessions, clock::monotonic_ms());
             (questions, reports) = (later, reports_later);
         }

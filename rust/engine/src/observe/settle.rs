@@ -474,9 +474,7 @@ impl Open {
         let total = self.total_usage();
         let spent = Amounts { tokens: total.input.saturating_add(total.output), usd_micros };
         self.shared.ledger.settle(key.as_ref(), subject, Charge { hold, spent, segment }, clock::moment());
-        if let Some(leases) = &self.shared.leases {
-            leases.nudge();
-        }
+        self.shared.ask_store_soon();
     }
 }
 

@@ -57,6 +57,14 @@ impl Peers {
         self.connection.lock().clone()
     }
 
+    /// Tells the other workers; whether the store took it in time.
+    async fn publish(&self, mut connection: StoreConnection, channel: &str, message: Vec<u8>) -> bool {
+        let mut publish = redis::cmd("PUBLISH");
+        publish.arg(channel).arg(message);
+        let publishing = publish.query_async::<()>(&mut connection);
+        matches!(tokio::time::timeout(self.config.deadline(), publishing).await, Ok(Ok(())))
+    }
+
     /// The connection failed: another is made.
     fn lose(&self) {
         *self.connection.lock() = None;

@@ -324,13 +324,12 @@ pub async fn forget(shared: &Shared, filter: &EntryFilter) -> Result<u64, &'stat
 pub async fn tell_workers(shared: &Shared, filter: &EntryFilter) -> Result<(), &'static str> {
     let Some(peers) = shared.peers.as_ref() else { return Ok(()) };
     forget_latest(shared, filter).await;
-    let Some(mut connection) = peers.connection() else { return Ok(()) };
-    let mut publish = redis::cmd("PUBLISH");
-    publish.arg(super::FORGOTTEN).arg(notice::write(&peers.worker, &ForgetNotice { filter: filter.clone() }));
-    let publishing = publish.query_async::<()>(&mut connection);
-    match tokio::time::timeout(peers.config.deadline(), publishing).await {
-        Ok(Ok(())) => Ok(()),
-        _ => Err(AWAY),
+    let Some(connection) = peers.connection() else { return Ok(()) };
+    let message = notice::write(&peers.worker, &ForgetNotice { filter: filter.clone() }).ok_or(AWAY)?;
+    if peers.publish(connection, super::FORGOTTEN, message).await {
+        Ok(())
+    } else {
+        Err(AWAY)
     }
 }
 

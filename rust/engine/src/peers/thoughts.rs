@@ -69,11 +69,8 @@ pub async fn forget_elsewhere(shared: &Shared, filter: ThoughtFilter) -> Result<
 
 /// Whether the store took it.
 async fn publish(peers: &Peers, message: Vec<u8>) -> bool {
-    let Some(mut connection) = peers.connection() else { return false };
-    let mut publish = redis::cmd("PUBLISH");
-    publish.arg(THOUGHTS).arg(message);
-    let publishing = publish.query_async::<()>(&mut connection);
-    let is_published = matches!(tokio::time::timeout(peers.config.deadline(), publishing).await, Ok(Ok(())));
+    let Some(connection) = peers.connection() else { return false };
+    let is_published = peers.publish(connection, THOUGHTS, message).await;
     if !is_published {
         peers.doubt();
     }

@@ -13,7 +13,7 @@ from fairlead.gateway.resilience.fields import ResilienceSettings
 from fairlead.gateway.resilience.persistence import StatePersistence
 from fairlead.gateway.resilience.table import CLEARS_KEPT
 from fairlead.moment import now_ms
-from fairlead.store.services import WorkerReport
+from fairlead.store.services import Services, WorkerReport
 from fairlead.store.webhook_endpoints import insert_endpoint, new_endpoint
 from tests.support.management import Management
 
@@ -54,6 +54,15 @@ def word(management: Management, connection_id: str, state: str, **fields: Any) 
         "lockouts": [],
         **fields,
     }
+
+
+async def listen_to(services: Services, event: str) -> None:
+    """Makes an endpoint that the event is sent to."""
+    endpoint = new_endpoint("gateway", "http://10.0.0.1/", [event], now_ms())
+    secret = "whsec_" + "bmV3" * 8
+    await services.state.record(
+        lambda con: insert_endpoint(con, services.state.sealer, endpoint, secret)
+    )
 
 
 def held(management: Management) -> list[Any]:
@@ -201,11 +210,7 @@ async def test_an_empty_quota_is_kept_until_its_reset_and_told_once(
 ) -> None:
     connection_id = (await make(management))["id"]
     services = management.services
-    endpoint = new_endpoint("gateway", "http://10.0.0.1/", ["quota.exceeded"], now_ms())
-    secret = "whsec_" + "bmV3" * 8
-    await services.state.record(
-        lambda con: insert_endpoint(con, services.state.sealer, endpoint, secret)
-    )
+    await listen_to(services, "quota.exceeded")
     own = Management(management.client, replace(services))
     watch = StatePersistence(own.services)
     until_ms = now_ms() + 3_600_000
@@ -229,11 +234,7 @@ async def test_an_empty_quota_is_told_once_by_the_controls_of_one_database(
 ) -> None:
     connection_id = (await make(management))["id"]
     services = management.services
-    endpoint = new_endpoint("gateway", "http://10.0.0.1/", ["quota.exceeded"], now_ms())
-    secret = "whsec_" + "bmV3" * 8
-    await services.state.record(
-        lambda con: insert_endpoint(con, services.state.sealer, endpoint, secret)
-    )
+    await listen_to(services, "quota.exceeded")
     here, there = (Management(management.client, replace(services)) for _ in range(2))
     watch, watch_there = StatePersistence(here.services), StatePersistence(there.services)
     until_ms = now_ms() + 3_600_000
