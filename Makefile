@@ -101,8 +101,12 @@ test-cluster: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROF
 	$(BIN)/pytest -m 'slow or not slow' tests/integration/test_cluster_faults.py tests/integration/test_network_faults.py
 
 .PHONY: test-slow
-test-slow: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-coding-tools $(VENV)/.stamp-core-$(PROFILE) ## Run the slow tests alone: wheel and archive, crash runs, large streams.
+test-slow: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-coding-tools $(VENV)/.stamp-clients $(VENV)/.stamp-core-$(PROFILE) ## Run the slow tests alone: wheel and archive, crash runs, large streams.
 	$(BIN)/pytest -m slow
+
+.PHONY: newest
+newest: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run the SDKs' tests with the newest published SDKs instead of the pinned ones.
+	$(BIN)/python tests/support/newest.py
 
 .PHONY: pictures
 pictures: $(VENV)/.stamp-test $(VENV)/.stamp-core-$(PROFILE) ## Take the pictures of the documentation anew, of demo instances; needs Chromium.
@@ -175,6 +179,7 @@ lock: | $(BIN)/uv ## Pin every Python dependency by hash, nothing younger than a
 	$(LOCK) pyproject.toml --extra standin $(EXTRAS) --group build --group test --group check \
 		--constraint requirements/test.txt --output-file requirements/dev.txt
 	$(LOCK_ONE) --group tools --output-file requirements/tools.txt
+	$(LOCK_ONE) --group clients --output-file requirements/clients.txt
 	$(LOCK_ONE) --group installer --constraint requirements/dev.txt --output-file requirements/pip.txt
 
 .PHONY: clean
@@ -212,6 +217,14 @@ $(VENV)/.stamp-run $(VENV)/.stamp-test $(VENV)/.stamp-dev: $(VENV)/.stamp-%: req
 # npm's clients are judges in some tests, and coding tools in others, which skip and say so where there is no npm.
 $(VENV)/.stamp-node: tests/support/node/package-lock.json tests/support/node/.npmrc | $(BIN)/python
 	if command -v npm >/dev/null; then cd tests/support/node && npm ci --silent; fi
+	touch $@
+
+# Frameworks pin older SDKs than the tests use, hence an environment of their own.
+$(VENV)/.stamp-clients: requirements/clients.txt requirements/pip.txt | $(BIN)/python
+	$(PYTHON) -m venv $(VENV)/clients
+	for list in pip clients; do \
+		$(VENV)/clients/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements/$$list.txt || exit 1; \
+	done
 	touch $@
 
 # Not `npm ci`, which wants every platform's optional parts in the lock; what is in it is held to its hash all the same.

@@ -6,6 +6,7 @@ Skipped where they are not installed.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,7 +17,9 @@ import pytest
 from tests.support.dialects import DIALECTS
 from tests.support.processes import Gateway
 
-SCRIPTS = Path(__file__).parents[1] / "support" / "node"
+SCRIPTS = Path(
+    os.environ.get("FAIRLEAD_TEST_NODE") or Path(__file__).parents[1] / "support" / "node"
+)
 HELLO = "Hello from the stand-in provider. You said: Say hello."
 
 pytestmark = pytest.mark.skipif(
