@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
 from fastapi import Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, model_validator
@@ -22,13 +23,33 @@ class NamedWire(Wire):
     model_config = ConfigDict(populate_by_name=True)
 
 
+def renamed(body: Any, names: Mapping[str, str]) -> Any:
+    """The body with other names of its fields replaced by ours; a field sent under both names is refused."""
+    if not isinstance(body, dict):
+        return body
+    for other, ours in names.items():
+        if other in body and ours in body:
+            raise PydanticCustomError(
+                "named_twice",
+                "{other} and {ours} are one field: send one of them",
+                {"other": other, "ours": ours},
+            )
+    return {names.get(name, name): value for name, value in body.items()}
+
+
 class ChangeWire(Wire):
     """A body that changes a record: any of its fields, at least one."""
+
+    other_names: ClassVar[Mapping[str, str]] = {}
+    """Names that the reference system has for fields, and ours; docs/reference/compatibility.md lists them."""
 
     @model_validator(mode="before")
     @classmethod
     def _has_a_field(cls, body: Any) -> Any:
+        body = renamed(body, cls.other_names)
         names = {field.alias for field in cls.model_fields.values()}
+        if cls.model_config.get("populate_by_name"):
+            names |= cls.model_fields.keys()
         if isinstance(body, dict) and not body.keys() & names:
             raise PydanticCustomError("no_valid_fields", "No valid fields to update")
         return body

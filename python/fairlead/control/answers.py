@@ -22,6 +22,7 @@ from fairlead.errors import (
     NotFound,
 )
 from fairlead.invalid import invalid_request
+from fairlead.tasks.tools import refused
 
 
 def error_response(
@@ -29,10 +30,16 @@ def error_response(
     request_id: str | None,
     path: str | None = None,
     method: str | None = None,
+    sent: object = None,
 ) -> Response:
-    """The response for an error, in the error shape of the surface that the path and method belong to."""
+    """The response for an error, in the error shape of the surface that the path and method belong to.
+
+    `sent` is the body of the request, if it was read.
+    """
     body: dict[str, object] = (
-        {"success": False, "error": error.message, **error.extra}
+        _task_body(error, path, sent)
+        if path is not None and error.status in _BAD_INPUT and path.startswith(_TASKS)
+        else {"success": False, "error": error.message, **error.extra}
         if path is not None and is_scraping(path, method)
         else _oauth_body(error)
         if path is not None and path.startswith("/oauth/")
@@ -55,6 +62,16 @@ def error_response(
     if error.retry_after_s is not None:
         headers["retry-after"] = str(error.retry_after_s)
     return Response(orjson.dumps(body), error.status, headers, "application/json")
+
+
+_TASKS = "/api/tasks/"
+_BAD_INPUT = frozenset({400, 413, 415})
+
+
+def _task_body(error: FairleadError, path: str, sent: object) -> dict[str, object]:
+    """Spec 3, C: agents read one envelope, whatever was wrong with the call."""
+    envelope = refused(path.removeprefix(_TASKS), sent, error.message)
+    return envelope.model_dump(mode="json", by_alias=True)
 
 
 # Google's canonical error codes, which the relay uses too.
@@ -122,6 +139,7 @@ def install_handlers(app: FastAPI) -> None:
             caller_of(request).request_id,
             request.url.path,
             request.method,
+            error.body,
         )
 
     async def on_http(request: Request, error: HTTPException) -> Response:

@@ -163,10 +163,11 @@ CODES = {
 async def run_tool(tool: Tool[Any], arguments: dict[str, Any], call: Call) -> dict[str, Any]:
     """Runs a tool and returns its result as JSON; `ToolFailed` for an error whose status has a code."""
     try:
-        read = tool.takes.model_validate(arguments)
-        given: BaseModel = await tool.run(call, read)
+        given: BaseModel = await tool.run(call, tool.takes.model_validate(arguments))
     except ValidationError as error:
-        raise ToolFailed(bad_input(error)) from None
+        if tool.refuse is None:
+            raise ToolFailed(bad_input(error)) from None
+        given = tool.refuse(arguments, bad_input(error).message)
     except FairleadError as error:
         if error.status not in CODES:
             raise ToolFailed(Internal("The tool failed.")) from error

@@ -45,6 +45,8 @@ class Tool(Generic[Input]):
     repeats: bool = False
     needs_manage: bool = False
     group: str = "board"
+    refuse: Callable[[dict[str, Any], str], BaseModel] | None = None
+    """Makes a result of bad input and the sentence about it, for tools whose every answer has one form."""
 
     @cached_property
     def listing(self) -> dict[str, Any]:

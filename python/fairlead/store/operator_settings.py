@@ -358,12 +358,12 @@ class OperatorSettings(BaseModel):
     )
     system_prompt_prefix: StrictStr = Field(
         "",
-        max_length=32_768,
+        max_length=50_000,
         description="Text before what callers tell models about their part.",
     )
     system_prompt_suffix: StrictStr = Field(
         "",
-        max_length=32_768,
+        max_length=50_000,
         description="Text after what callers tell models about their part.",
     )
     context_window_policy: Literal["pass", "refuse", "trim"] = Field(

@@ -11,7 +11,7 @@ from fairlead.mcp.server import Server
 from fairlead.mcp.tool import Call, Tool, toolbox
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
-from fairlead.tasks.answer import DIFF, HEALTH, MANAGE, ORCHESTRATE
+from fairlead.tasks.answer import DIFF, HEALTH, MANAGE, ORCHESTRATE, invalid
 from fairlead.tasks.envelope import Envelope
 from fairlead.tasks.fields import DiffAsk, HealthAsk, ManageAsk, OrchestrateAsk
 from fairlead.tasks.health import diff, health
@@ -28,6 +28,17 @@ INSTRUCTIONS = (
 )
 
 
+def refused(name: str, given: Any, message: str) -> Envelope:
+    """The envelope for input that breaks a rule of its own; `given` can be anything that JSON can say."""
+    sent = given if isinstance(given, dict) else {}
+    action, mode = sent.get("action"), sent.get("outputMode")
+    return invalid(
+        message,
+        action[:64] if isinstance(action, str) and action else name,
+        "compact" if mode == "compact" else "verbose",
+    )
+
+
 # Many parameters: it fills a row of the table below.
 def _tool(
     name: str, title: str, description: str, takes: type[BaseModel], act: Act, *, repeats: bool
@@ -36,8 +47,19 @@ def _tool(
         owner = call.person.id
         return await call.services.state.record(lambda con: act(con, owner, ask, now_ms()))
 
+    def refuse(given: dict[str, Any], message: str) -> Envelope:
+        return refused(name, given, message)
+
     return Tool(
-        name, title, description, takes, Envelope, run, repeats=repeats, group="reverse tasks"
+        name,
+        title,
+        description,
+        takes,
+        Envelope,
+        run,
+        repeats=repeats,
+        group="reverse tasks",
+        refuse=refuse,
     )
 
 

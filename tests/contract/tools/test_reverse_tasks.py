@@ -102,14 +102,32 @@ async def test_every_tool_answers_with_the_envelope(owner) -> None:
         assert by_route == by_agent
 
 
-async def test_what_is_asked_wrongly_names_field_and_rule(owner) -> None:
-    error = (await route(owner, "manage_reverse_task", {"action": "dance"}, 400))["error"]
-    assert error["param"] == "action"
-    for body in ({"taskId": "../x"}, {"taskId": "t", "unknown": 1}, {}):
-        await route(owner, "get_rebuild_health_report", body, 400)
-    said = {"tool": "diff_env_requirements", "input": {"runtimeError": "x"}}
-    answer = await owner.send("/mcp/tasks", said, authorization=f"Bearer {owner.static}")
-    assert answer.json()["error"]["details"] == {"param": "observedCapabilities"}
+async def test_bad_input_is_answered_with_an_envelope_that_names_the_field(owner) -> None:
+    """Over the route, over the static endpoint and over MCP: an agent reads one shape, whatever it sent."""
+    for tool, body, field in (
+        ("manage_reverse_task", {"action": "dance"}, "action"),
+        ("manage_reverse_task", {"action": 5, "outputMode": "compact"}, "action"),
+        ("get_rebuild_health_report", {"taskId": "../x"}, "taskId"),
+        ("get_rebuild_health_report", {"taskId": "t", "unknown": 1}, "unknown"),
+        ("get_rebuild_health_report", {}, "taskId"),
+        ("diff_env_requirements", {"runtimeError": "x"}, "observedCapabilities"),
+    ):
+        by_route = await route(owner, tool, body, 400)
+        by_agent = await agent(owner, tool, body)
+        said = {"tool": tool, "input": body}
+        answer = await owner.send("/mcp/tasks", said, authorization=f"Bearer {owner.static}")
+        for envelope in (by_route, by_agent, answer.json()["data"]):
+            VALIDATOR.validate(envelope)
+            assert (envelope["outcome"], envelope["errorCode"]) == ("blocked", "validation_error")
+            assert field in envelope["responseSummary"]
+    for text in ("", "[1]", "{", "5"):
+        answer = await owner.http.post(
+            "/api/tasks/manage_reverse_task",
+            content=text,
+            headers={**owner.session, "content-type": "application/json"},
+        )
+        assert answer.status_code == 400, answer.text
+        VALIDATOR.validate(answer.json())
 
 
 async def test_tasks_are_for_people_who_are_signed_in_and_each_has_their_own(owner) -> None:

@@ -50,12 +50,20 @@ class AliasDeleted(Wire):
 
 
 @router.get("", summary="List model aliases")
-async def list_all(services: ServicesDep) -> AliasList:
-    """Every alias with what it stands for."""
+async def list_all(
+    services: ServicesDep,
+    alias: Annotated[str | None, Query(min_length=1, max_length=300)] = None,
+) -> AliasList:
+    """Every alias with its model, or the one that `alias` names."""
     aliases = await services.state.read(all_aliases)
+    if alias is not None:
+        if alias not in aliases:
+            raise NotFound("There is no alias with this name.", param="alias")
+        aliases = {alias: aliases[alias]}
     return AliasList(aliases=aliases, total=len(aliases))
 
 
+@router.put("", summary="Make an alias, or point it elsewhere")
 @router.post("", summary="Make an alias, or point it elsewhere")
 async def create(new: Alias, services: ServicesDep) -> Alias:
     """The alias can be asked for when this returns."""

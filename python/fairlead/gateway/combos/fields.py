@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictInt, model_validator
+from pydantic_core import PydanticCustomError
 
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.combos.foreign_fields import IN_COMBOS, IN_CONFIG, refuse_foreign
@@ -23,7 +24,7 @@ from fairlead.gateway.combos.rules import (
 )
 from fairlead.gateway.fields import ModelId, Spelled, Text
 from fairlead.gateway.keys.fields import ConnectionId
-from fairlead.wire import ChangeWire, Wire
+from fairlead.wire import ChangeWire, NamedWire
 
 Strategy = Literal[
     "priority",
@@ -76,7 +77,7 @@ def _canonical_strategy(value: object) -> object:
 Spelling = Annotated[Strategy, BeforeValidator(_canonical_strategy)]
 
 
-class ModelStep(Wire):
+class ModelStep(NamedWire):
     """One model with its prefix, or a pattern of such names with `*`; over one connection or all
     that serve it.
     """
@@ -91,7 +92,7 @@ class ModelStep(Wire):
     )
 
 
-class ComboStep(Wire):
+class ComboStep(NamedWire):
     """Another combo, by its name; it decides by its own strategy."""
 
     kind: Literal["combo-ref"]
@@ -106,9 +107,24 @@ def _step(value: object) -> object:
         if value.startswith(PREFIX):
             return {"kind": "combo-ref", "comboName": value.removeprefix(PREFIX)}
         return {"kind": "model", "model": value}
-    if isinstance(value, dict) and "kind" not in value and "model" in value:
-        return {"kind": "model", **value}
+    if isinstance(value, dict) and "model" in value:
+        return {"kind": "model", **_with_prefix(value)}
     return value
+
+
+def _with_prefix(step: dict[str, Any]) -> dict[str, Any]:
+    """Steps of the reference system name the provider beside the model: `{"provider": "openai", "model": "gpt-4o"}`."""
+    names = [name for name in ("provider", "providerId") if name in step]
+    rest = {name: value for name, value in step.items() if name not in names}
+    if not names:
+        return step
+    prefixes = {step[name] for name in names}
+    prefix, model = next(iter(prefixes)), step["model"]
+    if len(prefixes) > 1 or not isinstance(prefix, str) or not isinstance(model, str):
+        raise PydanticCustomError(
+            "step", "must have one provider, by its prefix: write `model` as `<prefix>/<model>`"
+        )
+    return {**rest, "model": model if model.startswith(f"{prefix}/") else f"{prefix}/{model}"}
 
 
 _StepObject = Annotated[ModelStep | ComboStep, Field(discriminator="kind")]
@@ -117,7 +133,7 @@ Step = Annotated[_StepObject, BeforeValidator(_step)]
 Milliseconds = Annotated[StrictInt, Field(ge=1, le=600_000)]
 
 
-class Config(TimeLimits):
+class Config(TimeLimits, NamedWire):
     """Parameters of a strategy besides its steps, and rules of the combo. Unset ones take the relay's
     defaults.
     """
@@ -214,7 +230,7 @@ _RULES = {
 PARAMETERS = frozenset(Config.model_fields) - _RULES
 
 
-class ComboFields(Wire):
+class ComboFields(NamedWire):
     """Everything but the name."""
 
     @model_validator(mode="before")

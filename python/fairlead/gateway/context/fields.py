@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, StrictStr
+from pydantic import AfterValidator, Field, StrictStr, model_validator
 from pydantic_core import PydanticCustomError
 
 from fairlead.gateway.context.catalogue import catalogue, modes
-from fairlead.wire import ChangeWire, NamedWire
+from fairlead.wire import ChangeWire, NamedWire, renamed
 
 STAGES_MAX = 12
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
@@ -41,12 +42,25 @@ PipelineName = Annotated[StrictStr, AfterValidator(_pipeline_name)]
 class PipelineStage(NamedWire):
     """One engine of a pipeline and how strongly it works."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _reads_other_names(cls, body: Any) -> Any:
+        return renamed(body, {"intensity": "level"})
+
     engine: Annotated[StrictStr, AfterValidator(_engine)]
     level: Literal["minimal", "standard", "aggressive"] = "standard"
 
 
+_OTHER_NAMES: Mapping[str, str] = {"pipeline": "stages"}
+
+
 class NewPipeline(NamedWire):
     """Engines in the order in which they run."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _reads_other_names(cls, body: Any) -> Any:
+        return renamed(body, _OTHER_NAMES)
 
     name: PipelineName
     description: StrictStr = Field("", max_length=1000)
@@ -55,6 +69,8 @@ class NewPipeline(NamedWire):
 
 class PipelineChange(ChangeWire, NamedWire):
     """Fields of a pipeline; those that are not sent stay."""
+
+    other_names: ClassVar[Mapping[str, str]] = _OTHER_NAMES
 
     name: PipelineName | None = None
     description: StrictStr | None = Field(None, max_length=1000)

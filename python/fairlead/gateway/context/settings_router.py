@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 import orjson
 from fastapi import APIRouter, Request
-from pydantic import Field, StrictInt, StrictStr, ValidationError
+from pydantic import BeforeValidator, Field, StrictInt, StrictStr, ValidationError
 
 from fairlead import _core
 from fairlead.caller import CallerDep
@@ -48,10 +49,16 @@ class ThinkingBudget(Wire):
     budget_tokens: int
 
 
-class ThinkingBudgetChange(ChangeWire):
-    """Fields that are not sent stay."""
+def _mode(value: object) -> object:
+    return "auto-strip" if value == "auto" else value
 
-    mode: StrictStr | None = None
+
+class ThinkingBudgetChange(ChangeWire):
+    """Fields that are not sent stay. `auto` is another name of `auto-strip`."""
+
+    other_names: ClassVar[Mapping[str, str]] = {"customBudget": "budgetTokens"}
+
+    mode: Annotated[StrictStr | None, BeforeValidator(_mode)] = None
     budget_tokens: StrictInt | None = None
 
 
@@ -64,6 +71,8 @@ class SystemPrompt(Wire):
 
 class SystemPromptChange(ChangeWire):
     """Fields that are not sent stay; an empty text adds nothing."""
+
+    other_names: ClassVar[Mapping[str, str]] = {"prefixPrompt": "prefix", "suffixPrompt": "suffix"}
 
     prefix: StrictStr | None = None
     suffix: StrictStr | None = None

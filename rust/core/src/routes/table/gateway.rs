@@ -71,6 +71,7 @@ pub(super) static ROUTES: &[Route] = &[
     management("POST", "/api/provider-models/validate-and-add", RECORD, "Ask the provider for a model, then add it."),
     management("GET", "/api/models/alias", NO_BODY, "List model aliases."),
     management("POST", "/api/models/alias", RECORD, "Make an alias for a model or combo, or point it elsewhere."),
+    management("PUT", "/api/models/alias", RECORD, "Make an alias for a model or combo, or point it elsewhere."),
     management("DELETE", "/api/models/alias", NO_BODY, "Delete an alias."),
     management("GET", "/api/provider-nodes", NO_BODY, "List provider nodes."),
     management("POST", "/api/provider-nodes", RECORD, "Create a provider node."),
