@@ -11,6 +11,7 @@ use fairlead_core::json::{self, Kind, Value, MAX_DEPTH};
 use fairlead_core::Dialect;
 use smallvec::SmallVec;
 
+use crate::foreign;
 use crate::model::{Effort, Request};
 use crate::text::Text;
 
@@ -61,6 +62,7 @@ pub(crate) fn edits(form: Dialect, is_completion: bool, body: &[u8], fit: &Fit) 
     if form == Dialect::Anthropic && is_classifier(body) {
         insert(body, r#""thinking":{"type":"disabled"}"#, &mut edits);
     }
+    foreign::edits(form, body, &mut edits);
     edits.sort_by_key(|(span, _)| span.start);
     edits
 }

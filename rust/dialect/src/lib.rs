@@ -5,8 +5,8 @@
 //! came back in many pieces, and how such an answer ends), [`shapes`] (errors as each surface says them). Then, for a
 //! caller and a provider that speak different dialects: [`translate`] (requests and whole answers), [`stream`] (streamed
 //! answers, in `step`s of one event each), both by way of the model in `model` with its `text`; `place` (what a request says by its
-//! address), [`fit`] (what a model's requests must fit), `signature` (proofs of thinking that travel between dialects), [`replay`]
-//! (answers that may be given again), `substance` (whether an answer says anything), `diagnostics` (what the targets of a combo came to, in the error that ends a stream), `answer_text` (what a stream says), `answer_context` (what an answer says that its provider does not know), `call_ids` (calls of tools that come without an id), `arguments` (of calls in an answer, as a caller's form holds them), `lenient` (JSON that strict parsers refuse), [`embeddings`] and [`count`] (calls beside chat). [`ollama`] is a dialect of callers alone:
+//! address), [`fit`] (what a model's requests must fit), `signature` (proofs of reasoning that travel between dialects) and `foreign` (those of other makers in a body that passes), [`replay`]
+//! (answers that may be given again), `ending` (why a model stopped), `substance` (whether an answer says anything), `diagnostics` (what the targets of a combo came to, in the error that ends a stream), `answer_text` (what a stream says), `answer_context` (what an answer says that its provider does not know), `call_ids` (calls of tools that come without an id), `arguments` (of calls in an answer, as a caller's form holds them), `portable_id` (ids that another maker's form takes), `lenient` (JSON that strict parsers refuse), [`embeddings`] and [`count`] (calls beside chat). [`ollama`] is a dialect of callers alone:
 //! its requests become chat requests at the gateway's edge, and chat answers its own there. What is kept and what is left out is in docs/explanation/dialects.md.
 //!
 //! Bytes that need no change are never copied: a body or a chunk comes in as `Bytes` and leaves as slices of it.
@@ -21,12 +21,14 @@ mod arguments;
 mod call_ids;
 mod count;
 mod diagnostics;
+mod ending;
 // A call of its own with the verbs of `translate`: `embeddings::letter`, `embeddings::answer`.
 pub mod embeddings;
 mod fit;
 #[cfg(test)]
 #[path = "../../core/src/fuzz.rs"]
 mod fuzz;
+mod foreign;
 mod gemini;
 mod lenient;
 mod model;
@@ -35,6 +37,7 @@ pub mod ollama;
 // A dialect whose parts the engine uses without translation: `openai::request::read`, `openai::stream`.
 pub mod openai;
 mod place;
+mod portable_id;
 // Its verbs are read with it: `replay::is_fit`, `replay::as_stream`.
 pub mod replay;
 mod responses;

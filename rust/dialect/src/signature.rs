@@ -19,6 +19,8 @@ pub(crate) enum Maker {
     Responses,
 }
 
+/// Before Anthropic's signatures at callers of responses, whose form has no mark of its own.
+const ANTHROPIC: &str = "anthropic:";
 const GEMINI: &str = "gemini:";
 const RESPONSES: &str = "responses:";
 /// Hidden thinking of Anthropic's, where a form has one place for both.
@@ -77,6 +79,31 @@ pub(crate) fn for_responses(signature: &str) -> Option<(&str, &str)> {
     signature.strip_prefix(RESPONSES)?.split_once(':')
 }
 
+/// As a caller of responses keeps it: encrypted reasoning says whose it is, so that it goes to no other maker.
+pub(crate) fn for_responses_caller(signature: &str) -> String {
+    if maker_of(signature) == Maker::Anthropic && redacted_in(signature).is_none() {
+        format!("{ANTHROPIC}{signature}")
+    } else {
+        signature.to_owned()
+    }
+}
+
+/// Whether a provider of Anthropic's dialect refuses a signature in a body that passes.
+pub(crate) fn is_foreign_to_messages(signature: &str) -> bool {
+    signature.is_empty() || maker_of(signature) != Maker::Anthropic
+}
+
+/// Whether a provider of responses refuses such encrypted reasoning.
+pub(crate) fn is_foreign_to_responses(encrypted: &str) -> bool {
+    [ANTHROPIC, GEMINI, REDACTED].iter().any(|mark| encrypted.starts_with(mark))
+}
+
+/// Whether a Gemini provider refuses such a signature.
+pub(crate) fn is_foreign_to_gemini(signature: &str) -> bool {
+    let bytes = STANDARD.decode(signature).or_else(|_| URL_SAFE.decode(signature)).unwrap_or_default();
+    bytes.starts_with(WRAPPED.as_bytes())
+}
+
 /// What a caller who speaks responses sends back: a signature, or hidden thinking.
 pub(crate) enum CallerReasoning {
     Signature(Text<'static>),
@@ -90,7 +117,7 @@ pub(crate) fn from_responses_caller(id: &str, encrypted: &str) -> CallerReasonin
     if encrypted.starts_with(OPENAI_OPENING) {
         return CallerReasoning::Signature(from_responses(id, encrypted));
     }
-    CallerReasoning::Signature(encrypted.to_owned().into())
+    CallerReasoning::Signature(encrypted.strip_prefix(ANTHROPIC).unwrap_or(encrypted).to_owned().into())
 }
 
 /// Hidden thinking as the signature of thinking that says nothing.

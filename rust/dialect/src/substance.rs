@@ -7,7 +7,9 @@ use fairlead_core::Dialect;
 use memchr::memmem;
 use serde_json::Value;
 
+use crate::ending::{self, Ending};
 use crate::lenient;
+use crate::model::Stop;
 
 /// Members of a chat message that say nothing by themselves.
 const ENVELOPE: &[&str] = &["role", "name", "annotations", "provider_specific_fields"];
@@ -216,7 +218,8 @@ fn excuses(form: Dialect, answer: &Value) -> bool {
     match form {
         Dialect::Openai => list(&answer["choices"])
             .iter()
-            .any(|choice| matches!(choice["finish_reason"].as_str(), Some("length" | "max_tokens" | "content_filter"))),
+            .filter_map(|choice| choice["finish_reason"].as_str())
+            .any(|reason| matches!(ending::of_chat(reason), Ending::Stop(Stop::Length | Stop::Refused))),
         Dialect::Anthropic => {
             let reason = answer["stop_reason"].as_str().or(answer["delta"]["stop_reason"].as_str());
             matches!(
@@ -235,7 +238,9 @@ fn excuses(form: Dialect, answer: &Value) -> bool {
         Dialect::Gemini => {
             let is_told = |candidate: &Value| {
                 let reason = candidate["finishReason"].as_str();
-                reason.is_some_and(|reason| !matches!(reason, "STOP" | "OTHER" | "FINISH_REASON_UNSPECIFIED"))
+                reason.is_some_and(|reason| {
+                    matches!(ending::of_gemini(reason), Ending::Stop(Stop::Length | Stop::Refused))
+                })
             };
             has_content(&answer["promptFeedback"]["blockReason"]) || list(&answer["candidates"]).iter().any(is_told)
         }

@@ -15,7 +15,7 @@ use crate::openai::request::{self, ChatRequest};
 use crate::openai::usage::service_of;
 use crate::place::Place;
 
-use crate::{anthropic, gemini, lenient, openai, responses, substance, Pieces};
+use crate::{anthropic, ending, gemini, lenient, openai, responses, substance, Pieces};
 
 /// The dialects of a call: the caller's and the provider's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,6 +149,9 @@ pub fn answer(pair: Pair, body: &Bytes, context: &AnswerContext) -> Result<Whole
 /// The answer in the caller's words, where these are others than the provider's, and what it used.
 fn read_answer(pair: Pair, body: &[u8], context: &AnswerContext) -> Result<(Option<Bytes>, Option<Usage>), NoAnswer> {
     let usage = inspect_answer(pair.provider, body)?;
+    if let Some(fault) = ending::fault_in(pair.provider, body) {
+        return Err(NoAnswer::ProviderError(fault));
+    }
     if substance::is_empty(pair.provider, body) {
         return Err(NoAnswer::Empty);
     }

@@ -11,6 +11,7 @@ use crate::model::{
     Request, Role, Source, Tool, Turn,
 };
 use crate::openai::members::{count, number};
+use crate::portable_id;
 use crate::text::Text;
 
 #[derive(Deserialize)]
@@ -304,7 +305,7 @@ fn content<'a>(block: BlockIn<'a>, path: &str) -> Result<Content<'a>, Error> {
         "tool_use" => {
             let arguments = Cow::Borrowed(block.input.map_or("{}", RawValue::get));
             let (id, name) = (given(block.id, path, "id")?, given(block.name, path, "name")?);
-            Content::Call(Call { id, name, arguments })
+            Content::Call(Call { id: portable_id::read(id), name, arguments })
         }
         "tool_result" => {
             let mut parts = Vec::new();
@@ -312,7 +313,7 @@ fn content<'a>(block: BlockIn<'a>, path: &str) -> Result<Content<'a>, Error> {
                 blocks(content, &format!("{path}.content"), &mut parts)?;
             }
             let id = given(block.tool_use_id, path, "tool_use_id")?;
-            Content::Result { id, parts, is_error: block.is_error.unwrap_or(false) }
+            Content::Result { id: portable_id::read(id), parts, is_error: block.is_error.unwrap_or(false) }
         }
         _ => return Err(unsupported(&format!("{path}.type"))),
     })

@@ -1,10 +1,12 @@
 //! The model, written as a messages request.
 
 use fairlead_core::Error;
+use smallvec::SmallVec;
 
 use crate::model::{unsupported, wrong, Choice, Content, Effort, Format, Member, Part, Request, Role, Source};
+use crate::portable_id::{is_blank, trimmed_end, written};
 use crate::signature::is_anthropics;
-use crate::text::Writer;
+use crate::text::{Text, Writer};
 
 /// Members of other dialects that may be left out; see docs/explanation/dialects.md.
 const DROPPED: &[&str] = &["prediction", "safetySettings", "labels"];
@@ -39,9 +41,11 @@ pub(crate) fn write(request: &Request<'_>, model: &str, most: Option<u64>, size_
     if let Some(number) = request.top_k {
         out.key("top_k").raw(number);
     }
-    if !request.stop.is_empty() {
+    // A sequence of blanks alone is refused here.
+    let mut sequences = request.stop.iter().filter(|text| !is_blank(text)).peekable();
+    if sequences.peek().is_some() {
         out.key("stop_sequences").open(b'[');
-        for text in &request.stop {
+        for text in sequences {
             out.text(text);
         }
         out.close(b']');
@@ -67,14 +71,14 @@ const ANY_JSON: &str = "Answer with one JSON object and nothing else.";
 
 fn system(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
     if !matches!(request.format, Some(Format::Json)) {
-        if !request.system.is_empty() {
+        if request.system.iter().any(|part| !is_left_out(part)) {
             out.key("system");
             contents(out, &request.system)?;
         }
         return Ok(());
     }
     out.key("system").open(b'[');
-    request.system.iter().filter(|part| !is_left_out(part)).try_for_each(|part| write_part(out, part))?;
+    kept(request.system.iter()).iter().try_for_each(|kept| write_cached(out, kept.part, kept.cache))?;
     out.open(b'{').key("type").raw(r#""text""#).key("text").str(ANY_JSON).close(b'}').close(b']');
     Ok(())
 }
@@ -150,22 +154,33 @@ fn tools(out: &mut Writer, request: &Request<'_>) {
 /// Turns of one role that follow each other are one message: results of parallel calls must stand together.
 fn turns(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
     out.key("messages").open(b'[');
-    for run in request.turns.chunk_by(|one, next| one.role == next.role) {
+    let mut runs = request.turns.chunk_by(|one, next| one.role == next.role).peekable();
+    while let Some(run) = runs.next() {
         let [first, ..] = run else { continue };
         let role = if first.role == Role::User { "user" } else { "assistant" };
-        let mut parts = run.iter().flat_map(|turn| &turn.parts).filter(|part| !is_left_out(part)).peekable();
-        if parts.peek().is_none() {
+        let parts = kept(run.iter().flat_map(|turn| &turn.parts));
+        let Some((last, before)) = parts.split_last() else {
             // The provider refuses an empty message; nothing is said by leaving it out.
             continue;
-        }
+        };
+        // Claude refuses blanks at the end of a turn that it is to continue.
+        let is_prefill = first.role == Role::Assistant && runs.peek().is_none();
         out.open(b'{').key("role").str(role).key("content");
-        match (parts.next(), parts.peek()) {
-            (Some(Part { content: Content::Text(text), cache: None, .. }), None) => drop(out.text(text)),
-            (first, _) => {
-                out.open(b'[');
-                first.into_iter().chain(parts).try_for_each(|part| write_part(out, part))?;
-                out.close(b']');
+        if let (true, Content::Text(text), None) = (before.is_empty(), &last.part.content, last.cache) {
+            write_text(out, text, is_prefill);
+        } else {
+            out.open(b'[');
+            before.iter().try_for_each(|kept| write_cached(out, kept.part, kept.cache))?;
+            match &last.part.content {
+                Content::Text(text) if is_prefill => {
+                    out.open(b'{').key("type").raw(r#""text""#).key("text");
+                    write_text(out, text, true);
+                    cache(out, last.cache);
+                    out.close(b'}');
+                }
+                _ => write_cached(out, last.part, last.cache)?,
             }
+            out.close(b']');
         }
         out.close(b'}');
     }
@@ -173,10 +188,37 @@ fn turns(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a part is left out, for the provider refuses it and nobody misses it: an empty text, thinking of another's signature.
+/// A part that is sent, with the mark of the cache that it carries.
+struct Kept<'r, 'a> {
+    part: &'r Part<'a>,
+    cache: Option<&'a str>,
+}
+
+/// The parts that are sent. The mark of one that is left out moves to the part before it, where it means the same prefix.
+fn kept<'r, 'a: 'r>(parts: impl Iterator<Item = &'r Part<'a>>) -> SmallVec<[Kept<'r, 'a>; 8]> {
+    let mut kept: SmallVec<[Kept<'r, 'a>; 8]> = SmallVec::new();
+    for part in parts {
+        if !is_left_out(part) {
+            kept.push(Kept { part, cache: part.cache });
+        } else if let (Some(last), Some(mark)) = (kept.last_mut(), part.cache) {
+            last.cache = last.cache.or(Some(mark));
+        }
+    }
+    kept
+}
+
+fn write_text(out: &mut Writer, text: &Text<'_>, trims: bool) {
+    if trims {
+        out.str(&trimmed_end(text));
+    } else {
+        out.text(text);
+    }
+}
+
+/// Whether a part is left out, for the provider refuses it and nobody misses it: a blank text, thinking of another's signature.
 fn is_left_out(part: &Part<'_>) -> bool {
     match &part.content {
-        Content::Text(text) => text.is_empty(),
+        Content::Text(text) => is_blank(text),
         Content::Thinking { signature, .. } => !signature.as_ref().is_some_and(is_anthropics),
         _ => false,
     }
@@ -184,12 +226,13 @@ fn is_left_out(part: &Part<'_>) -> bool {
 
 /// One text without more is a string, anything else a list.
 fn contents(out: &mut Writer, parts: &[Part<'_>]) -> Result<(), Error> {
-    if let [Part { content: Content::Text(text), cache: None, .. }] = parts {
+    let kept = kept(parts.iter());
+    if let [Kept { part: Part { content: Content::Text(text), .. }, cache: None }] = kept.as_slice() {
         out.text(text);
         return Ok(());
     }
     out.open(b'[');
-    parts.iter().filter(|part| !is_left_out(part)).try_for_each(|part| write_part(out, part))?;
+    kept.iter().try_for_each(|kept| write_cached(out, kept.part, kept.cache))?;
     out.close(b']');
     Ok(())
 }
@@ -202,6 +245,10 @@ fn cache(out: &mut Writer, cache: Option<&str>) {
 
 /// A block of a message, of a tool's result or of an answer.
 pub(super) fn write_part(out: &mut Writer, part: &Part<'_>) -> Result<(), Error> {
+    write_cached(out, part, part.cache)
+}
+
+fn write_cached(out: &mut Writer, part: &Part<'_>, mark: Option<&str>) -> Result<(), Error> {
     out.open(b'{').key("type");
     match &part.content {
         Content::Text(text) | Content::Refusal(text) => drop(out.raw(r#""text""#).member("text", text)),
@@ -235,11 +282,11 @@ pub(super) fn write_part(out: &mut Writer, part: &Part<'_>) -> Result<(), Error>
         }
         Content::Redacted(data) => drop(out.raw(r#""redacted_thinking""#).member("data", data)),
         Content::Call(call) => {
-            out.raw(r#""tool_use""#).member("id", &call.id).member("name", &call.name);
+            out.raw(r#""tool_use""#).member("id", &written(&call.id)).member("name", &call.name);
             out.key("input").raw(&call.arguments);
         }
         Content::Result { id, parts, is_error } => {
-            out.raw(r#""tool_result""#).member("tool_use_id", id).key("content");
+            out.raw(r#""tool_result""#).member("tool_use_id", &written(id)).key("content");
             contents(out, parts)?;
             if *is_error {
                 out.key("is_error").raw("true");
@@ -247,7 +294,7 @@ pub(super) fn write_part(out: &mut Writer, part: &Part<'_>) -> Result<(), Error>
         }
         Content::Audio { .. } => return Err(unsupported(&part.path)),
     }
-    cache(out, part.cache);
+    cache(out, mark);
     out.close(b'}');
     Ok(())
 }

@@ -5,6 +5,7 @@ use fairlead_core::Usage;
 use super::usage;
 use super::whole::stop_reason;
 use crate::model::{Event, Stop};
+use crate::portable_id::written;
 use crate::text::{Text, Writer};
 
 /// The block that is open.
@@ -58,7 +59,7 @@ impl Encoder {
             Event::Call { id, name } => {
                 self.end(out);
                 let mut block = Writer::default();
-                block.open(b'{').key("type").raw(r#""tool_use""#).member("id", &id).member("name", &name);
+                block.open(b'{').key("type").raw(r#""tool_use""#).member("id", &written(&id)).member("name", &name);
                 block.key("input").raw("{}").close(b'}');
                 self.begin(Block::Call, &String::from_utf8_lossy(&block.take()), out);
             }

@@ -12,7 +12,7 @@ use crate::text::{Text, Writer};
 /// Members of other dialects that may be left out; see docs/explanation/dialects.md.
 const DROPPED: &[&str] = &["cache_control", "service_tier", "context_management", "diagnostics", "prediction"];
 /// The signature of a call that another provider's model made: this provider refuses one without any.
-const UNSIGNED: &str = "skip_thought_signature_validator";
+pub(crate) const UNSIGNED: &str = "skip_thought_signature_validator";
 
 /// The body; the model's name decides how thinking is asked for.
 pub(crate) fn write(request: &Request<'_>, model: &str, size_hint: usize) -> Result<Vec<u8>, Error> {

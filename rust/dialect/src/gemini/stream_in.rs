@@ -8,6 +8,7 @@ use super::part::AnswerPartIn;
 use super::usage;
 use super::whole::{stop, ResponseIn};
 use crate::call_ids::CallIds;
+use crate::ending::{self, Ending};
 use crate::model::{Event, Stop};
 use crate::openai::error::error_fields;
 use crate::signature::{from_gemini, redacted_in};
@@ -58,6 +59,9 @@ impl Reader {
             self.part(part, emit)?;
         }
         if let Some(reason) = candidate.finish_reason {
+            if ending::of_gemini(&reason) == Ending::Fault {
+                return Ok(Step::Failed(ending::fault(&reason)));
+            }
             self.reason = Some(stop(Some(&reason), false));
         }
         Ok(Step::More)

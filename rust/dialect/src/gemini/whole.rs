@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use super::part::{self, AnswerPartIn};
 use super::usage;
 use crate::call_ids::CallIds;
+use crate::ending::{self, Ending};
 use crate::model::{typed, wrong, Answer, Call, Content, Stop};
 use crate::signature::{for_gemini_caller, of_redacted};
 use crate::text::{if_text, Text, Writer};
@@ -75,12 +76,8 @@ pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
 
 /// Here calls end as any answer does.
 pub(super) fn stop(reason: Option<&str>, has_calls: bool) -> Stop {
-    match reason {
-        Some("MAX_TOKENS") => Stop::Length,
-        Some(
-            "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "LANGUAGE" | "IMAGE_SAFETY"
-            | "MODEL_ARMOR",
-        ) => Stop::Refused,
+    match reason.map(ending::of_gemini) {
+        Some(Ending::Stop(stop @ (Stop::Length | Stop::Refused))) => stop,
         _ if has_calls => Stop::Tools,
         _ => Stop::End,
     }

@@ -2,7 +2,7 @@
 //!
 //! As a dialect that is passed on: `request` (what a body asks for, and the body that goes upstream), `named` (bodies of calls beside chat),
 //! `answer`, `stream`, `error`, `reasoning`, `metered` (streams of typed events and their usage). As one that is translated:
-//! `members` and `part` (what both of OpenAI's dialects read alike), `request_in`, `request_out`, `message` (of an answer, whole or in pieces),
+//! `members` and `part` (what both of OpenAI's dialects read alike), `request_in`, `request_out`, `message` (of an answer, whole or in pieces), `call_order` (parallel calls of a stream, one after the other),
 //! `whole`, `stream_in`, `stream_out`, `usage`.
 
 // These are public, since each has a `read`, `inspect` or `rewrite` of its own, which is read with its file's name.
@@ -13,6 +13,7 @@ pub mod reasoning;
 pub mod request;
 pub mod stream;
 
+mod call_order;
 pub(crate) mod error;
 pub(crate) mod members;
 mod message;

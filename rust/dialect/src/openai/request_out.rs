@@ -4,7 +4,13 @@ use fairlead_core::Error;
 
 use crate::fit::template_words;
 use crate::model::{unsupported, Call, Choice, Content, Effort, Format, Member, Part, Request, Role, Source, Turn};
+use crate::portable_id::bounded;
 use crate::text::{Text, Writer};
+
+/// Characters of `user` that OpenAI takes; others take more.
+pub(crate) const USER_MOST: usize = 64;
+/// Characters of a call's id that OpenAI and Azure take in chat.
+const CALL_ID_MOST: usize = 40;
 
 /// Members of other dialects that may be left out; see docs/explanation/dialects.md.
 const DROPPED: &[&str] =
@@ -49,7 +55,7 @@ pub(crate) fn write_for(
         out.key("chat_template_kwargs").raw(words);
     }
     if let Some(user) = &request.user {
-        out.member("user", user);
+        out.member("user", &bounded(user, USER_MOST));
     }
     for (name, value) in &request.shared {
         out.key(name).raw(value);
@@ -180,7 +186,7 @@ fn user(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
     let mut shown: Vec<(&Text<'_>, &Part<'_>)> = Vec::new();
     for part in &turn.parts {
         let Content::Result { id, parts, is_error } = &part.content else { continue };
-        out.open(b'{').key("role").raw(r#""tool""#).member("tool_call_id", id).key("content");
+        out.open(b'{').key("role").raw(r#""tool""#).member("tool_call_id", &bounded(id, CALL_ID_MOST)).key("content");
         result(out, parts, *is_error)?;
         out.close(b'}');
         shown.extend(parts.iter().filter(|part| !is_text(part)).map(|part| (id, part)));
@@ -255,20 +261,20 @@ fn assistant(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
     } else {
         out.key("content").raw(r#""""#);
     }
-    write_calls(out, calls());
+    write_calls(out, calls(), CALL_ID_MOST);
     out.close(b'}');
     Ok(())
 }
 
-/// The `tool_calls` member, if there are any.
-pub(super) fn write_calls<'a>(out: &mut Writer, calls: impl Iterator<Item = &'a Call<'a>>) {
+/// The `tool_calls` member, if there are any; ids have at most `most` characters.
+pub(super) fn write_calls<'a>(out: &mut Writer, calls: impl Iterator<Item = &'a Call<'a>>, most: usize) {
     let mut calls = calls.peekable();
     if calls.peek().is_none() {
         return;
     }
     out.key("tool_calls").open(b'[');
     for call in calls {
-        out.open(b'{').member("id", &call.id).key("type").raw(r#""function""#).key("function").open(b'{');
+        out.open(b'{').member("id", &bounded(&call.id, most)).key("type").raw(r#""function""#).key("function").open(b'{');
         out.member("name", &call.name).key("arguments").str(&call.arguments).close(b'}').close(b'}');
     }
     out.close(b']');

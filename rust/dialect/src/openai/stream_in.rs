@@ -1,15 +1,15 @@
 //! The events of a chat stream, read into the model.
 
-use std::borrow::Cow;
-
 use fairlead_core::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::call_order::{CallOrder, CallPiece, Said};
 use super::error::error_fields;
 use super::message::{if_number, CallIn, ContentIn, First, FunctionIn};
 use super::usage;
 use super::whole::{stop, LogprobsIn};
+use crate::ending::{self, Ending};
 use crate::model::{Content, Event, Stop};
 use crate::step::{Malformed, Step};
 use crate::text::{if_text, Text};
@@ -60,9 +60,7 @@ struct DeltaIn<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     is_started: bool,
-    /// Upstream's number and id of the call whose arguments come now.
-    call: Option<(u32, String)>,
-    calls: usize,
+    order: CallOrder,
     reason: Option<Stop>,
     refused: bool,
     usage: Option<Usage>,
@@ -77,13 +75,14 @@ impl Reader {
     pub(crate) fn stop(&self) -> Option<Stop> {
         match self.reason {
             Some(_) if self.refused => Some(Stop::Refused),
-            Some(Stop::End) if self.calls > 0 => Some(Stop::Tools),
+            Some(Stop::End) if self.order.count() > 0 => Some(Stop::Tools),
             other => other,
         }
     }
 
     pub(crate) fn read(&mut self, data: &[u8], emit: &mut dyn FnMut(Event<'_>)) -> Result<Step, Malformed> {
         if data.starts_with(b"[DONE]") {
+            self.order.finish(emit);
             return Ok(Step::Done);
         }
         let chunk: ChunkIn<'_> = serde_json::from_slice(data).map_err(|_| Malformed)?;
@@ -112,61 +111,46 @@ impl Reader {
         }
         // Some providers write an empty reason until there is one.
         if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
-            self.reason = Some(stop(Some(&reason.decode()), false));
+            let reason = reason.decode();
+            if ending::of_chat(&reason) == Ending::Fault {
+                return Ok(Step::Failed(ending::fault(&reason)));
+            }
+            self.order.finish(emit);
+            self.reason = Some(stop(Some(&reason), false));
         }
         Ok(Step::More)
     }
 
     fn read_delta(&mut self, delta: DeltaIn<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
         if let Some(text) = delta.reasoning_content.or(delta.reasoning).filter(|text| !text.is_empty()) {
-            self.call = None;
-            emit(Event::Thinking(text));
+            self.order.say(Said::Thinking, text, emit)?;
         }
+        let mut outcome = Ok(());
         if let Some(content) = delta.content {
-            content.for_each(|content| self.read_content(content, emit));
+            content.for_each(|content| outcome = outcome.and_then(|()| self.read_content(content, emit)));
         }
+        outcome?;
         if let Some(text) = delta.refusal {
-            self.read_content(Content::Refusal(text), emit);
+            self.read_content(Content::Refusal(text), emit)?;
         }
-        delta.tool_calls.into_iter().flatten().try_for_each(|call| self.read_call(call, emit))
+        delta.tool_calls.into_iter().flatten().try_for_each(|call| {
+            let arguments = call.function.as_ref().and_then(FunctionIn::arguments);
+            let name = call.function.and_then(|function| function.name);
+            let id = call.id.filter(|id| !id.is_empty());
+            self.order.read(CallPiece { index: call.index, id, name, arguments }, emit)
+        })
     }
 
-    /// A text of an answer ends the call before it; an empty one says nothing.
-    fn read_content(&mut self, content: Content<'_>, emit: &mut dyn FnMut(Event<'_>)) {
-        let event = match content {
-            Content::Text(text) if !text.is_empty() => Event::Text(text),
-            Content::Thinking { text, .. } if !text.is_empty() => Event::Thinking(text),
+    /// An empty text says nothing.
+    fn read_content(&mut self, content: Content<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
+        match content {
+            Content::Text(text) if !text.is_empty() => self.order.say(Said::Text, text, emit),
+            Content::Thinking { text, .. } if !text.is_empty() => self.order.say(Said::Thinking, text, emit),
             Content::Refusal(text) if !text.is_empty() => {
                 self.refused = true;
-                Event::Refusal(text)
+                self.order.say(Said::Refusal, text, emit)
             }
-            _ => return,
-        };
-        self.call = None;
-        emit(event);
-    }
-
-    fn read_call(&mut self, call: CallIn<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
-        let open = self.call.as_ref();
-        let index = call.index.unwrap_or_else(|| open.map_or(0, |(index, _)| *index));
-        let arguments = call.function.as_ref().and_then(FunctionIn::arguments);
-        let name = call.function.and_then(|function| function.name);
-        let id = call.id.filter(|id| !id.is_empty());
-        // Some providers repeat id and name with each piece; some give each call the same number.
-        let goes_on = open.is_some_and(|(number, known)| {
-            *number == index && id.as_ref().is_none_or(|id| id.decode() == known.as_str())
-        });
-        if !goes_on {
-            // Arguments of a call that another has followed belong nowhere any more.
-            let name = name.ok_or(Malformed)?;
-            let id = id.unwrap_or_else(|| Text::Plain(Cow::Owned(format!("call_{}", self.calls))));
-            self.calls += 1;
-            self.call = Some((index, id.decode().into_owned()));
-            emit(Event::Call { id, name });
+            _ => Ok(()),
         }
-        if let Some(arguments) = arguments.filter(|arguments| !arguments.is_empty()) {
-            emit(Event::Arguments(arguments));
-        }
-        Ok(())
     }
 }

@@ -11,6 +11,7 @@ use super::request_in::thinking_blocks;
 use super::request_out::write_calls;
 use super::usage;
 use crate::call_ids::CallIds;
+use crate::ending::{self, Ending};
 use crate::model::{typed, wrong, Answer, Call, Content, Part, Stop};
 use crate::text::{if_text, Text, Writer};
 
@@ -127,10 +128,8 @@ fn calls<'a>(list: Vec<CallIn<'a>>, id: &Text<'_>) -> Result<Vec<Part<'a>>, Erro
 
 /// Some providers say `stop` after calls.
 pub(super) fn stop(reason: Option<&str>, has_calls: bool) -> Stop {
-    match reason {
-        Some("length") => Stop::Length,
-        Some("content_filter") => Stop::Refused,
-        Some("tool_calls" | "function_call") => Stop::Tools,
+    match reason.map(ending::of_chat) {
+        Some(Ending::Stop(stop @ (Stop::Length | Stop::Refused | Stop::Tools))) => stop,
         _ if has_calls => Stop::Tools,
         _ => Stop::End,
     }
@@ -166,6 +165,7 @@ pub(crate) fn write(answer: &Answer<'_>, created_s: u64) -> Vec<u8> {
             Content::Call(call) => Some(call),
             _ => None,
         }),
+        usize::MAX,
     );
     out.close(b'}').key("logprobs");
     match answer.logprobs {

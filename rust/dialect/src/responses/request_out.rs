@@ -3,13 +3,17 @@
 use fairlead_core::Error;
 
 use crate::model::{unsupported, Choice, Content, Effort, Format, Member, Part, Request, Role, Source, Turn};
-use crate::openai::request_out::{effort, is_film, write_schema};
+use crate::openai::request_out::{effort, is_film, write_schema, USER_MOST};
+use crate::portable_id::bounded;
 use crate::signature::for_responses;
 use crate::text::Writer;
 
 /// Members of other dialects that may be left out; see docs/explanation/dialects.md.
 const DROPPED: &[&str] =
     &["cache_control", "service_tier", "context_management", "diagnostics", "prediction", "safetySettings", "labels"];
+
+/// Characters of a call's id that this form takes.
+const CALL_ID_MOST: usize = 64;
 
 /// The body for a provider that knows the model as `model`.
 pub(crate) fn write(request: &Request<'_>, model: &str, size_hint: usize) -> Result<Vec<u8>, Error> {
@@ -33,7 +37,7 @@ pub(crate) fn write(request: &Request<'_>, model: &str, size_hint: usize) -> Res
     text(&mut out, request);
     reasoning(&mut out, request);
     if let Some(user) = &request.user {
-        out.member("user", user);
+        out.member("user", &bounded(user, USER_MOST));
     }
     // Callers of other forms send the whole conversation each time: nothing is there to be kept.
     if !request.shared.iter().any(|(name, _)| name == "store") {
@@ -148,7 +152,7 @@ fn input(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
 fn user(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
     for part in &turn.parts {
         let Content::Result { id, parts, is_error } = &part.content else { continue };
-        out.open(b'{').key("type").raw(r#""function_call_output""#).member("call_id", id).key("output");
+        out.open(b'{').key("type").raw(r#""function_call_output""#).member("call_id", &bounded(id, CALL_ID_MOST)).key("output");
         match parts.as_slice() {
             [] => drop(out.str(if *is_error { "Error:" } else { "" })),
             [Part { content: Content::Text(text), .. }] if *is_error => drop(out.joined(&["Error: ", &text.decode()])),
@@ -196,7 +200,7 @@ fn assistant(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
                 out.close(b']').close(b'}');
             }
             Content::Call(call) => {
-                out.open(b'{').key("type").raw(r#""function_call""#).member("call_id", &call.id);
+                out.open(b'{').key("type").raw(r#""function_call""#).member("call_id", &bounded(&call.id, CALL_ID_MOST));
                 out.member("name", &call.name).key("arguments").str(&call.arguments).close(b'}');
             }
             Content::Thinking { text, signature: Some(signature) } => {

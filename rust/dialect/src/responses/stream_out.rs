@@ -8,7 +8,7 @@ use super::whole::{envelope, inside, status, ResponseState};
 use crate::answer_context::AnswerContext;
 use crate::model::{Event, Stop};
 use crate::shapes::ErrorText;
-use crate::signature::of_redacted;
+use crate::signature::{for_responses_caller, of_redacted};
 use crate::text::{Text, Writer};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl Encoder {
             Event::Signature(text) => {
                 self.begin(Kind::Thinking, out);
                 if let Some(open) = &mut self.open {
-                    open.signature = Some(text.decode().into_owned());
+                    open.signature = Some(for_responses_caller(&text.decode()));
                 }
                 self.end(out);
             }

@@ -10,7 +10,7 @@ use super::{item, usage};
 use crate::answer_context::AnswerContext;
 use crate::model::{typed, wrong, Answer, Call, Content, Part, Stop};
 use crate::openai::usage::service;
-use crate::signature::{from_responses, of_redacted};
+use crate::signature::{for_responses_caller, from_responses, of_redacted};
 use crate::text::{if_text, Text, Writer};
 
 #[derive(Deserialize)]
@@ -237,7 +237,7 @@ fn items(answer: &Answer<'_>, id: &str) -> Vec<u8> {
                 push(item::message(&name("msg"), item::COMPLETED, &content.join(&b',')));
             }
             Content::Thinking { text, signature } => {
-                let signature = signature.as_ref().map(Text::decode);
+                let signature = signature.as_ref().map(|signature| for_responses_caller(&signature.decode()));
                 push(item::reasoning(&name("rs"), &inner(text), signature.as_deref()));
             }
             Content::Redacted(data) => {

@@ -1,0 +1,186 @@
+//! Reasoning that another maker signed, in a body that otherwise passes unchanged.
+//!
+//! A conversation that changes its provider carries signatures of the first one. A caller sends them back as it got them, and the second
+//! provider refuses the request on every turn. So they leave the body here. A body without any is not parsed: one search
+//! tells it apart.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use fairlead_core::Dialect;
+use memchr::memmem;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::fit::Edits;
+use crate::gemini::request_out::UNSIGNED;
+use crate::signature::{is_foreign_to_gemini, is_foreign_to_messages, is_foreign_to_responses};
+
+/// The edits that take other makers' reasoning out of a body for a provider of the same form.
+pub(crate) fn edits(form: Dialect, body: &[u8], edits: &mut Edits) {
+    match form {
+        Dialect::Anthropic if has(body, b"\"signature\"", is_foreign_to_messages) => {
+            edits.extend(rebuilt(body, message));
+        }
+        Dialect::OpenaiResponses if has(body, b"\"encrypted_content\"", is_foreign_to_responses) => {
+            edits.extend(rebuilt(body, item));
+        }
+        Dialect::Gemini => {
+            for name in [b"\"thoughtSignature\"".as_slice(), b"\"thought_signature\""] {
+                for value in values(body, name).filter(|value| is_foreign(body, value, is_foreign_to_gemini)) {
+                    edits.push((value, Bytes::from(format!("\"{UNSIGNED}\""))));
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn has(body: &[u8], name: &[u8], is: fn(&str) -> bool) -> bool {
+    values(body, name).any(|value| is_foreign(body, &value, is))
+}
+
+fn is_foreign(body: &[u8], value: &Range<usize>, is: fn(&str) -> bool) -> bool {
+    let inner = body.get(value.start + 1..value.end.saturating_sub(1)).unwrap_or_default();
+    std::str::from_utf8(inner).is_ok_and(is)
+}
+
+/// Where the texts stand that a member of this name has. Signatures have no escapes. A name inside of a text has a backslash before
+/// its last quote, so it is not found.
+fn values<'a>(body: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = Range<usize>> + 'a {
+    memmem::find_iter(body, name).filter_map(move |at| {
+        let is_blank = |byte: &u8| byte.is_ascii_whitespace();
+        let skip = |from: usize| Some(from + body.get(from..)?.iter().position(|byte| !is_blank(byte))?);
+        let colon = skip(at + name.len())?;
+        let open = skip(colon + 1)?;
+        if body.get(colon) != Some(&b':') || body.get(open) != Some(&b'"') {
+            return None;
+        }
+        Some(open..open + 2 + memchr::memchr(b'"', body.get(open + 1..)?)?)
+    })
+}
+
+/// The list of the conversation with what `keep` makes of each of its elements: none, or its text.
+fn rebuilt(body: &[u8], keep: fn(&RawValue) -> Option<String>) -> Option<(Range<usize>, Bytes)> {
+    #[derive(Deserialize)]
+    struct Body<'a> {
+        #[serde(borrow, default, alias = "input")]
+        messages: Option<&'a RawValue>,
+    }
+    let whole: Body<'_> = serde_json::from_slice(body).ok()?;
+    let list = whole.messages?.get();
+    let elements: Vec<&RawValue> = serde_json::from_str(list).ok()?;
+    let kept: Vec<String> = elements.into_iter().filter_map(keep).collect();
+    let start = (list.as_ptr() as usize).checked_sub(body.as_ptr() as usize)?;
+    Some((start..start + list.len(), Bytes::from(format!("[{}]", kept.join(",")))))
+}
+
+/// A message without other makers' thinking; none if nothing else is in it.
+fn message(raw: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow, default)]
+        content: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Block<'a> {
+        #[serde(borrow, default)]
+        r#type: Option<std::borrow::Cow<'a, str>>,
+        #[serde(borrow, default)]
+        signature: Option<std::borrow::Cow<'a, str>>,
+    }
+    let text = raw.get();
+    let content = serde_json::from_str::<Message<'_>>(text).ok().and_then(|message| message.content);
+    let Some(content) = content else { return Some(text.to_owned()) };
+    let Ok(blocks) = serde_json::from_str::<Vec<&RawValue>>(content.get()) else { return Some(text.to_owned()) };
+    let is_kept = |block: &&&RawValue| {
+        serde_json::from_str::<Block<'_>>(block.get()).map_or(true, |block| {
+            block.r#type.as_deref() != Some("thinking")
+                || !block.signature.as_deref().is_some_and(is_foreign_to_messages)
+        })
+    };
+    let kept: Vec<&str> = blocks.iter().filter(is_kept).map(|block| block.get()).collect();
+    if kept.len() == blocks.len() {
+        return Some(text.to_owned());
+    }
+    let start = (content.get().as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+    let (before, after) = (text.get(..start)?, text.get(start + content.get().len()..)?);
+    (!kept.is_empty()).then(|| format!("{before}[{}]{after}", kept.join(",")))
+}
+
+/// An item of a response's input, unless it is other makers' reasoning.
+fn item(raw: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Item<'a> {
+        #[serde(borrow, default)]
+        r#type: Option<std::borrow::Cow<'a, str>>,
+        #[serde(borrow, default)]
+        encrypted_content: Option<std::borrow::Cow<'a, str>>,
+    }
+    let is_left_out = serde_json::from_str::<Item<'_>>(raw.get()).is_ok_and(|item| {
+        item.r#type.as_deref() == Some("reasoning")
+            && item.encrypted_content.as_deref().is_some_and(is_foreign_to_responses)
+    });
+    (!is_left_out).then(|| raw.get().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fit::Fit;
+    use crate::translate::{self, Pair};
+
+    fn sent(form: Dialect, body: &'static str) -> String {
+        let body = Bytes::from_static(body.as_bytes());
+        let read = translate::read(form, &body).expect("read");
+        let pair = Pair { caller: form, provider: form };
+        let pieces = translate::request_for(pair, &body, &read, "m", &Fit::default()).expect("written");
+        String::from_utf8(pieces.concat()).expect("text")
+    }
+
+    #[test]
+    fn thinking_of_another_maker_does_not_reach_claude() {
+        let body = r#"{"model":"p/m","max_tokens":9,"messages":[
+            {"role":"user","content":"a"},
+            {"role":"assistant","content":[{"type":"thinking","thinking":"t","signature": "gemini:c2ln"},{"type":"text","text":"b"}]},
+            {"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":""}]},
+            {"role":"assistant","content":[{"type":"thinking","thinking":"own","signature":"EuYB"},{"type":"text","text":"c"}]}
+        ],"x":1}"#;
+        let sent = sent(Dialect::Anthropic, body);
+        assert!(!sent.contains("gemini:"), "{sent}");
+        assert!(!sent.contains(r#""signature":"""#), "{sent}");
+        assert!(sent.contains(r#"{"role":"assistant","content":[{"type":"text","text":"b"}]}"#), "{sent}");
+        assert!(sent.contains(r#""signature":"EuYB""#), "{sent}");
+        assert!(sent.ends_with(r#","x":1}"#), "{sent}");
+        serde_json::from_str::<serde_json::Value>(&sent).expect("JSON");
+    }
+
+    #[test]
+    fn a_body_without_them_passes_byte_for_byte() {
+        let body = r#"{"model":"m","max_tokens":9,"messages":[ {"role":"user","content":"\"signature\":\"gemini:\""} ]}"#;
+        assert_eq!(sent(Dialect::Anthropic, body).replace('"', ""), body.replace('"', ""));
+    }
+
+    #[test]
+    fn reasoning_of_another_maker_does_not_reach_a_responses_provider() {
+        let body = r#"{"model":"p/m","input":[
+            {"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"anthropic:EuYB"},
+            {"type":"reasoning","id":"rs_2","summary":[],"encrypted_content":"gAAAAx"},
+            {"type":"message","role":"user","content":"a"}]}"#;
+        let sent = sent(Dialect::OpenaiResponses, body);
+        assert!(!sent.contains("rs_1"), "{sent}");
+        assert!(sent.contains("rs_2") && sent.contains(r#""role":"user""#), "{sent}");
+    }
+
+    #[test]
+    fn a_call_that_another_maker_signed_is_marked_for_gemini() {
+        let wrapped = crate::signature::for_gemini_caller("EuYBCk");
+        let body = format!(
+            r#"{{"contents":[{{"role":"model","parts":[{{"functionCall":{{"name":"f","args":{{}}}},"thoughtSignature":"{wrapped}"}}]}}]}}"#
+        );
+        let mut found = Edits::new();
+        edits(Dialect::Gemini, body.as_bytes(), &mut found);
+        assert_eq!(found.len(), 1);
+        assert_eq!(&*found[0].1, format!("\"{UNSIGNED}\"").as_bytes());
+    }
+}

@@ -1,0 +1,129 @@
+//! Ids of tool calls in Anthropic's form, which takes letters, digits, `_` and `-` (`^[a-zA-Z0-9_-]+$`).
+//!
+//! Other makers have ids such as `functions.Read:0`. An id that does not fit is written reversibly, so that a caller of this form
+//! can send it back and the maker gets its own id again: `fl_functions_2ERead_3A0`.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use crate::text::Text;
+
+const MARK: &str = "fl_";
+
+/// The id as Anthropic's form takes it.
+pub(crate) fn written<'a>(id: &Text<'a>) -> Text<'a> {
+    let text = id.decode();
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if !text.is_empty() && text.bytes().all(fits) && !text.starts_with(MARK) {
+        return id.clone();
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    out.push_str(MARK);
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || byte == b'-' {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a text cannot fail.
+            let _ = write!(out, "_{byte:02X}");
+        }
+    }
+    out.into()
+}
+
+/// The maker's own id, from one that [`written`] made; any other id as it is.
+pub(crate) fn read(id: Text<'_>) -> Text<'_> {
+    let text = id.decode();
+    match text.strip_prefix(MARK).and_then(original) {
+        Some(original) if *written(&original.clone().into()).decode() == *text => original.into(),
+        _ => id,
+    }
+}
+
+fn original(encoded: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(encoded.len());
+    let mut pieces = encoded.split('_');
+    bytes.extend_from_slice(pieces.next()?.as_bytes());
+    for piece in pieces {
+        let (code, rest) = piece.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(code, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// An id of at most `most` characters, for forms that bound them. A longer one is cut and ends with a hash of the whole, so that a call
+/// and its result still have one id.
+pub(crate) fn bounded<'a>(id: &Text<'a>, most: usize) -> Text<'a> {
+    let text = id.decode();
+    if text.chars().count() <= most {
+        return id.clone();
+    }
+    bounded_text(&text, most).into()
+}
+
+/// A text of at most `most` characters that is the same for the same text, and another for another one.
+pub(crate) fn bounded_text(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let hash = format!("-{:016x}", fnv(text.as_bytes()));
+    let kept: String = text.chars().take(most.saturating_sub(hash.len())).collect();
+    kept + &hash
+}
+
+/// FNV-1a. It tells ids apart and protects nothing.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Whether a text has no visible character: Claude refuses it.
+pub(crate) fn is_blank(text: &Text<'_>) -> bool {
+    text.is_empty() || text.decode().chars().all(char::is_whitespace)
+}
+
+/// A text cut to its last visible character.
+pub(crate) fn trimmed_end<'a>(text: &Text<'a>) -> Cow<'a, str> {
+    match text.decode() {
+        Cow::Borrowed(text) => Cow::Borrowed(text.trim_end()),
+        Cow::Owned(text) => Cow::Owned(text.trim_end().to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_id_that_fits_stays() {
+        for id in ["toolu_01Ab-9", "call_7", "a"] {
+            assert_eq!(written(&id.into()).decode(), id);
+            assert_eq!(read(id.into()).decode(), id);
+        }
+        assert_eq!(written(&"functions.Read:0".into()).decode(), "fl_functions_2ERead_3A0");
+    }
+
+    proptest! {
+        #[test]
+        fn every_id_comes_back(id in "\\PC{0,80}") {
+            let sent = written(&id.clone().into());
+            let shown = sent.decode().into_owned();
+            prop_assert!(!shown.is_empty());
+            prop_assert!(shown.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'));
+            prop_assert_eq!(read(shown.into()).decode(), id);
+        }
+
+        #[test]
+        fn what_nobody_wrote_stays(id in "fl_[a-zA-Z0-9_-]{0,40}") {
+            let back = read(id.clone().into()).decode().into_owned();
+            prop_assert!(back == id || written(&back.into()).decode() == id);
+        }
+
+        #[test]
+        fn long_ids_are_bounded_and_stay_apart(one in "[a-z]{41,90}", other in "[a-z]{41,90}") {
+            let (first, second) = (bounded(&one.clone().into(), 40), bounded(&other.clone().into(), 40));
+            prop_assert!(first.decode().chars().count() <= 40);
+            prop_assert_eq!(one == other, first.decode() == second.decode());
+        }
+    }
+}
