@@ -95,7 +95,8 @@ mod tests {
         let gemini = br#"{"candidates":[{"content":{"parts":[]},"finishReason": "MALFORMED_FUNCTION_CALL"}]}"#;
         let found = fault_in(Dialect::Gemini, gemini).expect("a fault");
         assert_eq!(found.code.as_deref(), Some("MALFORMED_FUNCTION_CALL"));
-        let chat = br#"{"choices":[{"message":{"content":"so \"finish_reason\":\"error\" f"},"finish_reason":"stop"}]}"#;
+        let chat =
+            br#"{"choices":[{"message":{"content":"so \"finish_reason\":\"error\" f"},"finish_reason":"stop"}]}"#;
         assert_eq!(fault_in(Dialect::Openai, chat), None);
         assert!(fault_in(Dialect::Openai, br#"{"choices":[{"finish_reason":"network_error"}]}"#).is_some());
         assert_eq!(fault_in(Dialect::Openai, br#"{"choices":[{"finish_reason":null}]}"#), None);

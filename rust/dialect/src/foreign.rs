@@ -157,7 +157,8 @@ mod tests {
 
     #[test]
     fn a_body_without_them_passes_byte_for_byte() {
-        let body = r#"{"model":"m","max_tokens":9,"messages":[ {"role":"user","content":"\"signature\":\"gemini:\""} ]}"#;
+        let body =
+            r#"{"model":"m","max_tokens":9,"messages":[ {"role":"user","content":"\"signature\":\"gemini:\""} ]}"#;
         assert_eq!(sent(Dialect::Anthropic, body).replace('"', ""), body.replace('"', ""));
     }
 

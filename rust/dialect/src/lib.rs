@@ -25,10 +25,10 @@ mod ending;
 // A call of its own with the verbs of `translate`: `embeddings::letter`, `embeddings::answer`.
 pub mod embeddings;
 mod fit;
+mod foreign;
 #[cfg(test)]
 #[path = "../../core/src/fuzz.rs"]
 mod fuzz;
-mod foreign;
 mod gemini;
 mod lenient;
 mod model;

@@ -1,8 +1,12 @@
 //! The model, written as a messages request.
 
+use std::borrow::Cow;
+
 use fairlead_core::Error;
 use smallvec::SmallVec;
 
+use super::family::{self, Family, Thinking};
+use super::schema;
 use crate::model::{unsupported, wrong, Choice, Content, Effort, Format, Member, Part, Request, Role, Source};
 use crate::portable_id::{is_blank, trimmed_end, written};
 use crate::signature::is_anthropics;
@@ -29,18 +33,9 @@ pub(crate) fn write(request: &Request<'_>, model: &str, most: Option<u64>, size_
     if request.stream {
         out.key("stream").raw("true");
     }
-    if let Some(number) = request.temperature {
-        if number.parse::<f64>().is_ok_and(|temperature| temperature > 1.0) {
-            return Err(wrong(request.name_of(Member::Temperature), "must be at most 1 for this model's provider"));
-        }
-        out.key("temperature").raw(number);
-    }
-    if let Some(number) = request.top_p {
-        out.key("top_p").raw(number);
-    }
-    if let Some(number) = request.top_k {
-        out.key("top_k").raw(number);
-    }
+    let family = family::of(model);
+    let thinking = thinking_of(request, &family, most);
+    samplers(&mut out, request, &family, thinking.is_on())?;
     // A sequence of blanks alone is refused here.
     let mut sequences = request.stop.iter().filter(|text| !is_blank(text)).peekable();
     if sequences.peek().is_some() {
@@ -50,8 +45,8 @@ pub(crate) fn write(request: &Request<'_>, model: &str, most: Option<u64>, size_
         }
         out.close(b']');
     }
-    tools(&mut out, request);
-    effort_and_format(&mut out, request);
+    tools(&mut out, request, &family)?;
+    effort_and_format(&mut out, request, &family, thinking);
     if let Some(user) = &request.user {
         out.key("metadata").open(b'{').member("user_id", user).close(b'}');
     }
@@ -83,21 +78,105 @@ fn system(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn effort_and_format(out: &mut Writer, request: &Request<'_>) {
-    let effort = request.reasoning.and_then(|effort| match effort {
+/// How the model is told to think.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ThinkingOut {
+    /// Nothing is said.
+    Unsaid,
+    Off,
+    Adaptive,
+    Budget(u64),
+}
+
+impl ThinkingOut {
+    fn is_on(self) -> bool {
+        matches!(self, Self::Adaptive | Self::Budget(_))
+    }
+}
+
+/// The least budget that is taken, tokens. A budget must be below `max_tokens`.
+const LEAST_BUDGET: u64 = 1_024;
+
+fn thinking_of(request: &Request<'_>, family: &Family, most: Option<u64>) -> ThinkingOut {
+    let Some(effort) = request.reasoning else { return ThinkingOut::Unsaid };
+    // Claude refuses to think where a tool is forced; the tool is what the caller cannot do without.
+    let is_forced = matches!(request.choice, Some(Choice::Any | Choice::One(_))) && !request.tools.is_empty();
+    match (family.thinking, effort) {
+        (Thinking::Never | Thinking::Always, _) => ThinkingOut::Unsaid,
+        (_, Effort::Off) => ThinkingOut::Off,
+        _ if is_forced && !family.forces_while_thinking => ThinkingOut::Unsaid,
+        (Thinking::Adaptive, _) => ThinkingOut::Adaptive,
+        (Thinking::Budget, effort) => {
+            let limit = request.max_tokens.and_then(|limit| limit.parse().ok());
+            let limit = limit.or(most).unwrap_or(DEFAULT_MAX_TOKENS);
+            let wanted = match effort {
+                Effort::Off | Effort::Minimal | Effort::Low => LEAST_BUDGET,
+                Effort::Medium => 4_096,
+                Effort::High => 16_384,
+                Effort::Most => 32_768,
+            };
+            // Half is left for the answer itself.
+            let budget = wanted.min(limit / 2).max(LEAST_BUDGET);
+            if budget < limit {
+                ThinkingOut::Budget(budget)
+            } else {
+                ThinkingOut::Unsaid
+            }
+        }
+    }
+}
+
+/// Sampling is a hint: what the family refuses is left out.
+fn samplers(out: &mut Writer, request: &Request<'_>, family: &Family, is_thinking: bool) -> Result<(), Error> {
+    if let Some(number) = request.temperature {
+        if number.parse::<f64>().is_ok_and(|temperature| temperature > 1.0) {
+            return Err(wrong(request.name_of(Member::Temperature), "must be at most 1 for this model's provider"));
+        }
+    }
+    if !family.has_samplers {
+        return Ok(());
+    }
+    // Families with both samplers do not think; a name that is not Claude's keeps what its caller says.
+    let is_bounded = is_thinking && !family.has_both_samplers;
+    if let Some(number) = request.temperature.filter(|_| !is_bounded) {
+        out.key("temperature").raw(number);
+    }
+    let is_alone = family.has_both_samplers || request.temperature.is_none();
+    let is_wide = |number: &&str| !is_bounded || number.parse::<f64>().is_ok_and(|share| share >= 0.95);
+    if let Some(number) = request.top_p.filter(is_wide).filter(|_| is_alone) {
+        out.key("top_p").raw(number);
+    }
+    if let Some(number) = request.top_k.filter(|_| !is_bounded) {
+        out.key("top_k").raw(number);
+    }
+    Ok(())
+}
+
+fn effort_and_format(out: &mut Writer, request: &Request<'_>, family: &Family, thinking: ThinkingOut) {
+    let effort = request.reasoning.filter(|_| family.has_effort).and_then(|effort| match effort {
         Effort::Off => None,
         Effort::Minimal | Effort::Low => Some("low"),
         Effort::Medium => Some("medium"),
-        Effort::High => Some("high"),
-        Effort::Most => Some("max"),
+        Effort::Most if family.has_most => Some("max"),
+        Effort::High | Effort::Most => Some("high"),
     });
-    match request.reasoning {
-        None => {}
-        Some(Effort::Off) => drop(out.key("thinking").raw(r#"{"type":"disabled"}"#)),
-        Some(_) => drop(out.key("thinking").raw(r#"{"type":"adaptive"}"#)),
+    match thinking {
+        ThinkingOut::Unsaid => {}
+        ThinkingOut::Off => drop(out.key("thinking").raw(r#"{"type":"disabled"}"#)),
+        ThinkingOut::Adaptive => drop(out.key("thinking").raw(r#"{"type":"adaptive"}"#)),
+        ThinkingOut::Budget(budget) => {
+            out.key("thinking")
+                .open(b'{')
+                .key("type")
+                .raw(r#""enabled""#)
+                .key("budget_tokens")
+                .number(budget)
+                .close(b'}');
+        }
     }
     let schema = match &request.format {
-        Some(Format::Schema { schema, .. }) => Some(schema),
+        Some(Format::Schema { schema, .. }) if family.is_claude => Some(Cow::Owned(schema::closed(schema))),
+        Some(Format::Schema { schema, .. }) => Some(Cow::Borrowed(&**schema)),
         _ => None,
     };
     if effort.is_none() && schema.is_none() {
@@ -108,12 +187,12 @@ fn effort_and_format(out: &mut Writer, request: &Request<'_>) {
         out.key("effort").str(effort);
     }
     if let Some(schema) = schema {
-        out.key("format").open(b'{').key("type").raw(r#""json_schema""#).key("schema").raw(schema).close(b'}');
+        out.key("format").open(b'{').key("type").raw(r#""json_schema""#).key("schema").raw(&schema).close(b'}');
     }
     out.close(b'}');
 }
 
-fn tools(out: &mut Writer, request: &Request<'_>) {
+fn tools(out: &mut Writer, request: &Request<'_>, family: &Family) -> Result<(), Error> {
     if !request.tools.is_empty() {
         out.key("tools").open(b'[');
         for tool in &request.tools {
@@ -132,14 +211,17 @@ fn tools(out: &mut Writer, request: &Request<'_>) {
     }
     let alone = request.parallel == Some(false);
     let choice = match (&request.choice, alone) {
-        (None, false) => return,
+        (None, false) => return Ok(()),
         (None | Some(Choice::Auto), _) => "auto",
         (Some(Choice::Any), _) => "any",
         (Some(Choice::Never), _) => "none",
         (Some(Choice::One(_)), _) => "tool",
     };
     if request.tools.is_empty() {
-        return;
+        return Ok(());
+    }
+    if matches!(choice, "any" | "tool") && !family.forces_tools {
+        return Err(unsupported("tool_choice"));
     }
     out.key("tool_choice").open(b'{').key("type").str(choice);
     if let Some(Choice::One(name)) = &request.choice {
@@ -149,6 +231,7 @@ fn tools(out: &mut Writer, request: &Request<'_>) {
         out.key("disable_parallel_tool_use").raw("true");
     }
     out.close(b'}');
+    Ok(())
 }
 
 /// Turns of one role that follow each other are one message: results of parallel calls must stand together.

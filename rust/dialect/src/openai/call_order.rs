@@ -70,12 +70,7 @@ impl CallOrder {
     }
 
     /// A text that is not empty. It ends the call before it, unless arguments of that one are still to come.
-    pub(super) fn say(
-        &mut self,
-        kind: Said,
-        text: Text<'_>,
-        emit: &mut dyn FnMut(Event<'_>),
-    ) -> Result<(), Malformed> {
+    pub(super) fn say(&mut self, kind: Said, text: Text<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
         if self.open.as_ref().is_none_or(|open| open.json.is_complete()) && self.waiting.is_empty() {
             self.open = None;
             emit(kind.event(text));
@@ -94,9 +89,8 @@ impl CallOrder {
         let index = piece.index.unwrap_or_else(|| self.open.as_ref().map_or(0, |open| open.index));
         let arguments = piece.arguments.filter(|text| !text.is_empty());
         // Some providers repeat id and name with each piece; some give each call the same number.
-        let is_it = |number: u32, known: &str| {
-            number == index && piece.id.as_ref().is_none_or(|id| id.decode() == known)
-        };
+        let is_it =
+            |number: u32, known: &str| number == index && piece.id.as_ref().is_none_or(|id| id.decode() == known);
         if let Some(open) = self.open.as_mut().filter(|open| is_it(open.index, &open.id)) {
             if let Some(text) = arguments {
                 open.json.read(&text);

@@ -22,5 +22,6 @@ pub(crate) mod request_in;
 pub(crate) mod request_out;
 pub(crate) mod stream_in;
 pub(crate) mod stream_out;
+mod strict;
 pub(crate) mod usage;
 pub(crate) mod whole;

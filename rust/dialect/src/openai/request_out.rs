@@ -2,6 +2,7 @@
 
 use fairlead_core::Error;
 
+use super::strict::is_strict;
 use crate::fit::template_words;
 use crate::model::{unsupported, Call, Choice, Content, Effort, Format, Member, Part, Request, Role, Source, Turn};
 use crate::portable_id::bounded;
@@ -116,7 +117,7 @@ fn sampling(out: &mut Writer, request: &Request<'_>) {
     }
 }
 
-/// The members of a named schema. Where nobody said how strict, it is: the other forms know no laxer one.
+/// The members of a named schema. If the caller did not say how strict, it is as strict as the schema allows.
 pub(crate) fn write_schema(
     out: &mut Writer,
     schema: &str,
@@ -132,7 +133,7 @@ pub(crate) fn write_schema(
     if let Some(description) = description {
         out.member("description", description);
     }
-    out.key("schema").raw(schema).key("strict").raw(if strict.unwrap_or(true) { "true" } else { "false" });
+    out.key("schema").raw(schema).key("strict").flag(strict.unwrap_or_else(|| is_strict(schema)));
 }
 
 /// Thinking that is off is left out: a model that does not think takes no word about it.
@@ -274,7 +275,12 @@ pub(super) fn write_calls<'a>(out: &mut Writer, calls: impl Iterator<Item = &'a 
     }
     out.key("tool_calls").open(b'[');
     for call in calls {
-        out.open(b'{').member("id", &bounded(&call.id, most)).key("type").raw(r#""function""#).key("function").open(b'{');
+        out.open(b'{')
+            .member("id", &bounded(&call.id, most))
+            .key("type")
+            .raw(r#""function""#)
+            .key("function")
+            .open(b'{');
         out.member("name", &call.name).key("arguments").str(&call.arguments).close(b'}').close(b'}');
     }
     out.close(b']');

@@ -152,7 +152,11 @@ fn input(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
 fn user(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
     for part in &turn.parts {
         let Content::Result { id, parts, is_error } = &part.content else { continue };
-        out.open(b'{').key("type").raw(r#""function_call_output""#).member("call_id", &bounded(id, CALL_ID_MOST)).key("output");
+        out.open(b'{')
+            .key("type")
+            .raw(r#""function_call_output""#)
+            .member("call_id", &bounded(id, CALL_ID_MOST))
+            .key("output");
         match parts.as_slice() {
             [] => drop(out.str(if *is_error { "Error:" } else { "" })),
             [Part { content: Content::Text(text), .. }] if *is_error => drop(out.joined(&["Error: ", &text.decode()])),
@@ -200,7 +204,10 @@ fn assistant(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
                 out.close(b']').close(b'}');
             }
             Content::Call(call) => {
-                out.open(b'{').key("type").raw(r#""function_call""#).member("call_id", &bounded(&call.id, CALL_ID_MOST));
+                out.open(b'{')
+                    .key("type")
+                    .raw(r#""function_call""#)
+                    .member("call_id", &bounded(&call.id, CALL_ID_MOST));
                 out.member("name", &call.name).key("arguments").str(&call.arguments).close(b'}');
             }
             Content::Thinking { text, signature: Some(signature) } => {

@@ -1,0 +1,59 @@
+//! Whether a JSON schema is one that OpenAI's strict mode takes: every object is closed and requires all of its properties.
+//!
+//! Other forms do not say how strict a schema is. A schema that strict mode refuses is sent without it.
+
+use serde_json::Value;
+
+pub(super) fn is_strict(schema: &str) -> bool {
+    serde_json::from_str::<Value>(schema).is_ok_and(|schema| schema.is_object() && fits(&schema))
+}
+
+fn fits(schema: &Value) -> bool {
+    let Some(members) = schema.as_object() else { return true };
+    let is_object = schema["type"] == "object" || members.contains_key("properties");
+    let properties = schema["properties"].as_object();
+    let is_required =
+        |name: &String| schema["required"].as_array().is_some_and(|list| list.iter().any(|one| one == name));
+    let is_closed = !is_object
+        || (schema["additionalProperties"] == false
+            && properties.is_none_or(|properties| properties.keys().all(is_required)));
+    // These are refused in strict mode.
+    let is_plain = !["oneOf", "allOf", "not", "if", "patternProperties", "uniqueItems"]
+        .iter()
+        .any(|name| members.contains_key(*name));
+    is_closed
+        && is_plain
+        && members.iter().all(|(name, value)| match name.as_str() {
+            "properties" | "$defs" | "definitions" => {
+                value.as_object().is_none_or(|schemas| schemas.values().all(fits))
+            }
+            "anyOf" => value.as_array().is_none_or(|schemas| schemas.iter().all(fits)),
+            "items" => fits(value),
+            _ => true,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_is_strict_when_all_of_it_is() {
+        for (schema, expected) in [
+            (
+                r#"{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}"#,
+                true,
+            ),
+            (r#"{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}"#, false),
+            (r#"{"type":"object","properties":{}}"#, false),
+            (r#"{"type":"array","items":{"type":"object"}}"#, false),
+            (
+                r#"{"type":"object","properties":{"a":{"oneOf":[]}},"required":["a"],"additionalProperties":false}"#,
+                false,
+            ),
+            ("not JSON", false),
+        ] {
+            assert_eq!(is_strict(schema), expected, "{schema}");
+        }
+    }
+}
