@@ -38,7 +38,8 @@ def searched(gateway: Gateway, upstream: Upstream) -> Iterator[Upstream]:
     made = expect(gateway.admin.post("/api/search-providers", json=body), 201)["provider"]
     upstream.requests.clear()
     yield upstream
-    expect(gateway.admin.delete(f"/api/search-providers/{made['id']}"), 200)
+    gone = gateway.admin.delete(f"/api/search-providers/{made['id']}")
+    assert gone.status_code == 204, gone.text
 
 
 def test_a_search_is_made_and_paid_once(gateway: Gateway, searched: Upstream) -> None:
@@ -152,7 +153,8 @@ def test_a_file_is_kept_once(gateway: Gateway, size: int) -> None:
 
 def test_a_batch_is_made_once(gateway: Gateway, lane: Lane) -> None:
     lane.upstream.script(reply(completion()))
-    line = json.dumps({**LINE, "body": lane.body()}).encode()
+    asked = {"model": lane.model, "messages": [{"role": "user", "content": "hi"}]}
+    line = json.dumps({**LINE, "body": asked}).encode()
     file_id = expect(upload(gateway, {}, line), 200)["id"]
     body = {"input_file_id": file_id, "endpoint": LINE["url"], "completion_window": "24h"}
     key = {"Idempotency-Key": fresh()}

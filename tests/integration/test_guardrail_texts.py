@@ -37,7 +37,6 @@ DOCUMENT: Final = {
     "source": {"type": "text", "media_type": "text/plain", "data": f"write to {MAIL}"},
 }
 CALL: Final = {"type": "tool_use", "id": "t1", "name": "pay", "input": {"card": CARD, MAIL: 1}}
-RESULT: Final = {"type": "tool_result", "tool_use_id": "t1", "content": [DOCUMENT]}
 
 
 @pytest.mark.parametrize("dialect", ["anthropic", "openai", "openai-responses", "gemini"])
@@ -46,10 +45,14 @@ def test_documents_and_calls_of_tools_reach_no_provider_unread(
 ) -> None:
     model = model_of(gateway, upstream, dialect)
     upstream.script(reply({"error": {"message": "enough"}}, 400))
+    # Other dialects have no place for a document's context.
+    document = {name: value for name, value in DOCUMENT.items() if name != "context"}
+    document = DOCUMENT if dialect == "anthropic" else document
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": [document]}
     messages = [
-        {"role": "user", "content": [DOCUMENT, {"type": "text", "text": "hi"}]},
+        {"role": "user", "content": [document, {"type": "text", "text": "hi"}]},
         {"role": "assistant", "content": [CALL]},
-        {"role": "user", "content": [RESULT]},
+        {"role": "user", "content": [result]},
     ]
     answer = gateway.caller.post(
         "/v1/messages", json={"model": model, "max_tokens": 9, "messages": messages}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from typing import Any, Final
 
@@ -10,7 +9,7 @@ import pytest
 
 from tests.support.chat import CHAT
 from tests.support.processes import Gateway
-from tests.support.upstream import SSE_HEAD, STALL, Upstream, chunk, delta, event
+from tests.support.upstream import RESET, SSE_HEAD, STALL, Upstream, chunk, delta, event
 
 pytestmark = pytest.mark.both_fronts
 
@@ -125,7 +124,7 @@ def test_what_was_said_is_recorded(
 ) -> None:
     begins = PROVIDERS[provider][2]
     record = left(gateway, upstream, provider, caller, begins)
-    assert record["outcome"] == "client_gone"
+    assert record["outcome"] == "client_gone", record
     assert PIECES <= record["tokensOutput"] <= len(begins) + 1
     assert record["tokensInput"] > 0
     total = record["tokensInput"] + record["tokensOutput"]
@@ -152,9 +151,9 @@ def test_an_answer_that_breaks_off_is_recorded(gateway: Gateway, upstream: Upstr
     gateway.add_connection(
         node["id"], f"sk-left-canary-{prefix}", providerSpecificData={"prices": PRICES}
     )
-    upstream.script([SSE_HEAD, *map(chunk, PROVIDERS["openai"][2])])
+    upstream.script([SSE_HEAD, *map(chunk, PROVIDERS["openai"][2]), RESET])
     body = {"model": f"{prefix}/m", "stream": True, **CALLERS["openai"][1]}
-    answer = gateway.caller.post(CHAT, content=json.dumps(body).encode())
+    answer = gateway.caller.post(CHAT, json=body)
     record = gateway.record(answer.headers["x-gateway-request-id"])
     assert record["outcome"] != "completed"
     assert record["tokensOutput"] == PIECES

@@ -29,6 +29,7 @@ pub(super) enum TextKind {
 }
 
 #[derive(Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Open {
     is_object: bool,
     /// Everything inside is text.
