@@ -39,7 +39,7 @@ ON_POSTGRESQL := $(addprefix tests/contract/,oauth tools test_access_tokens.py t
 # `one_node`. The others start gateways for themselves, or look at what is each worker's own all through (docs/how-to/share-limits.md).
 ON_CLUSTER := tests/contract $(addprefix tests/integration/test_, \
 	accounts.py acp.py agent_skills.py auto_families.py bad_inference_bodies.py board_pages.py board_tools.py bodies.py \
-	broken_streams.py chat.py client_gone.py coding_tools.py combo_rules.py combos.py compression.py credentials.py \
+	broken_streams.py chat.py client_gone.py coding_tools.py control_repeats.py combo_rules.py combos.py compression.py credentials.py \
 	dialect_faults.py edge.py embeddings.py forms.py framing.py gateway_events.py groups.py guardrail_routes.py \
 	guardrails.py held_back_bodies.py idempotency.py ip_filter.py job_webhooks.py key_fields.py limits.py model_fit.py \
 	model_lists.py model_names.py nodelay.py oidc.py outbound_proxies.py path_confusion.py policy_matrix.py powers.py \

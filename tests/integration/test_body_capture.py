@@ -11,6 +11,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
+from fairlead import _core
 from tests.support.chat import CHAT
 from tests.support.polling import eventually, holds_for
 from tests.support.processes import Gateway, Lane, expect
@@ -239,6 +240,34 @@ def test_a_killed_worker_leaves_no_half_of_a_file(
     assert kept > 0
     gateway.remember_processes()
     gateway.assert_keeps_secrets()
+
+
+def test_bodies_of_an_earlier_key_of_secrets_are_not_found(
+    gateways: Callable[..., Gateway], upstream: Any
+) -> None:
+    gateway = gateways()
+    lane = gateway.add_lane(upstream)
+    expect(gateway.admin.patch("/api/settings", json={"captureBodies": True}), 200)
+    request_id = request_id_of(gateway.caller.post(CHAT, json=lane.body()))
+    bodies(gateway, request_id)
+    (kept,) = (gateway.data_dir / "bodies").rglob(f"*{request_id}*")
+    kept.write_bytes(_core.seal(bytes(32), request_id, b"{}"))
+    for end in ("body", "headers"):
+        answer = gateway.admin.get(f"/api/usage/logs/{request_id}/{end}")
+        assert answer.status_code == 404, answer.text
+        assert "earlier key" in answer.json()["error"]["message"]
+
+
+def test_numbers_are_masked_in_kept_bodies(
+    gateway: Gateway, lane: Lane, loud: httpx.Client
+) -> None:
+    lane.upstream.script(reply({**completion(), "card": 4111111111111111}))
+    tool = {"type": "tool_use", "id": "t", "name": "f", "input": {"card": 4111111111111111}}
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": [tool]}]
+    asked = {"model": lane.model, "max_tokens": 5, "messages": messages}
+    kept = bodies(gateway, request_id_of(loud.post("/v1/messages", json=asked)))
+    assert "4111111111111111" not in json.dumps(kept)
+    assert "[REDACTED:card]" in kept["request"]["body"]
 
 
 def test_a_folder_that_takes_nothing_costs_bodies_and_no_call(

@@ -75,6 +75,41 @@ def test_another_request_under_the_same_key_is_a_conflict(gateway: Gateway, lane
     assert call(gateway, lane, "k2b", temperature=0.5).status_code == 200
 
 
+@pytest.mark.parametrize("dialect", ["chat", "responses", "messages", "embeddings"])
+def test_another_request_under_a_shared_request_id_is_another_request(
+    gateway: Gateway, lane: Lane, dialect: str
+) -> None:
+    """Proxies give one id to all requests that one page makes."""
+    vector = {"data": [{"embedding": [0.5], "index": 0, "object": "embedding"}], "object": "list"}
+    lane.upstream.script(reply(vector if dialect == "embeddings" else completion()))
+    path, body = {
+        "chat": (CHAT, lane.body()),
+        "responses": ("/v1/responses", {"model": lane.model, "input": "hi", "store": False}),
+        "messages": ("/v1/messages", {**lane.body(), "max_tokens": 5}),
+        "embeddings": ("/v1/embeddings", {"model": lane.model, "input": "hi"}),
+    }[dialect]
+    shared = {"X-Request-Id": f"page-{dialect}"}
+
+    def ask(user: str) -> httpx.Response:
+        named = {"metadata": {"user_id": user}} if dialect == "messages" else {"user": user}
+        return gateway.caller.post(path, json={**body, **named}, headers=shared)
+
+    answers = [ask("a"), ask("b"), ask("c")]
+    assert [answer.status_code for answer in answers] == [200] * 3, answers[1].text
+    assert not any("x-gateway-idempotent" in answer.headers for answer in answers)
+    assert len(lane.upstream.requests) == 3
+    with ThreadPoolExecutor(2) as pool:
+        assert {each.status_code for each in pool.map(ask, ["d", "e"])} == {200}
+
+
+def test_a_request_id_and_a_key_of_the_same_text_are_two(gateway: Gateway, lane: Lane) -> None:
+    lane.upstream.script(reply(completion()))
+    assert call(gateway, lane, "k7").status_code == 200
+    named = {"X-Request-Id": "k7"}
+    assert gateway.caller.post(CHAT, json=lane.body(n=1), headers=named).status_code == 200
+    assert call(gateway, lane, "k7", n=1).status_code == 409, "the key still stands for one body"
+
+
 def test_equal_requests_join_the_call_under_way(gateway: Gateway, lane: Lane) -> None:
     gate = Gate()
     lane.upstream.script([gate, *reply(completion("once"))])

@@ -16,7 +16,7 @@ import pytest
 from tests.support.chat import CHAT
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, Lane, expect
-from tests.support.upstream import STALL, Upstream, completion, delta, reply, stream
+from tests.support.upstream import STALL, Gate, Upstream, completion, delta, reply, stream
 
 TOKENS_IN, TOKENS_OUT = 7, 3
 # 1,000 USD for a million output tokens: an answer of three costs 3,000 micro-dollars.
@@ -225,6 +225,79 @@ def test_a_caller_that_leaves_gets_back_what_was_not_used(gateway: Gateway, pric
     # What was delivered is paid for, although the provider did not come to say it.
     cut = gateway.record(request_id)
     assert (cut["outcome"], cut["tokensOutput"], cut["costUsdMicros"]) == ("client_gone", 1, 1000)
+
+
+def asked_for(seen: Any) -> int:
+    """How long an answer the provider was asked for at most."""
+    body = seen.json()
+    return int(body.get("max_completion_tokens", body.get("max_tokens", 0)))
+
+
+def test_a_nearly_spent_key_is_served_a_shorter_answer(gateway: Gateway, lane: Lane) -> None:
+    """Without `max_tokens` the length of an answer is only assumed: where that does not fit, less is asked for."""
+    lane.upstream.script(reply(completion(tokens_in=7, tokens_out=3)))
+    key = gateway.create_key()
+    token_limit(gateway, key, tokenLimit=300)
+    assert call(gateway, lane, key).status_code == 200
+    prompt = -(-len(lane.upstream.last.body) // 3)
+    asked = asked_for(lane.upstream.last)
+    assert 100 <= asked <= 300 - prompt + 30, "most of what is left, and no more"
+    named = call(gateway, lane, key, max_tokens=4_000)
+    assert refusal(named)[0] == "token_limit_exceeded", "whoever names a length is held to it"
+    long = call(gateway, lane, key, messages=[{"role": "user", "content": "x" * 900}])
+    assert refusal(long)[0] == "token_limit_exceeded", "the prompt does not fit"
+    assert call(gateway, lane, key, n=2).status_code == 429, "several answers are not cut"
+
+
+def test_a_request_with_room_is_asked_as_it_came(gateway: Gateway, lane: Lane) -> None:
+    lane.upstream.script(reply(completion()))
+    key = gateway.create_key()
+    token_limit(gateway, key, tokenLimit=100_000)
+    assert call(gateway, lane, key).status_code == 200
+    assert asked_for(lane.upstream.last) == 0
+
+
+def test_shorter_answers_at_once_spend_no_more_than_is_left(gateway: Gateway, priced: Lane) -> None:
+    """A cent buys ten output tokens here, and twenty cents two hundred: however many ask, no more is promised."""
+    gate = Gate()
+    priced.upstream.script([gate, *reply(completion())])
+    key = gateway.create_key(usageLimitEnabled=True, dailyUsageLimitUsd=0.2)
+    with ThreadPoolExecutor(12) as pool:
+        calls = [pool.submit(call, gateway, priced, key) for _ in range(12)]
+        eventually(lambda: sum(each.done() for each in calls) >= 8, "the others", within_s=20)
+        promised = [asked_for(seen) for seen in priced.upstream.requests]
+        gate.open()
+        answers = [each.result() for each in calls]
+    assert all(promised)
+    assert sum(promised) <= 200
+    assert {answer.status_code for answer in answers} == {200, 429}
+
+
+@pytest.mark.parametrize("dialect", ["openai", "openai-responses", "gemini"])
+def test_what_is_left_bounds_the_answer_in_every_dialect(
+    gateway: Gateway, upstream: Upstream, dialect: str
+) -> None:
+    lane = gateway.add_lane(upstream, dialect=dialect)
+    key = gateway.create_key()
+    token_limit(gateway, key, tokenLimit=400)
+    upstream.script(reply({"error": {"message": "enough"}}, 400))
+    call(gateway, lane, key)
+    sent = upstream.last.json()
+    name = {"openai": "max_completion_tokens", "openai-responses": "max_output_tokens"}
+    bound = sent.get("generationConfig", {}).get("maxOutputTokens") or sent.get(
+        name.get(dialect, "")
+    )
+    assert 16 <= bound <= 400
+
+
+def test_money_is_spent_to_its_last_answer_and_no_further(gateway: Gateway, priced: Lane) -> None:
+    priced.upstream.script(reply(completion()))
+    key = gateway.create_key(usageLimitEnabled=True, dailyUsageLimitUsd=0.02)
+    assert call(gateway, priced, key).status_code == 200
+    assert asked_for(priced.upstream.last) == 16
+    short = gateway.create_key(usageLimitEnabled=True, dailyUsageLimitUsd=0.01)
+    assert refusal(call(gateway, priced, short)) == ("budget_exceeded", "dailyUsageLimitUsd")
+    assert call(gateway, priced, short, max_tokens=10).status_code == 200
 
 
 def test_a_provider_without_room_under_its_own_limit_is_not_fallen_back_to(

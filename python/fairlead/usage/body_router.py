@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path
 from pydantic import Field
 
 from fairlead.caller import Caller, CallerDep
-from fairlead.errors import Forbidden, NotFound
+from fairlead.errors import Forbidden, Internal, NotFound
 from fairlead.moment import Time, moment_of
 from fairlead.store.audit_log import insert_read
 from fairlead.store.file import Connection
@@ -147,7 +147,16 @@ async def _note(services: Services, caller: Caller, name: BodyName) -> None:
 
 
 def _opened(services: Services, name: BodyName, sealed: bytes) -> dict[str, Any]:
-    document: dict[str, Any] = orjson.loads(services.state.sealer.unseal(name.request_id, sealed))
+    """`NotFound` for bodies that were kept under a key of secrets that is no longer there."""
+    try:
+        plain = services.state.sealer.unseal(name.request_id, sealed)
+    except Internal:
+        raise NotFound(
+            "The bodies of this request cannot be opened: they were kept under an earlier key of"
+            " secrets. Bodies are not sealed anew when the key is exchanged.",
+            param="requestId",
+        ) from None
+    document: dict[str, Any] = orjson.loads(plain)
     return document
 
 

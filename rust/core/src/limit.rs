@@ -151,9 +151,16 @@ impl Limit {
     pub fn applies_to(&self, model: &str, served: &Served<'_>) -> bool {
         match &self.scope {
             LimitScope::All => true,
-            LimitScope::Model(name) => name.eq_ignore_ascii_case(model) || served.is_model(name),
+            scope @ LimitScope::Model(name) => scope.is_model(model) || served.is_model(name),
             LimitScope::Provider(name) => name == served.provider,
         }
+    }
+}
+
+impl LimitScope {
+    /// Whether it is the limit of the model that a caller names so. Callers may write a model's name in any case.
+    pub fn is_model(&self, named: &str) -> bool {
+        matches!(self, Self::Model(name) if name.eq_ignore_ascii_case(named))
     }
 }
 

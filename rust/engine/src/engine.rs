@@ -10,6 +10,7 @@ use crate::config::{Config, ConfigError};
 use crate::control::background;
 use crate::control::forward;
 use crate::control::link;
+use crate::control::repeats;
 use crate::exchange::Wake;
 use crate::front;
 use crate::gate::admission::{self, Admitted};
@@ -246,11 +247,14 @@ impl Engine {
         let shared = Arc::clone(&self.shared);
         let trace = whole.admission.trace.clone();
         Some(match whole.admission.route.answer {
+            Answer::Control | Answer::Upload if repeats::may_be_repeated(&whole.admission) => {
+                start.start(repeats::serve_forwarded(shared, whole))
+            }
             Answer::Control | Answer::Upload => start.start(forward::serve(shared, whole)),
             Answer::Search | Answer::Video => start.start(searches::serve(shared, whole)),
             answer if background::is_asked(answer, &whole.body) => {
                 if let Err(fault) = background::check_room(&shared, &whole) {
-                    background::refuse(&shared, &whole, &fault);
+                    repeats::refuse(&shared, &whole, &fault);
                     return None;
                 }
                 start.start(background::serve(shared, whole))

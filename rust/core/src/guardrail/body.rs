@@ -3,11 +3,14 @@
 use super::escapes::unescaped;
 use super::streamed_text::StreamedText;
 use super::text::judge_text;
-use super::walk::{walk, Visitor};
+use super::walk::{walk, TextKind, Visitor, MIN_FINDING_BYTES};
 use super::{merge, Actions, Findings};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::ops::Range;
+
+/// Around the text of a string.
+const QUOTES: usize = 2;
 
 /// What the guardrails make of a body. `body` is there where something was replaced.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,9 +55,12 @@ struct Judge<'b> {
 }
 
 impl Visitor for Judge<'_> {
-    fn text(&mut self, place: Range<usize>, _: Range<usize>, is_json: bool) {
+    fn text(&mut self, place: Range<usize>, _: Range<usize>, kind: TextKind) {
+        if place.len() < MIN_FINDING_BYTES + QUOTES {
+            return;
+        }
         let Some(text) = read(&self.body[place.clone()]) else { return };
-        if let Some(redacted) = judged(&text, is_json, self.actions, self.findings) {
+        if let Some(redacted) = judged(&text, kind == TextKind::Json, self.actions, self.findings) {
             self.cuts.push((place, write(redacted)));
         }
     }
@@ -73,9 +79,12 @@ pub(super) fn splice(body: &[u8], cuts: &[(Range<usize>, String)]) -> Vec<u8> {
     out
 }
 
-/// A string of JSON as a text; borrowed where nothing in it is escaped. What is no Unicode, as half of a pair of surrogates,
-/// hides nothing of the rest.
+/// A string or a number of JSON as a text; borrowed where nothing in it is escaped. What is no Unicode, as half of a pair of
+/// surrogates, hides nothing of the rest.
 pub(super) fn read(raw: &[u8]) -> Option<Cow<'_, str>> {
+    if raw.first().is_some_and(u8::is_ascii_digit) {
+        return Some(String::from_utf8_lossy(raw));
+    }
     let inner = raw.get(1..raw.len().checked_sub(1)?)?;
     if memchr::memchr(b'\\', inner).is_none() {
         return Some(String::from_utf8_lossy(inner));

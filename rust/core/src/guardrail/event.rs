@@ -1,6 +1,6 @@
 //! One event of a stream, as guardrails read it: which texts it brings, whose they are, and what it ends.
 
-use super::walk::{name_at, walk, Visitor};
+use super::walk::{name_at, walk, TextKind, Visitor};
 use serde_json::Value;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -10,6 +10,9 @@ pub(super) type Ids = [SmallVec<[u8; 16]>; 4];
 
 /// Whose text it is: it goes on with what came under the same key.
 pub(super) type Key = SmallVec<[u8; 96]>;
+
+/// Objects and lists that come whole in one event, also where texts come in pieces.
+const WHOLE: &[&[u8]] = &[b"annotation", b"annotations", b"citation", b"citations", b"images"];
 
 /// The effect of an event on the texts of its stream.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,6 +53,8 @@ struct Node {
     index: Option<Range<usize>>,
     is_thought: bool,
     is_finished: bool,
+    /// A part of what a tool is called with continues in a later event.
+    continues: bool,
 }
 
 #[derive(Debug)]
@@ -58,7 +63,7 @@ pub(super) struct Text {
     pub(super) place: Range<usize>,
     name: Range<usize>,
     node: usize,
-    is_nested: bool,
+    kind: TextKind,
 }
 
 impl Visitor for Event<'_> {
@@ -87,8 +92,8 @@ impl Visitor for Event<'_> {
         self.here = self.nodes.get(self.here).map_or(0, |node| node.above);
     }
 
-    fn text(&mut self, place: Range<usize>, name: Range<usize>, is_json: bool) {
-        self.texts.push(Text { place, name, node: self.here, is_nested: is_json });
+    fn text(&mut self, place: Range<usize>, name: Range<usize>, kind: TextKind) {
+        self.texts.push(Text { place, name, node: self.here, kind });
     }
 
     fn value(&mut self, name: Range<usize>, place: Range<usize>) {
@@ -101,6 +106,8 @@ impl Visitor for Event<'_> {
                 }
                 node.index = Some(place);
             }
+            b"jsonPath" | b"json_path" => node.index = Some(place),
+            b"willContinue" | b"will_continue" => node.continues = &self.data[place] == b"true",
             b"thought" => node.is_thought = &self.data[place] == b"true",
             b"finish_reason" | b"finishReason" => node.is_finished = self.data[place.start] == b'"',
             b"type" if is_top && place.len() > 2 => self.kind = Some(place.start + 1..place.end - 1),
@@ -155,8 +162,11 @@ impl<'d> Event<'d> {
         self.ids.clone().map(|place| place.map_or_else(SmallVec::new, |place| self.data[place].into()))
     }
 
-    /// Whether the text goes on with another's; else it is whole.
+    /// Whether the text continues that of an earlier event with the same key; otherwise it is whole.
     pub(super) fn is_delta(&self, text: &Text) -> bool {
+        if text.kind == TextKind::Alone || self.nodes.is_empty() || self.is_in_whole(text) {
+            return false;
+        }
         if self.kind.is_some() {
             return true;
         }
@@ -164,6 +174,9 @@ impl<'d> Event<'d> {
         let is_text = name_at(self.data, &text.name) == "text";
         let mut at = text.node;
         let Some(choice) = self.choice(text) else { return false };
+        if self.is_partial_argument(text) {
+            return true;
+        }
         if is_text && at == choice {
             return true; // of OpenAI's completions
         }
@@ -177,10 +190,31 @@ impl<'d> Event<'d> {
         is_part
     }
 
+    /// Whether the text stands in something that one event brings whole.
+    fn is_in_whole(&self, text: &Text) -> bool {
+        let mut at = text.node;
+        while at != 0 {
+            let node = &self.nodes[at];
+            if WHOLE.contains(&&self.data[node.name.clone()]) {
+                return true;
+            }
+            at = node.above;
+        }
+        false
+    }
+
+    /// Whether the text is a piece of one of the arguments of a call that Gemini streams.
+    fn is_partial_argument(&self, text: &Text) -> bool {
+        let list = self.nodes[text.node].above;
+        matches!(&self.data[text.name.clone()], b"stringValue" | b"string_value")
+            && matches!(&self.data[self.nodes[list].name.clone()], b"partialArgs" | b"partial_args")
+    }
+
     /// Whether the text is JSON itself.
     pub(super) fn is_json(&self, text: &Text) -> bool {
         let is_arguments = |kind: &Range<usize>| memchr::memmem::find(&self.data[kind.clone()], b"arguments").is_some();
-        text.is_nested || (name_at(self.data, &text.name) == "delta" && self.kind.as_ref().is_some_and(is_arguments))
+        text.kind == TextKind::Json
+            || (name_at(self.data, &text.name) == "delta" && self.kind.as_ref().is_some_and(is_arguments))
     }
 
     /// Whose text it is.
@@ -241,9 +275,11 @@ impl<'d> Event<'d> {
         node.index.clone().map_or_else(|| node.place.to_string().into_bytes().into(), |index| self.data[index].into())
     }
 
-    /// The number of the choice that a text is of, and whether it ends here.
+    /// The number of the choice that a text is of, and whether the text ends here.
     pub(super) fn choice_of(&self, text: &Text) -> (SmallVec<[u8; 16]>, bool) {
-        self.choice(text).map_or_else(Default::default, |choice| (self.number(choice), self.nodes[choice].is_finished))
+        let Some(choice) = self.choice(text) else { return Default::default() };
+        let is_end = self.is_partial_argument(text) && !self.nodes[text.node].continues;
+        (self.number(choice), is_end || self.nodes[choice].is_finished)
     }
 
     /// The numbers of the choices that end here.
@@ -315,7 +351,7 @@ fn strip(object: &mut Value, wanted: &str, is_top: bool, is_typed: bool, is_gemi
         }
         let is_plain = !value.is_array() && !value.is_object();
         let is_kept = match name.as_str() {
-            "index" | "type" | "thought" => true,
+            "index" | "type" | "thought" | "jsonPath" | "json_path" | "willContinue" | "will_continue" => true,
             "finish_reason" => value.is_null(),
             "role" => is_gemini,
             _ => is_top,

@@ -51,7 +51,7 @@ fn masked(body: &[u8], depth: usize) -> Vec<u8> {
             b'"' => {
                 let is_secret = is_named_secret || open.last() == Some(&true);
                 let Some(end) = end_of_string(body, at) else {
-                    out.extend_from_slice(&cut_string(&body[at..], is_secret));
+                    out.extend_from_slice(&cut_string(&body[at..], is_secret, depth));
                     break;
                 };
                 let raw = &body[at..end];
@@ -79,12 +79,46 @@ fn masked(body: &[u8], depth: usize) -> Vec<u8> {
                 (is_named_secret, opens_secret) = (false, false);
             }
             b',' => (is_named_secret, opens_secret) = (false, false),
-            _ => {}
+            b':' | b' ' | b'\n' | b'\r' | b'\t' => {}
+            _ => {
+                let end = end_of_bare(body, at);
+                let is_secret = is_named_secret || open.last() == Some(&true);
+                out.extend_from_slice(&bare(&body[at..end], is_secret, end == body.len()));
+                at = end;
+                continue;
+            }
         }
         out.push(byte);
         at += 1;
     }
     out
+}
+
+/// Where a number, a literal, or what is no JSON ends: at what JSON is made of.
+fn end_of_bare(body: &[u8], start: usize) -> usize {
+    let is_end = |byte: &u8| matches!(byte, b'"' | b',' | b':' | b'{' | b'}' | b'[' | b']');
+    body[start..].iter().position(is_end).map_or(body.len(), |length| start + length)
+}
+
+/// What stands outside of strings as it may be shown. A literal says nothing; what follows a number at the end of the body is not
+/// known, as the body may have been cut there.
+fn bare(raw: &[u8], is_secret: bool, is_last: bool) -> Cow<'_, [u8]> {
+    let token = raw.trim_ascii();
+    if matches!(token, b"true" | b"false" | b"null") {
+        return Cow::Borrowed(raw);
+    }
+    let blanks = &raw[token.len()..];
+    if is_secret {
+        return Cow::Owned([HIDDEN, blanks].concat());
+    }
+    let text = String::from_utf8_lossy(token);
+    let shown = mask_text(&text, is_last && blanks.is_empty());
+    if shown == text {
+        return Cow::Borrowed(raw);
+    }
+    let is_number = token.iter().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(byte));
+    let shown = if is_number && !shown.is_empty() { write(shown) } else { shown };
+    Cow::Owned([shown.as_bytes(), blanks].concat())
 }
 
 /// A whole string, quotes included, as it may be shown.
@@ -100,7 +134,7 @@ fn string(raw: &[u8], depth: usize) -> Cow<'_, [u8]> {
 }
 
 /// The beginning of a string whose end was cut off: an open quote, and what may be shown.
-fn cut_string(raw: &[u8], is_secret: bool) -> Vec<u8> {
+fn cut_string(raw: &[u8], is_secret: bool, depth: usize) -> Vec<u8> {
     if is_secret {
         return b"\"***".to_vec();
     }
@@ -114,7 +148,10 @@ fn cut_string(raw: &[u8], is_secret: bool) -> Vec<u8> {
     }
     quoted.push(b'"');
     let text = read(&quoted).unwrap_or_default();
-    let mut shown = write(mask_text(&text, true)).into_bytes();
+    // JSON that was cut has secrets by their names too.
+    let nested = depth < MAX_NESTED && text.trim_start().starts_with(['{', '[']);
+    let inner = nested.then(|| String::from_utf8_lossy(&masked(text.as_bytes(), depth + 1)).into_owned());
+    let mut shown = write(mask_text(inner.as_deref().unwrap_or(&text), true)).into_bytes();
     shown.pop();
     shown
 }
@@ -153,6 +190,29 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_masked_as_strings_are() {
+        for (body, wanted) in [
+            (
+                r#"{"card":4111111111111111,"n":[5500000000000004 , 7]}"#,
+                r#"{"card":"[REDACTED:card]","n":["[REDACTED:card]" , 7]}"#,
+            ),
+            (
+                r#"{"password":123456,"pin":{"token":7},"max_tokens":7}"#,
+                r#"{"password":"***","pin":{"token":"***"},"max_tokens":7}"#,
+            ),
+            (r#"{"headers":{"n":3,"is":true}}"#, r#"{"headers":{"n":"***","is":true}}"#),
+            (r#"{"n":-4.5e3,"is":true,"none":null}"#, r#"{"n":-4.5e3,"is":true,"none":null}"#),
+            ("write to ada@example.org, please", "write to [REDACTED:email], please"),
+        ] {
+            assert_eq!(shown(body), wanted);
+        }
+        let whole = r#"{"a":[1,4111111111111111]}"#;
+        for end in 0..whole.len() {
+            assert!(!shown(&whole[..end]).contains("411"), "{end}: {}", shown(&whole[..end]));
+        }
+    }
+
+    #[test]
     fn members_that_are_secrets_by_name_show_nothing() {
         let body = r#"{"authorization":"Bearer abc","headers":{"X-Any":"v","n":3},"tools":[{"api_key":"k","list":["a"]}],
             "password":["a",{"b":"c"}],"arguments":"{\"client_secret\":\"hunter2\",\"city\":\"Graz\"}","empty_token":""}"#;
@@ -170,6 +230,10 @@ mod tests {
         for end in 0..whole.len() {
             let out = shown(&whole[..end]);
             assert!(!out.contains("sk-abcdef") && !out.contains("hunter"), "{end}: {out}");
+        }
+        let nested = r#"{"arguments":"{\"client_secret\":\"hunter2\",\"city\":\"Graz\"}"}"#;
+        for end in 0..nested.len() {
+            assert!(!shown(&nested[..end]).contains("hunter"), "{end}: {}", shown(&nested[..end]));
         }
         assert!(shown(&whole[..40]).starts_with(r#"{"content":"the key is "#));
         for end in 0..24 {

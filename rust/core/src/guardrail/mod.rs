@@ -5,7 +5,7 @@
 //! alone would meet by chance. A guardrail warns (the finding is counted and told in a header), redacts (the finding is
 //! replaced by its kind in brackets) or blocks (the request is refused, or the answer is withheld).
 //!
-//! [`text`] judges one text; [`body`] judges the texts of a JSON body, which [`walk`] finds, and splices what changes;
+//! [`text`] judges one text; [`body`] judges the texts of a JSON body, which [`walk`] finds by the [`names`] above them, and splices what changes;
 //! [`streamed_text`] judges a text that comes in pieces, and [`stream`] the events that bring them.
 //!
 //! What they look for: `personal`, `injection` and `credential`, lists of `patterns`. How a text that comes in pieces is held back:
@@ -18,6 +18,7 @@ mod escapes;
 mod event;
 mod injection;
 mod mask;
+mod names;
 mod patterns;
 mod personal;
 mod prefix;

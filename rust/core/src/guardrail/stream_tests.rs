@@ -576,3 +576,58 @@ fn sound_is_no_text() {
     let event = json!({"type": "response.output_audio.delta", "delta": "AKIAIOSFODNN7EXAMPLE"});
     assert_eq!(through(std::slice::from_ref(&event), REDACT), [event]);
 }
+
+#[test]
+fn what_comes_whole_beside_pieces_is_judged_whole() {
+    let delta = |delta: Value| json!({"type": "content_block_delta", "index": 0, "delta": delta});
+    let events = [
+        delta(json!({"type": "text_delta", "text": "as ada"})),
+        delta(
+            json!({"type": "citations_delta", "citation": {"type": "char_location", "cited_text": "it is ada@example.org", "document_title": "of ada", "start_char_index": 0}}),
+        ),
+        delta(json!({"type": "text_delta", "text": "@example.org. "})),
+        json!({"type": "content_block_stop", "index": 0}),
+    ];
+    let out = through(&events, REDACT);
+    assert_eq!(out.len(), 4, "nothing of a citation waits: {out:?}");
+    assert_eq!(out[1]["delta"]["citation"]["cited_text"], "it is [REDACTED:email]");
+    assert_eq!(out[1]["delta"]["citation"]["document_title"], "of ada");
+    assert_eq!(out[2]["delta"]["text"], "[REDACTED:email]. ");
+}
+
+#[test]
+fn names_and_numbers_in_events_are_judged() {
+    let events = [
+        json!({"candidates": [{"index": 0, "content": {"role": "model", "parts": [
+            {"functionCall": {"name": "f", "args": {"ada@example.org": 4_111_111_111_111_111_u64}}},
+            {"executableCode": {"language": "PYTHON", "code": "mail('ada@example.org')"}}]}}]}),
+        json!({"choices": [{"index": 0, "delta": {"extra": {"4111111111111111": 5_500_000_000_000_004_u64}, "content": "no"}}]}),
+    ];
+    for event in events {
+        let out = through(std::slice::from_ref(&event), REDACT)[0].to_string();
+        assert!(!out.contains("ada@") && !out.contains("4111") && !out.contains("5500"), "{out}");
+    }
+}
+
+#[test]
+fn arguments_that_gemini_streams_are_texts_of_their_own() {
+    let piece = |path: &str, text: &str, continues: bool| {
+        let part = json!({"jsonPath": path, "stringValue": text, "willContinue": continues});
+        json!({"candidates": [{"index": 0, "content": {"role": "model", "parts": [{"functionCall": {"partialArgs": [part]}}]}}]})
+    };
+    let events = [
+        piece("$.to", "ada@exam", true),
+        piece("$.to", "ple.org", false),
+        piece("$.cc", "nobody", false),
+        piece("$.bcc", "4111 1111 ", true),
+        piece("$.bcc", "1111 1111", false),
+    ];
+    let mut said: BTreeMap<String, String> = BTreeMap::new();
+    for event in through(&events, REDACT) {
+        let part = &event["candidates"][0]["content"]["parts"][0]["functionCall"]["partialArgs"][0];
+        let path = part["jsonPath"].as_str().expect("a path").to_owned();
+        said.entry(path).or_default().push_str(part["stringValue"].as_str().expect("a text"));
+    }
+    let wanted = [("$.bcc", "[REDACTED:card]"), ("$.cc", "nobody"), ("$.to", "[REDACTED:email]")];
+    assert_eq!(said, wanted.map(|(path, text)| (path.to_owned(), text.to_owned())).into());
+}

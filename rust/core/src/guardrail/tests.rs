@@ -196,7 +196,85 @@ fn what_tools_are_called_with_is_judged_in_every_dialect() {
     ] {
         assert_eq!(judge_body(body.as_bytes(), REDACT).findings.len(), 1, "{body}");
     }
-    // Of a response that stands whole in its event, ids are no texts.
+    // Of a response that is whole in its event, ids are not text.
     let event = r#"{"response":{"id":"ada@example.org"},"input":[{"id":"ada@example.org","type":"x"}]}"#;
     assert_eq!(judge_body(event.as_bytes(), REDACT), Judged::default());
+}
+
+/// What guardrails make of a body.
+fn body_of(body: &str) -> String {
+    judge_body(body.as_bytes(), REDACT)
+        .body
+        .map_or_else(|| body.to_owned(), |body| String::from_utf8(body).expect("UTF-8"))
+}
+
+#[test]
+fn every_string_is_text_unless_its_name_says_otherwise() {
+    for body in [
+        r#"{"content":[{"type":"document","title":"ada@example.org","context":"ada@example.org","source":{"type":"text","media_type":"text/plain","data":"ada@example.org"}}]}"#,
+        r#"{"source":{"data":"ada@example.org","media_type":"text/plain","type":"text"}}"#,
+        r#"{"citations":[{"cited_text":"ada@example.org","document_title":"ada@example.org"}]}"#,
+        r#"{"prompt":"a","suffix":"ada@example.org","stop":["ada@example.org"]}"#,
+        r#"{"parts":[{"executableCode":{"language":"PYTHON","code":"mail('ada@example.org')"}}]}"#,
+        r#"{"model":"m","content":{"parts":[]},"title":"ada@example.org"}"#,
+        r#"{"documents":[{"id":"ada@example.org","url":"ada@example.org","4111111111111111":1}],"lyrics":"ada@example.org"}"#,
+        r#"{"output":[{"type":"code_interpreter_call","id":"x","code":"ada@example.org","outputs":[{"type":"logs","logs":"ada@example.org"}]}]}"#,
+        r#"{"output":[{"type":"shell_call","action":{"commands":["ada@example.org"],"env":{"user":"ada@example.org"}}}]}"#,
+        r#"{"output":[{"type":"function_result","result":{"name":"ada@example.org"}},{"result":"ada@example.org"}]}"#,
+        r#"{"prompt":{"id":"p","variables":{"id":"ada@example.org"}},"tomorrow":{"member":"ada@example.org"}}"#,
+        r#"{"tomorrow":{"ada@example.org":true}}"#,
+        r#"{"a":{"b":4111111111111111}}"#,
+        r#""ada@example.org""#,
+        r#"["ada@example.org"]"#,
+    ] {
+        let out = body_of(body);
+        assert!(!out.contains("ada@") && !out.contains("4111"), "{out}");
+        serde_json::from_str::<serde_json::Value>(&out).expect("still JSON");
+    }
+    for body in [
+        r#"{"id":"ada@example.org","model":"ada@example.org","user":"ada@example.org","metadata":{"who":"ada@example.org"}}"#,
+        r#"{"tools":[{"name":"f","description":"ada@example.org","input_schema":{"properties":{"input":{"enum":["ada@example.org"]}}}}],"x":1}"#,
+        r#"{"source":{"type":"base64","media_type":"image/png","data":"ada@example.org"}}"#,
+        r#"{"source":{"data":"ada@example.org","n":{"type":"text"},"type":"base64"}}"#,
+        r#"{"inlineData":{"mimeType":"image/png","data":"ada@example.org"}}"#,
+        r#"{"type":"image_generation_call","result":"ada@example.org"}"#,
+        r#"{"image_url":{"url":"ada@example.org"},"images":["ada@example.org"],"seed":4111111111111111,"created":4111111111111111}"#,
+        r#"{"usage":{"n":4111111111111111},"logprobs":{"content":[{"token":"ada@example.org"}]}}"#,
+    ] {
+        assert_eq!(body_of(body), body);
+    }
+}
+
+#[test]
+fn names_and_numbers_of_tool_objects_are_text() {
+    for (body, wanted) in [
+        (
+            r#"{"type":"tool_use","input": {"card": 4111111111111111, "ada@example.org": 1, "id": "ada@example.org"}}"#,
+            r#"{"type":"tool_use","input": {"card": "[REDACTED:card]", "[REDACTED:email]": 1, "id": "[REDACTED:email]"}}"#,
+        ),
+        (
+            r#"{"functionCall":{"name":"f","args":{"cards":[4111111111111111,5500000000000004],"ada@example.org":[]}}}"#,
+            r#"{"functionCall":{"name":"f","args":{"cards":["[REDACTED:card]","[REDACTED:card]"],"[REDACTED:email]":[]}}}"#,
+        ),
+        (
+            r#"{"functionResponse":{"name":"f","response":{"AKIAIOSFODNN7EXAMPLE":{"n":4111111111111111}}}}"#,
+            r#"{"functionResponse":{"name":"f","response":{"[REDACTED:aws-key]":{"n":"[REDACTED:card]"}}}}"#,
+        ),
+        (
+            r#"{"input":{"n":-4111111111111111,"m":4111111111111111.5}}"#,
+            r#"{"input":{"n":-4111111111111111,"m":4111111111111111.5}}"#,
+        ),
+    ] {
+        assert_eq!(body_of(body), wanted);
+    }
+}
+
+#[test]
+fn what_is_nested_deeper_than_parsers_read_is_judged_too() {
+    let depth = crate::json::MAX_DEPTH + 3;
+    let body =
+        format!("{}\"ada@example.org\"{},\"x\":\"bob@example.org\"}}", "{\"a\":".repeat(depth), "}".repeat(depth - 1));
+    let out = body_of(&body);
+    assert!(!out.contains("example.org"), "{out}");
+    assert!(out.ends_with(r#","x":"[REDACTED:email]"}"#));
 }

@@ -1,61 +1,48 @@
-//! The texts of a JSON body: what people and models say, whichever dialect says it.
+//! The texts of a JSON body, in whichever dialect it is.
 //!
-//! A string is a text when the nearest member name above it is one of [`TEXTS`], or when it stands anywhere in what a tool is
-//! called with or gives back. So one walk reads every dialect, and ids, roles, model names, base64 of images and signatures
-//! are left alone. The walk assumes nothing of the body's form and stops quietly at what is no JSON: the parser behind it
-//! refuses that.
+//! Every string, every member name and every long number is text, except where [`names`](super::names) lists the member as an id,
+//! a choice, an address, base64 or settings. In what a tool is called with or gives back, and in documents, everything is text. The
+//! walk assumes nothing about the body's form and ends quietly at a string that has no end: the parser behind it refuses that.
 
+use super::names::{holds, holds_base64, is_base64_kind, is_tool_response, Holds};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Members that hold what is said, in requests and answers of every dialect.
-const TEXTS: &[&str] = &[
-    "arguments",
-    "content",
-    "delta",
-    "documents",
-    "input",
-    "instructions",
-    "markdown",
-    "negative_prompt",
-    "negativePrompt",
-    "output",
-    "output_text",
-    "partial_json",
-    "parts",
-    "prompt",
-    "query",
-    "reasoning",
-    "reasoning_content",
-    "refusal",
-    "revised_prompt",
-    "system",
-    "text",
-    "thinking",
-    "transcript",
-];
-/// Members whose string is JSON itself.
-const NESTED: &[&str] = &["arguments", "partial_json"];
-/// Objects in which every string is a text: the arguments of a tool.
-const DEEP: &[&str] = &["args", "arguments", "input"];
-/// Members of a tool's result that hold texts: the member of a member.
-const DEEP_INSIDE: (&[&str], &str) = (&["functionResponse", "function_response"], "response");
-/// Deeper nesting is refused by the parsers.
+/// Deeper than this, every string is judged as a text by itself.
 const MAX_DEPTH: usize = crate::json::MAX_DEPTH;
+/// No finding is shorter.
+pub(super) const MIN_FINDING_BYTES: usize = 6;
+/// The shortest number that a payment card has. Other findings need more than digits.
+const MIN_NUMBER_BYTES: usize = 13;
+/// A name of letters alone that is this long may be a key; vendors' own names are mostly shorter.
+const MIN_KEY_BYTES: usize = 20;
+
+/// Where a text stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TextKind {
+    /// The value of a member, or an element of a list.
+    Value,
+    /// A value that is itself JSON.
+    Json,
+    /// The name of a member, or a number. It never continues in another event.
+    Alone,
+}
 
 #[derive(Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Open {
     is_object: bool,
+    /// Everything inside is text.
     is_deep: bool,
-    /// The nearest member name, and whether it is that of a text, or of a text that is JSON.
+    /// The nearest member name, and what its value holds.
     name: Range<usize>,
-    is_text: bool,
-    is_json: bool,
+    holds: Holds,
     /// The name is this object's own: a list has that of the member it is.
     has_name: bool,
     /// A value follows that has not been visited.
     is_owed: bool,
+    /// The value of this object's `type`, with its quotes.
+    kind: Option<Range<usize>>,
 }
 
 /// Receives the parts of a body in order. Places include quotes; names do not, and are as they are written.
@@ -64,7 +51,7 @@ pub(super) trait Visitor {
     fn enter(&mut self, _name: Option<Range<usize>>) {}
     fn leave(&mut self) {}
     /// A text, with the name above it.
-    fn text(&mut self, place: Range<usize>, name: Range<usize>, is_json: bool);
+    fn text(&mut self, place: Range<usize>, name: Range<usize>, kind: TextKind);
     /// A member's value that is neither text nor object nor list.
     fn value(&mut self, _name: Range<usize>, _place: Range<usize>) {}
 }
@@ -72,18 +59,22 @@ pub(super) trait Visitor {
 /// Walks the whole body.
 pub(super) fn walk(body: &[u8], visitor: &mut impl Visitor) {
     let mut open: Vec<Open> = Vec::new();
+    // Objects and lists that are open below the greatest depth.
+    let mut below = 0_usize;
     let mut at = 0;
     while at < body.len() {
         match body[at] {
+            b'{' | b'[' if open.len() == MAX_DEPTH => below += 1,
             b'{' | b'[' => {
-                if open.len() == MAX_DEPTH {
-                    return;
+                if let Some(end) = end_of_unread(body, at, &mut open) {
+                    at = end;
+                    continue;
                 }
-                let is_object = body[at] == b'{';
-                let inner = inside(body, &mut open, is_object);
-                visitor.enter(inner.1);
-                open.push(inner.0);
+                let (inner, name) = inside(body, &mut open, body[at] == b'{');
+                visitor.enter(name);
+                open.push(inner);
             }
+            b'}' | b']' if below > 0 => below -= 1,
             b'}' | b']' => {
                 if open.pop().is_some() {
                     visitor.leave();
@@ -91,50 +82,154 @@ pub(super) fn walk(body: &[u8], visitor: &mut impl Visitor) {
             }
             b'"' => {
                 let Some(end) = end_of_string(body, at) else { return };
-                if let Some(here) = open.last_mut() {
-                    visit_string(body, at..end, here, visitor);
+                match open.last_mut() {
+                    Some(here) if below > 0 => visitor.text(at..end, here.name.clone(), TextKind::Alone),
+                    Some(_) => visit_string(body, at..end, &mut open, visitor),
+                    None => visitor.text(at..end, 0..0, TextKind::Value),
                 }
                 at = end;
                 continue;
             }
             b',' | b':' | b' ' | b'\n' | b'\r' | b'\t' => {}
             _ => {
-                if let Some(here) = open.last_mut().filter(|here| here.is_owed) {
-                    here.is_owed = false;
-                    let end = end_of_plain(body, at);
-                    visitor.value(here.name.clone(), at..end);
-                    at = end;
-                    continue;
+                let end = end_of_plain(body, at);
+                if let Some(here) = open.last_mut() {
+                    visit_plain(body, at..end, here, visitor);
                 }
+                at = end;
+                continue;
             }
         }
         at += 1;
     }
 }
 
-/// Where a number, a boolean or null ends.
+/// Where a number, a boolean or null ends, or what is no JSON.
 fn end_of_plain(body: &[u8], start: usize) -> usize {
-    let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace();
-    body[start..].iter().position(is_end).map_or(body.len(), |length| start + length)
+    let is_end =
+        |byte: &u8| matches!(byte, b',' | b'}' | b']' | b'"' | b':' | b'{' | b'[') || byte.is_ascii_whitespace();
+    body[start + 1..].iter().position(is_end).map_or(body.len(), |length| start + 1 + length)
+}
+
+/// A number, a boolean or null: a value, and where it may be a card's number a text too.
+fn visit_plain(body: &[u8], place: Range<usize>, here: &mut Open, visitor: &mut impl Visitor) {
+    let is_owed = std::mem::take(&mut here.is_owed);
+    let is_long = place.len() >= MIN_NUMBER_BYTES && body[place.clone()].iter().all(u8::is_ascii_digit);
+    if is_long && (here.is_deep || !matches!(here.holds, Holds::Fixed | Holds::Unread)) {
+        visitor.text(place, here.name.clone(), TextKind::Alone);
+    } else if is_owed {
+        visitor.value(here.name.clone(), place);
+    }
 }
 
 /// A string in an object or list: the name of a member, a text, or another value.
-fn visit_string(body: &[u8], place: Range<usize>, here: &mut Open, visitor: &mut impl Visitor) {
-    let is_name = body[place.end..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':');
-    if here.is_object && is_name {
+fn visit_string(body: &[u8], place: Range<usize>, open: &mut [Open], visitor: &mut impl Visitor) {
+    let depth = open.len();
+    let Some(here) = open.last_mut() else { return };
+    let is_name = here.is_object && body[place.end..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':');
+    if is_name {
         here.name = place.start + 1..place.end - 1;
         let name = name_at(body, &here.name);
-        here.is_text = TEXTS.contains(&&*name);
-        here.is_json = here.is_text && NESTED.contains(&&*name);
+        here.holds = holds(name.as_bytes());
         (here.has_name, here.is_owed) = (true, true);
+        if here.holds == Holds::Text && may_be_finding(name.as_bytes()) {
+            visitor.text(place, here.name.clone(), TextKind::Alone);
+        }
         return;
     }
     here.is_owed = false;
-    if here.is_text || here.is_deep {
-        visitor.text(place, here.name.clone(), here.is_json && !here.is_deep);
+    if here.holds == Holds::Kind && here.has_name {
+        here.kind = Some(place.clone());
+    }
+    let is_text = here.is_deep
+        || match here.holds {
+            Holds::Text | Holds::Json | Holds::Deep | Holds::DeepObject => true,
+            Holds::Fixed | Holds::Kind | Holds::Unread => false,
+            Holds::Data | Holds::Outcome => !is_base64(body, &place, open),
+        };
+    let here = &open[depth - 1];
+    if is_text {
+        let is_json = here.holds == Holds::Json && !here.is_deep;
+        visitor.text(place, here.name.clone(), if is_json { TextKind::Json } else { TextKind::Value });
     } else if here.has_name {
         visitor.value(here.name.clone(), place);
     }
+}
+
+/// Whether a name may hold a finding. The names of the vendors' own members mostly do not.
+fn may_be_finding(name: &[u8]) -> bool {
+    let is_plain = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
+    name.len() >= MIN_FINDING_BYTES && (name.len() >= MIN_KEY_BYTES || !name.iter().all(is_plain))
+}
+
+/// Whether the string at this place, the `data` or `result` of the innermost object, is base64.
+fn is_base64(body: &[u8], place: &Range<usize>, open: &[Open]) -> bool {
+    let [above @ .., here] = open else { return false };
+    if !here.is_object {
+        return false;
+    }
+    if above.last().is_some_and(|above| above.is_object && holds_base64(name_at(body, &above.name).as_bytes())) {
+        return true;
+    }
+    let kind = here.kind.clone().or_else(|| kind_behind(body, place.end));
+    kind.is_some_and(|kind| is_base64_kind(&body[kind.start + 1..kind.end - 1]))
+}
+
+/// The value of the `type` that follows in the same object.
+fn kind_behind(body: &[u8], mut at: usize) -> Option<Range<usize>> {
+    let mut is_kind = false;
+    loop {
+        match body.get(at)? {
+            b'"' => {
+                let end = end_of_string(body, at)?;
+                if is_kind {
+                    return Some(at..end);
+                }
+                let is_name = body[end..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':');
+                is_kind = is_name && &body[at + 1..end - 1] == b"type";
+                at = end;
+                continue;
+            }
+            b'{' | b'[' => {
+                at = end_of_value(body, at);
+                continue;
+            }
+            b'}' | b']' => return None,
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+/// The end of an object or a list in which nothing is text, which begins here.
+fn end_of_unread(body: &[u8], at: usize, open: &mut [Open]) -> Option<usize> {
+    let here = open.last_mut().filter(|here| here.holds == Holds::Unread && here.has_name && !here.is_deep)?;
+    here.is_owed = false;
+    Some(end_of_value(body, at))
+}
+
+/// The offset after the object or list that begins here.
+fn end_of_value(body: &[u8], mut at: usize) -> usize {
+    let mut depth = 0_usize;
+    while let Some(byte) = body.get(at) {
+        match byte {
+            b'"' => {
+                let Some(end) = end_of_string(body, at) else { return body.len() };
+                at = end;
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return at + 1;
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    at
 }
 
 /// What an object or list that opens is, and the name of the member that it is.
@@ -143,14 +238,22 @@ fn inside(body: &[u8], open: &mut [Open], is_object: bool) -> (Open, Option<Rang
     let Some(here) = open.last_mut() else { return (Open { is_object, ..Open::default() }, None) };
     here.is_owed = false;
     let is_member = here.is_object && here.has_name;
-    let name = here.name.clone();
-    let (is_text, is_json, mut is_deep) = (here.is_text, here.is_json, here.is_deep);
-    if is_member && !is_deep {
-        let text = name_at(body, &name);
-        let is_inside = || depth > 1 && DEEP_INSIDE.0.contains(&&*name_at(body, &open[depth - 2].name));
-        is_deep = is_object && DEEP.contains(&&*text) || *text == *DEEP_INSIDE.1 && is_inside();
-    }
-    let inner = Open { is_object, is_deep, name: name.clone(), is_text, is_json, has_name: false, is_owed: false };
+    let (name, holds, is_inside_deep) = (here.name.clone(), here.holds, here.is_deep);
+    let is_response = || {
+        is_object
+            && name_at(body, &name) == "response"
+            && depth > 1
+            && is_tool_response(name_at(body, &open[depth - 2].name).as_bytes())
+    };
+    let is_deep = is_inside_deep
+        || is_member
+            && match holds {
+                Holds::Deep | Holds::Json => true,
+                Holds::DeepObject | Holds::Outcome => is_object,
+                Holds::Text => is_response(),
+                _ => false,
+            };
+    let inner = Open { is_object, is_deep, name: name.clone(), holds, ..Open::default() };
     (inner, is_member.then_some(name))
 }
 

@@ -98,7 +98,7 @@ impl Reservation {
     pub fn is_under(&self, limit: &Limit, model: &str, targets: &[Served<'_>]) -> bool {
         self.without.is_empty()
             || limit.scope == LimitScope::All
-            || matches!(&limit.scope, LimitScope::Model(name) if name == model)
+            || limit.scope.is_model(model)
             || targets.iter().any(|served| !self.leaves_out(model, served) && limit.applies_to(model, served))
     }
 }

@@ -88,7 +88,7 @@ impl Ledger {
             };
             match &limit.scope {
                 LimitScope::All => room()?,
-                LimitScope::Model(name) if name.eq_ignore_ascii_case(subject.model) => room()?,
+                scope if scope.is_model(subject.model) => room()?,
                 LimitScope::Model(_) | LimitScope::Provider(_) => {
                     if !targets.iter().any(|served| limit.applies_to(subject.model, served)) {
                         continue;
@@ -132,8 +132,7 @@ impl Ledger {
         for limit in key.all_limits() {
             let is_asked = match &limit.scope {
                 LimitScope::All => true,
-                LimitScope::Model(name) => name == subject.model,
-                LimitScope::Provider(_) => false,
+                scope => scope.is_model(subject.model),
             };
             if is_asked {
                 let account = accounts.iter().find(|account| account.is(limit)).ok_or_else(limits_unknown)?;

@@ -476,6 +476,25 @@ fn a_look_for_room_counts_nothing() {
 }
 
 #[test]
+fn a_model_may_be_named_in_any_case() {
+    let scoped = |unit, amount, name: &str| Limit {
+        id: name.into(),
+        scope: LimitScope::Model(name.into()),
+        ..limit(unit, amount, LimitPeriod::Seconds(60))
+    };
+    let key = key(vec![scoped(LimitUnit::Requests, 1, "P/Big"), scoped(LimitUnit::Tokens, 0, "p/other")]);
+    let ledger = known(&key);
+    let named = Subject { model: "p/bIG", served: Served::default() };
+    assert!(ledger.has_room(&key, named, at(NOON_MS)).is_ok());
+    // A limit of another target has no room, so that the request holds room under what is left alone.
+    let targets = [served("p", &[], "other"), served("p", &[], "third")];
+    let held = ledger.reserve_any(&key, named, &targets, Some(tokens(1)), at(NOON_MS));
+    assert!(held.is_ok());
+    let refused = ledger.has_room(&key, named, at(NOON_MS)).expect_err("the one request is made");
+    assert_eq!(refused.kind, ErrorKind::RateLimited);
+}
+
+#[test]
 fn a_day_begins_where_the_limit_has_it_and_a_new_zone_is_a_new_account() {
     let vienna = Zone::find("Europe/Vienna").expect("a zone");
     let of_vienna = Limit { zone: vienna, ..limit(LimitUnit::Tokens, 10, LimitPeriod::Day(0)) };

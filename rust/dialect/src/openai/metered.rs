@@ -127,6 +127,8 @@ fn read_object(used: &[u8]) -> Option<Usage> {
         "total_tokens",
         "input_tokens_details",
         "input_token_details",
+        "cached_tokens",
+        "cache_read_input_tokens",
     ];
     let scan = json::scan_object(used, &wanted, MAX_DEPTH).ok()?;
     if scan.get("prompt_tokens").is_some() || scan.get("completion_tokens").is_some() {
@@ -135,16 +137,14 @@ fn read_object(used: &[u8]) -> Option<Usage> {
     let count = |name| scan.get(name).and_then(|value| usage::tokens(used, value));
     let (input, output) = (count("input_tokens"), count("output_tokens"));
     let details = object(used, &scan, "input_tokens_details").or_else(|| object(used, &scan, "input_token_details"));
-    let cached = details.and_then(|details| {
-        let scan = json::scan_object(details, &["cached_tokens"], MAX_DEPTH).ok()?;
-        usage::tokens(details, scan.get("cached_tokens")?)
-    });
+    let flat = count("cached_tokens").max(count("cache_read_input_tokens")).unwrap_or(0);
+    let cached = details.map_or(0, |details| usage::cached_of(details).0).max(flat);
     let input_or_all = input.or_else(|| count("total_tokens").map(|all| all.saturating_sub(output.unwrap_or(0))));
     if input_or_all.is_none() && output.is_none() {
         return None;
     }
     let input = input_or_all.unwrap_or(0);
-    Some(Usage { input, output: output.unwrap_or(0), cached: cached.unwrap_or(0).min(input), ..Usage::default() })
+    Some(Usage { input, output: output.unwrap_or(0), cached: cached.min(input), ..Usage::default() })
 }
 
 /// Why a text completion ended. `[DONE]` is no end of one that never said it.

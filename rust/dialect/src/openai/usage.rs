@@ -24,33 +24,53 @@ fn read_strictly(object: &[u8]) -> Result<Usage, JsonFault> {
         "prompt_tokens_details",
         "completion_tokens_details",
         "prompt_cache_hit_tokens",
+        "cached_tokens",
+        "cache_read_input_tokens",
         "cache_creation_input_tokens",
     ];
     let scan = json::scan_object(object, &wanted, MAX_DEPTH)?;
     let count = |name| scan.get(name).and_then(|value| tokens(object, value));
-    let detail = |outer, name| {
-        let outer = scan.get(outer).filter(|value| value.kind == Kind::Object)?;
-        let inner = object.get(outer.span())?;
-        let names = [name];
-        let scan = json::scan_object(inner, &names, MAX_DEPTH).ok()?;
-        tokens(inner, scan.get(name)?)
-    };
+    let inside = |outer| object.get(scan.get(outer).filter(|value| value.kind == Kind::Object)?.span());
     let input = count("prompt_tokens").unwrap_or(0);
     let output = count("completion_tokens").unwrap_or(0);
-    // Two spellings each: the details of OpenAI, and the flat members of DeepSeek and of Anthropic's models elsewhere.
-    let cached = detail("prompt_tokens_details", "cached_tokens").or_else(|| count("prompt_cache_hit_tokens"));
-    let cache_write =
-        detail("prompt_tokens_details", "cache_write_tokens").or_else(|| count("cache_creation_input_tokens"));
-    let reasoning = detail("completion_tokens_details", "reasoning_tokens");
-    let cached = cached.unwrap_or(0).min(input);
+    // Makers put these counts in different places, and some write 0 in one place and the count in another.
+    let inner = inside("prompt_tokens_details").map(cached_of).unwrap_or_default();
+    let flat =
+        ["prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens"].into_iter().filter_map(count).max();
+    let cached = flat.unwrap_or(0).max(inner.0);
+    let cache_write = count("cache_creation_input_tokens").unwrap_or(0).max(inner.1);
+    let reasoning = inside("completion_tokens_details").and_then(|inner| {
+        let scan = json::scan_object(inner, &["reasoning_tokens"], MAX_DEPTH).ok()?;
+        tokens(inner, scan.get("reasoning_tokens")?)
+    });
+    let cached = cached.min(input);
     Ok(Usage {
         input,
         output,
         cached,
         reasoning: reasoning.unwrap_or(0).min(output),
-        cache_write: cache_write.unwrap_or(0).min(input - cached),
+        cache_write: cache_write.min(input - cached),
         ..Usage::default()
     })
+}
+
+/// What the details of a prompt say was read from the cache, and written to it. OpenAI's name, Anthropic's, and the short ones of
+/// gateways before the provider.
+pub(crate) fn cached_of(details: &[u8]) -> (u64, u64) {
+    let wanted = [
+        "cached_tokens",
+        "cache_read_input_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+        "cache_creation_input_tokens",
+        "cache_creation_tokens",
+    ];
+    let Ok(scan) = json::scan_object(details, &wanted, MAX_DEPTH) else { return (0, 0) };
+    let most = |names: &[&str]| {
+        let counts = names.iter().filter_map(|name| scan.get(name).and_then(|value| tokens(details, value)));
+        counts.max().unwrap_or(0)
+    };
+    (most(&wanted[..3]), most(&wanted[3..]))
 }
 
 /// The tier that an answer says it was served in, from the JSON of its `service_tier`; the standard one where it says none.
@@ -112,6 +132,23 @@ mod tests {
             br#"{"prompt_tokens":9,"completion_tokens":1,"prompt_cache_hit_tokens":4,"cache_creation_input_tokens":2}"#;
 
         assert_eq!(Some(Usage { input: 9, output: 1, cached: 4, cache_write: 2, ..Usage::default() }), read(object));
+    }
+
+    #[test]
+    fn reads_cached_counts_wherever_makers_put_them() {
+        for members in [
+            r#""prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":2}"#,
+            r#""prompt_tokens_details":{"cached_tokens":4,"cache_creation_tokens":2}"#,
+            r#""prompt_tokens_details":{"cache_read_input_tokens":4,"cache_creation_input_tokens":2}"#,
+            r#""prompt_tokens_details":{"cached_tokens":0},"cache_read_input_tokens":4,"cache_creation_input_tokens":2"#,
+            r#""prompt_tokens_details":null,"cache_read_input_tokens":4,"cache_creation_input_tokens":2"#,
+            r#""cached_tokens":4,"cache_creation_input_tokens":2"#,
+            r#""prompt_cache_hit_tokens":4,"prompt_cache_miss_tokens":5,"cache_creation_input_tokens":2"#,
+        ] {
+            let object = format!(r#"{{"prompt_tokens":9,"completion_tokens":1,{members}}}"#);
+            let wanted = Usage { input: 9, output: 1, cached: 4, cache_write: 2, ..Usage::default() };
+            assert_eq!(Some(wanted), read(object.as_bytes()), "{members}");
+        }
     }
 
     #[test]

@@ -17,6 +17,13 @@ struct UsageIn {
     input_tokens_details: Option<InputIn>,
     #[serde(default)]
     output_tokens_details: Option<OutputIn>,
+    // Flat, as servers write them that speak Anthropic's dialect too.
+    #[serde(default)]
+    cached_tokens: Tokens,
+    #[serde(default)]
+    cache_read_input_tokens: Tokens,
+    #[serde(default)]
+    cache_creation_input_tokens: Tokens,
 }
 
 #[derive(Default, Deserialize)]
@@ -42,9 +49,10 @@ fn read_strictly(object: &[u8]) -> serde_json::Result<Usage> {
     let usage: UsageIn = serde_json::from_slice(object)?;
     let (Tokens(input), Tokens(output)) = (usage.input_tokens, usage.output_tokens);
     let inside = usage.input_tokens_details.unwrap_or_default();
-    let cached = inside.cached_tokens.0.min(input);
+    let flat = usage.cached_tokens.0.max(usage.cache_read_input_tokens.0);
+    let cached = inside.cached_tokens.0.max(flat).min(input);
     let reasoning = usage.output_tokens_details.unwrap_or_default().reasoning_tokens.0.min(output);
-    let cache_write = inside.cache_write_tokens.0.min(input - cached);
+    let cache_write = inside.cache_write_tokens.0.max(usage.cache_creation_input_tokens.0).min(input - cached);
     Ok(Usage { input, output, cached, reasoning, cache_write, ..Usage::default() })
 }
 
@@ -67,6 +75,10 @@ mod tests {
         let mut out = Writer::default();
         write(&mut out, &usage);
         assert_eq!(read(&out.take()), Some(usage));
+        let flat =
+            br#"{"input_tokens":9,"output_tokens":1,"cache_read_input_tokens":4,"cache_creation_input_tokens":2}"#;
+        let wanted = Usage { input: 9, output: 1, cached: 4, cache_write: 2, ..Usage::default() };
+        assert_eq!(read(flat), Some(wanted));
         let odd = br#"{"input_tokens":5,"input_tokens_details":{"cached_tokens":9},"output_tokens":null}"#;
         assert_eq!(read(odd), Some(Usage { input: 5, cached: 5, ..Usage::default() }));
         assert_eq!(read(b"null"), None);

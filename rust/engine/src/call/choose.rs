@@ -117,7 +117,7 @@ async fn choose_in_time(settlement: &Settlement, name: &str, body: &Bytes, mut f
 pub fn reserve(call: &mut Call, live: &Live, request: &ChatRequest) -> Result<(), Error> {
     let Call { settlement, choice, .. } = call;
     let shared = Arc::clone(&settlement.shared);
-    limits::reserve(&shared, &live.snapshot, settlement, request, choice)?;
+    limits::reserve_conversation(&shared, &live.snapshot, settlement, request, choice)?;
     settlement.note_choice(choice);
     endpoints::narrow(settlement.admission.route, choice)
 }

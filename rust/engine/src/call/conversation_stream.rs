@@ -16,7 +16,7 @@ use crate::call::stream::{StreamKind, StreamRelay};
 use crate::call::stream_error::ErrorForm;
 use crate::call::stream_judge::StreamJudge;
 use crate::call::translation::Translation;
-use crate::observe::settle::Settlement;
+use crate::observe::settle::{Settlement, ToldUsage};
 use crate::upstream::attempt::{self, Contents};
 use crate::upstream::failure::AttemptFailure;
 use crate::upstream::slot::Slot;
@@ -24,7 +24,7 @@ use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
 use bytes::Bytes;
 use fairlead_core::guardrail::Actions;
-use fairlead_core::{Error, ErrorKind, Retry};
+use fairlead_core::{Dialect, Error, ErrorKind, Retry};
 use fairlead_dialect::openai::reasoning::Listener;
 use fairlead_dialect::openai::stream::{Closing, End, Outcome, StreamPiece};
 use fairlead_dialect::stream::Follow;
@@ -172,7 +172,6 @@ impl StreamKind for ConversationStream<'_> {
     }
 
     fn push(&mut self, settlement: &mut Settlement, chunk: &Bytes) -> StreamPiece {
-        settlement.count_delivered(chunk);
         if let Some(listener) = &mut self.listener {
             listener.push(chunk);
         }
@@ -183,8 +182,9 @@ impl StreamKind for ConversationStream<'_> {
             passed.done |= judge.is_too_long();
         }
         self.is_done |= passed.done;
-        // A caller that leaves in the middle is settled with what was told until then.
-        settlement.usage = self.follow.usage().unwrap_or_default();
+        // Anthropic's streams begin with the usage of the prompt.
+        let is_of_prompt = self.target.connection.dialect == Dialect::Anthropic;
+        settlement.note_events(chunk, passed.has_said, ToldUsage { usage: self.follow.usage(), is_of_prompt });
         passed
     }
 

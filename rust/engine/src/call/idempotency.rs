@@ -17,7 +17,7 @@ use crate::peers::once::{self, Claim, KeptAnswer, Ruling};
 use crate::route::model;
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_core::{Error, ErrorKind, Outcome};
+use fairlead_core::{hex, Error, ErrorKind, Outcome};
 use http::{HeaderValue, StatusCode};
 use parking_lot::Mutex;
 use std::future::Future;
@@ -71,7 +71,7 @@ pub async fn lead<W: Future<Output = ()> + Send + 'static>(
 }
 
 /// The claim of a call that another worker was doing, once it is this one's.
-type ClaimSlot = Arc<Mutex<Option<Claim>>>;
+pub(crate) type ClaimSlot = Arc<Mutex<Option<Claim>>>;
 
 /// Waits until another worker has answered, and answers as it has; does the call where that one failed or is gone.
 async fn wait_elsewhere<W: Future<Output = ()> + Send + 'static>(
@@ -130,6 +130,12 @@ impl Part {
         let digest = fairlead_cache::digest(&[place[0], place[1], place[2], place[3], place[4], place[5], body]);
         let is_shared = shared.peers.is_some() && admission.is_key_declared;
         let ticket = is_shared.then(|| Box::new(Ticket::new(&name, digest)));
+        // An id that a proxy gives to every request of one page is not a key: another body under it is another request.
+        let name = if admission.is_key_declared {
+            name
+        } else {
+            Name { key: format!("{}#{}", name.key, hex(&digest)), ..name }
+        };
         match shared.idempotency.enter(name, digest, clock::monotonic_ms()) {
             Ok(Role::Leader(recording)) => Self::Leader(Leader::new(&recording, exchange.id()).with(ticket)),
             Ok(Role::Follower(recording)) => Self::Follower(recording),

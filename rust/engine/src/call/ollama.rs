@@ -87,7 +87,11 @@ async fn run(shared: Arc<Shared>, mut whole: Box<Whole>, call: OllamaCall) {
     let work = Box::pin(admit::serve(&shared, whole));
     tokio::select! {
         biased;
-        () = caller.gone() => telling.source.cancel(),
+        // Before the work is dropped: it settles by how its exchange ended.
+        () = async {
+            caller.gone().await;
+            telling.source.cancel();
+        } => {}
         ((), ()) = async { tokio::join!(work, telling.run()) } => {}
     }
 }

@@ -175,7 +175,8 @@ async fn run_form(mut call: Call, stored: &Stored) {
     let live = settlement.shared.live.load_full();
     let guardrails = guardrails::of_call(&live, &settlement.admission);
     settlement.answer_guardrails = guardrails.answer;
-    let texts = stored.form.parts.iter().filter_map(|part| part.value.as_deref());
+    let parts = stored.form.parts.iter();
+    let texts = parts.flat_map(|part| [part.value.as_deref(), part.file_name.as_deref()]).flatten();
     let judged = guardrails::judge_form(texts, guardrails.request, &mut settlement.guardrail_findings);
     drop(live);
     // Only what is text counts as input that a model reads by the token.

@@ -4,7 +4,7 @@
 use crate::call::guardrails::StreamFilter;
 use crate::call::stream::StreamKind;
 use crate::call::stream_error::ErrorForm;
-use crate::observe::settle::Settlement;
+use crate::observe::settle::{Settlement, ToldUsage};
 use bytes::Bytes;
 use fairlead_core::guardrail::Actions;
 use fairlead_core::Dialect;
@@ -36,10 +36,10 @@ impl StreamKind for EventStream {
     fn push(&mut self, settlement: &mut Settlement, chunk: &Bytes) -> StreamPiece {
         let had_answered = self.meter.has_answered();
         let passed = self.meter.push(chunk);
-        settlement.usage = self.meter.usage().unwrap_or_default();
         let units = settlement.units().updated_with(self.meter.units());
         settlement.set_units(units);
         let has_answered = self.meter.has_answered();
+        settlement.note_events(chunk, has_answered, ToldUsage { usage: self.meter.usage(), is_of_prompt: false });
         // Comments before the answer are the provider's own, and do not make it begin.
         let pieces = if has_answered || passed.done { passed.pieces } else { Pieces::new() };
         StreamPiece { pieces, first_token: has_answered && !had_answered, has_said: true, done: passed.done }

@@ -12,6 +12,7 @@ use crate::call::settle::refuse;
 use crate::call::video_form;
 use crate::call::videos;
 use crate::control::forward::{self, NoControlAnswer};
+use crate::control::repeats;
 use crate::exchange::Head;
 use crate::gate::answer::{self, EndGuard};
 use crate::gate::limits;
@@ -46,22 +47,34 @@ enum Bill {
 pub(crate) fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
     let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
     async move {
-        Box::pin(begin(&shared, *whole)).await;
+        Box::pin(read(shared, whole)).await;
         drop(end);
     }
 }
 
-async fn begin(shared: &Arc<Shared>, whole: Whole) {
-    whole.capture(shared);
-    let Whole { exchange, admission, forward, mut body, in_flight, buffered, .. } = whole;
-    let Some(mut forward) = forward else { return };
-    let mut settlement = Settlement::open(shared, &exchange, admission, body.len() as u64);
-    if settlement.admission.route.takes_parts() {
-        body = match video_form::into_json(&mut forward.headers, &body) {
-            Ok(json) => json,
-            Err(fault) => return refuse(&mut settlement, Outcome::Refused, &fault),
-        };
+/// Reads what is asked for. A request that repeats another under its idempotency key gets that one's answer, and nobody is paid.
+async fn read(shared: Arc<Shared>, mut whole: Box<Whole>) {
+    whole.capture(&shared);
+    if whole.admission.route.takes_parts() {
+        let Some(forward) = &mut whole.forward else { return };
+        match video_form::into_json(&mut forward.headers, &whole.body) {
+            Ok(json) => whole.body = json,
+            Err(fault) => return repeats::refuse(&shared, &whole, &fault),
+        }
     }
+    let part = repeats::part_of(&shared, &whole, &whole.body);
+    let work = |shared: Arc<Shared>, whole: Box<Whole>| async move {
+        let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
+        begin(&shared, *whole).await;
+        drop(end);
+    };
+    repeats::serve(shared, whole, part, work).await;
+}
+
+async fn begin(shared: &Arc<Shared>, whole: Whole) {
+    let Whole { exchange, admission, forward, mut body, in_flight, buffered, .. } = whole;
+    let Some(forward) = forward else { return };
+    let mut settlement = Settlement::open(shared, &exchange, admission, body.len() as u64);
     let admit = || admit(shared, &mut settlement, &mut body);
     let choice = match limits::ask_until_known(shared, admit).await {
         Ok(choice) => choice,

@@ -39,6 +39,8 @@ pub struct Translation {
     path: Option<&'static str>,
     /// The rules for answers of the combo that chose.
     rules: Option<Arc<Rules>>,
+    /// The most that the caller's limits have room for, tokens.
+    output_cap: Option<u64>,
 }
 
 /// A body with what its provider thought before.
@@ -71,14 +73,12 @@ pub fn chat_members(caller: Dialect, body: &Bytes, request: &ChatRequest) -> Res
     }
 }
 
-/// The bounds of a model's requests to this connection, without those that the list gives the model.
-fn fit_of(target: &Target, upstream_model: &str) -> Fit {
+/// The bounds of a model's requests to this connection, without those that the list gives the model. `most`: what the caller's limits
+/// have room for.
+fn fit_of(target: &Target, upstream_model: &str, most: Option<u64>) -> Fit {
     let connection = &target.connection;
-    Fit {
-        most: None,
-        cap: connection.output_cap(upstream_model),
-        is_templated: connection.is_templated(upstream_model),
-    }
+    let own = connection.output_cap(upstream_model);
+    Fit { most: None, cap: own.into_iter().chain(most).min(), is_templated: connection.is_templated(upstream_model) }
 }
 
 impl Translation {
@@ -103,6 +103,7 @@ impl Translation {
             nothing: Pieces::new(),
             path: None,
             rules: None,
+            output_cap: choice.output_cap,
         };
         wording.rules = choice.combo.as_ref().map(|combo| Arc::clone(&combo.rules));
         let mut fault = None;
@@ -110,7 +111,7 @@ impl Translation {
         for (at, target) in choice.targets.iter().enumerate() {
             let form = target.connection.dialect;
             let upstream_model = choice.upstream_model(at);
-            let fit = fit_of(target, upstream_model);
+            let fit = fit_of(target, upstream_model, choice.output_cap);
             if wording.find(form, upstream_model, fit).is_none() {
                 let most = snapshot.model(choice.model(at)).and_then(|model| model.max_output_tokens);
                 let lowered = Fit { most: fit.cap.or(most), ..fit };
@@ -214,7 +215,7 @@ impl Translation {
             }
         }
         // Every target that is left in the choice has a body.
-        let fit = fit_of(target, upstream_model);
+        let fit = fit_of(target, upstream_model, self.output_cap);
         self.find(self.pair(target).provider, upstream_model, fit).unwrap_or(&self.nothing)
     }
 

@@ -1,20 +1,16 @@
 //! A responses request that is to be worked on in the background goes to control as it came: control keeps it, asks for it
 //! again as its owner, and tells what comes of it (`docs/explanation/contracts.md`).
 
-use crate::call::coalesce::{self, Followed, Leader, Recording};
 use crate::call::idempotency::Part;
-use crate::call::settle;
 use crate::clock;
-use crate::control::forward;
-use crate::gate::answer::{base_headers, EndGuard};
+use crate::control::{forward, repeats};
+use crate::gate::answer::EndGuard;
 use crate::gate::headers;
 use crate::gate::request::{Forward, Whole};
-use crate::observe::settle::Settlement;
-use crate::peers::once::{self, KeptAnswer, Ruling};
 use crate::shared::Shared;
 use fairlead_core::guardrail::Guardrail;
 use fairlead_core::routes::Answer;
-use fairlead_core::{json, Error, Outcome, Served, Subject};
+use fairlead_core::{json, Error, Served, Subject};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::Method;
 use std::future::Future;
@@ -48,64 +44,13 @@ pub(crate) fn check_room(shared: &Shared, whole: &Whole) -> Result<(), Error> {
     shared.ledger.has_room(key, subject, clock::moment())
 }
 
-/// Answers one that was refused, and writes it down.
-pub(crate) fn refuse(shared: &Arc<Shared>, whole: &Whole, fault: &Error) {
-    let bytes_request = whole.body.len() as u64;
-    let mut settlement = Settlement::open(shared, &whole.exchange, whole.admission.clone(), bytes_request);
-    settle::refuse(&mut settlement, Outcome::Refused, fault);
-}
-
 /// Has control begin the work. A request that repeats another under its idempotency key gets that one's answer, and nothing is begun.
 pub(crate) fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
     let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
     let part = Part::of(&shared, &whole.exchange, &whole.admission, &whole.body);
     async move {
-        match part {
-            Part::Alone => forward::serve(shared, forwarded(whole)).await,
-            Part::Refused(fault) => refuse(&shared, &whole, &fault),
-            Part::Follower(recording) => repeat(&shared, &whole, recording).await,
-            Part::Leader(leader) => lead(shared, whole, leader).await,
-        }
+        repeats::serve(shared, whole, part, |shared, whole| forward::serve(shared, forwarded(whole))).await;
         drop(end);
-    }
-}
-
-/// Has control begin the work for everybody who sends the idempotency key, unless another worker has.
-async fn lead(shared: Arc<Shared>, mut whole: Box<Whole>, leader: Leader) {
-    let exchange = Arc::clone(&whole.exchange);
-    whole.exchange = Arc::clone(&leader.source);
-    match Box::pin(once::claim_of(&shared, leader.ticket.as_deref())).await {
-        Ok(None) => leader.lead(&exchange, forward::serve(shared, forwarded(whole))).await,
-        Ok(Some(claim)) => {
-            let work = forward::serve(shared, forwarded(whole));
-            leader.lead_then(&exchange, work, move |recording| claim.settle(recording)).await;
-        }
-        Err(ruling) => leader.lead(&exchange, async move { repeat_elsewhere(&shared, &whole, ruling) }).await,
-    }
-}
-
-/// Gives the answer that another worker has given, or says why that cannot be.
-fn repeat_elsewhere(shared: &Arc<Shared>, whole: &Whole, ruling: Ruling) {
-    match ruling.answer() {
-        Ok(KeptAnswer { mut head, body }) => {
-            head.headers.extend(base_headers(shared, &whole.admission.request_id));
-            head.headers.insert(headers::IDEMPOTENT, HeaderValue::from_static("true"));
-            whole.exchange.answer(head, body);
-        }
-        Err(fault) => refuse(shared, whole, &fault),
-    }
-}
-
-/// Gives the answer of the request that this one repeats.
-async fn repeat(shared: &Arc<Shared>, whole: &Whole, recording: Arc<Recording>) {
-    let own = base_headers(shared, &whole.admission.request_id);
-    let followed = coalesce::follow(recording, &whole.exchange, |head| {
-        head.headers.extend(own);
-        head.headers.insert(headers::IDEMPOTENT, HeaderValue::from_static("true"));
-    })
-    .await;
-    if followed == Followed::TooLate {
-        refuse(shared, whole, &coalesce::too_late());
     }
 }
 

@@ -42,6 +42,21 @@ pub(super) fn most_of_choice(
     }
 }
 
+/// The length of the answer, in tokens, where it is only assumed: the caller does not bound it. `None` also where one request is
+/// several answers or several calls.
+pub(super) fn assumed_output(snapshot: &Snapshot, request: &ChatRequest, choice: &Choice) -> Option<u64> {
+    let asks_several = |strategy| matches!(strategy, Strategy::Fusion | Strategy::Pipeline);
+    let is_one_call = choice.combo.as_ref().is_none_or(|combo| !asks_several(combo.strategy) && !combo.is_moving());
+    if !is_one_call || request.max_output_tokens.is_some() || request.choices > 1 {
+        return None;
+    }
+    let of = |at| {
+        let model = snapshot.model(choice.model(at));
+        model.and_then(|model| model.max_output_tokens).unwrap_or(ASSUMED_OUTPUT_TOKENS)
+    };
+    (0..choice.targets.len()).map(of).max()
+}
+
 /// An upper bound of what the request can come to at one target.
 pub(super) fn most(snapshot: &Snapshot, request: &ChatRequest, name: &str, settlement: &Settlement) -> Amounts {
     let model = snapshot.model(name);

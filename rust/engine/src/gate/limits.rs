@@ -1,7 +1,7 @@
 //! A request held against its key's limits: sessions, then room for the most that it can cost.
 
 use crate::clock;
-use crate::gate::cost_bound::most_of_choice;
+use crate::gate::cost_bound::{assumed_output, most_of_choice};
 use crate::gate::{call_budget, unpriced};
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
@@ -12,6 +12,8 @@ use smallvec::SmallVec;
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// A shorter answer is of no use, and some providers refuse to be asked for one.
+const LEAST_OUTPUT_TOKENS: u64 = 16;
 /// Others may take what was leased for a request before it does: it asks again at once so often, then after pauses.
 const TRIES_AT_ONCE: u8 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
@@ -30,6 +32,40 @@ pub fn reserve(
     call_budget::hold_to(snapshot, settlement, request, choice)?;
     let most = most_of_choice(snapshot, request, settlement, choice);
     hold(shared, settlement, &request.model, choice, Some(most))
+}
+
+/// Reserves room for a conversation. Where its caller names no length and the key has no room for the longest answer, room is reserved
+/// for a shorter one, and the provider is asked for no more: so nothing is overspent.
+pub fn reserve_conversation(
+    shared: &Shared,
+    snapshot: &Snapshot,
+    settlement: &mut Settlement,
+    request: &ChatRequest,
+    choice: &mut Choice,
+) -> Result<(), Error> {
+    let Err(mut fault) = reserve(shared, snapshot, settlement, request, choice) else { return Ok(()) };
+    let is_of_length = |kind| matches!(kind, ErrorKind::TokenLimitExceeded | ErrorKind::BudgetExceeded);
+    let Some(longest) = assumed_output(snapshot, request, choice).filter(|_| is_of_length(fault.kind)) else {
+        return Err(fault);
+    };
+    let mut shorter = request.clone();
+    let mut cap = longest / 2;
+    while cap >= LEAST_OUTPUT_TOKENS {
+        shorter.max_output_tokens = Some(cap);
+        let most = most_of_choice(snapshot, &shorter, settlement, choice);
+        match hold(shared, settlement, &request.model, choice, Some(most)) {
+            Ok(()) => {
+                choice.output_cap = Some(cap);
+                // An answer that is cut for this key is no answer for others.
+                settlement.settled_answer = None;
+                return Ok(());
+            }
+            Err(again) if is_of_length(again.kind) => fault = again,
+            Err(other) => return Err(other),
+        }
+        cap /= 2;
+    }
+    Err(fault)
 }
 
 /// For a request that uses nothing, as a count of tokens: only limits of requests and sessions hold.

@@ -15,15 +15,26 @@ use fairlead_core::{
     Amounts, Cached, Charge, Cost, Error, ErrorKind, Fault, Hold, Outcome, PricesInUse, Record, Served, Subject, Units,
     Usage,
 };
+use memchr::memmem::Finder;
 use std::fmt::Write as _;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Bytes of an ordinary request for each token, about.
 const BYTES_PER_TOKEN: u64 = 4;
+/// What every event of a stream has.
+static DATA: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"data:"));
 /// Of a call with many targets that all fail, the record tells about so many bytes of failures.
 const MAX_FAILED_BYTES: usize = 4_000;
+
+/// The usage that a stream has told so far.
+#[derive(Debug, Clone, Copy)]
+pub struct ToldUsage {
+    pub usage: Option<Usage>,
+    /// It is told when the stream begins, and covers nothing that follows.
+    pub is_of_prompt: bool,
+}
 
 /// A request's settlement, open until it is settled or dropped. On the heap: every future that has it on its way would carry
 /// it once as an argument and once as its own.
@@ -65,9 +76,10 @@ pub struct Open {
     /// shorter.
     pub bytes_sent: Option<u64>,
     pub bytes_response: u64,
-    /// Events of a stream that went to the caller, counted for keys with limits: what a stream that is cut has used, where its
-    /// provider did not come to say it.
+    /// Events of a stream that came from the provider: what a stream that is cut has used, where the provider did not come to say it.
     pub delivered_events: u64,
+    /// Those of them that `usage` covers.
+    told_events: u64,
     /// Told of an answer that ended well, which may then be kept. `None`: it must not be.
     pub settled_answer: Option<Arc<OnceLock<SettledAnswer>>>,
     /// Findings of guardrails, in the request and in the answer.
@@ -121,6 +133,7 @@ impl Settlement {
             bytes_sent: None,
             bytes_response: 0,
             delivered_events: 0,
+            told_events: 0,
             settled_answer: None,
             guardrail_findings: Findings::new(),
             answer_guardrails: Actions::default(),
@@ -145,10 +158,17 @@ impl Open {
         self.combo = choice.combo.as_ref().map(|combo| combo.name.clone());
     }
 
-    /// Counts the events of a frame that goes to the caller, for a key with limits.
-    pub fn count_delivered(&mut self, frame: &[u8]) {
-        if self.hold.is_some() {
-            self.delivered_events += memchr::memmem::find_iter(frame, b"data:").count() as u64;
+    /// Counts the events of a piece of a stream that has begun to say something, and takes over the usage that it has told so far. A
+    /// caller that leaves in the middle is settled with both.
+    pub fn note_events(&mut self, piece: &[u8], has_said: bool, told: ToldUsage) {
+        let is_first = self.delivered_events == 0;
+        if has_said {
+            self.delivered_events += DATA.find_iter(piece).count() as u64;
+        }
+        let usage = told.usage.unwrap_or_default();
+        if usage != self.usage {
+            self.usage = usage;
+            self.told_events = if is_first && told.is_of_prompt { 0 } else { self.delivered_events };
         }
     }
 
@@ -382,13 +402,17 @@ impl Open {
         self.give_back(cost_usd_micros, segment);
     }
 
-    /// Counts an answer that was cut: a provider says at the end of a stream what it used, so before that every event delivered
-    /// counts as about one token, beside those of the request.
+    /// Counts an answer that was cut: most providers say at the end of a stream what it used, so every event that came after what
+    /// was told counts as about one token, and the request by its length.
     fn estimate_usage(&mut self) {
-        if self.delivered_events > 0 && self.total_usage() == Usage::default() {
-            let input = self.bytes_request.div_ceil(BYTES_PER_TOKEN);
-            self.usage = Usage { input, output: self.delivered_events, ..Usage::default() };
+        let untold = self.delivered_events.saturating_sub(self.told_events);
+        if untold == 0 {
+            return;
         }
+        if self.usage == Usage::default() {
+            self.usage.input = self.bytes_request.div_ceil(BYTES_PER_TOKEN);
+        }
+        self.usage.output = self.usage.output.saturating_add(untold);
     }
 
     /// The record of usage, without tokens, cost and findings.

@@ -25,6 +25,8 @@ pub struct Choice {
     pub model: String,
     /// How a combo chose; absent for a single model.
     pub combo: Option<Box<ComboChoice>>,
+    /// The most that the answer may have, tokens, where its key has no room for a longer one.
+    pub output_cap: Option<u64>,
 }
 
 /// The part of a choice that only combos have.
@@ -133,6 +135,7 @@ impl Choice {
             upstream_model: places.first().map_or_else(String::new, |&at| self.upstream_model(at).to_owned()),
             model: places.first().map_or_else(String::new, |&at| self.model(at).to_owned()),
             combo,
+            output_cap: self.output_cap,
         }
     }
 

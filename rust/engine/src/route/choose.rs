@@ -61,7 +61,7 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, hints: RoutingHints<'
     if targets.is_empty() {
         return Err(sorted.none_usable(prefix));
     }
-    Ok(Choice { targets, upstream_model: upstream_model.to_owned(), model: model.to_owned(), combo: None })
+    Ok(Choice { targets, upstream_model: upstream_model.to_owned(), model: model.to_owned(), ..Choice::default() })
 }
 
 /// The connections of a prefix that may be tried, and why others are not among them.

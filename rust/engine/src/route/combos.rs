@@ -90,6 +90,7 @@ impl Combos {
                 closed,
                 barred,
             })),
+            output_cap: None,
         })
     }
 
