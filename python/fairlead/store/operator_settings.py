@@ -377,6 +377,12 @@ class OperatorSettings(BaseModel):
         "lets them through at no cost, `refuse` answers 403. `unpricedModels` of a key wins.",
     )
 
+    bare_models: Literal["resolve", "refuse"] = Field(
+        "resolve",
+        description="A model's name without a provider's prefix, such as `gpt-4o`: `resolve` calls the model where exactly "
+        "one provider that the key may use lists it, `refuse` answers 404.",
+    )
+
     @field_validator("cors_origins")
     @classmethod
     def _are_origins(cls, origins: list[str]) -> list[str]:

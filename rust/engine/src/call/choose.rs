@@ -28,12 +28,7 @@ pub fn admit_model(live: &Live, settlement: &Settlement, mut request: ChatReques
     if let Cow::Owned(name) = live.snapshot.name(&request.model)? {
         request.model = name;
     }
-    if let Some(key) = key {
-        if let Some(name) = model::resolve(live, key, &request.model) {
-            request.model = name;
-        }
-        model::admit(live, key, &request.model)?;
-    }
+    request.model = model::admitted_name(live, key.map(AsRef::as_ref), request.model)?;
     Ok(request)
 }
 
