@@ -157,7 +157,8 @@ impl Spread<'_> {
 
 /// Whether a model answers chats, as far as the catalogue and its name tell: a provider's list may have a chat model's use of one that draws.
 fn answers_chats(model: &Model) -> bool {
-    matches!(&*model.mode, "" | "chat") && auto::is_chat_model(&model.id)
+    // Where nobody said what the model is for, its name does.
+    model.mode == "chat" || model.mode.is_empty() && auto::is_chat_model(&model.id)
 }
 
 /// Control refuses cycles; should a document have one all the same, the reference that closes it leads nowhere. So does one

@@ -55,7 +55,7 @@ pub fn choose_for_endpoint(
 ) -> Result<Choice, Error> {
     let shared = settlement.shared.clone();
     let mut choice = model::choose(&shared, live, &settlement.admission, &request.model, body)?;
-    endpoints::narrow(settlement.admission.route, &mut choice)?;
+    endpoints::narrow(live, settlement.admission.route, &mut choice)?;
     admit_aliases(settlement, &choice)?;
     limits::reserve(&shared, &live.snapshot, settlement, request, &mut choice)?;
     settlement.note_choice(&choice);
@@ -114,7 +114,7 @@ pub fn reserve(call: &mut Call, live: &Live, request: &ChatRequest) -> Result<()
     let shared = Arc::clone(&settlement.shared);
     limits::reserve(&shared, &live.snapshot, settlement, request, choice)?;
     settlement.note_choice(choice);
-    endpoints::narrow(settlement.admission.route, choice)
+    endpoints::narrow(live, settlement.admission.route, choice)
 }
 
 impl Call {
