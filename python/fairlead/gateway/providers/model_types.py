@@ -1,5 +1,5 @@
-"""What a model is for, where its provider does not say: by the catalogue's model of the same name, or by
-words of the name.
+"""The type of a model whose provider does not say it: by the catalogue's model of the same name, or by words
+of the name.
 
 Servers with OpenAI's API list names alone, so a model of embeddings looks like a model of chats there.
 """
@@ -45,7 +45,7 @@ _CHATS = re.compile(r"(?:image|video|audio)-(?:understanding|chat|text)|e5-mistr
 
 @lru_cache(maxsize=20_000)
 def type_of(model_id: str) -> str | None:
-    """What a model of this name is for; None where neither the catalogue nor the name says it, which means chats."""
+    """The type of a model of this name; None where neither the catalogue nor the name says it, which means chats."""
     name = model_id.lower()
     known = catalogue_types().get(bare_name(name))
     if known is not None:

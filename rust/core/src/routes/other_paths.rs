@@ -83,7 +83,7 @@ fn is_action(rest: &str) -> bool {
     ACTIONS.contains(&action) && decode(model).is_some_and(|model| !model.starts_with("models/"))
 }
 
-/// What is left of a path without a dropped first segment. It is a part of `path`, so a second name that many use
+/// The rest of a path behind a dropped first segment. It is a part of `path`, so a second name that many use
 /// (`/api/v1/...`) costs no allocation.
 pub(super) fn dropped(path: &str) -> impl Iterator<Item = &str> {
     FOLDERS.iter().filter_map(move |folder| {

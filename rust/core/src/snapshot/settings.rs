@@ -15,7 +15,7 @@ pub enum UnpricedModels {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BareModels {
-    /// It means the model of the one provider that the caller may use and that lists it.
+    /// The model of the one provider that the caller may use and that lists it.
     #[default]
     Resolve,
     Refuse,

@@ -144,8 +144,8 @@ fn foreign_origin<'a>(inbound: &Inbound<'a>) -> Option<(&'a str, &'a str)> {
             .ok()
             .filter(|text| text.len() <= SHOWN_CHARS && text.bytes().all(|b| b.is_ascii_graphic()))
     };
-    let asked = value(b"access-control-request-method").filter(|_| inbound.method == "OPTIONS")?;
-    Some((value(b"origin")?, asked))
+    let method = value(b"access-control-request-method").filter(|_| inbound.method == "OPTIONS")?;
+    Some((value(b"origin")?, method))
 }
 
 fn is_for_clients(method: &str, path: &str) -> bool {
@@ -210,9 +210,9 @@ mod tests {
     #[test]
     fn a_proxy_says_that_the_address_is_of_tls_where_it_is_trusted() {
         let headers: [(&[u8], &[u8]); 1] = [(b"x-forwarded-proto", b"https")];
-        let asked = inbound("GET", "/v1", &headers);
-        assert!(no_route(&asked, "gw", 1).message.contains("https://gw/v1"));
-        assert!(no_route(&asked, "gw", 0).message.contains("http://gw/v1"));
+        let behind_proxy = inbound("GET", "/v1", &headers);
+        assert!(no_route(&behind_proxy, "gw", 1).message.contains("https://gw/v1"));
+        assert!(no_route(&behind_proxy, "gw", 0).message.contains("http://gw/v1"));
     }
 
     #[test]
@@ -226,13 +226,13 @@ mod tests {
     fn a_browser_is_told_of_the_setting() {
         let headers: [(&[u8], &[u8]); 2] =
             [(b"origin", b"https://app.example"), (b"access-control-request-method", b"POST")];
-        let told = |path| other_method(&inbound("OPTIONS", path, &headers), &["POST"]).message;
-        let open = told("/v1/chat/completions");
+        let message_of = |path| other_method(&inbound("OPTIONS", path, &headers), &["POST"]).message;
+        let open = message_of("/v1/chat/completions");
         assert!(
             open.contains("`https://app.example`") && open.contains("allows an origin with the setting `corsOrigins`"),
             "{open}"
         );
-        assert!(told("/api/keys").contains("does not change that"));
+        assert!(message_of("/api/keys").contains("does not change that"));
         let plain = other_method(&inbound("GET", "/v1/responses", &[]), &["POST"]).message;
         assert_eq!(plain, "`/v1/responses` answers POST.");
     }

@@ -20,7 +20,7 @@ pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission, query
     let live = shared.live.load();
     let key = admission.principal.key().map(AsRef::as_ref);
     let body = if admission.route.answer == Answer::Models {
-        let Asked { cursor, limit, has_active } = range(query)?;
+        let Selection { cursor, limit, has_active } = range(query)?;
         Some(document(&if has_active {
             live.lists.page(key, ListDialect::Anthropic, &cursor, limit)
         } else {
@@ -47,7 +47,7 @@ pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission, query
 
 /// Which part of the list is asked for.
 #[derive(Debug, PartialEq, Eq)]
-struct Asked {
+struct Selection {
     cursor: Cursor,
     limit: usize,
     /// Whether models are asked for that are in service: every model of the list is.
@@ -55,7 +55,7 @@ struct Asked {
 }
 
 /// `limit`, `after_id`, `before_id` and `lifecycle` of the query. Both cursors together ask for what is between them.
-fn range(query: &[u8]) -> Result<Asked, Error> {
+fn range(query: &[u8]) -> Result<Selection, Error> {
     let invalid =
         |name: &'static str, message: &str| Error::client(ErrorKind::InvalidRequest, message.to_owned()).about(name);
     let query = std::str::from_utf8(query).map_err(|_| invalid("limit", "The query is not UTF-8."))?;
@@ -91,7 +91,7 @@ fn range(query: &[u8]) -> Result<Asked, Error> {
         (None, Some(before)) => Cursor::Before(before),
         (Some(after), Some(before)) => Cursor::Between(after, before),
     };
-    Ok(Asked { cursor, limit, has_active: stages.is_empty() || stages.contains(&"active") })
+    Ok(Selection { cursor, limit, has_active: stages.is_empty() || stages.contains(&"active") })
 }
 
 fn document(page: &Page<'_>) -> Bytes {
@@ -140,13 +140,13 @@ mod tests {
 
     #[test]
     fn a_range_is_read_or_refused_with_its_rule() {
-        let asked = |cursor, limit| Some(Asked { cursor, limit, has_active: true });
-        assert_eq!(range(b"").ok(), asked(Cursor::Start, 20));
-        assert_eq!(range(b"limit=1000&after_id=a%2Fb&beta=true").ok(), asked(Cursor::After("a/b".to_owned()), 1000));
-        assert_eq!(range(b"before_id=x").ok(), asked(Cursor::Before("x".to_owned()), 20));
+        let selection = |cursor, limit| Some(Selection { cursor, limit, has_active: true });
+        assert_eq!(range(b"").ok(), selection(Cursor::Start, 20));
+        assert_eq!(range(b"limit=1000&after_id=a%2Fb&beta=true").ok(), selection(Cursor::After("a/b".to_owned()), 1000));
+        assert_eq!(range(b"before_id=x").ok(), selection(Cursor::Before("x".to_owned()), 20));
         let both = Cursor::Between("a".to_owned(), "b".to_owned());
-        assert_eq!(range(b"before_id=b&after_id=a&limit=1&lifecycle%5B%5D=active").ok(), asked(both, 1));
-        assert_eq!(range(b"lifecycle[]=retired&lifecycle[]=active").ok(), asked(Cursor::Start, 20));
+        assert_eq!(range(b"before_id=b&after_id=a&limit=1&lifecycle%5B%5D=active").ok(), selection(both, 1));
+        assert_eq!(range(b"lifecycle[]=retired&lifecycle[]=active").ok(), selection(Cursor::Start, 20));
         assert!(!range(b"lifecycle=retired").expect("a range").has_active);
         for wrong in
             ["limit=0", "limit=1001", "limit=-1", "limit=", "limit=x", "after_id=", "after_id=%zz", "lifecycle[]=gone"]

@@ -2,7 +2,7 @@
 //! (`bareModels`), and so does a key's `autoResolve` over the most preferred of several.
 
 use crate::active_config::Live;
-use crate::route::model::admit;
+use crate::route::permission::admit;
 use fairlead_core::strategy::auto;
 use fairlead_core::{policy, BareModels, Key, Model};
 

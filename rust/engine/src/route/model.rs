@@ -9,6 +9,7 @@ use crate::route::choice::Choice;
 use crate::route::choose::{self, RoutingHints};
 use crate::route::lease;
 use crate::route::near_names;
+use crate::route::permission::admit;
 use crate::route::picture::has_picture;
 use crate::shared::Shared;
 use fairlead_core::strategy::{auto, identity, Demand, Strategy};
@@ -30,18 +31,6 @@ pub fn estimate(bytes: u64) -> u64 {
 
 /// No text has so many letters and digits in a row.
 const MIN_BLOB_BYTES: usize = 2_048;
-
-/// Whether the key may ask for this name, which may be an alias's, a combo's or a model's.
-pub fn admit(live: &Live, key: &Key, model: &str) -> Result<(), Error> {
-    let name = live.snapshot.alias(model).unwrap_or(model);
-    if name != model {
-        policy::admit_unblocked(key, model)?;
-    }
-    match live.combos.book.find(name).and_then(|at| live.combos.book.get(at)) {
-        Some(ready) => policy::admit_combo(key, &ready.name, ready.is_auto),
-        None => policy::admit_model(key, name).and_then(|()| policy::admit_listed(key, &live.snapshot, name)),
-    }
-}
 
 /// The one name of what was asked for, for a record of what was repeated; as it was asked where it is no name.
 pub fn shown_name(live: &Live, name: &str) -> String {

@@ -3,7 +3,7 @@
 
 use crate::active_config::Live;
 use crate::route::bare::preference;
-use crate::route::model::admit;
+use crate::route::permission::admit;
 use fairlead_core::{Error, ErrorKind, Key};
 use std::fmt::Write as _;
 
@@ -15,8 +15,8 @@ const MAX_BYTES: usize = 96;
 const MAX_MODELS: usize = 20_000;
 
 /// Adds the names that may be meant to a refusal of a name that nothing has.
-pub fn suggest(live: &Live, key: Option<&Key>, asked: &str, mut fault: Error) -> Error {
-    let names = near(live, key, asked);
+pub fn suggest(live: &Live, key: Option<&Key>, wanted: &str, mut fault: Error) -> Error {
+    let names = near(live, key, wanted);
     let Some((last, others)) = names.split_last() else { return fault };
     if !matches!(fault.kind, ErrorKind::ModelNotFound | ErrorKind::Forbidden) {
         return fault;
@@ -33,19 +33,19 @@ pub fn suggest(live: &Live, key: Option<&Key>, asked: &str, mut fault: Error) ->
 }
 
 /// The nearest names, best first.
-fn near(live: &Live, key: Option<&Key>, asked: &str) -> Vec<String> {
-    if asked.is_empty() || asked.len() > MAX_BYTES {
+fn near(live: &Live, key: Option<&Key>, wanted: &str) -> Vec<String> {
+    if wanted.is_empty() || wanted.len() > MAX_BYTES {
         return Vec::new();
     }
-    let asked = asked.to_ascii_lowercase();
+    let wanted = wanted.to_ascii_lowercase();
     let snapshot = &live.snapshot;
     let models = snapshot.models.iter().take(MAX_MODELS).filter_map(|model| {
         let bare = model.id.split_once('/').map_or(&*model.id, |(_, bare)| bare);
-        let distance = distance_of(&asked, bare).into_iter().chain(distance_of(&asked, &model.id)).min()?;
+        let distance = distance_of(&wanted, bare).into_iter().chain(distance_of(&wanted, &model.id)).min()?;
         Some((distance, &*model.id, Some(model)))
     });
     let others = snapshot.combos.iter().map(|combo| &*combo.name).chain(snapshot.aliases().map(|(alias, _)| alias));
-    let others = others.filter_map(|name| Some((distance_of(&asked, name)?, name, None)));
+    let others = others.filter_map(|name| Some((distance_of(&wanted, name)?, name, None)));
     let mut found: Vec<_> = models.chain(others).collect();
     found.sort_unstable_by_key(|&(distance, name, _)| (distance, name));
     let may_use = |name: &str| key.is_none_or(|key| admit(live, key, name).is_ok());
@@ -66,22 +66,22 @@ fn near(live: &Live, key: Option<&Key>, asked: &str) -> Vec<String> {
 }
 
 /// How far a name is from what was asked for. `None`: too far to be meant.
-fn distance_of(asked: &str, name: &str) -> Option<usize> {
+fn distance_of(wanted: &str, name: &str) -> Option<usize> {
     if name.len() > MAX_BYTES {
         return None;
     }
-    let most = (asked.len().max(name.len()) / 4).clamp(1, 4);
-    let is_longer_form = name.len() > asked.len()
-        && asked.len() >= 4
-        && name.as_bytes()[..asked.len()].eq_ignore_ascii_case(asked.as_bytes())
-        && !name.as_bytes()[asked.len()].is_ascii_alphanumeric();
+    let most = (wanted.len().max(name.len()) / 4).clamp(1, 4);
+    let is_longer_form = name.len() > wanted.len()
+        && wanted.len() >= 4
+        && name.as_bytes()[..wanted.len()].eq_ignore_ascii_case(wanted.as_bytes())
+        && !name.as_bytes()[wanted.len()].is_ascii_alphanumeric();
     if is_longer_form {
         return Some(1);
     }
-    if asked.len().abs_diff(name.len()) > most {
+    if wanted.len().abs_diff(name.len()) > most {
         return None;
     }
-    Some(edits(asked.as_bytes(), name.as_bytes())).filter(|edits| *edits <= most)
+    Some(edits(wanted.as_bytes(), name.as_bytes())).filter(|edits| *edits <= most)
 }
 
 /// The letters that are put in, left out or changed to make one text of the other; capitals are as small letters.
