@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -12,6 +13,7 @@ import pytest
 from fairlead import _core
 from tests.support.processes import Gateway, Lane, expect
 from tests.support.tls import NO_AUTHORITIES
+from tests.support.upstream import Upstream
 
 pytestmark = pytest.mark.both_fronts
 
@@ -64,33 +66,47 @@ def bearer(key: dict[str, Any]) -> dict[str, str]:
     return {"authorization": f"Bearer {key['key']}"}
 
 
+@pytest.fixture(scope="module")
+def way(gateway: Gateway) -> Iterator[Lane]:
+    """One lane for every path."""
+    with Upstream() as upstream:
+        yield gateway.add_lane(upstream)
+
+
+@pytest.fixture(scope="module")
+def callers(gateway: Gateway) -> dict[str, dict[str, str]]:
+    """The headers of callers of every kind."""
+    restricted = {"modelAccessMode": "restricted", "allowedModels": ["none/none"]}
+    return {
+        "nobody": {},
+        "a wrong key": {"authorization": "Bearer sk-fl-wrong"},
+        "other routes only": bearer(gateway.create_key(allowedEndpoints=["moderations"])),
+        "other models only": bearer(gateway.create_key(**restricted)),
+        "a banned key": bearer(gateway.create_key(isBanned=True)),
+        "another address": bearer(gateway.create_key(ipAllowlist=["192.0.2.1"])),
+        "a key that may": bearer(gateway.create_key()),
+        "management": {"x-gateway-cli-token": gateway.cli_token},
+    }
+
+
 @pytest.mark.parametrize(
     ("method", "other", "own", "body"), OTHERS, ids=[f"{each[0]} {each[1]}" for each in OTHERS]
 )
 def test_an_other_path_passes_what_its_route_passes_and_nothing_more(
-    gateway: Gateway, lane: Lane, method: str, other: str, own: str, body: dict[str, Any] | None
+    gateway: Gateway,
+    way: Lane,
+    callers: dict[str, dict[str, str]],
+    method: str,
+    other: str,
+    own: str,
+    body: dict[str, Any] | None,
 ) -> None:
     """Without a key, with a wrong one, and with keys that may not call the route or the model: the same answer
     by both paths, and the same with a key that may.
     """
-    key = gateway.create_key()
-    callers: dict[str, dict[str, str]] = {
-        "nobody": {},
-        "a wrong key": {"authorization": "Bearer sk-fl-wrong"},
-        "other routes only": bearer(gateway.create_key(allowedEndpoints=["moderations"])),
-        "other models only": bearer(
-            gateway.create_key(modelAccessMode="restricted", allowedModels=["none/none"])
-        ),
-        "a banned key": bearer(gateway.create_key(isBanned=True)),
-        "another address": bearer(gateway.create_key(ipAllowlist=["192.0.2.1"])),
-        "a key that may": bearer(key),
-        "management": {"x-gateway-cli-token": gateway.cli_token},
-    }
     told = {}
     for name, headers in callers.items():
-        answers = [
-            call(gateway, method, path, body, lane.model, **headers) for path in (other, own)
-        ]
+        answers = [call(gateway, method, path, body, way.model, **headers) for path in (other, own)]
         codes = [answer.status_code for answer in answers]
         assert codes[0] == codes[1], (name, [answer.text for answer in answers])
         types = [answer.headers.get("content-type") for answer in answers]
@@ -101,12 +117,13 @@ def test_an_other_path_passes_what_its_route_passes_and_nothing_more(
     assert told["a banned key"] in (401, 403)
     assert told["another address"] in (401, 403)
     assert told["a key that may"] not in (401, 403, 405)
-    limited = gateway.create_key(rateLimits=[{"limit": 1, "window": 3600}])
-    first, second = (
-        call(gateway, method, other, body, lane.model, **bearer(limited)) for _ in range(2)
-    )
-    if first.status_code == 200 and method == "POST" and "countTokens" not in other:
-        assert second.status_code == 429, second.text
+
+
+def test_limits_hold_by_every_path_together(gateway: Gateway, way: Lane) -> None:
+    limited = bearer(gateway.create_key(rateLimits=[{"limit": 2, "window": 3600}]))
+    paths = ["/chat/completions", "/v1/chat/completions", "/openai/v1/chat/completions"]
+    codes = [call(gateway, "POST", path, CHAT, way.model, **limited).status_code for path in paths]
+    assert codes == [200, 200, 429]
 
 
 def test_an_other_path_is_counted_and_open_to_pages_as_its_route_is(gateway: Gateway) -> None:

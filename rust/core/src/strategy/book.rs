@@ -155,9 +155,9 @@ impl Spread<'_> {
     }
 }
 
-/// Whether a model answers chats, as far as the catalogue and its name tell: a provider's list may have a chat model's use of one that draws.
+/// Whether a model answers chats: by its type, or where nobody said it by its name. Control gives a model its type from what an operator,
+/// the catalogue, its provider's list or its name says, in this order.
 fn answers_chats(model: &Model) -> bool {
-    // Where nobody said what the model is for, its name does.
     model.mode == "chat" || model.mode.is_empty() && auto::is_chat_model(&model.id)
 }
 
