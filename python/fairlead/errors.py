@@ -13,6 +13,7 @@ start.
         +-- NotFound                404   no such resource or route
         +-- ModelNotFound           404   no such model for this caller
         +-- MethodNotAllowed        405
+        +-- UpgradeRefused          426   the path opens no WebSocket
         +-- RequestTimeout          408   the caller stopped sending
         +-- ContextTooLong          400   longer than the window of every model that could serve it
         +-- GuardrailBlocked        400   a guardrail found what must not be said
@@ -115,6 +116,10 @@ class ModelNotFound(FairleadError):
 
 class MethodNotAllowed(FairleadError):
     kind, status, type = "method_not_allowed", 405, "invalid_request_error"
+
+
+class UpgradeRefused(FairleadError):
+    kind, status, type = "upgrade_refused", 426, "invalid_request_error"
 
 
 class RequestTimeout(FairleadError):

@@ -409,6 +409,34 @@ def test_the_model_list_is_in_anthropics_form(
         client.models.list(limit=1001)
 
 
+@pytest.mark.parametrize("surface", ("models", "beta.models"))
+def test_the_model_list_takes_every_parameter_of_its_client(
+    gateway: Gateway, client: anthropic.Anthropic, standin: dict[str, str], surface: str
+) -> None:
+    """Both cursors ask for what is between them; every model is active."""
+    prefix = standin["openai"]
+    for name in ("between-a", "between-b", "between-c", "between-d"):
+        made = {"provider": prefix, "modelId": f"{surface}-{name}"}
+        expect(gateway.admin.post("/api/provider-models", json=made), 201)
+    models: Any = client.models if surface == "models" else client.beta.models
+    more: dict[str, Any] = {} if surface == "models" else {"betas": ["message-batches-2024-09-24"]}
+    more |= {"workspace_id": "wrkspc_x", "lifecycle": ["active", "deprecated", "retired"]}
+    ids = [f"{prefix}/{surface}-between-{letter}" for letter in "abcd"]
+    page = models.list(after_id=ids[0], before_id=ids[3], limit=1, **more)
+    assert [model.id for model in page.data] == [ids[1]]
+    assert (page.has_more, page.first_id, page.last_id) == (True, ids[1], ids[1])
+    assert page.data[0].lifecycle == "active"
+    between = models.list(after_id=ids[0], before_id=ids[3], limit=20, **more)
+    assert ([model.id for model in between.data], between.has_more) == (ids[1:3], False)
+    assert models.list(after_id="after_id", before_id="before_id", limit=1, **more) is not None
+    gone = models.list(**{**more, "lifecycle": ["retired"]})
+    assert (gone.data, gone.has_more) == ([], False)
+    more.pop("lifecycle")
+    assert models.retrieve(ids[0], **more).lifecycle == "active"
+    with pytest.raises(anthropic.BadRequestError, match="lifecycle"):
+        models.list(extra_query={"lifecycle": "gone"})
+
+
 def test_the_model_list_has_two_forms(gateway: Gateway, client: anthropic.Anthropic) -> None:
     """Without `anthropic-version` it is OpenAI's, and caches are told what it depends on."""
     listed = gateway.caller.get("/v1/models")

@@ -178,9 +178,21 @@ def test_counting_tokens(client: genai.Client, model: str) -> None:
 def test_models(gateway: Gateway, standin: dict[str, str]) -> None:
     """The list, and one of it, by its name with or without its slashes encoded; `v1beta` works as `v1`."""
     gateway.add_connection(standin["openai"], "sk-listed-canary", defaultModel="standin")
-    client = genai_client(gateway, version="v1beta")
     wanted = f"models/{standin['openai']}/standin"
-    assert wanted in [model.name for model in client.models.list()]
+    for version in (None, "v1", "v1beta"):
+        client = genai_client(gateway, version=version)
+        names = [model.name for model in client.models.list()]
+        assert wanted in names
+        assert [model.name for model in client.models.list(config={"page_size": 2})] == names
+        for asked in (wanted, wanted.removeprefix("models/")):
+            found = client.models.get(model=asked)
+            assert (found.name, found.supported_actions) == (
+                wanted,
+                ["generateContent", "streamGenerateContent", "countTokens"],
+            )
+        with pytest.raises(errors.ClientError) as missing:
+            client.models.get(model="nobody/m")
+        assert (missing.value.code, missing.value.status) == (404, "NOT_FOUND")
     assert client.models.get(model=wanted).name == wanted
     name = wanted.removeprefix("models/").replace("/", "%2F")
     assert gateway.caller.get(f"/v1beta/models/{name}").json()["name"] == wanted
@@ -190,6 +202,41 @@ def test_models(gateway: Gateway, standin: dict[str, str]) -> None:
     assert encoded.json()["candidates"][0]["finishReason"] == "STOP"
     client.close()
     assert gateway.caller.get("/v1beta/models/nobody").json()["error"]["status"] == "NOT_FOUND"
+
+
+@pytest.mark.parametrize("path", ("/v1/models", "/v1/models/{model}", "/models"))
+def test_a_list_is_in_the_form_of_its_client(
+    gateway: Gateway, standin: dict[str, str], path: str
+) -> None:
+    """Three forms of one address, and caches are told what they differ by."""
+    model = f"{standin['openai']}/standin"
+    gateway.add_connection(standin["openai"], "sk-forms-canary", defaultModel="standin")
+    path = path.format(model=model)
+    bearer = {"authorization": f"Bearer {gateway.key}"}
+    forms = {
+        "openai": bearer,
+        "anthropic": bearer | {"anthropic-version": "2023-06-01"},
+        "google by its client": bearer | {"x-goog-api-client": "google-genai-sdk/3.6.1"},
+        "google by its key": {"x-goog-api-key": gateway.key},
+    }
+    found = {}
+    for name, headers in forms.items():
+        answer = gateway.client().get(path, headers=headers)
+        assert answer.status_code == 200, answer.text
+        varies = {each.strip().lower() for each in answer.headers["vary"].split(",")}
+        assert {"anthropic-version", "x-goog-api-client", "x-goog-api-key"} <= varies
+        found[name] = answer.json()
+    assert found["google by its client"] == found["google by its key"]
+    google = found["google by its key"]
+    if model in path:
+        assert (found["openai"]["object"], found["anthropic"]["type"]) == ("model", "model")
+        assert google["name"] == f"models/{model}"
+    else:
+        assert found["openai"]["object"] == "list"
+        assert "first_id" in found["anthropic"]
+        assert all(one["name"].startswith("models/") for one in google["models"])
+    both = bearer | {"anthropic-version": "2023-06-01", "x-goog-api-client": "x"}
+    assert gateway.client().get(path, headers=both).json() == found["anthropic"]
 
 
 def test_errors(client: genai.Client, standin: dict[str, str], gateway: Gateway) -> None:

@@ -60,6 +60,7 @@ async def test_a_new_worker_gets_the_snapshot_at_once(control) -> None:
         "require_login": True,
         "cors_origins": [],
         "unpriced_models": "allow",
+        "bare_models": "resolve",
     }
     assert control.snapshot() == news["snapshot"]
     assert (control.data_dir / "snapshot.json").stat().st_mode & 0o777 == 0o600

@@ -67,3 +67,43 @@ def test_googles_list_comes_in_pages(gateway: Gateway, lane: Lane) -> None:
     refused = gateway.caller.get("/v1beta/models", params={"pageSize": "no"})
     assert refused.status_code == 400
     assert "pageSize" in refused.json()["error"]["message"]
+
+
+def test_a_model_is_what_its_operator_says(gateway: Gateway, lane: Lane) -> None:
+    """The lists show its type and abilities, and only the calls that it takes are sent on."""
+    models = {
+        "only-embeds": {"supportedEndpoints": ["embeddings"]},
+        "sees": {"supportsVision": True},
+        "my-embed": {"type": "chat"},
+        "plain-embed": {},
+    }
+    for name, fields in models.items():
+        body = {"provider": lane.prefix, "modelId": name, **fields}
+        expect(gateway.admin.post("/api/provider-models", json=body), 201)
+    shown = listed(gateway, gateway.create_key())
+    kinds = {name: shown[f"{lane.prefix}/{name}"]["type"] for name in models}
+    assert kinds == {
+        "only-embeds": "embedding",
+        "sees": "chat",
+        "my-embed": "chat",
+        "plain-embed": "embedding",
+    }
+    assert "image" in shown[f"{lane.prefix}/sees"]["input_modalities"]
+    before = len(lane.upstream.requests)
+    for path, body in (
+        ("/v1/chat/completions", lane.body(model=f"{lane.prefix}/only-embeds")),
+        ("/v1/messages", {**lane.body(model=f"{lane.prefix}/only-embeds"), "max_tokens": 9}),
+        ("/v1/responses", {"model": f"{lane.prefix}/only-embeds", "input": "x", "store": False}),
+        ("/v1/rerank", {"model": f"{lane.prefix}/only-embeds", "query": "a", "documents": ["b"]}),
+    ):
+        refused = gateway.caller.post(path, json=body)
+        assert refused.status_code == 400, refused.text
+        assert "supportedEndpoints" in refused.text
+    assert len(lane.upstream.requests) == before
+    body = {"model": f"{lane.prefix}/only-embeds", "input": "x"}
+    assert "supportedEndpoints" not in gateway.caller.post("/v1/embeddings", json=body).text
+    assert len(lane.upstream.requests) == before + 1
+    found = expect(gateway.caller.get("/v1/auto-combo/vision/candidates"), 200)["data"]
+    named = {one["model"] for one in found}
+    assert f"{lane.prefix}/sees" in named
+    assert not {f"{lane.prefix}/only-embeds", f"{lane.prefix}/plain-embed"} & named

@@ -312,6 +312,7 @@ def test_a_bare_name_is_looked_up_for_keys_that_have_it_so(
     gateway, bare = stage.gateway, f"bare-{secrets.token_hex(4)}"
     path = f"/api/providers/{stage.lane(route).connections[0]['id']}"
     expect(gateway.admin.put(path, json={"defaultModel": bare}), 200)
+    expect(gateway.admin.patch("/api/settings", json={"bareModels": "refuse"}), 200)
     refused(ask(stage, route, gateway.key, form, bare), 404)
     resolves = stage.key({"autoResolve": True})
     passed(ask(stage, route, resolves, form, bare), route)
@@ -319,6 +320,7 @@ def test_a_bare_name_is_looked_up_for_keys_that_have_it_so(
         assert called(stage.asked(route)[-1]) == bare
     barred = gateway.create_key(autoResolve=True, blockedModels=[f"*/{bare}"])["key"]
     refused(ask(stage, route, barred, form, bare), 404)
+    expect(gateway.admin.patch("/api/settings", json={"bareModels": "resolve"}), 200)
 
 
 @pytest.mark.parametrize("mode", ["legacy", "json"])

@@ -284,8 +284,10 @@ MODELS: Final = RecordSamples(
         "isHidden": Sample({"isHidden": True}),
         "maxOutputTokenOverride": Sample({"maxOutputTokenOverride": 77}),
         "contextWindowOverride": Sample({"contextWindowOverride": 77_000}),
+        "type": Sample({"type": "embedding"}),
         "supportedEndpoints": Sample({"supportedEndpoints": ["chat"]}),
         "supportsVision": Sample({"supportsVision": True}),
+        "capabilities": Sample({"capabilities": ["tools"]}),
     },
 )
 

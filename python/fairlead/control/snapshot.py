@@ -78,6 +78,7 @@ def _compile(con: Connection, floor: int) -> tuple[int, dict[str, Any]]:
             "require_login": settings.require_login,
             "cors_origins": settings.cors_origins,
             "unpriced_models": settings.unpriced_models,
+            "bare_models": settings.bare_models,
         },
         "account_strategies": {
             "default": settings.account_strategy,

@@ -14,8 +14,6 @@ from fairlead.errors import InvalidRequest
 
 # Unused fields, in JSON's spelling, and why each has no effect.
 _LACKS = {
-    "supportedEndpoints": "a model is offered wherever its provider serves it",
-    "supportsVision": "requests with pictures go to any model that they name",
     "iconUrl": "no page shows a node",
 }
 

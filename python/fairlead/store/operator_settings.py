@@ -179,7 +179,7 @@ class OperatorSettings(BaseModel):
     account_strategies: dict[ProviderId, AccountStrategy] = Field(
         {},
         max_length=500,
-        description="Strategies of single providers, by a catalogue id or a node's id; the others have "
+        description="Strategies of single providers, by a catalogue id, or a node's id or prefix; the others have "
         "`accountStrategy`.",
     )
     guardrail_pii_masker: GuardrailAction = Field(
@@ -375,6 +375,12 @@ class OperatorSettings(BaseModel):
         "allow",
         description="What becomes of calls to models without a price, for keys with a limit in USD: `allow` "
         "lets them through at no cost, `refuse` answers 403. `unpricedModels` of a key wins.",
+    )
+
+    bare_models: Literal["resolve", "refuse"] = Field(
+        "resolve",
+        description="A model's name without a provider's prefix, such as `gpt-4o`: `resolve` calls the model "
+        "where exactly one provider that the key may use lists it, `refuse` answers 404.",
     )
 
     @field_validator("cors_origins")

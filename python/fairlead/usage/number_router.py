@@ -33,12 +33,17 @@ from fairlead.usage.number_views import (
     latency_entry,
     point,
 )
+from fairlead.usage.provider_filter import wanted_provider
 from fairlead.usage.ranges import HOUR_MS, SERIES, RangeQuery, last_ms, span_of
 from fairlead.usage.span import Span
 
 router = APIRouter(tags=["usage"])
 
 Text = Annotated[str | None, Query(max_length=300)]
+ProviderName = Annotated[
+    str | None,
+    Query(max_length=300, description="A catalogue id, a node's id or a node's prefix."),
+]
 
 
 @router.get("/api/usage/model-latency-stats", summary="Latencies of each provider's models")
@@ -47,11 +52,12 @@ async def model_latency_stats(
     window_hours: Annotated[int, Query(alias="windowHours", ge=1, le=720)] = 24,
     min_samples: Annotated[int, Query(alias="minSamples", ge=1, le=2**31)] = 1,
     max_rows: Annotated[int, Query(alias="maxRows", ge=1, le=50_000)] = 10_000,
-    provider: Text = None,
+    provider: ProviderName = None,
     model: Text = None,
 ) -> LatencyStats:
     """Of the last hours, the busiest first. Latencies are of completed requests."""
     span = last_ms(window_hours * HOUR_MS)
+    provider = await wanted_provider(services, provider)
     wanted = LatencyFilter(provider, model, min_samples, max_rows)
     rows = await services.usage.read(lambda con: read_latency(con, span, wanted))
     return LatencyStats.model_construct(

@@ -23,6 +23,7 @@ from fairlead.moment import iso, moment_of, ms_of, now_ms
 from fairlead.money import usd_of
 from fairlead.store.budgets import COLUMNS, KINDS, window_of
 from fairlead.store.file import Connection
+from fairlead.store.provider_names import prefixes
 from fairlead.store.provider_usage import MICROS, ProviderUsage, UsageFigure, all_provider_usage
 from fairlead.store.provider_usage_view import show_provider_usage
 from fairlead.store.services import Services, ServicesDep
@@ -52,15 +53,17 @@ async def om_usage(
     """For a key with `allowUsageCommand`; another is answered 403."""
     key_id = caller.principal.id or ""
 
-    def read_rows(con: Connection) -> tuple[Any, list[Any], dict[str, ProviderUsage]]:
+    def read_rows(
+        con: Connection,
+    ) -> tuple[Any, list[Any], dict[str, ProviderUsage], dict[str, str]]:
         key = con.execute(f"SELECT {_KEY} FROM keys WHERE id = ?", [key_id]).fetchone()
         connections = con.execute(
             "SELECT id, name, provider, quota_window_thresholds FROM provider_connections WHERE is_active "
             "ORDER BY priority, created_at_ms, id"
         ).fetchall()
-        return key, connections, all_provider_usage(con)
+        return key, connections, all_provider_usage(con), prefixes(con)
 
-    key, connections, own = await services.state.read(read_rows)
+    key, connections, own, names = await services.state.read(read_rows)
     if key is None or not key[0]:
         message = "This key may not ask for its usage: set allowUsageCommand on it."
         return _json({"allowed": False, "error": {"message": message}}, 403)
@@ -87,8 +90,14 @@ async def om_usage(
         return _json(body, 200)
     figures = {each: usage.figures for each, usage in own.items()}
     return PlainTextResponse(
-        _text(personal, providers, figures, at_ms), headers={"cache-control": "no-store"}
+        _text(personal, [_named(one, names) for one in providers], figures, at_ms),
+        headers={"cache-control": "no-store"},
     )
+
+
+def _named(provider: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """The provider under the name that callers write before its models."""
+    return {**provider, "provider": names.get(provider["provider"], provider["provider"])}
 
 
 async def _personal(

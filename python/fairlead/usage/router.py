@@ -32,6 +32,7 @@ from fairlead.usage.history_series import (
     read_with_series,
 )
 from fairlead.usage.log import LogFilter, Page, Place, read_log
+from fairlead.usage.provider_filter import wanted_provider
 from fairlead.usage.span import Span
 from fairlead.usage.views import (
     History,
@@ -59,6 +60,10 @@ To = Annotated[
     str | None, Query(max_length=40, description="ISO 8601, or UTC milliseconds; exclusive.")
 ]
 Text = Annotated[str | None, Query(max_length=300)]
+ProviderName = Annotated[
+    str | None,
+    Query(max_length=300, description="A catalogue id, a node's id or a node's prefix."),
+]
 KeyId = Annotated[str | None, Query(alias="keyId", max_length=300)]
 GroupId = Annotated[
     str | None,
@@ -83,11 +88,12 @@ After = Annotated[
 
 # Async, because FastAPI runs a plain function in a thread.
 async def _history_filter(
+    services: ServicesDep,
     caller: CallerDep,
     *,
     key_id: KeyId = None,
     model: Text = None,
-    provider: Text = None,
+    provider: ProviderName = None,
     connection_id: ConnectionId = None,
     combo: Text = None,
     endpoint: Text = None,
@@ -103,7 +109,7 @@ async def _history_filter(
     return HistoryFilter(
         key_id,
         model,
-        provider,
+        await wanted_provider(services, provider),
         connection_id,
         combo,
         endpoint,

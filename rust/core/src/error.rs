@@ -37,6 +37,7 @@ kinds! {
     NotFound "not_found" 404 "invalid_request_error" "Nothing is here under this name.";
     ModelNotFound "model_not_found" 404 "invalid_request_error" "No connection serves this model.";
     MethodNotAllowed "method_not_allowed" 405 "invalid_request_error" "The path exists, this method on it does not.";
+    UpgradeRefused "upgrade_refused" 426 "invalid_request_error" "The path answers requests over HTTP and opens no WebSocket.";
     RequestTimeout "request_timeout" 408 "invalid_request_error" "The request's body did not arrive in time.";
     ContextTooLong "context_length_exceeded" 400 "invalid_request_error" "The request is longer than the window of every model that could serve it.";
     GuardrailBlocked "guardrail_blocked" 400 "invalid_request_error" "A guardrail found what must not be said, and blocks it.";

@@ -50,6 +50,22 @@ pub fn without_folder(model: &str) -> &str {
     rest
 }
 
+/// The name before the date that makers put behind it: `-20250929` or `-2024-08-06`. `None`: there is no date.
+#[must_use]
+pub fn without_date(name: &str) -> Option<&str> {
+    let is_digits = |text: &str, count: usize| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_year = |text: &str| is_digits(text, 4) && (text.starts_with("19") || text.starts_with("20"));
+    let (rest, last) = name.rsplit_once('-')?;
+    let undated = if is_digits(last, 8) && last.get(..4).is_some_and(is_year) {
+        rest
+    } else {
+        let (rest, month) = rest.rsplit_once('-')?;
+        let (rest, year) = rest.rsplit_once('-')?;
+        (is_digits(last, 2) && is_digits(month, 2) && is_year(year)).then_some(rest)?
+    };
+    (!undated.is_empty()).then_some(undated)
+}
+
 /// Segments of a path: the longest of the folders has three, and the model is one.
 const MAX_SEGMENTS: usize = 4;
 type Segments<'m> = smallvec::SmallVec<[&'m str; MAX_SEGMENTS]>;

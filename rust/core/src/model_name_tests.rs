@@ -202,3 +202,20 @@ fn fuzz_model_name() {
         Ok(())
     });
 }
+
+#[test]
+fn a_date_behind_a_name_is_told_apart() {
+    for (name, undated) in [
+        ("claude-sonnet-4-5-20250929", Some("claude-sonnet-4-5")),
+        ("gpt-4o-2024-08-06", Some("gpt-4o")),
+        ("org/m-20240101", Some("org/m")),
+        ("gpt-4o", None),
+        ("gpt-4-0613", None),
+        ("m-12345678", None),
+        ("-20250929", None),
+        ("m-2024-8-06", None),
+        ("", None),
+    ] {
+        assert_eq!(without_date(name), undated, "{name}");
+    }
+}

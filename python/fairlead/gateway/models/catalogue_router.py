@@ -19,10 +19,11 @@ from fairlead.gateway.providers.catalogue import (
     Mode,
     catalogue,
 )
-from fairlead.gateway.providers.models import known_models, override_model
+from fairlead.gateway.providers.models import known_models, override_model, typed
 from fairlead.gateway.providers.price import PriceTier, in_usd
 from fairlead.gateway.providers.table import active_connections
 from fairlead.store.file import Connection as Database
+from fairlead.store.provider_names import provider_id
 from fairlead.store.services import ServicesDep
 from fairlead.wire import Wire
 
@@ -84,7 +85,9 @@ class Catalogue(Wire):
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """A model by its provider's name for it: as the catalogue has it, and as its connections say."""
+    """A model by its provider's name for it: as the catalogue has it, and with what its connections and
+    the operator say.
+    """
 
     name: str
     built_in: CatalogueModel | None
@@ -92,16 +95,12 @@ class _Model:
 
     @property
     def kind(self) -> str:
-        """The model's use: chat, embeddings and the like."""
-        if self.built_in is not None:
-            return self.built_in.mode
+        """The model's type: chat, embedding and the like."""
         return str(self.fields.get("mode") or "chat")
 
     @property
     def capabilities(self) -> list[str]:
         """The model's capabilities, as far as somebody lists them."""
-        if self.built_in is not None:
-            return list(self.built_in.capabilities)
         return list(self.fields.get("capabilities") or ())
 
 
@@ -158,7 +157,13 @@ async def read(
     wanted = CatalogueFilter(
         provider, connected, (words or "").strip().lower(), kind, capability, behind, limit
     )
-    found = await services.state.read(lambda con: catalogue_page(con, wanted))
+
+    def read_page(con: Database) -> CataloguePage:
+        if provider is not None:
+            provider_id(con, provider)
+        return catalogue_page(con, wanted)
+
+    found = await services.state.read(read_page)
     return Catalogue.model_construct(providers=found.entries, total=found.total, next=found.next)
 
 
@@ -229,7 +234,9 @@ def _chosen(
         shown = known.get(name, {}).get("name")
         if row is not None and row.settings.get("model_name"):
             shown = row.settings["model_name"]
-        model = _Model(name, built_in, known.get(name, {"id": name}))
+        base = {} if built_in is None else built_in.model_dump(include=_SAID, exclude_defaults=True)
+        fields = typed(owner, {**base, **known.get(name, {"id": name})})
+        model = _Model(name, built_in, override_model(row, fields))
         if wanted.takes(f"{prefix}/{name}", shown, model):
             found.append(model)
     return found
@@ -237,7 +244,8 @@ def _chosen(
 
 @cache
 def _listed(provider: str) -> dict[str, CatalogueModel]:
-    return {model.id: model for model in catalogue()[provider].models}
+    owner = catalogue()[provider]
+    return {model.id: model for model in owner.models if owner.is_served(model.id, model.mode)}
 
 
 def _shown(
@@ -299,8 +307,7 @@ def _by_type(
     grouped: dict[str, list[ModelEntry]] = {}
     for each in models:
         built_in, row = each.built_in, model_settings.get((provider, each.name))
-        base = {} if built_in is None else built_in.model_dump(include=_SIZES, exclude_none=True)
-        model = override_model(row, {**base, **each.fields})
+        model = each.fields
         grouped.setdefault(each.kind, []).append(
             ModelEntry.model_construct(
                 id=f"{prefix}/{each.name}",
@@ -317,7 +324,7 @@ def _by_type(
     return grouped
 
 
-_SIZES = {"context_length", "max_output_tokens"}
+_SAID = {"mode", "context_length", "max_output_tokens", "capabilities"}
 
 
 def _price(built_in: CatalogueModel | None, model: dict[str, Any]) -> ModelPriceView | None:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StrictBool, StrictInt
 
 from fairlead.gateway.fields import ModelId, Name, Text
+from fairlead.gateway.providers.catalogue import Capability, Mode
 from fairlead.wire import Wire
 
 ProviderName = Annotated[
@@ -43,11 +44,24 @@ class ModelSettings(Wire):
     context_window_override: Tokens | None = Field(
         None, description="In place of what the provider or the catalogue says."
     )
-    supported_endpoints: Annotated[list[Endpoint], Field(max_length=10)] | None = Field(
-        None, description="Refused unless null: it has no effect yet."
+    type: Mode | None = Field(
+        None,
+        description="What the model is for, in place of what its provider, the catalogue or its name says. "
+        "Lists show it, and `auto` chooses among models of the type `chat`.",
+    )
+    supported_endpoints: Annotated[list[Endpoint], Field(min_length=1, max_length=10)] | None = (
+        Field(
+            None,
+            description="The calls that the model takes; others are refused before its provider is asked. "
+            "Without `type` they say what it is for.",
+        )
     )
     supports_vision: StrictBool | None = Field(
-        None, description="Refused unless null: it has no effect yet."
+        None,
+        description="Whether it sees pictures: adds `vision` to its capabilities, or takes it away. `auto` counts it.",
+    )
+    capabilities: Annotated[list[Capability], Field(max_length=12)] | None = Field(
+        None, description="In place of what its provider or the catalogue says."
     )
 
 

@@ -26,9 +26,6 @@ ApiType = Literal[
     "rerank",
 ]
 
-# The only effect of the type: which of OpenAI's two conversation APIs the node speaks.
-SPOKEN: tuple[ApiType, ...] = ("chat", "responses")
-
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 
 
@@ -89,8 +86,8 @@ class NodeFields(Wire):
 
     api_type: ApiType = Field(
         "chat",
-        description="Which conversation the node speaks: `chat` or `responses`. Other calls go to "
-        "every node of OpenAI's dialect, so the other values are refused.",
+        description="Which conversation the node speaks, `chat` or `responses`. Another value says what all of its "
+        "models are for, unless a model's own `type` says otherwise.",
     )
     chat_path: EndpointPath | None = Field(
         None, description="Instead of the dialect's own, below baseUrl."

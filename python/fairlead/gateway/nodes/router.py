@@ -9,7 +9,7 @@ from uuid import uuid4
 from fastapi import APIRouter
 
 from fairlead.errors import Conflict, InvalidRequest, NotFound
-from fairlead.gateway.nodes.fields import SPOKEN, NewNode, NodeChange, NodeFields
+from fairlead.gateway.nodes.fields import NewNode, NodeChange, NodeFields
 from fairlead.gateway.nodes.headers import MASK, unmask
 from fairlead.gateway.nodes.table import (
     Node,
@@ -182,14 +182,6 @@ def _event_data(node: Node) -> dict[str, Any]:
 def _check_unused(fields: NodeFields, before: Node | None) -> None:
     stored = {} if before is None else {"iconUrl": before.icon_url}
     refuse_unused({"iconUrl": fields.icon_url}, stored)
-    is_sent = "api_type" in fields.model_fields_set
-    is_stored = before is not None and before.api_type == fields.api_type
-    if is_sent and not is_stored and fields.api_type not in SPOKEN:
-        raise InvalidRequest(
-            f"apiType `{fields.api_type}` would have no effect: a node serves every call of its "
-            "dialect. Send `chat` or `responses`, the conversation that it speaks.",
-            param="apiType",
-        )
 
 
 def _check_prefix(con: Connection, prefix: str, node_id: str) -> None:
@@ -282,10 +274,7 @@ def _view(node: Node) -> NodeView:
     return NodeView.model_construct(
         id=node.id,
         **{name: getattr(node, name) for name in _PLAIN},
-        not_in_force=[
-            *([] if node.api_type in SPOKEN else ["apiType"]),
-            *not_in_force({"iconUrl": node.icon_url}),
-        ],
+        not_in_force=not_in_force({"iconUrl": node.icon_url}),
         custom_headers=dict.fromkeys(node.header_names, MASK) or None,
         timeouts=Timeouts.model_validate(node.timeouts, by_name=True) if node.timeouts else None,
         created_at=moment_of(node.created_at_ms),

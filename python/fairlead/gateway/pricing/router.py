@@ -27,6 +27,7 @@ from fairlead.gateway.providers.snapshot import known_prices
 from fairlead.gateway.providers.table import active_connections
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
+from fairlead.store.provider_names import provider_id
 from fairlead.store.services import ServicesDep
 from fairlead.wire import Wire
 
@@ -69,9 +70,14 @@ async def show(
     """In USD per million tokens: those of every provider that has an active connection, and all that
     are set here.
     """
-    prices = await services.state.read(_in_force)
-    if provider is not None:
-        prices = {provider: prices.get(provider, {})}
+
+    def read(con: Connection) -> dict[str, dict[str, PriceView]]:
+        prices = _in_force(con)
+        if provider is None:
+            return prices
+        return {provider: prices.get(_id_of(con, provider, prices), {})}
+
+    prices = await services.state.read(read)
     return Pricing.model_construct(prices)
 
 
@@ -102,7 +108,8 @@ async def take_back(
         raise InvalidRequest("model needs provider beside it.", param="provider")
 
     def delete_rows(con: Connection) -> int:
-        deleted = delete_overrides(con, provider, model)
+        named = None if provider is None else _id_of(con, provider, read_overrides(con))
+        deleted = delete_overrides(con, named, model)
         if not deleted and provider is not None:
             raise NotFound("No price is set for this.", param="model" if model else "provider")
         return deleted
@@ -111,15 +118,13 @@ async def take_back(
 
 
 async def _set(new: Prices, services: ServicesDep) -> Pricing:
+    ids: dict[str, str] = {}
+
     def store(con: Connection) -> dict[str, dict[str, PriceView]]:
-        nodes = all_nodes(con)
         at_ms = now_ms()
-        for provider, models in new.root.items():
-            if provider not in catalogue() and provider not in nodes:
-                raise InvalidRequest(
-                    f"There is no provider `{provider[:80]}`: name a catalogue id or a node's id.",
-                    param=provider[:80],
-                )
+        ids.update({name: provider_id(con, name, name[:80]) for name in new.root})
+        for name, models in new.root.items():
+            provider = ids[name]
             for model, price in models.items():
                 put_override(con, provider, model, in_micros(price), at_ms)
         if count_overrides(con) > MAX_OVERRIDES:
@@ -127,7 +132,12 @@ async def _set(new: Prices, services: ServicesDep) -> Pricing:
         return _in_force(con)
 
     prices = await services.state.commit(store)
-    return Pricing.model_construct({name: prices[name] for name in new.root})
+    return Pricing.model_construct({name: prices[ids[name]] for name in new.root})
+
+
+def _id_of(con: Connection, name: str, stored: Mapping[str, object]) -> str:
+    """The provider's id by any of its names; prices of a deleted node are taken back by its id."""
+    return name if name in stored else provider_id(con, name)
 
 
 def _in_force(con: Connection) -> dict[str, dict[str, PriceView]]:

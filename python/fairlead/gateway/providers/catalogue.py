@@ -13,6 +13,10 @@ and is in lists until then.
 `variables` names what an address has in braces, each with its usual value or null where there is
 none; a connection gives them in `providerSpecificData`. `models_url` says where models are listed,
 where that is not `/models` below the base URL; `lists_models: false`, that they are not.
+`serves` says which types of models the provider's address serves in this dialect, and which models of a type, by
+patterns with `*`: a model beside them keeps its price and is in no list. Without it, all types are served that the
+gateway has a route for in the dialect. `path` is where the provider has a type's call, from the host's root, where
+that is not the dialect's path below the base URL.
 `check_path` names a path that only a valid key may read, where the list of models is public.
 `oauth` says how people sign in there instead of giving a key. `usage` says where the provider tells what
 is used and left of a credential: addresses, and in their answers the places of the figures (JSON Pointer,
@@ -23,15 +27,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import date
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from fairlead.gateway.providers.price import ServiceTier
 
 FOLDER = Path(__file__).parents[2] / "data" / "catalogue"
+
+# The dialect's path of each type's call that a provider may have at another one.
+PATHS: dict[str, str] = {
+    "embedding": "/embeddings",
+    "rerank": "/rerank",
+    "moderation": "/moderations",
+    "image": "/images/generations",
+    "speech": "/audio/speech",
+    "transcription": "/audio/transcriptions",
+    "ocr": "/ocr",
+}
 
 Dialect = Literal["openai", "openai-responses", "anthropic", "gemini"]
 Auth = Literal[
@@ -202,6 +218,27 @@ class UsageSection(_Entry):
     reads: tuple[UsageRead, ...] = Field(min_length=1)
 
 
+class Served(_Entry):
+    """The models of one type that an address serves: those that fit one of `only` and none of `no`."""
+
+    only: tuple[str, ...] = ("*",)
+    no: tuple[str, ...] = ()
+    path: str | None = Field(default=None, pattern=r"^/[A-Za-z0-9/_.-]+$")
+
+    def has(self, model_id: str) -> bool:
+        """Whether it serves this model."""
+        fits = [fnmatchcase(model_id, pattern) for pattern in self.only]
+        return any(fits) and not any(fnmatchcase(model_id, pattern) for pattern in self.no)
+
+
+# What a dialect has routes for, whoever the provider is.
+_BY_DIALECT: dict[str, frozenset[str]] = {
+    "anthropic": frozenset({"chat"}),
+    "gemini": frozenset({"chat", "embedding", "video"}),
+    "openai-responses": frozenset({"chat", "embedding"}),
+}
+
+
 class CatalogueProvider(_Entry):
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     name: str
@@ -218,7 +255,18 @@ class CatalogueProvider(_Entry):
     usage: UsageSection | None = None
     # Amazon's name of the service, which is part of a signature's scope.
     aws_service: str | None = None
+    serves: dict[Mode, Served] | None = None
     models: tuple[CatalogueModel, ...]
+
+    def is_served(self, model_id: str, mode: str) -> bool:
+        """Whether the provider's address serves a model of this type by a route of the gateway."""
+        routed = _BY_DIALECT.get(self.dialect)
+        if routed is not None and mode not in routed:
+            return False
+        if self.serves is None:
+            return True
+        served = self.serves.get(cast("Mode", mode))
+        return served is not None and served.has(model_id)
 
 
 class Catalogue(Mapping[str, CatalogueProvider]):

@@ -4,14 +4,14 @@ data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.nodes.table import Node, find_node, find_node_by_name
 from fairlead.gateway.nodes.timeouts import effective_timeouts
 from fairlead.gateway.outbound.table import Proxy, proxy_for
-from fairlead.gateway.providers.catalogue import CatalogueProvider, catalogue
+from fairlead.gateway.providers.catalogue import PATHS, CatalogueProvider, catalogue
 from fairlead.secret_origin import origin_of
 from fairlead.store.file import Connection as Database
 from fairlead.store.sealer import Sealer
@@ -49,6 +49,8 @@ class Endpoint:
     timeouts: dict[str, int]
     # The service and region in the scope of an Amazon signature.
     aws: dict[str, str] | None = None
+    # Paths on the host of calls that the provider has elsewhere, by the dialect's own.
+    paths: dict[str, str] = field(default_factory=dict)
     # What control's own calls go through; the relay is told by the snapshot.
     proxy: Proxy | None = None
 
@@ -150,7 +152,22 @@ def _built_in(provider: CatalogueProvider, auth_type: str, specific: dict[str, A
         check_url=check_url,
         timeouts=effective_timeouts(specific.get("timeouts") or {}),
         aws=aws,
+        paths=_paths(provider) if own_url is None else {},
     )
+
+
+def _paths(provider: CatalogueProvider) -> dict[str, str]:
+    serves = (provider.serves or {}).items()
+    return {PATHS[mode]: served.path for mode, served in serves if served.path is not None}
+
+
+def serves_type(provider: Provider, specific: dict[str, Any], model_id: str, mode: str) -> bool:
+    """Whether a connection's address serves the model: as the catalogue says of the provider's own address.
+    A node, and an address of the operator's own, may serve anything.
+    """
+    if not isinstance(provider, CatalogueProvider) or specific.get("base_url") is not None:
+        return True
+    return provider.is_served(model_id, mode)
 
 
 def _auth(provider: CatalogueProvider, auth_type: str) -> str:

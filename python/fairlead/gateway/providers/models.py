@@ -2,8 +2,8 @@
 
 A model is a plain object, as it is stored: `id`, and where known `created` (UTC seconds),
 `owned_by`, `context_length`, `max_output_tokens` (tokens), `price` (as in the catalogue), `mode`
-(its use: as in the catalogue, or `video`), `capabilities` (as in the catalogue) and
-`reasoning_control` (`chat-template` where the list shows that an inference server serves it whose
+(its type, as in the catalogue), `capabilities` (as in the catalogue), `endpoints` (the calls that an operator
+says it takes) and `reasoning_control` (`chat-template` where the list shows that an inference server serves it whose
 chat templates take reasoning's switches).
 """
 
@@ -15,7 +15,8 @@ from typing import Any
 
 from fairlead.gateway.models.table import ProviderModel
 from fairlead.gateway.providers.catalogue import CatalogueProvider
-from fairlead.gateway.providers.endpoint import Provider
+from fairlead.gateway.providers.endpoint import Provider, serves_type
+from fairlead.gateway.providers.model_types import stated_type, type_of
 from fairlead.gateway.providers.table import Connection
 
 MAX_MODELS = 5_000
@@ -60,6 +61,26 @@ _PARAMETER_CAPABILITIES = {
 }
 _FLAG_CAPABILITIES = {"function_calling": "tools", "vision": "vision", "audio": "audio_input"}
 _MICROS_PER_MILLION = Decimal(10) ** 12
+# The types of all models of a node, by the node's `apiType`, and of a model, by a call that it takes.
+NODE_TYPES = {
+    "embeddings": "embedding",
+    "audio-transcriptions": "transcription",
+    "audio-speech": "speech",
+    "images-generations": "image",
+    "rerank": "rerank",
+}
+ENDPOINT_TYPES = {
+    "chat": "chat",
+    "responses": "chat",
+    "messages": "chat",
+    "completions": "completion",
+    "embeddings": "embedding",
+    "images": "image",
+    "audio": "transcription",
+    "moderations": "moderation",
+    "rerank": "rerank",
+    "ocr": "ocr",
+}
 
 
 class NotAList(ValueError):
@@ -88,8 +109,8 @@ def parse_models(answer: object) -> list[dict[str, Any]]:
 
 
 def known_models(provider: Provider, connection: Connection) -> list[dict[str, Any]]:
-    """The models that the provider listed, else those of the catalogue; in any case the default
-    model and those with a price.
+    """The models that the provider listed, else those of the catalogue, as far as the connection's address serves
+    them; in any case the default model and those with a price. Each has its type.
     """
     models = connection.models
     if models is None:
@@ -98,9 +119,32 @@ def known_models(provider: Provider, connection: Connection) -> list[dict[str, A
         # A provider's own list often leaves the sizes out.
         sizes = {entry["id"]: entry for entry in catalogue_models(provider)}
         models = [_better_known(sizes.get(model["id"], {}), model) for model in models]
+    models = [typed(provider, model) for model in models]
+    models = [
+        model
+        for model in models
+        if serves_type(
+            provider, connection.provider_specific, model["id"], model.get("mode") or "chat"
+        )
+    ]
     names = {model["id"] for model in models}
     extra = [connection.default_model, *(connection.provider_specific.get("prices") or ())]
-    return [*models, *({"id": name} for name in dict.fromkeys(extra) if name and name not in names)]
+    named = [
+        typed(provider, {"id": name}) for name in dict.fromkeys(extra) if name and name not in names
+    ]
+    return [*models, *named]
+
+
+def typed(provider: Provider, model: dict[str, Any]) -> dict[str, Any]:
+    """The model with its type: of the node that it is at, where the operator gave it one; else as the catalogue or a
+    list has it. "Chat" is what many lists say of every model, so the model's name goes before it.
+    """
+    stated = model.get("mode")
+    if not isinstance(provider, CatalogueProvider) and provider.api_type in NODE_TYPES:
+        stated = NODE_TYPES[provider.api_type]
+    elif stated in (None, "", "chat"):
+        stated = type_of(model["id"]) or stated
+    return {**model, "mode": stated} if stated else model
 
 
 def _better_known(shipped: dict[str, Any], listed: dict[str, Any]) -> dict[str, Any]:
@@ -109,6 +153,9 @@ def _better_known(shipped: dict[str, Any], listed: dict[str, Any]) -> dict[str, 
     """
     able = {*shipped.get("capabilities", ()), *listed.get("capabilities", ())}
     both = {**shipped, **listed}
+    if listed.get("mode") == "chat" and shipped.get("mode"):
+        # Lists that name the methods of a model say so of one that draws, too.
+        both["mode"] = shipped["mode"]
     return both | {"capabilities": sorted(able)} if "capabilities" in both else both
 
 
@@ -120,7 +167,8 @@ def catalogue_models(provider: Provider) -> list[dict[str, Any]]:
     return [
         entry.model_dump(
             mode="json",
-            include={"id", "mode", "context_length", "max_output_tokens", "capabilities"},
+            include={"id", "mode", "context_length", "max_output_tokens"}
+            | ({"capabilities"} if entry.capabilities else set()),
             exclude_none=True,
         )
         for entry in provider.models
@@ -136,8 +184,29 @@ def override_model(row: ProviderModel | None, model: dict[str, Any]) -> dict[str
         "name": row.settings.get("model_name"),
         "context_length": row.settings.get("context_window_override"),
         "max_output_tokens": row.settings.get("max_output_token_override"),
+        "mode": row.settings.get("type") or _type_for(row.settings.get("supported_endpoints")),
+        "endpoints": row.settings.get("supported_endpoints"),
+        "capabilities": _stated_capabilities(row, model),
     }
     return {**model, **{name: value for name, value in overrides.items() if value is not None}}
+
+
+def _type_for(endpoints: list[str] | None) -> str | None:
+    """The type of a model that takes these calls: that of conversations where it takes them."""
+    types = [ENDPOINT_TYPES[name] for name in endpoints or ()]
+    return "chat" if "chat" in types else next(iter(types), None)
+
+
+def _stated_capabilities(row: ProviderModel, model: dict[str, Any]) -> list[str] | None:
+    """The capabilities with what the operator says of them; None where the operator says nothing."""
+    stated = row.settings.get("capabilities")
+    sees = row.settings.get("supports_vision")
+    if stated is None and sees is None:
+        return None
+    able = set(model.get("capabilities") or () if stated is None else stated)
+    if sees is not None:
+        able = able | {"vision"} if sees else able - {"vision"}
+    return sorted(able)
 
 
 def _parse_model(entry: dict[str, Any]) -> dict[str, Any] | None:
@@ -158,7 +227,7 @@ def _parse_model(entry: dict[str, Any]) -> dict[str, Any] | None:
     _put(model, "created", entry.get("created"))
     _put(model, "context_length", *(size.get(each) for each in _CONTEXT_NAMES))
     _put(model, "max_output_tokens", *(size.get(each) for each in _OUTPUT_NAMES))
-    if mode := _mode(entry.get("supportedGenerationMethods")):
+    if mode := _mode(entry.get("supportedGenerationMethods")) or stated_type(entry):
         model["mode"] = mode
     if capabilities := _capabilities(entry):
         model["capabilities"] = capabilities

@@ -15,7 +15,7 @@ from fairlead.gateway.pricing.table import Price, read_overrides
 from fairlead.gateway.providers.catalogue import CatalogueProvider, catalogue
 from fairlead.gateway.providers.endpoint import Endpoint, Provider, endpoint_of
 from fairlead.gateway.providers.limits import compile_limits
-from fairlead.gateway.providers.models import known_models, override_model
+from fairlead.gateway.providers.models import known_models, override_model, typed
 from fairlead.gateway.providers.price import in_snapshot
 from fairlead.gateway.providers.table import Connection, active_connections
 from fairlead.store.file import Connection as Database
@@ -94,7 +94,9 @@ def _compile(
     compiled = _Compiled({**_connection(connection, endpoint), **templated, **capped}, {}, {})
     names = {model["id"] for model in known}
     custom = [
-        {"id": name} for name, row in model_settings.items() if row.is_custom and name not in names
+        typed(provider, {"id": name})
+        for name, row in model_settings.items()
+        if row.is_custom and name not in names
     ]
     for model in [*known, *custom]:
         row = model_settings.get(model["id"])
@@ -124,6 +126,7 @@ def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
         "chat_path": endpoint.chat_path,
         "auth": endpoint.auth,
         "aws": endpoint.aws,
+        "paths": endpoint.paths,
         "credentials_sealed": None if sealed is None else base64.b64encode(sealed).decode(),
         "priority": connection.priority,
         "weight": connection.weight,
@@ -175,7 +178,8 @@ def _model(listed: str, provider: str, endpoint: Endpoint, model: dict[str, Any]
         "max_output_tokens": model.get("max_output_tokens"),
         "name": model.get("name"),
         "mode": model.get("mode") or "",
-        "capabilities": model.get("capabilities") or None,
+        "capabilities": model.get("capabilities"),
+        "endpoints": model.get("endpoints"),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter
@@ -30,6 +31,7 @@ from fairlead.gateway.resilience.views import (
 )
 from fairlead.moment import moment_of, now_ms
 from fairlead.store.file import Connection
+from fairlead.store.provider_names import find_provider_id
 from fairlead.store.services import Services, ServicesDep
 from fairlead.wire import Success, Wire
 
@@ -130,11 +132,14 @@ async def clear_model_cooldowns(body: Cleared, services: ServicesDep) -> Success
 async def _clear(services: Services, clear: Clear) -> None:
     def insert(con: Connection) -> None:
         stored = read_connections(con)
+        provider = clear.provider
+        if provider is not None:
+            provider = find_provider_id(con, provider) or provider
         if clear.connection is not None and clear.connection not in {each.id for each in stored}:
             raise NotFound("There is no provider connection with this id.", param="connection")
-        if clear.provider is not None and clear.provider not in {each.provider for each in stored}:
+        if provider is not None and provider not in {each.provider for each in stored}:
             raise NotFound("There is no connection of this provider.", param="provider")
-        add_clear(con, clear)
+        add_clear(con, replace(clear, provider=provider))
 
     await services.state.commit(insert)
 

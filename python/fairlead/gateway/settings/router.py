@@ -23,7 +23,6 @@ from fairlead.caller import Caller, CallerDep
 from fairlead.errors import Conflict, Forbidden, Internal, InvalidRequest
 from fairlead.gateway.cache.vectors import check_vectors
 from fairlead.gateway.context.rules import check_context
-from fairlead.gateway.providers.endpoint import find_provider
 from fairlead.gateway.settings.sign_on import check_sign_on, without_ruled
 from fairlead.placeholder_password import is_placeholder
 from fairlead.settings import PASSWORD_MAX_CHARS
@@ -37,6 +36,7 @@ from fairlead.store.operator_settings import (
     write_operator_settings,
 )
 from fairlead.store.outbox import Event, emit
+from fairlead.store.provider_names import provider_id
 from fairlead.store.services import Operator, Services, ServicesDep
 from fairlead.store.sign_on import in_force, seal_secret
 from fairlead.wire import Wire
@@ -241,14 +241,17 @@ def _store(
 
 
 def _check_providers(con: Connection, before: OperatorSettings, sent: dict[str, Any]) -> None:
-    """`InvalidRequest` for a new strategy of a provider that is not there."""
-    for provider in sent.get("account_strategies", {}).keys() - before.account_strategies.keys():
-        if find_provider(con, provider) is None:
-            raise InvalidRequest(
-                f"accountStrategies: there is no provider with the id {provider!r}; name a provider of "
-                "the catalogue or a node by its id.",
-                param="accountStrategies",
-            )
+    """Puts the ids of providers in the place of prefixes; `InvalidRequest` for a new strategy of a provider that is not
+    there.
+    """
+    if "account_strategies" not in sent:
+        return
+    sent["account_strategies"] = {
+        name
+        if name in before.account_strategies
+        else provider_id(con, name, "accountStrategies"): strategy
+        for name, strategy in sent["account_strategies"].items()
+    }
 
 
 def _view(con: Connection, services: Services) -> SettingsView:

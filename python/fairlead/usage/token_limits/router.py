@@ -13,6 +13,7 @@ from fairlead.caller import CallerDep, own_key_id, refuse_over_managing_keys
 from fairlead.errors import InvalidRequest, NotFound
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
+from fairlead.store.provider_names import provider_id
 from fairlead.store.services import ServicesDep
 from fairlead.usage.spent import Question, spent_of
 from fairlead.usage.token_limits.table import (
@@ -42,7 +43,8 @@ class NewTokenLimit(Wire):
     api_key_id: Id
     scope_type: ScopeType = "global"
     scope_value: Annotated[str, Field(min_length=1, max_length=300)] | None = Field(
-        None, description="The model with its prefix, or the provider; not for `global`."
+        None,
+        description="The model with its prefix, or the provider by its id or prefix; not for `global`.",
     )
     token_limit: Annotated[StrictInt, Field(ge=1, le=2**53 - 1)]
     reset_interval: ResetInterval = "monthly"
@@ -115,13 +117,17 @@ async def put(
             raise InvalidRequest(
                 f"A key has at most {LIMITS_MAX} token limits; lift one first.", param="apiKeyId"
             )
+        scope_value = new.scope_value
+        if new.scope_type == "provider" and scope_value is not None:
+            # Calls are counted by the provider's id: a prefix would count none.
+            scope_value = provider_id(con, scope_value, "scopeValue")
         at_ms = now_ms()
         hours, minutes = new.reset_time.split(":")
         limit = TokenLimit(
             id=before.id if before else str(uuid4()),
             key_id=new.api_key_id,
             scope_type=new.scope_type,
-            scope_value=new.scope_value,
+            scope_value=scope_value,
             token_limit=new.token_limit,
             reset_interval=new.reset_interval,
             reset_minute=int(hours) * 60 + int(minutes),

@@ -5,10 +5,11 @@
 //! or normalised, so no second spelling of a path exists. One exception: what `{*name}` matches is a name to look up and
 //! decides nothing, and clients send it with `%2F` for its slashes, so it is decoded, once.
 //!
-//! Every route under `/v1/` has a second path under `/api/v1/`: one route, two names.
+//! Routes that clients of models call have other paths, for base URLs that are written in other ways (`/api/v1/models`, `/models`):
+//! one route, several paths.
 //!
-//! `route` is one entry, `table` lists them, `builders` makes its entries, `relayed` names the calls that pass with only their model changed, `scopes` what narrow
-//! scopes of keys open.
+//! `route` is one entry, `table` lists them, `builders` makes its entries, `other_paths` lists the other paths, `relayed` names the
+//! calls that pass with only their model changed, `scopes` lists what narrow scopes of keys open.
 
 pub use crate::tier::Tier;
 use std::borrow::Cow;
@@ -16,6 +17,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 mod builders;
+mod other_paths;
 mod relayed;
 mod route;
 // Of keys, beside the routes: `scopes::SCOPES`, `scopes::opens`.
@@ -61,33 +63,28 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
     index
 });
 
-/// The prefix of every route's second name.
-const ALIAS: &str = "/api";
-
 impl Route {
-    /// The path by the route's own name, where the caller used its second one.
+    /// The route's own path, where the caller used another one.
     #[must_use]
-    pub fn own_path<'p>(&self, path: &'p str) -> &'p str {
-        if self.path.starts_with(OWN) {
-            alias_of(path).unwrap_or(path)
-        } else {
-            path
+    pub fn own_path<'p>(&self, path: &'p str) -> Cow<'p, str> {
+        if matches(self.path, path).is_some() {
+            return Cow::Borrowed(path);
         }
+        other_paths::rewritten(path).find(|own| matches(self.path, own).is_some()).unwrap_or(Cow::Borrowed(path))
+    }
+
+    /// Whether other paths lead to it: only calls of clients of models have them.
+    fn has_other_paths(&self) -> bool {
+        matches!(self.tier, Tier::Inference | Tier::Key)
     }
 }
 
-/// The prefix of the paths that have a second name.
-const OWN: &str = "/v1/";
-
-/// The name that a second name stands for.
-fn alias_of(path: &str) -> Option<&str> {
-    path.strip_prefix(ALIAS).filter(|own| own.starts_with(OWN))
-}
-
-/// The routes at a path whatever their method. A route's own name goes before another route's second one.
+/// The routes at a path whatever their method. A route's own path goes before another route's other paths.
 fn routes_at(path: &str) -> impl Iterator<Item = (&'static Route, Cow<'_, str>)> {
-    let aliased = alias_of(path).into_iter().flat_map(named);
-    named(path).chain(aliased.filter(|(route, _)| route.path.starts_with(OWN)))
+    let dropped = other_paths::dropped(path).flat_map(named);
+    let moved = other_paths::moved(path)
+        .flat_map(|own| named(&own).map(|(route, tail)| (route, Cow::Owned(tail.into_owned()))).collect::<Vec<_>>());
+    named(path).chain(dropped.chain(moved).filter(|(route, _)| route.has_other_paths()))
 }
 
 /// The routes of this name, literal ones first: they are closer than patterns that would also match.

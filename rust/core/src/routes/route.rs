@@ -193,8 +193,11 @@ pub enum Reach {
     ThisMachine,
 }
 
-/// How many bytes are read of a body that the route does not ask for.
+/// How many bytes are read of a body that the route does not take.
 const FORGOTTEN_BODY_BYTES: usize = 64 * 1024;
+
+/// `{}`, `null`, and blanks around them.
+const EMPTY_BODY_BYTES: usize = 64;
 
 /// One route: who may call it, who answers, and the body that it takes.
 #[derive(Debug, Clone, Copy)]
@@ -251,10 +254,16 @@ impl Route {
         }
     }
 
-    /// A body is read and forgotten: many clients send `{}` along with a DELETE that needs nothing.
+    /// A body is read and dropped, whatever it says: many clients send something along with a DELETE.
     #[must_use]
     pub fn forgets_body(&self) -> bool {
         self.method == "DELETE" && self.body == Body::None
+    }
+
+    /// A body is read and must say nothing: many clients send `{}` where nothing is asked for.
+    #[must_use]
+    pub fn takes_empty_body(&self) -> bool {
+        self.method != "DELETE" && self.body == Body::None
     }
 
     /// How large a body may be; 0 where none is taken.
@@ -263,13 +272,13 @@ impl Route {
         self.body.limit_bytes()
     }
 
-    /// How many bytes of a body are read, those of a forgotten one included.
+    /// How many bytes of a body are read, those of a dropped one included.
     #[must_use]
     pub fn accepted_bytes(&self) -> usize {
-        if self.forgets_body() {
-            FORGOTTEN_BODY_BYTES
-        } else {
-            self.body_limit_bytes()
+        match self.body {
+            Body::None if self.forgets_body() => FORGOTTEN_BODY_BYTES,
+            Body::None => EMPTY_BODY_BYTES,
+            body => body.limit_bytes(),
         }
     }
 

@@ -45,12 +45,103 @@ fn a_path_may_name_a_thing_of_a_thing() {
     }
 }
 
+/// Other paths, with the path in the table that each is.
+const OTHER_PATHS: &[(&str, &str, &str)] = &[
+    ("POST", "/chat/completions", "/v1/chat/completions"),
+    ("POST", "/completions", "/v1/completions"),
+    ("POST", "/responses", "/v1/responses"),
+    ("GET", "/responses/resp_1", "/v1/responses/resp_1"),
+    ("POST", "/embeddings", "/v1/embeddings"),
+    ("GET", "/models", "/v1/models"),
+    ("GET", "/models/openai/gpt-4o", "/v1/models/openai/gpt-4o"),
+    ("POST", "/messages", "/v1/messages"),
+    ("POST", "/messages/count_tokens", "/v1/messages/count_tokens"),
+    ("POST", "/images/generations", "/v1/images/generations"),
+    ("POST", "/audio/transcriptions", "/v1/audio/transcriptions"),
+    ("POST", "/moderations", "/v1/moderations"),
+    ("POST", "/rerank", "/v1/rerank"),
+    ("POST", "/v2/rerank", "/v1/rerank"),
+    ("GET", "/files", "/v1/files"),
+    ("GET", "/batches/b1", "/v1/batches/b1"),
+    ("GET", "/realtime", "/v1/realtime"),
+    ("POST", "/v1/v1/chat/completions", "/v1/chat/completions"),
+    ("POST", "/v1/v1/messages", "/v1/messages"),
+    ("GET", "/v1/v1/models/a%2Fb", "/v1/models/a%2Fb"),
+    ("POST", "/openai/v1/responses", "/v1/responses"),
+    ("POST", "/openai/chat/completions", "/v1/chat/completions"),
+    ("POST", "/anthropic/v1/messages", "/v1/messages"),
+    ("POST", "/anthropic/messages", "/v1/messages"),
+    ("POST", "/ollama/v1/chat/completions", "/v1/chat/completions"),
+    ("POST", "/v1beta/openai/chat/completions", "/v1/chat/completions"),
+    ("GET", "/v1beta/openai/models", "/v1/models"),
+    ("POST", "/v1beta/openai/embeddings", "/v1/embeddings"),
+    ("POST", "/v1/v1beta/models/g/m:generateContent", "/v1beta/models/g/m:generateContent"),
+    ("POST", "/v1beta/v1beta/models/g/m:countTokens", "/v1beta/models/g/m:countTokens"),
+    ("POST", "/gemini/v1beta/models/g/m:embedContent", "/v1beta/models/g/m:embedContent"),
+    ("POST", "/models/g/m:generateContent", "/v1/models/g/m:generateContent"),
+    ("POST", "/v1beta/g/m:generateContent", "/v1beta/models/g/m:generateContent"),
+    ("POST", "/v1beta/g%2Fm:streamGenerateContent", "/v1beta/models/g%2Fm:streamGenerateContent"),
+    ("POST", "/v1beta/openai/gpt-4o:generateContent", "/v1beta/models/openai/gpt-4o:generateContent"),
+    ("POST", "/v1/g/m:countTokens", "/v1/models/g/m:countTokens"),
+    ("POST", "/v1beta/g/m:batchGenerateContent", "/v1beta/models/g/m:batchGenerateContent"),
+    ("POST", "/v1beta/g/m:predictLongRunning", "/v1beta/models/g/m:predictLongRunning"),
+    ("POST", "/api/chat", "/ollama/api/chat"),
+    ("POST", "/api/generate", "/ollama/api/generate"),
+    ("GET", "/api/tags", "/ollama/api/tags"),
+    ("POST", "/api/show", "/ollama/api/show"),
+    ("GET", "/api/version", "/ollama/api/version"),
+];
+
+#[test]
+fn an_other_path_is_the_same_route_with_the_same_rules() {
+    for &(method, other, own) in OTHER_PATHS {
+        let (Match::Found { route, tail }, Match::Found { route: canonical, tail: same }) =
+            (find(method, other), find(method, own))
+        else {
+            panic!("{method} {other}")
+        };
+        assert!(std::ptr::eq(route, canonical), "{other} is {}", route.path);
+        assert_eq!((&tail, &*route.own_path(other)), (&same, own), "{other}");
+        assert_eq!((surface_at(other), tier_at(other)), (surface_at(own), tier_at(own)), "{other}");
+        let Match::OtherMethod(methods) = find("TRACE", other) else { panic!("{other} has methods") };
+        assert!(methods.contains(&method), "{other}");
+    }
+}
+
+/// Whatever the rewriting makes of a path, only a route for callers with keys answers under a path that is not its own: an other path
+/// never leads to management, sign-in or a page.
+#[test]
+fn other_paths_lead_to_no_route_but_those_of_clients() {
+    for route in all() {
+        let example = route.path.replace(['{', '}', '*'], "");
+        for folder in ["/api", "/v1", "/v1beta", "/openai", "/anthropic", "/google", "/gemini", "/ollama", "/v2"] {
+            for other in
+                [format!("{folder}{example}"), example.replacen("/v1/", "/", 1), example.replacen("/api/", "/", 1)]
+            {
+                if let Match::Found { route: found, .. } = find(route.method, &other) {
+                    let is_own = matches(found.path, &other).is_some();
+                    assert!(is_own || matches!(found.tier, Tier::Inference | Tier::Key), "{other}: {}", found.path);
+                }
+            }
+        }
+    }
+    for path in
+        ["/keys", "/v1/keys", "/openai/keys", "/api/api/keys", "/v1/api/keys", "/openai/v1", "/v2/embed", "/search"]
+    {
+        assert!(matches!(find("GET", path), Match::None), "{path}");
+    }
+    // One rewriting, not two.
+    assert!(matches!(find("GET", "/api/v1/v1/models"), Match::None));
+    // A folder that is spelled in code is no other spelling of the name.
+    assert!(matches!(find("POST", "/v1beta/models%2Fg%2Fm:generateContent"), Match::None));
+}
+
 #[test]
 fn routes_under_v1_have_a_second_name() {
     let Match::Found { route, tail } = find("GET", "/api/v1/models/a%2Fb") else { panic!("not found") };
     assert_eq!((route.path, &*tail), ("/v1/models/{*id}", "a/b"));
-    assert_eq!(route.own_path("/api/v1/models/a%2Fb"), "/v1/models/a%2Fb");
-    assert_eq!(route.own_path("/v1/models/api/v1/x"), "/v1/models/api/v1/x");
+    assert_eq!(&*route.own_path("/api/v1/models/a%2Fb"), "/v1/models/a%2Fb");
+    assert_eq!(&*route.own_path("/v1/models/api/v1/x"), "/v1/models/api/v1/x");
     assert_eq!(path_of("POST", "/api/v1/messages"), Some("/v1/messages"));
     assert_eq!(surface_at("/api/v1/messages"), Some(Surface::Anthropic));
     assert!(matches!(find("DELETE", "/api/v1/models"), Match::OtherMethod(_)));
@@ -58,12 +149,8 @@ fn routes_under_v1_have_a_second_name() {
         assert_eq!(path_of("GET", path), None, "{path}");
     }
     // A route of the name itself keeps it.
-    assert_eq!(find_own("/api/keys"), "/api/keys");
-}
-
-fn find_own(path: &'static str) -> &'static str {
-    let Match::Found { route, .. } = find("GET", path) else { panic!("not found") };
-    route.own_path(path)
+    let Match::Found { route, .. } = find("GET", "/api/keys") else { panic!("not found") };
+    assert_eq!(&*route.own_path("/api/keys"), "/api/keys");
 }
 
 #[test]

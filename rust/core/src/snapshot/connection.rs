@@ -144,6 +144,9 @@ pub struct Connection {
     /// The operator's caps on what models may answer, tokens, by the names that the provider knows.
     #[serde(default)]
     pub output_caps: HashMap<String, u64>,
+    /// Where the provider has a call at another path than the dialect's: the path on the host, by the dialect's path.
+    #[serde(default)]
+    pub paths: HashMap<String, String>,
     /// Percent that are kept back of its quota windows, by their names; goes before what is kept back of every window.
     #[serde(default)]
     pub quota_thresholds: HashMap<String, f32>,
@@ -193,6 +196,9 @@ pub struct Model {
     /// The model's abilities beside answering, by the catalogue's names; absent where nobody said them.
     #[serde(default)]
     pub capabilities: Option<Vec<String>>,
+    /// The calls that an operator says the model takes, by the names of `supportedEndpoints`; absent where nobody said them.
+    #[serde(default)]
+    pub endpoints: Option<Vec<String>>,
 }
 
 impl Model {

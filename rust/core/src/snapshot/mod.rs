@@ -12,7 +12,7 @@ mod settings;
 
 pub use connection::{Auth, Connection, Model, PersistedState, ProxyRecord, ProxyScheme, DIRECT};
 pub use key::{CacheDefaultMode, CatalogScope, Key, ManagementToken, ServiceMode, StreamDefaultMode, TokenScope};
-pub use settings::{CacheSettings, CaptureSettings, Settings, UnpricedModels};
+pub use settings::{BareModels, CacheSettings, CaptureSettings, Settings, UnpricedModels};
 
 use crate::context::ContextSettings;
 use crate::error::{Error, ErrorKind};
@@ -65,6 +65,8 @@ pub struct Snapshot {
     spellings: HashMap<String, String>,
     /// Models by their names without the prefix.
     by_bare: HashMap<String, Vec<usize>>,
+    /// Models whose names end in a date, by their names without prefix and date.
+    by_undated: HashMap<String, Vec<usize>>,
 }
 
 /// The document is not a snapshot.
@@ -79,7 +81,8 @@ impl Snapshot {
         let mut connections: Vec<Arc<Connection>> = document.connections.into_iter().map(Arc::new).collect();
         connections.sort_by(|a, b| (a.priority, &a.id).cmp(&(b.priority, &b.id)));
         let by_prefix = by_prefix(&connections);
-        let by_bare = by_bare(&document.models);
+        let by_bare = by_name(&document.models, |bare| Some(bare));
+        let by_undated = by_name(&document.models, model_name::without_date);
         let model_index = document.models.iter().enumerate().map(|(index, model)| (model.id.clone(), index)).collect();
         let groups = GroupTree::new(document.groups);
         for key in &mut document.keys {
@@ -92,6 +95,7 @@ impl Snapshot {
             prices: Prices::new(document.prices),
             model_index,
             by_bare,
+            by_undated,
             version: document.version,
             resilience: Arc::new(document.resilience),
             settings: document.settings,
@@ -161,6 +165,11 @@ impl Snapshot {
     /// Models of this name without their prefix.
     pub fn models_named(&self, bare: &str) -> impl Iterator<Item = &Model> {
         self.by_bare.get(bare).into_iter().flatten().filter_map(|&index| self.models.get(index))
+    }
+
+    /// Models of this name without their prefix and their date.
+    pub fn models_dated(&self, undated: &str) -> impl Iterator<Item = &Model> {
+        self.by_undated.get(undated).into_iter().flatten().filter_map(|&index| self.models.get(index))
     }
 
     /// `model` with its prefix.
@@ -235,11 +244,12 @@ fn by_prefix(connections: &[Arc<Connection>]) -> HashMap<String, Vec<usize>> {
 }
 
 /// The models of each name without a prefix, as indices.
-fn by_bare(models: &[Model]) -> HashMap<String, Vec<usize>> {
+/// Models by what is made of their names without the prefix.
+fn by_name(models: &[Model], part: impl Fn(&str) -> Option<&str>) -> HashMap<String, Vec<usize>> {
     let mut found: HashMap<String, Vec<usize>> = HashMap::new();
     for (index, model) in models.iter().enumerate() {
-        if let Some((_, bare)) = model.id.split_once('/') {
-            found.entry(bare.to_owned()).or_default().push(index);
+        if let Some(name) = model.id.split_once('/').and_then(|(_, bare)| part(bare)) {
+            found.entry(name.to_owned()).or_default().push(index);
         }
     }
     found

@@ -11,6 +11,16 @@ pub enum UnpricedModels {
     Refuse,
 }
 
+/// The treatment of a model's name without a provider's prefix.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BareModels {
+    /// The model of the one provider that the caller may use and that lists it.
+    #[default]
+    Resolve,
+    Refuse,
+}
+
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default)]
 pub struct Settings {
@@ -18,11 +28,17 @@ pub struct Settings {
     /// Origins whose pages may call where a key is shown, as browsers send them.
     pub cors_origins: Vec<String>,
     pub unpriced_models: UnpricedModels,
+    pub bare_models: BareModels,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { require_login: true, cors_origins: Vec::new(), unpriced_models: UnpricedModels::Allow }
+        Self {
+            require_login: true,
+            cors_origins: Vec::new(),
+            unpriced_models: UnpricedModels::Allow,
+            bare_models: BareModels::Resolve,
+        }
     }
 }
 

@@ -155,9 +155,10 @@ impl Spread<'_> {
     }
 }
 
-/// Whether a model answers chats, as far as the catalogue and its name tell: a provider's list may have a chat model's use of one that draws.
+/// Whether a model answers chats: by its type, or where nobody said it by its name. Control gives a model its type from what an operator,
+/// the catalogue, its provider's list or its name says, in this order.
 fn answers_chats(model: &Model) -> bool {
-    matches!(&*model.mode, "" | "chat") && auto::is_chat_model(&model.id)
+    model.mode == "chat" || model.mode.is_empty() && auto::is_chat_model(&model.id)
 }
 
 /// Control refuses cycles; should a document have one all the same, the reference that closes it leads nowhere. So does one

@@ -28,12 +28,7 @@ pub fn admit_model(live: &Live, settlement: &Settlement, mut request: ChatReques
     if let Cow::Owned(name) = live.snapshot.name(&request.model)? {
         request.model = name;
     }
-    if let Some(key) = key {
-        if let Some(name) = model::resolve(live, key, &request.model) {
-            request.model = name;
-        }
-        model::admit(live, key, &request.model)?;
-    }
+    request.model = model::admitted_name(live, key.map(AsRef::as_ref), request.model)?;
     Ok(request)
 }
 
@@ -60,7 +55,7 @@ pub fn choose_for_endpoint(
 ) -> Result<Choice, Error> {
     let shared = settlement.shared.clone();
     let mut choice = model::choose(&shared, live, &settlement.admission, &request.model, body)?;
-    endpoints::narrow(settlement.admission.route, &mut choice)?;
+    endpoints::narrow(live, settlement.admission.route, &mut choice)?;
     admit_aliases(settlement, &choice)?;
     limits::reserve(&shared, &live.snapshot, settlement, request, &mut choice)?;
     settlement.note_choice(&choice);
@@ -119,7 +114,7 @@ pub fn reserve(call: &mut Call, live: &Live, request: &ChatRequest) -> Result<()
     let shared = Arc::clone(&settlement.shared);
     limits::reserve_conversation(&shared, &live.snapshot, settlement, request, choice)?;
     settlement.note_choice(choice);
-    endpoints::narrow(settlement.admission.route, choice)
+    endpoints::narrow(live, settlement.admission.route, choice)
 }
 
 impl Call {

@@ -1,8 +1,9 @@
 //! Every call that passes with only its model changed, in one table: where it goes, what it needs, how its answer is
 //! read. The provider must speak OpenAI's dialect, which is the one that has these calls, or for some another one beside or in place of it.
 
+use crate::active_config::Live;
 use crate::route::choice::Choice;
-use fairlead_core::routes::{Answer, Relayed, Route};
+use fairlead_core::routes::{Answer, Ollama, Relayed, Route, Surface};
 use fairlead_core::{Dialect, Error, ErrorKind};
 use fairlead_dialect::embeddings;
 use fairlead_dialect::openai::named::Needs;
@@ -161,8 +162,44 @@ pub fn completions_path(route: &Route) -> Option<&'static str> {
     (route.answer == Answer::Completions).then_some(COMPLETIONS.path)
 }
 
-/// Leaves the targets that have the route's call; an error when none does. A conversation has them all.
-pub fn narrow(route: &Route, choice: &mut Choice) -> Result<(), Error> {
+/// The name that operators have for a route's call, in a model's `supportedEndpoints`.
+fn operators_name(route: &Route) -> &'static str {
+    match (route.answer, route.surface) {
+        (Answer::Completions, _) | (Answer::Ollama(Ollama::Generate), _) => "completions",
+        (Answer::Responses, _) => "responses",
+        (_, Surface::Anthropic) => "messages",
+        _ => route.endpoint,
+    }
+}
+
+/// Leaves the targets whose models an operator says to take the route's call; an error when none does.
+fn narrow_to_supported(live: &Live, route: &Route, choice: &mut Choice) -> Result<(), Error> {
+    let name = operators_name(route);
+    let takes = |at: &usize| {
+        let stated = live.snapshot.model(choice.model(*at)).and_then(|model| model.endpoints.as_deref());
+        // A conversation is one in whichever dialect it is asked for.
+        let is_conversation = matches!(name, "responses" | "messages");
+        stated.is_none_or(|all| all.iter().any(|one| one == name || is_conversation && one == "chat"))
+    };
+    let places: Vec<usize> = (0..choice.targets.len()).filter(takes).collect();
+    if places.len() == choice.targets.len() {
+        return Ok(());
+    }
+    if places.is_empty() {
+        let message = format!(
+            "`{}` does not take this call: its `supportedEndpoints` leave out `{name}` (PUT /api/provider-models).",
+            choice.model(0)
+        );
+        return Err(Error::client(ErrorKind::InvalidRequest, message).about("model"));
+    }
+    *choice = choice.narrowed(&places);
+    Ok(())
+}
+
+/// Leaves the targets that have the route's call; an error when none does. A conversation has them all, but for models of which an
+/// operator says otherwise.
+pub fn narrow(live: &Live, route: &Route, choice: &mut Choice) -> Result<(), Error> {
+    narrow_to_supported(live, route, choice)?;
     let Some(endpoint) = at(route) else { return Ok(()) };
     let is_embedding = embedding(route).is_some();
     let is_compaction = route.answer == Answer::Relayed(Relayed::Compact);

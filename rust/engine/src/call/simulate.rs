@@ -7,6 +7,7 @@ use crate::call::translation::Translation;
 use crate::route::choice::Choice;
 use crate::route::combos::Verdict;
 use crate::route::model::{self, Subject};
+use crate::route::permission;
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_core::strategy::{Facts, Ready, Standing};
@@ -48,7 +49,7 @@ pub fn command(shared: &Shared, args: &str) -> Result<Value, &'static str> {
 
 fn simulate(live: &Live, question: &Question<'_>, key: Option<&Key>) -> Result<Value, Error> {
     if let Some(key) = key {
-        model::admit(live, key, &question.model)?;
+        permission::admit(live, key, &question.model)?;
     }
     let name = live.snapshot.alias(&question.model).unwrap_or(&question.model);
     let found = live.combos.book.find(name).and_then(|at| Some((at, live.combos.book.get(at)?)));

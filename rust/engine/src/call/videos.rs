@@ -9,6 +9,7 @@ use crate::gate::limits;
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::route::model;
+use crate::route::permission;
 use crate::shared::Shared;
 use crate::upstream::slot::{self, Slot};
 use base64::engine::general_purpose::STANDARD;
@@ -191,7 +192,7 @@ fn listed(live: &Live, key: &Key, model: &str) -> Option<String> {
         .snapshot
         .models_named(model)
         .filter_map(|found| {
-            Some((model::admit(live, key, &found.id).is_err(), preference(&found.id)?, found.id.as_str()))
+            Some((permission::admit(live, key, &found.id).is_err(), preference(&found.id)?, found.id.as_str()))
         })
         .collect();
     // One that the key may not call says so itself.

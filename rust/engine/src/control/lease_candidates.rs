@@ -20,8 +20,8 @@ pub fn command(shared: &Shared, args: &str) -> Result<Value, &'static str> {
     let Some(key) = live.snapshot.key_of(&question.key_id) else {
         return Ok(json!({"fault": "There is no active API key with this id."}));
     };
-    let name = live.snapshot.alias(&question.model).unwrap_or(&question.model);
-    let chosen = model::admit(&live, key, &question.model).and_then(|()| {
+    let chosen = model::admitted_name(&live, Some(key), question.model).and_then(|model| {
+        let name = live.snapshot.alias(&model).unwrap_or(&model);
         choose::choose(&live, name, Some(key), RoutingHints { passes_leases: true, ..RoutingHints::default() })
     });
     Ok(match chosen {

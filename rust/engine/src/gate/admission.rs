@@ -10,6 +10,7 @@ use crate::gate::cors::{self, Cors};
 use crate::gate::inbound::{self, Inbound, RequestHeaders};
 use crate::gate::preferences::{Accepts, CachePreference, RoutePreference};
 use crate::gate::request::{Admission, Forward, Whole};
+use crate::gate::unserved;
 use crate::gate::upload::Upload;
 use crate::models::anthropic;
 use crate::models::combos;
@@ -102,7 +103,7 @@ impl<'a> Gate<'a> {
         }
         let ts_ms = clock::unix_ms();
         let principal = admit_caller(shared, route, &headers, inbound.method, Moment { address, ts_ms })?;
-        check_body(route, &headers)?;
+        check_body(route, &principal, &headers)?;
         admit_page(route, &principal, &headers)?;
         let admission = Admission {
             route,
@@ -154,9 +155,7 @@ impl<'a> Gate<'a> {
         }
         match found {
             Match::Found { route, tail } => {
-                let is_list = matches!(route.answer, Answer::Models | Answer::Model);
-                let is_anthropic = is_list && headers.has_anthropic_version;
-                self.surface = if is_anthropic { Surface::Anthropic } else { route.surface };
+                self.surface = surface_for(route, &headers);
                 if route.surface == Surface::Gemini {
                     inbound::show_query_keys(&mut headers.credentials, inbound.query);
                 }
@@ -167,11 +166,16 @@ impl<'a> Gate<'a> {
                 if let Some(headers) = cors::preflight(inbound, self.exchange.is_readable_elsewhere(), own) {
                     self.exchange.answer(Head { status: StatusCode::NO_CONTENT, headers }, Bytes::new());
                 } else {
-                    answer::other_method(shared, &self.exchange, self.surface, &self.request_id, &methods);
+                    let refuse =
+                        if unserved::asks_for_socket(inbound) { unserved::no_socket } else { unserved::other_method };
+                    let fault = refuse(inbound, &methods);
+                    shared.metrics.answered("", fault.kind.status());
+                    let refusal = (&fault, methods.as_slice());
+                    answer::refuse_method(shared, &self.exchange, self.surface, &self.request_id, refusal);
                 }
                 Ok(None)
             }
-            Match::None => Err(Error::client(ErrorKind::NotFound, "Nothing is served under this path.")),
+            Match::None => Err(unserved::no_route(inbound, headers.host, shared.config.trusted_proxies)),
         }
     }
 
@@ -189,6 +193,10 @@ impl<'a> Gate<'a> {
                 return Err(fault);
             }
         };
+        // Without an announced body its type matters once there is one.
+        let objection = (headers.may_have_body && route.body_limit_bytes() > 0)
+            .then(|| check_type(route, &admission.principal, headers).err())
+            .flatten();
         let forward = route.answer.is_control().then(|| forward(self.inbound, route, headers.content_type));
         Ok(Pending {
             exchange: Arc::clone(exchange),
@@ -210,13 +218,9 @@ impl<'a> Gate<'a> {
             body: BytesMut::new(),
             limit: route.accepted_bytes(),
             is_forgotten: route.forgets_body(),
+            must_be_empty: route.takes_empty_body(),
             expected: if headers.has_body || headers.may_have_body { headers.content_length } else { Some(0) },
-            // Without an announced body its type matters once there is one.
-            objection: if headers.may_have_body && !route.forgets_body() {
-                check_type(route, headers).err()
-            } else {
-                None
-            },
+            objection,
             shared: Arc::clone(shared),
         })
     }
@@ -281,15 +285,22 @@ fn trace_of(shared: &Shared, route: &Route, headers: &RequestHeaders<'_>) -> Opt
 /// For what is refused before it has a route.
 fn surface_of(path: &str) -> Surface {
     match routes::surface_at(path) {
-        Some(
-            surface @ (Surface::Scraping | Surface::Anthropic | Surface::OAuth | Surface::Quota | Surface::Ollama),
-        ) => surface,
-        _ if path == "/v1/messages" || path.starts_with("/v1/messages/") => Surface::Anthropic,
-        Some(Surface::Gemini) => Surface::Gemini,
+        _ if path.starts_with("/v1/messages/") => Surface::Anthropic,
+        Some(surface) if surface != Surface::Management => surface,
+        _ if path.ends_with("/messages") => Surface::Anthropic,
         _ if path.starts_with("/v1beta/") => Surface::Gemini,
         _ if path.starts_with("/ollama/") => Surface::Ollama,
         _ if path.starts_with("/v1/") || path.starts_with("/api/v1/") => Surface::OpenAi,
         _ => Surface::Management,
+    }
+}
+
+/// In whose form a route refuses: its own, but lists of models have one address for the clients of three.
+fn surface_for(route: &Route, headers: &RequestHeaders<'_>) -> Surface {
+    match route.answer {
+        Answer::Models | Answer::Model if headers.has_anthropic_version => Surface::Anthropic,
+        Answer::Models | Answer::Model if headers.is_google_client => Surface::Gemini,
+        _ => route.surface,
     }
 }
 
@@ -324,6 +335,9 @@ fn lists(
         Answer::Models | Answer::Model if headers.has_anthropic_version => {
             anthropic::answer(shared, exchange, admission, query)?;
         }
+        Answer::Models | Answer::Model if headers.is_google_client => {
+            gemini::answer(shared, exchange, admission, query)?;
+        }
         Answer::Models => answer::models(shared, exchange, admission, headers.if_none_match, query)?,
         Answer::Model => answer::model(shared, exchange, admission),
         Answer::GeminiModels | Answer::GeminiModel => gemini::answer(shared, exchange, admission, query)?,
@@ -357,20 +371,26 @@ fn admit_page(route: &Route, principal: &Principal, headers: &RequestHeaders<'_>
     Ok(())
 }
 
-fn check_body(route: &Route, headers: &RequestHeaders<'_>) -> Result<(), Error> {
+fn check_body(route: &Route, principal: &Principal, headers: &RequestHeaders<'_>) -> Result<(), Error> {
     if headers.content_length.is_some_and(|length| length > route.accepted_bytes() as u64) {
         return Err(too_large(route.accepted_bytes()));
     }
     if headers.has_body && route.body_limit_bytes() > 0 {
-        check_type(route, headers)?;
+        check_type(route, principal, headers)?;
     }
     Ok(())
 }
 
 /// JSON and files cannot be sent by a page of another origin without its being asked; a form can, so a form must say that it comes
 /// from ours.
-fn check_type(route: &Route, headers: &RequestHeaders<'_>) -> Result<(), Error> {
+fn check_type(route: &Route, principal: &Principal, headers: &RequestHeaders<'_>) -> Result<(), Error> {
     if route.tier == Tier::Delegated {
+        return Ok(());
+    }
+    // Ollama does not ask for the type, and some of its clients send none. A page of another site cannot send a key without being
+    // asked first; without a key, only what comes from no such page is read.
+    let is_safe = matches!(principal, Principal::Key(_)) || !headers.credentials.is_of_foreign_page;
+    if route.surface == Surface::Ollama && is_safe {
         return Ok(());
     }
     if route.takes_upload() {
@@ -396,7 +416,7 @@ fn check_type(route: &Route, headers: &RequestHeaders<'_>) -> Result<(), Error> 
 /// `Authorization` itself.
 fn forward(inbound: &Inbound<'_>, route: &Route, content_type: Option<&[u8]>) -> Forward {
     let is_delegated = route.tier == Tier::Delegated;
-    let mut path_and_query = route.own_path(inbound.path).to_owned();
+    let mut path_and_query = route.own_path(inbound.path).into_owned();
     let query = match route.surface {
         Surface::Gemini => Cow::Owned(inbound::without_keys(inbound.query)),
         _ => Cow::Borrowed(inbound.query),

@@ -5,7 +5,7 @@ use crate::exchange::{Exchange, Head};
 use crate::gate::headers::{self, number, value};
 use crate::gate::request::Admission;
 use crate::models::listed::ListDialect;
-use crate::models::openai;
+use crate::models::{self, openai};
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_core::routes::Surface;
@@ -15,8 +15,8 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::StatusCode;
 use std::sync::Arc;
 
-/// Model lists have another form for Anthropic's clients.
-pub const BY_CLIENT: HeaderValue = HeaderValue::from_static("anthropic-version");
+/// Model lists have other forms for Anthropic's and Google's clients.
+pub const BY_CLIENT: HeaderValue = HeaderValue::from_static("anthropic-version, x-goog-api-client, x-goog-api-key");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The headers that every answer carries.
@@ -48,12 +48,19 @@ pub fn refuse(shared: &Shared, exchange: &Exchange, surface: Surface, request_id
     exchange.answer(head, body);
 }
 
-/// 405 with the methods that the path has.
-pub fn other_method(shared: &Shared, exchange: &Exchange, surface: Surface, request_id: &str, methods: &[&str]) {
-    let allow = methods.join(", ");
-    let fault = Error::client(ErrorKind::MethodNotAllowed, format!("This path answers {allow}."));
-    let (mut head, body) = error(shared, surface, request_id, &fault);
-    head.headers.insert(header::ALLOW, value(allow));
+/// Ends an exchange with an error that says which methods its path has.
+pub fn refuse_method(
+    shared: &Shared,
+    exchange: &Exchange,
+    surface: Surface,
+    request_id: &str,
+    (fault, methods): (&Error, &[&str]),
+) {
+    let (mut head, body) = error(shared, surface, request_id, fault);
+    head.headers.insert(header::ALLOW, value(methods.join(", ")));
+    if fault.kind == ErrorKind::UpgradeRefused {
+        head.headers.insert(header::UPGRADE, HeaderValue::from_static("HTTP/1.1"));
+    }
     exchange.answer(head, body);
 }
 
@@ -175,8 +182,8 @@ fn names(sent: &[u8], etag: &str) -> bool {
 /// `GET /v1/models/{id}`.
 pub fn model(shared: &Shared, exchange: &Exchange, admission: &Admission) {
     let live = shared.live.load();
-    let Some(body) = live.lists.one(&admission.tail, admission.principal.key().map(AsRef::as_ref), ListDialect::OpenAi)
-    else {
+    let key = admission.principal.key().map(AsRef::as_ref);
+    let Some(body) = models::one(&live, &admission.tail, key, ListDialect::OpenAi) else {
         let fault =
             Error::client(ErrorKind::ModelNotFound, format!("The model `{}` is not known here.", admission.tail))
                 .about("model");

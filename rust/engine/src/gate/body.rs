@@ -30,6 +30,8 @@ pub struct Pending {
     pub(super) objection: Option<Error>,
     /// The body is read and not kept.
     pub(super) is_forgotten: bool,
+    /// The route takes no body: one that came must say nothing.
+    pub(super) must_be_empty: bool,
     /// Where a form's body goes instead.
     pub(super) upload: Option<Upload>,
     pub(super) fed_bytes: u64,
@@ -48,6 +50,16 @@ pub enum BodyState {
 fn malformed() -> Error {
     let message = "The request's body broke off, or its chunks are not what HTTP says: send it again, whole.";
     Error::client(ErrorKind::InvalidRequest, message).about("Transfer-Encoding")
+}
+
+fn unwanted() -> Error {
+    Error::client(ErrorKind::InvalidRequest, "This route takes no body: send none, or `{}`.").about("body")
+}
+
+/// Whether a body in two pieces is blank, `{}` or `null`.
+fn says_nothing(first: &[u8], last: &[u8]) -> bool {
+    let letters = first.iter().chain(last).copied().filter(|byte| !byte.is_ascii_whitespace());
+    [&b""[..], b"{}", b"null"].iter().any(|nothing| letters.clone().eq(nothing.iter().copied()))
 }
 
 /// The bodies that are held at once have come to their bound.
@@ -111,8 +123,13 @@ impl Pending {
             self.body.extend_from_slice(piece);
             return BodyState::More;
         }
+        if self.must_be_empty && !says_nothing(&self.body, piece) {
+            return self.refuse(Outcome::Refused, &unwanted());
+        }
         let Some(mut whole) = self.whole.take() else { return BodyState::Refused };
-        whole.body = if self.body.is_empty() {
+        whole.body = if self.must_be_empty {
+            Bytes::new()
+        } else if self.body.is_empty() {
             keep(piece)
         } else {
             self.body.extend_from_slice(piece);

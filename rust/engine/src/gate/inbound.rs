@@ -74,6 +74,8 @@ pub struct RequestHeaders<'a> {
     pub anthropic_beta: Option<&'a str>,
     /// The caller is an Anthropic client, whatever the route.
     pub has_anthropic_version: bool,
+    /// The caller is a Google client, whatever the route: it names itself, or shows its key as Google's clients do.
+    pub is_google_client: bool,
     pub cache: CacheHeaders<'a>,
     pub routing: RouteHeaders<'a>,
     pub lease: LeaseHeaders<'a>,
@@ -172,6 +174,7 @@ impl<'a> HeadReader<'a> {
             b"host" if self.host.is_some() => return Err(bad_host("There is more than one Host header.")),
             b"host" => self.host = Some(value),
             b"authorization" | b"x-api-key" | b"x-goog-api-key" | b"cookie" | b"x-gateway-cli-token" => {
+                headers.is_google_client |= name == b"x-goog-api-key";
                 self.take_credential(name, value)?;
             }
             b"content-length" | b"transfer-encoding" | b"content-encoding" => self.take_framing(name, value)?,
@@ -203,6 +206,7 @@ impl<'a> HeadReader<'a> {
             }
             b"x-gateway-compression" => headers.compression = Some(tag(value, "X-Gateway-Compression")?),
             b"anthropic-version" => headers.has_anthropic_version = true,
+            b"x-goog-api-client" => headers.is_google_client = true,
             b"anthropic-beta" => headers.anthropic_beta = text(value),
             b"x-gateway-cost-comment" => headers.wants_cost = value.eq_ignore_ascii_case(b"true"),
             b"x-gateway-progress" => headers.wants_progress = value.eq_ignore_ascii_case(b"true"),

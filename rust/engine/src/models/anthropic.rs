@@ -3,8 +3,8 @@
 use crate::exchange::{Exchange, Head};
 use crate::gate::answer::{self, base_headers};
 use crate::gate::request::Admission;
-use crate::models::listed::ListDialect;
 use crate::models::openai::{join, write_ends, Cursor, Page};
+use crate::models::{self, listed::ListDialect};
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_core::routes::{self, Answer, Surface};
@@ -20,10 +20,14 @@ pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission, query
     let live = shared.live.load();
     let key = admission.principal.key().map(AsRef::as_ref);
     let body = if admission.route.answer == Answer::Models {
-        let (cursor, limit) = range(query)?;
-        Some(document(&live.lists.page(key, ListDialect::Anthropic, &cursor, limit)))
+        let Selection { cursor, limit, has_active } = range(query)?;
+        Some(document(&if has_active {
+            live.lists.page(key, ListDialect::Anthropic, &cursor, limit)
+        } else {
+            Page { entries: Vec::new(), has_more: false }
+        }))
     } else {
-        live.lists.one(&admission.tail, key, ListDialect::Anthropic)
+        models::one(&live, &admission.tail, key, ListDialect::Anthropic)
     };
     let Some(body) = body else {
         let message = format!("The model `{}` is not known here.", admission.tail);
@@ -41,13 +45,23 @@ pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission, query
     Ok(())
 }
 
-/// `limit`, `after_id` and `before_id` of the query.
-fn range(query: &[u8]) -> Result<(Cursor, usize), Error> {
+/// Which part of the list is asked for.
+#[derive(Debug, PartialEq, Eq)]
+struct Selection {
+    cursor: Cursor,
+    limit: usize,
+    /// Whether models are asked for that are in service: every model of the list is.
+    has_active: bool,
+}
+
+/// `limit`, `after_id`, `before_id` and `lifecycle` of the query. Both cursors together ask for what is between them.
+fn range(query: &[u8]) -> Result<Selection, Error> {
     let invalid =
         |name: &'static str, message: &str| Error::client(ErrorKind::InvalidRequest, message.to_owned()).about(name);
     let query = std::str::from_utf8(query).map_err(|_| invalid("limit", "The query is not UTF-8."))?;
-    let mut cursor = Cursor::Start;
+    let (mut after, mut before) = (None, None);
     let mut limit = LIMIT_DEFAULT;
+    let mut stages: Vec<&str> = Vec::new();
     for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
         let id = |name| {
             let value = routes::decode(value).filter(|value| !value.is_empty());
@@ -55,21 +69,29 @@ fn range(query: &[u8]) -> Result<(Cursor, usize), Error> {
                 .map(std::borrow::Cow::into_owned)
                 .ok_or_else(|| invalid(name, "A cursor is the id of a model: send `first_id` or `last_id` of a page."))
         };
-        let next = match name {
+        match name {
             "limit" => {
                 let given = value.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit));
                 limit = given.ok_or_else(|| invalid("limit", "`limit` must be an integer from 1 to 1000."))?;
-                continue;
             }
-            "after_id" => Cursor::After(id("after_id")?),
-            "before_id" => Cursor::Before(id("before_id")?),
-            _ => continue,
-        };
-        if std::mem::replace(&mut cursor, next) != Cursor::Start {
-            return Err(invalid("before_id", "`after_id` and `before_id` exclude each other: send one of them."));
+            "after_id" => after = Some(id("after_id")?),
+            "before_id" => before = Some(id("before_id")?),
+            "lifecycle" | "lifecycle[]" | "lifecycle%5B%5D" | "lifecycle%5b%5d" => {
+                if !["active", "deprecated", "retired"].contains(&value) {
+                    return Err(invalid("lifecycle", "`lifecycle` must be `active`, `deprecated` or `retired`."));
+                }
+                stages.push(value);
+            }
+            _ => {}
         }
     }
-    Ok((cursor, limit))
+    let cursor = match (after, before) {
+        (None, None) => Cursor::Start,
+        (Some(after), None) => Cursor::After(after),
+        (None, Some(before)) => Cursor::Before(before),
+        (Some(after), Some(before)) => Cursor::Between(after, before),
+    };
+    Ok(Selection { cursor, limit, has_active: stages.is_empty() || stages.contains(&"active") })
 }
 
 fn document(page: &Page<'_>) -> Bytes {
@@ -98,7 +120,7 @@ mod tests {
             page_document,
             serde_json::json!({
                 "data": [{"type": "model", "id": "p/m", "display_name": "The \"m\"",
-                          "created_at": "2023-11-14T22:13:20Z", "max_input_tokens": 8}],
+                          "created_at": "2023-11-14T22:13:20Z", "lifecycle": "active", "max_input_tokens": 8}],
                 "has_more": true, "first_id": "p/m", "last_id": "p/m",
             })
         );
@@ -118,19 +140,17 @@ mod tests {
 
     #[test]
     fn a_range_is_read_or_refused_with_its_rule() {
-        assert_eq!(range(b"").ok(), Some((Cursor::Start, 20)));
-        assert_eq!(range(b"limit=1000&after_id=a%2Fb&beta=true").ok(), Some((Cursor::After("a/b".to_owned()), 1000)));
-        assert_eq!(range(b"before_id=x").ok(), Some((Cursor::Before("x".to_owned()), 20)));
-        for wrong in [
-            "limit=0",
-            "limit=1001",
-            "limit=-1",
-            "limit=",
-            "limit=x",
-            "after_id=",
-            "after_id=%zz",
-            "after_id=a&before_id=b",
-        ] {
+        let selection = |cursor, limit| Some(Selection { cursor, limit, has_active: true });
+        assert_eq!(range(b"").ok(), selection(Cursor::Start, 20));
+        assert_eq!(range(b"limit=1000&after_id=a%2Fb&beta=true").ok(), selection(Cursor::After("a/b".to_owned()), 1000));
+        assert_eq!(range(b"before_id=x").ok(), selection(Cursor::Before("x".to_owned()), 20));
+        let both = Cursor::Between("a".to_owned(), "b".to_owned());
+        assert_eq!(range(b"before_id=b&after_id=a&limit=1&lifecycle%5B%5D=active").ok(), selection(both, 1));
+        assert_eq!(range(b"lifecycle[]=retired&lifecycle[]=active").ok(), selection(Cursor::Start, 20));
+        assert!(!range(b"lifecycle=retired").expect("a range").has_active);
+        for wrong in
+            ["limit=0", "limit=1001", "limit=-1", "limit=", "limit=x", "after_id=", "after_id=%zz", "lifecycle[]=gone"]
+        {
             let fault = range(wrong.as_bytes()).expect_err(wrong);
             assert_eq!(fault.kind, ErrorKind::InvalidRequest, "{wrong}");
         }

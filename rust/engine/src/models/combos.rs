@@ -6,6 +6,7 @@ use crate::gate::answer::{self, base_headers};
 use crate::gate::request::Admission;
 use crate::route::combos::Verdict;
 use crate::route::model::{self, Subject};
+use crate::route::permission;
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_core::routes::Answer;
@@ -66,7 +67,7 @@ fn candidates(shared: &Shared, key: Option<&Key>, channel: &str) -> Result<Value
     let name = if channel == "auto" { "auto".to_owned() } else { format!("auto/{channel}") };
     let live = shared.live.load_full();
     if let Some(key) = key {
-        model::admit(&live, key, &name)?;
+        permission::admit(&live, key, &name)?;
     }
     let found = live.combos.book.find(&name).and_then(|at| Some((at, live.combos.book.get(at)?)));
     let Some((at, ready)) = found.filter(|(_, ready)| ready.is_auto) else {

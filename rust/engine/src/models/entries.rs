@@ -15,6 +15,8 @@ struct AnthropicEntry<'a> {
     display_name: &'a str,
     /// The epoch where it is not known, as Anthropic has it.
     created_at: String,
+    /// Every listed model is in service.
+    lifecycle: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_input_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,6 +30,7 @@ pub(crate) fn anthropic(model: &Model) -> Option<Bytes> {
         id: &model.id,
         display_name: model.name.as_deref().unwrap_or(&model.id),
         created_at: model.created_at(),
+        lifecycle: "active",
         max_input_tokens: model.context_length,
         max_tokens: model.max_output_tokens,
     };

@@ -1,14 +1,14 @@
-//! `GET /v1beta/models`: the models that the caller may use, in Gemini's words, whole or in pages. The same list as
-//! `GET /v1/models`, so a key sees here what it sees there.
+//! `GET /v1beta/models`, and `GET /v1/models` for a Google client: the models that the caller may use, in Gemini's words, whole or in
+//! pages. The same list as OpenAI's clients get, so a key sees here what it sees there.
 
 use crate::exchange::{Exchange, Head};
 use crate::gate::answer::{self, base_headers};
 use crate::gate::request::Admission;
-use crate::models::listed::ListDialect;
 use crate::models::openai::{join, Cursor, Page};
+use crate::models::{self, listed::ListDialect};
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_core::routes::{self, Answer};
+use fairlead_core::routes::{self, Answer, Surface};
 use fairlead_core::{Error, ErrorKind};
 use http::header::{self, HeaderValue};
 use http::StatusCode;
@@ -20,21 +20,24 @@ const PAGE_SIZE_MAX: usize = 1_000;
 pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission, query: &[u8]) -> Result<(), Error> {
     let live = shared.live.load();
     let key = admission.principal.key().map(AsRef::as_ref);
-    let body = if admission.route.answer == Answer::GeminiModels {
+    let body = if matches!(admission.route.answer, Answer::GeminiModels | Answer::Models) {
         let (cursor, limit) = range(query)?;
         Some(document(&live.lists.page(key, ListDialect::Gemini, &cursor, limit)))
     } else {
-        live.lists.one(&admission.tail, key, ListDialect::Gemini)
+        models::one(&live, &admission.tail, key, ListDialect::Gemini)
     };
     let Some(body) = body else {
         let message = format!("The model `{}` is not known here.", admission.tail);
         let fault = Error::client(ErrorKind::ModelNotFound, message).about("name");
-        answer::refuse(shared, exchange, admission.route.surface, &admission.request_id, &fault);
+        shared.metrics.answered(admission.route.endpoint, fault.kind.status());
+        answer::refuse(shared, exchange, Surface::Gemini, &admission.request_id, &fault);
         return Ok(());
     };
+    shared.metrics.answered(admission.route.endpoint, 200);
     let mut headers = base_headers(shared, &admission.request_id);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.append(header::VARY, answer::BY_CLIENT);
     exchange.answer(Head { status: StatusCode::OK, headers }, body);
     Ok(())
 }

@@ -4,9 +4,9 @@
 use crate::exchange::{Exchange, Head};
 use crate::gate::answer::{self, base_headers};
 use crate::gate::request::{Admission, Whole};
-use crate::models::listed::ListDialect;
 use crate::models::ollama_entry::OllamaEntry;
 use crate::models::openai::{join, Cursor};
+use crate::models::{self, listed::ListDialect};
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_core::{json, rfc3339, Error, ErrorKind};
@@ -47,7 +47,7 @@ fn shown(shared: &Shared, admission: &Admission, body: &[u8]) -> Result<Bytes, E
     let model = name(body)?;
     let live = shared.live.load();
     let key = admission.principal.key().map(AsRef::as_ref);
-    let find = |name: &str| live.lists.one(name, key, ListDialect::OpenAi);
+    let find = |name: &str| models::one(&live, name, key, ListDialect::OpenAi);
     let listed = find(&model).or_else(|| find(model.strip_suffix(":latest")?));
     let entry = listed.as_deref().and_then(|listed| serde_json::from_slice::<OllamaEntry<'_>>(listed).ok());
     let entry = entry.filter(OllamaEntry::has_details).ok_or_else(|| {

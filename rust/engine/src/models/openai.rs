@@ -64,6 +64,8 @@ pub enum Cursor {
     After(String),
     /// The page that ends before this one.
     Before(String),
+    /// Behind the first and before the second.
+    Between(String, String),
 }
 
 impl Lists {
@@ -205,12 +207,17 @@ impl Lists {
                 back.reverse();
                 (back, has_more)
             }
-            Cursor::Start | Cursor::After(_) => {
+            Cursor::Start | Cursor::After(_) | Cursor::Between(..) => {
                 let start = match cursor {
-                    Cursor::After(id) => self.entries.partition_point(|entry| entry.id <= *id),
+                    Cursor::After(id) | Cursor::Between(id, _) => self.entries.partition_point(|entry| entry.id <= *id),
                     _ => 0,
                 };
-                let there: Vec<_> = self.entries[start..].iter().filter(shown).take(limit.saturating_add(1)).collect();
+                let end = match cursor {
+                    Cursor::Between(_, id) => self.entries.partition_point(|entry| entry.id < *id).max(start),
+                    _ => self.entries.len(),
+                };
+                let there: Vec<_> =
+                    self.entries[start..end].iter().filter(shown).take(limit.saturating_add(1)).collect();
                 let has_more = there.len() > limit;
                 (there, has_more)
             }

@@ -82,6 +82,10 @@ fn pages_go_forth_and_back_over_what_a_key_sees() {
     assert_eq!(ids(None, &Cursor::Before("fast".to_owned()), 1), page("b/two", true));
     assert_eq!(ids(None, &Cursor::Before("b/two".to_owned()), 5), page("a/one", false));
     let narrow = key(&serde_json::json!({"blocked_models": ["b/*"]}));
+    let between = |after: &str, before: &str| Cursor::Between(after.to_owned(), before.to_owned());
+    assert_eq!(ids(None, &between("a/one", "fast"), 5), page("b/two", false));
+    assert_eq!(ids(None, &between("a", "z"), 1), page("a/one", true));
+    assert_eq!(ids(None, &between("z", "a"), 1), page("", false));
     assert_eq!(ids(Some(&narrow), &Cursor::Start, 5), page("a/one fast", false));
     assert_eq!(ids(Some(&narrow), &Cursor::Before("fast".to_owned()), 1), page("a/one", false));
 }

@@ -42,9 +42,7 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, hints: RoutingHints<'
     let Some((prefix, upstream_model)) =
         model.split_once('/').filter(|(prefix, rest)| !prefix.is_empty() && !rest.is_empty())
     else {
-        return Err(not_found(format!(
-            "The model `{model}` has no provider prefix; write `<prefix>/<model>`, as `GET /v1/models` lists them."
-        )));
+        return Err(no_prefix(model));
     };
     let upstream_model = live.snapshot.spelling(model).unwrap_or(upstream_model);
     let candidates = live.snapshot.candidates(prefix);
@@ -199,6 +197,13 @@ impl<'a> Candidates<'a> {
         }
         Error::gateway(ErrorKind::NoRoute, format!("The provider `{prefix}` has no usable connection.")).after_s(5)
     }
+}
+
+/// The refusal of a name without a prefix.
+pub fn no_prefix(model: &str) -> Error {
+    not_found(format!(
+        "No model that this caller may use is called `{model}` alone; write `<prefix>/<model>`, as `GET /v1/models` lists them."
+    ))
 }
 
 fn not_found(message: String) -> Error {

@@ -4,9 +4,12 @@
 use crate::active_config::Live;
 use crate::clock;
 use crate::gate::request::Admission;
+use crate::route::bare;
 use crate::route::choice::Choice;
 use crate::route::choose::{self, RoutingHints};
 use crate::route::lease;
+use crate::route::near_names;
+use crate::route::permission::admit;
 use crate::route::picture::has_picture;
 use crate::shared::Shared;
 use fairlead_core::strategy::{auto, identity, Demand, Strategy};
@@ -29,41 +32,25 @@ pub fn estimate(bytes: u64) -> u64 {
 /// No text has so many letters and digits in a row.
 const MIN_BLOB_BYTES: usize = 2_048;
 
-/// Whether the key may ask for this name, which may be an alias's, a combo's or a model's.
-pub fn admit(live: &Live, key: &Key, model: &str) -> Result<(), Error> {
-    let name = live.snapshot.alias(model).unwrap_or(model);
-    if name != model {
-        policy::admit_unblocked(key, model)?;
-    }
-    match live.combos.book.find(name).and_then(|at| live.combos.book.get(at)) {
-        Some(ready) => policy::admit_combo(key, &ready.name, ready.is_auto),
-        None => policy::admit_model(key, name).and_then(|()| policy::admit_listed(key, &live.snapshot, name)),
-    }
-}
-
 /// The one name of what was asked for, for a record of what was repeated; as it was asked where it is no name.
 pub fn shown_name(live: &Live, name: &str) -> String {
     live.snapshot.name(name).map_or_else(|_| name.to_owned(), Cow::into_owned)
 }
 
-/// Looks up a name without a provider's prefix, for a key that has such names looked up (`autoResolve`): the model of that name
-/// which it may call over the most preferred connection. `None` for a name that means something as it is.
-pub fn resolve(live: &Live, key: &Key, model: &str) -> Option<String> {
-    let is_known = live.snapshot.alias(model).is_some()
-        || live.combos.book.find(model).is_some()
-        || auto::is_auto(model)
-        || model.split_once('/').is_some_and(|(prefix, _)| !live.snapshot.candidates(prefix).is_empty());
-    if !key.auto_resolve || is_known {
-        return None;
+/// The name that a call is for, of a caller with or without a key: a name without a prefix becomes that of a model, and the key must be
+/// allowed to call what comes of it.
+pub fn admitted_name(live: &Live, key: Option<&Key>, name: String) -> Result<String, Error> {
+    let name = bare::resolve(live, key, &name).unwrap_or(name);
+    let Some(key) = key else { return Ok(name) };
+    match admit(live, key, &name) {
+        Ok(()) => Ok(name),
+        Err(fault) if bare::is_known(live, &name) => Err(fault),
+        // That no provider has a name is no secret, and says more than that the key may not use it.
+        Err(_) if !name.contains('/') && policy::admit_unblocked(key, &name).is_ok() => {
+            Err(near_names::suggest(live, Some(key), &name, choose::no_prefix(&name)))
+        }
+        Err(fault) => Err(near_names::suggest(live, Some(key), &name, fault)),
     }
-    let preference = |name: &str| {
-        let (prefix, _) = name.split_once('/')?;
-        let connections = live.snapshot.candidates(prefix).iter().filter_map(|&at| live.snapshot.connections.get(at));
-        let usable = connections.filter(|connection| policy::sees_connection(key, &connection.id));
-        usable.map(|connection| connection.priority).min()
-    };
-    let named = live.snapshot.models_named(model).filter(|found| admit(live, key, &found.id).is_ok());
-    named.filter_map(|found| Some((preference(&found.id)?, found.id.as_str()))).min().map(|(_, name)| name.to_owned())
 }
 
 /// The targets of a request, in the order in which they are tried.
@@ -89,14 +76,21 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
         return Ok(choice);
     }
     if auto::is_auto(name) || name.starts_with("combo/") {
-        return Err(no_combo(name));
+        return Err(near_names::suggest(live, key, name, no_combo(name)));
     }
     let affinity =
         if live.accounts.wants_affinity { session.or_else(|| affinity(caller(admission), body)) } else { None };
     let last_target = session.and_then(find_last);
     let hints =
         RoutingHints { pin: admission.pin.as_deref(), last_target, leased, affinity, ..RoutingHints::default() };
-    let mut choice = choose::choose(live, name, key, hints)?;
+    let mut choice = choose::choose(live, name, key, hints).map_err(|fault| {
+        let is_unknown = fault.kind == ErrorKind::ModelNotFound;
+        if is_unknown {
+            near_names::suggest(live, key, name, fault)
+        } else {
+            fault
+        }
+    })?;
     live.outbound.apply(&mut choice, key, None);
     Ok(choice)
 }

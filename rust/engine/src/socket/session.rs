@@ -11,7 +11,7 @@ use crate::gate::body::too_many_bytes;
 use crate::gate::limits;
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
-use crate::route::model;
+use crate::route::permission;
 use crate::shared::{GaugePermit, Shared};
 use crate::socket::outbox::Outbox;
 use crate::socket::provider::{ProviderMessage, ProviderSocket, ReadFault};
@@ -259,7 +259,7 @@ impl<'a> Session<'a> {
         let Some(key) = settlement.admission.principal.key().map(Arc::clone) else { return Ok(()) };
         policy::admit_hour(&key, now_ms)?;
         policy::admit_endpoint(&key, settlement.admission.route.endpoint)?;
-        model::admit(&live, &key, settlement.model.as_deref().unwrap_or_default())?;
+        permission::admit(&live, &key, settlement.model.as_deref().unwrap_or_default())?;
         admit_aliases(settlement, self.choice)?;
         if settlement.target.as_ref().is_some_and(|target| !policy::sees_connection(&key, &target.connection.id)) {
             let message = "This API key may not use the connection of this conversation any more.";

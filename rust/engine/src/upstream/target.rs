@@ -300,10 +300,14 @@ impl Target {
 
     /// Path of another endpoint of the same provider, `/embeddings` for instance.
     pub fn uri_of(&self, path: &str) -> Result<Uri, Error> {
+        let wrong = || Error::gateway(ErrorKind::Internal, "The endpoint has no path.");
+        if let Some(own) = self.connection.paths.get(path) {
+            return own.parse().map_err(|_| wrong());
+        }
         let base = self.connection.base_url.parse::<Uri>();
         let base = base.as_ref().map_or("", |base| base.path().trim_end_matches('/'));
         // The base URL was read once before, so this is a path.
-        format!("{base}{path}").parse().map_err(|_| Error::gateway(ErrorKind::Internal, "The endpoint has no path."))
+        format!("{base}{path}").parse().map_err(|_| wrong())
     }
 
     /// The text without the connection's secrets, should a provider echo them.

@@ -25,36 +25,17 @@ async def _refused(management: Management, method: str, path: str, body: Any, na
     assert "no effect" in message
 
 
-async def test_a_model_takes_nothing_that_routing_ignores(management: Management) -> None:
-    model = {"provider": "openai", "modelId": "m"}
-    path = "/api/provider-models"
-    for name, value in (("supportsVision", False), ("supportedEndpoints", ["chat"])):
-        for method in ("POST", "PUT"):
-            await _refused(management, method, path, {**model, name: value}, name)
-    await management.ask("POST", path, {**model, "modelName": "M"}, expect=201)
-    settings = '{"model_name": "M", "supports_vision": true}'
-    await management.services.state.commit(
-        lambda con: con.execute("UPDATE provider_models SET settings = ?", [settings]) and None
-    )
-    (row,) = (await management.ask("GET", path))["models"]
-    assert (row["supportsVision"], row["notInForce"]) == (True, ["supportsVision"])
-    back = {**model, "modelName": "N", "supportsVision": True}
-    assert (await management.ask("PUT", path, back))["model"]["modelName"] == "N"
-
-
-async def test_a_node_takes_no_kind_that_changes_nothing(management: Management) -> None:
+async def test_a_node_takes_no_icon(management: Management) -> None:
     path = "/api/provider-nodes"
-    await _refused(management, "POST", path, {**NODE, "apiType": "embeddings"}, "apiType")
     await _refused(management, "POST", path, {**NODE, "iconUrl": "https://a/b.png"}, "iconUrl")
     node = (await management.ask("POST", path, {**NODE, "apiType": "responses"}, expect=201))[
         "node"
     ]
     assert node["notInForce"] == []
     one = f"{path}/{node['id']}"
-    await _refused(management, "PUT", one, {"apiType": "rerank"}, "apiType")
-    sql = "UPDATE provider_nodes SET api_type = 'rerank', icon_url = 'https://a/b.png'"
+    sql = "UPDATE provider_nodes SET icon_url = 'https://a/b.png'"
     await management.services.state.commit(lambda con: con.execute(sql) and None)
-    assert (await management.ask("GET", one))["node"]["notInForce"] == ["apiType", "iconUrl"]
+    assert (await management.ask("GET", one))["node"]["notInForce"] == ["iconUrl"]
     back = {"name": "Other", "apiType": "rerank", "iconUrl": "https://a/b.png"}
     assert (await management.ask("PUT", one, back))["node"]["name"] == "Other"
 

@@ -1,0 +1,133 @@
+//! Names without a provider's prefix: `gpt-4o` means `openai/gpt-4o` where one provider that the caller may use has it
+//! (`bareModels`), and so does a key's `autoResolve` over the most preferred of several.
+
+use crate::active_config::Live;
+use crate::route::permission::admit;
+use fairlead_core::strategy::auto;
+use fairlead_core::{policy, BareModels, Key, Model};
+
+/// Whether a name means something as it is: an alias, a combo, a channel of `auto`, or a model of a prefix that somebody has.
+pub fn is_known(live: &Live, name: &str) -> bool {
+    live.snapshot.alias(name).is_some()
+        || live.combos.book.find(name).is_some()
+        || auto::is_auto(name)
+        || name.starts_with("combo/")
+        || name.split_once('/').is_some_and(|(prefix, _)| !live.snapshot.candidates(prefix).is_empty())
+}
+
+/// The full name of what a caller asks for without a prefix. `None` for a name that means something as it is, and for one that no
+/// provider has, or several.
+pub fn resolve(live: &Live, key: Option<&Key>, name: &str) -> Option<String> {
+    let is_wanted = live.snapshot.settings.bare_models == BareModels::Resolve;
+    let takes_preferred = key.is_some_and(|key| key.auto_resolve);
+    if !(is_wanted || takes_preferred) || is_known(live, name) {
+        return None;
+    }
+    if takes_preferred {
+        let named =
+            live.snapshot.models_named(name).filter_map(|model| Some((preference(live, key, model)?, &*model.id)));
+        if let Some((_, id)) = named.min() {
+            return Some(id.to_owned());
+        }
+    }
+    let found = is_wanted.then(|| of_one_provider(live, key, live.snapshot.models_named(name)))?;
+    let found = found.or_else(|| {
+        // A maker's name without its date means the newest of that name.
+        let is_ambiguous = live.snapshot.models_named(name).next().is_some();
+        if is_ambiguous {
+            None
+        } else {
+            of_one_provider(live, key, live.snapshot.models_dated(name))
+        }
+    })?;
+    Some(found.id.clone())
+}
+
+/// The last of these models by name, where the caller may use those of one provider only.
+fn of_one_provider<'a>(live: &Live, key: Option<&Key>, models: impl Iterator<Item = &'a Model>) -> Option<&'a Model> {
+    let mut found: Option<&Model> = None;
+    for model in models.filter(|model| preference(live, key, model).is_some()) {
+        if found.is_some_and(|other| other.provider != model.provider) {
+            return None;
+        }
+        if found.is_none_or(|other| other.id < model.id) {
+            found = Some(model);
+        }
+    }
+    found
+}
+
+/// The priority of the best connection over which the caller may call the model; a lower one is better. `None`: there is none.
+pub fn preference(live: &Live, key: Option<&Key>, model: &Model) -> Option<u32> {
+    if key.is_some_and(|key| admit(live, key, &model.id).is_err()) {
+        return None;
+    }
+    let (prefix, _) = model.id.split_once('/')?;
+    let connections = live.snapshot.candidates(prefix).iter().filter_map(|&at| live.snapshot.connections.get(at));
+    connections
+        .filter(|connection| key.is_none_or(|key| policy::sees_connection(key, &connection.id)))
+        .map(|connection| connection.priority)
+        .min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use serde_json::json;
+
+    fn live(bare_models: &str) -> Live {
+        let connection = |id: &str, priority: u32| {
+            json!({"id": id, "provider": id, "prefixes": [id], "dialect": "openai", "base_url": "http://x", "auth": "none",
+                   "priority": priority})
+        };
+        let model = |id: &str| json!({"id": id, "provider": id.split('/').next()});
+        testing::live(&json!({
+            "version": 1, "settings": {"bare_models": bare_models},
+            "connections": [connection("a", 2), connection("b", 1), connection("meta", 3)],
+            "models": [model("a/one"), model("a/both"), model("b/both"), model("b/org/deep"), model("gone/lost"),
+                       model("a/new-20250101"), model("a/new-20260101"), model("a/aliased"), model("meta/x")],
+            "aliases": {"aliased": "b/both"},
+            "keys": [
+                {"id": "k", "hash": "0".repeat(64), "is_active": true},
+                {"id": "r", "hash": "1".repeat(64), "is_active": true, "model_access_mode": "restricted", "allowed_models": ["b/*"]},
+                {"id": "c", "hash": "2".repeat(64), "is_active": true, "connection_access_mode": "restricted",
+                 "allowed_connections": ["b"]},
+                {"id": "auto", "hash": "3".repeat(64), "is_active": true, "auto_resolve": true},
+            ],
+        }))
+    }
+
+    fn found(live: &Live, key: Option<&str>, name: &str) -> Option<String> {
+        let key = key.map(|id| live.snapshot.key_of(id).expect("a key"));
+        resolve(live, key.map(AsRef::as_ref), name)
+    }
+
+    #[test]
+    fn a_bare_name_is_the_model_of_the_one_provider_that_the_caller_may_use() {
+        let live = live("resolve");
+        for key in [None, Some("k")] {
+            assert_eq!(found(&live, key, "one").as_deref(), Some("a/one"));
+            assert_eq!(found(&live, key, "org/deep").as_deref(), Some("b/org/deep"));
+            assert_eq!(found(&live, key, "new").as_deref(), Some("a/new-20260101"), "the newest of the name");
+            for name in ["both", "lost", "aliased", "auto", "auto/fast", "combo/one", "meta/x", "a/one", "nothing", ""]
+            {
+                assert_eq!(found(&live, key, name), None, "{name}");
+            }
+        }
+        for key in [Some("r"), Some("c")] {
+            assert_eq!(found(&live, key, "both").as_deref(), Some("b/both"));
+            assert_eq!(found(&live, key, "one"), None);
+            assert_eq!(found(&live, key, "new"), None);
+        }
+        assert_eq!(found(&live, Some("auto"), "both").as_deref(), Some("b/both"), "the most preferred of two");
+    }
+
+    #[test]
+    fn the_setting_leaves_bare_names_alone() {
+        let live = live("refuse");
+        assert_eq!(found(&live, Some("k"), "one"), None);
+        assert_eq!(found(&live, Some("auto"), "one").as_deref(), Some("a/one"));
+        assert_eq!(found(&live, Some("auto"), "new"), None);
+    }
+}
