@@ -8,12 +8,13 @@ use crate::clock;
 use crate::control::forward;
 use crate::gate::answer::{base_headers, EndGuard};
 use crate::gate::headers;
+use crate::gate::limits;
 use crate::gate::request::{Forward, Whole};
 use crate::observe::settle::Settlement;
 use crate::peers::once::{self, KeptAnswer, Ruling};
 use crate::shared::Shared;
 use fairlead_core::guardrail::Guardrail;
-use fairlead_core::routes::Answer;
+use fairlead_core::routes::{Answer, Route};
 use fairlead_core::{json, Error, Outcome, Served, Subject};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::Method;
@@ -25,6 +26,8 @@ const CONNECTION: HeaderName = HeaderName::from_static("x-gateway-connection");
 const SESSION_TAG: HeaderName = HeaderName::from_static("x-gateway-session-id");
 const SESSION: HeaderName = HeaderName::from_static("x-session-id");
 const GUARDRAILS: HeaderName = HeaderName::from_static("x-gateway-disabled-guardrails");
+/// The request was counted under its key's limits; control sends it back with the call that it makes for the work.
+const COUNTED: HeaderName = HeaderName::from_static("x-fairlead-counted");
 const MODEL: HeaderName = HeaderName::from_static("x-route-model");
 
 /// Whether the request asks for it. Most bodies are told apart by one search.
@@ -37,19 +40,48 @@ pub(crate) fn is_asked(answer: Answer, body: &[u8]) -> bool {
         .is_ok_and(|scan| scan.get("background").and_then(|value| value.as_bool()) == Some(true))
 }
 
-/// Whether its key has room for one request more. Nothing is kept of one whose key has none; one that is kept counts when it
-/// is worked on, by the call that control makes for it.
-pub(crate) fn check_room(shared: &Shared, whole: &Whole) -> Result<(), Error> {
-    let Some(key) = whole.admission.principal.key().filter(|key| key.has_limits()) else { return Ok(()) };
+/// Whether the route begins work of the caller that control does later.
+pub(crate) fn is_job(route: &Route) -> bool {
+    route.method == "POST" && route.path == "/v1beta/interactions"
+}
+
+/// Counts the request under its key's limits, and tells control so: its call for the same work is not counted again. An error
+/// where the key has no room; nothing is stored then.
+async fn accept(shared: &Shared, whole: &mut Whole) -> Result<(), Error> {
+    let admission = &whole.admission;
+    let Some(key) = admission.principal.key().filter(|key| key.has_limits()) else { return Ok(()) };
     let wanted = ["model"];
     let scan = json::scan_object(&whole.body, &wanted, json::MAX_DEPTH);
-    let model = scan.ok().and_then(|scan| json::as_str(&whole.body, scan.get("model")?)).unwrap_or_default();
-    let subject = Subject { model: &model, served: Served::default() };
-    shared.ledger.has_room(key, subject, clock::moment())
+    let named = scan.ok().and_then(|scan| json::as_str(&whole.body, scan.get("model")?)).unwrap_or_default();
+    let model = admission.route_model.as_deref().unwrap_or(&named);
+    let subject = Subject { model, served: Served::default() };
+    limits::ask_until_known(shared, || shared.ledger.accept(key, subject, clock::moment())).await?;
+    shared.ask_store_soon();
+    if let Some(forward) = &mut whole.forward {
+        forward.headers.insert(COUNTED, HeaderValue::from_static("true"));
+    }
+    Ok(())
+}
+
+/// Forwards an accepted request to control.
+async fn begin(shared: Arc<Shared>, mut whole: Box<Whole>) {
+    match accept(&shared, &mut whole).await {
+        Ok(()) => forward::serve(shared, whole).await,
+        Err(fault) => refuse(&shared, &whole, &fault),
+    }
+}
+
+/// Has control begin a job of the caller.
+pub(crate) fn serve_job(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
+    let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
+    async move {
+        begin(shared, whole).await;
+        drop(end);
+    }
 }
 
 /// Answers one that was refused, and writes it down.
-pub(crate) fn refuse(shared: &Arc<Shared>, whole: &Whole, fault: &Error) {
+fn refuse(shared: &Arc<Shared>, whole: &Whole, fault: &Error) {
     let bytes_request = whole.body.len() as u64;
     let mut settlement = Settlement::open(shared, &whole.exchange, whole.admission.clone(), bytes_request);
     settle::refuse(&mut settlement, Outcome::Refused, fault);
@@ -61,7 +93,7 @@ pub(crate) fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Outpu
     let part = Part::of(&shared, &whole.exchange, &whole.admission, &whole.body);
     async move {
         match part {
-            Part::Alone => forward::serve(shared, forwarded(whole)).await,
+            Part::Alone => begin(shared, forwarded(whole)).await,
             Part::Refused(fault) => refuse(&shared, &whole, &fault),
             Part::Follower(recording) => repeat(&shared, &whole, recording).await,
             Part::Leader(leader) => lead(shared, whole, leader).await,
@@ -75,9 +107,9 @@ async fn lead(shared: Arc<Shared>, mut whole: Box<Whole>, leader: Leader) {
     let exchange = Arc::clone(&whole.exchange);
     whole.exchange = Arc::clone(&leader.source);
     match Box::pin(once::claim_of(&shared, leader.ticket.as_deref())).await {
-        Ok(None) => leader.lead(&exchange, forward::serve(shared, forwarded(whole))).await,
+        Ok(None) => leader.lead(&exchange, begin(shared, forwarded(whole))).await,
         Ok(Some(claim)) => {
-            let work = forward::serve(shared, forwarded(whole));
+            let work = begin(shared, forwarded(whole));
             leader.lead_then(&exchange, work, move |recording| claim.settle(recording)).await;
         }
         Err(ruling) => leader.lead(&exchange, async move { repeat_elsewhere(&shared, &whole, ruling) }).await,

@@ -1,6 +1,6 @@
 //! The control plane as the engine sees it: [`link`] brings snapshots and commands and takes [`stats`] and changed [`counters`];
 //! [`commands`] carries them out ([`lease_candidates`] is one), [`reports`] holds what came of them; [`forward`] hands requests over, [`background`] those that
-//! control works on by itself, [`responses`] keeps answers that are gone on from.
+//! control works on by itself, [`responses`] stores responses that later requests continue, [`response_spool`] those on their way.
 
 pub mod background;
 pub mod commands;
@@ -9,5 +9,6 @@ pub mod forward;
 pub mod lease_candidates;
 pub mod link;
 pub mod reports;
+pub mod response_spool;
 pub mod responses;
 pub mod stats;
