@@ -126,8 +126,8 @@ class Workers:
         """Whether control has just started and some of this node's workers have not polled."""
         if self._now() >= self._settles_until:
             return False
-        heard = sum(worker.has_answer for worker in self._workers.values())
-        return heard < self._expected
+        polled = sum(worker.has_answer for worker in self._workers.values())
+        return polled < self._expected
 
     def applied_version(self) -> int | None:
         """The newest snapshot that every live worker has applied; None where none is live."""

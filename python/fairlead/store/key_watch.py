@@ -42,13 +42,13 @@ async def end_with_keys(
             key_ids = set(working_for())
             has_work = bool(key_ids)
             if has_work:
-                await _look(state, key_ids, end)
+                await _check(state, key_ids, end)
             await asyncio.sleep(PAUSE_S)
     finally:
         state.unwatch(changed)
 
 
-async def _look(
+async def _check(
     state: State, key_ids: set[str], end: Callable[[dict[str, str]], Awaitable[None]]
 ) -> None:
     try:

@@ -119,7 +119,7 @@ class Nodes:
         self._returned_s = 0.0
         self._others_applied = asyncio.Event()
         self._noticed = asyncio.Event()
-        self._asked = asyncio.Event()
+        self._is_asked = asyncio.Event()
         self._asked_at = 0
         """The latest moment that another asked for."""
 
@@ -209,7 +209,7 @@ class Nodes:
                         self._noticed.set()
                     elif message.channel == RESPONSES:
                         self._asked_at = max(self._asked_at, int(message.payload))
-                        self._asked.set()
+                        self._is_asked.set()
                     else:
                         self._others_applied.set()
                         self._others_applied = asyncio.Event()
@@ -227,8 +227,8 @@ class Nodes:
     async def _answer(self) -> None:
         """Stores what the relays here have answered, when another control asks for it, and says so."""
         while True:
-            await self._asked.wait()
-            self._asked.clear()
+            await self._is_asked.wait()
+            self._is_asked.clear()
             asked_at, raw = self._asked_at, self._raw
             try:
                 await self._here.store_responses()

@@ -55,7 +55,7 @@ pub struct Subject<'a> {
 pub struct Ask {
     /// `None` for a request that uses nothing: only limits of requests hold.
     pub most: Option<Amounts>,
-    /// It was counted as a request when it was accepted, and is worked on now.
+    /// Limits of requests counted the request when it was accepted.
     pub is_counted: bool,
 }
 

@@ -35,10 +35,10 @@ struct Grant {
     until: Instant,
 }
 
-/// What became of a response that was offered to the spool.
+/// Whether the spool took a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Appended {
-    /// It is in the file. Whoever begins a segment sees to it that it is sealed.
+    /// The response is in the file. A caller that begins a segment seals it soon.
     Kept { begins_segment: bool },
     /// The spool does not take it.
     No,
