@@ -7,3 +7,4 @@ from typing import Final
 NODE_PATH: Final = "/internal/node"
 SEGMENTS_PATH: Final = "/internal/node/segments"
 BODIES_PATH: Final = "/internal/node/bodies"
+RESPONSES_PATH: Final = "/internal/node/responses"

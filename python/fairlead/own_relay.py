@@ -14,6 +14,8 @@ import httpx
 from fairlead.settings import ControlConfig
 
 ON_BEHALF: Final = "x-fairlead-on-behalf"
+COUNTED: Final = "x-fairlead-counted"
+"""Set by the relay on a request that it counted under its limits. It goes back with the call for the same work."""
 
 
 def relay_client(config: ControlConfig, *, connections: int = 100) -> httpx.AsyncClient:

@@ -239,6 +239,40 @@ def test_a_key_without_room_keeps_nothing(gateway: Gateway, lane: Lane) -> None:
     assert sorted(one["outcome"] for one in mine) == ["completed", "refused"]
 
 
+@pytest.mark.parametrize(
+    ("path", "begun"),
+    [
+        ("/v1/responses", {"input": "hi", "background": True}),
+        ("/v1beta/interactions", {"input": "hi", "background": True}),
+    ],
+    ids=["responses", "interactions"],
+)
+def test_limits_of_requests_count_what_is_accepted(
+    gateway: Gateway, lane: Lane, path: str, begun: dict[str, Any]
+) -> None:
+    """Before any of it is worked on; and what was accepted is worked on, not refused then."""
+    made = gateway.create_key(rateLimits=[{"limit": 2, "window": 3600}])
+    gate = Gate()
+    lane.upstream.script([gate, *stream(*SAID)])
+    body = {"model": lane.model, **begun}
+    headers = {"Authorization": f"Bearer {made['key']}"}
+    with gateway.client(headers=headers) as caller:
+        accepted = [expect(caller.post(path, json=body), 200)["id"] for _ in range(2)]
+        refused = caller.post(path, json=body)
+        assert refused.status_code == 429, refused.text
+        gate.open()
+        for each in accepted:
+            eventually(
+                lambda: caller.get(f"{path}/{each}").json()["status"] == "completed",  # noqa: B023 - called before the next round
+                "what was accepted is worked on",
+                within_s=30,
+                every_s=0.1,
+            )
+        assert caller.post(path, json=body).status_code == 429
+        direct = caller.post("/v1/responses", json={"model": lane.model, "input": "hi"})
+        assert direct.status_code == 429
+
+
 def test_bytes_of_an_owner_are_bounded(gateway: Gateway, lane: Lane) -> None:
     expect(gateway.admin.patch("/api/settings", json={"storageOwnerMb": 1}), 200)
     try:

@@ -173,6 +173,26 @@ def begin(gateway: Gateway, key: str, model: str, text: str) -> str:
     return str(expect(client(gateway, key).post("/v1/responses", json=body), 200)["id"])
 
 
+def test_a_stored_response_is_found_at_the_other_control_right_after_its_answer(
+    apart: Cluster, held: Held
+) -> None:
+    first, second = apart.relays
+    body = {"model": first.add_lane(held).model, "input": "hi"}
+    key = first.create_key()["key"]
+    previous = None
+    for writer, reader in ((first, second), (second, first)) * 4:
+        answer = client(writer, key).post(
+            "/v1/responses", json={**body, "previous_response_id": previous}
+        )
+        assert "x-gateway-not-stored" not in answer.headers
+        response_id = expect(answer, 200)["id"]
+        told = expect(client(reader, key).get(f"/v1/responses/{response_id}"), 200)
+        assert told["id"] == response_id
+        previous = response_id
+    assert client(first, key).delete(f"/v1/responses/{previous}").status_code == 200
+    assert client(second, key).get(f"/v1/responses/{previous}").status_code == 404
+
+
 def test_background_responses_are_worked_on_at_both_controls(apart: Cluster, held: Held) -> None:
     first, second = apart.relays
     lane, key = first.add_lane(held), first.create_key(name="background")["key"]

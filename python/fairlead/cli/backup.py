@@ -25,10 +25,13 @@ app = typer.Typer(help="Copies of the state.", no_args_is_help=True)
 _PATH: Final = "/api/db-backups"
 _UPLOADS: Final = f"{_PATH}/uploads"
 _PATIENCE_S: Final = 600.0
+_UNAVAILABLE: Final = 503
 _PART_BYTES: Final = 8 * 1024 * 1024
 _EVERY_S: Final = 0.3
 _AWAY_S: Final = 60.0
 """How long a gateway may be away while it starts from what was put back."""
+_LEAVES_WITHIN_S: Final = 3.0
+"""Control ends half a second after it has answered a restore."""
 _CHUNK_BYTES: Final = 256 * 1024
 _COUNTS: Final = (
     *("connectionCount", "nodeCount", "comboCount", "apiKeyCount", "userCount"),
@@ -144,10 +147,15 @@ def restore(
                     "POST", _PATH, json={"backupId": backup}, timeout=_PATIENCE_S
                 )
                 result = answer_of(sent)
+        is_back = dry_run or _wait_until_back(instance)
     if as_json:
         show_json(result)
     else:
         _print_result(result, is_dry=dry_run)
+    if not is_back:
+        say(
+            "Control is still starting: other commands fail until it has. Try them again in a moment."
+        )
 
 
 def _upload(instance: Instance, file: Path, *, dry_run: bool) -> dict[str, Any]:
@@ -204,6 +212,30 @@ def _wait_for(instance: Instance, path: str) -> dict[str, Any]:
             if found["state"] == "received":
                 raise CommandFailed("The gateway was started anew meanwhile: restore once more.")
         time.sleep(_EVERY_S)
+
+
+def _wait_until_back(instance: Instance) -> bool:
+    """Waits until control, which starts anew after a restore, answers; False when it does not in time."""
+    begun_s, has_left = time.monotonic(), False
+    with waiting("Waiting for control to start with the restored state"):
+        while (passed_s := time.monotonic() - begun_s) < _AWAY_S:
+            is_there = _is_control_there(instance)
+            has_left |= not is_there
+            if is_there and (has_left or passed_s > _LEAVES_WITHIN_S):
+                return True
+            time.sleep(_EVERY_S)
+    return False
+
+
+def _is_control_there(instance: Instance) -> bool:
+    try:
+        _, readiness = instance.probe("/readyz")
+        answer = instance.request("GET", _PATH)
+    except CommandFailed:
+        return False
+    # Whoever asks may have other rights in the restored state: a refusal is an answer too.
+    is_linked = readiness.get("control", {}).get("state") == "connected"
+    return is_linked and answer.status_code != _UNAVAILABLE
 
 
 def _print_result(result: dict[str, Any], *, is_dry: bool) -> None:

@@ -167,7 +167,10 @@ def answer_of(response: httpx.Response) -> dict[str, Any]:
         return body
     error = body.get("error")
     message = error.get("message") if isinstance(error, dict) else None
-    raise CommandFailed(str(message or f"the instance answered {response.status_code}."))
+    sentence = str(message or f"the instance answered {response.status_code}.")
+    if isinstance(error, dict) and error.get("code") == "control_unavailable":
+        sentence += " Try again in a moment."
+    raise CommandFailed(sentence)
 
 
 def _json(response: httpx.Response) -> dict[str, Any]:

@@ -47,7 +47,7 @@ from fairlead.identity.operator import SignedInOperator
 from fairlead.identity.sign_in import SignIn
 from fairlead.identity.users import ensure_owner
 from fairlead.moment import now_ms
-from fairlead.node_paths import BODIES_PATH, NODE_PATH, SEGMENTS_PATH
+from fairlead.node_paths import BODIES_PATH, NODE_PATH, RESPONSES_PATH, SEGMENTS_PATH
 from fairlead.settings import ControlConfig
 from fairlead.store.arrivals import Arrivals
 from fairlead.store.blobs.place import close_blobs
@@ -88,7 +88,9 @@ def build(config: ControlConfig, *, owns_process: bool = False) -> FastAPI:
     start back.
     """
     app, loader = _app()
-    workers = Workers()
+    # A process of its own has relays, and knows how many where they are on its node.
+    expected = config.workers if owns_process and config.role == "all" else 0
+    workers = Workers(expected=expected)
     app.router.lifespan_context = partial(_lifespan, config, workers, loader, owns_process)
     app.add_middleware(LoadOnDemand, loader=loader)
     app.add_middleware(AuditTrail)
@@ -233,7 +235,7 @@ def _make_link(
 def _add_relay_routes(app: FastAPI, services: Services, link: Link) -> None:
     """The routes that only relays call: the link, and the responses that the gateway keeps."""
     app.add_route(LINK_PATH, link.answer, methods=["POST"], include_in_schema=False)
-    responses = Responses(services.state)
+    responses = Responses(services)
     app.add_route(KEEP_PATH, responses.store, methods=["POST"], include_in_schema=False)
     app.add_route(CONTEXT_PATH, responses.context, methods=["POST"], include_in_schema=False)
     if services.config.role == "control":
@@ -241,6 +243,9 @@ def _add_relay_routes(app: FastAPI, services: Services, link: Link) -> None:
         app.add_route(NODE_PATH, deliveries.note, methods=["POST"], include_in_schema=False)
         app.add_route(SEGMENTS_PATH, deliveries.segment, methods=["POST"], include_in_schema=False)
         app.add_route(BODIES_PATH, deliveries.body, methods=["POST"], include_in_schema=False)
+        app.add_route(
+            RESPONSES_PATH, deliveries.responses, methods=["POST"], include_in_schema=False
+        )
 
 
 def _start_tasks(services: Services, loader: RouterLoader, background: Background) -> None:

@@ -10,6 +10,7 @@ from fairlead.control.publisher import Publisher
 from fairlead.control.snapshot import NodePart
 from fairlead.control.workers import Workers
 from fairlead.gateway.cluster.report import report_of
+from fairlead.gateway.responses.intake import response_intake
 from fairlead.store.postgresql.nodes import Nodes
 from fairlead.store.runner import Runner
 from fairlead.store.services import Services
@@ -48,6 +49,10 @@ class LocalNode:
         self._services.state.note_change()
         for runner in self._services.instances(Runner):  # type: ignore[type-abstract]
             runner.wake()
+
+    async def store_responses(self) -> None:
+        """Stores the responses that the relays here have answered."""
+        await response_intake(self._services).catch_up_here()
 
     async def published(self, version: int) -> None:
         """Takes the newest snapshot over, if another control has compiled it."""

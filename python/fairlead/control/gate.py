@@ -30,7 +30,7 @@ from fairlead.gateway.responses.internal import (
     CONTEXT_PATH,
     KEEP_PATH,
 )
-from fairlead.node_paths import BODIES_PATH, NODE_PATH, SEGMENTS_PATH
+from fairlead.node_paths import BODIES_PATH, NODE_PATH, RESPONSES_PATH, SEGMENTS_PATH
 
 REQUEST_DEADLINE_S = 60.0
 UPLOAD_DEADLINE_S = 600.0
@@ -74,7 +74,9 @@ _NAMED = tuple(
 )
 
 # Requests that the relay makes for itself, on no caller's behalf.
-INTERNAL = frozenset({LINK_PATH, KEEP_PATH, CONTEXT_PATH, NODE_PATH, SEGMENTS_PATH, BODIES_PATH})
+INTERNAL = frozenset(
+    {LINK_PATH, KEEP_PATH, CONTEXT_PATH, NODE_PATH, SEGMENTS_PATH, BODIES_PATH, RESPONSES_PATH}
+)
 
 log = structlog.get_logger("fairlead.control")
 

@@ -24,10 +24,11 @@ from fairlead.control.spool_room import SpoolRoom
 from fairlead.errors import FairleadError, Forbidden, InvalidRequest, StorageUnavailable
 from fairlead.fsync import write_whole
 from fairlead.gateway.cluster.relay_node import NodeState, RelayNodes
+from fairlead.gateway.responses.intake import responses_folder
 from fairlead.store.file import Connection
 from fairlead.store.kept_bodies import spool_of
+from fairlead.store.segment import SEALED
 from fairlead.store.services import Services
-from fairlead.usage.segment import SEALED
 
 # Set by the gate for a request with the node token.
 REMOTE_KEY: Final = "fairlead.remote"
@@ -48,6 +49,7 @@ class Deliveries:
         self._services = services
         self._spool = services.data_dir / "spool"
         self._bodies = spool_of(services.data_dir)
+        self._responses = responses_folder(services.data_dir)
         self._room = SpoolRoom(self._bodies, BODIES_MAX_BYTES)
         self._nodes = services.singleton(RelayNodes, RelayNodes)
 
@@ -71,6 +73,10 @@ class Deliveries:
         """`POST /internal/node/bodies?name=`: 204 when it is stored, 503 while there is no room."""
         return await self._take(request, self._bodies, ".body")
 
+    async def responses(self, request: Request) -> Response:
+        """`POST /internal/node/responses?name=`: 204 when the segment of responses is on this node's disk."""
+        return await self._take(request, self._responses, SEALED)
+
     async def _take(self, request: Request, folder: Path, suffix: str) -> Response:
         try:
             _only_remote(request)
@@ -80,7 +86,7 @@ class Deliveries:
             data = await read_body(request.receive, FILE_MAX_BYTES)
             if folder == self._bodies:
                 await asyncio.to_thread(self._room.claim, len(data))
-            if suffix != SEALED or not await self._services.state.read(
+            if folder != self._spool or not await self._services.state.read(
                 lambda con: _is_logged(con, name)
             ):
                 await asyncio.to_thread(_store, folder / f"{name}{suffix}", data)

@@ -89,6 +89,7 @@ TASKS: Final = (
         "fairlead.gateway.batches.runner",
         ("batches", "files"),
     ),
+    TaskEntry("gateway.responses.intake", "fairlead.gateway.responses.intake"),
     TaskEntry(
         "gateway.responses",
         "fairlead.gateway.responses.background",

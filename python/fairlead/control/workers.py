@@ -15,6 +15,9 @@ LIVE_AFTER_ANSWER_S = 2.0
 # One on another machine may have been cut off, or what connects it has ended, while it serves on. It gives this control
 # up after seven seconds and asks another: until then a write must not say that it is in force everywhere.
 REMOTE_LIVE_AFTER_ANSWER_S = 10.0
+# How long a control that has just started waits for the workers of its node to poll it, before it answers a change. They
+# try again four times a second.
+SETTLE_S = 8.0
 NEVER_S = -REMOTE_LIVE_AFTER_ANSWER_S
 REMEMBERED_S = 300.0
 WORKERS_MAX = 1024
@@ -28,6 +31,8 @@ class _Worker:
     is_remote: bool = False
     applied_version: int = 0
     open_polls: int = 0
+    has_answer: bool = False
+    """Whether a poll of it was answered."""
     answered_at: float = NEVER_S
     heard_at: float = 0.0
     forwarded_at: float = 0.0
@@ -43,8 +48,11 @@ class Workers:
     another machine is so for ten seconds after its last one ended in any way, unless it was being drained.
     """
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, now: Callable[[], float] = time.monotonic, expected: int = 0) -> None:
         self._now = now
+        self._expected = expected
+        """The workers of this node, where it is known."""
+        self._settles_until = now() + SETTLE_S
         self._workers: dict[str, _Worker] = {}
         self._polled = asyncio.Event()
         self._connections_changed = asyncio.Event()
@@ -71,6 +79,7 @@ class Workers:
         if worker is None:
             return
         worker.open_polls -= 1
+        worker.has_answer |= answered
         # A connection that ended says of a worker on this machine that it has ended.
         lives_on = worker.is_remote and not worker.stats.get("draining", False)
         worker.answered_at = self._now() if answered or lives_on else NEVER_S
@@ -91,16 +100,34 @@ class Workers:
             worker.answered_at = now
 
     async def applied(self, version: int, deadline_s: float) -> bool:
-        """Waits until every live worker has polled with this version; False at the deadline."""
+        """Waits until every live worker has polled with this version; False at the deadline.
+
+        After a start it waits longer, and for the workers that have not polled yet: they serve by the snapshot of an
+        earlier control.
+        """
+        if self._expected > 0:
+            deadline_s = max(deadline_s, self._settles_until - self._now())
         try:
             async with asyncio.timeout(deadline_s):
-                while any(
+                while self._is_settling() or any(
                     self._is_live(w) and w.applied_version < version for w in self._workers.values()
                 ):
                     await self._polled.wait()
         except TimeoutError:
             return False
         return True
+
+    def is_new(self, worker_id: str) -> bool:
+        """Whether no poll of this worker has been answered yet."""
+        worker = self._workers.get(worker_id)
+        return worker is None or not worker.has_answer
+
+    def _is_settling(self) -> bool:
+        """Whether control has just started and some of this node's workers have not polled."""
+        if self._now() >= self._settles_until:
+            return False
+        polled = sum(worker.has_answer for worker in self._workers.values())
+        return polled < self._expected
 
     def applied_version(self) -> int | None:
         """The newest snapshot that every live worker has applied; None where none is live."""

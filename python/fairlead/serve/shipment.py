@@ -1,4 +1,4 @@
-"""Ships what relay workers recorded to a control elsewhere: segments of usage and kept bodies.
+"""Ships what relay workers recorded to a control elsewhere: segments of usage and of responses, and kept bodies.
 
 Each file goes under its name and is deleted when control says that it is stored. A file that was sent and whose answer
 was lost is sent again, to whichever control there is: the log of usage has each name once. With each round control
@@ -22,9 +22,9 @@ from urllib.parse import quote
 import structlog
 
 from fairlead import __version__
-from fairlead.node_paths import BODIES_PATH, NODE_PATH, SEGMENTS_PATH
+from fairlead.node_paths import BODIES_PATH, NODE_PATH, RESPONSES_PATH, SEGMENTS_PATH
 from fairlead.serve.controls import Control, Controls
-from fairlead.usage.segment import Segment, read_segments
+from fairlead.store.segment import Segment, read_segments
 
 ROUND_EVERY_S: Final = 0.4
 ANSWER_S: Final = 10.0
@@ -50,6 +50,7 @@ class Shipment:
         self._controls = controls
         self._data_dir = data_dir
         self._spool = data_dir / "spool"
+        self._responses = self._spool / "responses"
         self._token = token
         self._workers = workers
         self._node = secrets.token_hex(8)
@@ -95,7 +96,7 @@ class Shipment:
         self._has_failed = False
         try:
             shipped = self._ship()
-            left = 0 if not shipped else len(read_segments(self._spool))
+            left = self._count_left() if shipped else 0
             self._send(NODE_PATH, json.dumps(self._report(left)).encode())
         except (OSError, http.client.HTTPException, ShipmentFault) as error:
             self._has_failed = True
@@ -107,10 +108,17 @@ class Shipment:
     def _ship(self) -> int:
         # A record without its body would be shown as one whose body was lost.
         bodies = self._ship_bodies()
-        segments = read_segments(self._spool)
-        for segment in segments:
-            self._ship_segment(segment)
-        return bodies + len(segments)
+        shipped = bodies
+        # Callers may ask for responses at once.
+        for folder, path in ((self._responses, RESPONSES_PATH), (self._spool, SEGMENTS_PATH)):
+            segments = read_segments(folder)
+            for segment in segments:
+                self._ship_segment(segment, path)
+            shipped += len(segments)
+        return shipped
+
+    def _count_left(self) -> int:
+        return len(read_segments(self._spool)) + len(read_segments(self._responses))
 
     def _ship_bodies(self) -> int:
         shipped = 0
@@ -128,9 +136,9 @@ class Shipment:
             shipped += 1
         return shipped
 
-    def _ship_segment(self, segment: Segment) -> None:
+    def _ship_segment(self, segment: Segment, path: str) -> None:
         if segment.data:
-            self._send(f"{SEGMENTS_PATH}?name={quote(segment.name)}", segment.data)
+            self._send(f"{path}?name={quote(segment.name)}", segment.data)
         segment.path.unlink(missing_ok=True)
 
     def _bodies(self) -> Iterator[Path]:

@@ -27,6 +27,8 @@ from fairlead.threads import CONTROL_THREADS
 T = TypeVar("T")
 
 MEMORY_LIMIT = "512MB"
+# What a statement may write to disk beyond that; DuckDB's default is nine tenths of the disk.
+SPILL_LIMIT = "4GB"
 # The size of the log at which it is checkpointed. A checkpoint rewrites partly filled blocks, so a small log
 # makes a busy file do needless work; reading 64 MB back after a crash takes well under a second.
 CHECKPOINT_THRESHOLD = "64MB"
@@ -182,6 +184,7 @@ def _config(path: Path) -> dict[str, str | bool | int | float | list[str]]:
         "memory_limit": MEMORY_LIMIT,
         "checkpoint_threshold": CHECKPOINT_THRESHOLD,
         "temp_directory": str(path.with_name(path.stem + ".spill")),
+        "max_temp_directory_size": SPILL_LIMIT,
     }
 
 

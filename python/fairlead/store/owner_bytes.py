@@ -12,6 +12,7 @@ A part of the disk stays free of callers' data, for records, keys and the databa
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -94,6 +95,29 @@ def claim_bytes(con: Connection, place: Place, owner: str, size: int) -> None:
         "UPDATE owner_bytes SET bytes = bytes + ? WHERE place = ? AND owner IN (?, ?)",
         [size, place.name, owner, _EVERYBODY],
     )
+
+
+def add_bytes(con: Connection, place: Place, sizes: Mapping[str, int]) -> None:
+    """Counts bytes that are stored for owners whatever their limits say, in the writer."""
+    sums = [(owner.removeprefix("key:"), size) for owner, size in sizes.items()]
+    for account, size in [*sums, (_EVERYBODY, sum(sizes.values()))]:
+        # An account without a row is counted from the rows of the table when it is asked for.
+        con.execute(
+            "UPDATE owner_bytes SET bytes = bytes + ? WHERE place = ? AND owner = ?",
+            [size, place.name, account],
+        )
+
+
+def free_bytes(con: Connection, place: Place, owner: str) -> tuple[int, int]:
+    """The bytes that the owner, and all owners together, may still store, after a claim in the same transaction."""
+    owner = owner.removeprefix("key:")
+    accounts = _accounts(con, place, owner)
+    limits = _limits_mb(con, place)
+    own, everybody = (
+        limits[setting] * MIB - accounts.get(account, (0, 0))[0]
+        for account, setting in ((owner, place.owner_setting), (_EVERYBODY, place.total_setting))
+    )
+    return max(own, 0), max(everybody, 0)
 
 
 def count_bytes(con: Connection) -> None:

@@ -67,6 +67,11 @@ class Peers(Protocol):
     async def applied(self, version: int, deadline_s: float) -> bool:
         """Waits until every other live control says that its relays have applied a snapshot; False at the deadline."""
 
+    async def stored_responses(self, deadline_s: float) -> bool:
+        """Waits until every other live control has stored the responses that its relays answered before the call; False
+        at the deadline.
+        """
+
     def is_cut_off(self) -> bool:
         """Whether the other controls have not heard of this one for so long that they may soon forget it."""
 

@@ -21,6 +21,7 @@ OWN_TABLES: Final = frozenset(
         "published_snapshots",
         "control_nodes",
         "work_leases",
+        "response_segments",
     }
 )
 # The log of usage belongs to the nodes of one database. Its partitions have the names of days.

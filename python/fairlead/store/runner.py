@@ -8,8 +8,8 @@ begins, and taken back when the process ends in good order: an item that two pro
 survived is given up with a reason. Work that runs for `PROVEN_S` is considered safe, and so is, up to a bound,
 work that made progress in between.
 
-Slots are shared fairly among owners (`shares.py`). Items of a key that is no longer in force are ended at the
-next pass, waiting or under way, also after a restart.
+Slots are shared fairly among owners (`shares.py`). Items of a key that is no longer in force are ended: within a
+second where they are under way (`key_watch.py`), at the next pass where they wait, also after a restart.
 
 Where several controls share a database, each has slots of its own, and an item is worked on by who has its lease
 (`work_leases.py`). An item whose lease is lost is stopped here; one that was ended elsewhere is stopped a little later.
@@ -28,6 +28,7 @@ import structlog
 
 from fairlead.errors import FairleadError, StorageUnavailable
 from fairlead.store.key_state import keys_out_of_force
+from fairlead.store.key_watch import end_with_keys
 from fairlead.store.services import Services
 from fairlead.store.shares import Shares
 from fairlead.store.work_leases import Lease, working_under
@@ -74,6 +75,10 @@ class Runner(ABC, Generic[ItemT]):
         self.services = services
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._begun_s: dict[str, float] = {}
+        self._keys: dict[str, str] = {}
+        """The keys of items under way."""
+        self._watching: asyncio.Task[None] | None = None
+        """The watch over these keys, from the first of them on."""
         self._wanted = asyncio.Event()
         self._shares = Shares(self.at_once) if self.at_once is not None else None
         self._leases: dict[str, Lease] = {}
@@ -151,6 +156,9 @@ class Runner(ABC, Generic[ItemT]):
         try:
             while True:
                 self._wanted.clear()
+                if self._watching is not None and self._watching.done():
+                    # It ends with a defect alone, which fails this task.
+                    await self._watching
                 if swept_s is None or loop.time() - swept_s > self.sweep_every_s:
                     swept_s = loop.time()
                     await self.sweep()
@@ -162,9 +170,10 @@ class Runner(ABC, Generic[ItemT]):
                     async with asyncio.timeout(within_s):
                         await self._wanted.wait()
         finally:
-            for task in self._tasks.values():
+            ending = [*self._tasks.values(), *([self._watching] if self._watching else [])]
+            for task in ending:
                 task.cancel()
-            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            await asyncio.gather(*ending, return_exceptions=True)
             await self._take_back()
             await self._give_back_leases()
 
@@ -222,6 +231,18 @@ class Runner(ABC, Generic[ItemT]):
             return next(fits, None)
         return self._shares.next_of(fits, self.owner_of)
 
+    def _watch_keys(self) -> None:
+        if self._watching is None:
+            self._watching = asyncio.create_task(
+                end_with_keys(self.services.state, self._keys.values, self._look_at_keys),
+                name=f"keys of {self.kind}",
+            )
+            self._watching.add_done_callback(lambda _: self.wake())
+
+    async def _look_at_keys(self, _: dict[str, str]) -> None:
+        """A key of work under way is no longer in force: the next pass ends its items."""
+        self.wake()
+
     async def _in_force(self, items: list[ItemT]) -> list[ItemT]:
         """The items whose keys are in force; the others are ended."""
         key_ids = {key_id for item in items if (key_id := self.key_of(item)) is not None}
@@ -257,12 +278,16 @@ class Runner(ABC, Generic[ItemT]):
             # The task has a copy of what is current here.
             task = asyncio.create_task(self.process(item), name=f"{self.kind} {item.id}")
         self._tasks[item.id] = task
+        if (key_id := self.key_of(item)) is not None:
+            self._keys[item.id] = key_id
+            self._watch_keys()
         self._begun_s[item.id] = asyncio.get_running_loop().time()
         task.add_done_callback(partial(self._done, item))
 
     def _done(self, item: ItemT, _: asyncio.Task[None]) -> None:
         self._tasks.pop(item.id, None)
         self._begun_s.pop(item.id, None)
+        self._keys.pop(item.id, None)
         self._gone_s.pop(item.id, None)
         self._give_place_back(item)
         self._give_up_lease(item.id)

@@ -37,6 +37,8 @@ ROWS_KEPT: Final = 250_000
 ROWS_OF_ANSWER: Final = 50
 # Of what one answer adds; more would drive out all the rest.
 ROWS_OF_ONE: Final = 100_000
+# Groups of which all sums are held at once.
+GROUPS_MAX: Final = 100_000
 # Changes that a read may be overtaken by, and still keep its rows.
 CHANGES_KEPT: Final = 64
 
@@ -179,11 +181,11 @@ class BinsReader:
     def sums(
         self, con: Connection, span: Span, selection: Selection, wanted: Sequence[str]
     ) -> pl.DataFrame:
-        """One row for each group."""
+        """One row for each group. `TooManyGroups`."""
         rows = self._join(
             self.parts(con, span, selection.coarsest),
             ("sums", *_key_of(selection), *wanted),
-            lambda parts: sums_of_parts(con, parts, selection, wanted),
+            lambda parts: sums_of_parts(con, parts, selection, wanted, GROUPS_MAX),
         )
         return add_up(rows, list(selection.groups)).select(*selection.groups, *wanted)
 

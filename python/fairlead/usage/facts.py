@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from fairlead.errors import InvalidRequest
 from fairlead.store.file import Connection, file_of
 from fairlead.usage.rollup import (
     DIMENSIONS,
@@ -35,7 +36,19 @@ _NUMBERS = frozenset({*EVERY_MEASURE, "bucket_ms", "status"})
 _OF_REQUESTS = "session_tag, session_id, status, "
 
 Measure = Literal["latency", "latency_failed", "cache_write"]
+ROWS_AT_ONCE: Final = 2_000
 LATENCIES: Final[tuple[Measure, ...]] = ("latency", "latency_failed")
+
+
+class TooManyGroups(InvalidRequest):
+    """A report would hold more groups in memory than it may."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"This report has more than {most} groups, or needs more memory than it may take. Shorten the span "
+            "(`from`, `to`), filter by `keyId`, `model` or another name, or leave a dimension out of `groupBy`.",
+            param="groupBy",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +107,36 @@ def sums_of_parts(
     parts: Sequence[Part],
     selection: Selection,
     wanted: Sequence[str] = EVERY_MEASURE,
+    most: int | None = None,
 ) -> pl.DataFrame:
-    """As `sums_of`, of parts of a span."""
+    """As `sums_of`, of parts of a span. `TooManyGroups` where there are more than `most`."""
+    source, bound = source_of_parts(parts, selection, wanted)
+    # Without groups, an aggregate over nothing would have one row of nulls.
+    having = "" if selection.groups else "HAVING count(*) > 0"
+    limit = "" if most is None else f" LIMIT {most + 1}"
+    # A relation would plan the statement twice.
+    found = con.execute(
+        f"SELECT {selection.columns}{measures(wanted)} FROM ({source}) GROUP BY ALL {having}{limit}",
+        bound,
+    )
+    columns = [*selection.groups, *wanted]
+    # Some at a time: other threads wait while rows become Python's objects.
+    frames = []
+    while rows := found.fetchmany(ROWS_AT_ONCE):
+        frames.append(_rows_frame(rows, columns))
+    if most is not None and sum(frame.height for frame in frames) > most:
+        raise TooManyGroups(most)
+    if len(frames) == 1:
+        return frames[0]
+    import polars as pl  # noqa: PLC0415 - an idle control does without it
+
+    return pl.concat(frames) if frames else _rows_frame([], columns)
+
+
+def source_of_parts(
+    parts: Sequence[Part], selection: Selection, wanted: Sequence[str]
+) -> tuple[str, dict[str, Any]]:
+    """The rows that a selection is read from, as SQL of their dimensions and measures, and its parameters."""
     where = selection.where
     measured = ", ".join(wanted)
     by_requests = selection.coarsest == "requests"
@@ -116,14 +157,7 @@ def sums_of_parts(
             f"WHERE bucket_ms >= $from_{at} AND bucket_ms < $until_{at}{where}"
         )
 
-    source, bound = _source(parts, select, selection.filters.bound)
-    # Without groups, an aggregate over nothing would have one row of nulls.
-    having = "" if selection.groups else "HAVING count(*) > 0"
-    # A relation would plan the statement twice.
-    rows = con.execute(
-        f"SELECT {selection.columns}{measures(wanted)} FROM ({source}) GROUP BY ALL {having}", bound
-    ).fetchall()
-    return _rows_frame(rows, [*selection.groups, *wanted])
+    return _source(parts, select, selection.filters.bound)
 
 
 def bins_of(
@@ -163,7 +197,7 @@ def bins_of_parts(
 
     source, bound = _source(parts, select, selection.filters.bound)
     sql = f"SELECT {selection.columns}bin, {HISTOGRAM_SUMS} FROM ({source}) GROUP BY ALL"
-    return _frame(file_of(con).sql(sql, params=bound))
+    return frame_of(file_of(con).sql(sql, params=bound))
 
 
 def bins_of_page(
@@ -190,7 +224,7 @@ def bins_of_page(
         "wanted_groups", page.select(list(selection.groups)).with_row_index("row").to_arrow()
     )
     try:
-        return _frame(file_of(con).sql(sql, params=bound))
+        return frame_of(file_of(con).sql(sql, params=bound))
     finally:
         file_of(con).unregister("wanted_groups")
 
@@ -206,7 +240,7 @@ def _places_of_page(selection: Selection) -> str:
         columns = ", ".join(f"{groups[column]} AS {column}" for column in names)
         return (
             f"SELECT d.id, o.row{at_ms} FROM (SELECT id, {columns} FROM dimensions "
-            f"WHERE TRUE{where}) d JOIN wanted_groups o ON {_same('d', names)}"
+            f"WHERE TRUE{where}) d JOIN wanted_groups o ON {same_groups('d', names)}"
         )
     if where:
         return (
@@ -232,7 +266,7 @@ def _bins_of_page_part(selection: Selection, chosen: str) -> Callable[[Part, int
                 f"{bounded_sum('f.value')} AS total "
                 f"FROM (SELECT {selection.columns}bin, value FROM (SELECT ts_ms AS bucket_ms, * "
                 f"FROM request_values WHERE ts_ms >= $from_{at} AND ts_ms < $until_{at} "
-                f"AND {chosen}{where})) f JOIN wanted_groups o ON {_same('f', groups)} GROUP BY ALL"
+                f"AND {chosen}{where})) f JOIN wanted_groups o ON {same_groups('f', groups)} GROUP BY ALL"
             )
         return (
             f"SELECT p.row, h.bin, {bounded_sum('h.requests')} AS requests, "
@@ -244,7 +278,7 @@ def _bins_of_page_part(selection: Selection, chosen: str) -> Callable[[Part, int
     return select
 
 
-def _frame(found: duckdb.DuckDBPyRelation) -> pl.DataFrame:
+def frame_of(found: duckdb.DuckDBPyRelation) -> pl.DataFrame:
     import polars as pl  # noqa: PLC0415 - an idle control does without it
 
     return pl.DataFrame(found.to_arrow_table())
@@ -257,7 +291,7 @@ def _rows_frame(rows: list[tuple[Any, ...]], columns: Sequence[str]) -> pl.DataF
     return pl.DataFrame(rows, kinds, orient="row")
 
 
-def _same(table: str, columns: Iterable[str]) -> str:
+def same_groups(table: str, columns: Iterable[str]) -> str:
     return " AND ".join(f"{table}.{column} IS NOT DISTINCT FROM o.{column}" for column in columns)
 
 

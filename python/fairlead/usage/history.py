@@ -1,19 +1,29 @@
 """Usage over time: sums and latency percentiles of groups, from rollups.
 
 The sums of every group are read first, then the histograms of the groups that are shown, so a page
-costs what it shows.
+costs what it shows. Where there are very many groups, DuckDB cuts the page (`page_of_groups`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
+import duckdb
 import polars as pl
 
 from fairlead.store.file import Connection
-from fairlead.usage.closed_bins import BinsReader, ClosedBins
-from fairlead.usage.facts import LATENCIES, Filters, Selection, add_up, bins_of_page
+from fairlead.usage.closed_bins import GROUPS_MAX, BinsReader, ClosedBins
+from fairlead.usage.facts import (
+    LATENCIES,
+    Filters,
+    Selection,
+    TooManyGroups,
+    add_up,
+    bins_of_page,
+)
+from fairlead.usage.page_of_groups import Cut, Groups
 from fairlead.usage.percentile import merge_bins, percentiles, percentiles_of_merged
 from fairlead.usage.recent import LONGEST_MS, read_recent
 from fairlead.usage.rollup import Level
@@ -179,9 +189,33 @@ def read_history(
     return reader.answer(
         ("history", *what_of(query)),
         source.parts(),
-        lambda: page_of(source, query, source.sums()),
+        lambda: _read_page(source, query),
         lambda page: len(page.rows),
     )
+
+
+def _read_page(source: Source, query: HistoryQuery) -> HistoryPage:
+    """The page; `TooManyGroups` where DuckDB cannot hold what it needs for that."""
+    try:
+        if query.top is None and "session" in query.group_by:
+            return _page_of_many(source, query)
+        try:
+            sums = source.sums()
+        except TooManyGroups:
+            if query.top is not None:
+                raise
+            return _page_of_many(source, query)
+        return page_of(source, query, sums)
+    except duckdb.OutOfMemoryException:
+        raise TooManyGroups(GROUPS_MAX) from None
+
+
+def _page_of_many(source: Source, query: HistoryQuery) -> HistoryPage:
+    """The page of a query with more groups than are held in memory."""
+    groups = Groups(source.con, source.parts(), source.selection)
+    cut = Cut(query.order, query.limit, query.offset)
+    whole = _Sorted(groups.page(cut, MEASURES), groups.count())
+    return _page_with_latencies(source, query, whole, source.total)
 
 
 def source_of(con: Connection, query: HistoryQuery, reader: BinsReader) -> Source:
@@ -220,18 +254,25 @@ def page_of(source: Source, query: HistoryQuery, sums: pl.DataFrame) -> HistoryP
             rows_of_page.height,
             _totals(sums, None) if query.has_totals else None,
         )
-    whole = _page(sums, query)
+    return _page_with_latencies(source, query, _page(sums, query), lambda: sums)
+
+
+def _page_with_latencies(
+    source: Source, query: HistoryQuery, whole: _Sorted, sums_of_all: Callable[[], pl.DataFrame]
+) -> HistoryPage:
+    """The page with its percentiles and totals, where they are asked for."""
     if not query.has_percentiles or whole.page.is_empty():
         rows = [_row(row) for row in whole.page.iter_rows(named=True)]
-        return HistoryPage(rows, whole.height, _totals(sums, None) if query.has_totals else None)
+        totals = _totals(sums_of_all(), None) if query.has_totals else None
+        return HistoryPage(rows, whole.height, totals)
     latencies, bins = _percentiles(source, whole, query)
-    on = ["row"] if "row" in latencies.columns else keys
+    on = ["row"] if "row" in latencies.columns else list(source.selection.groups)
     page = whole.page.with_row_index("row")
     shown = page.join(latencies, on=on, how="left", nulls_equal=True, maintain_order="left")
     rows = [_row(row) for row in shown.drop("row").iter_rows(named=True)]
-    totals = (
-        _totals(sums, bins if bins is not None else source.all_bins()) if query.has_totals else None
-    )
+    totals = None
+    if query.has_totals:
+        totals = _totals(sums_of_all(), bins if bins is not None else source.all_bins())
     return HistoryPage(rows, whole.height, totals)
 
 
@@ -257,8 +298,13 @@ class Source:
         return self.reader.parts(self.con, self.span, self.selection.coarsest)
 
     def sums(self) -> pl.DataFrame:
-        """The sums of every group."""
+        """The sums of every group. `TooManyGroups`."""
         return self.reader.sums(self.con, self.span, self.selection, MEASURES)
+
+    def total(self) -> pl.DataFrame:
+        """The sums of everything, in one row; none where there is nothing."""
+        everything = replace(self.selection, groups={})
+        return self.reader.sums(self.con, self.span, everything, MEASURES)
 
     def bins(self) -> pl.DataFrame:
         """The histograms of every group."""

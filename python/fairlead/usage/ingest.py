@@ -18,10 +18,10 @@ import polars as pl
 import structlog
 
 from fairlead.errors import FairleadError
+from fairlead.store.segment import ROUND_SEGMENTS, Segment, read_segments
+from fairlead.store.spool_watch import SpoolWatch
 from fairlead.usage.record import parse_lines
-from fairlead.usage.segment import ROUND_SEGMENTS, Segment, read_segments
 from fairlead.usage.segment_store import Batch, SegmentStore
-from fairlead.usage.spool_watch import SpoolWatch
 
 FORGET_EVERY_S = 60.0
 # A round costs the same for one segment as for several, and each worker seals one a second.

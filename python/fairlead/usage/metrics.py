@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from fairlead import __version__
+from fairlead.store.segment import REASON
 from fairlead.store.services import Services, WorkerReport
 from fairlead.usage.metric_families import FAMILIES, Family
 from fairlead.usage.reports import merge_reports
-from fairlead.usage.segment import REASON
 from fairlead.usage.traces import traces_of
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"

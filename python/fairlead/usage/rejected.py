@@ -9,7 +9,7 @@ from typing import Final
 import duckdb
 import structlog
 
-from fairlead.usage.segment import REASON, SEALED
+from fairlead.store.segment import REASON, SEALED
 
 REJECTED_BYTES_MAX: Final = 64 * 1024 * 1024
 REASON_MAX_CHARS: Final = 500

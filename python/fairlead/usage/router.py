@@ -48,6 +48,8 @@ from fairlead.wire import Limit, Offset
 router = APIRouter(prefix="/api/usage", tags=["usage"])
 
 DAY_MS = 86_400_000
+# A report over millions of sessions takes seconds.
+REPORT_DEADLINE_S = 30.0
 DEFAULT_DAYS = 7
 DEFAULT_GROUPS = "day,provider,model"
 
@@ -213,11 +215,14 @@ async def history(
     reader = BinsReader.over(services.singleton(ClosedBins, ClosedBins))
     shown = None
     if series is None:
-        page = await services.usage.read(lambda con: read_history(con, query, reader))
+        page = await services.usage.read(
+            lambda con: read_history(con, query, reader), deadline_s=REPORT_DEADLINE_S
+        )
     else:
         _check_series(query, series)
         page, of_groups = await services.usage.read(
-            lambda con: read_with_series(con, query, series, reader)
+            lambda con: read_with_series(con, query, series, reader),
+            deadline_s=REPORT_DEADLINE_S,
         )
         shown = series_json(of_groups)
     answer = {

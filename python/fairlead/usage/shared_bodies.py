@@ -30,9 +30,9 @@ from fairlead.store.kept_bodies import (
     spool_of,
 )
 from fairlead.store.services import Services
+from fairlead.store.spool_watch import SpoolWatch
 from fairlead.usage.body_bounds import PAUSE_S, SWEEP_EVERY_S, read_bounds, read_bounds_of
 from fairlead.usage.body_sweep import BodySweep, stored_bodies
-from fairlead.usage.spool_watch import SpoolWatch
 
 ROUND: Final = 200
 # Less than a bucket has writes at once, so that callers' uploads go on beside.

@@ -26,10 +26,10 @@ from fairlead.store.arrivals import Arrivals
 from fairlead.store.file import Connection
 from fairlead.store.log_lag import LogLag
 from fairlead.store.operator_settings import read_operator_settings
+from fairlead.store.segment import SEALED, Segment, is_full_round, read_segments
 from fairlead.store.services import Services
 from fairlead.usage.log_place import LogPlace, read_place
 from fairlead.usage.retention import delete_before
-from fairlead.usage.segment import SEALED, Segment, is_full_round, read_segments
 
 if TYPE_CHECKING:
     from fairlead.store.postgresql.usage_log import (

@@ -21,9 +21,9 @@ from fairlead import _core
 from fairlead.moment import LATEST_MS
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
+from fairlead.store.segment import has_unread, is_free, writers
 from fairlead.store.state import State
 from fairlead.usage.facts import Filters, Selection, sums_of
-from fairlead.usage.segment import has_unread, is_free, writers
 from fairlead.usage.shared_log import SharedLog
 from fairlead.usage.span import Span
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from fairlead.store.arrivals import Arrivals
 from fairlead.store.services import BackgroundTask, Services
+from fairlead.store.spool_watch import SpoolWatch
 from fairlead.usage.body_keeping import body_keeper_of
 from fairlead.usage.retention import run_merging, run_retention
 from fairlead.usage.shared_log import SharedLog, store_of
-from fairlead.usage.spool_watch import SpoolWatch
 from fairlead.usage.traces import traces_of
 
 if TYPE_CHECKING:

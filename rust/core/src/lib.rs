@@ -82,7 +82,7 @@ pub use health::{AttemptPermit, Health, HealthState, QuotaReading, TerminalState
 pub use ip_filter::AddressSet;
 pub use lease::{grant_lease, LeaseGrant, LeaseTerms, StoreLoss, UseByNode};
 pub use ledger::{
-    Amounts, Charge, Hold, LeaseAnswer, LeaseQuestion, LeaseSummary, Ledger, LimitQuestion, Reservation, Subject,
+    Amounts, Ask, Charge, Hold, LeaseAnswer, LeaseQuestion, LeaseSummary, Ledger, LimitQuestion, Reservation, Subject,
 };
 pub use limit::{Limit, LimitPeriod, LimitScope, LimitUnit, Served, Zone};
 pub use pace::{AccountLimits, Pace, PaceWait, Remaining};

@@ -174,6 +174,7 @@ impl Engine {
             // What is still open is dropped here, and settles as it goes; the last segment is sealed after it.
             runtime.shutdown_timeout(Duration::from_secs(1));
             sealing.spool.finish();
+            sealing.responses.seal();
             sealing.captures.finish();
             if writing.is_some_and(|writing| writing.join().is_err()) {
                 tracing::error!("the thread that keeps bodies ended with a panic");
@@ -247,18 +248,15 @@ impl Engine {
         let shared = Arc::clone(&self.shared);
         let trace = whole.admission.trace.clone();
         Some(match whole.admission.route.answer {
+            Answer::Control if background::is_job(whole.admission.route) => {
+                start.start(background::serve_job(shared, whole))
+            }
             Answer::Control | Answer::Upload if repeats::may_be_repeated(&whole.admission) => {
-                start.start(repeats::serve_forwarded(shared, whole))
+                start.start(repeats::serve_forwarded(shared, whole, forward::serve))
             }
             Answer::Control | Answer::Upload => start.start(forward::serve(shared, whole)),
             Answer::Search | Answer::Video => start.start(searches::serve(shared, whole)),
-            answer if background::is_asked(answer, &whole.body) => {
-                if let Err(fault) = background::check_room(&shared, &whole) {
-                    repeats::refuse(&shared, &whole, &fault);
-                    return None;
-                }
-                start.start(background::serve(shared, whole))
-            }
+            answer if background::is_asked(answer, &whole.body) => start.start(background::serve(shared, whole)),
             Answer::Relayed(kind) if kind.is_form() => {
                 start.start(trace::within(trace, passthrough::serve_form(&shared, whole)))
             }

@@ -4,6 +4,7 @@ use crate::active_config::Live;
 use crate::call::coalesce::Recordings;
 use crate::clock;
 use crate::config::Config;
+use crate::control::response_spool::ResponseSpool;
 use crate::leases::Leases;
 use crate::observe::capture::CaptureQueue;
 use crate::observe::spool::Spool;
@@ -34,6 +35,8 @@ pub struct Shared {
     pub live: ArcSwap<Live>,
     pub pool: Pool,
     pub spool: Spool,
+    /// Responses that control has not stored yet.
+    pub responses: ResponseSpool,
     /// Bodies on their way to those who read them.
     pub captures: Arc<CaptureQueue>,
     pub control: Arc<crate::upstream::connector::Origin>,
@@ -139,6 +142,7 @@ impl Shared {
         let learner = Learner::open(&config.data_dir, config.sealer.clone());
         let version = crate::gate::headers::value(config.version.as_str());
         let raw_outputs = crate::context::raw_outputs::RawOutputs::new(&config.data_dir, config.sealer.clone());
+        let responses = ResponseSpool::new(&config.data_dir, &worker_id);
         Self {
             config,
             version,
@@ -146,6 +150,7 @@ impl Shared {
             live: ArcSwap::default(),
             pool,
             spool,
+            responses,
             captures: Arc::default(),
             control,
             counts: Counts::default(),

@@ -75,6 +75,7 @@ pub(crate) fn call(shared: &Arc<Shared>) -> Call {
         anthropic_beta: None,
         wants_progress: false,
         wants_cost: false,
+        is_counted: false,
         trace: None,
         compression: None,
         cache: CachePreference::default(),

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Body, Query
+from fastapi import APIRouter, Body, Header, Query
 
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.interactions.fields import InteractionAsk
@@ -22,13 +22,19 @@ from fairlead.gateway.responses.ownership import (
 )
 from fairlead.gateway.responses.relay_call import headers_for
 from fairlead.moment import now_ms
+from fairlead.own_relay import COUNTED
 from fairlead.store.file import Connection
 from fairlead.store.service_jobs import Subscribers, WebhookConfig, checked_uris, insert_job
 from fairlead.store.services import ServicesDep
 from fairlead.store.signing_keys import ensure_signing_key
 
 
-async def create(ask: InteractionAsk, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+async def create(
+    ask: InteractionAsk,
+    services: ServicesDep,
+    owner: OwnerDep,
+    counted: Annotated[str | None, Header(alias=COUNTED, include_in_schema=False)] = None,
+) -> dict[str, Any]:
     """With `background` alone. `webhook_config` says who is told of its end in place of the key's
     webhooks (`/v1/webhooks`).
     """
@@ -42,7 +48,7 @@ async def create(ask: InteractionAsk, services: ServicesDep, owner: OwnerDep) ->
     def note(con: Connection, response_id: str) -> None:
         insert_job(con, owner, response_id, subscribers, now_ms())
 
-    headers = headers_for(services, owner, {})
+    headers = headers_for(services, owner, {} if counted is None else {COUNTED: counted})
     job_request = await asyncio.to_thread(background_request, body)
     job = await background_responses(services).begin(f"key:{owner}", job_request, headers, note)
     return interaction_view(job.response, body["model"])

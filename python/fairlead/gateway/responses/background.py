@@ -41,7 +41,7 @@ from fairlead.gateway.responses.table import (
 from fairlead.moment import now_ms
 from fairlead.own_relay import relay_client
 from fairlead.store.file import Connection
-from fairlead.store.key_state import keys_out_of_force
+from fairlead.store.key_watch import end_with_keys
 from fairlead.store.services import BackgroundTask, Services
 from fairlead.store.shares import Shares
 from fairlead.store.work_leases import insert_lease, working_under
@@ -169,10 +169,18 @@ class BackgroundResponses:
         if self._services.leases is None:
             await self._end_interrupted()
         tasks: set[asyncio.Task[None]] = set()
+        watching = asyncio.create_task(
+            end_with_keys(self._services.state, self._working_for, self._end_revoked),
+            name="keys of responses",
+        )
+        watching.add_done_callback(lambda _: self._changed.set())
         async with relay_client(self._services.config, connections=AT_ONCE) as client:
             try:
                 while True:
                     self._changed.clear()
+                    if watching.done():
+                        # It ends with a defect alone, which fails this task.
+                        await watching
                     await self._check()
                     while (job := self._next()) is not None:
                         name = f"response {job.id}"
@@ -184,9 +192,10 @@ class BackgroundResponses:
                         async with asyncio.timeout(CHECKED_EVERY_S):
                             await self._changed.wait()
             finally:
+                watching.cancel()
                 for task in tasks:
                     task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+                await asyncio.gather(watching, *tasks, return_exceptions=True)
                 for job in self._responses.values():
                     # Readers end here; the rows are closed at the next start, or by another control.
                     job.finish()
@@ -205,12 +214,11 @@ class BackgroundResponses:
         self._changed.set()
 
     async def _check(self) -> None:
-        """Every few seconds: what of this must end, and what has nobody who works on it."""
+        """Every few seconds: what was ended at another node, and what has nobody who works on it."""
         now_s = asyncio.get_running_loop().time()
         if now_s < self._check_at_s:
             return
         self._check_at_s = now_s + CHECKED_EVERY_S
-        await self._end_revoked()
         if self._services.leases is not None:
             try:
                 await self._stop_ended_elsewhere()
@@ -218,21 +226,12 @@ class BackgroundResponses:
             except FairleadError as error:
                 log.warning("responses of other nodes not checked", error=error.kind)
 
-    async def _end_revoked(self) -> None:
+    def _working_for(self) -> set[str]:
+        owners = (job.owner for job in self._responses.values())
+        return {owner.removeprefix("key:") for owner in owners if owner.startswith("key:")}
+
+    async def _end_revoked(self, reasons: dict[str, str]) -> None:
         """Ends the responses whose keys are no longer valid."""
-        key_ids = {
-            job.owner.removeprefix("key:")
-            for job in self._responses.values()
-            if job.owner.startswith("key:")
-        }
-        if not key_ids:
-            return
-        try:
-            reasons = await self._services.state.read(lambda con: keys_out_of_force(con, key_ids))
-        except FairleadError as error:
-            # The database does not answer: responses under way need it only at their end.
-            log.warning("keys not checked", error=error.kind)
-            return
         for job in list(self._responses.values()):
             reason = reasons.get(job.owner.removeprefix("key:"))
             if reason is not None:

@@ -18,6 +18,7 @@ from fairlead.gateway.responses.background_request import BackgroundRequest, bac
 from fairlead.gateway.responses.internal import BEGIN_PATH
 from fairlead.gateway.responses.relay_call import headers_for
 from fairlead.json_values import VALUES_MAX, has_too_many_values
+from fairlead.own_relay import COUNTED
 from fairlead.store.services import Services
 
 router = APIRouter()
@@ -33,6 +34,7 @@ _HEADERS: Final = (
     "x-gateway-cache-mode",
     "x-gateway-cache-threshold",
     "x-gateway-no-memory",
+    COUNTED,
 )
 
 

@@ -1,8 +1,9 @@
 """The relay's requests about stored responses, over control's socket alone
 (docs/explanation/contracts.md).
 
-`POST /internal/responses` stores one; `POST /internal/responses/context` returns the conversation
-that a request with a `previous_response_id` continues.
+`POST /internal/responses` stores a response that does not come by the spool (`intake`).
+`POST /internal/responses/context` returns the conversation that a request with a
+`previous_response_id` continues.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fairlead.errors import FairleadError, InvalidRequest, TooLarge
+from fairlead.gateway.responses.intake import read_stored
 from fairlead.gateway.responses.items import context
 from fairlead.gateway.responses.table import StoredResponse, conversation, insert_response
 from fairlead.json_values import VALUES_MAX, has_too_many_values
 from fairlead.moment import now_ms
-from fairlead.store.state import State
+from fairlead.store.connection import Connection
+from fairlead.store.owner_bytes import DATABASE, free_bytes
+from fairlead.store.services import Services
 
 KEEP_PATH = "/internal/responses"
 CONTEXT_PATH = "/internal/responses/context"
@@ -28,6 +32,11 @@ MAX_BYTES = 24 * 1024 * 1024
 # Answered by `creation`, which is imported when it is asked for first.
 BEGIN_PATH = "/internal/responses/background"
 BEGIN_MAX_BYTES = 24 * 1024 * 1024
+# What a relay worker may append to its spool for an owner before it asks again. It is a small part of what is free, so
+# that all workers and owners together exceed the limits by little.
+GRANT_MAX_BYTES = 16 * 1024 * 1024
+GRANT_OF_OWNER = 16
+GRANT_OF_ALL = 256
 
 _Id = Field(min_length=1, max_length=300)
 
@@ -53,26 +62,26 @@ class FinishedResponse(ContextQuery):
 class Responses:
     """The handlers of the two paths."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, services: Services) -> None:
+        self._services = services
 
     async def store(self, request: Request) -> Response:
-        """Stores a response: 204, or 400 for a body that cannot be read."""
+        """Stores a response: 200 with the owner's next grant, or 400 for a body that cannot be read."""
         try:
             stored = await asyncio.to_thread(_parse_stored, await _read(request))
-            await self._state.record(lambda con: insert_response(con, stored, now_ms()))
+            grant_bytes = await self._services.state.record(lambda con: _store(con, stored))
         except FairleadError as error:
             return _refusal(error)
         except (ValidationError, ValueError):
             return _refusal(InvalidRequest("The response cannot be read."))
-        return Response(status_code=204)
+        return Response(orjson.dumps({"grant_bytes": grant_bytes}), media_type="application/json")
 
     async def context(self, request: Request) -> Response:
         """`{"items": [...]}`; 404 when there is no such response of this owner."""
         try:
             query = ContextQuery.model_validate(orjson.loads(await _read(request)))
-            turns = await self._state.read(
-                lambda con: conversation(con, query.id, query.owner, now_ms())
+            turns = await read_stored(
+                self._services, lambda con: conversation(con, query.id, query.owner, now_ms())
             )
         except FairleadError as error:
             return _refusal(error)
@@ -80,6 +89,12 @@ class Responses:
             return _refusal(InvalidRequest("The question cannot be read."))
         items = await asyncio.to_thread(lambda: orjson.dumps({"items": context(turns)}))
         return Response(items, media_type="application/json")
+
+
+def _store(con: Connection, response: StoredResponse) -> int:
+    insert_response(con, response, now_ms())
+    own, everybody = free_bytes(con, DATABASE, response.owner)
+    return min(GRANT_MAX_BYTES, own // GRANT_OF_OWNER, everybody // GRANT_OF_ALL)
 
 
 def _parse_stored(raw: bytes) -> StoredResponse:

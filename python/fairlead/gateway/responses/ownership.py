@@ -8,6 +8,7 @@ import orjson
 
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.responses.background import background_responses, storing_end
+from fairlead.gateway.responses.intake import read_stored, response_intake
 from fairlead.gateway.responses.table import delete_response, find_response
 from fairlead.moment import now_ms
 from fairlead.store.services import Services
@@ -19,7 +20,9 @@ async def read_response(
     """The response as it is now, and the model's name that its caller used. `NotFound`."""
     if (job := await background_responses(services).find(response_id, owner)) is not None:
         return job.response, job.model
-    stored = await services.state.read(lambda con: find_response(con, response_id, owner, now_ms()))
+    stored = await read_stored(
+        services, lambda con: find_response(con, response_id, owner, now_ms())
+    )
     return orjson.loads(stored.response), stored.model
 
 
@@ -50,4 +53,6 @@ async def delete_owned_response(services: Services, owner: str, response_id: str
     responses = background_responses(services)
     if (job := await responses.find(response_id, owner)) is not None:
         await responses.cancel(job)
+    # A copy of it that waits in the spool would be stored after it was deleted.
+    await response_intake(services).catch_up()
     await services.state.record(lambda con: delete_response(con, response_id, owner, now_ms()))

@@ -14,6 +14,7 @@ from fairlead.errors import InvalidRequest
 from fairlead.gateway.responses.background import background_responses
 from fairlead.gateway.responses.creation import event_stream
 from fairlead.gateway.responses.events import events_of_whole, frame
+from fairlead.gateway.responses.intake import read_stored
 from fairlead.gateway.responses.items import input_items
 from fairlead.gateway.responses.ownership import cancel_response, delete_owned_response
 from fairlead.gateway.responses.table import StoredResponse, events_of, find_response
@@ -51,11 +52,11 @@ async def read(
             return event_stream(job.frames(after))
         return Response(orjson.dumps(job.response), media_type="application/json")
 
-    def read_stored(con: Connection) -> tuple[StoredResponse, str | None]:
+    def read_with_events(con: Connection) -> tuple[StoredResponse, str | None]:
         stored = find_response(con, response_id, owner, now_ms())
         return stored, events_of(con, response_id) if stream else None
 
-    stored, events = await services.state.read(read_stored)
+    stored, events = await read_stored(services, read_with_events)
     if not stream:
         return Response(stored.response, media_type="application/json")
     # Serialising many events would block the event loop.
@@ -97,7 +98,9 @@ async def list_input_items(
 ) -> dict[str, Any]:
     """The items of that request alone, the last one first unless asked otherwise."""
     owner = _owner(caller)
-    stored = await services.state.read(lambda con: find_response(con, response_id, owner, now_ms()))
+    stored = await read_stored(
+        services, lambda con: find_response(con, response_id, owner, now_ms())
+    )
     items = await asyncio.to_thread(input_items, stored)
     if order == "desc":
         items.reverse()

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import structlog
 
 from fairlead.errors import Conflict, NotFound, OwnerStorageFull, StorageFull, TooLarge
 from fairlead.store.file import Connection
-from fairlead.store.owner_bytes import DATABASE, claim_bytes
+from fairlead.store.owner_bytes import DATABASE, add_bytes, claim_bytes
+from fairlead.store.statement import unnested
 
 RETENTION_MS = 30 * 24 * 3_600_000
 """Time after which a response is deleted."""
 MAX_KEPT = 10_000
-"""Responses of one owner; beyond this the oldest is deleted."""
+"""Responses of one owner; the sweep deletes the oldest beyond this."""
 MAX_TURNS = 1_000
 MAX_CONTEXT_BYTES = 24 * 1024 * 1024
+
+log = structlog.get_logger("fairlead.gateway")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +44,6 @@ def insert_response(
     belongs to another owner, `OwnerStorageFull` and `StorageFull` where there is no room. With
     `is_open` its answer comes later, by `store_answer`.
     """
-    con.execute("DELETE FROM responses WHERE expires_at_ms <= ?", [now_ms])
     found = con.execute("SELECT owner FROM responses WHERE id = ?", [response.id]).fetchone()
     if found is not None:
         if found[0] != response.owner:
@@ -45,11 +51,6 @@ def insert_response(
         return
     size = _size(response.input, response.response)
     claim_bytes(con, DATABASE, response.owner, size)
-    con.execute(
-        "DELETE FROM responses WHERE owner = ? AND id NOT IN "
-        "(SELECT id FROM responses WHERE owner = ? ORDER BY created_at_ms DESC, id LIMIT ?)",
-        [response.owner, response.owner, MAX_KEPT - 1],
-    )
     con.execute(
         "INSERT INTO responses VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
@@ -65,6 +66,64 @@ def insert_response(
             is_open,
         ],
     )
+
+
+_COLUMNS = ("id", "owner", "previous_id", "model", "input", "response", "created_at_ms")
+_INSERT = f"""
+INSERT INTO responses ({", ".join(_COLUMNS)}, size_bytes, expires_at_ms, is_open)
+SELECT {", ".join(_COLUMNS)}, strlen(input) + strlen(response), created_at_ms + ?, false
+FROM (SELECT {", ".join(f"{unnested([column])} AS {column}" for column in _COLUMNS)}) AS finished
+"""
+
+
+def insert_responses(con: Connection, responses: Sequence[tuple[StoredResponse, int]]) -> None:
+    """Stores finished responses, each with the time of its answer, in the writer.
+
+    A response whose id is stored already stays as it is. These responses were answered as stored, so the limits of
+    their owners' bytes do not refuse them: `claim_bytes` refuses the ones after them.
+    """
+    ids = list({response.id for response, _ in responses})
+    owners: dict[str, str] = dict(
+        con.execute(
+            "SELECT id, owner FROM responses WHERE id IN (SELECT unnest(?::VARCHAR[]))", [ids]
+        ).fetchall()
+    )
+    fresh: list[tuple[StoredResponse, int]] = []
+    sizes: defaultdict[str, int] = defaultdict(int)
+    for response, at_ms in responses:
+        owner = owners.setdefault(response.id, "")
+        if not owner:
+            owners[response.id] = response.owner
+            fresh.append((response, at_ms))
+            sizes[response.owner] += _size(response.input, response.response)
+        elif owner != response.owner:
+            log.warning("a response is not stored: its id is another caller's", id=response.id)
+    if not fresh:
+        return
+    columns = zip(
+        *(
+            (one.id, one.owner, one.previous_id, one.model, one.input, one.response, at_ms)
+            for one, at_ms in fresh
+        ),
+        strict=True,
+    )
+    con.execute(_INSERT, [RETENTION_MS, *map(list, columns)])
+    add_bytes(con, DATABASE, sizes)
+
+
+def sweep_responses(con: Connection, now_ms: int) -> None:
+    """Deletes expired responses, and the oldest of owners who have too many, in the writer."""
+    con.execute("DELETE FROM responses WHERE expires_at_ms <= ?", [now_ms])
+    crowded = con.execute(
+        "SELECT owner FROM responses GROUP BY owner HAVING count(*) > ?", [MAX_KEPT]
+    ).fetchall()
+    for (owner,) in crowded:
+        con.execute(
+            "DELETE FROM responses WHERE owner = ? AND id NOT IN "
+            "(SELECT id FROM responses WHERE owner = ? ORDER BY created_at_ms DESC, id LIMIT ?)",
+            [owner, owner, MAX_KEPT],
+        )
+    con.execute("DELETE FROM response_events WHERE response_id NOT IN (SELECT id FROM responses)")
 
 
 def store_answer(con: Connection, response_id: str, response: str, events: str) -> None:
@@ -93,7 +152,6 @@ def store_answer(con: Connection, response_id: str, response: str, events: str) 
     )
     if events:
         con.execute("INSERT INTO response_events VALUES (?, ?)", [response_id, events])
-    con.execute("DELETE FROM response_events WHERE response_id NOT IN (SELECT id FROM responses)")
 
 
 def open_ids(con: Connection) -> list[str]:

@@ -18,6 +18,7 @@ from fairlead.scrape.fetch.fetcher import FetchFailed
 from fairlead.scrape.limits.owner import BaseDep, OwnerDep
 from fairlead.scrape.requests.browser import SessionAction, SessionRequest
 from fairlead.scrape.scraper import Scraper, scraper_of
+from fairlead.store.key_watch import end_with_keys
 from fairlead.store.services import Services, ServicesDep
 
 router = APIRouter(prefix="/api/browser/sessions", tags=["scraping"])
@@ -153,7 +154,23 @@ def _view(session: Session, base: str) -> dict[str, Any]:
 
 
 async def expire_sessions(services: Services) -> None:
-    """Closes sessions whose time is over; lasts until it is cancelled."""
+    """Closes sessions whose time is over, or whose key is no longer in force; lasts until it is cancelled."""
+
+    def working_for() -> set[str]:
+        scraper = services.existing(Scraper)
+        return set() if scraper is None else scraper.sessions.owners()
+
+    async def close(reasons: dict[str, str]) -> None:
+        scraper = services.existing(Scraper)
+        if scraper is not None:
+            await scraper.sessions.close_of(reasons)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(end_with_keys(services.state, working_for, close))
+        group.create_task(_expire(services))
+
+
+async def _expire(services: Services) -> None:
     while True:
         await asyncio.sleep(EXPIRE_EVERY_S)
         scraper = services.existing(Scraper)

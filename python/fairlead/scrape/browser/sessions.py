@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import time
 from base64 import b64encode
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from typing import Any, Final
 from uuid import uuid4
 
@@ -159,6 +159,16 @@ class Sessions:
         now_s = time.monotonic()
         for session in list(self._open.values()):
             if session.ends_s <= now_s or not session.context.is_alive:
+                await self.close(session)
+
+    def owners(self) -> set[str]:
+        """The keys that have a session."""
+        return {session.owner for session in self._open.values()}
+
+    async def close_of(self, owners: Collection[str]) -> None:
+        """Ends the sessions of these keys."""
+        for session in list(self._open.values()):
+            if session.owner in owners:
                 await self.close(session)
 
     async def close_all(self) -> None:

@@ -42,6 +42,7 @@ from fairlead.scrape.requests.jobs import (
 from fairlead.scrape.requests.page import ScrapeRequest
 from fairlead.scrape.scraper import Scraper, ScrapeResult
 from fairlead.store.file import Connection
+from fairlead.store.key_state import why_out_of_force
 from fairlead.store.owner_bytes import DATABASE, claim_bytes
 from fairlead.store.services import Services
 
@@ -148,6 +149,10 @@ class PagesRun:
             await self._write(partial(extend_frontier, job_id=job_id, found=found))
 
     async def _read(self, place: Place) -> None:
+        if await self._services.state.read(lambda con: why_out_of_force(con, self._job.owner)):
+            # The runner ends the job, and says why.
+            self._has_ended = True
+            return
         scraped: ScrapeResult | None = None
         failure: FetchFailed | None = None
         is_new = True

@@ -16,6 +16,11 @@ STATE: Final = "fairlead_state"
 APPLIED: Final = "fairlead_applied"
 """A control's relays have applied a newer snapshot; the payload is that control's process."""
 
+RESPONSES: Final = "fairlead_responses"
+"""A control looks for a response that another node may have answered just now. The payload is the moment of the
+question, in microseconds by the server's clock.
+"""
+
 AsyncRaw = psycopg.AsyncConnection[tuple[Any, ...]]
 
 

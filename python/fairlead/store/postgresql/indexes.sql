@@ -87,6 +87,7 @@ CREATE INDEX IF NOT EXISTS files_owner ON files (owner);
 CREATE INDEX IF NOT EXISTS batches_id ON batches (id);
 CREATE INDEX IF NOT EXISTS batches_owner ON batches (owner);
 CREATE INDEX IF NOT EXISTS responses_id ON responses (id);
+CREATE UNIQUE INDEX IF NOT EXISTS response_segments_name ON response_segments (name);
 CREATE INDEX IF NOT EXISTS responses_owner ON responses (owner);
 CREATE INDEX IF NOT EXISTS responses_end ON responses (expires_at_ms);
 CREATE INDEX IF NOT EXISTS responses_open ON responses (id) WHERE is_open;

@@ -15,11 +15,19 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Protocol, TypeVar
 
 import psycopg
+import structlog
 
 from fairlead import __version__
-from fairlead.errors import StorageUnavailable
+from fairlead.errors import FairleadError, StorageUnavailable
 from fairlead.store.peers import NodeRow
-from fairlead.store.postgresql.channels import APPLIED, STATE, AsyncRaw, connect_async, fetch
+from fairlead.store.postgresql.channels import (
+    APPLIED,
+    RESPONSES,
+    STATE,
+    AsyncRaw,
+    connect_async,
+    fetch,
+)
 from fairlead.store.postgresql.leases import Leases
 from fairlead.store.postgresql.locks import Locks
 
@@ -54,6 +62,19 @@ _BEHIND: Final = f"""
 SELECT count(*) FROM control_nodes
 WHERE id <> $1 AND applied_version < $2 AND seen_at_ms > {_NOW} - $3::BIGINT
 """
+_ASK: Final = """
+SELECT moment, pg_notify($1, moment::TEXT)
+FROM (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT AS moment) AS asked
+"""
+_UNSTORED: Final = f"""
+SELECT count(*) FROM control_nodes
+WHERE id <> $1 AND coalesce(responses_stored_until, 0) < $2 AND seen_at_ms > {_NOW} - {LIVE_FOR_MS}
+"""
+_STORED: Final = """
+UPDATE control_nodes SET responses_stored_until = greatest(coalesce(responses_stored_until, 0), $2) WHERE id = $1
+"""
+
+log = structlog.get_logger("fairlead.store")
 
 
 class LocalNode(Protocol):
@@ -70,6 +91,9 @@ class LocalNode(Protocol):
 
     def state_changed(self) -> None:
         """Another process has written."""
+
+    async def store_responses(self) -> None:
+        """Stores the responses that the relays here have answered so far; `FairleadError`."""
 
     async def published(self, version: int) -> None:
         """Another process has compiled a version that is newer than all before."""
@@ -95,6 +119,9 @@ class Nodes:
         self._returned_s = 0.0
         self._others_applied = asyncio.Event()
         self._noticed = asyncio.Event()
+        self._is_asked = asyncio.Event()
+        self._asked_at = 0
+        """The latest moment that another asked for."""
 
     async def run(self) -> None:
         """Listens and renews this process's row, until cancelled or a connection is lost."""
@@ -102,6 +129,7 @@ class Nodes:
             group.create_task(self._listen())
             group.create_task(self._renew())
             group.create_task(self._notice())
+            group.create_task(self._answer())
 
     async def applied(self, version: int, deadline_s: float) -> bool:
         """Waits until every other live control has applied a snapshot; False at the deadline."""
@@ -111,6 +139,23 @@ class Nodes:
                     change = self._others_applied
                     if self._raw is None or not await self._behind(self._raw, version):
                         return self._raw is not None
+                    await change.wait()
+        except (TimeoutError, psycopg.OperationalError):
+            return False
+
+    async def stored_responses(self, deadline_s: float) -> bool:
+        """Waits until every other live control has stored what its relays answered; False at the deadline."""
+        raw = self._raw
+        if raw is None:
+            return False
+        try:
+            async with asyncio.timeout(deadline_s):
+                ((moment, _),) = await fetch(raw, _ASK, [RESPONSES])
+                while True:
+                    change = self._others_applied
+                    ((count,),) = await fetch(raw, _UNSTORED, [self._process, moment])
+                    if not count:
+                        return True
                     await change.wait()
         except (TimeoutError, psycopg.OperationalError):
             return False
@@ -152,7 +197,7 @@ class Nodes:
 
     async def _listen(self) -> None:
         async with await connect_async(self._url, "listener") as raw:
-            for channel in (STATE, APPLIED):
+            for channel in (STATE, APPLIED, RESPONSES):
                 await raw.execute(f"LISTEN {channel}")
             # Whatever was said before this is lost.
             self._noticed.set()
@@ -162,6 +207,9 @@ class Nodes:
                         continue
                     if message.channel == STATE:
                         self._noticed.set()
+                    elif message.channel == RESPONSES:
+                        self._asked_at = max(self._asked_at, int(message.payload))
+                        self._is_asked.set()
                     else:
                         self._others_applied.set()
                         self._others_applied = asyncio.Event()
@@ -175,6 +223,22 @@ class Nodes:
             self._here.state_changed()
             await self._read_version()
             await asyncio.sleep(QUIET_S)
+
+    async def _answer(self) -> None:
+        """Stores what the relays here have answered, when another control asks for it, and says so."""
+        while True:
+            await self._is_asked.wait()
+            self._is_asked.clear()
+            asked_at, raw = self._asked_at, self._raw
+            try:
+                await self._here.store_responses()
+            except FairleadError as error:
+                # Whoever asked is told to try again.
+                log.warning("responses not stored for another node", error=error.kind)
+                continue
+            if raw is not None:
+                await raw.execute(_STORED, [self._process, asked_at])
+                await raw.execute("SELECT pg_notify($1, $2)", [APPLIED, self._process])
 
     async def _read_version(self) -> None:
         if self._raw is not None:

@@ -50,12 +50,42 @@ pub struct Subject<'a> {
     pub served: Served<'a>,
 }
 
+/// What a request asks room for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Ask {
+    /// `None` for a request that uses nothing: only limits of requests hold.
+    pub most: Option<Amounts>,
+    /// Limits of requests counted the request when it was accepted.
+    pub is_counted: bool,
+}
+
+impl From<Option<Amounts>> for Ask {
+    fn from(most: Option<Amounts>) -> Self {
+        Self { most, is_counted: false }
+    }
+}
+
+impl Ask {
+    /// The amount under a limit; `None` where the limit does not hold.
+    pub fn under(self, limit: &Limit) -> Option<u64> {
+        if self.is_counted && limit.is_counted_at_once() {
+            return None;
+        }
+        match self.most {
+            Some(most) => Some(most.of(limit.unit)),
+            None => (limit.unit == LimitUnit::Requests).then_some(1),
+        }
+    }
+}
+
 /// Room that was reserved. It must come back through [`crate::Ledger::settle`].
 #[derive(Debug, Default)]
 pub struct Hold {
     pub parts: SmallVec<[HeldPart; 4]>,
     /// The most that the call, or the next answer of a conversation, comes to.
     pub most: Amounts,
+    /// The request itself was counted when it was accepted.
+    pub is_counted: bool,
     /// The amounts that were counted of the call before its end.
     pub counted: Amounts,
 }

@@ -21,7 +21,7 @@ mod books;
 mod leases;
 mod refusal;
 
-pub use amounts::{Amounts, Charge, Hold, LimitQuestion, Reservation, Subject};
+pub use amounts::{Amounts, Ask, Charge, Hold, LimitQuestion, Reservation, Subject};
 pub use books::Owners;
 pub use leases::{LeaseAnswer, LeaseQuestion, LeaseSummary};
 pub(crate) use refusal::{limits_lost, limits_unknown};
@@ -61,15 +61,16 @@ impl Ledger {
     }
 
     /// Reserves room for a request that any of `targets` may serve. Those under whose own limits there is no room are left out; an
-    /// error when none is left, or where the limit is on the name that the caller used. Without `most` it is a request that uses nothing, held to limits of requests alone.
+    /// error when none is left, or where the limit is on the name that the caller used.
     pub fn reserve_any(
         &self,
         key: &Arc<Key>,
         subject: Subject<'_>,
         targets: &[Served<'_>],
-        most: Option<Amounts>,
+        ask: impl Into<Ask>,
         now: Moment,
     ) -> Result<Reservation, Error> {
+        let ask = ask.into();
         if !key.has_limits() {
             return Ok(Reservation::default());
         }
@@ -81,7 +82,7 @@ impl Ledger {
         let mut taken: SmallVec<[(&Limit, u64); 4]> = SmallVec::new();
         let mut fault = None;
         for limit in key.all_limits() {
-            let Some(amount) = amount_under(limit, most) else { continue };
+            let Some(amount) = ask.under(limit) else { continue };
             let room = || {
                 let account = accounts.iter().find(|account| account.is(limit)).ok_or_else(limits_unknown)?;
                 account.room(limit, amount, now_ms, terms)
@@ -112,7 +113,7 @@ impl Ledger {
             return Err(fault);
         }
         taken.retain(|(limit, _)| reservation.is_under(limit, subject.model, targets));
-        let mut hold = Hold { most: most.unwrap_or_default(), ..Hold::default() };
+        let mut hold = Hold { most: ask.most.unwrap_or_default(), is_counted: ask.is_counted, ..Hold::default() };
         for (limit, amount) in taken {
             if let Some(account) = accounts.iter_mut().find(|account| account.is(limit)) {
                 hold.parts.push(account.take(amount));
@@ -122,9 +123,18 @@ impl Ledger {
         Ok(reservation)
     }
 
-    /// Whether a request of this model would be let in now, by the limits that do not depend on who serves it. It counts
-    /// nothing: for what is kept first, and counted when it is worked on.
-    pub fn has_room(&self, key: &Key, subject: Subject<'_>, now: Moment) -> Result<(), Error> {
+    /// Counts a request that is accepted now and worked on later. An error where its key's limits have no room for it:
+    /// limits of requests count it, and the others must not be used up.
+    pub fn accept(&self, key: &Arc<Key>, subject: Subject<'_>, now: Moment) -> Result<(), Error> {
+        self.check_room(key, subject, now)?;
+        let Reservation { hold, .. } = self.reserve_any(key, subject, &[], None, now)?;
+        // Its record is written when it is worked on, so no sum of control's has it.
+        self.settle(key.as_ref(), subject, Charge { hold, spent: Amounts::default(), segment: u64::MAX }, now);
+        Ok(())
+    }
+
+    /// Whether a request of this model would be let in now, by the limits that do not depend on who serves it.
+    fn check_room(&self, key: &Key, subject: Subject<'_>, now: Moment) -> Result<(), Error> {
         let terms = self.terms_at(now);
         let mut books = self.books.lock();
         let now_ms = books.at(now);
@@ -215,7 +225,7 @@ impl Ledger {
                 Coverage::All => true,
                 Coverage::Since(first) => segment >= first,
             };
-            let mut is_counted_already = false;
+            let mut is_counted_already = hold.is_counted && account.limit.is_counted_at_once();
             for part in hold.parts.iter().filter(|part| part.account == account.number) {
                 is_counted_already |= account.limit.is_counted_at_once();
                 if part.epoch == account.epoch {
@@ -342,13 +352,6 @@ impl Ledger {
 }
 
 /// What a request takes of a limit. One that uses nothing is held to limits of requests alone.
-fn amount_under(limit: &Limit, most: Option<Amounts>) -> Option<u64> {
-    match most {
-        Some(most) => Some(most.of(limit.unit)),
-        None => (limit.unit == LimitUnit::Requests).then_some(1),
-    }
-}
-
 #[cfg(test)]
 mod tests;
 

@@ -456,22 +456,31 @@ proptest! {
 }
 
 #[test]
-fn a_look_for_room_counts_nothing() {
+fn an_accepted_request_is_counted_at_once_and_not_a_second_time() {
     let key = key(vec![
-        limit(LimitUnit::Requests, 1, LimitPeriod::Seconds(60)),
+        limit(LimitUnit::Requests, 2, LimitPeriod::Seconds(60)),
         limit(LimitUnit::Tokens, 10, LimitPeriod::Day(0)),
     ]);
     let ledger = known(&key);
-    for _ in 0..3 {
-        assert!(ledger.has_room(&key, subject(), at(NOON_MS)).is_ok());
+    for _ in 0..2 {
+        ledger.accept(&key, subject(), at(NOON_MS)).expect("room");
     }
-    let hold = ledger.reserve(&key, subject(), tokens(1), at(NOON_MS)).expect("room");
-    let refused = ledger.has_room(&key, subject(), at(NOON_MS)).expect_err("the one request is made");
+    let refused = ledger.accept(&key, subject(), at(NOON_MS)).expect_err("two are accepted");
     assert_eq!(refused.kind, ErrorKind::RateLimited);
-    ledger.settle("k", subject(), charge(hold, tokens(10), 0), at(NOON_MS));
-    let later = ledger.has_room(&key, subject(), at(NOON_MS + 60_000)).expect_err("the tokens are used up");
+    let work = |most| {
+        let ask = Ask { most: Some(tokens(most)), is_counted: true };
+        ledger.reserve_any(&key, subject(), &[subject().served], ask, at(NOON_MS))
+    };
+    for _ in 0..2 {
+        let reservation = work(1).expect("it was counted when it was accepted");
+        ledger.settle("k", subject(), charge(reservation.hold, tokens(5), 0), at(NOON_MS));
+    }
+    assert_eq!(work(1).expect_err("tokens hold").kind, ErrorKind::TokenLimitExceeded);
+    let refused = ledger.accept(&key, subject(), at(NOON_MS)).expect_err("two were worked on");
+    assert_eq!(refused.kind, ErrorKind::RateLimited);
+    let later = ledger.accept(&key, subject(), at(NOON_MS + 60_000)).expect_err("the tokens are used up");
     assert_eq!(later.kind, ErrorKind::TokenLimitExceeded);
-    let stranger = Ledger::default().has_room(&key, subject(), at(NOON_MS)).expect_err("nothing is known");
+    let stranger = Ledger::default().accept(&key, subject(), at(NOON_MS)).expect_err("nothing is known");
     assert_eq!(stranger.kind, ErrorKind::LimitsUnknown);
 }
 

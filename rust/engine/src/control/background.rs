@@ -6,10 +6,11 @@ use crate::clock;
 use crate::control::{forward, repeats};
 use crate::gate::answer::EndGuard;
 use crate::gate::headers;
+use crate::gate::limits;
 use crate::gate::request::{Forward, Whole};
 use crate::shared::Shared;
 use fairlead_core::guardrail::Guardrail;
-use fairlead_core::routes::Answer;
+use fairlead_core::routes::{Answer, Route};
 use fairlead_core::{json, Error, Served, Subject};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::Method;
@@ -21,6 +22,8 @@ const CONNECTION: HeaderName = HeaderName::from_static("x-gateway-connection");
 const SESSION_TAG: HeaderName = HeaderName::from_static("x-gateway-session-id");
 const SESSION: HeaderName = HeaderName::from_static("x-session-id");
 const GUARDRAILS: HeaderName = HeaderName::from_static("x-gateway-disabled-guardrails");
+/// The request was counted under its key's limits; control sends it back with the call that it makes for the work.
+const COUNTED: HeaderName = HeaderName::from_static("x-fairlead-counted");
 const MODEL: HeaderName = HeaderName::from_static("x-route-model");
 
 /// Whether the request asks for it. Most bodies are told apart by one search.
@@ -33,15 +36,40 @@ pub(crate) fn is_asked(answer: Answer, body: &[u8]) -> bool {
         .is_ok_and(|scan| scan.get("background").and_then(|value| value.as_bool()) == Some(true))
 }
 
-/// Whether its key has room for one request more. Nothing is kept of one whose key has none; one that is kept counts when it
-/// is worked on, by the call that control makes for it.
-pub(crate) fn check_room(shared: &Shared, whole: &Whole) -> Result<(), Error> {
-    let Some(key) = whole.admission.principal.key().filter(|key| key.has_limits()) else { return Ok(()) };
+/// Whether the route begins work of the caller that control does later.
+pub(crate) fn is_job(route: &Route) -> bool {
+    route.method == "POST" && route.path == "/v1beta/interactions"
+}
+
+/// Counts the request under its key's limits, and tells control so: its call for the same work is not counted again. An error
+/// where the key has no room; nothing is stored then.
+async fn accept(shared: &Shared, whole: &mut Whole) -> Result<(), Error> {
+    let admission = &whole.admission;
+    let Some(key) = admission.principal.key().filter(|key| key.has_limits()) else { return Ok(()) };
     let wanted = ["model"];
     let scan = json::scan_object(&whole.body, &wanted, json::MAX_DEPTH);
-    let model = scan.ok().and_then(|scan| json::as_str(&whole.body, scan.get("model")?)).unwrap_or_default();
-    let subject = Subject { model: &model, served: Served::default() };
-    shared.ledger.has_room(key, subject, clock::moment())
+    let named = scan.ok().and_then(|scan| json::as_str(&whole.body, scan.get("model")?)).unwrap_or_default();
+    let model = admission.route_model.as_deref().unwrap_or(&named);
+    let subject = Subject { model, served: Served::default() };
+    limits::ask_until_known(shared, || shared.ledger.accept(key, subject, clock::moment())).await?;
+    shared.ask_store_soon();
+    if let Some(forward) = &mut whole.forward {
+        forward.headers.insert(COUNTED, HeaderValue::from_static("true"));
+    }
+    Ok(())
+}
+
+/// Forwards an accepted request to control.
+async fn begin(shared: Arc<Shared>, mut whole: Box<Whole>) {
+    match accept(&shared, &mut whole).await {
+        Ok(()) => forward::serve(shared, whole).await,
+        Err(fault) => repeats::refuse(&shared, &whole, &fault),
+    }
+}
+
+/// Has control begin a job of the caller.
+pub(crate) fn serve_job(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
+    repeats::serve_forwarded(shared, whole, begin)
 }
 
 /// Has control begin the work. A request that repeats another under its idempotency key gets that one's answer, and nothing is begun.
@@ -49,7 +77,7 @@ pub(crate) fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Outpu
     let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
     let part = Part::of(&shared, &whole.exchange, &whole.admission, &whole.body);
     async move {
-        repeats::serve(shared, whole, part, |shared, whole| forward::serve(shared, forwarded(whole))).await;
+        repeats::serve(shared, whole, part, |shared, whole| begin(shared, forwarded(whole))).await;
         drop(end);
     }
 }

@@ -105,6 +105,8 @@ async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
 
 /// Puts what only this socket may carry into the head: who calls, from where, under which name.
 pub(crate) fn dress(shared: &Shared, admission: &Admission, forward: &mut Forward) {
+    // Control can store at once what this worker has answered, which the request may be about.
+    shared.responses.seal();
     let headers = &mut forward.headers;
     headers.insert(LINK, headers::value(shared.config.link_token.expose()));
     headers.insert(PRINCIPAL, headers::value(admission.principal.to_header()));

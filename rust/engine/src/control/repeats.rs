@@ -8,7 +8,6 @@ use crate::call::coalesce::{self, Followed, Leader, Recording};
 use crate::call::idempotency::{self, ClaimSlot, Part};
 use crate::call::settle;
 use crate::call::ticket::Ticket;
-use crate::control::forward;
 use crate::gate::answer::{self, base_headers, EndGuard};
 use crate::gate::headers;
 use crate::gate::request::{Admission, Whole};
@@ -38,8 +37,12 @@ pub(crate) fn part_of(shared: &Shared, whole: &Whole, content: &[u8]) -> Part {
     Part::of(shared, &whole.exchange, &whole.admission, &told)
 }
 
-/// Has control work on a request that it alone knows.
-pub(crate) fn serve_forwarded(shared: Arc<Shared>, mut whole: Box<Whole>) -> impl Future<Output = ()> {
+/// Has control do the `work` of a request that it alone knows.
+pub(crate) fn serve_forwarded<W: Future<Output = ()> + Send + 'static>(
+    shared: Arc<Shared>,
+    mut whole: Box<Whole>,
+    work: impl FnOnce(Arc<Shared>, Box<Whole>) -> W + Send + 'static,
+) -> impl Future<Output = ()> {
     let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
     async move {
         let digest = match digest_of(&mut whole).await {
@@ -49,7 +52,7 @@ pub(crate) fn serve_forwarded(shared: Arc<Shared>, mut whole: Box<Whole>) -> imp
             Err(fault) => return refuse(&shared, &whole, &fault),
         };
         let part = part_of(&shared, &whole, &digest);
-        serve(shared, whole, part, forward::serve).await;
+        serve(shared, whole, part, work).await;
         drop(end);
     }
 }

@@ -1,8 +1,11 @@
-//! Responses that callers asked to be kept (`store`), and what a request goes on from (`previous_response_id`): both with
-//! control, over its socket. A request that names no earlier response waits for nobody before its provider is asked, and an
-//! answer waits for its keeping no longer than a deadline: then it is told all the same, with a header that says so.
+//! Responses that callers asked to be stored (`store`), and the conversation that a request with a `previous_response_id`
+//! continues. A finished response is appended to the worker's spool ([`crate::control::response_spool`]), or else stored by
+//! control while its answer waits, no longer than a deadline. A response that could not be stored is answered all the same,
+//! with a header that says so.
 
+use crate::clock;
 use crate::control::forward::{self, LINK};
+use crate::control::response_spool::{Appended, MAX_RESPONSE_BYTES, SEAL_AFTER};
 use crate::gate::request::Admission;
 use crate::shared::Shared;
 use crate::upstream::wire::BodySlices;
@@ -14,10 +17,14 @@ use fairlead_dialect::Pieces;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Limited};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
-/// Told with an answer that was not kept although the caller asked for it.
+/// Set on an answer that was not stored although the caller asked for it.
 pub const NOT_STORED: HeaderName = HeaderName::from_static("x-gateway-not-stored");
 const KEEP: &str = "/internal/responses";
 const CONTEXT: &str = "/internal/responses/context";
@@ -34,6 +41,8 @@ pub async fn recall(
     parsed: &ChatRequest,
 ) -> Result<Option<Bytes>, Error> {
     let Some(previous) = &parsed.previous else { return Ok(None) };
+    // It may be a response that this worker has just answered.
+    shared.responses.seal();
     let question = json!({"id": previous, "owner": owner(admission)}).to_string();
     let answer = Box::pin(ask(shared, CONTEXT, Pieces::from_iter([Bytes::from(question)])));
     let (status, earlier) = tokio::time::timeout(CONTEXT_DEADLINE, answer).await.map_err(|_| late())??;
@@ -56,9 +65,9 @@ pub async fn recall(
     }
 }
 
-/// Keeps an answer, if it was asked for. `false` when it was and is not.
+/// Stores an answer, if the caller asked for it. `false` when the caller did and it is not stored.
 pub async fn keep(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     admission: &Admission,
     body: &[u8],
     parsed: &ChatRequest,
@@ -67,12 +76,31 @@ pub async fn keep(
     if !parsed.stores {
         return true;
     }
-    let Some(pieces) = response.and_then(|response| record(admission, body, parsed, response)) else { return false };
-    let request = Box::pin(ask(shared, KEEP, pieces));
-    matches!(tokio::time::timeout(KEEP_DEADLINE, request).await, Ok(Ok((StatusCode::NO_CONTENT, _))))
+    let Some(response) = response else { return false };
+    let Some(finished) = Finished::read(admission, body, parsed, response) else { return false };
+    let version = shared.live.load().snapshot.version;
+    match finished.append(shared, version) {
+        Appended::Kept { begins_segment } => {
+            if begins_segment {
+                seal_soon(shared);
+            }
+            true
+        }
+        Appended::No => finished.store(shared, version).await,
+    }
 }
 
-/// Says in the head that the answer was not kept.
+/// Seals the segment that was begun just now, so that control need not wait long for what is in it.
+fn seal_soon(shared: &Arc<Shared>) {
+    let shared = Arc::clone(shared);
+    // It ends by itself; the engine seals the last segment when it stops.
+    drop(crate::task::spawn(async move {
+        tokio::time::sleep(SEAL_AFTER).await;
+        shared.responses.seal();
+    }));
+}
+
+/// Sets the header of an answer that was not stored.
 pub fn note_unstored(is_kept: bool, headers: &mut HeaderMap) {
     if !is_kept {
         headers.insert(NOT_STORED, HeaderValue::from_static("true"));
@@ -85,25 +113,108 @@ fn owner(admission: &Admission) -> String {
     format!("{}:{id}", admission.principal.kind())
 }
 
-fn record(admission: &Admission, body: &[u8], parsed: &ChatRequest, response: &Bytes) -> Option<Pieces> {
-    let wanted = ["id"];
-    let scan = json::scan_object(response, &wanted, json::MAX_DEPTH).ok()?;
-    let id = json::as_str(response, scan.get("id")?)?;
-    let owner = owner(admission);
-    let head = json!({"id": id, "owner": owner, "previous": parsed.previous, "model": parsed.model}).to_string();
-    let items = own_items(body)?;
-    let head = head.strip_suffix('}')?.to_owned();
-    if items.len() + response.len() > MAX_BYTES {
-        return None;
+/// A finished response with the input that it answers.
+struct Finished<'a> {
+    id: Cow<'a, str>,
+    owner: String,
+    previous: Option<&'a str>,
+    model: &'a str,
+    /// The inside of a JSON list.
+    items: Vec<u8>,
+    response: &'a Bytes,
+}
+
+/// The first line of a response in the spool. Behind it come the input and the response, of so many bytes, and a line end.
+#[derive(Serialize)]
+struct SpoolHead<'a> {
+    id: &'a str,
+    owner: &'a str,
+    previous: Option<&'a str>,
+    model: &'a str,
+    at_ms: u64,
+    input_bytes: usize,
+    response_bytes: usize,
+}
+
+/// Control's reply to a response that it has stored.
+#[derive(Deserialize)]
+struct Stored {
+    grant_bytes: u64,
+}
+
+impl<'a> Finished<'a> {
+    fn read(admission: &Admission, body: &[u8], parsed: &'a ChatRequest, response: &'a Bytes) -> Option<Self> {
+        let wanted = ["id"];
+        let scan = json::scan_object(response, &wanted, json::MAX_DEPTH).ok()?;
+        let id = json::as_str(response, scan.get("id")?)?;
+        let items = own_items(body)?;
+        if items.len() + response.len() > MAX_BYTES {
+            return None;
+        }
+        let previous = parsed.previous.as_deref();
+        Some(Self { id, owner: owner(admission), previous, model: &parsed.model, items, response })
     }
-    Some(Pieces::from_iter([
-        Bytes::from(head),
-        Bytes::from_static(b",\"input\":["),
-        Bytes::from(items),
-        Bytes::from_static(b"],\"response\":"),
-        response.clone(),
-        Bytes::from_static(b"}"),
-    ]))
+
+    /// Appends it to the spool, unless it is one that control must look at before it is answered.
+    fn append(&self, shared: &Shared, version: u64) -> Appended {
+        if self.items.len() + self.response.len() > MAX_RESPONSE_BYTES || !are_objects(&self.items) {
+            return Appended::No;
+        }
+        let head = SpoolHead {
+            id: &self.id,
+            owner: &self.owner,
+            previous: self.previous,
+            model: self.model,
+            at_ms: clock::unix_ms(),
+            input_bytes: self.items.len() + 2,
+            response_bytes: self.response.len(),
+        };
+        let Ok(head) = serde_json::to_vec(&head) else { return Appended::No };
+        let parts = [&*head, b"\n[", &*self.items, b"]", self.response, b"\n"];
+        shared.responses.append(&self.owner, parts, version)
+    }
+
+    /// Has control store it, and notes how much its caller may append to the spool from now on.
+    async fn store(self, shared: &Shared, version: u64) -> bool {
+        let owner = self.owner.clone();
+        let Some(pieces) = self.into_pieces() else { return false };
+        let request = Box::pin(ask(shared, KEEP, pieces));
+        let Ok(Ok((StatusCode::OK, reply))) = tokio::time::timeout(KEEP_DEADLINE, request).await else { return false };
+        match serde_json::from_slice::<Stored>(&reply) {
+            Ok(stored) => shared.responses.grant(&owner, stored.grant_bytes, version),
+            Err(error) => tracing::error!(%error, "control's reply to a stored response cannot be read"),
+        }
+        true
+    }
+
+    fn into_pieces(self) -> Option<Pieces> {
+        let Self { id, owner, previous, model, items, response } = self;
+        let head = json!({"id": id, "owner": owner, "previous": previous, "model": model}).to_string();
+        let head = head.strip_suffix('}')?.to_owned();
+        Some(Pieces::from_iter([
+            Bytes::from(head),
+            Bytes::from_static(b",\"input\":["),
+            Bytes::from(items),
+            Bytes::from_static(b"],\"response\":"),
+            response.clone(),
+            Bytes::from_static(b"}"),
+        ]))
+    }
+}
+
+/// Whether the elements of a list, given without its brackets, are objects.
+fn are_objects(items: &[u8]) -> bool {
+    let mut rest = items.trim_ascii_start();
+    while !rest.is_empty() {
+        let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<&RawValue>();
+        let Some(Ok(value)) = values.next() else { return false };
+        if !value.get().starts_with('{') {
+            return false;
+        }
+        rest = rest[values.byte_offset()..].trim_ascii_start();
+        rest = rest.strip_prefix(b",").unwrap_or(rest).trim_ascii_start();
+    }
+    true
 }
 
 /// The inside of the list that the request's own input is.
@@ -170,6 +281,19 @@ fn late() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_lists_of_objects_go_to_the_spool() {
+        for (items, is) in [
+            (r#"{"a":1} , {"b":"},{"}"#, true),
+            ("", true),
+            (r#"{"a":1},"text""#, false),
+            ("1", false),
+            ("null", false),
+        ] {
+            assert_eq!(are_objects(items.as_bytes()), is, "{items}");
+        }
+    }
 
     #[test]
     fn a_request_goes_on_from_what_was_said() {

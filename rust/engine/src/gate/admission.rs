@@ -123,6 +123,7 @@ impl<'a> Gate<'a> {
             anthropic_beta: headers.anthropic_beta.and_then(|betas| HeaderValue::from_str(betas).ok()),
             wants_progress: headers.wants_progress,
             wants_cost: headers.wants_cost,
+            is_counted: headers.is_counted && on_behalf(shared, &headers).is_some(),
             trace: trace_of(shared, route, &headers),
             compression: headers.compression.filter(|name| !name.is_empty()).map(str::to_owned),
             cache: CachePreference::read(&headers.cache)?,

@@ -60,6 +60,8 @@ pub struct RequestHeaders<'a> {
     pub accept: Option<&'a [u8]>,
     /// `<link token>:<key id>`, from control only; worth nothing until the token is compared.
     pub on_behalf: Option<&'a str>,
+    /// Control's call for a request that was counted when it was accepted.
+    pub is_counted: bool,
     /// `X-Gateway-Progress: true`.
     pub wants_progress: bool,
     /// `X-Gateway-Cost-Comment: true`.
@@ -193,6 +195,7 @@ impl<'a> HeadReader<'a> {
             // Proxies send what they like under this name: only what can be a key is one.
             b"x-request-id" => self.request_id = text(value).filter(|id| (1..=MAX_TAG_BYTES).contains(&id.len())),
             b"x-fairlead-on-behalf" => headers.on_behalf = text(value),
+            b"x-fairlead-counted" => headers.is_counted = value == b"true",
             b"x-gateway-disabled-guardrails" => {
                 headers.disabled_guardrails = Some(tag(value, "X-Gateway-Disabled-Guardrails")?);
             }

@@ -6,7 +6,7 @@ use crate::gate::{call_budget, unpriced};
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::shared::Shared;
-use fairlead_core::{Amounts, Error, ErrorKind, Key, Served, Snapshot, Subject};
+use fairlead_core::{Amounts, Ask, Error, ErrorKind, Key, Served, Snapshot, Subject};
 use fairlead_dialect::openai::request::ChatRequest;
 use smallvec::SmallVec;
 use std::time::Duration;
@@ -98,7 +98,8 @@ fn hold(
     let ask = {
         let targets: SmallVec<[Served<'_>; 4]> = (0..choice.targets.len()).map(|at| choice.served(at)).collect();
         let subject = Subject { model, served: Served::default() };
-        shared.ledger.reserve_any(key, subject, &targets, most, clock::moment())
+        let ask = Ask { most, is_counted: admission.is_counted };
+        shared.ledger.reserve_any(key, subject, &targets, ask, clock::moment())
     };
     shared.ask_store_soon();
     let ask = ask?;

@@ -49,6 +49,8 @@ pub struct Admission {
     pub wants_progress: bool,
     /// `X-Gateway-Cost-Comment`: a stream of events ends with what it cost.
     pub wants_cost: bool,
+    /// Limits of requests counted it when it was accepted.
+    pub is_counted: bool,
     pub trace: Option<Arc<Trace>>,
     /// `X-Gateway-Compression`: a pipeline by its name, or `default`.
     pub compression: Option<String>,

@@ -2,23 +2,12 @@
 //! segments. A line is in the file (`write`, so in the kernel) before the last byte of its answer goes to the client:
 //! what a client saw complete survives a `kill -9` of this process.
 
+use crate::observe::segment::{Segment, MAX_SEGMENT_BYTES};
 use fairlead_core::Record;
 use parking_lot::Mutex;
-use rustix::fs::{flock, FlockOperation};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-
-/// A segment is sealed early when it has grown to this.
-const MAX_SEGMENT_BYTES: u64 = 16 * 1024 * 1024;
-
-#[derive(Debug)]
-struct Segment {
-    file: File,
-    path: PathBuf,
-    bytes: u64,
-}
 
 #[derive(Debug, Default)]
 struct State {
@@ -91,26 +80,16 @@ impl Spool {
 
     fn write_now(&self, state: &mut State, lines: &[u8]) -> io::Result<()> {
         if state.segment.is_none() {
-            state.segment = Some(self.start(state)?);
+            let seq = state.next_seq;
+            state.next_seq += 1;
+            state.segment = Some(Segment::start(&self.dir, &self.worker_id, seq)?);
         }
         let Some(segment) = state.segment.as_mut() else { return Ok(()) };
-        match segment.file.write_all(lines) {
-            Ok(()) => {
-                segment.bytes += lines.len() as u64;
-                if segment.bytes > MAX_SEGMENT_BYTES && !state.is_held {
-                    Self::seal(state);
-                }
-                Ok(())
-            }
-            Err(error) => {
-                // Cut off what a full disk took of the line, so that the segment ends with a whole one.
-                let whole = segment.bytes;
-                if let Err(error) = segment.file.set_len(whole) {
-                    tracing::error!(%error, "a torn line stays in the spool");
-                }
-                Err(error)
-            }
+        segment.append([lines])?;
+        if segment.bytes > MAX_SEGMENT_BYTES && !state.is_held {
+            Self::seal(state);
         }
+        Ok(())
     }
 
     fn keep(&self, state: &mut State, line: &[u8]) {
@@ -120,25 +99,6 @@ impl Spool {
             state.lost_records += 1;
             tracing::error!(worker_id = %self.worker_id, lost_records = state.lost_records, "a usage record was lost");
         }
-    }
-
-    fn start(&self, state: &mut State) -> io::Result<Segment> {
-        let path = self.dir.join(format!("{}-{:08}.open", self.worker_id, state.next_seq));
-        state.next_seq += 1;
-        // Locked before it is visible as an open segment: control adopts open segments whose lock is free.
-        let unlocked = path.with_extension("new");
-        let file = OpenOptions::new().create_new(true).append(true).mode(0o600).open(&unlocked)?;
-        let shown = flock(&file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(io::Error::from)
-            .and_then(|()| fs::rename(&unlocked, &path));
-        if let Err(error) = shown {
-            // A file that stays would be in the way of the next try.
-            if let Err(error) = fs::remove_file(&unlocked) {
-                tracing::error!(%error, "an unused segment stays in the spool");
-            }
-            return Err(error);
-        }
-        Ok(Segment { file, path, bytes: 0 })
     }
 
     /// Bytes that the disk has not taken yet, and records that were lost.
@@ -182,10 +142,8 @@ impl Spool {
     }
 
     fn seal(state: &mut State) {
-        let Some(segment) = state.segment.take() else { return };
-        if let Err(error) = fs::rename(&segment.path, segment.path.with_extension("ndjson")) {
-            // Control adopts an open segment once its lock is free, which it is when this handle is dropped.
-            tracing::error!(%error, "a segment could not be sealed");
+        if let Some(segment) = state.segment.take() {
+            segment.seal();
         }
     }
 }
@@ -194,6 +152,8 @@ impl Spool {
 mod tests {
     use super::*;
     use fairlead_core::Outcome;
+    use rustix::fs::{flock, FlockOperation};
+    use std::fs::File;
 
     fn record(request_id: &str) -> Record<'_> {
         Record {

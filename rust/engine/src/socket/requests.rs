@@ -231,6 +231,7 @@ impl RequestSocket {
             reads_list: false,
             wants_progress: false,
             wants_cost: false,
+            is_counted: false,
             trace: of.trace.clone(),
             anthropic_beta: None,
             started: Instant::now(),

@@ -10,6 +10,7 @@ from fairlead.control.workers import (
     LIVE_AFTER_ANSWER_S,
     REMEMBERED_S,
     REMOTE_LIVE_AFTER_ANSWER_S,
+    SETTLE_S,
     WORKERS_MAX,
     Workers,
 )
@@ -108,3 +109,26 @@ async def test_workers_of_long_ago_are_forgotten_and_their_number_is_bounded() -
     clock.s += REMEMBERED_S + 1
     workers.poll_begins("new", 1, 0, {})
     assert [report.worker_id for report in workers.reports()] == ["new"]
+
+
+async def test_a_control_that_has_just_started_waits_for_the_workers_of_its_node() -> None:
+    """They serve by an earlier snapshot, so a change is not in force before they have polled."""
+    clock = Clock()
+    workers = Workers(clock, expected=2)
+    waiting = asyncio.create_task(workers.applied(5, 0.01))
+    workers.poll_begins("a", 1, 4, {})
+    assert workers.is_new("a")
+    workers.poll_ends("a", answered=True)
+    assert not workers.is_new("a")
+    workers.poll_begins("a", 1, 5, {})
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not waiting.done(), "the other worker has not polled"
+    workers.poll_begins("b", 2, 4, {})
+    workers.poll_ends("b", answered=True)
+    workers.poll_begins("b", 2, 5, {})
+    assert await asyncio.wait_for(waiting, 5)
+    clock.s += SETTLE_S
+    later = Workers(clock, expected=2)
+    clock.s += SETTLE_S
+    assert await later.applied(5, 0.01), "nobody waits for a worker that is away"

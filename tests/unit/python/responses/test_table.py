@@ -15,6 +15,8 @@ from fairlead.gateway.responses.table import (
     delete_response,
     find_response,
     insert_response,
+    insert_responses,
+    sweep_responses,
 )
 from fairlead.store import owner_bytes
 from fairlead.store.file import Connection
@@ -68,6 +70,7 @@ def test_a_response_lasts_so_long(con: Connection) -> None:
     with pytest.raises(NotFound):
         find_response(con, "resp_1", "key:a", NOW_MS + RETENTION_MS)
     insert_response(con, kept("resp_2"), NOW_MS + RETENTION_MS)
+    sweep_responses(con, NOW_MS + RETENTION_MS)
     assert con.execute("SELECT count(*) FROM responses").fetchone() == (1,)
 
 
@@ -78,8 +81,34 @@ def test_the_oldest_of_an_owner_makes_room(
     insert_response(con, kept("other", owner="key:b"), NOW_MS)
     for at in range(5):
         insert_response(con, kept(f"resp_{at}"), NOW_MS + at)
+    sweep_responses(con, NOW_MS + 5)
     rows = con.execute("SELECT id FROM responses ORDER BY id").fetchall()
     assert [row[0] for row in rows] == ["other", "resp_2", "resp_3", "resp_4"]
+
+
+def test_many_are_stored_once_and_counted(con: Connection) -> None:
+    insert_response(con, kept("resp_1"), NOW_MS)
+    insert_response(con, kept("resp_2", owner="key:b"), NOW_MS)
+    before = kept_bytes(con, DATABASE, "key:a")
+    many = [
+        (kept(name, "resp_1" if name == "resp_3" else None), NOW_MS + 7)
+        for name in ("resp_1", "resp_2", "resp_3", "resp_3", "resp_4")
+    ]
+    insert_responses(con, many)
+    assert find_response(con, "resp_3", "key:a", NOW_MS).previous_id == "resp_1"
+    rows = con.execute(
+        "SELECT id, owner, created_at_ms, expires_at_ms, is_open FROM responses ORDER BY id"
+    ).fetchall()
+    at_ms = NOW_MS + 7
+    assert rows == [
+        ("resp_1", "key:a", NOW_MS, NOW_MS + RETENTION_MS, False),
+        ("resp_2", "key:b", NOW_MS, NOW_MS + RETENTION_MS, False),
+        ("resp_3", "key:a", at_ms, at_ms + RETENTION_MS, False),
+        ("resp_4", "key:a", at_ms, at_ms + RETENTION_MS, False),
+    ]
+    counted = con.execute("SELECT sum(size_bytes) FROM responses WHERE owner = 'key:a'").fetchone()
+    assert counted == (kept_bytes(con, DATABASE, "key:a"),)
+    assert kept_bytes(con, DATABASE, "key:a") > before
 
 
 def test_a_conversation_is_what_both_sides_said(con: Connection) -> None:

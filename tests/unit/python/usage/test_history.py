@@ -13,9 +13,17 @@ import pytest
 from fairlead.moment import now_ms
 from fairlead.store.database import Database
 from fairlead.store.key_uses import forget_other_uses, read_last_uses
+from fairlead.usage import closed_bins
 from fairlead.usage.closed_bins import ROWS_OF_ONE, BinsReader, ClosedBins
-from fairlead.usage.facts import parts_of
-from fairlead.usage.history import HistoryFilter, HistoryQuery, read_history
+from fairlead.usage.facts import TooManyGroups, parts_of
+from fairlead.usage.history import (
+    HistoryFilter,
+    HistoryPage,
+    HistoryQuery,
+    page_of,
+    read_history,
+    source_of,
+)
 from fairlead.usage.ingest import Ingest
 from fairlead.usage.segment_store import SegmentStore
 from fairlead.usage.span import Part, Span
@@ -363,6 +371,75 @@ async def test_a_segment_that_is_stored_tells_the_kept_histograms_of_its_times(
     day = Part("day", START, START + DAY)
     closed.keep(("stale",), day, pl.DataFrame({"bin": [1], "requests": [1], "total": [1]}), 0)
     assert closed.find(("stale",)) is None
+
+
+@pytest.mark.parametrize("order", ["requests", "errors", "tokens", "cost"])
+@pytest.mark.parametrize(
+    "groups", [["session"], ["session", "hour"], ["status", "model"], ["hour", "key"], ["day"]]
+)
+async def test_duckdb_cuts_the_same_page_of_many_groups(
+    usage: Database,
+    spool: Path,
+    lines: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    order: Any,
+    groups: Any,
+) -> None:
+    chance = random.Random(7)
+    await fill(
+        usage,
+        spool,
+        b"".join(
+            lines(
+                f"r{at}",
+                ts_ms=START + chance.randrange(3) * HOUR,
+                session_tag=chance.choice(["s-a", "s-b", "s-c", None]),
+                key_id=chance.choice(["k", "l", None]),
+                model=chance.choice(["m", "n"]),
+                status=chance.choice([200, 502]),
+                outcome=chance.choice(["completed", "upstream_failed"]),
+                tokens_input=chance.randrange(3),
+                cost_usd_micros=chance.randrange(3),
+            )
+            for at in range(80)
+        ),
+    )
+    reader = BinsReader.over(ClosedBins())
+    for offset, limit, many in ((0, 3, True), (2, 500, True), (1, 2, False)):
+        query = HistoryQuery(
+            ALL, groups, HistoryFilter(), limit, offset, order, None, many, has_totals=True
+        )
+        monkeypatch.setattr(closed_bins, "GROUPS_MAX", 100_000)
+        held = await usage.read(lambda con: _held_in_memory(con, query, reader))  # noqa: B023 - awaited here
+        monkeypatch.setattr(closed_bins, "GROUPS_MAX", 1)
+        cut = await usage.read(
+            lambda con: read_history(con, query, BinsReader.over(ClosedBins()))  # noqa: B023 - awaited here
+        )
+        assert cut == held
+        assert cut.totals is not None
+        assert cut.totals["requests"] == 80
+
+
+def _held_in_memory(con: Any, query: HistoryQuery, reader: BinsReader) -> HistoryPage:
+    source = source_of(con, query, reader)
+    return page_of(source, query, source.sums())
+
+
+async def test_a_report_of_too_many_groups_says_what_to_narrow(
+    usage: Database, spool: Path, lines: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = (lines(f"r{at}", ts_ms=START, session_tag=f"s{at}") for at in range(4_100))
+    await fill(usage, spool, b"".join(many))
+    monkeypatch.setattr(closed_bins, "GROUPS_MAX", 4_099)
+    with pytest.raises(TooManyGroups, match="Shorten the span"):
+        await usage.read(
+            lambda con: read_history(con, HistoryQuery(ALL, ["session", "day"], top=3))
+        )
+    monkeypatch.setattr(closed_bins, "GROUPS_MAX", 4_100)
+    page = await usage.read(
+        lambda con: read_history(con, HistoryQuery(ALL, ["session", "day"], top=3))
+    )
+    assert page.total == 4
 
 
 def test_what_was_read_before_a_change_is_not_kept_after_it() -> None:

@@ -15,11 +15,12 @@ import polars as pl
 import pytest
 
 from fairlead.errors import StorageUnavailable
+from fairlead.store import segment
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.prepare import MIGRATIONS
 from fairlead.usage import ingest as module
-from fairlead.usage import rejected, segment, segment_store
+from fairlead.usage import rejected, segment_store
 from fairlead.usage.facts import Selection, add_up, sums_of
 from fairlead.usage.ingest import ROUND_EVERY_S, Ingest
 from fairlead.usage.rollup import SUM_MAX, merge_rollups

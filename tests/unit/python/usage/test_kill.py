@@ -25,7 +25,7 @@ import asyncio, sys
 from pathlib import Path
 from fairlead.store.database import Database
 from fairlead.store.prepare import MIGRATIONS
-from fairlead.usage import segment
+from fairlead.store import segment
 from fairlead.usage.ingest import Ingest
 from fairlead.usage.segment_store import SegmentStore
 

@@ -19,13 +19,13 @@ import psycopg
 import pytest
 
 from fairlead.settings import ControlConfig
+from fairlead.store import segment
 from fairlead.store.database import Database
 from fairlead.store.file import Connection, open_file
 from fairlead.store.prepare import MIGRATIONS
 from fairlead.store.sealer import Sealer
 from fairlead.store.services import Services
 from fairlead.store.state import State
-from fairlead.usage import segment
 from fairlead.usage import shared_log as module
 from fairlead.usage.ingest import Ingest
 from fairlead.usage.purge_router import _note
@@ -410,7 +410,8 @@ from pathlib import Path
 import structlog
 from fairlead.store.database import Database
 from fairlead.store.prepare import MIGRATIONS
-from fairlead.usage import ingest, segment
+from fairlead.store import segment
+from fairlead.usage import ingest
 from tests.unit.python.usage.test_shared_log import Node
 
 segment.ROUND_SEGMENTS = 3

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fairlead.store.database import Database
+from fairlead.store.segment import has_unread
 from fairlead.store.state import State
 from fairlead.usage.ingest import Ingest
-from fairlead.usage.segment import has_unread
 from fairlead.usage.segment_store import SegmentStore
 from fairlead.usage.spent import Question, SpentQuery, SpentSums
 

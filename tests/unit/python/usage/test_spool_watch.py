@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.usage import spool_watch
-from fairlead.usage.spool_watch import SpoolWatch
+from fairlead.store import spool_watch
+from fairlead.store.spool_watch import SpoolWatch
 
 pytestmark = [
     pytest.mark.anyio,

@@ -7,8 +7,8 @@ import contextlib
 from pathlib import Path
 from typing import Final, Self
 
-from fairlead.usage.folder_watch import FolderWatch
-from fairlead.usage.segment import read_segments
+from fairlead.store.folder_watch import FolderWatch
+from fairlead.store.segment import read_segments
 
 # Where the kernel does not tell of changes.
 POLL_S: Final = 0.25
