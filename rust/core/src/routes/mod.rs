@@ -8,7 +8,7 @@
 //! Every route under `/v1/` has a second path under `/api/v1/`: one route, two names.
 //!
 //! `route` is one entry, `table` lists them, `builders` makes its entries, `relayed` names the calls that pass with only their model changed, `scopes` what narrow
-//! scopes of keys open.
+//! scopes of keys open, `people` which fields only people change.
 
 pub use crate::tier::Tier;
 use std::borrow::Cow;
@@ -16,6 +16,8 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 mod builders;
+// Fields that only people change, by path.
+pub mod people;
 mod relayed;
 mod route;
 // Of keys, beside the routes: `scopes::SCOPES`, `scopes::opens`.
