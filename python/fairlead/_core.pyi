@@ -1,7 +1,7 @@
 """What Python sees of the Rust side. Written by hand and held against the built module by ``mypy.stubtest``."""
 
 from collections.abc import Sequence
-from typing import Any, Final, Self, final
+from typing import Any, Final, final
 
 __all__ = [
     "MIN_BODY_BYTES_PER_S",
@@ -78,11 +78,11 @@ class Listener:
 
 @final
 class AddressPatterns:
-    """The regular expressions by which a crawl or map chooses addresses, compiled. Path patterns look at the path, the others at
-    the whole address.
+    """The regular expressions by which a crawl or map chooses addresses, compiled. Path patterns look at the path, the
+    others at the whole address.
 
-    ``ValueError`` has the kind of fault (``unreadable``, ``too_large``, ``too_large_together``) and the number of the pattern,
-    counted through the lists in order.
+    ``ValueError`` has the kind of fault (``unreadable``, ``too_large``, ``too_large_together``) and the number of the
+    pattern, counted through the lists in order.
     """
 
     def __new__(
@@ -91,7 +91,7 @@ class AddressPatterns:
         exclude_paths: Sequence[str],
         include: Sequence[str],
         exclude: Sequence[str],
-    ) -> Self: ...
+    ) -> AddressPatterns: ...
     def accepts(self, address: str, path: str) -> bool:
         """Whether the address, which has this path, passes."""
 

@@ -4,7 +4,8 @@ Permission to change an address does not include permission to read the secret t
 of the changer's own would receive. So the secret must be entered again when its address moves to another
 origin.
 
-A secret that has one address is compared with it whenever the address changes. A secret whose address may be empty for a
+A secret that has one address is compared with it whenever the address changes. A secret whose address may be empty
+for a
 while, or that goes to several addresses, is stored with the origins that it was given for (`spell_origins`) and checked
 against them before each use (`check_given_for`): an address that was emptied in between does not forget them.
 """
@@ -55,8 +56,8 @@ def spell_origins(urls: Iterable[str | None]) -> str:
 
 
 def is_given_for(origins: str | None, url: str) -> bool:
-    """Whether a secret with these stored origins may be sent to the address. Without any, the secret is of an earlier version
-    and is bound when an address changes next.
+    """Whether a secret with these stored origins may be sent to the address. Without any, the secret is of an
+    earlier version and is bound when an address changes next.
     """
     return origins is None or origin_of(url) in orjson.loads(origins)
 

@@ -304,7 +304,8 @@ def _own_key(con: Connection, caller: Caller, group_id: str, key_id: str) -> Sto
 
 
 def _changeable_key(con: Connection, caller: Caller, group_id: str, key_id: str) -> StoredKey:
-    """A key of the group whose text and fields the caller may change: one that opens nothing beyond the group. A scope opens
+    """A key of the group whose text and fields the caller may change: one that opens nothing beyond the group. A
+    scope opens
     what an operator meant for whoever had the key then, so the key's new text is for an operator to give.
     """
     key = _own_key(con, caller, group_id, key_id)

@@ -254,7 +254,9 @@ class Scraper:
             raise FetchFailed(reason, code=failure.code) from None
 
     async def check_patterns(self, patterns: AddressPatterns, owner: str) -> None:
-        """`InvalidRequest` for a pattern that is unreadable or too large, `RateLimited` where too many requests wait."""
+        """`InvalidRequest` for a pattern that is unreadable or too large, `RateLimited` where too many requests
+        wait.
+        """
         if patterns.takes_all:
             return
         try:

@@ -60,7 +60,8 @@ class Child:
     async def restart_hung(self) -> None:
         """Kills a process that answers nothing; a new one is started as after an unexpected exit.
 
-        It is not asked to end. A process that comes back to life within a grace period would end in good order, and the work
+        It is not asked to end. A process that comes back to life within a grace period would end in good order,
+        and the work
         that made it hang would not count as work that a process did not survive: it would be started again each time.
         """
         process = self._process

@@ -1,11 +1,12 @@
 """Taking an archive out: `python -m fairlead.gateway.backups.unpack <archive> <folder>`.
 
-An archive that comes back may be anybody's. Only the names of an export are taken out of it, plain files alone, with bounds
-on their bytes, their number and the headers that describe them. It runs in a process of its own, whose memory is bounded:
-the library reads some headers whole.
+An archive that comes back may be anybody's. Only the names of an export are taken out of it, plain files alone,
+with bounds
+on their bytes, their number and the headers that describe them. It runs in a process of its own, whose memory is
+bounded: the library reads some headers whole.
 
-The process prints the number of files as JSON. It ends with 2 where the archive is refused, with a sentence on its error
-output, and with 3 where the disk has no room.
+The process prints the number of files as JSON. It ends with 2 where the archive is refused, with a sentence on its
+error output, and with 3 where the disk has no room.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ _REFUSED, _FULL = 2, 3
 
 
 async def unpack_apart(source: Path, target: Path) -> int:
-    """Takes an archive out into a folder that does not exist yet, in a process of its own; returns how many files it has.
+    """Takes an archive out into a folder that does not exist yet, in a process of its own; returns how many files
+    it has.
     `InvalidRequest` for what is no archive of everything, `StorageFull`, `StorageUnavailable` where it takes too long.
     """
     process = await asyncio.create_subprocess_exec(
@@ -161,20 +163,20 @@ def _main() -> int:
     try:
         files = unpack(Path(sys.argv[1]), Path(sys.argv[2]))
     except InvalidRequest as refusal:
-        print(refusal.message, file=sys.stderr)
+        sys.stderr.write(f"{refusal.message}\n")
         return _REFUSED
     except StorageFull as refusal:
-        print(refusal.message, file=sys.stderr)
+        sys.stderr.write(f"{refusal.message}\n")
         return _FULL
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        print("The disk of the data directory has no room for the archive.", file=sys.stderr)
+        sys.stderr.write("The disk of the data directory has no room for the archive.\n")
         return _FULL
     except MemoryError:
         # There may be no memory left for an answer.
         os._exit(1)
-    print(json.dumps(files))
+    sys.stdout.write(json.dumps(files))
     return 0
 
 

@@ -115,7 +115,9 @@ class SignInClient:
     async def exchange(
         self, code: str, verifier: str, redirect_uri: str | None, origins: str | None
     ) -> Tokens:
-        """A code for tokens, at one of the `origins` that the sign-in was begun for. `Refused` and `Unreached` as below."""
+        """A code for tokens, at one of the `origins` that the sign-in was begun for. `Refused` and `Unreached` as
+        below.
+        """
         url = self._token_url("state", origins)
         async with self._open() as client:
             token = await client.fetch_token(
@@ -128,7 +130,8 @@ class SignInClient:
             return _read(token, url)
 
     async def refresh(self, refresh_token: str, origins: str | None) -> Tokens:
-        """A refresh token for new tokens, at one of the `origins` that it was given by; the old refresh token stays where no
+        """A refresh token for new tokens, at one of the `origins` that it was given by; the old refresh token
+        stays where no
         new one comes. `Refused` when the provider says no, `Unreached` when it says nothing that can be used.
         """
         url = self._token_url("refreshToken", origins)
@@ -157,8 +160,8 @@ class SignInClient:
             return _read(token, url)
 
     def _token_url(self, field: str, origins: str | None) -> str:
-        """The token service's address. `InvalidRequest` where it is at another origin than the client secret, or the secret
-        of this `field`, was given for.
+        """The token service's address. `InvalidRequest` where it is at another origin than the client secret, or
+        the secret of this `field`, was given for.
         """
         url = self._section.need("token_url")
         self._section.check_secret(url)

@@ -276,8 +276,8 @@ async def forget_settings(provider: str, request: Request, services: ServicesDep
 
 
 def _client_secret(before: Section, after: Section, sent: SecretStr | None) -> ClientSecret | None:
-    """The client secret to store: a new one for the addresses that it comes with, or the stored one, whose origins stay.
-    `InvalidRequest` where the stored one would be sent elsewhere.
+    """The client secret to store: a new one for the addresses that it comes with, or the stored one, whose origins
+    stay. `InvalidRequest` where the stored one would be sent elsewhere.
     """
     if sent is None:
         return None

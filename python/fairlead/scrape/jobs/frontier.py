@@ -72,8 +72,8 @@ class Frontier:
         return Place(place, depth, url)
 
     def candidates(self, links: list[str], depth: int) -> list[str]:
-        """The addresses among a page's links that are new and of the site, each once. The caller's patterns choose among
-        them, which takes a while; `add` takes what they chose.
+        """The addresses among a page's links that are new and of the site, each once. The caller's patterns choose
+        among them, which takes a while; `add` takes what they chose.
         """
         if depth > self._depth_max:
             return []

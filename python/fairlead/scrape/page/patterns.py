@@ -1,7 +1,7 @@
 """Regular expressions of callers that choose addresses.
 
-`AddressPatterns` is data: it goes to a process of the pool (`page.pool`), where `judge_addresses` compiles and matches it.
-Nothing of it is compiled in control, whose event loop serves everybody.
+`AddressPatterns` is data: it goes to a process of the pool (`page.pool`), where `judge_addresses` compiles and
+matches it. Nothing of it is compiled in control, whose event loop serves everybody.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _FAULTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class AddressPatterns:
-    """Which addresses a job or a map takes: path patterns look at the path, the others at the whole address. `words` must
-    all be in the address, in any case.
+    """Which addresses a job or a map takes: path patterns look at the path, the others at the whole address.
+    `words` must all be in the address, in any case.
 
     Without an including pattern all are taken; an excluding one wins.
     """
@@ -44,10 +44,11 @@ class AddressPatterns:
 
 
 def judge_addresses(question: dict[str, Any]) -> dict[str, Any]:
-    """`{"refused"}` with a sentence where a pattern is not taken; else `{"accepted"}`, the addresses that pass, in order.
+    """`{"refused"}` with a sentence where a pattern is not taken; else `{"accepted"}`, the addresses that pass, in
+    order.
 
-    `question`: `{"lists", "words", "addresses"}`, where `lists` are the four of `AddressPatterns`. Run in a process of the
-    pool: the time grows with patterns and addresses.
+    `question`: `{"lists", "words", "addresses"}`, where `lists` are the four of `AddressPatterns`. Run in a
+    process of the pool: the time grows with patterns and addresses.
     """
     lists = tuple(tuple(patterns) for patterns in question["lists"])
     try:

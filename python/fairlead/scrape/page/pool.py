@@ -139,8 +139,8 @@ class Pool:
     async def choose(
         self, patterns: AddressPatterns, addresses: Sequence[str], owner: str = ""
     ) -> list[str]:
-        """The addresses that the patterns take, in order, chosen in a process of the pool. `InvalidRequest` for a pattern that
-        is unreadable or too large, `ReadFailed`.
+        """The addresses that the patterns take, in order, chosen in a process of the pool. `InvalidRequest` for a
+        pattern that is unreadable or too large, `ReadFailed`.
         """
         lists = [patterns.include_paths, patterns.exclude_paths, patterns.include, patterns.exclude]
         question = {"lists": lists, "words": patterns.words, "addresses": addresses}

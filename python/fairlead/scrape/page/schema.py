@@ -18,7 +18,6 @@ from jsonschema.validators import validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-
 DEPTH_MAX: Final = 50
 JUDGE_CPU_S: Final = 2.0
 AGAIN_CPU_S: Final = 0.1

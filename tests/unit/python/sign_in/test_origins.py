@@ -1,4 +1,5 @@
-"""A secret of a provider's sign-in goes to the hosts that it was given for, and to no other, whatever is changed in between."""
+"""A secret of a provider's sign-in goes to the hosts that it was given for, and to no other, whatever is changed
+in between."""
 
 from __future__ import annotations
 
@@ -146,7 +147,9 @@ async def test_tokens_that_come_from_elsewhere_are_bound_to_the_address_in_force
     await management.ask("POST", f"{OAUTH}/import", sent)
     moved = {
         **server.section(),
-        **{"clientSecret": None, "tokenAuth": "none", "tokenUrl": f"{stranger.url}/token"},
+        "clientSecret": None,
+        "tokenAuth": "none",
+        "tokenUrl": f"{stranger.url}/token",
     }
     assert (await set_section(management, moved, 400))["error"]["param"] == "tokenUrl"
     assert stranger.heard == []
