@@ -95,6 +95,7 @@ class AddressPatterns:
     def accepts(self, address: str, path: str) -> bool:
         """Whether the address, which has this path, passes."""
 
+@final
 class Engine:
     """One relay worker's engine; make it after any fork.
 
