@@ -34,7 +34,7 @@ _GUARDED: Final = tuple(
         _pattern(route["peoples_fields"]),
     )
     for route in _core.routes()
-    if route.get("peoples_fields")
+    if route["peoples_fields"]
 )
 
 

@@ -80,7 +80,7 @@ async def test_a_pattern_that_grows_is_refused_with_its_name(pool: Pool) -> None
 async def test_patterns_that_take_too_long_end_with_their_process() -> None:
     pool = Pool(read_deadline_s=0.5)
     slow = AddressPatterns(include=tuple(rf"(?:a|\w){{6}}!{number}" for number in range(8)))
-    long_urls = [f"https://site.example/{'aé' * 900}{n}" for n in range(20_000)]
+    long_urls = [f"https://site.example/{'aé' * 900}{n}" for n in range(3_000)]
     try:
         begun = time.monotonic()
         with loop_answers(), pytest.raises(ReadFailed) as failed:
@@ -90,7 +90,7 @@ async def test_patterns_that_take_too_long_end_with_their_process() -> None:
         assert pool.process_ids == []
         # The next question finds another process.
         pool._read_deadline_s = 15.0
-        assert await pool.choose(AddressPatterns(include=("a",)), URLS[:1]) == []
+        assert await pool.choose(AddressPatterns(exclude=("site",)), URLS[:1]) == []
     finally:
         await pool.close()
 
