@@ -1,10 +1,12 @@
 """What Python sees of the Rust side. Written by hand and held against the built module by ``mypy.stubtest``."""
 
+from collections.abc import Sequence
 from typing import Any, Final, final
 
 __all__ = [
     "MIN_BODY_BYTES_PER_S",
     "SEND_PATIENCE_S",
+    "AddressPatterns",
     "Engine",
     "Exchange",
     "Listener",
@@ -73,6 +75,25 @@ class Listener:
 
     def stop(self) -> None:
         """Ends every connection, seals the spool and ends the threads."""
+
+@final
+class AddressPatterns:
+    """The regular expressions by which a crawl or map chooses addresses, compiled. Path patterns look at the path, the
+    others at the whole address.
+
+    ``ValueError`` has the kind of fault (``unreadable``, ``too_large``, ``too_large_together``) and the number of the
+    pattern, counted through the lists in order.
+    """
+
+    def __new__(
+        cls,
+        include_paths: Sequence[str],
+        exclude_paths: Sequence[str],
+        include: Sequence[str],
+        exclude: Sequence[str],
+    ) -> AddressPatterns: ...
+    def accepts(self, address: str, path: str) -> bool:
+        """Whether the address, which has this path, passes."""
 
 @final
 class Engine:

@@ -3,12 +3,19 @@
 Permission to change an address does not include permission to read the secret that is sent there, which a host
 of the changer's own would receive. So the secret must be entered again when its address moves to another
 origin.
+
+A secret that has one address is compared with it whenever the address changes. A secret whose address may be empty
+for a
+while, or that goes to several addresses, is stored with the origins that it was given for (`spell_origins`) and checked
+against them before each use (`check_given_for`): an address that was emptied in between does not forget them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from urllib.parse import urlsplit
+
+import orjson
 
 from fairlead.errors import InvalidRequest
 from fairlead.host import DEFAULT_PORTS
@@ -39,5 +46,26 @@ def check_secret_origin(field: str, before: Iterable[str], after: Iterable[str])
     if origin is not None:
         raise InvalidRequest(
             f"{field} is stored for another host than {origin}: send it again with the new address.",
+            param=field,
+        )
+
+
+def spell_origins(urls: Iterable[str | None]) -> str:
+    """The origins of these addresses, as they are stored beside a secret that was given for them."""
+    return orjson.dumps(sorted({origin_of(url) for url in urls if url is not None})).decode()
+
+
+def is_given_for(origins: str | None, url: str) -> bool:
+    """Whether a secret with these stored origins may be sent to the address. Without any, the secret is of an
+    earlier version and is bound when an address changes next.
+    """
+    return origins is None or origin_of(url) in orjson.loads(origins)
+
+
+def check_given_for(field: str, origins: str | None, url: str) -> None:
+    """Raises `InvalidRequest` when the secret of `field` was given for other origins than that of the address."""
+    if not is_given_for(origins, url):
+        raise InvalidRequest(
+            f"{field} is stored for another host than {origin_of(url)}: send it again for this address.",
             param=field,
         )

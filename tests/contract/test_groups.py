@@ -335,6 +335,38 @@ async def test_a_member_makes_keys_within_the_groups_bounds(control: Control) ->
     assert moved.status_code == 404
 
 
+@pytest.mark.parametrize("scope", ["read:usage", "read:bodies", "pricing:write", "lease:exclusive"])
+async def test_a_key_with_an_operators_scope_stays_the_operators(
+    control: Control, scope: str
+) -> None:
+    """Its text would open what the scope opens for whoever asks for it anew."""
+    team = await made(control, "team")
+    wide = await key_in(control, team["id"], scopes=[scope, "self:usage"])
+    own = await key_in(control, team["id"], scopes=["self:usage", "self:account-quota"])
+    adam = await person(control, "adam")
+    body = {"userId": adam, "role": "admin"}
+    await control.client.post(f"/api/groups/{team['id']}/members", json=body)
+    headers = control.as_principal("session", adam)
+    path = f"/api/me/groups/{team['id']}/keys"
+    stored = (await control.client.get(f"/api/keys/{wide['id']}")).json()
+    for method, place, sent in (
+        ("POST", f"{path}/{wide['id']}/regenerate", None),
+        ("PATCH", f"{path}/{wide['id']}", {"name": "mine", "ipAllowlist": []}),
+    ):
+        answer = await control.client.request(method, place, json=sent, headers=headers)
+        assert answer.status_code == 403, answer.text
+        assert scope in answer.json()["error"]["message"]
+        assert "key" not in answer.json()
+    assert (await control.client.get(f"/api/keys/{wide['id']}")).json() == stored
+    # Those that show a key its own rows open nothing to others.
+    renewed = await control.client.post(f"{path}/{own['id']}/regenerate", headers=headers)
+    assert renewed.status_code == 200
+    assert renewed.json()["key"] != own["key"]
+    # To end a key is always allowed.
+    ended = await control.client.delete(f"{path}/{wide['id']}", headers=headers)
+    assert ended.status_code == 200
+
+
 async def test_who_leaves_may_lose_their_keys(control: Control) -> None:
     team = await made(control)
     ann = await person(control, "ann")

@@ -232,6 +232,8 @@ class OAuthServer:
         self.held.set()
         self.asked = 0
         """Requests of the token endpoint."""
+        self.heard: list[str] = []
+        """Every request: its path, credentials and form."""
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -272,6 +274,7 @@ class OAuthServer:
 
     def _serve(self, handler: BaseHTTPRequestHandler, form: dict[str, str]) -> None:
         parts = urlsplit(handler.path)
+        self.heard.append(f"{handler.path} {handler.headers.get('authorization')} {form}")
         # The library takes no other scheme; this is loopback.
         request = OAuth2Request(
             handler.command,

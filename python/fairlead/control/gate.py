@@ -21,6 +21,7 @@ from fairlead.control.answers import error_response, path_pattern
 from fairlead.control.body import BODY_MAX_BYTES, LONG_BODY_BYTES, check_json, read_body, replay
 from fairlead.control.link import LINK_PATH
 from fairlead.control.logs import where
+from fairlead.control.peoples_fields import refuse_programs
 from fairlead.control.relay_nodes import REMOTE_KEY
 from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, Forbidden, Internal, StorageUnavailable
@@ -148,6 +149,9 @@ class Gate:
                             await asyncio.to_thread(check_json, body, kind)
                         else:
                             check_json(body, kind)
+                        refuse_programs(
+                            scope[SCOPE_KEY].principal, scope["method"], scope["path"], body
+                        )
                     receive = replay(body, receive)
                 await self._app(scope, receive, send_on)
             return

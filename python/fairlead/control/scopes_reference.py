@@ -26,6 +26,34 @@ open nothing: any key may call models and search, and tool clients have tokens o
 """
 
 
+PEOPLE = """
+## What no key and no access token may do
+
+Signed-in operators and the local command line alone decide who may come in and what leaves for a place that operators
+watch. A key of any scope, and an access token of any scope, is answered 403 at these routes:
+
+| route | what it does |
+| --- | --- |
+"""
+
+FIELDS = """
+These routes take other fields from keys (`manage`) and access tokens (`admin`), and answer 403 to the whole
+request when one
+of these is in it. A name that ends with `*` stands for all that begin so. A `PUT` by a key or an access token
+leaves the settings as they are that it may not set.
+
+| route | fields for people only |
+| --- | --- |
+"""
+
+CHOICES = """
+A key with `manage` still sets proxies and providers: it chooses where calls of models go, and no stored secret
+goes to a new
+address with them. It still sets `captureBodies` of one key, whose bodies it may also read as `read:bodies` does;
+the setting for all keys is for people. Filters of addresses of one key (`ipAllowlist`) belong to the key.
+"""
+
+
 def scopes_reference() -> str:
     """The page."""
     rows = []
@@ -33,7 +61,23 @@ def scopes_reference() -> str:
         routes = "<br>".join(f"`{method} {path}`" for method, path in scope["routes"])
         own = " *Own.*" if scope["is_own"] else ""
         rows.append(f"| `{scope['scope']}` | {scope['summary']}{own} | {routes} |\n")
-    return HEAD + "".join(rows)
+    return HEAD + "".join(rows) + PEOPLE + _peoples_routes() + FIELDS + _peoples_fields() + CHOICES
+
+
+def _peoples_routes() -> str:
+    return "".join(
+        f"| `{route['method']} {route['path']}` | {route['summary']} |\n"
+        for route in _core.routes()
+        if route["tier"] == "session" and route["method"] != "GET"
+    )
+
+
+def _peoples_fields() -> str:
+    return "".join(
+        f"| `{route['method']} {route['path']}` | {', '.join(f'`{name}`' for name in route['peoples_fields'])} |\n"
+        for route in _core.routes()
+        if route["peoples_fields"]
+    )
 
 
 def main() -> None:

@@ -47,6 +47,8 @@ from fairlead.wire import Limit, Offset, Success, Wire, changed_names
 router = APIRouter(prefix="/api/me/groups", tags=["groups"])
 
 KEYS_MAX: Final = 1000
+# Scopes that show a key its own rows alone.
+OWN_SCOPES: Final = frozenset(str(each["scope"]) for each in _core.key_scopes() if each["is_own"])
 # They would open more than the group does, or undo what an operator did to the key.
 OPERATORS_FIELDS: Final = frozenset(
     {
@@ -197,7 +199,7 @@ async def change_key(
     _refuse_operators_fields(change)
 
     def update(con: Connection) -> StoredKey:
-        key = _own_key(con, caller, group_id, key_id)
+        key = _changeable_key(con, caller, group_id, key_id)
         fields = key.fields.changed(change)
         check_rules(fields, key.fields)
         changed = replace(key, updated_at_ms=max(now_ms(), key.updated_at_ms), fields=fields)
@@ -217,7 +219,7 @@ async def regenerate_key(
     text, digest = _core.new_key()
 
     def replace_text(con: Connection) -> StoredKey:
-        key = _own_key(con, caller, group_id, key_id)
+        key = _changeable_key(con, caller, group_id, key_id)
         at_ms = max(now_ms(), key.updated_at_ms)
         renewed = replace(key, hash=digest, preview=preview_of(text), updated_at_ms=at_ms)
         replace_key_text(con, renewed)
@@ -297,6 +299,21 @@ def _own_key(con: Connection, caller: Caller, group_id: str, key_id: str) -> Sto
     if MANAGING_SCOPES.intersection(key.fields.scopes) or key.fields.is_banned:
         raise Forbidden(
             "This key is changed by operators alone: it manages the gateway, or is banned."
+        )
+    return key
+
+
+def _changeable_key(con: Connection, caller: Caller, group_id: str, key_id: str) -> StoredKey:
+    """A key of the group whose text and fields the caller may change: one that opens nothing beyond the group. A
+    scope opens
+    what an operator meant for whoever had the key then, so the key's new text is for an operator to give.
+    """
+    key = _own_key(con, caller, group_id, key_id)
+    scope = next((scope for scope in key.fields.scopes if scope not in OWN_SCOPES), None)
+    if scope is not None:
+        raise Forbidden(
+            f"This key has the scope {scope}, which an operator gave it: it is changed by operators alone. "
+            "You can revoke it and make another."
         )
     return key
 

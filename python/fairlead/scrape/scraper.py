@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
-from fairlead.errors import StorageFull
+from fairlead.errors import InvalidRequest, RateLimited, StorageFull
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.browser.process import Browser
 from fairlead.scrape.browser.reader import JobReader, Renderer
@@ -23,6 +23,7 @@ from fairlead.scrape.fetch.fetcher import Fetcher, FetchFailed, FetchResult
 from fairlead.scrape.fetch.politeness import Politeness
 from fairlead.scrape.model.schema import Schema
 from fairlead.scrape.page.extract import ReadOptions, Source
+from fairlead.scrape.page.patterns import AddressPatterns
 from fairlead.scrape.page.pool import Pool, ReadFailed
 from fairlead.scrape.requests.page import ScrapeOptions
 from fairlead.store.operator_settings import OperatorSettings, read_operator_settings
@@ -31,6 +32,12 @@ from fairlead.store.services import Services
 
 CACHE_TTL_S: Final = 3600
 SETTINGS_KEPT_S: Final = 1.0
+
+CHOICE_FAILED: Final = {
+    "timeout": "The patterns took too long to match: make them simpler.",
+    "too_large": "The patterns took more memory to match than they may: make them simpler.",
+}
+"""Sentences about patterns, by the code of the failure."""
 
 _LISTS: Final = ("links", "tables", "code", "images", "contacts")
 _FORMS: Final = ("markdown", "html", "rawHtml", "text")
@@ -231,6 +238,33 @@ class Scraper:
             return await self.pool.read_sitemap(url, body, addresses_max, owner)
         except ReadFailed as failure:
             raise FetchFailed(failure.reason, code=failure.code) from None
+
+    async def choose(
+        self, patterns: AddressPatterns, addresses: Sequence[str], owner: str
+    ) -> list[str]:
+        """The addresses that a caller's patterns take, in order. `InvalidRequest` for a pattern that is not taken,
+        `FetchFailed` where choosing takes too long.
+        """
+        if not addresses or patterns.takes_all:
+            return list(addresses)
+        try:
+            return await self.pool.choose(patterns, addresses, owner)
+        except ReadFailed as failure:
+            reason = CHOICE_FAILED.get(failure.code, failure.reason)
+            raise FetchFailed(reason, code=failure.code) from None
+
+    async def check_patterns(self, patterns: AddressPatterns, owner: str) -> None:
+        """`InvalidRequest` for a pattern that is unreadable or too large, `RateLimited` where too many requests
+        wait.
+        """
+        if patterns.takes_all:
+            return
+        try:
+            await self.pool.choose(patterns, [], owner)
+        except ReadFailed as failure:
+            if failure.code == "overloaded":
+                raise RateLimited("Too many requests wait to be read.", retry_after_s=5) from None
+            raise InvalidRequest(CHOICE_FAILED.get(failure.code, failure.reason)) from None
 
     async def read_document(
         self, source: Source, *, is_main: bool, owner: str = ""

@@ -57,9 +57,17 @@ class Child:
         await self._end(grace_s)
         await asyncio.gather(*self._tasks)
 
-    async def restart(self, grace_s: float) -> None:
-        """Ends the process as `stop` does; a new one is started as after an unexpected exit."""
-        await self._end(grace_s)
+    async def restart_hung(self) -> None:
+        """Kills a process that answers nothing; a new one is started as after an unexpected exit.
+
+        It is not asked to end. A process that comes back to life within a grace period would end in good order,
+        and the work
+        that made it hang would not count as work that a process did not survive: it would be started again each time.
+        """
+        process = self._process
+        if process is not None and process.returncode is None:
+            _kill_group(process)
+            await process.wait()
 
     async def _end(self, grace_s: float) -> None:
         process = self._process

@@ -44,9 +44,7 @@ class Planes:
     def watchdog(self, control: Child) -> Watchdog:
         """The watchdog of control."""
         silence_ms = self._instance.control_silence_ms
-        return Watchdog(
-            control, self._socket, self._log, silence_ms=silence_ms, grace_s=CONTROL_STOPS_S
-        )
+        return Watchdog(control, self._socket, self._log, silence_ms=silence_ms)
 
     def control_environment(self) -> dict[str, str]:
         config = self._instance.control | {

@@ -27,18 +27,15 @@ _ANSWER: Final = b"HTTP/1.1 "
 class Watchdog:
     """Watches one child.
 
-    `silence_ms` is the longest time without an answer, `grace_s` the time to stop before it is killed.
+    `silence_ms` is the longest time without an answer.
     """
 
-    def __init__(
-        self, child: Child, socket: Path, log: LogSink, *, silence_ms: int, grace_s: float
-    ) -> None:
+    def __init__(self, child: Child, socket: Path, log: LogSink, *, silence_ms: int) -> None:
         self._child = child
         self._socket = socket
         self._log = log
         self._silence_ms = silence_ms
         self._ask_within_s = silence_ms / 1000 / MISSES
-        self._grace_s = grace_s
 
     async def run(self) -> None:
         """Watches until cancelled."""
@@ -57,7 +54,7 @@ class Watchdog:
                         f"{self._child.name} has not answered for {silent_s:g} s "
                         f"({misses} probes) and is restarted"
                     )
-                    await self._child.restart(self._grace_s)
+                    await self._child.restart_hung()
                     misses, has_answered = 0, False
                 continue
             misses = 0

@@ -407,6 +407,11 @@ SECURITY_SETTINGS = frozenset(
     }
 )
 
+# What only people change; the route table names the same fields (`rust/core/src/routes/people.rs`).
+PEOPLES_SETTINGS = SECURITY_SETTINGS | {
+    name for name in OperatorSettings.model_fields if name.startswith("capture_bodies")
+}
+
 
 def read_operator_settings(con: Connection) -> OperatorSettings:
     """The settings in force: stored values over defaults."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 import h11
+import structlog
 
 from fairlead import __version__, _core
 from fairlead.egress import AddressForbidden, Egress, NameUnknown
@@ -22,6 +23,8 @@ from fairlead.webhooks.connection import Connection, ConnectionLost, ConnectionP
 from fairlead.webhooks.schedule import parse_retry_after
 
 DEADLINE_S: Final = 15.0
+
+log = structlog.get_logger("fairlead.webhooks")
 
 ErrorKind = Literal[
     "timeout",
@@ -109,6 +112,9 @@ async def attempt(
         return answer(None, "connection_broken")
     except OSError:
         return answer(None, "connection_failed")
+    except Exception as error:  # noqa: BLE001 - one odd row must not stop the deliveries to everybody else
+        log.error("a delivery failed", message=message.message_id, error=type(error).__name__)
+        return answer(None, "connection_broken")
     return answer(status, _error_of(status), parse_retry_after(retry_after, at_ms))
 
 

@@ -4,7 +4,8 @@
 //!
 //! Read in this order: `tag`, `attributes`, `links` and `tree` (the page as elements, and the links in it), `address` (links made absolute), `names` (what classes and roles hint at),
 //! `candidates` (elements that may hold the text), `boilerplate` and `phrases` (what is never the text), `content` (the choice among
-//! candidates), `parts` (blocks of the text), `fit` (blocks that say enough), `markdown` (writing), `nesting` (pages too deep to parse).
+//! candidates), `parts` (blocks of the text), `fit` (blocks that say enough), `markdown` (writing), `nesting` (pages too deep to parse),
+//! `patterns` (which addresses a caller's expressions choose).
 
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,7 @@ mod markdown;
 mod names;
 mod nesting;
 mod parts;
+mod patterns;
 mod phrases;
 mod tag;
 mod tree;
@@ -27,6 +29,7 @@ use serde::Serialize;
 
 pub use crate::address::joined;
 pub use crate::nesting::flattened;
+pub use crate::patterns::{AddressPatterns, PatternFault, PatternLists};
 
 /// In which form the content is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

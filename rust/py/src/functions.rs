@@ -3,6 +3,7 @@
 use fairlead_core::guardrail::{self, Actions, Disabled, Guardrail};
 use fairlead_core::model_name::{self, Case};
 use fairlead_core::policy;
+use fairlead_core::routes::people::peoples_fields;
 use fairlead_core::routes::scopes::SCOPES;
 use fairlead_core::routes::{all, Surface, Tier};
 use fairlead_core::signature::{self, SigningSecret};
@@ -10,7 +11,7 @@ use fairlead_core::{
     aws, generate_key, multipart, AddressSet, EgressPolicy, ErrorKind, LimitPeriod, Networks, Schedule, Sealer, Secret,
     SecretHash, ServiceAccount, Zone,
 };
-use fairlead_page::{Form, ReadOptions};
+use fairlead_page::{AddressPatterns, Form, PatternFault, PatternLists, ReadOptions};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -32,6 +33,8 @@ pub(crate) fn routes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
             entry.set_item("body_limit_bytes", route.body_limit_bytes())?;
             entry.set_item("takes_form", route.takes_form())?;
             entry.set_item("body", route.body.kind())?;
+            let is_read = route.method == "GET";
+            entry.set_item("peoples_fields", if is_read { &[][..] } else { peoples_fields(route.path) }.to_vec())?;
             entry.set_item("summary", route.summary)?;
             Ok(entry)
         })
@@ -213,6 +216,41 @@ pub(crate) fn google_assertion(account: &[u8], unix_s: i64) -> PyResult<String> 
 #[pyfunction]
 pub(crate) fn pattern_fault(pattern: &str) -> Option<String> {
     fairlead_core::strategy::pattern_fault(pattern)
+}
+
+/// The regular expressions by which a crawl or map chooses addresses, compiled.
+#[pyclass(frozen, name = "AddressPatterns", module = "fairlead._core")]
+pub(crate) struct PyAddressPatterns(AddressPatterns);
+
+#[pymethods]
+impl PyAddressPatterns {
+    /// `ValueError` with the kind of fault (`unreadable`, `too_large`, `too_large_together`) and the number of the pattern, counted
+    /// through the lists in order.
+    #[new]
+    #[allow(clippy::needless_pass_by_value)] // pyo3 hands lists over by value
+    fn new(
+        include_paths: Vec<String>,
+        exclude_paths: Vec<String>,
+        include: Vec<String>,
+        exclude: Vec<String>,
+    ) -> PyResult<Self> {
+        let lists = PatternLists {
+            include_paths: &include_paths,
+            exclude_paths: &exclude_paths,
+            include: &include,
+            exclude: &exclude,
+        };
+        AddressPatterns::new(lists).map(Self).map_err(|fault| match fault {
+            PatternFault::Unreadable(number) => PyValueError::new_err(("unreadable", number)),
+            PatternFault::TooLarge(number) => PyValueError::new_err(("too_large", number)),
+            PatternFault::TooLargeTogether => PyValueError::new_err(("too_large_together", 0)),
+        })
+    }
+
+    /// Whether the address, which has this path, passes.
+    fn accepts(&self, address: &str, path: &str) -> bool {
+        self.0.accepts(address, path)
+    }
 }
 
 /// Whether the gateway may dial an address. `policy`: `operator` or `public`; `networks`: private ones that are open.

@@ -45,7 +45,7 @@ mod _core {
     #[pymodule_export]
     use crate::functions::{flattened, google_assertion, guardrails, judge_guardrails, read_page, sign_aws};
     #[pymodule_export]
-    use crate::functions::{is_address_listed, is_schedule_open};
+    use crate::functions::{is_address_listed, is_schedule_open, PyAddressPatterns};
     #[pymodule_export]
     use crate::functions::{new_webhook_secret, sign_webhook, sign_webhook_token, verify_webhook};
     #[pymodule_export]

@@ -17,8 +17,9 @@ from typing import Final, Literal
 import structlog
 
 from fairlead.errors import Conflict, FairleadError, InvalidRequest, NotFound, TooLarge
-from fairlead.gateway.backups.archive import is_archive, unpack
+from fairlead.gateway.backups.archive import is_archive
 from fairlead.gateway.backups.keeper import Keeper, keeper_of
+from fairlead.gateway.backups.unpack import unpack_apart
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.owner_bytes import MIB, check_disk
 from fairlead.store.pending_restore import RestoreNote, last_restore, restore_folder
@@ -180,7 +181,7 @@ class Uploads:
         await _remove(folder)
         state = folder / "state.duckdb"
         if await asyncio.to_thread(is_archive, upload.path):
-            files = await asyncio.to_thread(unpack, upload.path, folder)
+            files = await unpack_apart(upload.path, folder)
             usage = await self.keeper.inspect(
                 folder / "usage.duckdb", "usage", deadline_s=CHECK_DEADLINE_S
             )

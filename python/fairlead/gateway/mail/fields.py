@@ -25,7 +25,11 @@ def _distinct(texts: list[str]) -> list[str]:
     return texts
 
 
-_ADDRESS = r"[^\x00-\x20\x7f<>()\[\],;:\\\"@]+@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?"
+# Without blanks and line breaks of Unicode: a header that has one is no header.
+_ADDRESS = (
+    r"[^\x00-\x20\x7f-\xa0\u1680\u2000-\u200f\u2028-\u202f\u205f\u2060\u3000\ufeff<>()\[\],;:\\\"@]+"
+    r"@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?"
+)
 Address = Annotated[
     Text,
     Field(min_length=3, max_length=254),

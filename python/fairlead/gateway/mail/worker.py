@@ -15,6 +15,7 @@ from typing import Final
 
 import structlog
 
+from fairlead.errors import Internal
 from fairlead.gateway.mail.fields import MailServer
 from fairlead.gateway.mail.smtp import MailFailed, MailMessage, send_mail
 from fairlead.gateway.mail.table import (
@@ -65,7 +66,7 @@ async def deliver(state: State, leases: WorkLeases | None = None) -> None:
 async def send_due(state: State, leases: WorkLeases | None = None) -> float:
     """Tries every mail that is due, and returns after how many seconds the next one may be."""
     looked = await _read_outlook(state)
-    if looked.server is not None and looked.due and leases is not None:
+    if looked.has_work and leases is not None:
         taken = await take_if_reached(leases, KIND, [QUEUE])
         if not taken:
             return ASK_AGAIN_S
@@ -79,7 +80,7 @@ async def send_due(state: State, leases: WorkLeases | None = None) -> float:
             await leases.release(taken.values())
     else:
         looked = await _send_all(state, looked)
-    if looked.server is None or looked.next_ms is None:
+    if looked.next_ms is None or (looked.server is None and looked.fault is None):
         return READ_EVERY_S
     return min(max((looked.next_ms - now_ms()) / 1000, 0.05), READ_EVERY_S)
 
@@ -91,22 +92,34 @@ class _Outlook:
     server: MailServer | None
     due: list[DueMail]
     next_ms: int | None
+    fault: str | None = None
+    """Why the stored server cannot be used; every mail that is due fails with it, and is tried again later."""
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.due) and (self.server is not None or self.fault is not None)
 
 
 async def _read_outlook(state: State) -> _Outlook:
     def read(con: Connection) -> _Outlook:
-        due = find_due(con, now_ms(), AT_ONCE)
-        return _Outlook(read_server(con, state.sealer), due, next_due_ms(con))
+        due, next_ms = find_due(con, now_ms(), AT_ONCE), next_due_ms(con)
+        try:
+            return _Outlook(read_server(con, state.sealer), due, next_ms)
+        except (Internal, ValueError) as error:
+            return _Outlook(None, due, next_ms, f"password_unreadable: {error}")
 
     return await state.read(read)
 
 
 async def _send_all(state: State, looked: _Outlook) -> _Outlook:
     """Tries what is due until nothing is; the last look."""
-    while looked.server is not None and looked.due:
+    while looked.has_work:
         for mail in looked.due:
             check_lease()
-            done = await _try(looked.server, mail)
+            if looked.server is None:
+                done = FinishedTry(mail, now_ms(), looked.fault)
+            else:
+                done = await _try(looked.server, mail)
             await state.database.write(fenced(partial(settle, done=done, spread=random.uniform)))
             if done.error is not None and not done.is_final:
                 # The others would meet the same server: their turn comes with the next look.
@@ -124,6 +137,9 @@ async def _try(server: MailServer, mail: DueMail) -> FinishedTry:
     except MailFailed as error:
         log.warning("a mail was not sent", id=mail.id, kind=error.kind, tries=mail.tries + 1)
         return FinishedTry(mail, now_ms(), f"{error.kind}: {error}", error.is_final)
+    except Exception as error:  # noqa: BLE001 - one mail's defect must not stop the others
+        log.error("a mail was not sent", id=mail.id, error=type(error).__name__)
+        return FinishedTry(mail, now_ms(), f"internal: {type(error).__name__}")
     return FinishedTry(mail, now_ms())
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import httpx
 import orjson
+import structlog
 
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.outbound.tunnel import ProxyFailed
@@ -45,6 +46,9 @@ PAGES_MAX: Final = 10
 
 class _ReadFailed(Exception):
     """The provider tells nothing that can be used; the text says why and has no word of the provider's."""
+
+
+log = structlog.get_logger("fairlead.gateway")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +172,11 @@ async def _ask(question: _Question, sealer: Sealer) -> tuple[list[UsageFigure], 
         failure = str(error)
     except (httpx.HTTPError, AddressForbidden):
         failure = "The provider's usage route cannot be reached."
+    except Exception as error:  # noqa: BLE001 - a stored key that no header can have, an address that is none: this connection's failure
+        log.error(
+            "usage not read", connection_id=question.connection.id, error=type(error).__name__
+        )
+        failure = f"The provider could not be asked ({type(error).__name__})."
     if not figures and failure is None:
         failure = "The provider's answer holds none of the figures that its documentation names."
     return figures, failure

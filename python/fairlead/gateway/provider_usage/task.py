@@ -77,6 +77,8 @@ async def read_due(services: Services, at_ms: int) -> list[str]:
             except FairleadError as error:
                 # Deleted or changed meanwhile, or the database does not answer: the next look finds out.
                 log.warning("usage not read", connection_id=connection_id, error=error.kind)
+            except Exception as error:  # noqa: BLE001 - one odd row must not stop the questions about the others
+                log.error("usage not read", connection_id=connection_id, error=type(error).__name__)
 
     async with asyncio.TaskGroup() as group:
         for connection_id in due:

@@ -123,6 +123,9 @@ async def probe(
         )
     except httpx.HTTPError:
         return found("network", "The provider broke the connection or does not speak HTTP.")
+    except Exception as error:  # noqa: BLE001 - a stored key that no header can have, an address that is none: a finding about it
+        kind = type(error).__name__
+        return found("network", f"The provider could not be asked ({kind}): check key and address.")
     if status != 200:
         return found(*_diagnose(status), status_code=status)
     try:

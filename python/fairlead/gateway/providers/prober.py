@@ -47,6 +47,10 @@ async def probe_due(services: Services, at_ms: int) -> list[str]:
                 return  # deleted meanwhile
             except FairleadError as error:
                 log.error("a connection is not tested", id=connection.id, error=error.kind)
+            except Exception as error:  # noqa: BLE001 - one odd row must not stop the tests of the others
+                log.error(
+                    "a connection is not tested", id=connection.id, error=type(error).__name__
+                )
 
     async with asyncio.TaskGroup() as group:
         for connection in due:

@@ -10,17 +10,15 @@ is shown as it says, and cannot be changed here.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-import orjson
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from pydantic import Field, SecretStr, StrictBool, StrictInt, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from fairlead.caller import Caller, CallerDep
-from fairlead.errors import Conflict, Forbidden, Internal, InvalidRequest
+from fairlead.errors import Conflict, Internal, InvalidRequest
 from fairlead.gateway.cache.vectors import check_vectors
 from fairlead.gateway.context.rules import check_context
 from fairlead.gateway.settings.sign_on import check_sign_on, without_ruled
@@ -30,6 +28,7 @@ from fairlead.store.database import Transaction
 from fairlead.store.file import Connection
 from fairlead.store.meta import count_up, read_meta
 from fairlead.store.operator_settings import (
+    PEOPLES_SETTINGS,
     SECURITY_SETTINGS,
     OperatorSettings,
     read_operator_settings,
@@ -41,36 +40,14 @@ from fairlead.store.services import Operator, Services, ServicesDep
 from fairlead.store.sign_on import in_force, seal_secret
 from fairlead.wire import Wire
 
-_SECURITY_NAME = re.compile(
-    "requireLogin|newPassword|currentPassword|oidc.*|corsOrigins|bruteForceProtection"
-)
-
-
-async def _refuse_programs(request: Request, caller: CallerDep) -> None:
-    """`Forbidden` for a key or an access token that names a security setting, known here or not."""
-    if caller.principal.kind not in ("key", "token") or request.method == "GET":
-        return
-    body = await request.body()
-    try:
-        sent = orjson.loads(body) if body else {}
-    except orjson.JSONDecodeError:
-        return  # told as such by whoever reads it
-    if isinstance(sent, dict) and any(_SECURITY_NAME.fullmatch(name) for name in sent):
-        raise Forbidden(
-            "Security settings are for signed-in operators and the local command line; "
-            "no key or access token of any scope may change them."
-        )
-
-
-router = APIRouter(
-    prefix="/api/settings", tags=["settings"], dependencies=[Depends(_refuse_programs)]
-)
+router = APIRouter(prefix="/api/settings", tags=["settings"])
 
 REVISION = "settings_revision"
 NEW_PASSWORD_MIN_CHARS = 8
 _SETTABLE = {field.alias for field in OperatorSettings.model_fields.values()}
 
 
+_ALL = frozenset(OperatorSettings.model_fields)
 # Fields of a body that are no settings.
 _BESIDE = frozenset({"settingsRevision", "currentPassword"})
 
@@ -164,12 +141,13 @@ async def _change(
     body: SettingsChange, request: Request, services: Services, caller: Caller, *, keep: bool
 ) -> SettingsView:
     check_vectors(body)
+    base = _ALL if keep else _kept_by(caller)
     set_password = await _confirmed(body, request, services, caller)
 
     def store(con: Connection) -> SettingsView:
         if set_password is not None:
             set_password(con)
-        return _store(con, services, body, keep=keep)
+        return _store(con, services, body, base)
 
     return await services.state.commit(store)
 
@@ -201,6 +179,11 @@ async def _confirmed(
     return await operator.new_password(request, caller, body.new_password)
 
 
+def _kept_by(caller: Caller) -> frozenset[str]:
+    """The settings that stay where the others are replaced. A program resets none that it may not set."""
+    return SECURITY_SETTINGS if caller.principal.kind not in ("key", "token") else PEOPLES_SETTINGS
+
+
 def _operator(services: Services) -> Operator:
     if services.operator is None:
         raise Internal("The check of operators is not available.")
@@ -212,8 +195,9 @@ def _is_private(services: Services) -> bool:
 
 
 def _store(
-    con: Connection, services: Services, body: SettingsChange, *, keep: bool
+    con: Connection, services: Services, body: SettingsChange, kept: frozenset[str]
 ) -> SettingsView:
+    """Stores what was sent; of the other settings those of the names in `kept` stay."""
     revision = int(read_meta(con, REVISION) or 0)
     if body.settings_revision is not None and body.settings_revision != revision:
         raise Conflict(
@@ -228,10 +212,8 @@ def _store(
     _check_providers(con, before, sent)
     if isinstance(secret := sent.get("oidc_client_secret"), SecretStr):
         sent["oidc_client_secret"] = seal_secret(services.state.sealer, secret)
-    if not keep:
-        guarded = {name: getattr(before, name) for name in SECURITY_SETTINGS}
-        before = OperatorSettings().model_copy(update=guarded)
-    after = before.model_copy(update=sent)
+    base = OperatorSettings().model_copy(update={name: getattr(before, name) for name in kept})
+    after = base.model_copy(update=sent)
     check_context(con, after, frozenset(sent))
     write_operator_settings(con, after)
     changed = sorted(to_camel(name) for name in sent)

@@ -64,7 +64,9 @@ async def finish(services: Services, name: str, code: str, state: str) -> Provid
     found, section, proxy, flow = await take_flow(services, name, state)
     verifier = services.state.sealer.unseal(flow.id, flow.secret_sealed).decode()
     try:
-        tokens = await SignInClient(section, proxy).exchange(code, verifier, flow.redirect_uri)
+        tokens = await SignInClient(section, proxy).exchange(
+            code, verifier, flow.redirect_uri, flow.origins
+        )
     except (Refused, Unreached) as error:
         raise as_answer(error) from None
     return await store_tokens(services, found, flow, tokens)

@@ -20,6 +20,7 @@ from fairlead.gateway.outbound.tunnel import ProxyFailed
 from fairlead.gateway.providers.client import open_client, send_bounded
 from fairlead.gateway.sign_in.section import Section
 from fairlead.moment import now_ms
+from fairlead.secret_origin import check_given_for
 
 DEADLINE_S: Final = 20.0
 DEVICE_GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
@@ -51,6 +52,8 @@ class Tokens:
     access: str = field(repr=False)
     refresh: str | None = field(repr=False)
     expires_at_ms: int | None
+    given_by: str | None = None
+    """The address that gave them, and the only one that gets the refresh token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,30 +112,37 @@ class SignInClient:
         )
         return str(url)
 
-    async def exchange(self, code: str, verifier: str, redirect_uri: str | None) -> Tokens:
-        """A code for tokens. `Refused` and `Unreached` as below."""
-        async with self._open() as client:
-            return _read(
-                await client.fetch_token(
-                    self._section.need("token_url"),
-                    grant_type="authorization_code",
-                    code=code,
-                    code_verifier=verifier,
-                    redirect_uri=redirect_uri,
-                )
-            )
-
-    async def refresh(self, refresh_token: str) -> Tokens:
-        """A refresh token for new tokens; the old refresh token stays where no new one comes. `Refused`
-        when the provider says no, `Unreached` when it says nothing that can be used.
+    async def exchange(
+        self, code: str, verifier: str, redirect_uri: str | None, origins: str | None
+    ) -> Tokens:
+        """A code for tokens, at one of the `origins` that the sign-in was begun for. `Refused` and `Unreached` as
+        below.
         """
+        url = self._token_url("state", origins)
         async with self._open() as client:
-            token = await client.refresh_token(self._section.need("token_url"), refresh_token)
-            return _read({"refresh_token": refresh_token, **token})
+            token = await client.fetch_token(
+                url,
+                grant_type="authorization_code",
+                code=code,
+                code_verifier=verifier,
+                redirect_uri=redirect_uri,
+            )
+            return _read(token, url)
+
+    async def refresh(self, refresh_token: str, origins: str | None) -> Tokens:
+        """A refresh token for new tokens, at one of the `origins` that it was given by; the old refresh token
+        stays where no
+        new one comes. `Refused` when the provider says no, `Unreached` when it says nothing that can be used.
+        """
+        url = self._token_url("refreshToken", origins)
+        async with self._open() as client:
+            token = await client.refresh_token(url, refresh_token)
+            return _read({"refresh_token": refresh_token, **token}, url)
 
     async def begin_device(self) -> DeviceCode:
         """Asks for a code that a person enters elsewhere (RFC 8628)."""
         url = self._section.need("device_authorization_url")
+        self._section.check_secret(url)
         scope = " ".join(self._section.fields.scopes or [])
         async with self._open() as client:
             body = str(httpx.QueryParams({"scope": scope})) if scope else ""
@@ -142,12 +152,21 @@ class SignInClient:
                 raise Refused(_error_of(answer))
             return _read_device(document)
 
-    async def poll_device(self, device_code: str) -> Tokens:
+    async def poll_device(self, device_code: str, origins: str | None) -> Tokens:
         """Asks whether the person is done; until then `Refused` with `authorization_pending`."""
+        url = self._token_url("state", origins)
         async with self._open() as client:
-            url = self._section.need("token_url")
             token = await client.fetch_token(url, grant_type=DEVICE_GRANT, device_code=device_code)
-            return _read(token)
+            return _read(token, url)
+
+    def _token_url(self, field: str, origins: str | None) -> str:
+        """The token service's address. `InvalidRequest` where it is at another origin than the client secret, or
+        the secret of this `field`, was given for.
+        """
+        url = self._section.need("token_url")
+        self._section.check_secret(url)
+        check_given_for(field, origins, url)
+        return url
 
     def _make(self, http: httpx.AsyncClient | None) -> _Client:
         fields = self._section.fields
@@ -194,7 +213,7 @@ def _error_of(answer: httpx.Response) -> str:
     return error[:100] if isinstance(error, str) else f"http_{answer.status_code}"
 
 
-def _read(token: dict[str, Any]) -> Tokens:
+def _read(token: dict[str, Any], given_by: str) -> Tokens:
     access, refresh, lifetime = (
         token.get(name) for name in ("access_token", "refresh_token", "expires_in")
     )
@@ -203,7 +222,7 @@ def _read(token: dict[str, Any]) -> Tokens:
     expires_at_ms = None
     if lifetime is not None:
         expires_at_ms = now_ms() + max(0, min(int(lifetime), LIFETIME_MAX_S)) * 1000
-    return Tokens(str(access), refresh, expires_at_ms)
+    return Tokens(str(access), refresh, expires_at_ms, given_by)
 
 
 def _is_token(text: object) -> bool:

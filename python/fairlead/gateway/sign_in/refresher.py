@@ -88,6 +88,14 @@ class Refresher:
                 # Tokens that came stay in `unwritten`; anything else is tried again after a pause.
                 with contextlib.suppress(FairleadError):
                     await self._fail(now, error.kind, is_over=False, is_answered=False)
+            except Exception as error:  # noqa: BLE001 - one odd row must not stop the refreshes of the others
+                log.error(
+                    "token not refreshed",
+                    connection_id=now.connection_id,
+                    error=type(error).__name__,
+                )
+                reason = f"internal: {type(error).__name__}"
+                await self._fail(now, reason, is_over=False, is_answered=False)
 
     async def _refresh(self, sign_in: SignIn) -> str | None:
         sealer = self.services.state.sealer
@@ -108,7 +116,7 @@ class Refresher:
         token = sealer.unseal(sign_in.connection_id, sign_in.refresh_sealed).decode()
         await self.services.state.record(lambda con: note_asking(con, sign_in))
         try:
-            tokens = await SignInClient(section, proxy).refresh(token)
+            tokens = await SignInClient(section, proxy).refresh(token, sign_in.refresh_origins)
         except Refused as error:
             is_over = error.code == OVER
             reason = LOST if is_over and sign_in.asked_at_ms is not None else error.code

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import APIRouter, Request
+from pydantic import SecretStr
 
 from fairlead.errors import InvalidRequest, NotFound, RateLimited
 from fairlead.gateway.outbound.table import Proxy, proxy_for
@@ -53,6 +54,7 @@ from fairlead.gateway.sign_in.grant import Wanted, check_wanted
 from fairlead.gateway.sign_in.refresher import Refresher
 from fairlead.gateway.sign_in.section import (
     MASK,
+    ClientSecret,
     Section,
     SectionChange,
     StoredSection,
@@ -64,6 +66,7 @@ from fairlead.gateway.sign_in.table import (
     Flow,
     SignIn,
     add_flow,
+    bind_unbound,
     drop_flow,
     find_flow,
     find_sign_in,
@@ -71,7 +74,7 @@ from fairlead.gateway.sign_in.table import (
     sign_ins_of,
 )
 from fairlead.moment import moment_of, now_ms
-from fairlead.secret_origin import origin_of
+from fairlead.secret_origin import check_given_for, is_given_for, spell_origins
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
 
@@ -100,7 +103,8 @@ async def authorize(
         redirect_uri = redirect_uri or callback_url(services.config, request, found)
         url = SignInClient(section, None).authorization_url(state, verifier, redirect_uri)
         flow = _flow(found, "code", state, body, sealer.seal(flow_id(state), verifier.encode()))
-        flow = replace(flow, redirect_uri=redirect_uri)
+        origins = spell_origins([section.fields.token_url])
+        flow = replace(flow, redirect_uri=redirect_uri, origins=origins)
         add_flow(con, flow)
         return url, flow
 
@@ -138,6 +142,7 @@ async def device_code(provider: str, body: Target, services: ServicesDep) -> Dev
         interval_ms=device.interval_s * 1000,
         asked_at_ms=now_ms(),
         expires_at_ms=now_ms() + device.expires_in_s * 1000,
+        origins=spell_origins([section.fields.token_url]),
     )
     await services.state.record(lambda con: add_flow(con, flow))
     return DeviceAuthorization.model_construct(
@@ -169,7 +174,7 @@ async def poll(provider: str, body: Poll, services: ServicesDep) -> Polled:
     code = services.state.sealer.unseal(flow.id, flow.secret_sealed).decode()
     interval_ms = flow.interval_ms or 0
     try:
-        tokens = await SignInClient(section, proxy).poll_device(code)
+        tokens = await SignInClient(section, proxy).poll_device(code, flow.origins)
     except Unreached as error:
         raise as_answer(error) from None
     except Refused as error:
@@ -201,10 +206,12 @@ async def take_in(provider: str, body: Import, services: ServicesDep) -> SignedI
     refresh = None if body.refresh_token is None else body.refresh_token.get_secret_value()
     if body.access_token is not None:
         expires_at_ms = None if body.expires_in is None else now_ms() + body.expires_in * 1000
-        tokens = Tokens(body.access_token.get_secret_value(), refresh, expires_at_ms)
+        access = body.access_token.get_secret_value()
+        tokens = Tokens(access, refresh, expires_at_ms, section.fields.token_url)
     else:
         try:
-            tokens = await SignInClient(section, proxy).refresh(refresh or "")
+            # Whoever sends the token sends it for the address that is in force.
+            tokens = await SignInClient(section, proxy).refresh(refresh or "", None)
         except (Refused, Unreached) as error:
             raise as_answer(error) from None
     return await _signed_in(services, found, body, tokens)
@@ -242,14 +249,13 @@ async def change_settings(
 
     def update(con: Connection) -> SignInSettings:
         found, before = section_of(con, services, provider)
+        bind_unbound(con, found.id, spell_origins([before.fields.token_url]))
         own = StoredSection(**body.model_dump(exclude={"client_secret"}))
-        secret = None if body.client_secret is None else body.client_secret.get_secret_value()
-        if secret == MASK:
-            secret = before.client_secret
-        put_section(con, services.state.sealer, found.id, own, secret)
+        put_section(con, services.state.sealer, found.id, own, None)
         _, after = section_of(con, services, provider)
-        keeps_secret = body.client_secret is None or body.client_secret.get_secret_value() == MASK
-        _check_tokens_kept(con, before, after, is_secret_kept=keeps_secret and secret is not None)
+        secret = _client_secret(before, after, body.client_secret)
+        put_section(con, services.state.sealer, found.id, own, secret)
+        _check_tokens_kept(con, after)
         return _settings(con, services, provider, request)
 
     return await services.state.record(update)
@@ -259,28 +265,39 @@ async def change_settings(
 async def forget_settings(provider: str, request: Request, services: ServicesDep) -> SignInSettings:
     def delete_row(con: Connection) -> SignInSettings:
         found, before = section_of(con, services, provider)
+        bind_unbound(con, found.id, spell_origins([before.fields.token_url]))
         if not drop_section(con, found.id):
             raise NotFound("No client of your own is set.", param="provider")
         _, after = section_of(con, services, provider)
-        _check_tokens_kept(con, before, after, is_secret_kept=False)
+        _check_tokens_kept(con, after)
         return _settings(con, services, provider, request)
 
     return await services.state.record(delete_row)
 
 
-def _check_tokens_kept(
-    con: Connection, before: Section, after: Section, *, is_secret_kept: bool
-) -> None:
-    """`InvalidRequest` where stored tokens, or a stored secret, would be sent to another host."""
-    old, new = before.fields.token_url, after.fields.token_url
-    if old is None or new is None or origin_of(old) == origin_of(new):
+def _client_secret(before: Section, after: Section, sent: SecretStr | None) -> ClientSecret | None:
+    """The client secret to store: a new one for the addresses that it comes with, or the stored one, whose origins
+    stay. `InvalidRequest` where the stored one would be sent elsewhere.
+    """
+    if sent is None:
+        return None
+    if sent.get_secret_value() != MASK:
+        return ClientSecret(sent.get_secret_value(), spell_origins(after.secret_addresses()))
+    if before.client_secret is None:
+        return None
+    origins = before.secret_origins or spell_origins(before.secret_addresses())
+    for url in after.secret_addresses():
+        check_given_for("clientSecret", origins, url)
+    return ClientSecret(before.client_secret, origins)
+
+
+def _check_tokens_kept(con: Connection, after: Section) -> None:
+    """`InvalidRequest` where stored refresh tokens would be sent to another host than the one that gave them."""
+    url = after.fields.token_url
+    if url is None:
         return
-    if is_secret_kept:
-        raise InvalidRequest(
-            "clientSecret is stored for another host than tokenUrl's: send it again.",
-            param="clientSecret",
-        )
-    if any(each.refresh_sealed for each in sign_ins_of(con, before.provider)):
+    kept = [each for each in sign_ins_of(con, after.provider) if each.refresh_sealed]
+    if not all(is_given_for(each.refresh_origins, url) for each in kept):
         raise InvalidRequest(
             "tokenUrl leads to another host than the tokens of this provider's sign-ins were given for: "
             "delete their connections first.",

@@ -15,7 +15,7 @@ from fairlead.gateway.nodes.fields import BaseUrl
 from fairlead.gateway.providers.catalogue import CatalogueProvider
 from fairlead.gateway.providers.endpoint import Provider
 from fairlead.host import is_loopback
-from fairlead.secret_origin import origin_of
+from fairlead.secret_origin import check_given_for, origin_of
 from fairlead.store.file import Connection
 from fairlead.store.sealer import Sealer
 from fairlead.wire import Wire
@@ -107,6 +107,18 @@ class Section:
     fields: StoredSection
     client_secret: str | None = field(default=None, repr=False)
     is_own: bool = False
+    secret_origins: str | None = None
+    """Where the secret may be sent (`secret_origin.spell_origins`)."""
+
+    def secret_addresses(self) -> list[str]:
+        """The addresses that get the client secret."""
+        urls = (self.fields.token_url, self.fields.device_authorization_url)
+        return [url for url in urls if url is not None]
+
+    def check_secret(self, url: str) -> None:
+        """`InvalidRequest` where the client secret was given for other hosts than the one of this address."""
+        if self.client_secret is not None:
+            check_given_for("clientSecret", self.secret_origins, url)
 
     def need(self, name: str) -> str:
         """A member that an action cannot do without; `InvalidRequest` where nobody has set it."""
@@ -126,24 +138,42 @@ def find_section(con: Connection, sealer: Sealer, provider: Provider) -> Section
     shipped = provider.oauth if isinstance(provider, CatalogueProvider) else None
     base = StoredSection() if shipped is None else StoredSection(**shipped.model_dump())
     row = con.execute(
-        "SELECT section, secret_sealed FROM provider_clients WHERE provider = ?", [provider.id]
+        "SELECT section, secret_sealed, secret_origins FROM provider_clients WHERE provider = ?",
+        [provider.id],
     ).fetchone()
     if row is None:
         return Section(provider.id, base)
     own = StoredSection.model_validate_json(row[0])
     secret = None if row[1] is None else sealer.unseal(_sealed_as(provider.id), row[1]).decode()
-    return Section(provider.id, own.over(base), secret, is_own=True)
+    return Section(provider.id, own.over(base), secret, is_own=True, secret_origins=row[2])
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSecret:
+    """A client secret and the origins that it may be sent to. Its printed form does not contain it."""
+
+    text: str = field(repr=False)
+    origins: str
 
 
 def put_section(
-    con: Connection, sealer: Sealer, provider_id: str, own: StoredSection, secret: str | None
+    con: Connection,
+    sealer: Sealer,
+    provider_id: str,
+    own: StoredSection,
+    secret: ClientSecret | None,
 ) -> None:
     """Stores the operator's own section, in the writer."""
     drop_section(con, provider_id)
-    sealed = None if secret is None else sealer.seal(_sealed_as(provider_id), secret.encode())
+    sealed = None if secret is None else sealer.seal(_sealed_as(provider_id), secret.text.encode())
     con.execute(
-        "INSERT INTO provider_clients (provider, section, secret_sealed) VALUES (?, ?, ?)",
-        [provider_id, orjson.dumps(own.model_dump(exclude_none=True)).decode(), sealed],
+        "INSERT INTO provider_clients (provider, section, secret_sealed, secret_origins) VALUES (?, ?, ?, ?)",
+        [
+            provider_id,
+            orjson.dumps(own.model_dump(exclude_none=True)).decode(),
+            sealed,
+            None if secret is None else secret.origins,
+        ],
     )
 
 

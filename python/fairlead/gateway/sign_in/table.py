@@ -32,6 +32,8 @@ class SignIn:
     last_error: str | None = None
     asked_at_ms: int | None = None
     """When the provider was asked for new tokens without its answer stored since: it may have been lost."""
+    refresh_origins: str | None = None
+    """Where the refresh token may be sent (`secret_origin.spell_origins`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ class Flow:
     interval_ms: int | None
     asked_at_ms: int | None
     expires_at_ms: int
+    origins: str | None = None
+    """Where its code and its secret may be sent (`secret_origin.spell_origins`)."""
 
 
 _SIGN_IN: Final = ", ".join(each.name for each in fields(SignIn))
@@ -113,6 +117,18 @@ def note_asking(con: Connection, sign_in: SignIn) -> None:
 def drop_sign_in(con: Connection, connection_id: str) -> None:
     """Deletes the sign-in of a connection that is deleted or has another credential, in the writer."""
     con.execute("DELETE FROM provider_sign_ins WHERE connection_id = ?", [connection_id])
+
+
+def bind_unbound(con: Connection, provider: str, origins: str) -> None:
+    """Binds what an earlier version stored without origins to these, in the writer: before an address changes."""
+    con.execute(
+        "UPDATE provider_sign_ins SET refresh_origins = ? WHERE provider = ? AND refresh_origins IS NULL",
+        [origins, provider],
+    )
+    con.execute(
+        "UPDATE provider_sign_in_flows SET origins = ? WHERE provider = ? AND origins IS NULL",
+        [origins, provider],
+    )
 
 
 def add_flow(con: Connection, flow: Flow) -> None:

@@ -24,8 +24,9 @@ async def crawl(
     ask: CrawlRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:
     """Where to ask for it; with a webhook also the secret that its events are signed with."""
-    url = check_url(ask.url, scraper_of(services).egress)
-    patterns_of(ask).check()
+    scraper = scraper_of(services)
+    url = check_url(ask.url, scraper.egress)
+    await scraper.check_patterns(patterns_of(ask), owner)
     job = new_job("crawl", owner, url, ask, ask.pages_max)
     return await start_job(services, job, [Place(0, 0, url)], base, ask.webhook)
 

@@ -8,22 +8,25 @@ from urllib.parse import urlsplit
 
 from fairlead.scrape.address import is_page
 from fairlead.scrape.jobs.table import Place
-from fairlead.scrape.page.patterns import Patterns
+from fairlead.scrape.page.patterns import AddressPatterns
 from fairlead.scrape.requests.jobs import CrawlRequest
 
 KNOWN_MAX: Final = 50_000
 """Addresses that one job remembers. A site that makes up addresses without end is cut off here."""
 
 
-def patterns_of(ask: CrawlRequest) -> Patterns:
+def patterns_of(ask: CrawlRequest) -> AddressPatterns:
     """The patterns of addresses that a crawl takes."""
     if ask.regex_on_full_url:
-        return Patterns(
-            include_patterns=ask.include_paths + ask.include_patterns,
-            exclude_patterns=ask.exclude_paths + ask.exclude_patterns,
+        return AddressPatterns(
+            include=(*ask.include_paths, *ask.include_patterns),
+            exclude=(*ask.exclude_paths, *ask.exclude_patterns),
         )
-    return Patterns(
-        ask.include_paths, ask.exclude_paths, ask.include_patterns, ask.exclude_patterns
+    return AddressPatterns(
+        tuple(ask.include_paths),
+        tuple(ask.exclude_paths),
+        tuple(ask.include_patterns),
+        tuple(ask.exclude_patterns),
     )
 
 
@@ -34,7 +37,6 @@ class Frontier:
         self._depth_max = ask.depth_max if ask else 0
         self._subdomains = bool(ask and ask.allow_subdomains)
         self._hosts = {urlsplit(start).netloc}
-        self._patterns = patterns_of(ask) if ask else Patterns()
         self._known: set[str] = set()
         self._waiting: list[tuple[int, int, str]] = []
         self._next = 0
@@ -69,14 +71,21 @@ class Frontier:
         depth, place, url = heapq.heappop(self._waiting)
         return Place(place, depth, url)
 
-    def add(self, links: list[str], depth: int) -> list[Place]:
-        """The new addresses among a page's links, which are now waiting too."""
+    def candidates(self, links: list[str], depth: int) -> list[str]:
+        """The addresses among a page's links that are new and of the site, each once. The caller's patterns choose
+        among them, which takes a while; `add` takes what they chose.
+        """
         if depth > self._depth_max:
             return []
         inside = [url for url in links if url not in self._known and self._is_inside(url)]
+        return list(dict.fromkeys(inside))
+
+    def add(self, chosen: list[str], depth: int) -> list[Place]:
+        """Adds chosen candidates that no other page has added meanwhile; they wait to be read."""
         room = KNOWN_MAX - len(self._known)
         found: list[Place] = []
-        for url in self._patterns.accepted(list(dict.fromkeys(inside)))[: max(room, 0)]:
+        new = [url for url in chosen if url not in self._known]
+        for url in new[: max(room, 0)]:
             place = Place(self._next, depth, url)
             self.add_stored(place, pending=True)
             found.append(place)

@@ -17,7 +17,7 @@ from fairlead.scrape.browser.reader import JobReader
 from fairlead.scrape.fetch.fetcher import FetchFailed
 from fairlead.scrape.jobs.completion import conclude, finish
 from fairlead.scrape.jobs.extraction import Extraction
-from fairlead.scrape.jobs.frontier import Frontier
+from fairlead.scrape.jobs.frontier import Frontier, patterns_of
 from fairlead.scrape.jobs.listener import notify_page
 from fairlead.scrape.jobs.table import (
     Job,
@@ -31,6 +31,7 @@ from fairlead.scrape.jobs.table import (
     list_read_urls,
 )
 from fairlead.scrape.map.sitemap import sitemap_urls
+from fairlead.scrape.page.patterns import AddressPatterns
 from fairlead.scrape.requests.jobs import (
     DEPTH_MAX,
     WIDTH_DEFAULT,
@@ -52,6 +53,10 @@ RETRY_PAUSE_S: Final = 0.5
 RETRY_PAUSE_MAX_S: Final = 30.0
 
 log = structlog.get_logger("fairlead.scrape")
+
+
+class _PatternsFailed(Exception):
+    """The job's patterns cannot be matched; the text is a sentence with the reason."""
 
 
 class PagesRun:
@@ -91,6 +96,7 @@ class PagesRun:
             self._retries = self._crawl.max_retries
             # The cache has no links of pages, and a crawl reads the site as it is now.
             self._options = self._options.model_copy(update={"skip_cache": True})
+        self._patterns = AddressPatterns() if self._crawl is None else patterns_of(self._crawl)
         self._reader = JobReader(scraper.renderer, self._options)
         self._frontier = Frontier(self._crawl, job.url)
         self._pages = 0
@@ -99,6 +105,14 @@ class PagesRun:
         self._has_ended = False
 
     async def run(self) -> None:
+        try:
+            await self._run()
+        except _PatternsFailed as failure:
+            reason = str(failure)
+            await self._write(lambda con: conclude(con, self._job, "failed", reason))
+            self._announce_change()
+
+    async def _run(self) -> None:
         await self._take_up()
         under_way: dict[asyncio.Task[None], int] = {}
         try:
@@ -145,7 +159,7 @@ class PagesRun:
                 self._scraper, self._job.url, self._job.pages_max, self._job.owner
             )
             # Stored before any of them is read: only a stored address can be finished.
-            found = self._frontier.add(links, 1)
+            found = self._frontier.add(await self._chosen(links, 1), 1)
             await self._write(partial(extend_frontier, job_id=job_id, found=found))
 
     async def _read(self, place: Place) -> None:
@@ -155,11 +169,13 @@ class PagesRun:
             return
         scraped: ScrapeResult | None = None
         failure: FetchFailed | None = None
-        is_new = True
+        is_new, chosen = True, list[str]()
         try:
             async with asyncio.timeout(self._page_deadline_s):
                 scraped = await self._scrape(place.url)
                 is_new = self._is_new(place, scraped)
+                if self._crawl is not None and not self._crawl.sitemaps_only:
+                    chosen = await self._chosen(scraped.links, place.depth + 1)
                 if self._extraction is not None and is_new:
                     scraped = await self._extraction.extract(scraped)
         except FetchFailed as fault:
@@ -169,6 +185,8 @@ class PagesRun:
         except InvalidRequest as fault:
             # The request needs something that is missing here, such as a browser.
             failure = FetchFailed(fault.message, code="invalid_request")
+        except _PatternsFailed:
+            raise
         except FairleadError:
             # The database does not answer, which is no fault of the page.
             raise
@@ -179,14 +197,25 @@ class PagesRun:
             )
         # From here to the end of the write nothing else of this job runs that takes a number.
         page: Page | None = None
-        found: list[Place] = []
         if scraped is None or failure is not None:
             page = self._page(place, None, failure)
         elif is_new:
             page = self._page(place, scraped, None)
-        if scraped is not None and self._crawl is not None and not self._crawl.sitemaps_only:
-            found = self._frontier.add(scraped.links, place.depth + 1)
+        found = self._frontier.add(chosen, place.depth + 1)
         await self._store(place, page, scraped.document["title"] if scraped else None, found)
+
+    async def _chosen(self, links: list[str], depth: int) -> list[str]:
+        """The links that the job's patterns take. `_PatternsFailed` where they take too long: every page would."""
+        candidates = self._frontier.candidates(links, depth)
+        while True:
+            try:
+                return await self._scraper.choose(self._patterns, candidates, self._job.owner)
+            except InvalidRequest as fault:
+                raise _PatternsFailed(fault.message) from None
+            except FetchFailed as failure:
+                if failure.code != "overloaded":
+                    raise _PatternsFailed(failure.reason) from None
+            await asyncio.sleep(RETRY_PAUSE_S * random.uniform(0.8, 1.2))  # noqa: S311 - chance, no secret
 
     def _is_new(self, place: Place, scraped: ScrapeResult) -> bool:
         """Whether the page is new to the job: after a redirect its address may be known already."""

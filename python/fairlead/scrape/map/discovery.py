@@ -6,10 +6,10 @@ import asyncio
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from fairlead.errors import InvalidRequest
+from fairlead.errors import InvalidRequest, RateLimited
 from fairlead.scrape.fetch.fetcher import FetchFailed
 from fairlead.scrape.map.sitemap import sitemap_urls
-from fairlead.scrape.page.patterns import Patterns
+from fairlead.scrape.page.patterns import AddressPatterns
 from fairlead.scrape.requests.page import ScrapeOptions
 from fairlead.scrape.requests.site import MapRequest
 from fairlead.scrape.scraper import Scraper
@@ -28,7 +28,7 @@ class Discovery:
         self._found: dict[str, None] = {}
         self._counts = {"sitemap": 0, "crawling": 0}
 
-    async def run(self, patterns: Patterns) -> dict[str, Any]:
+    async def run(self, patterns: AddressPatterns) -> dict[str, Any]:
         """The links that the request asks for, how many each method found, and whether time ran out (`partial`)."""
         request, is_partial = self._request, False
         try:
@@ -39,10 +39,12 @@ class Discovery:
                     await self._follow_links()
         except TimeoutError:
             is_partial = True
-        links = patterns.accepted(list(self._found))
-        if request.search_query:
-            words = request.search_query.lower().split()
-            links = [link for link in links if all(word in link.lower() for word in words)]
+        try:
+            links = await self._scraper.choose(patterns, list(self._found), self._owner)
+        except FetchFailed as failure:
+            if failure.code == "overloaded":
+                raise RateLimited(failure.reason, retry_after_s=5) from None
+            raise InvalidRequest(failure.reason) from None
         return {
             "links": links[: request.max_urls],
             "counts": self._counts,

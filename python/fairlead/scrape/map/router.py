@@ -23,7 +23,7 @@ from fairlead.scrape.map.cache import (
     store_map,
 )
 from fairlead.scrape.map.discovery import Discovery
-from fairlead.scrape.page.patterns import Patterns
+from fairlead.scrape.page.patterns import AddressPatterns
 from fairlead.scrape.requests.page import CacheRequest, ScrapeOptions
 from fairlead.scrape.requests.site import MapRequest
 from fairlead.scrape.scraper import scraper_of
@@ -39,10 +39,12 @@ async def map_site(ask: MapRequest, services: ServicesDep, owner: OwnerDep) -> d
     """
     scraper = scraper_of(services)
     url = check_url(ask.url, scraper.egress)
-    patterns = Patterns(
-        include_patterns=ask.include_patterns, exclude_patterns=ask.exclude_patterns
+    patterns = AddressPatterns(
+        include=tuple(ask.include_patterns),
+        exclude=tuple(ask.exclude_patterns),
+        words=tuple((ask.search_query or "").split()),
     )
-    patterns.check()
+    await scraper.check_patterns(patterns, owner)
     started, key = time.monotonic(), map_key(owner, url, ask)
     entry = None
     if not ask.skip_cache:

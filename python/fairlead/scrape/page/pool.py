@@ -9,15 +9,18 @@ import asyncio
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 import orjson
 import structlog
 
+from fairlead.errors import InvalidRequest
 from fairlead.minimal_environment import minimal_environment
 from fairlead.scrape.page.extract import ReadOptions, Source
 from fairlead.scrape.page.fair_queue import FairQueue, QueueFull
+from fairlead.scrape.page.patterns import AddressPatterns
 
 WORKERS: Final = 3
 OWN_WORKERS: Final = 2
@@ -132,6 +135,20 @@ class Pool:
     async def judge(self, question: dict[str, Any], owner: str = "") -> dict[str, Any]:
         """`schema.judge` in a process of the pool; `question` is `{"schema", "data"?}`. `ReadFailed`."""
         return await self._answer({"judges": True}, orjson.dumps(question), owner)
+
+    async def choose(
+        self, patterns: AddressPatterns, addresses: Sequence[str], owner: str = ""
+    ) -> list[str]:
+        """The addresses that the patterns take, in order, chosen in a process of the pool. `InvalidRequest` for a
+        pattern that is unreadable or too large, `ReadFailed`.
+        """
+        lists = [patterns.include_paths, patterns.exclude_paths, patterns.include, patterns.exclude]
+        question = {"lists": lists, "words": patterns.words, "addresses": addresses}
+        answer = await self._answer({"chooses": True}, orjson.dumps(question), owner)
+        if "refused" in answer:
+            raise InvalidRequest(answer["refused"])
+        accepted: list[str] = answer["accepted"]
+        return accepted
 
     async def _answer(self, head: dict[str, Any], body: bytes, owner: str) -> dict[str, Any]:
         question = orjson.dumps(head)

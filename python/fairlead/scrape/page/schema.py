@@ -13,11 +13,10 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import jsonschema
+import polars as pl
 from jsonschema.validators import validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
-
-from fairlead.scrape.page.patterns import is_readable_pattern, matches_pattern
 
 DEPTH_MAX: Final = 50
 JUDGE_CPU_S: Final = 2.0
@@ -114,7 +113,7 @@ def _check_part(part: dict[str, Any]) -> None:
             )
     if "patternProperties" in part:
         raise _SchemaRefused("schema may not use patternProperties; name the properties.")
-    if isinstance(pattern := part.get("pattern"), str) and not is_readable_pattern(pattern):
+    if isinstance(pattern := part.get("pattern"), str) and not _is_readable(pattern):
         raise _SchemaRefused(
             f"schema has the pattern {pattern[:60]!r}, which is not a regular expression of "
             "the kind that is read here: no look-around, no back-references."
@@ -139,8 +138,22 @@ def _validator(schema: dict[str, Any]) -> Any:
 def _match_pattern(
     _: Any, pattern: str, value: Any, __: Any
 ) -> Iterator[jsonschema.ValidationError]:
-    if isinstance(value, str) and not matches_pattern(pattern, value):
+    if isinstance(value, str) and not _matches(pattern, value):
         yield jsonschema.ValidationError(f"{value[:50]!r} does not match {pattern[:100]!r}")
+
+
+def _is_readable(pattern: str) -> bool:
+    """Whether the engine reads the pattern: it has no look-around and no back-references."""
+    try:
+        pl.Series(["x"]).str.contains(pattern)
+    except pl.exceptions.PolarsError:
+        return False
+    return True
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Whether a readable pattern is found in the text."""
+    return bool(pl.Series([text]).str.contains(pattern)[0])
 
 
 def _violations_of(data: Any, validator: Any) -> list[str]:

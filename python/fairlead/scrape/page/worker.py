@@ -7,6 +7,7 @@ question is two frames, a head as JSON and a body; an answer is one, as JSON:
     {"url", "plan"}, HTML in UTF-8                            {"selected"}
     {"url", "addresses_max"}, the sitemap                     {"sitemap"}
     {"judges": true}, {"schema", "data"?} as JSON             {"refused"} or {"violations"}
+    {"chooses": true}, {"lists", "words", "addresses"}        {"refused"} or {"accepted"}
 
 or `{"unreadable"}` or `{"defect"}`. It ends when the socket does. Its memory is bounded; what does not fit ends the
 process, and the pool starts another.
@@ -57,6 +58,10 @@ def _read(head: dict[str, Any], body: bytes) -> bytes:
 
             question = orjson.loads(body)
             answer = judge(question["schema"], *([question["data"]] if "data" in question else []))
+        elif "chooses" in head:
+            from fairlead.scrape.page.patterns import judge_addresses
+
+            answer = judge_addresses(orjson.loads(body))
         else:
             options = ReadOptions(**head.pop("options"))
             source = Source(body=body, **head)

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query, Response
 from pydantic import Field, StrictBool, StrictInt
 
 from fairlead import _core
-from fairlead.caller import CallerDep, own_key_id, refuse_over_managing_keys
-from fairlead.errors import InvalidRequest, NotFound
+from fairlead.caller import CallerDep, Principal, own_key_id, refuse_over_managing_keys
+from fairlead.errors import Forbidden, InvalidRequest, NotFound
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.provider_names import provider_id
@@ -77,6 +77,14 @@ class TokenLimits(Wire):
     limits: list[TokenLimitView]
 
 
+def _refuse_own(principal: Principal, key_id: str) -> None:
+    """`Forbidden` for a key that would change its own limits: with `write:budget` it could lift them."""
+    if principal.kind == "key" and principal.id == key_id:
+        raise Forbidden(
+            "A key does not change its own token limits: use another credential.", param="apiKeyId"
+        )
+
+
 @router.get("", summary="Token limits of a key, with what is used of them")
 async def show(
     services: ServicesDep, caller: CallerDep, api_key_id: Annotated[Id, Query(alias="apiKeyId")]
@@ -110,6 +118,7 @@ async def put(
 
     def store(con: Connection) -> tuple[TokenLimit, bool]:
         refuse_over_managing_keys(caller.principal, _check_key(con, new.api_key_id))
+        _refuse_own(caller.principal, new.api_key_id)
         before = find_limit(con, new.id) if new.id else None
         if new.id and (before is None or before.key_id != new.api_key_id):
             raise NotFound("This key has no token limit with this id.", param="id")
@@ -155,6 +164,7 @@ async def lift(
         if limit is None:
             raise NotFound("There is no token limit with this id.", param="id")
         refuse_over_managing_keys(caller.principal, _check_key(con, limit.key_id))
+        _refuse_own(caller.principal, limit.key_id)
         delete_limit(con, limit_id)
 
     await services.state.commit(delete_row)

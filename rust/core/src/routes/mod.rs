@@ -9,7 +9,8 @@
 //! one route, several paths.
 //!
 //! `route` is one entry, `table` lists them, `builders` makes its entries, `other_paths` lists the other paths, `relayed` names the
-//! calls that pass with only their model changed, `scopes` lists what narrow scopes of keys open.
+//! calls that pass with only their model changed, `scopes` lists what narrow scopes of keys open, `people` which fields only people
+//! change.
 
 pub use crate::tier::Tier;
 use std::borrow::Cow;
@@ -18,6 +19,8 @@ use std::sync::LazyLock;
 
 mod builders;
 mod other_paths;
+// Fields that only people change, by path.
+pub mod people;
 mod relayed;
 mod route;
 // Of keys, beside the routes: `scopes::SCOPES`, `scopes::opens`.

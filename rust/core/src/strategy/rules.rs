@@ -3,7 +3,7 @@
 
 use super::facts::{CandidateOrder, Demand, Facts};
 use super::family::is_of_family;
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -154,7 +154,7 @@ pub struct ToolFilter(Option<Regex>);
 impl ToolFilter {
     /// Control has judged the pattern; where it is none all the same, no tool is sent.
     pub fn new(pattern: &str) -> Self {
-        Self(Regex::new(pattern).ok())
+        Self(compile(pattern).ok())
     }
 
     pub fn admits(&self, tool: &str) -> bool {
@@ -164,7 +164,15 @@ impl ToolFilter {
 
 /// Why a pattern of tools' names is none; `None` for one that is.
 pub fn pattern_fault(pattern: &str) -> Option<String> {
-    Regex::new(pattern).err().map(|fault| fault.to_string().lines().last().unwrap_or_default().to_owned())
+    compile(pattern).err().map(|fault| fault.to_string().lines().last().unwrap_or_default().to_owned())
+}
+
+/// The most that a compiled pattern of tools' names may take. The default of the library is 10 MiB, and each relay and control
+/// compile every combo's.
+const TOOL_PATTERN_MAX_BYTES: usize = 512 * 1024;
+
+fn compile(pattern: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(pattern).size_limit(TOOL_PATTERN_MAX_BYTES).build()
 }
 
 impl Rules {

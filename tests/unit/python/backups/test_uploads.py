@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import tarfile
@@ -80,6 +81,20 @@ def archive(*entries: tuple[tarfile.TarInfo, bytes]) -> bytes:
         for entry, content in entries:
             entry.size = len(content)
             packed.addfile(entry, io.BytesIO(content))
+    return out.getvalue()
+
+
+def long_name(size: int, times: int = 1) -> bytes:
+    """An archive whose headers say that names of so many bytes follow, which they do."""
+    out = io.BytesIO()
+    with gzip.open(out, "wb", compresslevel=9) as packed:
+        for _ in range(times):
+            entry = tarfile.TarInfo("././@LongLink")
+            entry.type, entry.size = tarfile.GNUTYPE_LONGNAME, size
+            packed.write(entry.tobuf(tarfile.GNU_FORMAT))
+            for _ in range(-(-size // (1 << 20))):
+                packed.write(b"a" * min(size, 1 << 20))
+            packed.write(bytes(-size % 512))
     return out.getvalue()
 
 
@@ -182,6 +197,11 @@ async def test_what_is_no_export_changes_nothing(
         "an absolute way": archive(state, usage, (tarfile.TarInfo("/escaped"), b"x")),
         "a link": archive(state, (link, b"")),
         "twice": archive(state, usage, usage),
+        "a name of a gigabyte": long_name(1024 * 1024 * 1024),
+        "many long names": long_name(60_000, times=40),
+        "more files than it has bytes for": archive(
+            *((tarfile.TarInfo(f"files/{number}"), b"") for number in range(20_000))
+        ),
         "a bomb": archive((tarfile.TarInfo("state.duckdb"), bytes(64 * 1024 * 1024))),
         "usage that reads files": archive(
             state, (tarfile.TarInfo("usage.duckdb"), reading.read_bytes())

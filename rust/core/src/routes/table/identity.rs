@@ -1,6 +1,6 @@
 //! Users, sign-in and what lets people in.
 
-use crate::routes::builders::{account, admin, management, page, public, session, NO_BODY, SMALL};
+use crate::routes::builders::{account, management, page, public, session, NO_BODY, SMALL};
 use crate::routes::{Answer, Route};
 
 pub(super) static ROUTES: &[Route] = &[
@@ -47,5 +47,5 @@ pub(super) static ROUTES: &[Route] = &[
     session("PATCH", "/api/users/{id}", SMALL, "Change a user."),
     session("DELETE", "/api/users/{id}", NO_BODY, "Remove a user."),
     management("GET", "/api/settings/require-login", NO_BODY, "Whether management asks for a sign-in."),
-    admin("PUT", "/api/settings/require-login", SMALL, "Turn the sign-in for management on or off."),
+    session("PUT", "/api/settings/require-login", SMALL, "Turn the sign-in for management on or off."),
 ];
