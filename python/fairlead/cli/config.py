@@ -45,6 +45,7 @@ def show(
 # Long by its signature: Typer reads each option from a parameter.
 @app.command("set")
 def set_(
+    context: typer.Context,
     assignments: Assignments = None,
     from_file: SecretFile = None,
     ask_password: Annotated[
@@ -68,13 +69,13 @@ def set_(
     from fairlead.cli.instance import Instance
 
     if assignments and len(assignments) == 1 and assignments[0] in displayed_tools():
-        from fairlead.cli.setup import SetupOptions, setup_tool
+        from fairlead.cli.setup import SetupOptions, key_source, setup_tool
         from fairlead.cli.tool_gateway import GatewayChoice
 
         if from_file or ask_password:
             raise CommandFailed("--from-file and --ask-password are for settings, not for a tool.")
         options = SetupOptions(True, False, False, allow_container_write, as_json)
-        choice = GatewayChoice(remote, api_key, None, url, data_dir)
+        choice = GatewayChoice(remote, api_key, None, url, data_dir, key_source(context))
         setup_tool(assignments[0], choice, config_home, model=model, options=options)
         return
     if model is not None:

@@ -68,7 +68,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "completion": CommandEntry("completion", "completion", "Print a shell's completion.", REACH),
     "run": CommandEntry("run", "run", "Start a coding tool at the gateway.", TOOLS),
     "configure": CommandEntry("setup", "configure", "Choose a coding tool and set it up.", TOOLS),
-    "undo": CommandEntry("setup", "undo", "Take back what `setup-<tool>` wrote.", TOOLS),
+    "undo": CommandEntry("undo", "undo", "Take back what `setup-<tool>` wrote.", TOOLS),
 }
 
 

@@ -52,7 +52,7 @@ def run(
         else:
             print("\n".join(shell_lines(plan)))
         return
-    gateway, made_for = gateway.with_new_key(entry.id)
+    gateway, made_for = gateway.with_new_key(f"{entry.id} (run)")
     try:
         target = gateway.target(chosen)
         plan = plan_launch(entry, entry.launch, target, arguments or [])

@@ -1,4 +1,4 @@
-"""`fairlead setup-<tool>`, `configure` and `undo`: coding tools on this machine, pointed at the gateway and back."""
+"""`fairlead setup-<tool>` and `configure`: write a coding tool's configuration so that it calls the gateway."""
 
 from __future__ import annotations
 
@@ -22,20 +22,23 @@ if TYPE_CHECKING:
     from typer._click.core import Command
 
     from fairlead.cli.tool_gateway import GatewayChoice, ToolGateway
+    from fairlead.coding_tools.backups import BackupStore
     from fairlead.coding_tools.configure import Applied, Configurator
     from fairlead.coding_tools.entry import ToolEntry
 
 _CONTAINER_EXIT: Final = 2
 
+_KEY_VARIABLE: Final = "FAIRLEAD_SETUP_API_KEY"
+
 Remote = Annotated[
-    str | None, typer.Option(help="Another gateway's address, in place of the one on this machine.")
+    str | None, typer.Option(help="The address of another gateway than the one on this machine.")
 ]
 ApiKey = Annotated[
     str | None,
     typer.Option(
         "--api-key",
-        envvar="FAIRLEAD_API_KEY",
-        help="The key that the tool sends; on this machine one is made if left out.",
+        envvar=_KEY_VARIABLE,
+        help="The key that the tool sends. Without it, a new key is created on this machine's gateway.",
         show_default=False,
     ),
 ]
@@ -65,6 +68,14 @@ ConfigHome = Annotated[
     ),
 ]
 HOME: Final = Path("~")
+
+
+def key_source(context: typer.Context) -> str | None:
+    """Where the key in `--api-key` comes from; None where none was given."""
+    if context.params.get("api_key") is None:
+        return None
+    source = context.get_parameter_source("api_key")
+    return _KEY_VARIABLE if source is not None and source.name == "ENVIRONMENT" else "--api-key"
 
 
 def setup_command(tool: str) -> Command:
@@ -103,7 +114,7 @@ def setup(
     from fairlead.cli.tool_gateway import GatewayChoice
 
     tool = str(context.command.name).removeprefix(SETUP_PREFIX)
-    choice = GatewayChoice(remote, api_key, port, url, data_dir)
+    choice = GatewayChoice(remote, api_key, port, url, data_dir, key_source(context))
     options = SetupOptions(yes, dry_run, migrate, allow_container_write, as_json)
     setup_tool(tool, choice, config_home, model=model, options=options)
 
@@ -131,13 +142,13 @@ def setup_tool(
     from fairlead.cli.tool_gateway import open_gateway
     from fairlead.coding_tools.configure import ConfigurationFailed
 
-    tool = _tool(name)
+    tool = tool_named(name)
     home = home.expanduser().absolute()
     if not options.dry_run and tool.files:
         _refuse_container(tool, home, choice, allowed=options.allow_container)
     gateway = open_gateway(choice)
     chosen = model or _choose_model(tool, gateway, options)
-    configurator = _configurator(home, choice.data_dir)
+    configurator = open_configurator(home, choice.data_dir)
     try:
         if options.dry_run:
             _print_preview(tool, configurator, gateway, chosen, options)
@@ -156,8 +167,8 @@ def _write(
     options: SetupOptions,
 ) -> None:
     made_for = None
-    origin = configurator.store.origin(tool.id)
-    gateway, made_for = gateway.with_new_key(tool.id)
+    earlier = EarlierKey.of(configurator.store, tool.id)
+    gateway, made_for = gateway.with_new_key(f"{tool.id} (setup)")
     try:
         call = gateway.try_call(model)
         applied = None
@@ -169,14 +180,41 @@ def _write(
         if made_for is not None:
             gateway.revoke(made_for)
         raise
-    if made_for is not None and origin is not None and origin.key_id is not None:
-        gateway.revoke(origin.key_id)
+    if made_for is not None and earlier is not None and not earlier.warn_of_others():
+        gateway.revoke(earlier.id)
     shows_key = made_for is not None and not any(file.secret for file in tool.files)
     shown = _Applied(tool, applied, gateway, call, gateway.key if shows_key else None)
     if options.as_json:
         show_json(shown.document())
     else:
         shown.print()
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierKey:
+    """The key that was created for a tool, and the other tools that send it too."""
+
+    id: str
+    others: list[str]
+
+    @classmethod
+    def of(cls, store: BackupStore, tool: str) -> EarlierKey | None:
+        """None where no key was created for the tool."""
+        origin = store.origin(tool)
+        if origin is None or origin.key_id is None:
+            return None
+        return cls(origin.key_id, store.tools_with_the_key_of(tool))
+
+    def warn_of_others(self) -> bool:
+        """Says which tools would stop working without the key; True where there are any."""
+        if self.others:
+            print(
+                f"fairlead: WARNING: the key was not revoked, because {' and '.join(self.others)} "
+                f"{'uses' if len(self.others) == 1 else 'use'} it too. Set up each of them again, "
+                f"then run `fairlead keys revoke {self.id}`.",
+                file=sys.stderr,
+            )
+        return bool(self.others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +247,11 @@ class _Applied:
             "backupId": self.backup_id,
             "steps": self.tool.steps,
             "call": self.call,
-            **({"apiKey": self.key} if self.key is not None else {}),
+            **(
+                {"apiKey": self.key, "keyVariable": self.tool.key_variable}
+                if self.key is not None
+                else {}
+            ),
         }
 
     def print(self) -> None:
@@ -220,9 +262,12 @@ class _Applied:
             print("Nothing had to change.")
         for step in _steps(self.tool, self.gateway.url):
             print(f"- {step}")
+        if self.gateway.choice.key_source is not None:
+            print(f"The tool sends the key from {self.gateway.choice.key_source}.")
         if self.key is not None:
-            print(f"export FAIRLEAD_API_KEY={self.key}")
-            print("Keep the key: it cannot be shown again.", file=sys.stderr)
+            variable = self.tool.key_variable
+            print(f"export {variable}={self.key}" if variable else f"Key: {self.key}")
+            print("Save the key now: it cannot be shown again.", file=sys.stderr)
         cost = self.call["costUsd"]
         answered = f"{self.call['provider']} answered in {self.call['latencyMs']} ms"
         print(f"It works: {answered}, for ${cost}." if cost else f"It works: {answered}.")
@@ -259,47 +304,9 @@ def _print_preview(
         print(f"- {step}")
 
 
-def undo(
-    tool: Annotated[str, typer.Argument(help="The tool's id, as in `setup-<tool>`.")],
-    config_home: ConfigHome = HOME,
-    data_dir: DataDir = DATA_DIR,
-    url: Url = None,
-    as_json: Json = False,
-) -> None:
-    """Take back what `setup-<tool>` wrote; what you changed since stays."""
-    from fairlead.cli.instance import Instance
-    from fairlead.coding_tools.configure import ConfigurationFailed
-
-    entry = _tool(tool)
-    configurator = _configurator(config_home.expanduser().absolute(), data_dir)
-    origin = configurator.store.origin(entry.id)
-    try:
-        backup, paths = configurator.undo(entry)
-    except ConfigurationFailed as error:
-        raise CommandFailed(str(error)) from None
-    revoked = None
-    if origin is not None and origin.key_id is not None:
-        try:
-            with Instance(url, data_dir) as instance:
-                instance.delete(f"/api/keys/{origin.key_id}")
-            revoked = origin.key_id
-        except CommandFailed:
-            print(
-                f"fairlead: its key is still valid: `fairlead keys revoke {origin.key_id}`.",
-                file=sys.stderr,
-            )
-    if as_json:
-        shown = {"tool": entry.id, "files": [str(path) for path in paths], "backupId": backup.id}
-        show_json({**shown, "revokedKey": revoked})
-        return
-    for path in paths:
-        print(f"{'Put back' if path.exists() else 'Removed'} {path}")
-    if revoked:
-        print("Revoked the key that was made for it.")
-
-
 # Long by its signature: Typer reads each option from a parameter.
 def configure(
+    context: typer.Context,
     tool: Annotated[str | None, typer.Argument(help="The tool's id; a list if left out.")] = None,
     remote: Remote = None,
     api_key: ApiKey = None,
@@ -322,7 +329,7 @@ def configure(
             raise CommandFailed(f"name a tool: {', '.join(names)}.")
         tool = _pick("Tool", names)
     options = SetupOptions(yes, dry_run, False, allow_container_write, as_json)
-    choice = GatewayChoice(remote, api_key, port, url, data_dir)
+    choice = GatewayChoice(remote, api_key, port, url, data_dir, key_source(context))
     setup_tool(tool, choice, config_home, model=model, options=options)
 
 
@@ -379,14 +386,16 @@ def _refuse_container(tool: ToolEntry, home: Path, choice: GatewayChoice, *, all
     raise SystemExit(_CONTAINER_EXIT)
 
 
-def _configurator(home: Path, data_dir: Path) -> Configurator:
+def open_configurator(home: Path, data_dir: Path) -> Configurator:
+    """The tools' files below a home, with their backups below a data directory."""
     from fairlead.coding_tools.backups import BackupStore
     from fairlead.coding_tools.configure import Configurator
 
     return Configurator(home, BackupStore(data_dir.expanduser().absolute()))
 
 
-def _tool(name: str) -> ToolEntry:
+def tool_named(name: str) -> ToolEntry:
+    """A tool that can be set up. Raises `CommandFailed`."""
     from fairlead.coding_tools.catalogue import catalogue, find_tool
 
     tool = find_tool(catalogue(), name)

@@ -25,6 +25,8 @@ class GatewayChoice:
     port: int | None
     url: str | None
     data_dir: Path
+    key_source: str | None = None
+    """The option or variable that `api_key` comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,8 @@ class ToolGateway:
         names = [name for name in self.models if MODEL_NAME.fullmatch(name)][:_MOST_MODELS]
         return GatewayTarget(self.url, self.key or "", model, tuple(dict.fromkeys([model, *names])))
 
-    def with_new_key(self, tool: str) -> tuple[ToolGateway, str | None]:
-        """With a key: the given one, or one that is made for the tool, with the id by which it is revoked."""
+    def with_new_key(self, name: str) -> tuple[ToolGateway, str | None]:
+        """With a key: the given one, or a new one with this name and the id by which it is revoked."""
         from dataclasses import replace
 
         from fairlead.cli.instance import Instance
@@ -54,7 +56,7 @@ class ToolGateway:
         if self.key is not None:
             return self, None
         with Instance(self.choice.url or self.url, self.choice.data_dir) as instance:
-            made = instance.post("/api/keys", {"name": f"{tool} (setup)"})
+            made = instance.post("/api/keys", {"name": name})
         return replace(self, key=made["key"]), made["id"]
 
     def revoke(self, key_id: str) -> None:
