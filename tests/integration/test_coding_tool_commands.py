@@ -151,7 +151,7 @@ def test_a_key_that_another_tool_sends_is_not_revoked(
     del environment["FAIRLEAD_SETUP_API_KEY"]
     undone = run("undo", "codex")
     assert undone.returncode == 0
-    assert "WARNING: the key was not revoked, because qwen uses it too" in undone.stderr
+    assert "WARNING: The key was not revoked, because qwen uses it too" in undone.stderr
     assert "codex (setup)" in keys_of(gateway)
     assert "WARNING" not in run("undo", "qwen").stderr
 

@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+from fairlead.sentence import failure_line
+
 Completed = subprocess.CompletedProcess[str]
 
 
@@ -32,6 +34,7 @@ def sentence(ended: Completed, code: int) -> str:
     assert ended.returncode == code, ended
     (line,) = ended.stderr.splitlines()
     assert line.startswith("fairlead: ")
-    assert line.endswith(".")
+    assert line.endswith((".", "?"))
+    assert line == failure_line(line.removeprefix("fairlead: ")), "messages begin with a capital"
     assert "Traceback" not in line
     return line

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.output import say, show_json, show_table
+from fairlead.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from fairlead.cli.instance import Instance
@@ -53,7 +54,9 @@ class Collection:
         found = [record for record in records if record["id"] == wanted]
         found = found or [record for record in records if record["name"] == wanted]
         if not found:
-            raise CommandFailed(f"there is no {self.kind} with the id or name {wanted}.")
+            known = {str(record[field]) for record in records for field in (self.label, "name")}
+            near = did_you_mean(wanted, known)
+            raise CommandFailed(f"there is no {self.kind} with the id or name {wanted}.{near}")
         if len(found) > 1:
             raise CommandFailed(
                 f"{len(found)} {self.kind}s have the name {wanted}: name one by its id."

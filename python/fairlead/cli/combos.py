@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -11,6 +11,10 @@ from fairlead.cli.completion import complete_combo
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json, show_table
+from fairlead.sentence import opened
+
+if TYPE_CHECKING:
+    from fairlead.cli.instance import Instance
 
 app = typer.Typer(help="Names that stand for several models.", no_args_is_help=True)
 
@@ -38,10 +42,8 @@ COMBOS: Final = Collection(
 ComboName = Annotated[
     str, typer.Argument(help="The combo's id or name.", autocompletion=complete_combo)
 ]
-STEPS_HELP: Final = (
-    "Models as `<prefix>/<model>`, or `combo/<name>`, in order; "
-    "`=<weight>` behind one gives it a weight."
-)
+STEPS_HELP: Final = "Models as `<prefix>/<model>`, or `combo/<name>`, in order. Add `=<weight>` (0 to 100) to give one a weight."
+_MOST_WEIGHT: Final = 100
 
 
 @app.command("list")
@@ -91,8 +93,12 @@ def create(
     as_json: Json = False,
 ) -> None:
     """Make a combo; it can be called at once."""
+    from fairlead.cli.instance import Instance
+
     body = {"name": name, "strategy": strategy, "models": [_parse_step(text) for text in steps]}
-    created = COMBOS.create(url, data_dir, body)
+    with Instance(url, data_dir) as instance:
+        created = instance.post(COMBOS.path, body)
+        _warn_of_steps(created["models"], instance)
     if as_json:
         show_json(created)
     else:
@@ -135,6 +141,11 @@ def edit(
             "nothing is to be changed: `fairlead combos edit --help` lists what can."
         )
     COMBOS.change(combo, fields, url, data_dir, as_json=as_json)
+    if step:
+        from fairlead.cli.instance import Instance
+
+        with Instance(url, data_dir) as instance:
+            _warn_of_steps(fields["models"], instance)
 
 
 @app.command("test")
@@ -211,12 +222,26 @@ def simulate(
     )
 
 
+def _warn_of_steps(steps: list[dict[str, Any]], instance: Instance) -> None:
+    """Says which models of a combo nobody serves: it is stored all the same, for a provider that comes later."""
+    from fairlead.cli.model_names import callable_names, doubts
+
+    known = callable_names(instance)
+    for step in steps:
+        if step["kind"] == "model" and (doubt := doubts(step["model"], known)) is not None:
+            say(f"fairlead: WARNING: {opened(doubt)}", to_stderr=True)
+
+
 def _parse_step(text: str) -> dict[str, Any]:
-    """The API's step for `<model>` or `<model>=<weight>`. Raises `CommandFailed`."""
+    """The API's step for `<model>` or `<model>=<weight>`. Raises `CommandFailed`.
+
+    An `=` behind an `@` belongs to the model's name, such as `demo/standin@status=503`; a weight behind such a name
+    is written after a second one: `demo/standin@status=503=20`.
+    """
     model, equals, weight = text.rpartition("=")
-    if not equals:
+    if not equals or ("@" in model and "=" not in model.rpartition("@")[2]):
         model, weight = text, "0"
-    if not weight.isascii() or not weight.isdigit():
+    if not weight.isascii() or not weight.isdigit() or int(weight) > _MOST_WEIGHT:
         raise CommandFailed(f"the weight in `{text}` must be a whole number from 0 to 100.")
     if model.startswith("combo/"):
         name = model.removeprefix("combo/")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from fairlead.cli.assignment import Assignments, SecretFile, fields_from
+from fairlead.cli.credential import ask_secret
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json, show_table
@@ -87,7 +88,7 @@ def set_(
         before = instance.get("/api/settings")
         body = {name: _as_before(value, before.get(name)) for name, value in fields.items()}
         if ask_password:
-            body["currentPassword"] = typer.prompt("Current password", hide_input=True, err=True)
+            body["currentPassword"] = ask_secret("Current password")
         after = instance.patch("/api/settings", body)
     if as_json:
         show_json({name: after.get(name) for name in fields})

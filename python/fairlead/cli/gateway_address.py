@@ -71,7 +71,7 @@ def signed_in(context: GatewayContext) -> GatewayAddress:
     check_confidential(context.url)
     if context.insecure:
         print(
-            f"fairlead: WARNING: the certificate of {context.url} is not checked; whoever stands "
+            f"fairlead: WARNING: The certificate of {context.url} is not checked; whoever stands "
             "between can read and change everything. Name its authority with `fairlead login --ca-file`.",
             file=sys.stderr,
         )

@@ -14,8 +14,10 @@ import typer
 
 from fairlead.cli.chat import MaxTokens, Model, System, print_pieces, wanted_model
 from fairlead.cli.failure import CommandFailed
+from fairlead.cli.model_names import callable_names, doubts
 from fairlead.cli.options import DATA_DIR, DataDir, Url
 from fairlead.cli.output import say
+from fairlead.sentence import failure_line, opened
 
 if TYPE_CHECKING:
     from fairlead.cli.conversation import Conversation
@@ -76,7 +78,7 @@ class Dialogue:
                 elif not self._obey(line):
                     return
             except CommandFailed as failure:
-                say(f"fairlead: {failure.sentence}", to_stderr=True)
+                say(failure_line(failure.sentence), to_stderr=True)
 
     def _answer(self, question: str) -> None:
         attachments, self._attachments = self._attachments, []
@@ -100,8 +102,10 @@ class Dialogue:
             case "/help":
                 print(_HELP)
             case "/model":
+                if rest and (doubt := doubts(rest, callable_names(self._instance))) is not None:
+                    say(f"fairlead: WARNING: {opened(doubt)}", to_stderr=True)
                 self._conversation.model = rest or self._conversation.model
-                say(f"Answers come from {self._conversation.model}.")
+                say(f"The model is {self._conversation.model}.")
             case "/file":
                 self._attach(rest)
             case "/clear":

@@ -209,7 +209,7 @@ class EarlierKey:
         """Says which tools would stop working without the key; True where there are any."""
         if self.others:
             print(
-                f"fairlead: WARNING: the key was not revoked, because {' and '.join(self.others)} "
+                f"fairlead: WARNING: The key was not revoked, because {' and '.join(self.others)} "
                 f"{'uses' if len(self.others) == 1 else 'use'} it too. Set up each of them again, "
                 f"then run `fairlead keys revoke {self.id}`.",
                 file=sys.stderr,

@@ -55,7 +55,7 @@ def _revoke(key: EarlierKey | None, url: str | None, data_dir: Path) -> str | No
             instance.delete(f"/api/keys/{key.id}")
     except CommandFailed:
         print(
-            f"fairlead: the tool's key is still valid: run `fairlead keys revoke {key.id}`.",
+            f"fairlead: The tool's key is still valid: run `fairlead keys revoke {key.id}`.",
             file=sys.stderr,
         )
         return None

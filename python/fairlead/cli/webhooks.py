@@ -121,8 +121,7 @@ def send_test(
     if as_json:
         show_json(answer)
     if not answer["delivered"]:
-        status = f" with {answer['status']}" if answer["status"] else ""
-        raise CommandFailed(f"the test was not delivered{status}: {answer['errorKind']}.")
+        raise CommandFailed(f"the test was not delivered. {answer['error']}")
     if not as_json:
         say(f"Delivered: {answer['status']} after {answer['latencyMs']:.0f} ms.")
 

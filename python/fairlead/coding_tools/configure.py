@@ -245,9 +245,7 @@ def _failures() -> Iterator[None]:
         raise ConfigurationFailed(f"a backup cannot be read: {error}.") from None
 
 
-def _origin_of(
-    plans: list[FilePlan], backup_id: str, url: str, before: Origin | None
-) -> Origin:
+def _origin_of(plans: list[FilePlan], backup_id: str, url: str, before: Origin | None) -> Origin:
     """The record for `undo`: the first backup stays the one that it restores."""
     files = {each.path: each for each in (before.files if before else [])}
     for plan in plans:

@@ -15,6 +15,7 @@ from typing import Final, Literal, get_args
 import h11
 
 from fairlead import __version__, _core
+from fairlead.connection_fault import cause_of
 from fairlead.egress import AddressForbidden, Egress, NameUnknown
 from fairlead.host import AddressRefused
 from fairlead.store.signing_keys import SigningKey
@@ -65,7 +66,7 @@ class OutgoingMessage:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The result of an attempt: `error` is None for success, `status` None when there was no
-    answer.
+    answer. `cause` says why no connection was made, where that is what failed.
     """
 
     at_ms: int
@@ -73,6 +74,7 @@ class Answer:
     status: int | None
     error: ErrorKind | None
     retry_after_s: int | None = None
+    cause: str | None = None
 
 
 async def attempt(
@@ -87,10 +89,13 @@ async def attempt(
     started = time.monotonic()
 
     def answer(
-        status: int | None, error: ErrorKind | None, retry_after_s: int | None = None
+        status: int | None,
+        error: ErrorKind | None,
+        retry_after_s: int | None = None,
+        cause: str | None = None,
     ) -> Answer:
         latency_ms = round((time.monotonic() - started) * 1000, 3)
-        return Answer(at_ms, latency_ms, status, error, retry_after_s)
+        return Answer(at_ms, latency_ms, status, error, retry_after_s, cause)
 
     if not message.secrets and message.signer is None:
         return answer(None, "secret_unreadable")
@@ -103,12 +108,12 @@ async def attempt(
         return answer(None, "address_refused")
     except NameUnknown:
         return answer(None, "name_unknown")
-    except ssl.SSLError:
-        return answer(None, "tls_failed")
+    except ssl.SSLError as error:
+        return answer(None, "tls_failed", cause=cause_of(error))
     except ConnectionLost:
         return answer(None, "connection_broken")
-    except OSError:
-        return answer(None, "connection_failed")
+    except OSError as error:
+        return answer(None, "connection_failed", cause=cause_of(error))
     return answer(status, _error_of(status), parse_retry_after(retry_after, at_ms))
 
 

@@ -35,8 +35,10 @@ def test_the_command_names_the_packages_themselves(extra: str) -> None:
     """Each word is one argument of a shell, and no registry is asked for fairlead."""
     declared = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"][extra]
     *installer, _ = words = shlex.split(install_command(extra))
-    assert words[: 4] == [sys.executable, "-m", "pip", "install"], installer
-    assert {name_and_bounds(each) for each in words[4:]} == {name_and_bounds(each) for each in declared}
+    assert words[:4] == [sys.executable, "-m", "pip", "install"], installer
+    assert {name_and_bounds(each) for each in words[4:]} == {
+        name_and_bounds(each) for each in declared
+    }
     assert "fairlead" not in " ".join(words[4:])
 
 
