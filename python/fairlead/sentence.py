@@ -1,4 +1,4 @@
-"""How a message begins on a terminal: `fairlead: `, then a sentence with a capital letter, as the API writes them."""
+"""Messages on a terminal are sentences that begin with a capital letter, as those of the API are."""
 
 from __future__ import annotations
 
@@ -7,11 +7,6 @@ from typing import Final
 
 _FIRST_WORD: Final = re.compile(r"[a-z]+(?=[ ,])")
 """A name of a field, an option, an address or a quoted name is no such word, and stays as it is spelled."""
-
-
-def failure_line(sentence: str) -> str:
-    """The line that says why a command failed."""
-    return f"fairlead: {opened(sentence)}"
 
 
 def opened(sentence: str) -> str:

@@ -16,7 +16,7 @@ from fairlead.cli.group import HELP_OPTIONS
 from fairlead.cli.printable import printable
 from fairlead.cli.tool_commands import ToolCommands
 from fairlead.errors import Refusal
-from fairlead.sentence import failure_line
+from fairlead.sentence import opened
 
 app = typer.Typer(
     cls=ToolCommands,
@@ -70,7 +70,7 @@ def run() -> int:
     try:
         app(prog_name="fairlead")
     except Refusal as refusal:
-        _print_failure(refusal.sentence)
+        _print_failure(opened(refusal.sentence))
         return 2
     except CommandFailed as failure:
         _print_failure(failure.sentence)
@@ -85,4 +85,4 @@ def run() -> int:
 
 
 def _print_failure(sentence: str) -> None:
-    print(printable(failure_line(sentence)), file=sys.stderr)
+    print(f"fairlead: {printable(sentence)}", file=sys.stderr)

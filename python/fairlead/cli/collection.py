@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.output import say, show_json, show_table
@@ -14,6 +14,9 @@ from fairlead.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from fairlead.cli.instance import Instance
+
+_NO_FIELDS: Final = "No valid fields to update"
+"""How the API refuses a change in which it knows no field."""
 
 Record = dict[str, Any]
 Column = str | Callable[[Record], Any]
@@ -106,17 +109,28 @@ class Collection:
         from fairlead.cli.instance import Instance
 
         with Instance(url, data_dir) as instance:
-            path = f"{self.path}/{self.find(instance, wanted)['id']}"
-            answer = (
-                instance.put(path, fields)
-                if self.change_by == "put"
-                else instance.patch(path, fields)
-            )
+            record = self.find(instance, wanted)
+            path = f"{self.path}/{record['id']}"
+            send = instance.put if self.change_by == "put" else instance.patch
+            try:
+                answer = send(path, fields)
+            except CommandFailed as refused:
+                raise self._explained(refused, fields, record) from None
         if as_json:
             show_json(answer)
             return
         changed = answer if self.wrapper is None else answer[self.wrapper]
         say(f"Changed {changed[self.label]} ({changed['id']}).")
+
+    def _explained(self, refused: CommandFailed, fields: Record, record: Record) -> CommandFailed:
+        """The refusal of a change; where no field was valid, with the names that were not and those that are near."""
+        unknown = [name for name in fields if name not in record]
+        if not unknown or not refused.sentence.startswith(_NO_FIELDS):
+            return refused
+        near = did_you_mean(unknown[0], record)
+        return CommandFailed(
+            f"the {self.kind} has no field `{unknown[0]}`: `show` lists its fields.{near}"
+        )
 
     def delete(
         self, wanted: str, url: str | None, data_dir: Path, *, as_json: bool, verb: str = "Deleted"

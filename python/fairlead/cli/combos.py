@@ -42,7 +42,10 @@ COMBOS: Final = Collection(
 ComboName = Annotated[
     str, typer.Argument(help="The combo's id or name.", autocompletion=complete_combo)
 ]
-STEPS_HELP: Final = "Models as `<prefix>/<model>`, or `combo/<name>`, in order. Add `=<weight>` (0 to 100) to give one a weight."
+STEPS_HELP: Final = (
+    "Models as `<prefix>/<model>`, or `combo/<name>`, in order. "
+    "Add `=<weight>` (0 to 100) to give one a weight."
+)
 _MOST_WEIGHT: Final = 100
 
 

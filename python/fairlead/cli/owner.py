@@ -21,6 +21,7 @@ def owner() -> None:
     """The owner's account."""
 
 
+@app.command("set-password")
 @app.command("reset-password")
 def reset_password(
     generate: Annotated[
@@ -35,7 +36,10 @@ def reset_password(
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
 ) -> None:
-    """Give the owner a new password, whether fairlead runs or not; their sessions end."""
+    """Set the owner's password, and create the owner if there is none. All of the owner's sessions end.
+
+    It works whether or not the gateway is running. `set-password` and `reset-password` are the same command.
+    """
     from fairlead.cli.instance import Instance
 
     password = _password(generate=generate, from_stdin=from_stdin)

@@ -17,7 +17,7 @@ from fairlead.cli.failure import CommandFailed
 from fairlead.cli.model_names import callable_names, doubts
 from fairlead.cli.options import DATA_DIR, DataDir, Url
 from fairlead.cli.output import say
-from fairlead.sentence import failure_line, opened
+from fairlead.sentence import opened
 
 if TYPE_CHECKING:
     from fairlead.cli.conversation import Conversation
@@ -78,7 +78,7 @@ class Dialogue:
                 elif not self._obey(line):
                     return
             except CommandFailed as failure:
-                say(failure_line(failure.sentence), to_stderr=True)
+                say(f"fairlead: {failure.sentence}", to_stderr=True)
 
     def _answer(self, question: str) -> None:
         attachments, self._attachments = self._attachments, []

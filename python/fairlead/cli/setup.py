@@ -13,6 +13,7 @@ import typer
 
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.group import HELP_OPTIONS, TOOLS
+from fairlead.cli.money import exact_dollars
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import show_json
 from fairlead.cli.tool_list import SETUP_PREFIX, displayed_tools, summary_of_tool
@@ -270,7 +271,7 @@ class _Applied:
             print("Save the key now: it cannot be shown again.", file=sys.stderr)
         cost = self.call["costUsd"]
         answered = f"{self.call['provider']} answered in {self.call['latencyMs']} ms"
-        print(f"It works: {answered}, for ${cost}." if cost else f"It works: {answered}.")
+        print(f"It works: {answered}{f', for {exact_dollars(cost)}' if cost else ''}.")
         if self.backup_id:
             print(f"`fairlead undo {self.tool.id}` puts everything back.")
 
@@ -370,13 +371,17 @@ def _confirm(tool: ToolEntry, configurator: Configurator, options: SetupOptions)
 
 def _refuse_container(tool: ToolEntry, home: Path, choice: GatewayChoice, *, allowed: bool) -> None:
     """Exits with code 2 and instructions where the files would be gone with a container."""
+    from fairlead.cli.gateway_address import find_gateway
+    from fairlead.cli.tool_gateway import own_url
     from fairlead.coding_tools.environment import container_marks
     from fairlead.coding_tools.guard import EPHEMERAL, host_command, is_ephemeral
 
     if allowed or not is_ephemeral(tool, home, container_marks()):
         return
     lines = [f"fairlead: {EPHEMERAL}"]
-    if command := host_command(tool, choice.remote or "http://127.0.0.1:<port>"):
+    if command := host_command(
+        tool, choice.remote or find_gateway(own_url(choice), choice.data_dir).url
+    ):
         lines.append(f"On the host, run: {command}")
     lines += [
         "Or mount the host's home into the container, and name it with CLI_CONFIG_HOME.",

@@ -83,6 +83,11 @@ class ToolGateway:
         }
 
 
+def own_url(choice: GatewayChoice) -> str | None:
+    """The address on this machine that the options name, if they name one."""
+    return choice.url or (f"http://127.0.0.1:{choice.port}" if choice.port else None)
+
+
 def open_gateway(choice: GatewayChoice) -> ToolGateway:
     """The gateway and the models that it serves now. Raises `CommandFailed` where nothing answers."""
     from fairlead.cli.instance import Instance
@@ -94,8 +99,7 @@ def open_gateway(choice: GatewayChoice) -> ToolGateway:
         listed = _ask(url, "GET", "/v1/models", choice.api_key).json()
         models = [str(each["id"]) for each in listed.get("data", [])]
         return ToolGateway(url, models, choice.api_key, choice)
-    own = choice.url or (f"http://127.0.0.1:{choice.port}" if choice.port else None)
-    with Instance(own, choice.data_dir) as instance:
+    with Instance(own_url(choice), choice.data_dir) as instance:
         listed = instance.get("/api/cli-tools")
         return ToolGateway(instance.url, listed["models"], choice.api_key, choice)
 

@@ -21,7 +21,7 @@ from typing import Final
 
 from fairlead.errors import Refusal
 from fairlead.identity.local_token import make_local_token
-from fairlead.sentence import failure_line
+from fairlead.sentence import opened
 from fairlead.serve.child import Child
 from fairlead.serve.directory import DataDirectory
 from fairlead.serve.failure import StartFailed
@@ -246,10 +246,10 @@ def main(arguments: list[str]) -> int:
     try:
         return serve(take_instance(int(arguments[0])))
     except Refusal as refusal:
-        print(failure_line(refusal.sentence), file=sys.stderr)
+        print(f"fairlead: {opened(refusal.sentence)}", file=sys.stderr)
         return 2
     except StartFailed as failure:
-        print(failure_line(failure.sentence), file=sys.stderr)
+        print(f"fairlead: {opened(failure.sentence)}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         # Whoever was to read that the instance is ready has gone.

@@ -69,7 +69,7 @@ def resolve_provider(con: Database, name: str) -> Provider:
     """The provider that a caller means: a catalogue id, a node's id or a node's prefix."""
     provider = catalogue().get(name) or find_node_by_name(con, name)
     if provider is None:
-        known = [*catalogue(), *(node.prefix for node in all_nodes(con))]
+        known = [*catalogue(), *(node.prefix for node in all_nodes(con).values())]
         raise InvalidRequest(
             f"There is no provider `{name}`: send a catalogue id, a node's id or a node's prefix."
             f"{did_you_mean(name, known)}",
