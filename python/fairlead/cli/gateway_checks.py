@@ -41,6 +41,8 @@ def gateway_findings(instance: Instance, *, with_providers: bool) -> Iterator[Fi
     yield from _parts(health)
     yield _skew(health)
     yield from _snapshot(health)
+    if instance.address.is_local:
+        yield from _proxy_variables(instance)
     if with_providers:
         yield from _providers(instance)
 
@@ -117,6 +119,15 @@ def _snapshot(health: dict[str, Any]) -> Iterator[Finding]:
             )
     if not behind:
         yield fine("snapshot", f"every worker has the newest configuration ({version})")
+
+
+def _proxy_variables(instance: Instance) -> Iterator[Finding]:
+    """Variables of this shell that a newcomer may expect the gateway to follow."""
+    from fairlead.proxy_variables import PAGE, ignored_proxies, proxy_warning
+
+    proxies = ignored_proxies()
+    if proxies and instance.get("/api/settings/proxy")["proxy"] is None:
+        yield warning("proxy", proxy_warning(proxies), f"set an outbound proxy as in {PAGE}")
 
 
 def _providers(instance: Instance) -> Iterator[Finding]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +19,7 @@ from fairlead.cli.money import exact_dollars
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import show_json
 from fairlead.cli.tool_list import SETUP_PREFIX, displayed_tools, summary_of_tool
+from fairlead.near_names import did_you_mean
 
 if TYPE_CHECKING:
     # Typer carries its own copy of click.
@@ -328,21 +331,38 @@ def configure(
     if tool is None:
         if not sys.stdin.isatty():
             raise CommandFailed(f"name a tool: {', '.join(names)}.")
-        tool = _pick("Tool", names)
+        tool = _pick("Tool", names, notes=_installed())
     options = SetupOptions(yes, dry_run, False, allow_container_write, as_json)
     choice = GatewayChoice(remote, api_key, port, url, data_dir, key_source(context))
     setup_tool(tool, choice, config_home, model=model, options=options)
 
 
-def _pick(what: str, names: list[str]) -> str:
-    for number, name in enumerate(names, start=1):
-        print(f"{number:4}  {name}", file=sys.stderr)
+def _pick(what: str, names: list[str], notes: Mapping[str, str] | None = None) -> str:
+    """The name that somebody chooses by number or by name; a part of names lists those that have it."""
+    shown = names
     while True:
-        typed = str(typer.prompt(what, err=True)).strip()
+        for number, name in enumerate(shown, start=1):
+            print(f"{number:4}  {name}{(notes or {}).get(name, '')}", file=sys.stderr)
+        typed = str(typer.prompt(f"{what} (number, name or part of a name)", err=True)).strip()
         if typed in names:
             return typed
-        if typed.isdigit() and 1 <= int(typed) <= len(names):
-            return names[int(typed) - 1]
+        if typed.isdigit() and 1 <= int(typed) <= len(shown):
+            return shown[int(typed) - 1]
+        fitting = [name for name in names if typed.lower() in name.lower()]
+        if len(fitting) == 1:
+            return fitting[0]
+        shown = fitting or names
+
+
+def _installed() -> dict[str, str]:
+    """A mark for each tool whose command is in PATH."""
+    from fairlead.coding_tools.catalogue import catalogue
+
+    return {
+        each.id: "  (installed)"
+        for each in catalogue().values()
+        if each.detection is not None and shutil.which(each.detection.command) is not None
+    }
 
 
 def _choose_model(tool: ToolEntry, gateway: ToolGateway, options: SetupOptions) -> str:
@@ -405,5 +425,8 @@ def tool_named(name: str) -> ToolEntry:
 
     tool = find_tool(catalogue(), name)
     if tool is None or not tool.is_displayed:
-        raise CommandFailed(f"there is no coding tool `{name}`: `fairlead configure` lists them.")
+        shown = [each.id for each in catalogue().values() if each.is_displayed]
+        raise CommandFailed(
+            f"there is no coding tool `{name}`: `fairlead configure` lists them.{did_you_mean(name, shown)}"
+        )
     return tool

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -49,8 +51,6 @@ class ToolGateway:
 
     def with_new_key(self, name: str) -> tuple[ToolGateway, str | None]:
         """With a key: the given one, or a new one with this name and the id by which it is revoked."""
-        from dataclasses import replace
-
         from fairlead.cli.instance import Instance
 
         if self.key is not None:
@@ -58,6 +58,34 @@ class ToolGateway:
         with Instance(self.choice.url or self.url, self.choice.data_dir) as instance:
             made = instance.post("/api/keys", {"name": name})
         return replace(self, key=made["key"]), made["id"]
+
+    @contextmanager
+    def with_run_key(self, tool: str) -> Iterator[ToolGateway]:
+        """With a key that is valid while the tool runs: the given one, or the key `<tool> (run)`.
+
+        That key is switched off afterwards and not deleted, so that logs and costs name it, and is given a new text for
+        the next run. Where it is in use another one is created.
+        """
+        from fairlead.cli.instance import Instance
+
+        if self.key is not None:
+            yield self
+            return
+        name = f"{tool} (run)"
+        where = self.choice.url or self.url
+        with Instance(where, self.choice.data_dir) as instance, _alone(self.choice.data_dir):
+            keys = instance.list_all("/api/keys", "keys")
+            idle = (each for each in keys if each["name"] == name and not each["isActive"])
+            if (found := next(idle, None)) is None:
+                made = instance.post("/api/keys", {"name": name})
+            else:
+                made = instance.post(f"/api/keys/{found['id']}/regenerate")
+                instance.patch(f"/api/keys/{found['id']}", {"isActive": True})
+        try:
+            yield replace(self, key=made["key"])
+        finally:
+            with Instance(where, self.choice.data_dir) as instance:
+                instance.patch(f"/api/keys/{made['id']}", {"isActive": False})
 
     def revoke(self, key_id: str) -> None:
         """Revokes a key that was made."""
@@ -81,6 +109,22 @@ class ToolGateway:
             "costUsd": head.get("x-gateway-response-cost"),
             "latencyMs": head.get("x-gateway-latency-ms"),
         }
+
+
+@contextmanager
+def _alone(data_dir: Path) -> Iterator[None]:
+    """One command at a time: two that start a tool at once never take the same key."""
+    import fcntl
+    import os
+
+    folder = data_dir.expanduser() / "coding-tools"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock_fd = os.open(folder / "run.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock_fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock_fd)
 
 
 def own_url(choice: GatewayChoice) -> str | None:
