@@ -36,7 +36,7 @@ COMBOS: Final = Collection(
         "steps": lambda combo: ", ".join(map(_step_name, combo["models"])),
         "description": "description",
     },
-    empty="There are no combos: make one with `fairlead combos create <name> <model> ...`.",
+    empty="There are no combos: create one with `fairlead combos create <name> <model> ...`.",
 )
 
 ComboName = Annotated[
@@ -85,17 +85,19 @@ def show(
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Argument(help="What callers write as the model.")],
+    name: Annotated[str, typer.Argument(help="The name that callers use as `combo/<name>`.")],
     steps: Annotated[
         list[str],
         typer.Argument(help=STEPS_HELP),
     ],
-    strategy: Annotated[str, typer.Option(help="How the combo decides.")] = "priority",
+    strategy: Annotated[
+        str, typer.Option(help="How the combo chooses among its models.")
+    ] = "priority",
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Make a combo; it can be called at once."""
+    """Create a combo. Callers can use it at once."""
     from fairlead.cli.instance import Instance
 
     body = {"name": name, "strategy": strategy, "models": [_parse_step(text) for text in steps]}
@@ -115,7 +117,7 @@ def delete(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Delete a combo: its name is refused from the moment that this returns."""
+    """Delete a combo. Calls that name it are refused at once."""
     COMBOS.delete(combo, url, data_dir, as_json=as_json)
 
 
@@ -123,18 +125,20 @@ def delete(
 def edit(
     combo: ComboName,
     step: Annotated[
-        list[str] | None, typer.Option(help=f"All steps anew; repeatable. {STEPS_HELP}")
+        list[str] | None, typer.Option(help=f"Replaces all steps. Repeatable. {STEPS_HELP}")
     ] = None,
-    strategy: Annotated[str | None, typer.Option(help="How the combo decides.")] = None,
-    name: Annotated[str | None, typer.Option(help="What callers write from now on.")] = None,
+    strategy: Annotated[
+        str | None, typer.Option(help="How the combo chooses among its models.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="The new name.")] = None,
     active: Annotated[
-        bool | None, typer.Option("--active/--inactive", help="Whether it can be called.")
+        bool | None, typer.Option("--active/--inactive", help="Whether callers can use it.")
     ] = None,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Change a combo; what is not named stays."""
+    """Change a combo. Options that you do not give leave it as it is."""
     changes = {"strategy": strategy, "name": name, "isActive": active}
     fields: dict[str, Any] = {field: value for field, value in changes.items() if value is not None}
     if step:
@@ -154,12 +158,14 @@ def edit(
 @app.command("test")
 def send_test(
     combo: ComboName,
-    prompt: Annotated[str, typer.Option(help="What is asked.")] = "Answer with one word: ready?",
+    prompt: Annotated[
+        str, typer.Option(help="The question to send.")
+    ] = "Answer with one word: ready?",
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Ask a combo one small question and say which of its models answered; it costs what a call costs."""
+    """Send one short question to a combo and show which model answered. This is a real call with its cost."""
     from fairlead.cli.conversation import PATH
     from fairlead.cli.instance import Instance, answer_of
 
@@ -189,16 +195,18 @@ def send_test(
 
 @app.command()
 def simulate(
-    combo: Annotated[str, typer.Argument(help="What callers would write as the model.")],
+    combo: Annotated[str, typer.Argument(help="The model name that a caller would use.")],
     prompt: Annotated[
-        str, typer.Option(help="What would be asked.")
+        str, typer.Option(help="The question to simulate.")
     ] = "Answer with one word: ready?",
-    key: Annotated[str | None, typer.Option(help="The id of the API key that would ask.")] = None,
+    key: Annotated[
+        str | None, typer.Option(help="The id of the API key of the simulated call.")
+    ] = None,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Say which targets a combo would try, in which order, and why; nobody is asked."""
+    """Show which targets a combo would try, in which order and why. No provider is called."""
     from fairlead.cli.instance import Instance, answer_of
 
     request = {"messages": [{"role": "user", "content": prompt}]}

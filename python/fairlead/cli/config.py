@@ -20,12 +20,12 @@ app = typer.Typer(help="Operator settings.", no_args_is_help=True)
 
 @app.command()
 def show(
-    name: Annotated[str | None, typer.Argument(help="One setting; all if left out.")] = None,
+    name: Annotated[str | None, typer.Argument(help="The setting to show. Default: all.")] = None,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Show the settings that are in force."""
+    """Show the current settings."""
     from fairlead.cli.instance import Instance
 
     with Instance(url, data_dir) as instance:
@@ -51,7 +51,9 @@ def set_(
     from_file: SecretFile = None,
     ask_password: Annotated[
         bool,
-        typer.Option("--ask-password", help="Ask for the password that security settings need."),
+        typer.Option(
+            "--ask-password", help="Prompt for your password, which security settings require."
+        ),
     ] = False,
     remote: Remote = None,
     api_key: ApiKey = None,
@@ -62,10 +64,10 @@ def set_(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Change settings, as in `fairlead config set scrapeHostDelayMs=500`; all of them or none.
+    """Change settings, as in `fairlead config set scrapeHostDelayMs=500`. Either all of them change or none.
 
-    With a coding tool's id in their place, as in `fairlead config set codex --model demo/standin`, it points that tool
-    at the gateway, as `setup-<tool> --yes` does.
+    With a coding tool's id instead, as in `fairlead config set codex --model demo/standin`, it sets up that tool like
+    `setup-<tool> --yes`.
     """
     from fairlead.cli.instance import Instance
 

@@ -13,10 +13,7 @@ from fairlead.cli.keys import KEYS
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json, show_table
 
-app = typer.Typer(
-    help="Token limits of keys. Budgets and rates are options of `fairlead keys create` and `keys edit`.",
-    no_args_is_help=True,
-)
+app = typer.Typer(help="Token limits of keys.", no_args_is_help=True)
 
 _PATH: Final = "/api/usage/token-limits"
 

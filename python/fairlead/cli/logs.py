@@ -121,7 +121,10 @@ def logs(
 @app.command()
 def show(
     request_id: Annotated[
-        str, typer.Argument(help="Its id, as `fairlead logs --json` and `X-Request-Id` have it.")
+        str,
+        typer.Argument(
+            help="The request's id, from `fairlead logs --json` or the header `X-Gateway-Request-Id`."
+        ),
     ],
     body: Annotated[
         bool,

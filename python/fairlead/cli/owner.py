@@ -25,13 +25,13 @@ def owner() -> None:
 @app.command("reset-password")
 def reset_password(
     generate: Annotated[
-        bool, typer.Option("--generate", help="Make a random password and print it.")
+        bool, typer.Option("--generate", help="Generate a random password and print it.")
     ] = False,
     from_stdin: Annotated[
-        bool, typer.Option("--stdin", help="Read the password from standard input, one line.")
+        bool, typer.Option("--stdin", help="Read the password from one line of standard input.")
     ] = False,
     remove_second_factor: Annotated[
-        bool, typer.Option("--remove-second-factor", help="Turn the second factor off as well.")
+        bool, typer.Option("--remove-second-factor", help="Also turn off the second factor.")
     ] = False,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,

@@ -42,7 +42,7 @@ def repl(
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
 ) -> None:
-    """Talk with a model; `/help` says what else can be done. What was typed is kept in a history file."""
+    """Talk with a model. `/help` lists the commands. Your input is stored in a history file."""
     from fairlead.cli.conversation import Conversation
     from fairlead.cli.instance import Instance
 

@@ -48,27 +48,27 @@ ApiKey = Annotated[
 ]
 Port = Annotated[int | None, typer.Option(help="The port of the instance on this machine.")]
 Model = Annotated[str | None, typer.Option(help="The model that the tool starts with.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")
+    bool, typer.Option("--dry-run", help="Show what would be written, without writing it.")
 ]
 AllowContainerWrite = Annotated[
     bool,
     typer.Option(
         "--allow-container-write",
         envvar="GATEWAY_ALLOW_CONTAINER_CONFIG_WRITE",
-        help="Write although this is a container and the file is gone with it.",
+        help="Write even in a container, whose files are lost when it ends.",
     ),
 ]
 Migrate = Annotated[
-    bool, typer.Option("--migrate", help="Take out what an older way of configuring left behind.")
+    bool, typer.Option("--migrate", help="Remove what an older configuration method left behind.")
 ]
 ConfigHome = Annotated[
     Path,
     typer.Option(
         "--config-home",
         envvar="CLI_CONFIG_HOME",
-        help="The home directory whose tools are configured.",
+        help="The home directory to configure.",
     ),
 ]
 HOME: Final = Path("~")
@@ -114,7 +114,7 @@ def setup(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Point a coding tool at the gateway."""
+    """Configure a coding tool to call the gateway."""
     from fairlead.cli.tool_gateway import GatewayChoice
 
     tool = str(context.command.name).removeprefix(SETUP_PREFIX)
@@ -311,7 +311,9 @@ def _print_preview(
 # Long by its signature: Typer reads each option from a parameter.
 def configure(
     context: typer.Context,
-    tool: Annotated[str | None, typer.Argument(help="The tool's id; a list if left out.")] = None,
+    tool: Annotated[
+        str | None, typer.Argument(help="The tool's id. Default: choose from a list.")
+    ] = None,
     remote: Remote = None,
     api_key: ApiKey = None,
     port: Port = None,
@@ -324,7 +326,7 @@ def configure(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Choose a coding tool from a list and point it at the gateway."""
+    """Choose a coding tool and configure it to call the gateway."""
     from fairlead.cli.tool_gateway import GatewayChoice
 
     names = list(displayed_tools())
