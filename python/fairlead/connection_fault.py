@@ -24,7 +24,7 @@ def shown_address(url: str, *, with_path: bool = True) -> str:
 
 
 def cause_of(error: BaseException) -> str:
-    """What happened, to stand behind a colon: `the connection was refused`."""
+    """A phrase for what happened, such as `the connection was refused`."""
     for each in _chain(error):
         match each:
             case socket.gaierror():

@@ -6,7 +6,6 @@ The local token goes to a loopback address only, and no credential crosses a net
 
 from __future__ import annotations
 
-import os
 import ssl
 import sys
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from fairlead.cli.options import DATA_DIR
 from fairlead.errors import Refusal
 from fairlead.host import is_loopback
 
-_DEFAULT_URL: Final = "http://127.0.0.1:20128"
+_DEFAULT_PORT: Final = 20128
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +148,18 @@ def _own_url(data_dir: Path) -> str:
         raise CommandFailed(
             f"the instance in {data_dir} is starting or stopping: try again in a moment."
         )
-    port = os.environ.get("FAIRLEAD_PORT", "")
-    return f"http://127.0.0.1:{port}" if port.isdecimal() else _DEFAULT_URL
+    return f"http://127.0.0.1:{_set_port(data_dir)}"
+
+
+def _set_port(data_dir: Path) -> int:
+    """The port that `fairlead serve` would listen on with this environment."""
+    from fairlead.settings.serve import ServeSettings
+
+    try:
+        return ServeSettings.load(data_dir=data_dir).port
+    except Refusal:
+        # Settings that no gateway starts with; `fairlead doctor` says which.
+        return _DEFAULT_PORT
 
 
 def _recorded_url(data_dir: Path) -> str | None:

@@ -98,7 +98,7 @@ class Origin(_Record):
 
 
 def digest_of_key(key: str) -> str:
-    """What a record keeps of a key: enough to recognise it, and not to use it."""
+    """The SHA-256 of a key: enough to recognise it, and not to use it."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 

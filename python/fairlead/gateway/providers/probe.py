@@ -94,8 +94,8 @@ async def probe(
 
     def found(diagnosis: Diagnosis, error: str | None, **more: Any) -> Finding:
         latency_ms = round((time.monotonic() - started) * 1000)
-        told = error and f"{error} The address tried was {shown_address(tried)}."
-        return Finding(diagnosis, told, latency_ms, **more)
+        sentence = error and f"{error} The address tried was {shown_address(tried)}."
+        return Finding(diagnosis, sentence, latency_ms, **more)
 
     try:
         async with asyncio.timeout(deadline_s), open_client(endpoint.proxy) as client:
