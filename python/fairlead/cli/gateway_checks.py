@@ -156,13 +156,13 @@ def _provider(instance: Instance, connection: dict[str, Any], names: dict[str, s
     try:
         result = instance.post(f"/api/providers/{connection['id']}/test", {})
     except CommandFailed as failed:
-        return failure("providers", f"{name}: {failed.sentence}", "try again; read the log")
+        return failure("providers", f"{name}: {failed.sentence}", "read the gateway's log")
     if result["valid"]:
         return fine("providers", f"{name} answers after {result['latencyMs']} ms")
-    # Another credential mends nothing where the provider was not reached, or says something else.
-    mend = (
+    # Another credential helps only where the provider refused this one.
+    fix = (
         f"give it another credential: `fairlead providers edit {connection['id']} --from-file apiKey=PATH`"
         if result["diagnosis"]["type"] == "auth"
-        else f"mend that, and ask again: `fairlead providers test {connection['id']}`"
+        else f"fix the cause, then run `fairlead providers test {connection['id']}`"
     )
-    return failure("providers", f"{name}: {result['error']}", mend)
+    return failure("providers", f"{name}: {result['error']}", fix)

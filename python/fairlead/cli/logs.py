@@ -25,9 +25,9 @@ _PAGE: Final = 500
 _COLUMNS: Final = {
     "time": 24,
     "status": 6,
-    "model": 28,
+    "model": 30,
     "provider": 12,
-    "key": 16,
+    "key": 24,
     "in": 6,
     "out": 6,
     "cost": 11,
