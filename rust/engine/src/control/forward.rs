@@ -301,7 +301,11 @@ fn lost(unanswered: &Unanswered) -> Error {
 }
 
 fn absent() -> Error {
-    Error::gateway(ErrorKind::ControlUnavailable, "Management is starting or has stopped; model calls continue. Try again in a moment.").after_s(1)
+    Error::gateway(
+        ErrorKind::ControlUnavailable,
+        "Management is starting or has stopped; model calls continue. Try again in a moment.",
+    )
+    .after_s(1)
 }
 
 pub(crate) fn pass_headers(from: &HeaderMap, to: &mut HeaderMap) {
