@@ -195,8 +195,8 @@ def test_a_model_that_does_not_answer_leaves_no_trace(
 
 def test_unknown_tools_are_named(run: Run) -> None:
     assert run("setup-cursor").returncode == 2
-    assert "there is no coding tool `cursor`" in run("undo", "cursor").stderr
-    assert "name a tool: " in run("configure").stderr
+    assert "There is no coding tool `cursor`" in run("undo", "cursor").stderr
+    assert "Name a tool: " in run("configure").stderr
     assert run("run", "emacs").returncode == 2
 
 

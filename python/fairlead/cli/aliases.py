@@ -61,7 +61,7 @@ def add(
     if as_json:
         show_json(answer)
     else:
-        say(f"Added {alias}, which is answered by {model}.")
+        say(f"Added the alias {alias} for {model}.")
 
 
 @app.command()
