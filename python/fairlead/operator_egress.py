@@ -134,8 +134,10 @@ async def checked_addresses(host: str, port: int) -> list[str]:
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        raise httpx.ConnectError("the host has no address") from None
+    except UnicodeError as error:
+        raise httpx.ConnectError("the host has no address") from socket.gaierror(str(error))
+    except OSError as error:
+        raise httpx.ConnectError("the host has no address") from error
     addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
     if not addresses:
         raise httpx.ConnectError("the host has no address")

@@ -9,6 +9,7 @@ import pytest
 
 from fairlead.control import commands as commands_module
 from fairlead.errors import StorageUnavailable
+from fairlead.extra import install_command
 from fairlead.gateway.cache import vectors
 
 pytestmark = pytest.mark.anyio
@@ -114,7 +115,7 @@ async def test_the_vector_tier_is_not_turned_on_without_vectors(control, monkeyp
     answer = await control.client.patch("/api/settings", json={"vectorCacheEnabled": True})
     assert answer.status_code == 409
     assert answer.json()["error"]["param"] == "vectorCacheEnabled"
-    assert "pip install 'fairlead[vectors]'" in answer.json()["error"]["message"]
+    assert install_command("vectors") in answer.json()["error"]["message"]
     assert (await first(control))["snapshot"]["cache"]["wants_vectors"] is False
 
 

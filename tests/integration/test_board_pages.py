@@ -19,7 +19,7 @@ from tests.support.owner import OWNER_PASSWORD
 from tests.support.processes import Gateway, expect
 
 sync_api = pytest.importorskip(
-    "playwright.sync_api", reason="playwright is not installed: pip install 'fairlead[browser]'"
+    "playwright.sync_api", reason="playwright is not installed: `make develop` installs it"
 )
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(

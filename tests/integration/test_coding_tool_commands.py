@@ -115,6 +115,74 @@ def test_a_remote_gateway_is_reached_by_its_key(
     run("undo", "opencode")
 
 
+def test_each_tool_has_a_variable_and_a_key_of_its_own(
+    gateway: Gateway, lane: Lane, home: Path, run: Run, environment: dict[str, str]
+) -> None:
+    first = run("setup-opencode", "--yes", "--model", lane.model)
+    assert first.returncode == 0, first.stderr
+    exported = next(line for line in first.stdout.splitlines() if line.startswith("export "))
+    name, _, key = exported.removeprefix("export ").partition("=")
+    assert name == "FAIRLEAD_OPENCODE_KEY"
+    gateway.canaries.append(key)
+    assert "{env:FAIRLEAD_OPENCODE_KEY}" in (home / ".config/opencode/opencode.json").read_text()
+    # As the user is asked to, and under the name that every tool once shared.
+    environment |= {name: key, "FAIRLEAD_API_KEY": key}
+    second = run("setup-qwen", "--yes", "--model", lane.model)
+    assert second.returncode == 0, second.stderr
+    assert key not in (home / ".qwen/.env").read_text()
+    assert {"opencode (setup)", "qwen (setup)"} <= keys_of(gateway)
+    undone = run("undo", "opencode")
+    assert "WARNING" not in undone.stderr
+    assert "opencode (setup)" not in keys_of(gateway)
+    assert "qwen (setup)" in keys_of(gateway)
+    run("undo", "qwen")
+
+
+def test_a_key_that_another_tool_sends_is_not_revoked(
+    gateway: Gateway, lane: Lane, run: Run, environment: dict[str, str]
+) -> None:
+    made = json.loads(run("setup-codex", "--yes", "--json", "--model", lane.model).stdout)
+    assert made["keyVariable"] == "FAIRLEAD_CODEX_KEY"
+    gateway.canaries.append(made["apiKey"])
+    environment["FAIRLEAD_SETUP_API_KEY"] = made["apiKey"]
+    second = run("setup-qwen", "--yes", "--model", lane.model)
+    assert "The tool sends the key from FAIRLEAD_SETUP_API_KEY." in second.stdout
+    assert "qwen (setup)" not in keys_of(gateway)
+    del environment["FAIRLEAD_SETUP_API_KEY"]
+    undone = run("undo", "codex")
+    assert undone.returncode == 0
+    assert "WARNING: The key was not revoked, because qwen uses it too" in undone.stderr
+    assert "codex (setup)" in keys_of(gateway)
+    assert "WARNING" not in run("undo", "qwen").stderr
+
+
+def test_a_tool_that_is_set_up_anew_leaves_other_tools_their_key(
+    gateway: Gateway, lane: Lane, run: Run
+) -> None:
+    made = json.loads(run("setup-codex", "--yes", "--json", "--model", lane.model).stdout)
+    gateway.canaries.append(made["apiKey"])
+    key = ("--api-key", made["apiKey"])
+    assert run("setup-qwen", "--yes", "--model", lane.model, *key).returncode == 0
+    before = expect(gateway.admin.get("/api/keys?limit=500"), 200)["keys"]
+    again = run("setup-codex", "--yes", "--model", lane.model)
+    assert "qwen uses it too" in again.stderr
+    after = expect(gateway.admin.get("/api/keys?limit=500"), 200)["keys"]
+    assert {each["id"] for each in before} < {each["id"] for each in after}
+    run("undo", "codex")
+    run("undo", "qwen")
+
+
+def test_run_takes_no_key_of_a_tool_that_is_set_up(
+    gateway: Gateway, lane: Lane, run: Run, environment: dict[str, str]
+) -> None:
+    environment["FAIRLEAD_API_KEY"] = "sk-fl-of-another-tool"
+    command(environment, "codex", "#!/bin/sh\nenv | grep FAIRLEAD_CODEX_KEY\n")
+    ended = run("run", "codex", "--model", lane.model)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("FAIRLEAD_CODEX_KEY=sk-fl-")
+    assert "of-another-tool" not in ended.stdout
+
+
 def test_a_model_that_does_not_answer_leaves_no_trace(
     gateway: Gateway, home: Path, run: Run
 ) -> None:
@@ -127,8 +195,8 @@ def test_a_model_that_does_not_answer_leaves_no_trace(
 
 def test_unknown_tools_are_named(run: Run) -> None:
     assert run("setup-cursor").returncode == 2
-    assert "there is no coding tool `cursor`" in run("undo", "cursor").stderr
-    assert "name a tool: " in run("configure").stderr
+    assert "There is no coding tool `cursor`" in run("undo", "cursor").stderr
+    assert "Name a tool: " in run("configure").stderr
     assert run("run", "emacs").returncode == 2
 
 

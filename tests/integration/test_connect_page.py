@@ -21,7 +21,7 @@ from tests.support.processes import Gateway, expect, start_gateway
 from tests.support.tool_client import ToolClient
 
 sync_api = pytest.importorskip(
-    "playwright.sync_api", reason="playwright is not installed: pip install 'fairlead[browser]'"
+    "playwright.sync_api", reason="playwright is not installed: `make develop` installs it"
 )
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(

@@ -29,7 +29,7 @@ from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect
 
 sync_api = pytest.importorskip(
-    "playwright.sync_api", reason="playwright is not installed: pip install 'fairlead[browser]'"
+    "playwright.sync_api", reason="playwright is not installed: `make develop` installs it"
 )
 pytestmark = pytest.mark.skipif(
     shutil.which("chromium") is None, reason="there is no chromium: apt-get install chromium"

@@ -6,13 +6,16 @@ differs in optimisation only.
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 import tarfile
+import tomllib
 import urllib.error
 import urllib.request
 import venv
@@ -153,11 +156,11 @@ def test_a_plain_installation_says_what_its_parts_need(wheel: Path, tmp_path: Pa
         )
         (line,) = ended.stderr.splitlines()
         assert (ended.returncode, ended.stdout) == (2, ""), ended
-        assert f"pip install 'fairlead[{extra}]'" in line
+        assert f"`{install_command(home, extra)}`" in line
     with serving(Path(program), tmp_path, demo=False) as (_, base, _output):
         findings = run(program, "doctor", "--no-providers", "--data-dir", tmp_path / "data")
         for extra in ("standin", "browser", "vectors", "telemetry"):
-            assert f"{extra} is not installed; `pip install 'fairlead[{extra}]'`" in findings
+            assert f"{extra} is not installed; `{install_command(home, extra)}`" in findings
         token = (tmp_path / "data" / "cli-token").read_text().strip()
         change = urllib.request.Request(
             f"{base}/api/settings",
@@ -167,7 +170,19 @@ def test_a_plain_installation_says_what_its_parts_need(wheel: Path, tmp_path: Pa
         )
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(change, timeout=20)
-        assert "pip install 'fairlead[vectors]'" in refused.value.read().decode()
+        message = json.loads(refused.value.read())["error"]["message"]
+        assert install_command(home, "vectors") in message
+
+
+def install_command(home: Path, extra: str) -> str:
+    """The command for the Python of an environment, from what this checkout declares."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    python = home / "bin" / "python"
+    written = run(python, "-c", f"import fairlead.extra as e; print(e.install_command({extra!r}))")
+    words = shlex.split(written)
+    assert words[:4] == [str(python), "-m", "pip", "install"]
+    assert len(words[4:]) == len(declared["optional-dependencies"][extra])
+    return written.strip()
 
 
 def constraints(folder: Path) -> Path:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.coding_tools.catalogue import catalogue
 from tests.support.processes import Gateway
 
 FOLDERS = [
@@ -61,7 +62,8 @@ class Person:
             "CI": "1",
             "FAIRLEAD_DATA_DIR": str(self.gateway.data_dir),
             "GATEWAY_ALLOW_CONTAINER_CONFIG_WRITE": "true",
-            "FAIRLEAD_API_KEY": self.gateway.key,
+            "FAIRLEAD_SETUP_API_KEY": self.gateway.key,
+            **{tool.own_variable: self.gateway.key for tool in catalogue().values()},
         }
 
     def fairlead(self, *arguments: str) -> subprocess.CompletedProcess[str]:

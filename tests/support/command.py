@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+
+_ORDINARY = re.compile(r"fairlead: (the|there|no|nothing|an?|this|it|its|name|only|nobody)\b")
 
 Completed = subprocess.CompletedProcess[str]
 
@@ -32,6 +35,7 @@ def sentence(ended: Completed, code: int) -> str:
     assert ended.returncode == code, ended
     (line,) = ended.stderr.splitlines()
     assert line.startswith("fairlead: ")
-    assert line.endswith(".")
+    assert line.endswith((".", "?"))
+    assert _ORDINARY.match(line) is None, "messages begin with a capital, or with a name"
     assert "Traceback" not in line
     return line

@@ -31,7 +31,7 @@ AdminToken = Annotated[
     typer.Option(
         envvar="ISSUER__ADMIN_TOKEN",
         hidden=True,
-        help="By environment only: a command line is in every process list.",
+        help="Set it by environment: other users can see command lines.",
     ),
 ]
 ADMIN_URL: Final = "http://127.0.0.1:20130"
@@ -39,18 +39,26 @@ ADMIN_URL: Final = "http://127.0.0.1:20130"
 
 @app.command()
 def register(
-    name: Annotated[str, typer.Argument(help="The caller's name, a part of its id.")],
-    owner: Annotated[str, typer.Option(help="Whose it is, a part of its id too.")] = "local",
-    scope: Annotated[str, typer.Option(help="What it may ask for, with spaces between.")] = _SCOPE,
+    name: Annotated[
+        str, typer.Argument(help="The client's name. It becomes part of the client's id.")
+    ],
+    owner: Annotated[
+        str, typer.Option(help="The owner of the client. It becomes part of the client's id.")
+    ] = "local",
+    scope: Annotated[
+        str, typer.Option(help="The scopes that it may request, separated by spaces.")
+    ] = _SCOPE,
     save: Annotated[
         Path | None,
-        typer.Option(help="Write id and secret to this new file (0600), not the screen."),
+        typer.Option(
+            help="Write the id and secret to this new file (mode 0600) instead of the screen."
+        ),
     ] = None,
     admin_url: AdminUrl = ADMIN_URL,
     admin_token: AdminToken = None,
     as_json: Json = False,
 ) -> None:
-    """Make a client with a secret of 32 random bytes and print both: this once, the secret is not kept."""
+    """Create a client and print its id and secret. The secret is shown only once."""
     for text, what in ((name, "NAME"), (owner, "--owner")):
         if _PART.fullmatch(text) is None:
             raise CommandFailed(f"{what} must be 1 to 80 letters, digits and . _ -.")
@@ -82,7 +90,7 @@ def register(
     for field, value in shown.items():
         say(f"{field}: {value}")
     if save is None:
-        say("Keep the secret: it cannot be shown again.", to_stderr=True)
+        say("Save the secret now: it cannot be shown again.", to_stderr=True)
 
 
 @app.command("list")
@@ -98,7 +106,7 @@ def list_(
     show_table(
         ["client_id", "name", "scope", "created"],
         [pick(client, *names) for client in clients],
-        empty="There are no clients: make one with `fairlead agent register <name>`.",
+        empty="There are no clients: create one with `fairlead agent register <name>`.",
     )
 
 
@@ -106,13 +114,13 @@ def list_(
 def revoke(
     client: Annotated[str, typer.Argument(help="The client's id, or its name if only one has it.")],
     tokens_only: Annotated[
-        bool, typer.Option("--tokens-only", help="End its tokens and leave the client.")
+        bool, typer.Option("--tokens-only", help="Revoke its tokens and keep the client.")
     ] = False,
     admin_url: AdminUrl = ADMIN_URL,
     admin_token: AdminToken = None,
     as_json: Json = False,
 ) -> None:
-    """Delete a client: its tokens end when this returns."""
+    """Delete a client and revoke its tokens."""
     client_id = client if client.startswith("did:") else _client_id(admin_url, admin_token, client)
     if tokens_only:
         path = f"/admin/oauth2/tokens?client_id={quote(client_id, safe='')}"

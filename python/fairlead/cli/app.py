@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
 import typer
 
+from fairlead import __version__
 from fairlead.cli.chosen import CONTEXT
-from fairlead.cli.completion import complete_context
+from fairlead.cli.completion import COMPLETION_VARIABLE, complete_context, know_shells
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.group import HELP_OPTIONS
 from fairlead.cli.printable import printable
 from fairlead.cli.tool_commands import ToolCommands
 from fairlead.errors import Refusal
+from fairlead.sentence import opened
 
 app = typer.Typer(
     cls=ToolCommands,
     name="fairlead",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    # `fairlead completion` is the one way to set completion up.
+    add_completion=False,
     context_settings=HELP_OPTIONS,
 )
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        print(f"fairlead {__version__}")
+        raise typer.Exit
 
 
 @app.callback()
@@ -31,22 +42,35 @@ def fairlead(
         typer.Option(
             "--context",
             envvar="FAIRLEAD_CONTEXT",
-            help="The gateway to work at, by its name in `fairlead contexts`; `local` is this machine's.",
+            help="The gateway to use, by its name in `fairlead contexts list`; `local` is the one on this machine.",
             autocompletion=complete_context,
             show_default=False,
         ),
     ] = None,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            "-V",
+            is_eager=True,
+            callback=_print_version,
+            help="Print the version and exit.",
+        ),
+    ] = False,
 ) -> None:
     """One address for AI traffic."""
+    del version
     CONTEXT.set(context)
 
 
 def run() -> int:
     """Runs the command that the process was started with and returns the exit code."""
+    if COMPLETION_VARIABLE in os.environ:
+        know_shells()
     try:
         app(prog_name="fairlead")
     except Refusal as refusal:
-        _print_failure(refusal.sentence)
+        _print_failure(opened(refusal.sentence))
         return 2
     except CommandFailed as failure:
         _print_failure(failure.sentence)

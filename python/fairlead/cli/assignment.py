@@ -28,7 +28,7 @@ Assignments = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="FIELD=VALUE...",
-        help="Fields as the API names them; a value is JSON, or text as it stands.",
+        help="Fields by their API names. A value is JSON, or else text.",
     ),
 ]
 SecretFile = Annotated[
@@ -36,7 +36,7 @@ SecretFile = Annotated[
     typer.Option(
         "--from-file",
         metavar="FIELD=PATH",
-        help="A field whose value is in a file, `-` for standard input: for secrets; repeatable.",
+        help="A field whose value is read from a file, or standard input with `-`, such as a secret. Repeatable.",
     ),
 ]
 

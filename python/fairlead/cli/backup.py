@@ -20,7 +20,7 @@ from fairlead.cli.progress import transfer, waiting
 if TYPE_CHECKING:
     from fairlead.cli.instance import Instance
 
-app = typer.Typer(help="Copies of the state.", no_args_is_help=True)
+app = typer.Typer(help="Backups of the state.", no_args_is_help=True)
 
 _PATH: Final = "/api/db-backups"
 _UPLOADS: Final = f"{_PATH}/uploads"
@@ -41,7 +41,7 @@ _COUNTS: Final = (
 
 @app.command()
 def create(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
-    """Make a backup at the gateway, which keeps as many as its settings say (`backupKeepCount`)."""
+    """Create a backup on the gateway. The setting `backupKeepCount` limits how many are kept."""
     from fairlead.cli.instance import Instance, answer_of
 
     with Instance(url, data_dir) as instance, waiting("Copying the state"):
@@ -54,7 +54,7 @@ def create(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False)
 
 @app.command("list")
 def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
-    """List the backups at the gateway, the newest first."""
+    """List the backups on the gateway, newest first."""
     from fairlead.cli.instance import Instance
 
     with Instance(url, data_dir) as instance:
@@ -65,18 +65,20 @@ def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) 
     show_table(
         ["id", "created", "bytes", "reason"],
         [pick(each, "id", "createdAt", "size", "reason") for each in found["backups"]],
-        empty="There are no backups: make one with `fairlead backup create`.",
+        empty="There are no backups: create one with `fairlead backup create`.",
     )
 
 
 @app.command()
 def delete(
-    backup: Annotated[str, typer.Argument(help="Its id, as `fairlead backup list` shows it.")],
+    backup: Annotated[
+        str, typer.Argument(help="The backup's id, as `fairlead backup list` shows it.")
+    ],
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Delete one of the backups at the gateway."""
+    """Delete a backup from the gateway."""
     from fairlead.cli.instance import Instance
 
     with Instance(url, data_dir) as instance:
@@ -89,15 +91,15 @@ def delete(
 
 @app.command()
 def export(
-    target: Annotated[Path, typer.Argument(help="A new file.")],
+    target: Annotated[Path, typer.Argument(help="The file to create.")],
     with_usage: Annotated[
-        bool, typer.Option("--all", help="State, usage and files, as a compressed archive.")
+        bool, typer.Option("--all", help="Export state, usage and files as a compressed archive.")
     ] = False,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Write a copy of this moment to a file that only you may read; the key of its secrets is not in it."""
+    """Export the current state to a file that only you can read. The file does not contain the key of its secrets."""
     from fairlead.cli.instance import Instance
 
     if target.exists():
@@ -118,17 +120,17 @@ def restore(
         str | None, typer.Argument(help="A backup's id, as `fairlead backup list` shows it.")
     ] = None,
     file: Annotated[
-        Path | None, typer.Option(help="Instead: an export, of the state alone or of everything.")
+        Path | None, typer.Option(help="Restore this export instead of a backup.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="With --file: say what is in it, and change nothing.")
+        bool, typer.Option("--dry-run", help="With --file: show the contents and change nothing.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Put a backup back: users, keys, sessions and providers are as they were then."""
+    """Restore users, keys, sessions and providers from a backup."""
     from fairlead.cli.instance import Instance, answer_of
 
     if (backup is None) == (file is None):

@@ -13,14 +13,16 @@ from fairlead.cli.output import pick, say, show_json, show_table
 
 app = typer.Typer(help="The response cache.", no_args_is_help=True)
 
-Model = Annotated[str | None, typer.Option(help="Of this model.", autocompletion=complete_model)]
-Provider = Annotated[str | None, typer.Option(help="Of this provider, by its id.")]
-Key = Annotated[str | None, typer.Option(help="Of this key, by its id.")]
+Model = Annotated[
+    str | None, typer.Option(help="Only entries of this model.", autocompletion=complete_model)
+]
+Provider = Annotated[str | None, typer.Option(help="Only entries of this provider, by its id.")]
+Key = Annotated[str | None, typer.Option(help="Only entries of this key, by its id.")]
 
 
 @app.command()
 def show(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
-    """Show what is kept and what it has saved since the workers started."""
+    """Show the cache's size, and what it has saved since the workers started."""
     from fairlead.cli.instance import Instance
 
     with Instance(url, data_dir) as instance:
@@ -52,12 +54,12 @@ def list_(
     model: Model = None,
     provider: Provider = None,
     key: Key = None,
-    limit: Annotated[int, typer.Option(min=1, max=500, help="How many.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="The number of entries.")] = 50,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """List kept answers, the newest first."""
+    """List cached answers, newest first."""
     from fairlead.cli.instance import Instance
 
     with Instance(url, data_dir) as instance:
@@ -71,7 +73,7 @@ def list_(
     show_table(
         ["signature", "model", "tokens", "hits", "in memory", "on disk", "expires"],
         [pick(entry, *names) for entry in found["entries"]],
-        empty="No answer is kept.",
+        empty="The cache is empty.",
     )
 
 
@@ -80,14 +82,12 @@ def clear(
     model: Model = None,
     provider: Provider = None,
     key: Key = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Forget everything, whatever it is of.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Delete every entry.")] = False,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Forget kept answers: of a model, a provider or a key, or all."""
+    """Delete cached answers of a model, provider or key, or all of them."""
     from fairlead.cli.instance import Instance
 
     if everything == any((model, provider, key)):

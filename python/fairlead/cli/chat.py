@@ -19,22 +19,25 @@ Model = Annotated[
         "--model",
         "-m",
         envvar="FAIRLEAD_MODEL",
-        help="Who answers: `<prefix>/<model>`, a combo or an alias.",
+        help="The model to ask: `<prefix>/<model>`, a combo or an alias.",
         autocompletion=complete_model,
         show_default=False,
     ),
 ]
-System = Annotated[str | None, typer.Option(help="What the model is told beforehand.")]
-MaxTokens = Annotated[int | None, typer.Option(min=1, help="The longest answer, in tokens.")]
+System = Annotated[str | None, typer.Option(help="The system prompt.")]
+MaxTokens = Annotated[
+    int | None, typer.Option(min=1, help="The maximum length of the answer, in tokens.")
+]
 
 
 def chat(
     prompt: Annotated[
-        str | None, typer.Argument(help="The question; standard input if left out or `-`.")
+        str | None, typer.Argument(help="The question. Default, and with `-`: standard input.")
     ] = None,
     model: Model = None,
     file: Annotated[
-        list[Path] | None, typer.Option("--file", "-f", help="Text, picture or PDF; repeatable.")
+        list[Path] | None,
+        typer.Option("--file", "-f", help="A text, picture or PDF to attach. Repeatable."),
     ] = None,
     system: System = None,
     max_tokens: MaxTokens = None,
@@ -42,7 +45,7 @@ def chat(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Ask a model one thing and print its answer as it comes; no tools are offered to it."""
+    """Ask a model one question and stream its answer. The model is given no tools."""
     from fairlead.cli.attachment import attachment
     from fairlead.cli.conversation import Conversation
     from fairlead.cli.instance import Instance

@@ -6,13 +6,17 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.output import say, show_json, show_table
+from fairlead.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from fairlead.cli.instance import Instance
+
+_NO_FIELDS: Final = "No valid fields to update"
+"""How the API refuses a change in which it knows no field."""
 
 Record = dict[str, Any]
 Column = str | Callable[[Record], Any]
@@ -53,7 +57,9 @@ class Collection:
         found = [record for record in records if record["id"] == wanted]
         found = found or [record for record in records if record["name"] == wanted]
         if not found:
-            raise CommandFailed(f"there is no {self.kind} with the id or name {wanted}.")
+            known = {str(record[field]) for record in records for field in (self.label, "name")}
+            near = did_you_mean(wanted, known)
+            raise CommandFailed(f"there is no {self.kind} with the id or name {wanted}.{near}")
         if len(found) > 1:
             raise CommandFailed(
                 f"{len(found)} {self.kind}s have the name {wanted}: name one by its id."
@@ -103,17 +109,28 @@ class Collection:
         from fairlead.cli.instance import Instance
 
         with Instance(url, data_dir) as instance:
-            path = f"{self.path}/{self.find(instance, wanted)['id']}"
-            answer = (
-                instance.put(path, fields)
-                if self.change_by == "put"
-                else instance.patch(path, fields)
-            )
+            record = self.find(instance, wanted)
+            path = f"{self.path}/{record['id']}"
+            send = instance.put if self.change_by == "put" else instance.patch
+            try:
+                answer = send(path, fields)
+            except CommandFailed as refused:
+                raise self._explained(refused, fields, record) from None
         if as_json:
             show_json(answer)
             return
         changed = answer if self.wrapper is None else answer[self.wrapper]
         say(f"Changed {changed[self.label]} ({changed['id']}).")
+
+    def _explained(self, refused: CommandFailed, fields: Record, record: Record) -> CommandFailed:
+        """The refusal of a change; where no field was valid, with the names that were not and those that are near."""
+        unknown = [name for name in fields if name not in record]
+        if not unknown or not refused.sentence.startswith(_NO_FIELDS):
+            return refused
+        near = did_you_mean(unknown[0], record)
+        return CommandFailed(
+            f"the {self.kind} has no field `{unknown[0]}`: `show` lists its fields.{near}"
+        )
 
     def delete(
         self, wanted: str, url: str | None, data_dir: Path, *, as_json: bool, verb: str = "Deleted"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -11,6 +11,10 @@ from fairlead.cli.completion import complete_combo
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json, show_table
+from fairlead.sentence import opened
+
+if TYPE_CHECKING:
+    from fairlead.cli.instance import Instance
 
 app = typer.Typer(help="Names that stand for several models.", no_args_is_help=True)
 
@@ -32,16 +36,17 @@ COMBOS: Final = Collection(
         "steps": lambda combo: ", ".join(map(_step_name, combo["models"])),
         "description": "description",
     },
-    empty="There are no combos: make one with `fairlead combos create <name> <model> ...`.",
+    empty="There are no combos: create one with `fairlead combos create <name> <model> ...`.",
 )
 
 ComboName = Annotated[
     str, typer.Argument(help="The combo's id or name.", autocompletion=complete_combo)
 ]
 STEPS_HELP: Final = (
-    "Models as `<prefix>/<model>`, or `combo/<name>`, in order; "
-    "`=<weight>` behind one gives it a weight."
+    "Models as `<prefix>/<model>`, or `combo/<name>`, in order. "
+    "Add `=<weight>` (0 to 100) to give one a weight."
 )
+_MOST_WEIGHT: Final = 100
 
 
 @app.command("list")
@@ -80,19 +85,25 @@ def show(
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Argument(help="What callers write as the model.")],
+    name: Annotated[str, typer.Argument(help="The name that callers use as `combo/<name>`.")],
     steps: Annotated[
         list[str],
         typer.Argument(help=STEPS_HELP),
     ],
-    strategy: Annotated[str, typer.Option(help="How the combo decides.")] = "priority",
+    strategy: Annotated[
+        str, typer.Option(help="How the combo chooses among its models.")
+    ] = "priority",
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Make a combo; it can be called at once."""
+    """Create a combo. Callers can use it at once."""
+    from fairlead.cli.instance import Instance
+
     body = {"name": name, "strategy": strategy, "models": [_parse_step(text) for text in steps]}
-    created = COMBOS.create(url, data_dir, body)
+    with Instance(url, data_dir) as instance:
+        created = instance.post(COMBOS.path, body)
+        _warn_of_steps(created["models"], instance)
     if as_json:
         show_json(created)
     else:
@@ -106,7 +117,7 @@ def delete(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Delete a combo: its name is refused from the moment that this returns."""
+    """Delete a combo. Calls that name it are refused at once."""
     COMBOS.delete(combo, url, data_dir, as_json=as_json)
 
 
@@ -114,18 +125,20 @@ def delete(
 def edit(
     combo: ComboName,
     step: Annotated[
-        list[str] | None, typer.Option(help=f"All steps anew; repeatable. {STEPS_HELP}")
+        list[str] | None, typer.Option(help=f"Replaces all steps. Repeatable. {STEPS_HELP}")
     ] = None,
-    strategy: Annotated[str | None, typer.Option(help="How the combo decides.")] = None,
-    name: Annotated[str | None, typer.Option(help="What callers write from now on.")] = None,
+    strategy: Annotated[
+        str | None, typer.Option(help="How the combo chooses among its models.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="The new name.")] = None,
     active: Annotated[
-        bool | None, typer.Option("--active/--inactive", help="Whether it can be called.")
+        bool | None, typer.Option("--active/--inactive", help="Whether callers can use it.")
     ] = None,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Change a combo; what is not named stays."""
+    """Change a combo. Options that you do not give leave it as it is."""
     changes = {"strategy": strategy, "name": name, "isActive": active}
     fields: dict[str, Any] = {field: value for field, value in changes.items() if value is not None}
     if step:
@@ -135,17 +148,24 @@ def edit(
             "nothing is to be changed: `fairlead combos edit --help` lists what can."
         )
     COMBOS.change(combo, fields, url, data_dir, as_json=as_json)
+    if step:
+        from fairlead.cli.instance import Instance
+
+        with Instance(url, data_dir) as instance:
+            _warn_of_steps(fields["models"], instance)
 
 
 @app.command("test")
 def send_test(
     combo: ComboName,
-    prompt: Annotated[str, typer.Option(help="What is asked.")] = "Answer with one word: ready?",
+    prompt: Annotated[
+        str, typer.Option(help="The question to send.")
+    ] = "Answer with one word: ready?",
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Ask a combo one small question and say which of its models answered; it costs what a call costs."""
+    """Send one short question to a combo and show which model answered. This is a real call with its cost."""
     from fairlead.cli.conversation import PATH
     from fairlead.cli.instance import Instance, answer_of
 
@@ -175,16 +195,18 @@ def send_test(
 
 @app.command()
 def simulate(
-    combo: Annotated[str, typer.Argument(help="What callers would write as the model.")],
+    combo: Annotated[str, typer.Argument(help="The model name that a caller would use.")],
     prompt: Annotated[
-        str, typer.Option(help="What would be asked.")
+        str, typer.Option(help="The question to simulate.")
     ] = "Answer with one word: ready?",
-    key: Annotated[str | None, typer.Option(help="The id of the API key that would ask.")] = None,
+    key: Annotated[
+        str | None, typer.Option(help="The id of the API key of the simulated call.")
+    ] = None,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Say which targets a combo would try, in which order, and why; nobody is asked."""
+    """Show which targets a combo would try, in which order and why. No provider is called."""
     from fairlead.cli.instance import Instance, answer_of
 
     request = {"messages": [{"role": "user", "content": prompt}]}
@@ -211,12 +233,26 @@ def simulate(
     )
 
 
+def _warn_of_steps(steps: list[dict[str, Any]], instance: Instance) -> None:
+    """Says which models of a combo nobody serves: it is stored all the same, for a provider that comes later."""
+    from fairlead.cli.model_names import callable_names, doubts
+
+    known = callable_names(instance)
+    for step in steps:
+        if step["kind"] == "model" and (doubt := doubts(step["model"], known)) is not None:
+            say(f"fairlead: WARNING: {opened(doubt)}", to_stderr=True)
+
+
 def _parse_step(text: str) -> dict[str, Any]:
-    """The API's step for `<model>` or `<model>=<weight>`. Raises `CommandFailed`."""
+    """The API's step for `<model>` or `<model>=<weight>`. Raises `CommandFailed`.
+
+    An `=` behind an `@` belongs to the model's name, such as `demo/standin@status=503`; a weight behind such a name
+    is written after a second one: `demo/standin@status=503=20`.
+    """
     model, equals, weight = text.rpartition("=")
-    if not equals:
+    if not equals or ("@" in model and "=" not in model.rpartition("@")[2]):
         model, weight = text, "0"
-    if not weight.isascii() or not weight.isdigit():
+    if not weight.isascii() or not weight.isdigit() or int(weight) > _MOST_WEIGHT:
         raise CommandFailed(f"the weight in `{text}` must be a whole number from 0 to 100.")
     if model.startswith("combo/"):
         name = model.removeprefix("combo/")

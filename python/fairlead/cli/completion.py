@@ -11,6 +11,8 @@ import typer
 if TYPE_CHECKING:
     from fairlead.cli.instance import Instance
 
+COMPLETION_VARIABLE: Final = "_FAIRLEAD_COMPLETE"
+"""Set by a shell that asks what could follow."""
 _DEADLINE_S: Final = 0.8
 _MOST: Final = 500
 # A shell evaluates what it is offered: names with anything else are not offered.
@@ -18,28 +20,38 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9._:/@+=-]{1,200}")
 
 
 class Shell(StrEnum):
-    """A shell whose completion is known."""
+    """A shell for which there is a script."""
 
     BASH = "bash"
     ZSH = "zsh"
     FISH = "fish"
+    POWERSHELL = "powershell"
+    PWSH = "pwsh"
 
 
 def completion(
-    shell: Annotated[Shell, typer.Argument(help="For which shell.")],
+    shell: Annotated[Shell, typer.Argument(help="The shell.")],
 ) -> None:
-    """Print what a shell needs to complete commands, options, models and ids.
+    """Print the script with which a shell completes commands, options, models and ids.
 
-    bash: `eval "$(fairlead completion bash)"` in ~/.bashrc. zsh: the same with zsh, after `compinit`, in ~/.zshrc.
-    fish: `fairlead completion fish > ~/.config/fish/completions/fairlead.fish`.
+    bash: add `eval "$(fairlead completion bash)"` to ~/.bashrc. zsh: add `eval "$(fairlead completion zsh)"` to
+    ~/.zshrc, after `compinit`. fish: `fairlead completion fish > ~/.config/fish/completions/fairlead.fish`.
+    PowerShell: `fairlead completion pwsh >> $PROFILE`.
     """
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     print(
         get_completion_script(
-            prog_name="fairlead", complete_var="_FAIRLEAD_COMPLETE", shell=shell.value
+            prog_name="fairlead", complete_var=COMPLETION_VARIABLE, shell=shell.value
         )
     )
+
+
+def know_shells() -> None:
+    """Makes Typer's classes for each shell known, which it does itself only beside `--install-completion`."""
+    from typer._completion_classes import completion_init
+
+    completion_init()
 
 
 def complete_model(ctx: typer.Context, incomplete: str) -> list[str]:

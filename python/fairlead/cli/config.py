@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from fairlead.cli.assignment import Assignments, SecretFile, fields_from
+from fairlead.cli.credential import ask_secret
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json, show_table
@@ -19,12 +20,12 @@ app = typer.Typer(help="Operator settings.", no_args_is_help=True)
 
 @app.command()
 def show(
-    name: Annotated[str | None, typer.Argument(help="One setting; all if left out.")] = None,
+    name: Annotated[str | None, typer.Argument(help="The setting to show. Default: all.")] = None,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Show the settings that are in force."""
+    """Show the current settings."""
     from fairlead.cli.instance import Instance
 
     with Instance(url, data_dir) as instance:
@@ -45,11 +46,14 @@ def show(
 # Long by its signature: Typer reads each option from a parameter.
 @app.command("set")
 def set_(
+    context: typer.Context,
     assignments: Assignments = None,
     from_file: SecretFile = None,
     ask_password: Annotated[
         bool,
-        typer.Option("--ask-password", help="Ask for the password that security settings need."),
+        typer.Option(
+            "--ask-password", help="Prompt for your password, which security settings require."
+        ),
     ] = False,
     remote: Remote = None,
     api_key: ApiKey = None,
@@ -60,21 +64,21 @@ def set_(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Change settings, as in `fairlead config set scrapeHostDelayMs=500`; all of them or none.
+    """Change settings, as in `fairlead config set scrapeHostDelayMs=500`. Either all of them change or none.
 
-    With a coding tool's id in their place, as in `fairlead config set codex --model demo/standin`, it points that tool
-    at the gateway, as `setup-<tool> --yes` does.
+    With a coding tool's id instead, as in `fairlead config set codex --model demo/standin`, it sets up that tool like
+    `setup-<tool> --yes`.
     """
     from fairlead.cli.instance import Instance
 
     if assignments and len(assignments) == 1 and assignments[0] in displayed_tools():
-        from fairlead.cli.setup import SetupOptions, setup_tool
+        from fairlead.cli.setup import SetupOptions, key_source, setup_tool
         from fairlead.cli.tool_gateway import GatewayChoice
 
         if from_file or ask_password:
             raise CommandFailed("--from-file and --ask-password are for settings, not for a tool.")
         options = SetupOptions(True, False, False, allow_container_write, as_json)
-        choice = GatewayChoice(remote, api_key, None, url, data_dir)
+        choice = GatewayChoice(remote, api_key, None, url, data_dir, key_source(context))
         setup_tool(assignments[0], choice, config_home, model=model, options=options)
         return
     if model is not None:
@@ -86,7 +90,7 @@ def set_(
         before = instance.get("/api/settings")
         body = {name: _as_before(value, before.get(name)) for name, value in fields.items()}
         if ask_password:
-            body["currentPassword"] = typer.prompt("Current password", hide_input=True, err=True)
+            body["currentPassword"] = ask_secret("Current password")
         after = instance.patch("/api/settings", body)
     if as_json:
         show_json({name: after.get(name) for name in fields})

@@ -11,14 +11,14 @@ from fairlead.cli.completion import complete_context
 from fairlead.cli.options import Json
 from fairlead.cli.output import say, show_json, show_table
 
-app = typer.Typer(help="Gateways that were signed in at.", no_args_is_help=True)
+app = typer.Typer(help="Gateways that you signed in at.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="The context's name.", autocompletion=complete_context)]
 
 
 @app.command("list")
 def list_(as_json: Json = False) -> None:
-    """List the contexts; credentials are not shown."""
+    """List the contexts, without their credentials."""
     from fairlead.cli.context_file import read_contexts
 
     contexts = read_contexts()
@@ -42,13 +42,13 @@ def list_(as_json: Json = False) -> None:
             [each["name"], each["url"], each["current"], each["caFile"], each["insecure"]]
             for each in shown
         ],
-        empty="There are no contexts: make one with `fairlead login <address>`.",
+        empty="There are no contexts: create one with `fairlead login <address>`.",
     )
 
 
 @app.command()
 def use(name: Name, as_json: Json = False) -> None:
-    """Work at a gateway from now on; `local` is this machine's instance."""
+    """Use this gateway for commands from now on. `local` is the instance on this machine."""
     from fairlead.cli.context_file import changed_contexts
 
     with changed_contexts() as contexts:
@@ -65,7 +65,7 @@ def use(name: Name, as_json: Json = False) -> None:
 
 @app.command()
 def remove(name: Name, as_json: Json = False) -> None:
-    """Forget a gateway and its credential here; the owner ends the credential itself."""
+    """Remove a gateway and its credential from this machine. The credential itself stays valid until it is revoked."""
     from fairlead.cli.context_file import changed_contexts
 
     with changed_contexts() as contexts:

@@ -23,7 +23,7 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
 
 class CostGroup(StrEnum):
-    """What costs are added up by."""
+    """How costs are grouped."""
 
     DAY = "day"
     MODEL = "model"
@@ -32,13 +32,13 @@ class CostGroup(StrEnum):
 
 
 def cost(
-    by: Annotated[CostGroup, typer.Option(help="What to add up by.")] = CostGroup.DAY,
+    by: Annotated[CostGroup, typer.Option(help="How to group costs.")] = CostGroup.DAY,
     since: Since = "30d",
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Show what was spent by day, model, key or provider."""
+    """Show costs by day, model, key or provider."""
     from fairlead.cli.instance import Instance
 
     start = since_parameter(since)

@@ -20,9 +20,17 @@ def read_credential(path: Path | None, prompt: str) -> str:
     return text
 
 
+def ask_secret(prompt: str, *, twice: bool = False) -> str:
+    """What somebody types without seeing it, or the first line of what is piped in; `twice` asks a person again."""
+    if not sys.stdin.isatty():
+        # There is no terminal whose echo could be turned off, and no person who could mistype.
+        return sys.stdin.readline().rstrip("\r\n")
+    return str(typer.prompt(prompt, hide_input=True, confirmation_prompt=twice, err=True))
+
+
 def _text(path: Path | None, prompt: str) -> str:
     if path is None:
-        return str(typer.prompt(prompt, hide_input=True, err=True)).strip()
+        return ask_secret(prompt).strip()
     if str(path) == "-":
         return sys.stdin.read().strip()
     try:

@@ -16,13 +16,13 @@ _MARKS: Final = {Severity.OK: "ok  ", Severity.WARNING: "warn", Severity.FAILURE
 
 def doctor(
     providers: Annotated[
-        bool, typer.Option("--providers/--no-providers", help="Ask every provider too.")
+        bool, typer.Option("--providers/--no-providers", help="Test every provider connection too.")
     ] = True,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Look for what is wrong; each finding comes with its fix. Exit code 1 if something does not work."""
+    """Find problems and show how to fix each. Exit code 1 if something does not work."""
     from fairlead.cli.gateway_checks import gateway_findings
     from fairlead.cli.instance import Instance
     from fairlead.cli.machine_checks import machine_findings

@@ -16,11 +16,12 @@ from urllib.parse import urlsplit
 from fairlead.cli.chosen import CONTEXT, LOCAL
 from fairlead.cli.context_file import GatewayContext, read_contexts
 from fairlead.cli.failure import CommandFailed
+from fairlead.cli.instance_lock import is_in_use
 from fairlead.cli.options import DATA_DIR
 from fairlead.errors import Refusal
 from fairlead.host import is_loopback
 
-_DEFAULT_URL: Final = "http://127.0.0.1:20128"
+_DEFAULT_PORT: Final = 20128
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,18 @@ def find_gateway(url: str | None, data_dir: Path) -> GatewayAddress:
     if url is not None:
         return _at(url.rstrip("/"), data_dir)
     name = CONTEXT.get()
-    if name is None and data_dir == DATA_DIR:
-        name = read_contexts().current
+    if name is None:
+        current = read_contexts().current
+        if data_dir == DATA_DIR:
+            name = current
+        elif current not in (None, LOCAL):
+            print(
+                f"fairlead: NOTE: This command uses the instance in {data_dir} (--data-dir or "
+                f"FAIRLEAD_DATA_DIR), not the context in use, {current}. Choose it with --context {current}.",
+                file=sys.stderr,
+            )
     if name is None or name == LOCAL:
-        return _local(_recorded_url(data_dir.expanduser()) or _DEFAULT_URL, data_dir)
+        return _local(_own_url(data_dir.expanduser()), data_dir)
     return signed_in(read_contexts().find(name))
 
 
@@ -71,7 +80,7 @@ def signed_in(context: GatewayContext) -> GatewayAddress:
     check_confidential(context.url)
     if context.insecure:
         print(
-            f"fairlead: WARNING: the certificate of {context.url} is not checked; whoever stands "
+            f"fairlead: WARNING: The certificate of {context.url} is not checked; whoever stands "
             "between can read and change everything. Name its authority with `fairlead login --ca-file`.",
             file=sys.stderr,
         )
@@ -124,6 +133,33 @@ def _checked_tls(context: GatewayContext) -> ssl.SSLContext:
         tls.check_hostname = False
         tls.verify_mode = ssl.CERT_NONE
     return tls
+
+
+def _own_url(data_dir: Path) -> str:
+    """Where the instance of a data directory listens. Raises `CommandFailed` while it does not listen yet."""
+    if (recorded := _recorded_url(data_dir)) is not None:
+        return recorded
+    try:
+        is_starting = is_in_use(data_dir)
+    except CommandFailed:
+        # Another user's directory, which the token's file says better.
+        is_starting = False
+    if is_starting:
+        raise CommandFailed(
+            f"the instance in {data_dir} is starting or stopping: try again in a moment."
+        )
+    return f"http://127.0.0.1:{_set_port(data_dir)}"
+
+
+def _set_port(data_dir: Path) -> int:
+    """The port that `fairlead serve` would listen on with this environment."""
+    from fairlead.settings.serve import ServeSettings
+
+    try:
+        return ServeSettings.load(data_dir=data_dir).port
+    except Refusal:
+        # Settings that no gateway starts with; `fairlead doctor` says which.
+        return _DEFAULT_PORT
 
 
 def _recorded_url(data_dir: Path) -> str | None:

@@ -41,6 +41,8 @@ def gateway_findings(instance: Instance, *, with_providers: bool) -> Iterator[Fi
     yield from _parts(health)
     yield _skew(health)
     yield from _snapshot(health)
+    if instance.address.is_local:
+        yield from _proxy_variables(instance)
     if with_providers:
         yield from _providers(instance)
 
@@ -119,6 +121,15 @@ def _snapshot(health: dict[str, Any]) -> Iterator[Finding]:
         yield fine("snapshot", f"every worker has the newest configuration ({version})")
 
 
+def _proxy_variables(instance: Instance) -> Iterator[Finding]:
+    """Variables of this shell that a newcomer may expect the gateway to follow."""
+    from fairlead.proxy_variables import PAGE, ignored_proxies, proxy_warning
+
+    proxies = ignored_proxies()
+    if proxies and instance.get("/api/settings/proxy")["proxy"] is None:
+        yield warning("proxy", proxy_warning(proxies), f"set an outbound proxy as in {PAGE}")
+
+
 def _providers(instance: Instance) -> Iterator[Finding]:
     """Asks each active connection's provider, some at once."""
     from fairlead.cli.names import provider_names
@@ -145,13 +156,13 @@ def _provider(instance: Instance, connection: dict[str, Any], names: dict[str, s
     try:
         result = instance.post(f"/api/providers/{connection['id']}/test", {})
     except CommandFailed as failed:
-        return failure("providers", f"{name}: {failed.sentence}", "try again; read the log")
+        return failure("providers", f"{name}: {failed.sentence}", "read the gateway's log")
     if result["valid"]:
         return fine("providers", f"{name} answers after {result['latencyMs']} ms")
-    # Another credential mends nothing where the provider was not reached, or says something else.
-    mend = (
+    # Another credential helps only where the provider refused this one.
+    fix = (
         f"give it another credential: `fairlead providers edit {connection['id']} --from-file apiKey=PATH`"
         if result["diagnosis"]["type"] == "auth"
-        else f"mend that, and ask again: `fairlead providers test {connection['id']}`"
+        else f"fix the cause, then run `fairlead providers test {connection['id']}`"
     )
-    return failure("providers", f"{name}: {result['error']}", mend)
+    return failure("providers", f"{name}: {result['error']}", fix)

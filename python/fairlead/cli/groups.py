@@ -16,7 +16,7 @@ from fairlead.cli.output import say, show_json, show_table
 if TYPE_CHECKING:
     from fairlead.cli.instance import Instance
 
-app = typer.Typer(help="Groups of keys, with limits of their own.", no_args_is_help=True)
+app = typer.Typer(help="Groups of keys with shared limits.", no_args_is_help=True)
 NO_GROUP: Final = "none"
 
 
@@ -38,30 +38,34 @@ GROUPS: Final = Collection(
         "created": "createdAt",
     },
     change_by="patch",
-    empty="There are no groups: make one with `fairlead groups create <name>`.",
+    empty="There are no groups: create one with `fairlead groups create <name>`.",
 )
 
 Group = Annotated[
     str, typer.Argument(help="The group's id or name.", autocompletion=complete_group)
 ]
-User = Annotated[str, typer.Argument(metavar="EMAIL", help="The user's address.")]
+User = Annotated[str, typer.Argument(metavar="EMAIL", help="The user's email address.")]
 
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Argument(help="The team's name.")],
+    name: Annotated[str, typer.Argument(help="The group's name.")],
     parent: Annotated[
-        str | None, typer.Option(help="The group above it, by id or name; three levels at most.")
+        str | None,
+        typer.Option(help="The parent group, by id or name. Groups nest up to three levels."),
     ] = None,
     monthly_usd: Annotated[
-        float | None, typer.Option(min=0, help="What all its keys may spend in a month.")
+        float | None,
+        typer.Option(
+            min=0, help="The most that all its keys together may spend in a month, in USD."
+        ),
     ] = None,
     assignments: Assignments = None,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Make a group."""
+    """Create a group."""
     from fairlead.cli.instance import Instance
 
     body: dict[str, Any] = {"name": name}
@@ -102,7 +106,7 @@ def edit(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Change fields of a group; what is not named stays."""
+    """Change fields of a group. Fields that you do not name stay as they are."""
     GROUPS.change(group, fields_from(assignments, from_file), url, data_dir, as_json=as_json)
 
 
@@ -111,13 +115,13 @@ def delete(
     group: Group,
     move_keys_to: Annotated[
         str | None,
-        typer.Option(help="Where its keys go: a group's id or name, or `none` for no group."),
+        typer.Option(help="The group to move its keys to, by id or name, or `none`."),
     ] = None,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Delete a group; one with keys only where they have a place to go."""
+    """Delete a group. If it has keys, --move-keys-to says where they go."""
     from fairlead.cli.instance import Instance
 
     with Instance(url, data_dir) as instance:
@@ -137,7 +141,7 @@ def delete(
 def spending(
     group: Group, data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False
 ) -> None:
-    """Show what is spent and left, at the group and at those above it."""
+    """Show what the group and its parents have spent and have left."""
     from fairlead.cli.instance import Instance
 
     with Instance(url, data_dir) as instance:
@@ -156,7 +160,7 @@ def spending(
         for one in level["limits"]
     ]
     headings = ["group", "limit", "unit", "amount", "used", "left", "resets"]
-    show_table(headings, rows, empty="No limit holds for it.")
+    show_table(headings, rows, empty="It has no limits.")
 
 
 @app.command()
@@ -188,7 +192,7 @@ def members(
         [each[name] for name in ("userId", "name", "email", "role", "since")]
         for each in answer["members"]
     ]
-    show_table(["id", "name", "email", "role", "since"], rows, empty="Nobody is in it.")
+    show_table(["id", "name", "email", "role", "since"], rows, empty="It has no members.")
 
 
 @app.command("add-member")
@@ -197,13 +201,13 @@ def add_member(
     user: User,
     role: Annotated[
         Literal["admin", "member"],
-        typer.Option(help="An admin changes every key of the group, and says who is in it."),
+        typer.Option(help="`admin` can change every key of the group and its members."),
     ] = "member",
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Make a user a member of a group, or change their role."""
+    """Add a user to a group, or change their role."""
     from fairlead.cli.instance import Instance
 
     with Instance(url, data_dir) as instance:
@@ -219,13 +223,14 @@ def remove_member(
     group: Group,
     user: User,
     revoke_keys: Annotated[
-        bool, typer.Option("--revoke-keys", help="Revoke the keys that they made in it.")
+        bool,
+        typer.Option("--revoke-keys", help="Also revoke the keys that they created in the group."),
     ] = False,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """End a membership."""
+    """Remove a user from a group."""
     from fairlead.cli.failure import CommandFailed
     from fairlead.cli.instance import Instance
 

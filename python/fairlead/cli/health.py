@@ -12,7 +12,7 @@ from fairlead.cli.output import pick, say, show_json, show_table
 
 
 def health(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
-    """Show how the gateway's parts are; exit code 1 unless it is healthy."""
+    """Show the state of the gateway's parts. Exit code 1 unless it is healthy."""
     from fairlead.cli.instance import Instance
 
     with Instance(url, data_dir) as instance:
@@ -62,7 +62,7 @@ def _print(found: dict[str, Any], names: dict[str, str]) -> None:
             ]
             for each in found["connectionHealth"]
         ],
-        empty="No connection was used yet.",
+        empty="No connection has been used yet.",
     )
     down = [task for task in found["tasks"] if not task["running"]]
     for task in down:

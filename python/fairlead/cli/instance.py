@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 import httpx
 
-from fairlead.cli.failure import CommandFailed
+from fairlead.cli.failure import CommandFailed, GatewayRefused
 from fairlead.cli.gateway_address import GatewayAddress, find_gateway
 
 _TIMEOUT_S: Final = 30.0
@@ -161,16 +161,16 @@ def _named(query: dict[str, Any]) -> dict[str, Any]:
 
 
 def answer_of(response: httpx.Response) -> dict[str, Any]:
-    """The body of a successful answer. Raises `CommandFailed` with the API's sentence for another."""
+    """The body of a successful answer. Raises `GatewayRefused` with the API's sentence for another."""
     body = _json(response)
     if response.is_success:
         return body
     error = body.get("error")
     message = error.get("message") if isinstance(error, dict) else None
-    sentence = str(message or f"the instance answered {response.status_code}.")
+    sentence = str(message or f"The gateway answered {response.status_code}.")
     if isinstance(error, dict) and error.get("code") == "control_unavailable":
         sentence += " Try again in a moment."
-    raise CommandFailed(sentence)
+    raise GatewayRefused(sentence)
 
 
 def _json(response: httpx.Response) -> dict[str, Any]:

@@ -21,14 +21,15 @@ def issuer(
         str | None, typer.Option(help="Address of the token endpoint.", show_default="127.0.0.1")
     ] = None,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Where issuer.duckdb is kept.", show_default="~/.fairlead")
+        Path | None,
+        typer.Option(help="The directory of issuer.duckdb.", show_default="~/.fairlead"),
     ] = None,
     tls_certificate: Annotated[
         Path | None, typer.Option(help="PEM file with the certificate chain.")
     ] = None,
     tls_key: Annotated[Path | None, typer.Option(help="PEM file with the private key.")] = None,
 ) -> None:
-    """Issue access tokens to agents' callers until SIGTERM or Ctrl-C.
+    """Issue access tokens to clients of agents until SIGTERM or Ctrl-C.
 
     Options can be given by environment too: ISSUER__PORT, ISSUER__ADMIN_PORT, ISSUER__HOST, ISSUER__PUBLIC_URL,
     ISSUER__ADMIN_TOKEN, ISSUER__TOKEN_TTL_S. A gateway runs the same issuer inside with ISSUER__ENABLED=true.

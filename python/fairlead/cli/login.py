@@ -18,39 +18,46 @@ if TYPE_CHECKING:
 
 
 def login(
-    address: Annotated[str, typer.Argument(help="The gateway, as https://gateway.example.")],
+    address: Annotated[
+        str, typer.Argument(help="The gateway's address, such as https://gateway.example.")
+    ],
     name: Annotated[
-        str | None, typer.Option(help="What to call it here; the host's name if left out.")
+        str | None, typer.Option(help="The context's name. Default: the host name.")
     ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(
-            help="File with the credential, `-` for standard input; else it is asked for."
+            help="File with the credential, `-` for standard input. Default: a prompt asks for it."
         ),
     ] = None,
     api_key_file: Annotated[
         Path | None,
-        typer.Option(help="File with an API key for models, which an access token does not call."),
+        typer.Option(
+            help="File with an API key for calling models, which an access token cannot do."
+        ),
     ] = None,
     ca_file: Annotated[
-        Path | None, typer.Option(help="PEM file with the authorities that sign its certificate.")
+        Path | None, typer.Option(help="PEM file with the certificate authorities to trust.")
     ] = None,
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Do not check its certificate; every command warns.")
+        bool,
+        typer.Option(
+            "--insecure", help="Do not verify the certificate. Every command prints a warning."
+        ),
     ] = False,
     device: Annotated[
         bool,
-        typer.Option(
-            "--device", help="Sign in with a browser, here or elsewhere, that approves a code."
-        ),
+        typer.Option("--device", help="Sign in by approving a code in a browser, on any machine."),
     ] = False,
     scope: Annotated[
         str | None,
-        typer.Option(help="What the token of --device may do: read, write or admin (write)."),
+        typer.Option(
+            help="The scope of the token of --device: read, write or admin. Default: write."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Keep a credential for a gateway and work there from now on.
+    """Store a credential for a gateway, and use that gateway from now on.
 
     With --device somebody who manages the gateway approves a code at its page, and an access token of theirs for 90
     days is kept.

@@ -22,6 +22,19 @@ if TYPE_CHECKING:
 
 _PATH: Final = "/api/usage/logs"
 _PAGE: Final = 500
+_COLUMNS: Final = {
+    "time": 24,
+    "status": 6,
+    "model": 30,
+    "provider": 12,
+    "key": 24,
+    "in": 6,
+    "out": 6,
+    "cost": 11,
+    "ms": 6,
+    "error": 0,
+}
+"""Headings, each with the width of its column where requests are followed."""
 _PAGES_MAX: Final = 20
 _EVERY_S: Final = 1.0
 _PATIENCE_S: Final = 60.0
@@ -33,37 +46,49 @@ Record = dict[str, Any]
 app = typer.Typer(invoke_without_command=True)
 
 
-@app.callback(help="Show settled requests.")
+@app.callback(help="Show finished requests.")
 def logs(
     ctx: typer.Context,
     follow: Annotated[
         bool,
         typer.Option(
-            "--follow", "-f", help="Go on with new ones until Ctrl-C; with --json each is one line."
+            "--follow",
+            "-f",
+            help="Print new requests as they finish, until Ctrl-C. With --json, one line for each.",
         ),
     ] = False,
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=500, help="How many.")] = 20,
+    limit: Annotated[
+        int, typer.Option("-n", "--limit", min=1, max=500, help="The number of requests.")
+    ] = 20,
     model: Annotated[
-        str | None, typer.Option(help="Of this model.", autocompletion=complete_model)
+        str | None,
+        typer.Option(help="Only requests for this model.", autocompletion=complete_model),
     ] = None,
-    provider: Annotated[str | None, typer.Option(help="Of this provider, by its id.")] = None,
+    provider: Annotated[
+        str | None, typer.Option(help="Only requests to this provider, by its id.")
+    ] = None,
     key: Annotated[
-        str | None, typer.Option(help="Of this key, by its id.", autocompletion=complete_key)
+        str | None,
+        typer.Option(help="Only requests of this key, by its id.", autocompletion=complete_key),
     ] = None,
-    status: Annotated[int | None, typer.Option(help="With this status.")] = None,
+    status: Annotated[
+        int | None, typer.Option(help="Only requests that were answered with this status.")
+    ] = None,
     outcome: Annotated[
-        str | None, typer.Option(help="With this outcome, such as upstream_failed.")
+        str | None, typer.Option(help="Only requests with this outcome, such as upstream_failed.")
     ] = None,
-    combo: Annotated[str | None, typer.Option(help="Of this combo.")] = None,
-    connection: Annotated[str | None, typer.Option(help="Over this connection, by its id.")] = None,
+    combo: Annotated[str | None, typer.Option(help="Only requests for this combo.")] = None,
+    connection: Annotated[
+        str | None, typer.Option(help="Only requests over this connection, by its id.")
+    ] = None,
     session_tag: Annotated[
-        str | None, typer.Option(help="With this session tag (X-Gateway-Session-Id).")
+        str | None, typer.Option(help="Only requests with this session tag (X-Gateway-Session-Id).")
     ] = None,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Show settled requests, the newest last. With `--follow --json` each is one line."""
+    """Show finished requests, the newest last. Requests that were refused before a key was known are not listed."""
     from fairlead.cli.instance import Instance
 
     if ctx.invoked_subcommand is not None:
@@ -87,26 +112,29 @@ def logs(
         else:
             names = provider_names(instance) | key_names(instance)
             show_table(
-                ["time", "status", "model", "provider", "key", "in", "out", "cost", "ms", "error"],
+                list(_COLUMNS),
                 [_row(record, names) for record in reversed(answer["logs"])],
-                empty="No request was settled yet.",
+                empty="No request has finished yet.",
             )
 
 
 @app.command()
 def show(
     request_id: Annotated[
-        str, typer.Argument(help="Its id, as `fairlead logs --json` and `X-Request-Id` have it.")
+        str,
+        typer.Argument(
+            help="The request's id, from `fairlead logs --json` or the header `X-Gateway-Request-Id`."
+        ),
     ],
     body: Annotated[
         bool,
-        typer.Option("--body", help="What was asked and answered, where it was kept."),
+        typer.Option("--body", help="Show the request and response bodies, if they were stored."),
     ] = False,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Show one request; with `--body` what was said, which the audit log notes."""
+    """Show one request. With `--body`, show its stored bodies, which is recorded in the audit log."""
     from fairlead.cli.instance import Instance
 
     with Instance(url, data_dir) as instance:
@@ -116,7 +144,10 @@ def show(
             return
         found = instance.get("/api/usage/request-logs", requestId=request_id, limit=1)["logs"]
     if not found:
-        raise CommandFailed("There is no request with this id in the log.")
+        raise CommandFailed(
+            "the log has no request with this id. A request appears when it has finished; those of keys "
+            "with noLog never do."
+        )
     if as_json:
         show_json(found[0])
     else:
@@ -181,6 +212,8 @@ def _follow(feed: LogFeed, first: list[Record], *, as_json: bool) -> None:
     names = {} if as_json else provider_names(feed.instance) | key_names(feed.instance)
     feed.mark_present()
     feed.mark(first)
+    if not as_json:
+        say(_line(list(_COLUMNS)))
     _print(list(reversed(first)), names, as_json=as_json)
     last_answer_s = time.monotonic()
     while True:
@@ -199,7 +232,14 @@ def _print(records: list[Record], names: dict[str, str], *, as_json: bool) -> No
         if as_json:
             show_json_line(record)
         else:
-            say("  ".join("-" if cell is None else str(cell) for cell in _row(record, names)))
+            say(_line(_row(record, names)))
+
+
+def _line(cells: list[Any]) -> str:
+    """Cells below their headings, as far as they fit."""
+    widths = _COLUMNS.values()
+    texts = ("-" if cell is None else str(cell) for cell in cells)
+    return "  ".join(text.ljust(width) for text, width in zip(texts, widths, strict=True)).rstrip()
 
 
 def _row(record: Record, names: dict[str, str]) -> list[Any]:

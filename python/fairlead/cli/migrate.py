@@ -25,7 +25,7 @@ _LIVE_MS = 10_000
 
 def migrate(
     to: Annotated[
-        str, typer.Option(help="Where the state goes: postgresql or embedded.", metavar="STORE")
+        str, typer.Option(help="The store to copy to: postgresql or embedded.", metavar="STORE")
     ] = "postgresql",
     data_dir: DataDir = DATA_DIR,
     as_json: Json = False,

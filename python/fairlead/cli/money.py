@@ -5,6 +5,12 @@ from __future__ import annotations
 from fairlead.money import USD_MICROS
 
 
+def exact_dollars(usd: str) -> str:
+    """A cost as the header states it, without the zeros behind it: `$0.00000855`."""
+    whole, _, digits = usd.partition(".")
+    return f"${whole}.{digits.rstrip('0'):0<2}"
+
+
 def dollars(micros: int) -> str:
     """`$12.35`; below a dollar with as many digits as it takes, up to the last micro-dollar: `$0.000042`."""
     sign = "-" if micros < 0 else ""

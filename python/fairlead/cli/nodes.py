@@ -12,7 +12,7 @@ from fairlead.cli.completion import complete_node
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json
 
-app = typer.Typer(help="Provider endpoints of your own.", no_args_is_help=True)
+app = typer.Typer(help="Your own provider endpoints.", no_args_is_help=True)
 
 NODES: Final = Collection(
     path="/api/provider-nodes",
@@ -37,17 +37,27 @@ Node = Annotated[
 
 @app.command()
 def add(
-    prefix: Annotated[str, typer.Argument(help="First part of its models' names: `<prefix>/...`.")],
-    base_url: Annotated[str, typer.Argument(help="Such as http://127.0.0.1:11434/v1.")],
-    name: Annotated[str | None, typer.Option(help="For people; the prefix if left out.")] = None,
+    prefix: Annotated[
+        str, typer.Argument(help="The prefix of its models' names: `<prefix>/<model>`.")
+    ],
+    base_url: Annotated[
+        str, typer.Argument(help="The base URL, such as http://127.0.0.1:11434/v1.")
+    ],
+    name: Annotated[
+        str | None, typer.Option(help="A name to recognise it by. Default: the prefix.")
+    ] = None,
     type_: Annotated[
-        str, typer.Option("--type", help="What it speaks: <openai|anthropic|gemini>-compatible.")
+        str,
+        typer.Option(
+            "--type",
+            help="The API that it implements: <openai|anthropic|gemini>-compatible.",
+        ),
     ] = "openai-compatible",
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Add an endpoint. `fairlead providers add <prefix>` then gives it a credential."""
+    """Add an endpoint. Then run `fairlead providers add <prefix>` to give it a credential."""
     body = {"type": type_, "name": name or prefix, "prefix": prefix, "baseUrl": base_url}
     answer = NODES.create(url, data_dir, body)
     if as_json:
@@ -82,7 +92,7 @@ def edit(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Change fields of an endpoint; what is not named stays."""
+    """Change fields of an endpoint. Fields that you do not name stay as they are."""
     NODES.change(node, fields_from(assignments, from_file), url, data_dir, as_json=as_json)
 
 

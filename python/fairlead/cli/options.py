@@ -11,14 +11,16 @@ DATA_DIR = Path("~/.fairlead")
 
 DataDir = Annotated[
     Path,
-    typer.Option("--data-dir", envvar="FAIRLEAD_DATA_DIR", help="The instance's data directory."),
+    typer.Option(
+        "--data-dir", envvar="FAIRLEAD_DATA_DIR", help="The data directory of the instance."
+    ),
 ]
 Url = Annotated[
     str | None,
     typer.Option(
         "--url",
         envvar="FAIRLEAD_URL",
-        help="The gateway's address; found in the data directory or the context if left out.",
+        help="The gateway's address. Default: from the data directory or the context.",
         show_default=False,
     ),
 ]

@@ -21,21 +21,25 @@ def owner() -> None:
     """The owner's account."""
 
 
+@app.command("set-password")
 @app.command("reset-password")
 def reset_password(
     generate: Annotated[
-        bool, typer.Option("--generate", help="Make a random password and print it.")
+        bool, typer.Option("--generate", help="Generate a random password and print it.")
     ] = False,
     from_stdin: Annotated[
-        bool, typer.Option("--stdin", help="Read the password from standard input, one line.")
+        bool, typer.Option("--stdin", help="Read the password from one line of standard input.")
     ] = False,
     remove_second_factor: Annotated[
-        bool, typer.Option("--remove-second-factor", help="Turn the second factor off as well.")
+        bool, typer.Option("--remove-second-factor", help="Also turn off the second factor.")
     ] = False,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
 ) -> None:
-    """Give the owner a new password, whether fairlead runs or not; their sessions end."""
+    """Set the owner's password, and create the owner if there is none. All of the owner's sessions end.
+
+    It works whether or not the gateway is running. `set-password` and `reset-password` are the same command.
+    """
     from fairlead.cli.instance import Instance
 
     password = _password(generate=generate, from_stdin=from_stdin)

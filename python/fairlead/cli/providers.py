@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+from itertools import chain, count
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -11,9 +13,11 @@ from fairlead.cli.assignment import Assignments, SecretFile, fields_from
 from fairlead.cli.collection import Collection
 from fairlead.cli.completion import complete_connection
 from fairlead.cli.credential import read_credential
+from fairlead.cli.failure import CommandFailed
 from fairlead.cli.nodes import NODES
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import say, show_json
+from fairlead.cli.output import say, show_json, show_table
+from fairlead.near_names import did_you_mean
 
 app = typer.Typer(help="Connections to providers.", no_args_is_help=True)
 
@@ -34,6 +38,13 @@ CONNECTIONS: Final = Collection(
     empty="There are no connections: add one with `fairlead providers add <provider>`.",
 )
 
+_CREDENTIALS: Final = {
+    "none": "none",
+    "aws-sigv4": "AWS keys",
+    "google-service-account": "service account",
+}
+"""How a provider is authenticated at, where not with an API key."""
+
 Connection = Annotated[
     str,
     typer.Argument(help="The connection's id or name.", autocompletion=complete_connection),
@@ -43,35 +54,52 @@ Connection = Annotated[
 @app.command()
 def add(
     provider: Annotated[
-        str, typer.Argument(help="A provider of the catalogue, or a node's prefix.")
+        str,
+        typer.Argument(help="A provider's id from `fairlead providers known`, or a node's prefix."),
     ],
     name: Annotated[
-        str | None, typer.Option(help="For people; the provider's if left out.")
+        str | None,
+        typer.Option(
+            help="A name to recognise it by. Default: the provider's, numbered if it is taken."
+        ),
     ] = None,
     api_key_file: Annotated[
         Path | None,
         typer.Option(
-            help="File with the credential, `-` for standard input; else it is asked for."
+            help="File with the credential, `-` for standard input. Default: a prompt asks for it."
         ),
     ] = None,
     no_key: Annotated[
-        bool, typer.Option("--no-key", help="The provider asks for no credential.")
+        bool, typer.Option("--no-key", help="The provider needs no credential.")
     ] = False,
-    priority: Annotated[int, typer.Option(help="1 to 100; lower is used first.")] = 50,
+    priority: Annotated[int, typer.Option(help="1 to 100; lower numbers are used first.")] = 50,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Add a connection. Its credential is not taken from the command line, where others see it."""
-    name = name or provider
-    body: dict[str, Any] = {"provider": provider, "name": name, "priority": priority}
-    if not no_key:
-        body["apiKey"] = read_credential(api_key_file, "Credential")
-    answer = CONNECTIONS.create(url, data_dir, body)
+    """Add a connection to a provider. The credential is read from a file, standard input or a prompt."""
+    from fairlead.cli.instance import Instance
+
+    credential = None if no_key else read_credential(api_key_file, "Credential")
+    with Instance(url, data_dir) as instance:
+        taken = {str(each["name"]) for each in CONNECTIONS.records(instance)}
+        if name is not None and name in taken:
+            raise CommandFailed(f"there is a connection with the name {name}: choose another one.")
+        name = name or _free_name(provider, taken)
+        body: dict[str, Any] = {"provider": provider, "name": name, "priority": priority}
+        if credential is not None:
+            body["apiKey"] = credential
+        answer = instance.post(CONNECTIONS.path, body)
     if as_json:
         show_json(answer)
     else:
         say(f"Added {name} at {provider} ({answer['connection']['id']}).")
+
+
+def _free_name(provider: str, taken: Container[str]) -> str:
+    """The provider's name, or the first of `openai-2`, `openai-3`, ... that no connection has."""
+    names = chain([provider], (f"{provider}-{number}" for number in count(2)))
+    return next(each for each in names if each not in taken)
 
 
 @app.command("list")
@@ -89,6 +117,45 @@ def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) 
     CONNECTIONS.print_records(connections, as_json=as_json)
 
 
+@app.command()
+def known(
+    text: Annotated[
+        str | None, typer.Argument(help="Only providers with this in their id, name or address.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the providers that can be added by their id. No gateway has to run."""
+    from fairlead.gateway.providers.catalogue import catalogue
+
+    everything = [
+        {
+            "id": each.id,
+            "name": each.name,
+            "dialect": each.dialect,
+            "credential": _CREDENTIALS.get(each.auth, "API key"),
+            "models": len(each.models),
+            "baseUrl": each.base_url,
+        }
+        for each in catalogue().values()
+    ]
+    wanted = (text or "").lower()
+    found = [
+        each
+        for each in everything
+        if any(wanted in str(each[field]).lower() for field in ("id", "name", "baseUrl"))
+    ]
+    if as_json:
+        show_json({"providers": found, "total": len(found)})
+        return
+    near = did_you_mean(text or "", (str(each["id"]) for each in everything))
+    show_table(
+        ["id", "name", "dialect", "credential", "models", "base URL"],
+        [list(each.values()) for each in found],
+        empty=f"No provider has {text} in its id, name or address.{near} For another server, "
+        "run `fairlead nodes add <prefix> <base URL>`.",
+    )
+
+
 @app.command("test")
 def check(
     connection: Connection,
@@ -96,7 +163,7 @@ def check(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Ask the provider whether the connection works; exit code 1 if it does not."""
+    """Ask the provider for its models, to check that the connection works. Exit code 1 if it does not."""
     from fairlead.cli.instance import Instance
 
     with Instance(url, data_dir) as instance:
@@ -119,7 +186,7 @@ def show(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Show every field of a connection, but its credential."""
+    """Show every field of a connection except its credential."""
     CONNECTIONS.show(connection, url, data_dir, as_json=as_json)
 
 
@@ -132,7 +199,7 @@ def edit(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Change fields of a connection, but its credential; what is not named stays."""
+    """Change fields of a connection. Fields that you do not name stay as they are."""
     CONNECTIONS.change(
         connection, fields_from(assignments, from_file), url, data_dir, as_json=as_json
     )

@@ -21,19 +21,18 @@ HEAD: Final = """\
 
 Written from the code by `make reference`.
 
-`fairlead <command> --help` says the same on the terminal. A command that reads prints a table; with `--json` it
-prints the API's own answer. Text of others (names, answers of models) is printed without its control codes.
-`NO_COLOR` turns colours off.
+`fairlead <command> --help` shows the same text. Commands print tables for people; with `--json` they print the API's
+response. Control characters in names and in answers of models are shown as codes. Set `NO_COLOR` to turn colours off.
 
-| exit code | what it means |
+| exit code | meaning |
 | --: | --- |
-| 0 | done |
-| 1 | it was tried and failed, or what was asked about is not in order; standard error has one sentence |
-| 2 | it was not attempted: a wrong option, or an address that no credential may go to |
-| 130 | ended by Ctrl-C |
+| 0 | The command succeeded. |
+| 1 | The command failed, or what it checks is not in order. Standard error has one sentence that says why. |
+| 2 | The command was not started: an option is wrong, or the credential may not be sent to the address. |
+| 130 | You pressed Ctrl-C. |
 
-A command works at the first of these that is given: `--url`, `--context`, `--data-dir`, the context in use
-(`fairlead contexts use`), this machine's instance. `--context` stands before the command. How to work elsewhere:
+A command uses the first of these that is given: `--url`, `--context`, `--data-dir`, the context in use
+(`fairlead contexts use`), the instance on this machine. Write `--context` before the command. See
 [use a remote gateway](../how-to/use-a-remote-gateway.md).
 """
 

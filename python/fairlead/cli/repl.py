@@ -14,8 +14,10 @@ import typer
 
 from fairlead.cli.chat import MaxTokens, Model, System, print_pieces, wanted_model
 from fairlead.cli.failure import CommandFailed
+from fairlead.cli.model_names import callable_names, doubts
 from fairlead.cli.options import DATA_DIR, DataDir, Url
 from fairlead.cli.output import say
+from fairlead.sentence import opened
 
 if TYPE_CHECKING:
     from fairlead.cli.conversation import Conversation
@@ -40,7 +42,7 @@ def repl(
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
 ) -> None:
-    """Talk with a model; `/help` says what else can be done. What was typed is kept in a history file."""
+    """Talk with a model. `/help` lists the commands. Your input is stored in a history file."""
     from fairlead.cli.conversation import Conversation
     from fairlead.cli.instance import Instance
 
@@ -100,8 +102,10 @@ class Dialogue:
             case "/help":
                 print(_HELP)
             case "/model":
+                if rest and (doubt := doubts(rest, callable_names(self._instance))) is not None:
+                    say(f"fairlead: WARNING: {opened(doubt)}", to_stderr=True)
                 self._conversation.model = rest or self._conversation.model
-                say(f"Answers come from {self._conversation.model}.")
+                say(f"The model is {self._conversation.model}.")
             case "/file":
                 self._attach(rest)
             case "/clear":

@@ -11,11 +11,15 @@ from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import show_json
 from fairlead.cli.setup import ApiKey, DryRun, Model, Port, Remote
+from fairlead.errors import Refusal
+from fairlead.near_names import did_you_mean
 
 
 # Long by its signature: Typer reads each option from a parameter.
 def run(
-    tool: Annotated[str, typer.Argument(help="claude, codex, aider, goose, opencode, qwen, ...")],
+    tool: Annotated[
+        str, typer.Argument(help="The tool: claude, codex, aider, goose, opencode, qwen, ...")
+    ],
     arguments: Annotated[
         list[str] | None, typer.Argument(help="The tool's own arguments, after `--`.")
     ] = None,
@@ -28,7 +32,7 @@ def run(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Start a coding tool pointed at the gateway; nothing in your home is changed."""
+    """Start a coding tool that calls the gateway. Nothing in your home directory is changed."""
     from fairlead.cli.tool_gateway import GatewayChoice, open_gateway
     from fairlead.coding_tools.catalogue import catalogue, find_tool
     from fairlead.coding_tools.environment import inherited_environment
@@ -37,13 +41,13 @@ def run(
     entry = find_tool(catalogue(), tool)
     if entry is None or entry.launch is None:
         known = sorted(each.id for each in catalogue().values() if each.launch)
-        print(f"fairlead: `{tool}` cannot be run: choose {', '.join(known)}.", file=sys.stderr)
-        raise SystemExit(2)
+        raise Refusal(
+            f"no coding tool `{tool}` can be run.{did_you_mean(tool, known)} Known are {', '.join(known)}."
+        )
     gateway = open_gateway(GatewayChoice(remote, api_key, port, url, data_dir))
     chosen = model or (gateway.models[0] if gateway.models else None)
     if chosen is None:
         raise CommandFailed("the gateway serves no model yet: name one with --model.")
-    made_for = None
     if dry_run:
         target = gateway.target(chosen)
         plan = plan_launch(entry, entry.launch, target, arguments or [])
@@ -52,14 +56,10 @@ def run(
         else:
             print("\n".join(shell_lines(plan)))
         return
-    gateway, made_for = gateway.with_new_key(entry.id)
-    try:
-        target = gateway.target(chosen)
+    with gateway.with_run_key(entry.id) as keyed:
+        target = keyed.target(chosen)
         plan = plan_launch(entry, entry.launch, target, arguments or [])
         code = run_tool(entry.launch, plan, target, inherited_environment())
-    finally:
-        if made_for is not None:
-            gateway.revoke(made_for)
     if code == NOT_FOUND:
-        print(f"fairlead: {plan.command[0]} is not in PATH: see {entry.docs_url}", file=sys.stderr)
+        print(f"fairlead: {plan.command[0]} is not in PATH: see {entry.docs_url}.", file=sys.stderr)
     raise SystemExit(code)

@@ -20,7 +20,7 @@ def serve(
     role: Annotated[
         str | None,
         typer.Option(
-            help="What this node does: all, relay (calls alone) or control (management alone).",
+            help="The role of this node: all, relay (model calls only) or control (management only).",
             show_default="all",
         ),
     ] = None,
@@ -30,26 +30,26 @@ def serve(
     front: Annotated[
         str | None,
         typer.Option(
-            help="Who has the relay's socket: granian, or the engine itself (native).",
+            help="The HTTP server: granian, or native (the engine's own).",
             show_default="granian",
         ),
     ] = None,
     threads: Annotated[
         int | None,
-        typer.Option(help="Threads of the relay, with --front native.", show_default="1"),
+        typer.Option(help="Relay threads, with --front native.", show_default="1"),
     ] = None,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Where everything is kept.", show_default="~/.fairlead")
+        Path | None, typer.Option(help="The directory for all data.", show_default="~/.fairlead")
     ] = None,
     demo: Annotated[
         bool | None,
-        typer.Option("--demo", help="Also start a stand-in provider that needs no network."),
+        typer.Option("--demo", help="Also start a demo provider that needs no network."),
     ] = None,
     allow_unauthenticated_bind: Annotated[
         bool | None,
         typer.Option(
             "--allow-unauthenticated-bind",
-            help="Listen on a public address although anybody may call.",
+            help="Listen on a public address even if callers need no key.",
         ),
     ] = None,
     tls_certificate: Annotated[
@@ -59,9 +59,9 @@ def serve(
 ) -> None:
     """Start the gateway and keep it running until SIGTERM or Ctrl-C.
 
-    Every option can be given by environment too: --data-dir is FAIRLEAD_DATA_DIR.
+    Every option has an environment variable: --data-dir is FAIRLEAD_DATA_DIR.
 
-    REQUIRE_API_KEY=true asks callers for a key; INITIAL_PASSWORD is the first password.
+    Set REQUIRE_API_KEY=true to require keys from callers, and INITIAL_PASSWORD to set the first password.
     """
     from fairlead.serve.start import start
     from fairlead.settings.serve import ServeSettings

@@ -13,12 +13,14 @@ from fairlead.cli.output import pick, show_json, show_table
 
 
 def sessions(
-    minutes: Annotated[int, typer.Option(min=1, max=1440, help="How far back.")] = 30,
+    minutes: Annotated[
+        int, typer.Option(min=1, max=1440, help="How many minutes to look back.")
+    ] = 30,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Show sessions with a settled request in the last minutes, the latest first."""
+    """Show sessions with a finished request in the last minutes, newest first."""
     from fairlead.cli.instance import Instance
 
     with Instance(url, data_dir) as instance:
@@ -41,5 +43,5 @@ def sessions(
             ]
             for each in found["sessions"]
         ],
-        empty="No session had a request in that time.",
+        empty="No session had a request in this time.",
     )

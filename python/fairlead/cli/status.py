@@ -11,7 +11,7 @@ from fairlead.cli.output import show_json, show_table
 
 
 def status(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
-    """Say whether the gateway is ready and how its parts are; exit code 1 if it is not."""
+    """Show whether the gateway is ready, and the state of its parts. Exit code 1 if it is not ready."""
     from fairlead.cli.instance import Instance
 
     with Instance(url, data_dir) as instance:

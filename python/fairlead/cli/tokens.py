@@ -25,12 +25,12 @@ TOKENS: Final = Collection(
         "expires": "expiresAt",
         "created": "createdAt",
     },
-    empty="There are no tokens: make one with `fairlead tokens create <name>`.",
+    empty="There are no tokens: create one with `fairlead tokens create <name>`.",
 )
 
 
 class TokenScope(StrEnum):
-    """What a token opens."""
+    """What a token permits."""
 
     READ = "read"
     WRITE = "write"
@@ -39,18 +39,19 @@ class TokenScope(StrEnum):
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Argument(help="Whose or what for, for people.")],
+    name: Annotated[str, typer.Argument(help="A name to recognise the token by.")],
     scope: Annotated[
-        TokenScope, typer.Option(help="read shows, write changes, admin sets security too.")
+        TokenScope,
+        typer.Option(help="read: view; write: also change; admin: also security settings."),
     ] = TokenScope.READ,
     expires_at: Annotated[
-        str | None, typer.Option(help="ISO 8601 moment, such as 2027-01-31T12:00:00Z.")
+        str | None, typer.Option(help="When it expires, in ISO 8601, such as 2027-01-31T12:00:00Z.")
     ] = None,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Make a token and print it: this once, it is not kept. `fairlead login` takes it."""
+    """Create a token for `fairlead login` and print it. It is shown only once."""
     body: dict[str, Any] = {"name": name, "scope": scope.value}
     if expires_at:
         body["expiresAt"] = expires_at
@@ -59,7 +60,7 @@ def create(
         show_json(created)
         return
     say(created["token"])
-    say("Keep it: it cannot be shown again.", to_stderr=True)
+    say("Save the token now: it cannot be shown again.", to_stderr=True)
 
 
 @app.command("list")
@@ -75,5 +76,5 @@ def revoke(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Revoke a token: it is refused from the moment that this returns."""
+    """Revoke a token. It stops working at once."""
     TOKENS.delete(token, url, data_dir, as_json=as_json, verb="Revoked")

@@ -28,9 +28,22 @@ class ToolCommands(CommandGroup):
         return super().get_command(ctx, cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        wanted = args[0] if args else ""
+        if wanted.startswith(SETUP_PREFIX) and self.get_command(ctx, wanted) is None:
+            ctx.fail(f"No such command '{wanted}'.{_near_tools(wanted)}")
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and name.startswith(SETUP_PREFIX):
             # Imported when it is run, as every command is.
             setup = import_module("fairlead.cli.setup")
             command = setup.setup_command(name.removeprefix(SETUP_PREFIX))
         return name, command, rest
+
+
+def _near_tools(wanted: str) -> str:
+    """The setup commands that were probably meant."""
+    from fairlead.near_names import did_you_mean
+
+    return (
+        did_you_mean(wanted, (SETUP_PREFIX + name for name in displayed_tools()))
+        or " `fairlead configure` lists the coding tools."
+    )

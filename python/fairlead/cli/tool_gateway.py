@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +27,8 @@ class GatewayChoice:
     port: int | None
     url: str | None
     data_dir: Path
+    key_source: str | None = None
+    """The option or variable that `api_key` comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +49,43 @@ class ToolGateway:
         names = [name for name in self.models if MODEL_NAME.fullmatch(name)][:_MOST_MODELS]
         return GatewayTarget(self.url, self.key or "", model, tuple(dict.fromkeys([model, *names])))
 
-    def with_new_key(self, tool: str) -> tuple[ToolGateway, str | None]:
-        """With a key: the given one, or one that is made for the tool, with the id by which it is revoked."""
-        from dataclasses import replace
-
+    def with_new_key(self, name: str) -> tuple[ToolGateway, str | None]:
+        """With a key: the given one, or a new one with this name and the id by which it is revoked."""
         from fairlead.cli.instance import Instance
 
         if self.key is not None:
             return self, None
         with Instance(self.choice.url or self.url, self.choice.data_dir) as instance:
-            made = instance.post("/api/keys", {"name": f"{tool} (setup)"})
+            made = instance.post("/api/keys", {"name": name})
         return replace(self, key=made["key"]), made["id"]
+
+    @contextmanager
+    def with_run_key(self, tool: str) -> Iterator[ToolGateway]:
+        """With a key that is valid while the tool runs: the given one, or the key `<tool> (run)`.
+
+        That key is switched off afterwards and not deleted, so that logs and costs name it, and is given a new text for
+        the next run. Where it is in use another one is created.
+        """
+        from fairlead.cli.instance import Instance
+
+        if self.key is not None:
+            yield self
+            return
+        name = f"{tool} (run)"
+        where = self.choice.url or self.url
+        with Instance(where, self.choice.data_dir) as instance, _alone(self.choice.data_dir):
+            keys = instance.list_all("/api/keys", "keys")
+            idle = (each for each in keys if each["name"] == name and not each["isActive"])
+            if (found := next(idle, None)) is None:
+                made = instance.post("/api/keys", {"name": name})
+            else:
+                made = instance.post(f"/api/keys/{found['id']}/regenerate")
+                instance.patch(f"/api/keys/{found['id']}", {"isActive": True})
+        try:
+            yield replace(self, key=made["key"])
+        finally:
+            with Instance(where, self.choice.data_dir) as instance:
+                instance.patch(f"/api/keys/{made['id']}", {"isActive": False})
 
     def revoke(self, key_id: str) -> None:
         """Revokes a key that was made."""
@@ -81,6 +111,27 @@ class ToolGateway:
         }
 
 
+@contextmanager
+def _alone(data_dir: Path) -> Iterator[None]:
+    """One command at a time: two that start a tool at once never take the same key."""
+    import fcntl
+    import os
+
+    folder = data_dir.expanduser() / "coding-tools"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock_fd = os.open(folder / "run.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock_fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock_fd)
+
+
+def own_url(choice: GatewayChoice) -> str | None:
+    """The address on this machine that the options name, if they name one."""
+    return choice.url or (f"http://127.0.0.1:{choice.port}" if choice.port else None)
+
+
 def open_gateway(choice: GatewayChoice) -> ToolGateway:
     """The gateway and the models that it serves now. Raises `CommandFailed` where nothing answers."""
     from fairlead.cli.instance import Instance
@@ -92,8 +143,7 @@ def open_gateway(choice: GatewayChoice) -> ToolGateway:
         listed = _ask(url, "GET", "/v1/models", choice.api_key).json()
         models = [str(each["id"]) for each in listed.get("data", [])]
         return ToolGateway(url, models, choice.api_key, choice)
-    own = choice.url or (f"http://127.0.0.1:{choice.port}" if choice.port else None)
-    with Instance(own, choice.data_dir) as instance:
+    with Instance(own_url(choice), choice.data_dir) as instance:
         listed = instance.get("/api/cli-tools")
         return ToolGateway(instance.url, listed["models"], choice.api_key, choice)
 

@@ -12,7 +12,7 @@ SETUP_PREFIX: Final = "setup-"
 
 def summary_of_tool(tool: str) -> str:
     """The line of a tool's command in the list of commands."""
-    return f"Point {displayed_tools()[tool]} at the gateway."
+    return f"Configure {displayed_tools()[tool]} to call the gateway."
 
 
 @cache

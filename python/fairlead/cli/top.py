@@ -29,12 +29,12 @@ _LINES_AROUND: Final = 6
 
 
 def top(
-    every: Annotated[float, typer.Option(min=0.5, max=60.0, help="Seconds between looks.")] = 2.0,
+    every: Annotated[float, typer.Option(min=0.5, max=60.0, help="Seconds between updates.")] = 2.0,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Show requests, streams, latency, cost and errors by provider, live; `q` or Ctrl-C ends it.
+    """Show live requests, streams, latency, cost and errors by provider. Press `q` or Ctrl-C to quit.
 
     With `--json` it is one look over one interval.
     """

@@ -42,12 +42,12 @@ def usage(
         str, typer.Option(help=f"What to group by, with commas: {', '.join(FIELDS)}.")
     ] = "day,model",
     since: Since = "7d",
-    limit: Annotated[int, typer.Option(min=1, max=500, help="How many rows.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="The number of rows.")] = 50,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Show usage over time, in groups."""
+    """Show usage over time, grouped."""
     from fairlead.cli.instance import Instance
 
     if ctx.invoked_subcommand is not None:
@@ -75,13 +75,13 @@ def usage(
             ]
             for row in answer["history"]
         ],
-        empty="Nothing was called in that time.",
+        empty="There were no calls in this time.",
     )
 
 
 @app.command()
 def rebuild(data_dir: DataDir = DATA_DIR, as_json: Json = False) -> None:
-    """Make usage.duckdb anew from the log in the database of FAIRLEAD_DATABASE_URL.
+    """Rebuild usage.duckdb from the log in the database of FAIRLEAD_DATABASE_URL.
 
     The node must be stopped. The file that was there is kept as usage.duckdb.replaced; sums that are older than the log
     are in it alone. Interrupted, it goes on where it stood.

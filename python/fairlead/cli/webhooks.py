@@ -14,7 +14,7 @@ from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import pick, say, show_json, show_table
 
-app = typer.Typer(help="Listeners that are told of events.", no_args_is_help=True)
+app = typer.Typer(help="Webhooks and their deliveries.", no_args_is_help=True)
 
 WEBHOOKS: Final = Collection(
     path="/api/webhooks",
@@ -29,7 +29,7 @@ WEBHOOKS: Final = Collection(
         "reason": "disabledReason",
     },
     wrapper="webhook",
-    empty="There are no webhooks: make one with `fairlead webhooks create <url>`.",
+    empty="There are no webhooks: create one with `fairlead webhooks create <url>`.",
     label="url",
 )
 
@@ -39,7 +39,7 @@ Secret = Annotated[
     typer.Option(
         envvar="FAIRLEAD_WEBHOOK_SECRET",
         hidden=True,
-        help="A command line is in every process list: use the variable.",
+        help="Other users can see command lines: use the variable.",
     ),
 ]
 
@@ -52,16 +52,16 @@ def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) 
 
 @app.command()
 def create(
-    target: Annotated[str, typer.Argument(metavar="URL", help="The listener.")],
+    target: Annotated[str, typer.Argument(metavar="URL", help="The URL that events are sent to.")],
     event: Annotated[
-        list[str] | None, typer.Option(help="An event; repeatable. All, if none is named.")
+        list[str] | None, typer.Option(help="An event to send. Repeatable. Default: all events.")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="What for, for people.")] = None,
+    name: Annotated[str | None, typer.Option(help="A name to recognise it by.")] = None,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Make a webhook and print its secret: this once, it is not shown again."""
+    """Create a webhook and print its secret. It is shown only once."""
     body: dict[str, Any] = {"url": target, "events": event or ["*"]}
     if name:
         body["name"] = name
@@ -80,7 +80,7 @@ def create(
 def delete(
     webhook: Webhook, data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False
 ) -> None:
-    """Delete a webhook, what waits for it, and its history."""
+    """Delete a webhook, its pending deliveries and its history."""
     WEBHOOKS.delete(webhook, url, data_dir, as_json=as_json)
 
 
@@ -91,7 +91,7 @@ def show(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Show every field of a webhook, but its secret."""
+    """Show every field of a webhook except its secret."""
     WEBHOOKS.show(webhook, url, data_dir, as_json=as_json)
 
 
@@ -104,7 +104,7 @@ def edit(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Change fields of a webhook, but its secret; what is not named stays."""
+    """Change fields of a webhook. Fields that you do not name stay as they are."""
     WEBHOOKS.change(webhook, fields_from(assignments, from_file), url, data_dir, as_json=as_json)
 
 
@@ -112,7 +112,7 @@ def edit(
 def send_test(
     webhook: Webhook, data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False
 ) -> None:
-    """Send `test.ping` now and say how it went."""
+    """Send a `test.ping` event now and show the result."""
     from fairlead.cli.instance import Instance
 
     with Instance(url, data_dir) as instance:
@@ -121,8 +121,7 @@ def send_test(
     if as_json:
         show_json(answer)
     if not answer["delivered"]:
-        status = f" with {answer['status']}" if answer["status"] else ""
-        raise CommandFailed(f"the test was not delivered{status}: {answer['errorKind']}.")
+        raise CommandFailed(f"the test was not delivered. {answer['error']}")
     if not as_json:
         say(f"Delivered: {answer['status']} after {answer['latencyMs']:.0f} ms.")
 
@@ -130,12 +129,14 @@ def send_test(
 @app.command()
 def deliveries(
     webhook: Webhook,
-    limit: Annotated[int, typer.Option(min=1, max=500, help="How many, the newest first.")] = 50,
+    limit: Annotated[
+        int, typer.Option(min=1, max=500, help="The number of deliveries, newest first.")
+    ] = 50,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """List what was sent to a webhook, the newest first."""
+    """List deliveries to a webhook, newest first."""
     from fairlead.cli.instance import Instance
 
     with Instance(url, data_dir) as instance:
@@ -155,7 +156,7 @@ def deliveries(
             ]
             for delivery in answer["deliveries"]
         ],
-        empty="Nothing was sent to it yet.",
+        empty="Nothing has been sent to it yet.",
     )
 
 
@@ -163,13 +164,13 @@ def deliveries(
 def rotate_secret(
     webhook: Webhook,
     keep_hours: Annotated[
-        int, typer.Option(min=0, max=168, help="How long the old ones count beside it.")
+        int, typer.Option(min=0, max=168, help="How many hours the old secrets stay valid.")
     ] = 24,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Make a new secret and print it: this once, it is not shown again."""
+    """Create a new secret and print it. It is shown only once."""
     from fairlead.cli.instance import Instance
 
     with Instance(url, data_dir) as instance:
@@ -204,11 +205,11 @@ def redeliver(
 
 @app.command()
 def verify(
-    message_id: Annotated[str, typer.Option("--id", help="Header `webhook-id`.")],
-    timestamp: Annotated[str, typer.Option(help="Header `webhook-timestamp`.")],
-    signature: Annotated[str, typer.Option(help="Header `webhook-signature`.")],
+    message_id: Annotated[str, typer.Option("--id", help="The header `webhook-id`.")],
+    timestamp: Annotated[str, typer.Option(help="The header `webhook-timestamp`.")],
+    signature: Annotated[str, typer.Option(help="The header `webhook-signature`.")],
     body: Annotated[Path, typer.Option(help="File with the body's exact bytes, `-` for stdin.")],
-    tolerance_s: Annotated[int, typer.Option(min=0, help="How old it may be, seconds.")] = 300,
+    tolerance_s: Annotated[int, typer.Option(min=0, help="The maximum age, in seconds.")] = 300,
     jwks: Annotated[
         str | None,
         typer.Option(

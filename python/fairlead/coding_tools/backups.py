@@ -84,13 +84,22 @@ class AppliedFile(_Record):
 
 
 class Origin(_Record):
-    """The record that `undo` needs: the backup from before, what was set since, and the key made for the tool."""
+    """The record that `undo` needs: the backup from before, what was set since, the id and SHA-256 of the key that
+    was made for the tool, and the SHA-256 of the key that the tool sends.
+    """
 
     backup_id: str
     applied_at_ms: int
     endpoint: str
     files: list[AppliedFile]
     key_id: str | None = None
+    made_digest: str | None = None
+    key_digest: str | None = None
+
+
+def digest_of_key(key: str) -> str:
+    """The SHA-256 of a key: enough to recognise it, and not to use it."""
+    return hashlib.sha256(key.encode()).hexdigest()
 
 
 class BackupStore:
@@ -171,6 +180,19 @@ class BackupStore:
         except FileNotFoundError:
             return None
         return Origin.model_validate_json(self._unsealed(f"{tool}/origin", sealed))
+
+    def tools_with_the_key_of(self, tool: str) -> list[str]:
+        """The ids of other tools that send the key that was made for this one."""
+        own = self.origin(tool)
+        if own is None or own.made_digest is None:
+            return []
+        others = {place.parent.name for place in self._folder.glob("*/origin")} - {tool}
+        origins = {other: self.origin(other) for other in sorted(others)}
+        return [
+            other
+            for other, origin in origins.items()
+            if origin is not None and origin.key_digest == own.made_digest
+        ]
 
     def set_origin(self, tool: str, origin: Origin | None) -> None:
         """Remembers what `undo` restores, or forgets it."""

@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairlead.coding_tools.backups import AppliedFile, Backup, BackupStore, Origin, Reason
+from fairlead.coding_tools.backups import (
+    AppliedFile,
+    Backup,
+    BackupStore,
+    Origin,
+    Reason,
+    digest_of_key,
+)
 from fairlead.coding_tools.entry import ToolEntry, ToolFile
 from fairlead.coding_tools.filling import GatewayTarget, changes_of, old_places
 from fairlead.coding_tools.formats.change import (
@@ -94,8 +101,8 @@ class Configurator:
             origin = self.store.origin(tool.id)
             wanted = self.plan(tool, target, migration=migration)
             if not any(plan.is_changed for plan in wanted):
-                if origin is not None and key_id is not None:
-                    self.store.set_origin(tool.id, origin.model_copy(update={"key_id": key_id}))
+                if origin is not None:
+                    self.store.set_origin(tool.id, _with_key(origin, target.key, key_id))
                 return Applied(wanted, None)
             request = _Request(tool, target, origin, migration)
             locked = self._lock(stack, [plan.file.path for plan in wanted if plan.is_changed])
@@ -106,7 +113,8 @@ class Configurator:
                 for file, plan in zip(tool.files, wanted, strict=True)
             ]
             backup = self._back_up(tool, "apply", locked)
-            self.store.set_origin(tool.id, _origin_of(plans, backup.id, target.url, origin, key_id))
+            made = _origin_of(plans, backup.id, target.url, origin)
+            self.store.set_origin(tool.id, _with_key(made, target.key, key_id))
             for plan in plans:
                 if plan.is_changed:
                     locked_file = locked[plan.file.path]
@@ -237,9 +245,7 @@ def _failures() -> Iterator[None]:
         raise ConfigurationFailed(f"a backup cannot be read: {error}.") from None
 
 
-def _origin_of(
-    plans: list[FilePlan], backup_id: str, url: str, before: Origin | None, key_id: str | None
-) -> Origin:
+def _origin_of(plans: list[FilePlan], backup_id: str, url: str, before: Origin | None) -> Origin:
     """The record for `undo`: the first backup stays the one that it restores."""
     files = {each.path: each for each in (before.files if before else [])}
     for plan in plans:
@@ -255,8 +261,16 @@ def _origin_of(
         applied_at_ms=now_ms(),
         endpoint=url,
         files=list(files.values()),
-        key_id=key_id or (before.key_id if before else None),
+        key_id=before.key_id if before else None,
+        made_digest=before.made_digest if before else None,
     )
+
+
+def _with_key(origin: Origin, key: str, key_id: str | None) -> Origin:
+    """The record with the key that the tool sends now; `key_id` where the key was made for the tool."""
+    digest = digest_of_key(key) if key else None
+    made = {"key_id": key_id, "made_digest": digest} if key_id else {}
+    return origin.model_copy(update={"key_digest": digest, **made})
 
 
 def _changes_of(applied: AppliedFile) -> list[Change]:

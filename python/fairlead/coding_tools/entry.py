@@ -123,6 +123,19 @@ class ToolEntry(_Entry):
             raise ValueError(f"{self.id} has no command")
         return self.detection.command
 
+    @property
+    def own_variable(self) -> str:
+        """A variable for the key that no other tool reads, where the tool lets us choose its name."""
+        return f"FAIRLEAD_{self.id.upper().replace('-', '_')}_KEY"
+
+    @property
+    def key_variable(self) -> str | None:
+        """The environment variable from which the tool reads its key; None where it reads none that is known."""
+        if self.own_variable in self.model_dump_json():
+            return self.own_variable
+        fixed = self.launch.environment.items() if self.launch else ()
+        return next((name for name, value in fixed if value == "%key%"), None)
+
     @model_validator(mode="after")
     def _can_be_helped(self) -> ToolEntry:
         if self.is_displayed and not (self.files or self.launch or self.steps):

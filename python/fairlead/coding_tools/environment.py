@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from typing import Final
+
+WORKSPACES: Final = ("CODESPACES", "REMOTE_CONTAINERS", "GITPOD_WORKSPACE_ID")
+"""What GitHub Codespaces, dev containers of editors and Gitpod set: containers in which people work."""
 
 
 def container_marks() -> dict[str, str]:
-    """The variables that container runtimes set."""
-    names = ("container", "KUBERNETES_SERVICE_HOST")
+    """The variables that container runtimes and workspaces set."""
+    names = ("container", "KUBERNETES_SERVICE_HOST", *WORKSPACES)
     return {name: os.environ[name] for name in names if name in os.environ}
 
 

@@ -10,8 +10,6 @@ from typing import Any, Final
 from fairlead.coding_tools.entry import Member, ToolFile
 from fairlead.coding_tools.formats.change import Change, Place, Step
 
-KEY_VARIABLE: Final = "FAIRLEAD_API_KEY"
-"""The variable that files name where the tool takes its key from the environment."""
 MODEL_NAME: Final = re.compile(r"""[^\x00-\x20"'`\\%$\x7f]{1,300}""")
 """Names that can stand in every format, in a JSON text within an environment variable too."""
 

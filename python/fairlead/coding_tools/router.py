@@ -29,7 +29,7 @@ from fairlead.coding_tools.views import (
 )
 from fairlead.errors import Conflict, InvalidRequest, NotFound
 from fairlead.gateway.fields import Spelled, Text
-from fairlead.gateway.models.catalogue_router import CatalogueFilter, catalogue_page
+from fairlead.gateway.models.catalogue_router import CatalogueFilter, ModelEntry, catalogue_page
 from fairlead.settings import ControlConfig
 from fairlead.store.services import Services, ServicesDep
 from fairlead.web_address import service_address
@@ -208,16 +208,22 @@ def _own_url(config: ControlConfig) -> str:
 
 
 async def _models(services: Services) -> list[str]:
-    """Names of models that a connection serves and that chat."""
+    """Names of models that a connection serves and that a coding tool can use."""
     wanted = CatalogueFilter(connected=True, kind="chat")
     page = await services.state.read(lambda con: catalogue_page(con, wanted))
     names = [
         model.id
         for entry in page.entries
         for model in entry.models.get("chat", [])
-        if not model.is_hidden and MODEL_NAME.fullmatch(model.id)
+        if not model.is_hidden and MODEL_NAME.fullmatch(model.id) and _can_code(model)
     ]
     return names[:MOST_MODELS]
+
+
+def _can_code(model: ModelEntry) -> bool:
+    """Whether a coding tool can work with it: it calls tools and answers in text, as far as that is known."""
+    known = model.capabilities
+    return not known or ("tools" in known and "audio_output" not in known)
 
 
 async def _target(services: Services, tool: ToolEntry, wanted: Application) -> GatewayTarget:

@@ -63,6 +63,8 @@ def become_supervisor(instance: Instance) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     command = [sys.executable, "-P", "-m", "fairlead.serve.supervisor", str(descriptor)]
+    # Only for people who read a list of processes.
+    command += ["--port", str(instance.port), "--data-dir", instance.data_dir]
     os.execv(sys.executable, command)  # noqa: S606 - our own interpreter, no shell
 
 

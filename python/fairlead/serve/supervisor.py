@@ -21,6 +21,8 @@ from typing import Final
 
 from fairlead.errors import Refusal
 from fairlead.identity.local_token import make_local_token
+from fairlead.proxy_variables import PAGE, ignored_proxies, proxy_warning
+from fairlead.sentence import opened
 from fairlead.serve.child import Child
 from fairlead.serve.directory import DataDirectory
 from fairlead.serve.failure import StartFailed
@@ -116,6 +118,10 @@ class _Supervisor:
     # --- starting
 
     async def _start(self) -> None:
+        if proxies := ignored_proxies():
+            self._log.add(
+                f"WARNING: {proxy_warning(proxies)}. Set an outbound proxy instead: {PAGE}."
+            )
         role = self._instance.role
         is_new = not (self._directory.path / "usage.duckdb").exists()
         # A relay alone has no database, and whoever runs its controls has their owner's password.
@@ -245,10 +251,10 @@ def main(arguments: list[str]) -> int:
     try:
         return serve(take_instance(int(arguments[0])))
     except Refusal as refusal:
-        print(f"fairlead: {refusal.sentence}", file=sys.stderr)
+        print(f"fairlead: {opened(refusal.sentence)}", file=sys.stderr)
         return 2
     except StartFailed as failure:
-        print(f"fairlead: {failure.sentence}", file=sys.stderr)
+        print(f"fairlead: {opened(failure.sentence)}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         # Whoever was to read that the instance is ready has gone.

@@ -30,7 +30,10 @@ async def _person(services: ServicesDep, caller: CallerDep) -> Person:
     elif principal.kind == "local":
         found = await services.state.read(find_owner_person)
     if found is None:
-        raise Unauthenticated("Reverse tasks belong to people: sign in, or set up the owner first.")
+        raise Unauthenticated(
+            "Reverse tasks belong to people: sign in, or set up the owner first, in the console or "
+            "with `fairlead owner set-password`."
+        )
     return found
 
 

@@ -16,6 +16,7 @@ import h11
 import structlog
 
 from fairlead import __version__, _core
+from fairlead.connection_fault import cause_of
 from fairlead.egress import AddressForbidden, Egress, NameUnknown
 from fairlead.host import AddressRefused
 from fairlead.store.signing_keys import SigningKey
@@ -68,7 +69,7 @@ class OutgoingMessage:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The result of an attempt: `error` is None for success, `status` None when there was no
-    answer.
+    answer. `cause` says why no connection was made, where that is what failed.
     """
 
     at_ms: int
@@ -76,6 +77,7 @@ class Answer:
     status: int | None
     error: ErrorKind | None
     retry_after_s: int | None = None
+    cause: str | None = None
 
 
 async def attempt(
@@ -90,10 +92,13 @@ async def attempt(
     started = time.monotonic()
 
     def answer(
-        status: int | None, error: ErrorKind | None, retry_after_s: int | None = None
+        status: int | None,
+        error: ErrorKind | None,
+        retry_after_s: int | None = None,
+        cause: str | None = None,
     ) -> Answer:
         latency_ms = round((time.monotonic() - started) * 1000, 3)
-        return Answer(at_ms, latency_ms, status, error, retry_after_s)
+        return Answer(at_ms, latency_ms, status, error, retry_after_s, cause)
 
     if not message.secrets and message.signer is None:
         return answer(None, "secret_unreadable")
@@ -106,12 +111,12 @@ async def attempt(
         return answer(None, "address_refused")
     except NameUnknown:
         return answer(None, "name_unknown")
-    except ssl.SSLError:
-        return answer(None, "tls_failed")
+    except ssl.SSLError as error:
+        return answer(None, "tls_failed", cause=cause_of(error))
     except ConnectionLost:
         return answer(None, "connection_broken")
-    except OSError:
-        return answer(None, "connection_failed")
+    except OSError as error:
+        return answer(None, "connection_failed", cause=cause_of(error))
     except Exception as error:  # noqa: BLE001 - one odd row must not stop the deliveries to everybody else
         log.error("a delivery failed", message=message.message_id, error=type(error).__name__)
         return answer(None, "connection_broken")

@@ -9,17 +9,35 @@ from typing import Any, Final
 
 import orjson
 
+from fairlead.connection_fault import shown_address
 from fairlead.errors import Overloaded
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.ordered_id import ordered_id
 from fairlead.store.services import Services
 from fairlead.store.webhook_endpoints import Endpoint, live_secrets
-from fairlead.webhooks.attempt import Answer, OutgoingMessage, attempt
+from fairlead.webhooks.attempt import Answer, ErrorKind, OutgoingMessage, attempt
 from fairlead.webhooks.history import insert_tested
 
 TESTS_AT_ONCE: Final = 8
 PING: Final = "test.ping"
+
+_FAILURES: Final[dict[ErrorKind, str]] = {
+    "timeout": "no answer came within 15 s",
+    "name_unknown": "the name does not resolve",
+    "address_refused": (
+        "the name leads to an address that webhooks may not reach; "
+        "FAIRLEAD_ALLOW_PRIVATE_FETCH allows networks of your own"
+    ),
+    "connection_failed": "{cause}; check host and port, and that the listener runs",
+    "tls_failed": "{cause}; check the certificate, or whether the listener speaks plain http",
+    "connection_broken": "the connection broke before the answer was complete, or it was not HTTP",
+    "redirect": "the listener answered with a redirect ({status}), which is not followed",
+    "status": "the listener answered {status}, and only 2xx counts as received",
+    "gone": "the listener answered 410 (gone)",
+    "secret_unreadable": "the webhook's secret cannot be opened; make a new one with rotate-secret",
+}
+"""For each kind of error, what happened and what to do."""
 
 _tests = asyncio.Semaphore(TESTS_AT_ONCE)
 
@@ -31,6 +49,18 @@ class FinishedTest:
     answer: Answer
     delivery_id: str
     message_id: str
+    address: str
+    """Scheme, host and port of the listener; its path may be a secret."""
+
+    @property
+    def failure(self) -> str | None:
+        """Why the listener did not take the message, as a sentence; None where it did."""
+        if self.answer.error is None:
+            return None
+        why = _FAILURES[self.answer.error].format(
+            status=self.answer.status, cause=self.answer.cause
+        )
+        return f"{self.address}: {why}."
 
 
 async def ping(
@@ -71,4 +101,5 @@ async def _ping(
         # `find` raises when the webhook was deleted meanwhile: then nothing is stored.
         return insert_tested(con, find(con).id, message, answer, now_ms())
 
-    return FinishedTest(answer, await state.record(store_result), message_id)
+    address = shown_address(endpoint.url, with_path=False)
+    return FinishedTest(answer, await state.record(store_result), message_id, address)

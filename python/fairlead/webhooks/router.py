@@ -181,6 +181,7 @@ async def test(webhook_id: str, services: ServicesDep) -> TestView:
         delivered=tested.answer.error is None,
         status=tested.answer.status,
         error_kind=tested.answer.error,
+        error=tested.failure,
         latency_ms=tested.answer.latency_ms,
         delivery_id=tested.delivery_id,
         message_id=tested.message_id,

@@ -103,6 +103,10 @@ class TestView(Wire):
     delivered: StrictBool
     status: int | None
     error_kind: str | None
+    error: str | None = Field(
+        None,
+        description="What failed, with the listener's scheme, host and port; null if delivered.",
+    )
     latency_ms: float
     delivery_id: str
     message_id: str

@@ -170,7 +170,7 @@ impl Inner {
         let Some(files) = &self.vector_files else {
             *self.vector_state.lock() = VectorState::Missing;
             tracing::error!(
-                "vectorCacheEnabled needs the word vectors: pip install 'fairlead[vectors]' and start again"
+                "vectorCacheEnabled needs the word vectors: `fairlead doctor` prints the command that installs them; then restart"
             );
             return;
         };

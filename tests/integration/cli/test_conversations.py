@@ -181,10 +181,15 @@ def test_what_a_slash_says(run: Run, lane: Lane) -> None:
     ended = run("repl", "-m", lane.model, typed=typed)
     assert ended.returncode == 0
     assert ended.stdout.startswith(
-        f"one\nAnswers come from {lane.model}.\nAnswers come from no-such/model.\n"
+        f"one\nThe model is {lane.model}.\nThe model is no-such/model.\n"
     )
     assert "/cost" in ended.stdout
-    for part in ("`no-such`", "/no/such cannot be read", "there is no /nonsense"):
+    for part in (
+        "WARNING: No provider or combo serves `no-such/model`",
+        "`no-such`",
+        "/no/such cannot be read",
+        "there is no /nonsense",
+    ):
         assert part in ended.stderr
 
 

@@ -73,6 +73,8 @@ ENVIRONMENT_READERS = {
     "store/prepare.py": "takes FAIRLEAD_CONTROL_CONFIG, before control starts",
     "standin/server.py": "Robyn is set up by environment only",
     "minimal_environment.py": "passes on the few variables that a program needs to run",
+    "cli/app.py": "a shell asks by it what could follow",
+    "proxy_variables.py": "names those that the gateway does not follow",
     "coding_tools/environment.py": "passes it on to the tool that `run` starts; knows a container by it",
 }
 

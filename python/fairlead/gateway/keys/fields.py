@@ -109,8 +109,20 @@ ClockTime = Annotated[
 ]
 Zone = Annotated[Text, Field(min_length=1, max_length=64), AfterValidator(_known_zone)]
 PositiveInt = Annotated[StrictInt, Field(ge=1, le=2**53 - 1)]
+
+
 # Stored as integer micro-dollars, so six decimals count.
-Usd = Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]
+def _not_below_a_micro(usd: float) -> float:
+    if 0 < usd < 1e-6:
+        raise PydanticCustomError("usd", "must be 0 or at least 0.000001")
+    return usd
+
+
+Usd = Annotated[
+    float,
+    Field(strict=True, ge=0, le=1e9, allow_inf_nan=False),
+    AfterValidator(_not_below_a_micro),
+]
 
 
 Tags = Annotated[list[Tag], AfterValidator(_distinct_tags)]

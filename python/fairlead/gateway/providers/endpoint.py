@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairlead.errors import InvalidRequest
-from fairlead.gateway.nodes.table import Node, find_node, find_node_by_name
+from fairlead.gateway.nodes.table import Node, all_nodes, find_node, find_node_by_name
 from fairlead.gateway.nodes.timeouts import effective_timeouts
 from fairlead.gateway.outbound.table import Proxy, proxy_for
 from fairlead.gateway.providers.catalogue import PATHS, CatalogueProvider, catalogue
+from fairlead.near_names import did_you_mean
 from fairlead.secret_origin import origin_of
 from fairlead.store.file import Connection as Database
 from fairlead.store.sealer import Sealer
@@ -70,8 +71,10 @@ def resolve_provider(con: Database, name: str) -> Provider:
     """The provider that a caller means: a catalogue id, a node's id or a node's prefix."""
     provider = catalogue().get(name) or find_node_by_name(con, name)
     if provider is None:
+        known = [*catalogue(), *(node.prefix for node in all_nodes(con).values())]
         raise InvalidRequest(
-            "There is no such provider: send a catalogue id, a node's id or a node's prefix.",
+            f"There is no provider `{name}`: send a catalogue id, a node's id or a node's prefix."
+            f"{did_you_mean(name, known)}",
             param="provider",
         )
     return provider

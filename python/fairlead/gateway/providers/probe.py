@@ -16,6 +16,7 @@ import httpx
 import orjson
 
 from fairlead import _core
+from fairlead.connection_fault import cause_of, shown_address
 from fairlead.gateway.outbound.tunnel import ProxyFailed
 from fairlead.gateway.providers.access_token import TokenRefused, access_token
 from fairlead.gateway.providers.client import fetch, open_client
@@ -88,20 +89,25 @@ async def probe(
     network.
     """
     started = time.monotonic()
+    account = credentials.service_account if endpoint.auth == "google-service-account" else None
+    tried = str((account or {}).get("token_uri") or endpoint.check_url or endpoint.models_url)
 
     def found(diagnosis: Diagnosis, error: str | None, **more: Any) -> Finding:
         latency_ms = round((time.monotonic() - started) * 1000)
-        return Finding(diagnosis, error, latency_ms, **more)
+        sentence = error and f"{error} The address tried was {shown_address(tried)}."
+        return Finding(diagnosis, sentence, latency_ms, **more)
 
     try:
         async with asyncio.timeout(deadline_s), open_client(endpoint.proxy) as client:
             headers = await headers_for(client, endpoint, credentials)
             if endpoint.check_url is not None:
+                tried = endpoint.check_url
                 status, _ = await fetch(client, endpoint.check_url, headers)
                 if status != 200:
                     return found(*_diagnose(status), status_code=status)
             if endpoint.models_url is None:
                 return found("ok", None, warning=_UNLISTED)
+            tried = endpoint.models_url
             status, body = await fetch(client, endpoint.models_url, headers)
     except TokenRefused as error:
         return found("auth", str(error))
@@ -114,15 +120,8 @@ async def probe(
         )
     except ProxyFailed as error:
         return found("proxy", str(error))
-    except httpx.TimeoutException:
-        return found("timeout", "The provider did not accept a connection in time.")
-    except httpx.ConnectError:
-        return found(
-            "network",
-            "No connection to the provider: check the base URL, name, port and certificate.",
-        )
-    except httpx.HTTPError:
-        return found("network", "The provider broke the connection or does not speak HTTP.")
+    except httpx.HTTPError as error:
+        return found(*_unanswered(error))
     except Exception as error:  # noqa: BLE001 - a stored key that no header can have, an address that is none: a finding about it
         kind = type(error).__name__
         return found("network", f"The provider could not be asked ({kind}): check key and address.")
@@ -174,6 +173,14 @@ def _signature(endpoint: Endpoint, credentials: Credentials) -> dict[str, str]:
         now_ms() // 1000,
     )
     return dict(signed)
+
+
+def _unanswered(error: httpx.HTTPError) -> tuple[Diagnosis, str]:
+    if isinstance(error, httpx.TimeoutException):
+        return "timeout", "The provider did not accept a connection in time."
+    if isinstance(error, httpx.ConnectError):
+        return "network", f"No connection to the provider: {cause_of(error)}."
+    return "network", "The provider broke the connection or does not speak HTTP."
 
 
 def _diagnose(status: int) -> tuple[Diagnosis, str]:

@@ -303,7 +303,11 @@ fn lost(unanswered: &Unanswered) -> Error {
 }
 
 fn absent() -> Error {
-    Error::gateway(ErrorKind::ControlUnavailable, "The control plane is not running; inference goes on.").after_s(1)
+    Error::gateway(
+        ErrorKind::ControlUnavailable,
+        "Management is starting or has stopped; model calls continue. Try again in a moment.",
+    )
+    .after_s(1)
 }
 
 pub(crate) fn pass_headers(from: &HeaderMap, to: &mut HeaderMap) {

@@ -122,7 +122,10 @@ impl Connector {
     pub async fn dial(&self, origin: &Origin) -> Result<Socket, Error> {
         Ok(match origin {
             Origin::Unix(path) => Socket::Unix(UnixStream::connect(path).await.map_err(|_| {
-                Error::gateway(ErrorKind::ControlUnavailable, "The control plane is not running; inference goes on.")
+                Error::gateway(
+                    ErrorKind::ControlUnavailable,
+                    "Management is starting or has stopped; model calls continue. Try again in a moment.",
+                )
             })?),
             Origin::Tcp { host, port, tls, proxy } => {
                 let stream = match proxy {

@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from fairlead.extra import install_command
 from tests.support.command import fairlead, sentence
 from tests.support.processes import Gateway
 from tests.support.upstream import Upstream, reply
@@ -70,7 +71,7 @@ def test_an_extra_that_is_not_installed_is_one_sentence(
     assert ended.stdout == ""
     (line,) = ended.stderr.splitlines()
     assert line.startswith("fairlead: ")
-    assert f"pip install 'fairlead[{extra}]'" in line
+    assert install_command(extra) in line
     assert not (tmp_path / "data" / "state.duckdb").exists()
 
 

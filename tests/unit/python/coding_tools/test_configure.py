@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -48,6 +49,15 @@ def test_the_catalogue_has_every_tool() -> None:
     hidden = {tool.id for tool in tools if tool.base_url_support == "none"}
     assert hidden == {"zcode", "cursor", "antigravity", "hermes", "kiro"}
     assert not any(catalogue()[each].is_displayed for each in hidden)
+
+
+def test_no_two_tools_read_their_key_from_one_variable_of_ours() -> None:
+    for tool in catalogue().values():
+        named = set(re.findall(r"FAIRLEAD_[A-Z0-9_]+", (FOLDER / f"{tool.id}.toml").read_text()))
+        assert named <= {tool.own_variable}
+    assert catalogue()["codex"].key_variable == "FAIRLEAD_CODEX_KEY"
+    assert catalogue()["goose"].key_variable == "OPENAI_API_KEY"
+    assert catalogue()["custom"].key_variable is None
 
 
 def test_names_of_tools_are_told_apart() -> None:

@@ -36,7 +36,7 @@ OURS = {
         Change(("entries", {"name": "ours"}), {"name": "ours", "roles": ["chat"]}),
     ],
     "env": [
-        Change(("FAIRLEAD_API_KEY",), "sk-fl 'x' #1"),
+        Change(("FAIRLEAD_QWEN_KEY",), "sk-fl 'x' #1"),
         Change(("FAIRLEAD_URL",), "http://x/v1"),
     ],
 }

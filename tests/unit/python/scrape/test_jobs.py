@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fairlead.extra import install_command
 from fairlead.scrape.jobs.events import job_events
 from fairlead.scrape.jobs.start import new_job
 from fairlead.scrape.jobs.table import (
@@ -291,9 +292,7 @@ async def test_a_job_ends_where_there_is_no_browser_for_it(scraping, site, monke
     options = {"useBrowser": True}
     answer = await crawled(scraping, site.url("/article"), scrapeOptions=options)
     assert answer["status"] == "failed"
-    assert (
-        "pip install 'fairlead[browser]'" in answer["error"] or "apt-get install" in answer["error"]
-    )
+    assert install_command("browser") in answer["error"] or "apt-get install" in answer["error"]
     refused = await scraping.scrape(site.url("/article"), expect=400, **options)
     assert "install" in refused["error"]
 

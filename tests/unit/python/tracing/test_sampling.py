@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from fairlead import extra
 from fairlead.errors import Refusal
+from fairlead.extra import install_command
 from fairlead.tracing import Sampling, read_sampling
 
 ASKED = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
@@ -47,6 +50,6 @@ def test_without_the_extra_the_command_that_installs_it_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(extra, "find_spec", lambda _: None)
-    with pytest.raises(Refusal, match=r"pip install 'fairlead\[telemetry\]'"):
+    with pytest.raises(Refusal, match=re.escape(install_command("telemetry"))):
         read_sampling(ASKED)
     assert read_sampling({}) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import standardwebhooks
 
 from fairlead.egress import Egress
 from fairlead.events import CATALOGUE
+from fairlead.webhooks.attempt import ERROR_KINDS, Answer
+from fairlead.webhooks.ping import FinishedTest
 from tests.support.management import Management, run_management
 
 pytestmark = pytest.mark.anyio
@@ -320,3 +323,29 @@ async def test_the_rule_holds_at_the_dial_too(management, listener) -> None:
 def test_the_list_of_networks_is_checked_at_the_start() -> None:
     with pytest.raises(ValueError, match="network"):
         Egress("10.0.0.1")
+
+
+async def test_a_failed_test_says_where_and_why(management) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{held.getsockname()[1]}"
+        created = await make(management, f"{address}/hooks/secret-path?token=secret")
+        path = f"/api/webhooks/{created['webhook']['id']}"
+        refused = await management.ask("POST", f"{path}/test", {})
+    assert refused["errorKind"] == "connection_failed"
+    assert refused["error"] == (
+        f"{address}: the connection was refused; check host and port, and that the listener runs."
+    )
+    await management.ask("PUT", path, {"url": "https://nobody.invalid/secret"})
+    unknown = await management.ask("POST", f"{path}/test", {})
+    assert unknown["error"] == "https://nobody.invalid: the name does not resolve."
+
+
+async def test_every_kind_of_error_has_a_sentence() -> None:
+    for kind in ERROR_KINDS:
+        answer = Answer(0, 1.0, 503, kind, cause="TLS failed (x)")
+        sentence = FinishedTest(answer, "d", "m", "https://h").failure
+        assert sentence is not None
+        assert sentence.startswith("https://h: ")
+        assert "{" not in sentence
+    assert FinishedTest(Answer(0, 1.0, 200, None), "d", "m", "https://h").failure is None
