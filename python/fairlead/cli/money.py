@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from fairlead.money import USD_MICROS
+
+
+def cost_of(record: Mapping[str, Any]) -> str:
+    """The cost of a request of the log: `no price` where it is not known."""
+    known = record["costUsdMicros"]
+    if not record["isUnpriced"]:
+        return dollars(known)
+    return f"{dollars(known)} + no price" if known else "no price"
 
 
 def dollars(micros: int) -> str:
