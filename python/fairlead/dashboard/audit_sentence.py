@@ -1,4 +1,4 @@
-"""What an entry of the audit log did, as a sentence: who did it and when stand beside it."""
+"""Entries of the audit log as sentences; who did it, and when, has columns of its own."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _KEY, _CONNECTION, _HEALTH = "key", "connection", "health"
 
 
 class _Advice(NamedTuple):
-    """What to do about a kind of error, and the page where it is done."""
+    """The advice for a kind of error, and the page where it is followed."""
 
     words: str
     place: str = ""
@@ -134,7 +134,7 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProviderReply:
-    """What a provider answered to an attempt that failed."""
+    """A provider's answer to an attempt that failed."""
 
     who: str
     facts: tuple[tuple[str, str], ...]
@@ -146,7 +146,7 @@ class Reason:
     """Why a request failed."""
 
     message: str
-    """What the caller received."""
+    """The sentence that the caller received."""
     said_by: str
     kind: str
     advice: str

@@ -77,11 +77,11 @@ class Line:
     """Of the largest group, 0 to 1."""
     href: str | None
     unpriced: int = 0
-    """Its requests whose cost is not known."""
+    """Requests of the group whose cost is not known."""
 
     @property
     def cost(self) -> str:
-        """Its cost as far as it is known."""
+        """The group's cost as far as it is known."""
         return figures.sum_of(self.row["costUsdMicros"], is_unpriced=self.unpriced > 0)
 
 

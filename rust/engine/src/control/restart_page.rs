@@ -24,9 +24,9 @@ const RELOAD_S: u64 = 1;
 /// Which page a request gets while management does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RestartPage {
-    /// It loads itself again.
+    /// A page that loads itself again.
     Reloads,
-    /// A form was sent, which only the person may send again.
+    /// The page after a form, which only the person may send again.
     AfterForm,
 }
 
