@@ -51,6 +51,7 @@ _REQUEST = {
     "status": "HTTP status that the caller got",
     "outcome": "as in the request log",
     "errorKind": "kind of the error, or null",
+    "errorMessage": "the message that the caller received, masked, or null",
     "tokensInput": "from the provider's usage",
     "tokensOutput": "from the provider's usage",
     "costUsdMicros": "integer micro-dollars",

@@ -19,7 +19,7 @@ from fairlead import _core
 from fairlead.dashboard.registry import all_pages, find_page
 from fairlead.identity.users import insert_user, new_user
 from fairlead.moment import now_ms
-from fairlead.serve.demo_traffic import APPLICATIONS, demo_records
+from fairlead.serve.demo_traffic import APPLICATIONS, NOBODY, demo_records
 from fairlead.webhooks.attempt import Answer
 from fairlead.webhooks.history import insert_tested
 
@@ -113,7 +113,7 @@ async def make_pipeline(control) -> str:
 
 async def fill_log(control, **changed) -> list[dict]:
     """Some requests in the log, with fields of a stranger's choice."""
-    records = list(demo_records({}, datetime.now(UTC)))[-30:]
+    records = list(demo_records(NOBODY, datetime.now(UTC)))[-30:]
     for record in records:
         record.update(changed)
     lines = b"\n".join(orjson.dumps(record) for record in records) + b"\n"
@@ -429,6 +429,51 @@ async def test_a_key_is_made_seen_once_changed_and_revoked(control, admin) -> No
     answer = await post(control, admin, place, act="delete", confirmed="yes")
     assert answer.status_code == 303
     assert (await control.client.get(f"/api/keys/{key['id']}")).status_code == 404
+
+
+async def test_a_limit_that_is_typed_is_in_force(control, admin) -> None:
+    answer = await post(
+        control, admin, "/dashboard/keys/new", act="create", name="one", dailyUsageLimitUsd="0.05"
+    )
+    assert answer.status_code == 201, answer.text
+    (key,) = (await control.client.get("/api/keys")).json()["keys"]
+    assert (key["dailyUsageLimitUsd"], key["usageLimitEnabled"]) == (0.05, True)
+
+
+async def test_limits_are_paused_where_there_are_some_and_the_page_says_so(control, admin) -> None:
+    page = (await control.client.get("/dashboard/keys/new", headers=admin)).text
+    assert "pauseLimits" not in page
+    key = await make_key(control, dailyUsageLimitUsd=0.05, usageLimitEnabled=False)
+    place = f"/dashboard/keys/{key['id']}"
+    page = (await control.client.get(place, headers=admin)).text
+    assert re.search(r'name="pauseLimits" value="on" checked', page)
+    assert "limits are paused" in page
+    form = {"act": "change", "seen": key["updatedAt"], "name": "one", "isActive": "on"}
+    wrong = await post(control, admin, place, **form, dailyUsageLimitUsd="0.10", pauseLimits="on")
+    assert wrong.status_code == 400
+    assert 'id="f-dailyUsageLimitUsd-error"' in wrong.text
+    answer = await post(control, admin, place, **form, dailyUsageLimitUsd="0.10")
+    assert answer.status_code == 303, answer.text
+    stored = (await control.client.get(f"/api/keys/{key['id']}")).json()
+    assert (stored["dailyUsageLimitUsd"], stored["usageLimitEnabled"]) == (0.1, True)
+
+
+@pytest.mark.parametrize(
+    ("place", "typed"),
+    [
+        ("keys", {"allowedModels": "openai/*"}),
+        ("keys", {"accessSchedule.from": "08:00"}),
+        ("keys", {"chaosRate": "0.5"}),
+        ("groups", {"allowedModels": "openai/*"}),
+    ],
+)
+async def test_a_filled_field_is_in_force_or_refused(control, admin, place, typed) -> None:
+    form = {"modelAccessMode": "all", "connectionAccessMode": "all", **typed}
+    answer = await post(control, admin, f"/dashboard/{place}/new", act="create", name="one", **form)
+    assert answer.status_code == 400, answer.text
+    (name,) = typed
+    assert f'id="f-{name.replace(".", "-")}-error"' in answer.text
+    assert (await control.client.get(f"/api/{place}")).json()[place] == []
 
 
 async def test_a_schedule_goes_in_and_out_of_the_form(control, admin) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
+import orjson
 import pytest
 
 from fairlead.dashboard.api import Api
 from fairlead.dashboard.live import SPACING_S, LivePages, stream
 from fairlead.errors import Overloaded
 from fairlead.store.arrivals import Arrivals
-from tests.contract.test_console import fill_log, make_key
+from tests.contract.test_console import addresses, fill_log, make_delivery, make_key, make_webhook
+from tests.contract.test_console import admin as admin  # noqa: PLC0414 - a fixture
 
 pytestmark = pytest.mark.anyio
 
@@ -121,3 +124,46 @@ async def test_days_that_are_over_are_read_once_for_all_consoles(control, monkey
     past = [each for each in asked if "to" in each]
     assert len(past) == 1
     assert len(asked) == 11, "today is read every time"
+
+
+def without_figures(text: str) -> str:
+    """The text without numbers, which move with the clock while a page is read twice."""
+    return re.sub(r"\s+", " ", re.sub(r"\d[\d.,:]*", "#", text))
+
+
+async def test_every_live_part_is_the_same_on_the_page_and_over_the_stream(
+    control, admin, monkeypatch
+) -> None:
+    monkeypatch.setattr("fairlead.dashboard.live.LASTS_S", 0.01)
+    seen = 0
+    for page, address in (await addresses(control)).items():
+        shown = (await control.client.get(address, headers=admin)).text
+        if "data-live-page" not in shown:
+            continue
+        answer = await control.client.get("/dashboard/live", params={"at": address}, headers=admin)
+        assert answer.status_code == 200, page
+        events = re.findall(r"^event: part\ndata: (.*)$", answer.text, re.MULTILINE)
+        assert events, page
+        for event in map(orjson.loads, events):
+            part = without_figures(event["html"])
+            assert part in without_figures(shown), (page, event["id"])
+            assert "/dashboard/live" not in event["html"], (page, event["id"])
+            seen += 1
+    assert seen > 15
+
+
+async def test_a_delivery_is_opened_and_sent_again_from_the_part_that_the_stream_sent(
+    control, admin, monkeypatch
+) -> None:
+    monkeypatch.setattr("fairlead.dashboard.live.LASTS_S", 0.01)
+    webhook = await make_webhook(control)
+    delivery = await make_delivery(control, webhook)
+    address = f"/dashboard/webhooks/{webhook}"
+    answer = await control.client.get("/dashboard/live", params={"at": address}, headers=admin)
+    (event,) = re.findall(r"^event: part\ndata: (.*)$", answer.text, re.MULTILINE)
+    part = orjson.loads(event)["html"]
+    (href,) = set(re.findall(r'href="([^"]*/deliveries/[^"]*)"', part))
+    assert href == f"{address}/deliveries/{delivery}"
+    assert (await control.client.get(href, headers=admin)).status_code == 200
+    for place in re.findall(r'action="([^"]*)"', part):
+        assert place == address

@@ -98,7 +98,7 @@ async def test_a_combo_is_made_with_every_kind_of_field_and_reads_back(control, 
 
 
 WRONG_COMBOS: tuple[tuple[dict[str, str], str, str], ...] = (
-    ({"name": ""}, "name", "Name is needed"),
+    ({"name": ""}, "name", "Name is required"),
     ({"name": "combo/x"}, "name", "letters, digits"),
     ({"models.0.model": "without-a-prefix"}, "models-0-model", "has no provider prefix"),
     ({"models.1.model": "combo/nowhere"}, "models-1-model", "there is no combo"),

@@ -519,7 +519,7 @@ async def test_usage_stands_beside_the_period_before(control, admin) -> None:
 
 async def test_failures_are_forgotten_from_the_health_page(control, admin, member) -> None:
     text = await page(control, admin, "/dashboard/health")
-    assert "Forget all failures" in text
+    assert "Reset circuit breakers" in text
     assert (
         await post(control, member, "/dashboard/health", act="reset_all", all="1")
     ).status_code in (403, 404)

@@ -63,7 +63,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def demo_gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
-    """A gateway with the stand-in and seven days of made-up traffic."""
+    """A gateway with the stand-in and five weeks of made-up traffic."""
     with gateway_pool.lease("--demo", INITIAL_PASSWORD=OWNER_PASSWORD) as running:
         yield running
 

@@ -18,7 +18,7 @@ import pytest
 
 from fairlead.dashboard.page import Page
 from fairlead.dashboard.registry import all_pages
-from fairlead.serve.demo_traffic import demo_records
+from fairlead.serve.demo_traffic import NOBODY, demo_records
 from tests.integration.test_console_pages import NARROW, QUERIES
 from tests.support.browser_tab import Tab
 from tests.support.chromium import needs_chromium
@@ -71,7 +71,7 @@ def member(gateway: Gateway, owner: httpx.Client) -> httpx.Client:
 
 def requests(gateway: Gateway, owner: httpx.Client) -> str:
     """Settled requests with texts of strangers; the id of one."""
-    records = list(demo_records({}, datetime.now(UTC)))[-30:]
+    records = list(demo_records(NOBODY, datetime.now(UTC)))[-30:]
     for record in records:
         record.update(
             model=HOSTILE,

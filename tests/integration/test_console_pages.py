@@ -223,6 +223,47 @@ def test_the_first_page_lives_over_one_stream(
         assert len(pages) == 2, "nothing is polled"
 
 
+@pytest.mark.parametrize("viewport", [{"width": 1366, "height": 768}, NARROW], ids=str)
+def test_the_navigation_fits_the_window(
+    gateway: Gateway, owner: httpx.Client, browser: Any, viewport: dict[str, int]
+) -> None:
+    with Tab(browser, gateway, owner, viewport=viewport) as tab:
+        for path in ("/dashboard", "/dashboard/keys", "/dashboard/audit", "/dashboard/account"):
+            tab.page.goto(path)
+            if viewport == NARROW:
+                tab.page.get_by_role("link", name="Menu").click()
+            places = tab.page.locator(".side")
+            for group in tab.page.locator(".places summary").all():
+                group.click()
+                room = places.evaluate("e => [e.scrollHeight, e.clientHeight]")
+                assert room[0] <= room[1], (path, group.inner_text(), room)
+                inner = tab.page.locator(".places").evaluate(
+                    "e => [e.scrollHeight, e.clientHeight]"
+                )
+                assert inner[0] <= inner[1], (path, group.inner_text(), inner)
+
+
+def test_a_failure_is_explained_in_the_drawer(
+    gateway: Gateway, owner: httpx.Client, browser: Any
+) -> None:
+    body = {"model": "demo/standin@status=500", "messages": [{"role": "user", "content": "Ahoy"}]}
+    answer = expect(gateway.caller.post("/v1/chat/completions", json=body), 502)
+    said = answer["error"]["message"]
+    with Tab(browser, gateway, owner) as tab:
+        page = tab.page
+
+        def is_listed() -> bool:
+            page.goto("/dashboard/logs?window=1h&errorKind=upstream_status")
+            return page.locator("tbody .reason", has_text=said).count() > 0
+
+        eventually(is_listed, "the failure is in the list", within_s=20)
+        page.locator("tbody a").first.click()
+        drawer = page.get_by_role("dialog")
+        first = drawer.locator("section").first
+        sync_api.expect(first).to_contain_text(said)
+        sync_api.expect(first).to_contain_text("What to do:")
+
+
 @needs_axe
 def test_a_request_opens_beside_the_list_by_keyboard(
     gateway: Gateway, owner: httpx.Client, browser: Any
@@ -233,14 +274,14 @@ def test_a_request_opens_beside_the_list_by_keyboard(
         page.locator("tbody a").first.focus()
         page.keyboard.press("Enter")
         drawer = page.get_by_role("dialog")
-        sync_api.expect(drawer.get_by_role("heading", name="Its way")).to_be_visible()
+        sync_api.expect(drawer.get_by_role("heading", name="Timeline")).to_be_visible()
         assert judge(tab, "the drawer") == []
         page.keyboard.press("Escape")
         sync_api.expect(drawer).to_be_hidden()
         assert page.url == f"{gateway.url}/dashboard/logs"
         page.goto("/dashboard/usage")
         page.locator(".column").nth(2).hover()
-        assert "claude" in page.locator(".tip").inner_text()
+        assert "large" in page.locator(".tip").inner_text()
 
 
 def press_to(page: Any, name: str) -> None:
@@ -273,7 +314,7 @@ def test_by_keyboard_alone_a_key_is_made_and_revoked(
         page.wait_for_url("**/keys/new")
         press_to(page, "Name")
         page.keyboard.type("<b>by keys</b>")
-        press_to(page, "Make the key")
+        press_to(page, "Create key")
         page.keyboard.press("Enter")
         secret = page.get_by_label("Key of")
         gateway.canaries.append(secret.input_value())
@@ -303,10 +344,10 @@ def test_without_scripts_pages_are_read_and_forms_work(
         assert "provider failed" in page.locator("tbody tr").first.inner_text()
         page.get_by_role("link", name="Older").click()
         page.locator("tbody a").first.click()
-        assert page.get_by_role("heading", name="Its way").is_visible()
+        assert page.get_by_role("heading", name="Timeline").is_visible()
         page.goto("/dashboard/keys/new")
         page.get_by_label("Name").fill("plain")
-        page.get_by_role("button", name="Make the key").click()
+        page.get_by_role("button", name="Create key").click()
         gateway.canaries.append(page.get_by_label("Key of").input_value())
         page.get_by_role("link", name="To the key").click()
         page.get_by_label("Banned").check()
@@ -329,7 +370,7 @@ def test_a_session_that_ended_loses_nothing_that_was_typed(
         page.get_by_label("Name").fill("typed in time")
         page.get_by_label("Banned").check()
         tab.context.clear_cookies()
-        page.get_by_role("button", name="Make the key").click()
+        page.get_by_role("button", name="Create key").click()
         page.get_by_label("Password").fill(OWNER_PASSWORD)
         page.get_by_role("button", name="Sign in").click()
         page.wait_for_url("**/keys/new")
@@ -380,8 +421,8 @@ def limited_key(owner: httpx.Client) -> str:
 
 def ask_two_models(page: Any) -> None:
     page.get_by_label("Model needed").fill("demo/standin")
-    page.get_by_label("Beside it").fill("demo/echo")
-    page.get_by_label("Your words").fill("Write a haiku about a lighthouse.")
+    page.get_by_label("Second model").fill("demo/echo")
+    page.get_by_label("Prompt").fill("Write a haiku about a lighthouse.")
     page.locator("#ask button").click()
     for side in (0, 1):
         badge = page.locator(".side-of .badge").nth(side)
@@ -414,7 +455,7 @@ def test_pictures_for_the_documentation(
         with Tab(browser, gateway, owner, **options) as tab:
             tab.page.goto(path)
             if name == "console-request":
-                tab.page.locator("tbody tr", has_text="claude-sonnet").first.get_by_role(
+                tab.page.locator("tbody tr", has_text="demo-east/large").first.get_by_role(
                     "link"
                 ).click()
                 tab.page.get_by_role("dialog").wait_for()

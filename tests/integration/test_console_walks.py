@@ -373,7 +373,7 @@ def test_a_newcomer_sees_the_first_call_arrive(
         page.get_by_label("Name").fill("Our lab")
         page.get_by_label("Prefix").fill("lab")
         page.get_by_label("Base URL").fill(f"{standin_url}/v1")
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Continue").click()
         page.get_by_label("API key").fill("sk-any-will-do-here")
         gateway.canaries.append("sk-any-will-do-here")
         page.get_by_role("button", name="Check and store").click()
@@ -381,7 +381,7 @@ def test_a_newcomer_sees_the_first_call_arrive(
         page.goto("/dashboard")
         page.get_by_role("link", name="Make", exact=True).click()
         page.get_by_label("Name").fill("first application")
-        page.get_by_role("button", name="Make the key").click()
+        page.get_by_role("button", name="Create key").click()
         key = page.get_by_label("Key of").input_value()
         gateway.canaries.append(key)
         page.goto("/dashboard")
@@ -393,7 +393,7 @@ def test_a_newcomer_sees_the_first_call_arrive(
         arrived = page.locator("[data-live='begin']")
         sync_api.expect(arrived).to_contain_text("It has arrived: lab/echo", timeout=WAIT_MS)
         arrived.get_by_role("link", name="Look at it").click()
-        sync_api.expect(page.get_by_role("heading", name="Its way")).to_be_visible()
+        sync_api.expect(page.get_by_role("heading", name="Timeline")).to_be_visible()
         assert page.locator(".events li").count() == 4, "admitted, chosen, first byte, end"
 
 
@@ -414,7 +414,7 @@ def test_rows_of_the_log_arrive_and_a_key_is_copied(
         assert page.evaluate("window.isTheSame"), "the page was not loaded again"
         page.goto("/dashboard/keys/new")
         page.get_by_label("Name").fill("copied")
-        page.get_by_role("button", name="Make the key").click()
+        page.get_by_role("button", name="Create key").click()
         secret = page.get_by_label("Key of").input_value()
         gateway.canaries.append(secret)
         button = page.get_by_role("button", name="Copy", exact=True)

@@ -109,10 +109,10 @@ def test_two_models_answer_side_by_side_as_they_stream(
         page = tab.page
         page.goto("/dashboard/playground")
         page.get_by_label("Model needed").fill("demo/echo")
-        page.get_by_label("Beside it").fill("demo/standin")
+        page.get_by_label("Second model").fill("demo/standin")
         for dialect, words in (("openai", HOSTILE), ("gemini", "And again")):
             page.get_by_label("Dialect").select_option(dialect)
-            page.get_by_label("Your words").fill(words)
+            page.get_by_label("Prompt").fill(words)
             page.locator("#ask button").click()
             badges = page.locator(".side-of .badge")
             for side in (0, 1):
@@ -125,9 +125,9 @@ def test_two_models_answer_side_by_side_as_they_stream(
         said = first.locator(".said").all_inner_texts()
         assert [each[:9] for each in said] == [HOSTILE[:9], HOSTILE[:9], "And again", "And again"]
         assert first.locator("img").count() == 0
-        assert page.get_by_label("Your words").input_value() == "", "what was sent is not typed"
+        assert page.get_by_label("Prompt").input_value() == "", "what was sent is not typed"
         first.locator("[data-request] a").click()
-        sync_api.expect(page.get_by_role("heading", name="Its way")).to_be_visible()
+        sync_api.expect(page.get_by_role("heading", name="Timeline")).to_be_visible()
 
 
 @needs_chromium
@@ -139,13 +139,13 @@ def test_without_scripts_the_page_asks_and_files_are_run(
         page.goto("/dashboard/playground")
         page.get_by_label("Model needed").fill("demo/echo")
         for words in ("Ahoy", "Once more"):
-            page.get_by_label("Your words").fill(words)
+            page.get_by_label("Prompt").fill(words)
             page.locator("#ask button").click()
             assert page.locator("[data-said]").inner_text() == words
             assert page.locator("[data-cost]").inner_text().startswith("$")
         assert page.locator(".said").all_inner_texts() == ["Ahoy", "Ahoy", "Once more", "Once more"]
         page.get_by_label("Model", exact=True).fill("nobody/knows-it")
-        page.get_by_label("Your words").fill("Lost")
+        page.get_by_label("Prompt").fill("Lost")
         page.locator("#ask button").click()
         assert page.locator("[data-error]").inner_text()
         page.goto("/dashboard/batches")
@@ -194,11 +194,11 @@ def test_words_of_the_playground_outlive_a_session_that_ended(
         page.get_by_label("Password").fill(OWNER_PASSWORD)
         page.get_by_role("button", name="Sign in").click()
         page.get_by_label("Model needed").fill("demo/echo")
-        page.get_by_label("Your words").fill("typed in time")
+        page.get_by_label("Prompt").fill("typed in time")
         tab.context.clear_cookies()
         page.locator("#ask button").click()
         page.get_by_label("Password").fill(OWNER_PASSWORD)
         page.get_by_role("button", name="Sign in").click()
         page.wait_for_url("**/playground")
-        assert page.get_by_label("Your words").input_value() == "typed in time"
+        assert page.get_by_label("Prompt").input_value() == "typed in time"
         assert page.get_by_label("Model needed").input_value() == "demo/echo"

@@ -101,6 +101,7 @@ def usage_record(request_id: str, **fields: Any) -> dict[str, Any]:
         "cache_hold": None,
         "chosen_ms": None,
         "failed_attempts": None,
+        "error_message": None,
     }
     assert fields.keys() <= known.keys()
     return known | fields

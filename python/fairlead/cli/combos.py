@@ -181,15 +181,19 @@ def send_test(
         "model": answer.headers.get("x-gateway-model"),
         "failedBefore": int(answer.headers.get("x-gateway-fallback-attempts", "0")),
         "latencyMs": int(answer.headers.get("x-gateway-latency-ms", "0")),
-        "costUsd": float(answer.headers.get("x-gateway-response-cost", "0")),
+        "costUsd": None
+        if "x-gateway-unpriced" in answer.headers
+        else float(answer.headers.get("x-gateway-response-cost", "0")),
         "usage": result.get("usage"),
     }
     if as_json:
         show_json(shown)
     else:
+        cost = shown["costUsd"]
+        price = "no price" if cost is None else f"${cost:.6f}"
         say(
             f"{shown['provider']}/{shown['model']} answered after {shown['latencyMs']} ms for "
-            f"${shown['costUsd']:.6f}; {shown['failedBefore']} failed before it."
+            f"{price}; {shown['failedBefore']} failed before it."
         )
 
 

@@ -58,6 +58,7 @@ def cost(
         if as_json:
             show_json({**page, "history": rows, "limit": len(rows), "offset": 0})
             return
+        unpriced = instance.get("/api/usage/unpriced", **{"from": start})["total"]
         name_groups(instance, rows, [by.value])
     sums = [(_label(row[FIELDS[by.value]], by), int(row["costUsdMicros"])) for row in rows]
     sums.sort(key=(lambda each: each[0]) if by is CostGroup.DAY else (lambda each: -each[1]))
@@ -65,6 +66,8 @@ def cost(
         print(line)
     total = sum(micros for _, micros in sums)
     say(f"{dollars(total)} since {page['from']}." if sums else "Nothing was called in that time.")
+    if unpriced:
+        say(f"{unpriced} requests had no price, so their cost is not known and not in the sums.")
 
 
 def bars(sums: list[tuple[str, int]], width: int) -> list[str]:

@@ -11,7 +11,7 @@ import typer
 
 from fairlead.cli.completion import complete_key, complete_model
 from fairlead.cli.failure import CommandFailed
-from fairlead.cli.money import dollars
+from fairlead.cli.money import cost_of
 from fairlead.cli.names import key_names, provider_names
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json, show_json_line, show_table
@@ -251,7 +251,7 @@ def _row(record: Record, names: dict[str, str]) -> list[Any]:
         names.get(record["keyId"], record["keyId"]),
         record["tokensInput"],
         record["tokensOutput"],
-        dollars(record["costUsdMicros"]),
+        cost_of(record),
         f"{record['latencyMs']:.0f}",
-        record["errorKind"],
+        " ".join(filter(None, (record["errorKind"], record["errorMessage"]))) or None,
     ]

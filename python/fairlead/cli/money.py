@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from fairlead.money import USD_MICROS
 
 
@@ -9,6 +12,14 @@ def exact_dollars(usd: str) -> str:
     """A cost as the header states it, without the zeros behind it: `$0.00000855`."""
     whole, _, digits = usd.partition(".")
     return f"${whole}.{digits.rstrip('0'):0<2}"
+
+
+def cost_of(record: Mapping[str, Any]) -> str:
+    """The cost of a request of the log: `no price` where it is not known."""
+    known = record["costUsdMicros"]
+    if not record["isUnpriced"]:
+        return dollars(known)
+    return f"{dollars(known)} + no price" if known else "no price"
 
 
 def dollars(micros: int) -> str:

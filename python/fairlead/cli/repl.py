@@ -132,14 +132,17 @@ class Dialogue:
 
 def _cost(instance: Instance, request_ids: list[str]) -> str:
     """What requests have cost, as the gateway has settled them."""
-    from fairlead.cli.money import dollars
+    from fairlead.cli.money import cost_of
 
     wanted = set(request_ids)
     logs = instance.get("/api/usage/logs", limit=_LOG_PAGE)["logs"]
     settled = [row for row in logs if row["requestId"] in wanted]
     tokens_in = sum(row["tokensInput"] for row in settled)
     tokens_out = sum(row["tokensOutput"] for row in settled)
-    cost = dollars(sum(row["costUsdMicros"] for row in settled))
+    known = sum(row["costUsdMicros"] for row in settled)
+    cost = cost_of(
+        {"costUsdMicros": known, "isUnpriced": any(row["isUnpriced"] for row in settled)}
+    )
     waiting = len(wanted) - len(settled)
     later = f"; {waiting} not counted yet" if waiting else ""
     return f"{cost} for {len(settled)} answers: {tokens_in} tokens in, {tokens_out} out{later}."

@@ -106,7 +106,9 @@ class ToolGateway:
         return {
             "model": head.get("x-gateway-model"),
             "provider": head.get("x-gateway-provider"),
-            "costUsd": head.get("x-gateway-response-cost"),
+            "costUsd": None
+            if "x-gateway-unpriced" in head
+            else head.get("x-gateway-response-cost"),
             "latencyMs": head.get("x-gateway-latency-ms"),
         }
 

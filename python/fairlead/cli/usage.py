@@ -53,9 +53,9 @@ def usage(
     if ctx.invoked_subcommand is not None:
         return
     with Instance(url, data_dir) as instance:
-        answer = instance.get(
-            "/api/usage/history", groupBy=by, limit=limit, **{"from": since_parameter(since)}
-        )
+        start = since_parameter(since)
+        answer = instance.get("/api/usage/history", groupBy=by, limit=limit, **{"from": start})
+        unpriced = instance.get("/api/usage/unpriced", **{"from": start})["total"]
         if as_json:
             show_json(answer)
             return
@@ -77,6 +77,8 @@ def usage(
         ],
         empty="There were no calls in this time.",
     )
+    if unpriced:
+        say(f"{unpriced} requests had no price, so their cost is not known and not in the sums.")
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""Limits of money of keys, with what is spent of each."""
+"""Spending limits of keys, with what is spent of each."""
 
 from __future__ import annotations
 

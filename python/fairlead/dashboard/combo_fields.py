@@ -56,8 +56,8 @@ GROUPS: Final = (
         (
             Field("name", "Name", most=100, is_required=True, example="fast"),
             Field("description", "Description", most=2000),
-            Field("strategy", "Which is tried first", "choice", options=STRATEGIES),
-            Field("isActive", "Active", "switch", "One that is not is refused."),
+            Field("strategy", "Strategy", "choice", options=STRATEGIES),
+            Field("isActive", "Active", "switch", "Inactive combos are rejected."),
         ),
         is_open=True,
     ),
@@ -172,7 +172,7 @@ GROUPS: Final = (
         ),
     ),
     Group(
-        "What is sent",
+        "Request changes",
         (
             Field(
                 "systemMessage",
@@ -218,7 +218,7 @@ GROUPS: Final = (
             Field("config.setRetryDelayMs", "Pause before that", "whole", "Empty: 2000.", "ms"),
             Field(
                 "config.cooldownWaitMs",
-                "Waits for the first that rests",
+                "Waits for the first in cooldown",
                 "whole",
                 "While the request is younger than this; 0: not.",
                 "ms",

@@ -132,7 +132,7 @@ def _step_fields(
         ),
         Field(
             f"{at}connectionId",
-            "Over",
+            "Connection",
             "choice",
             options=(("", "any that serves it"), *options, *gone),
         ),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
 from fairlead.moment import now_ms
 
+NO_PRICE: Final = "no price"
 NONE: Final = "\N{EN DASH}"
 _THOUSANDS: Final = ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "k"))
 
@@ -48,12 +50,27 @@ def money(micros: float | None) -> str:
     return f"${usd:.5f}" if abs(usd) >= 0.0001 else f"${usd:.6f}"
 
 
+def cost(row: Mapping[str, Any]) -> str:
+    """The cost of a request. What has no price has no cost that is known: that is a word and not zero."""
+    return sum_of(row["costUsdMicros"], is_unpriced=row["isUnpriced"])
+
+
+def sum_of(micros: float | None, *, is_unpriced: bool) -> str:
+    """A sum of money that may leave something out which has no price."""
+    if not is_unpriced:
+        return money(micros)
+    return f"{money(micros)} + {NO_PRICE}" if micros else NO_PRICE
+
+
 def milliseconds(value: float | None) -> str:
     """A duration with its unit."""
     if value is None:
         return NONE
     if value == 0:
         return "0"
+    # As it is rounded: 999.6 ms are a second.
+    if round(value) >= 1000:
+        value = max(value, 1000)
     if value >= 60_000:
         minutes, rest = divmod(round(value / 1000), 60)
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"

@@ -219,7 +219,7 @@ def _read(field: Field, typed: FormFields) -> Any:
         return _pairs(field, text)
     if not text:
         if field.is_required:
-            raise Refused(400, f"{field.label} is needed: fill it in.", field.name)
+            raise Refused(400, f"{field.label} is required: fill it in.", field.name)
         return None if field.is_nullable else ""
     try:
         if field.kind == "whole":

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import orjson
+from starlette.requests import Request
 
 from fairlead.errors import Overloaded
 from fairlead.store.arrivals import Arrivals
-from fairlead.store.services import Services
+from fairlead.store.services import Services, services_of
 
 STREAMS_MAX: Final = 64
 # Afterwards the browser comes back, so that the relay asks again who it is.
@@ -125,6 +126,11 @@ async def _first(*waits: Awaitable[object]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def open_consoles(request: Request) -> int:
+    """Streams of open pages, which are requests in flight themselves."""
+    return services_of(request).singleton(LivePages, LivePages).streams
 
 
 def _event(name: str, html: str) -> bytes:

@@ -26,7 +26,9 @@ ANSWER_MAX_BYTES: Final = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """A model's text and its figures: `error` in place of `text` where the call failed. Cost in micro-dollars."""
+    """A model's text and its figures: `error` in place of `text` where the call failed. Cost in micro-dollars, which
+    is not known while `is_unpriced`.
+    """
 
     text: str
     error: str | None
@@ -35,6 +37,7 @@ class ModelReply:
     latency_ms: int
     cost_usd_micros: int | None
     tokens: AnswerTokens
+    is_unpriced: bool = False
 
 
 async def call_model(visit_request: Request, request: DialectRequest) -> ModelReply:
@@ -75,6 +78,7 @@ def _reply(request: DialectRequest, answer: httpx.Response, started: float) -> M
         _elapsed_ms(started),
         _micros(answer.headers.get("x-gateway-response-cost")),
         tokens_of(request.dialect, document),
+        "x-gateway-unpriced" in answer.headers,
     )
 
 

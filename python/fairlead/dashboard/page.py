@@ -13,7 +13,7 @@ from fairlead.dashboard.api import Api
 from fairlead.dashboard.undo import Undo
 from fairlead.store.people import Person
 
-Group = Literal["Watch", "Set up", "Run"]
+Group = Literal["Observe", "Build", "Access", "Protect", "Tools", "Operate"]
 Right = Literal["manage", "person"]
 FormFields = dict[str, str]
 
@@ -33,6 +33,8 @@ class Visit:
     """One request for a page: who asks, what for, and the API as they may use it."""
 
     request: Request
+    path: str
+    """The page's own address, which is not the request's where parts of an open page are sent over its stream."""
     person: Person
     api: Api
     query: Mapping[str, str]

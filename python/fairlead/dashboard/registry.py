@@ -10,7 +10,7 @@ from importlib import import_module
 from fairlead.dashboard import pages
 from fairlead.dashboard.page import Group, Page
 
-GROUPS: tuple[Group, ...] = ("Watch", "Set up", "Run")
+GROUPS: tuple[Group, ...] = ("Observe", "Build", "Access", "Protect", "Tools", "Operate")
 _SEGMENT = r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,199}"
 
 
@@ -32,6 +32,15 @@ def navigation() -> tuple[tuple[Group, tuple[Page, ...]], ...]:
     return tuple(
         (group, tuple(sorted(_of(group), key=lambda page: (page.rank, page.title))))
         for group in GROUPS
+    )
+
+
+def navigation_has(address: str) -> bool:
+    """Whether the page at an address, or one above it, is in the navigation."""
+    places = (page.address for _, pages in navigation() for page in pages)
+    return any(
+        address == place or (place != "/dashboard" and address.startswith(f"{place}/"))
+        for place in places
     )
 
 

@@ -85,11 +85,11 @@ async def console_form(
     try:
         fields = read_form(await request.body(), FIELDS_MAX)
     except FairleadError as error:
-        return _failed(_visit(request, person), refused(error))
+        return _failed(_visit(request, path, person), refused(error))
     if path == "theme":
         return _choose_theme(fields)
     if path == "undo":
-        return await _undo(services, _visit(request, person), fields)
+        return await _undo(services, _visit(request, path, person), fields)
     page, visit = _find("" if path == "home" else path, request, person)
     name = fields.pop("act", "")
     action = page.actions.get(name) if page is not None else None
@@ -217,13 +217,16 @@ async def _live(request: Request, services: Services, caller: Caller) -> Respons
 def _find(path: str, request: Request, person: Person) -> tuple[Page | None, Visit]:
     found = find_page(path)
     if found is None:
-        return None, _visit(request, person)
+        return None, _visit(request, path, person)
     page, params = found
-    return page, _visit(request, person, params)
+    return page, _visit(request, path, person, params)
 
 
-def _visit(request: Request, person: Person, params: Mapping[str, str] | None = None) -> Visit:
-    return Visit(request, person, Api(request), dict(request.query_params), params or {})
+def _visit(
+    request: Request, path: str, person: Person, params: Mapping[str, str] | None = None
+) -> Visit:
+    place = f"/dashboard/{path}".rstrip("/")
+    return Visit(request, place, person, Api(request), dict(request.query_params), params or {})
 
 
 def _query(text: str) -> dict[str, str]:

@@ -31,9 +31,7 @@ def _strong(secret: SecretStr) -> SecretStr:
             {"least": NEW_PASSWORD_MIN_CHARS},
         )
     if is_placeholder(text):
-        raise PydanticCustomError(
-            "password", "must be a password of your own: it is a well-known example"
-        )
+        raise PydanticCustomError("password", "is a well-known example: choose another one")
     return secret
 
 

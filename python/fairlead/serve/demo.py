@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
@@ -16,7 +17,16 @@ from fairlead.serve.failure import StartFailed
 from fairlead.serve.log import LogSink
 from fairlead.serve.port import free_port
 
+if TYPE_CHECKING:
+    from fairlead.serve.demo_traffic import Place
+
 PREFIX: Final = "demo"
+# The providers of the made-up traffic; all of them are the stand-in.
+PROVIDER_NAMES: Final = {
+    "demo-east": "Demo East",
+    "demo-west": "Demo West",
+    "demo-spare": "Demo Spare",
+}
 _KEY_NAME: Final = "demo"
 _UP_WITHIN_S: Final = 10.0
 
@@ -67,14 +77,24 @@ class Demo:
         raise StartFailed("the stand-in provider did not come up.")
 
     async def _register(self, api: httpx.AsyncClient) -> None:
+        connection_id = await self._register_node(api, PREFIX, "Demo")
+        await self._register_search(api)
+        # The connection test lists the stand-in's models, which adds them to the list of models.
+        await _sent(api.post(f"/api/providers/{connection_id}/test"))
+        nodes = await _all(api, "/api/provider-nodes", "nodes")
+        for prefix in {node["prefix"] for node in nodes} & set(PROVIDER_NAMES):
+            await self._register_node(api, prefix, PROVIDER_NAMES[prefix])
+
+    async def _register_node(self, api: httpx.AsyncClient, prefix: str, name: str) -> str:
+        """Makes the node and its connection unless they are there; returns the connection's id."""
         base_url = f"{self._standin}/v1"
         nodes = await _all(api, "/api/provider-nodes", "nodes")
-        node = next((node for node in nodes if node["prefix"] == PREFIX), None)
+        node = next((node for node in nodes if node["prefix"] == prefix), None)
         if node is None:
             body = {
                 "type": "openai-compatible",
-                "name": "Demo",
-                "prefix": PREFIX,
+                "name": name,
+                "prefix": prefix,
                 "baseUrl": base_url,
             }
             node = (await _sent(api.post("/api/provider-nodes", json=body)))["node"]
@@ -83,29 +103,51 @@ class Demo:
         connections = await _all(api, "/api/providers", "connections")
         connection = next((one for one in connections if one["provider"] == node["id"]), None)
         if connection is None:
-            body = {"provider": node["id"], "name": "Demo"}
+            body = {"provider": node["id"], "name": name}
             connection = (await _sent(api.post("/api/providers", json=body)))["connection"]
-        await self._register_search(api)
-        # The connection test lists the stand-in's models, which adds them to the list of models.
-        await _sent(api.post(f"/api/providers/{connection['id']}/test"))
+        return str(connection["id"])
 
     async def _fill(self, api: httpx.AsyncClient, data_dir: Path) -> None:
-        """Makes the keys of the made-up applications, and their traffic of the last days."""
-        from fairlead.serve.demo_traffic import APPLICATIONS, KEY_PREFIX, write_traffic
+        """Makes the providers, the combo and the keys of the made-up applications, and their traffic of the last
+        weeks.
+        """
+        from fairlead.serve.demo_traffic import (
+            APPLICATIONS,
+            COMBO,
+            COMBO_MODELS,
+            KEY_PREFIX,
+            MODELS,
+            Owners,
+            monthly_limits,
+            write_traffic,
+        )
 
+        now = datetime.now(UTC)
+        for prefix, name in PROVIDER_NAMES.items():
+            await self._register_node(api, prefix, name)
+        places = await _places(api)
+        prices = {
+            place.node_id: {
+                model.name: {"input": model.price_in / 1000, "output": model.price_out / 1000}
+                for model in MODELS.values()
+                if model.provider == prefix
+            }
+            for prefix, place in places.items()
+        }
+        await _sent(api.patch("/api/pricing", json=prices))
+        combo = {"name": COMBO, "strategy": "priority", "models": list(COMBO_MODELS)}
+        await _sent(api.post("/api/combos", json=combo))
+        limits = await asyncio.to_thread(monthly_limits, now)
         key_ids = {}
         for app in APPLICATIONS:
-            limits = {
-                "dailyUsageLimitUsd": app.daily_limit_usd,
-                "weeklyUsageLimitUsd": app.weekly_limit_usd,
-            }
+            limit = limits.get(app.name)
             body = {
                 "name": f"{KEY_PREFIX}{app.name}",
-                "usageLimitEnabled": any(limits.values()),
-                **limits,
+                "usageLimitEnabled": limit is not None,
+                "monthlyUsageLimitUsd": limit,
             }
             key_ids[app.name] = (await _sent(api.post("/api/keys", json=body)))["id"]
-        await asyncio.to_thread(write_traffic, data_dir, key_ids)
+        await asyncio.to_thread(write_traffic, data_dir, Owners(key_ids, places), now)
 
     async def _register_search(self, api: httpx.AsyncClient) -> None:
         """Registers the stand-in's search API as a search provider."""
@@ -132,6 +174,20 @@ class Demo:
         if key is not None:
             words += ["-H", f"authorization: Bearer {key}"]
         return shlex.join([*words, "-d", body])
+
+
+async def _places(api: httpx.AsyncClient) -> dict[str, Place]:
+    """The nodes and connections of the demo's providers, by prefix."""
+    from fairlead.serve.demo_traffic import Place
+
+    nodes = await _all(api, "/api/provider-nodes", "nodes")
+    connections = await _all(api, "/api/providers", "connections")
+    by_provider = {each["provider"]: each["id"] for each in connections}
+    return {
+        node["prefix"]: Place(node["id"], by_provider[node["id"]])
+        for node in nodes
+        if node["prefix"] in PROVIDER_NAMES
+    }
 
 
 async def _all(api: httpx.AsyncClient, path: str, name: str) -> list[dict[str, Any]]:

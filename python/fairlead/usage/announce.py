@@ -90,6 +90,7 @@ def _data(row: dict[str, Any]) -> dict[str, Any]:
         "status": row["status"],
         "outcome": row["outcome"],
         "errorKind": row["error_kind"],
+        "errorMessage": row["error_message"],
         "tokensInput": row["tokens_input"],
         "tokensOutput": row["tokens_output"],
         "costUsdMicros": row["cost_usd_micros"],

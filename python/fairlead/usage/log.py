@@ -23,6 +23,8 @@ _CONDITIONS = {
     "session_tag": "session_tag = ?",
     "session_id": "session_id = ?",
     "error_kind": "error_kind = ?",
+    "error_message": "contains(lower(error_message), lower(?))",
+    "error_text": "contains(lower(concat_ws(' ', error_message, failed_attempts)), lower(?))",
     "status": "status = ?",
     "outcome": "outcome = ?",
     "from_ms": "ts_ms >= ?",
@@ -33,7 +35,8 @@ _CONDITIONS = {
 @dataclass(frozen=True, slots=True)
 class LogFilter:
     """The filter of the log; None does not filter. `model` is the caller's name for it or the
-    provider's.
+    provider's; `error_message` is a part of the message that the caller received, `error_text` of that or of what a
+    provider answered.
     """
 
     key_id: str | None = None
@@ -48,6 +51,8 @@ class LogFilter:
     session_tag: str | None = None
     session_id: str | None = None
     error_kind: str | None = None
+    error_message: str | None = None
+    error_text: str | None = None
     status: int | None = None
     outcome: str | None = None
     from_ms: int | None = None

@@ -52,6 +52,13 @@ COUNTED: Final = (
         "errors_total", "counter", "Settled model calls that failed, by kind of error.", "kind"
     ),
     _family(
+        "provider_failures_total",
+        "counter",
+        "Attempts at providers that failed, by kind of error, whatever came of their requests.",
+        "provider",
+        "kind",
+    ),
+    _family(
         "upstream_attempts_total",
         "counter",
         "Calls of providers, those of failed attempts, panels and chains included.",

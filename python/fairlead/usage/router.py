@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 import orjson
 from fastapi import APIRouter, Depends, Query, Response
 
-from fairlead.caller import CallerDep, own_key_id
+from fairlead.caller import Caller, CallerDep, confined_to, own_key_id
 from fairlead.errors import InvalidRequest
 from fairlead.moment import LATEST_MS, iso, moment_of, ms_of, now_ms
 from fairlead.store.kept_bodies import BodyName
@@ -80,6 +80,15 @@ RequestId = Annotated[str | None, Query(alias="requestId", max_length=300)]
 SessionTag = Annotated[str | None, Query(alias="sessionTag", max_length=300)]
 SessionId = Annotated[str | None, Query(alias="sessionId", max_length=300)]
 ErrorKind = Annotated[str | None, Query(alias="errorKind", max_length=300)]
+ErrorText = Annotated[
+    str | None,
+    Query(
+        alias="errorText",
+        min_length=1,
+        max_length=300,
+        description="A part of the message that the caller received, or of what a provider answered; case is ignored.",
+    ),
+]
 After = Annotated[
     str | None,
     Query(
@@ -206,11 +215,8 @@ async def history(
 ) -> Response:
     """Without `to` it is until now. An answer without percentiles takes half the time."""
     groups = _dimensions(group_by)
-    until_ms = _moment_ms(to, "to") if to else now_ms() + 1
-    from_ms = _moment_ms(from_, "from") if from_ else max(until_ms - DEFAULT_DAYS * DAY_MS, 0)
-    if from_ms >= until_ms:
-        raise InvalidRequest("from must be before to.", param="from")
-    span = Span(from_ms, until_ms, is_open=not to)
+    span = span_of(from_, to)
+    from_ms, until_ms = span.from_ms, span.until_ms
     query = HistoryQuery(span, groups, filters, limit, offset, *choice)
     reader = BinsReader.over(services.singleton(ClosedBins, ClosedBins))
     shown = None
@@ -239,6 +245,15 @@ async def history(
     return Response(orjson.dumps(answer), media_type="application/json")
 
 
+def span_of(from_: str | None, to: str | None) -> Span:
+    """The time that a caller asks for: until now without `to`, and the last seven days without `from`."""
+    until_ms = _moment_ms(to, "to") if to else now_ms() + 1
+    from_ms = _moment_ms(from_, "from") if from_ else max(until_ms - DEFAULT_DAYS * DAY_MS, 0)
+    if from_ms >= until_ms:
+        raise InvalidRequest("from must be before to.", param="from")
+    return Span(from_ms, until_ms, is_open=not to)
+
+
 def _check_series(query: HistoryQuery, series: SeriesQuery) -> None:
     if query.top is not None or not BUCKETS.isdisjoint(query.group_by):
         raise InvalidRequest(
@@ -252,18 +267,27 @@ def _check_series(query: HistoryQuery, series: SeriesQuery) -> None:
 
 
 async def _log_filter(
+    caller: CallerDep,
     subject: HistoryFilterDep,
     *,
     error_kind: ErrorKind = None,
+    error_text: ErrorText = None,
     from_: From = None,
     to: To = None,
 ) -> LogFilter:
     return LogFilter(
         **asdict(subject),
         error_kind=error_kind,
+        error_text=None if _is_confined(caller) else error_text,
+        error_message=error_text if _is_confined(caller) else None,
         from_ms=_moment_ms(from_, "from") if from_ else None,
         until_ms=_moment_ms(to, "to") if to else None,
     )
+
+
+def _is_confined(caller: Caller) -> bool:
+    """Whether the caller sees its own rows only, without what providers said to the operator."""
+    return confined_to(caller.principal, "read:usage") is not None
 
 
 FilterDep = Annotated[LogFilter, Depends(_log_filter)]
@@ -289,13 +313,16 @@ async def logs(services: ServicesDep, filters: FilterDep, page: PageDep) -> Logs
 
 
 @router.get("/request-logs", summary="Settled requests in full, newest first")
-async def request_logs(services: ServicesDep, filters: FilterDep, page: PageDep) -> RequestLogs:
+async def request_logs(
+    services: ServicesDep, caller: CallerDep, filters: FilterDep, page: PageDep
+) -> RequestLogs:
     rows, total = await services.usage.read(lambda con: read_log(con, filters, page))
     names = [BodyName(row["ts_ms"], row["request_id"], row["key_id"]) for row in rows]
+    is_confined = _is_confined(caller)
     bodies_found = await body_keeper_of(services).has(names)
     return RequestLogs.model_construct(
         logs=[
-            show_request_log_row(row, has_bodies=has_bodies)
+            show_request_log_row(row, has_bodies=has_bodies, is_confined=is_confined)
             for row, has_bodies in zip(rows, bodies_found, strict=True)
         ],
         total=total,

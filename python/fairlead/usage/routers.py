@@ -11,5 +11,15 @@ from fairlead.usage.number_router import router as numbers
 from fairlead.usage.quota_router import router as quota
 from fairlead.usage.router import router as usage
 from fairlead.usage.token_limits.router import router as token_limits
+from fairlead.usage.unpriced_router import router as unpriced
 
-ROUTERS: tuple[APIRouter, ...] = (usage, bodies, token_limits, quota, live, metrics, numbers)
+ROUTERS: tuple[APIRouter, ...] = (
+    usage,
+    unpriced,
+    bodies,
+    token_limits,
+    quota,
+    live,
+    metrics,
+    numbers,
+)

@@ -93,7 +93,9 @@ def spans_of(rows: list[dict[str, Any]], resource: Resource) -> Iterator[Readabl
             resource=resource,
             attributes=attributes_of(row),
             kind=SpanKind.CLIENT,
-            status=Status(StatusCode.UNSET if is_ok else StatusCode.ERROR),
+            status=Status(StatusCode.UNSET)
+            if is_ok
+            else Status(StatusCode.ERROR, row["error_message"]),
             start_time=start_ns,
             end_time=start_ns + round(row["latency_ms"] * 1e6),
             instrumentation_scope=scope,

@@ -125,6 +125,15 @@ class FailedAttempt(View):
     model: str = Field(description="By the provider's name.")
     error_kind: str
     ended_ms: float = Field(description="Milliseconds after the admission.")
+    provider_status: int | None = Field(
+        description="HTTP status of the provider's answer; null where it did not answer."
+    )
+    provider_code: str | None = Field(description="The provider's code for the error.")
+    provider_type: str | None = Field(description="The provider's type of the error.")
+    provider_request_id: str | None = Field(description="The id that the provider gave the call.")
+    provider_message: str | None = Field(
+        description="The provider's message: masked, at most 300 bytes, and not to be trusted."
+    )
 
 
 class LogRow(View):
@@ -141,10 +150,17 @@ class LogRow(View):
     status: int
     outcome: str
     error_kind: str | None
+    error_message: str | None = Field(
+        description="The message that the caller received: masked, at most 300 bytes."
+    )
     tokens_input: int
     tokens_output: int
     cost_usd_micros: int
     cost_usd: float
+    is_unpriced: bool = Field(
+        description="Whether a model that took part has no price: the cost leaves its part out, and is 0 where "
+        "nothing has a price."
+    )
     latency_ms: float
     ttft_ms: float | None
     cache: str | None
@@ -281,15 +297,30 @@ def show_log_row(row: dict[str, Any]) -> LogRow:
     return LogRow.model_construct(**_shown(row, LogRow))
 
 
-def show_request_log_row(row: dict[str, Any], *, has_bodies: bool) -> RequestLogRow:
-    """A row of `read_log`, in full."""
-    return RequestLogRow.model_construct(**_shown(row, RequestLogRow), has_bodies=has_bodies)
+def show_request_log_row(
+    row: dict[str, Any], *, has_bodies: bool, is_confined: bool = False
+) -> RequestLogRow:
+    """A row of `read_log`, in full. Callers that are confined to their own rows are not shown what providers said to
+    the operator, as they were not when they called.
+    """
+    shown = _shown(row, RequestLogRow)
+    if is_confined:
+        shown["failed_attempts"] = [
+            each.model_copy(update=_NO_WORDS) for each in shown["failed_attempts"]
+        ]
+    return RequestLogRow.model_construct(**shown, has_bodies=has_bodies)
+
+
+_NO_WORDS = dict.fromkeys(
+    ("provider_code", "provider_type", "provider_request_id", "provider_message")
+)
 
 
 def _shown(row: dict[str, Any], view: type[LogRow]) -> dict[str, Any]:
     shown = {name: row[name] for name in view.model_fields if name in row}
     shown["timestamp"] = moment_of(row["ts_ms"])
     shown["cost_usd"] = usd_of(row["cost_usd_micros"])
+    shown["is_unpriced"] = "unpriced" in (row["price_tiers"] or "").split(",")
     shown["guardrails"] = _findings(row["guardrails"])
     if "tags" in shown:
         shown["tags"] = shown["tags"].strip(",").split(",") if shown["tags"] else []
@@ -301,19 +332,28 @@ def _shown(row: dict[str, Any], view: type[LogRow]) -> dict[str, Any]:
 
 
 def _failed_attempts(text: str | None) -> list[FailedAttempt]:
-    """The attempts in a record's text: `connection;kind;end;model`, separated by commas."""
-    found = []
-    for one in text.split(",") if text else ():
-        connection_id, error_kind, ended_ms, model = one.split(";", 3)
-        found.append(
-            FailedAttempt.model_construct(
-                connection_id=connection_id,
-                error_kind=error_kind,
-                ended_ms=float(ended_ms),
-                model=unquote(model),
-            )
-        )
-    return found
+    """The attempts in a record's text (docs/explanation/contracts.md), separated by commas."""
+    return [_failed_attempt(one.split(";")) for one in text.split(",")] if text else []
+
+
+def _failed_attempt(parts: Sequence[str]) -> FailedAttempt:
+    """An attempt of four parts, or of nine where the provider answered."""
+    connection_id, error_kind, ended_ms, model, *answered = parts
+    status, *words = answered or ("",)
+    code, type_, request_id, message = (
+        [unquote(word) or None for word in words] if words else (None,) * 4
+    )
+    return FailedAttempt.model_construct(
+        connection_id=connection_id,
+        error_kind=error_kind,
+        ended_ms=float(ended_ms),
+        model=unquote(model),
+        provider_status=int(status) if status else None,
+        provider_code=code,
+        provider_type=type_,
+        provider_request_id=request_id,
+        provider_message=message,
+    )
 
 
 def _findings(text: str | None) -> list[GuardrailFinding]:

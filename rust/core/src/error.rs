@@ -102,12 +102,33 @@ pub enum Retry {
 #[derive(Debug, Clone, Default)]
 pub struct Cause(Option<Arc<Details>>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Default)]
 struct Details {
     /// For logs. It may name addresses and certificates, so no caller sees it.
     below: Option<Arc<dyn std::error::Error + Send + Sync>>,
     /// For callers.
     diagnostics: Option<String>,
+    /// For the usage record. It may repeat a prompt, so no caller sees it unless the provider rejected the request itself.
+    provider: Option<Arc<ProviderError>>,
+}
+
+/// What a provider answered instead of a result. Every text is the provider's and untrusted; the connection's secrets are masked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProviderError {
+    pub status: u16,
+    pub code: Option<String>,
+    pub kind: Option<String>,
+    pub message: String,
+    /// The id by which the provider's support finds the call.
+    pub request_id: Option<String>,
+}
+
+impl Cause {
+    fn with(&self, change: impl FnOnce(&mut Details)) -> Self {
+        let mut details = self.0.as_deref().cloned().unwrap_or_default();
+        change(&mut details);
+        Self(Some(Arc::new(details)))
+    }
 }
 
 /// Failures are compared by what is decided from them, and nothing is decided from a cause.
@@ -180,9 +201,20 @@ impl Error {
     /// Tells of every target; `diagnostics` is an object as JSON.
     #[must_use]
     pub fn with_diagnostics(mut self, diagnostics: &serde_json::Value) -> Self {
-        let below = self.cause.0.as_ref().and_then(|known| known.below.clone());
-        self.cause = Cause(Some(Arc::new(Details { below, diagnostics: Some(diagnostics.to_string()) })));
+        self.cause = self.cause.with(|details| details.diagnostics = Some(diagnostics.to_string()));
         self
+    }
+
+    /// Adds what the provider answered.
+    #[must_use]
+    pub fn with_provider_error(mut self, error: ProviderError) -> Self {
+        self.cause = self.cause.with(|details| details.provider = Some(Arc::new(error)));
+        self
+    }
+
+    /// What the provider answered; `None` where it answered nothing.
+    pub fn provider_error(&self) -> Option<&ProviderError> {
+        self.cause.0.as_ref()?.provider.as_deref()
     }
 
     /// What every target of a combo came to: an object, as JSON.
@@ -193,7 +225,7 @@ impl Error {
     /// Keeps the error below this one for logs; [`std::error::Error::source`] gives it back.
     #[must_use]
     pub fn caused_by(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
-        self.cause = Cause(Some(Arc::new(Details { below: Some(Arc::new(cause)), diagnostics: None })));
+        self.cause = self.cause.with(|details| details.below = Some(Arc::new(cause)));
         self
     }
 

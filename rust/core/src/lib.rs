@@ -77,7 +77,7 @@ pub use context::{
 pub use cooldown::{parse_retry_after, MAX_RETRY_AFTER_MS};
 pub use dialect::Dialect;
 pub use egress::{EgressPolicy, Networks};
-pub use error::{Error, ErrorKind, Origin, Retry};
+pub use error::{Error, ErrorKind, Origin, ProviderError, Retry};
 pub use health::{AttemptPermit, Health, HealthState, QuotaReading, TerminalState};
 pub use ip_filter::AddressSet;
 pub use lease::{grant_lease, LeaseGrant, LeaseTerms, StoreLoss, UseByNode};

@@ -112,6 +112,12 @@ impl PricesInUse {
         Self::of_thing("unpriced")
     }
 
+    /// Whether a part of the call had no price, so that its cost is not known.
+    #[must_use]
+    pub fn is_unpriced(&self) -> bool {
+        self.parts.contains(&"unpriced")
+    }
+
     /// Of a cost that is by one price alone.
     #[must_use]
     pub fn of_thing(name: &'static str) -> Self {

@@ -110,6 +110,9 @@ pub struct Record<'a> {
     pub outcome: Outcome,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_kind: Option<&'a str>,
+    /// The sentence that the caller received, masked and of at most 300 bytes; none for keys with `noLog`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<&'a str>,
     pub tokens_input: u64,
     pub tokens_output: u64,
     pub tokens_cached: u64,
@@ -132,8 +135,9 @@ pub struct Record<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chosen_ms: Option<f64>,
     pub attempts: u32,
-    /// The attempts that failed: `connection;kind;end;model`, separated by commas. The end is in milliseconds after the admission; in a
-    /// model's name `%`, `,` and `;` are written as in an address.
+    /// The attempts that failed: `connection;kind;end;model`, separated by commas. The end is in milliseconds after the admission.
+    /// Where the provider answered, `;status;code;type;request id;message` follow, as far as they are known. In the model's name and
+    /// the provider's texts `%`, `,`, `;`, `"`, `\\` and control characters are percent-encoded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_attempts: Option<&'a str>,
     pub bytes_request: u64,

@@ -69,7 +69,7 @@ async def ask_withdraw(visit: Visit, typed: FormFields) -> Question:
     grants = (await visit.api.get("/api/auth/grants"))["grants"]
     name = next((each["clientName"] for each in grants if each["id"] == typed.get("id")), "it")
     goes = [f"What you allowed {name}: its tokens end at once.", "It may ask you again."]
-    return Question(f"Take back what {name} may do?", goes, "Take it back", f"/dashboard{PLACE}")
+    return Question(f"Take back what {name} may do?", goes, "Remove", f"/dashboard{PLACE}")
 
 
 async def withdraw(visit: Visit, typed: FormFields) -> str:

@@ -111,7 +111,7 @@ async def _values(visit: Visit, typed: FormFields) -> dict[str, Any]:
 
 
 PAGES = (
-    Page("agent-skills", "Agents", show_agents, group="Set up", rank=8, icon="people"),
+    Page("agent-skills", "Agents", show_agents, group="Build", rank=4, icon="people"),
     Page(
         "agent-skills/new",
         "New agent",

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import orjson
 
 from fairlead.dashboard.api import Refused
+from fairlead.dashboard.audit_sentence import sentence_of
 from fairlead.dashboard.form import Options
 from fairlead.dashboard.page import Page, View, Visit
 
@@ -58,7 +59,12 @@ async def show(visit: Visit) -> View:
     following = answer["next"]
     fields = {
         "entries": [
-            (each, [_change(one) for one in each["changes"]], _json(each["sent"]))
+            (
+                each,
+                sentence_of(each),
+                [_change(one) for one in each["changes"]],
+                _json(each["sent"]),
+            )
             for each in answer["entries"]
         ],
         "chosen": chosen,
@@ -93,4 +99,4 @@ def _json(value: Any) -> str | None:
     return text if len(text) <= VALUE_MAX else f"{text[:VALUE_MAX]} … ({len(text):,} characters)"
 
 
-PAGES = (Page("audit", "Audit log", show, group="Run", rank=6, icon="audit"),)
+PAGES = (Page("audit", "Audit log", show, group="Operate", rank=2, icon="audit"),)

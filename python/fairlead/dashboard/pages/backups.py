@@ -21,7 +21,7 @@ SCHEDULE: Final = (
         "hours",
         is_required=True,
     ),
-    Field("backupKeepCount", "Kept are the newest", "whole", "1 to 1,000.", is_required=True),
+    Field("backupKeepCount", "Keep newest", "whole", "1 to 1,000.", is_required=True),
     Field(
         "backupKeepDays",
         "For at most",
@@ -119,8 +119,8 @@ PAGES = (
         "backups",
         "Backups",
         show,
-        group="Run",
-        rank=7,
+        group="Operate",
+        rank=3,
         icon="backups",
         actions={
             "make": Action(make, "The backup was made."),

@@ -111,7 +111,7 @@ async def upload(visit: Visit, typed: FormFields) -> str:
     values = read_values(FILE, typed)
     content = values["content"]
     if not content.strip():
-        raise Refused(400, "Content is needed: paste it, or choose a file.", "content")
+        raise Refused(400, "Content is required: paste it, or choose a file.", "content")
     if values["purpose"] == "batch" and not content.endswith("\n"):
         content += "\n"
     made = await api.upload(values["name"], values["purpose"], content.encode())
@@ -256,8 +256,8 @@ PAGES = (
         "batches",
         "Batches and files",
         show,
-        group="Watch",
-        rank=6,
+        group="Build",
+        rank=5,
         icon="batches",
         actions={"delete": Action(delete, "The file was deleted.", ask_delete)},
     ),

@@ -125,7 +125,7 @@ async def ask_forget_chosen(visit: Visit, typed: FormFields) -> Question:
         "Equal requests are asked of providers again, and cost again.",
     ]
     back = f"/dashboard{PLACE}?{urlencode(chosen)}"
-    return Question("Forget the answers that fit?", goes, "Forget them", back)
+    return Question("Forget the answers that match?", goes, "Forget them", back)
 
 
 async def forget_chosen(visit: Visit, typed: FormFields) -> str:
@@ -153,13 +153,13 @@ PAGES = (
         "cache",
         "Cache",
         show,
-        group="Run",
-        rank=2,
+        group="Protect",
+        rank=3,
         icon="cache",
         actions={
             "forget": Action(forget, "The answer is forgotten."),
             "forget_chosen": Action(
-                forget_chosen, "The answers that fit are forgotten.", ask_forget_chosen
+                forget_chosen, "The answers that match are forgotten.", ask_forget_chosen
             ),
             "forget_misses": Action(
                 forget_misses,

@@ -325,7 +325,7 @@ PAGES = (
         "combos",
         "Combos",
         show_combos,
-        group="Set up",
+        group="Build",
         rank=3,
         icon="combos",
         actions={"reorder": Action(reorder, "The order was saved.")},

@@ -25,7 +25,7 @@ _WHERE: Final = Group(
         Field("baseUrl", "Base URL", is_required=True, example="http://10.0.0.5:8000/v1"),
         Field(
             "type",
-            "Speaks",
+            "Protocol",
             "choice",
             options=(
                 ("openai-compatible", "as OpenAI"),

@@ -15,6 +15,7 @@ from fairlead.dashboard.form import (
     read_values,
     whole_number,
 )
+from fairlead.dashboard.in_force import ACCESS, refuse_idle
 from fairlead.dashboard.key_access import limit_name
 from fairlead.dashboard.names import read_all
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
@@ -58,7 +59,7 @@ def _parts(groups: list[Any], combos: list[Any], connections: list[Any]) -> tupl
     above = tuple((each["id"], _place(each)) for each in groups if len(each["path"]) < 2)
     return (
         Group(
-            "Who it is",
+            "Identity",
             (
                 Field("name", "Name", most=200, is_required=True, example="research"),
                 Field("parentId", "Part of", "choice", options=(("", "nothing"), *above)),
@@ -67,8 +68,8 @@ def _parts(groups: list[Any], combos: list[Any], connections: list[Any]) -> tupl
             ),
             is_open=True,
         ),
-        Group("What all its keys may spend together", _MONEY, is_open=True),
-        Group("How often, and how much", _PACE),
+        Group("Spending limits of all its keys together", _MONEY, is_open=True),
+        Group("Rate limits", _PACE),
         Group(
             "Which models",
             (
@@ -110,13 +111,13 @@ def _parts(groups: list[Any], combos: list[Any], connections: list[Any]) -> tupl
 
 
 _MONEY: Final = (
-    Field("dailyUsageLimitUsd", "A day", "decimal", "Empty: no limit.", "USD"),
-    Field("weeklyUsageLimitUsd", "A week", "decimal", "Empty: no limit.", "USD"),
-    Field("monthlyUsageLimitUsd", "A month", "decimal", "Empty: no limit.", "USD"),
+    Field("dailyUsageLimitUsd", "Daily limit", "decimal", "Empty: no limit.", "USD"),
+    Field("weeklyUsageLimitUsd", "Weekly limit", "decimal", "Empty: no limit.", "USD"),
+    Field("monthlyUsageLimitUsd", "Monthly limit", "decimal", "Empty: no limit.", "USD"),
     Field("usageLimitTz", "Time zone of its limits", example="Europe/Vienna"),
     Field(
         "usageAlertPercents",
-        "Tell at",
+        "Alert at",
         "lines",
         "One in a line: 80 is four fifths of a limit. None: never.",
         "%",
@@ -190,6 +191,7 @@ async def show_group(visit: Visit) -> View:
 async def create(visit: Visit, typed: FormFields) -> str:
     """Makes the group."""
     values = read_values(_fields(await _form_parts(visit)), typed)
+    refuse_idle(values, _flat(_DEFAULTS), ACCESS)
     body = _body(changed_values(values, _flat(_DEFAULTS)) | {"name": values["name"]}, values)
     made = await visit.api.send("POST", "/api/groups", body)
     return f"{PLACE}/{made['id']}"
@@ -201,6 +203,7 @@ async def change(visit: Visit, typed: FormFields) -> str:
     group = await visit.api.get(path)
     check_unchanged(group, typed)
     values = read_values(_fields(await _form_parts(visit)), typed)
+    refuse_idle(values, _flat(group), ACCESS)
     changed = _body(changed_values(values, _flat(group)), values)
     if changed:
         await visit.api.send("PATCH", path, changed)
@@ -331,7 +334,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
 }
 
 PAGES = (
-    Page("groups", "Groups", show_groups, group="Set up", rank=3, icon="groups"),
+    Page("groups", "Groups", show_groups, group="Access", rank=3, icon="groups"),
     Page(
         "groups/new",
         "New group",

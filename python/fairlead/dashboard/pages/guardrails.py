@@ -137,8 +137,8 @@ PAGES = (
         "guardrails",
         "Guardrails",
         show,
-        group="Set up",
-        rank=5,
+        group="Protect",
+        rank=2,
         icon="guardrails",
         actions={
             "change": Action(change, "The guardrails are saved and in force."),

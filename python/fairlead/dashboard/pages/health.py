@@ -1,4 +1,4 @@
-"""Health: what rests after failures, and the gateway's own parts."""
+"""Health: which connections serve, and the gateway's own parts."""
 
 from __future__ import annotations
 
@@ -8,22 +8,29 @@ from typing import Any, Final
 from fairlead.dashboard.api import Refused
 from fairlead.dashboard.names import read_names
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
+from fairlead.dashboard.recent_failures import read_recent
+from fairlead.dashboard.standing import standing_of
 
 PLACE: Final = "/health"
-STATES: Final = {"active": "good", "deactivated": "", "cooling": "warn", "degraded": "warn"}
 STATUS: Final = {"healthy": "good", "degraded": "warn", "error": "bad"}
 
 
 async def show(visit: Visit) -> View:
     """The page."""
-    health, cluster, resilience, cooldowns, limits, names = await asyncio.gather(
+    health, cluster, resilience, cooldowns, limits, names, recent = await asyncio.gather(
         visit.api.get("/api/monitoring/health"),
         visit.api.get("/api/cluster"),
         visit.api.get("/api/resilience"),
         visit.api.get("/api/resilience/model-cooldowns"),
         visit.api.get("/api/rate-limits"),
         read_names(visit.api),
+        read_recent(visit.api),
     )
+    failing = recent.failing
+    standings = {
+        each["id"]: standing_of(each["state"], each["provider"], resilience["breakers"], failing)
+        for each in resilience["connections"]
+    }
     connections = {each["id"]: each["name"] for each in resilience["connections"]}
     fields = {
         "health": health,
@@ -36,13 +43,13 @@ async def show(visit: Visit) -> View:
         "cooldowns": cooldowns["cooldowns"],
         "names": names.nodes,
         "connection_names": connections,
-        "states": STATES,
+        "standings": standings,
+        "is_used": recent.requests > 0,
+        "failing": [each for each in failing if each.provider is not None],
+        "refused": next((each for each in failing if each.provider is None), None),
         "down": [each for each in health["tasks"] if not each["running"]],
-        "rests": [
-            each
-            for each in resilience["connections"]
-            if each["state"] not in STATES or each["state"] == "cooling"
-        ],
+        "troubled": [each for each in standings.values() if each.mood in ("warn", "bad")],
+        "serving": [each for each in standings.values() if each.mood == "good"],
     }
     return View("health.html", fields, ("figures", "connections", "rests", "parts"))
 
@@ -60,7 +67,7 @@ async def ask_reset_all(_visit: Visit, _typed: FormFields) -> Question:
         "Every provider's open circuit.",
         "Every model's rest. What is still broken fails again, and rests again.",
     ]
-    return Question("Forget all failures?", goes, "Forget them", f"/dashboard{PLACE}")
+    return Question("Reset circuit breakers?", goes, "Forget them", f"/dashboard{PLACE}")
 
 
 async def wake(visit: Visit, typed: FormFields) -> str:
@@ -98,12 +105,12 @@ PAGES = (
         "health",
         "Health",
         show,
-        group="Run",
-        rank=1,
+        group="Observe",
+        rank=4,
         icon="health",
         actions={
-            "reset": Action(reset, "Its failures are forgotten."),
-            "reset_all": Action(reset, "All failures are forgotten.", ask_reset_all),
+            "reset": Action(reset, "Its circuit breaker was reset."),
+            "reset_all": Action(reset, "All circuit breakers were reset.", ask_reset_all),
             "wake": Action(wake, "The model is asked again."),
             "wake_all": Action(wake_all, "Every model is asked again.", ask_wake_all),
         },

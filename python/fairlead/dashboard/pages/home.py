@@ -1,4 +1,4 @@
-"""The first page: what happens now, what it costs, and what needs a hand."""
+"""The first page: what happens now, what it costs, and what needs attention."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from fairlead.caller import caller_of
 from fairlead.dashboard import chart, figures
 from fairlead.dashboard.api import Api, Refused
 from fairlead.dashboard.budgets import Budget, read_budgets_and_today
-from fairlead.dashboard.names import read_all, read_keys
+from fairlead.dashboard.live import open_consoles
+from fairlead.dashboard.names import read_all, read_keys, read_names
 from fairlead.dashboard.page import Page, View, Visit
+from fairlead.dashboard.recent_failures import FailingProvider, is_failing, read_recent
 from fairlead.dashboard.window import (
     ZEROS,
     Row,
@@ -27,7 +29,8 @@ from fairlead.moment import iso, moment_of, now_ms
 NOW_MS: Final = 60_000
 BUDGETS_SHOWN: Final = 6
 NEAR: Final = 0.8
-ERRORS_NOTED: Final = 0.05
+# Circuits that let fewer requests through than all, or are about to.
+SERVES_LESS: Final = ("open", "half-open", "degraded")
 # Requests of a month up to which the page still leads through the first steps.
 FIRST_CALLS: Final = 5
 # Days that are over change by late records alone, and their percentiles are most of what a read of a month takes.
@@ -49,7 +52,7 @@ async def show(visit: Visit) -> View:
     window = window_of(visit.query)
     _, _, whole = day_and_month()
     minute = iso(moment_of(now_ms() - NOW_MS))
-    health, now, rows, (budgets, today), past, keys, more = await asyncio.gather(
+    health, now, rows, (budgets, today), past, keys, more, recent = await asyncio.gather(
         api.get("/api/monitoring/health"),
         read_total(api, **{"from": minute}),
         _read_rows(api, window),
@@ -57,9 +60,12 @@ async def show(visit: Visit) -> View:
         _read_month_until_today(api),
         read_keys(api),
         _more_notices(api),
+        read_recent(api),
     )
     this_month = {name: past[name] + today[name] for name in ("requests", "costUsdMicros")}
-    hands = [*hands_of(health, now), *more, *_hands_of_budgets(budgets)]
+    failing = await _notices_of_failures(api, recent.failing)
+    notices = [*failing, *notices_of_health(health), *more, *_notices_of_budgets(budgets)]
+    notices.sort(key=lambda each: each.mood != "bad")
     fields = {
         "window": window,
         "origin": f"{caller_of(visit.request).scheme}://{caller_of(visit.request).host or 'localhost'}",
@@ -69,9 +75,16 @@ async def show(visit: Visit) -> View:
         "projected": round(this_month["costUsdMicros"] * whole),
         "sums": {name: sum(row[name] for row in rows) for name in ("requests", "costUsdMicros")},
         "streams": sum(each["openStreams"] for each in health["workers"] if each["live"]),
-        "in_flight": sum(each["inFlight"] for each in health["workers"] if each["live"]),
+        "in_flight": max(
+            sum(each["inFlight"] for each in health["workers"] if each["live"])
+            # This page is a request itself, or is sent over a stream that is one.
+            - max(open_consoles(visit.request), 1),
+            0,
+        ),
         "budgets": sorted(budgets, key=lambda each: -each.part)[:BUDGETS_SHOWN],
-        "hands": hands,
+        "notices": notices,
+        "is_used": recent.requests > 0,
+        "is_failing": is_failing(now["requests"], now["errors"]),
         "is_new": this_month["requests"] <= FIRST_CALLS,
         "first_call": await _newest_call(api)
         if 0 < this_month["requests"] <= FIRST_CALLS
@@ -80,7 +93,7 @@ async def show(visit: Visit) -> View:
         "has_key": bool(keys),
         **_charts(window, rows),
     }
-    return View("home.html", fields, ("begin", "now", "hands", "money", "charts"))
+    return View("home.html", fields, ("begin", "now", "notices", "money", "charts"))
 
 
 async def _newest_call(api: Api) -> dict[str, Any] | None:
@@ -122,8 +135,8 @@ async def _read_past(api: Api, from_: str, until: str) -> list[Row]:
     return await api.cached_for_a_while(name, read)
 
 
-def hands_of(health: dict[str, Any], now: Row) -> list[Notice]:
-    """Faults that the health report and the last minute tell."""
+def notices_of_health(health: dict[str, Any]) -> list[Notice]:
+    """Faults in the health report."""
     found = []
     if health["status"] == "error":
         found.append(Notice("bad", "Storage fails: nothing can be changed.", "/dashboard/health"))
@@ -149,11 +162,29 @@ def hands_of(health: dict[str, Any], now: Row) -> list[Notice]:
         for each in health.get("connectionHealth", ())
         if each["state"] not in ("active", "deactivated")
     ]
-    if now["requests"] >= 20 and now["errors"] / now["requests"] > ERRORS_NOTED:
-        part = figures.share(now["errors"] / now["requests"])
-        words = f"{part} of the requests of the last minute failed."
-        found.append(Notice("bad", words, "/dashboard/logs?outcome=upstream_failed"))
     return found
+
+
+async def _notices_of_failures(api: Api, failing: list[FailingProvider]) -> list[Notice]:
+    """Providers whose requests fail, and those whose circuit is open."""
+    resilience, names = await asyncio.gather(api.get("/api/resilience"), read_names(api))
+    found = [_notice_of(each, names.provider(each.provider)) for each in failing]
+    found += [
+        Notice(
+            "bad" if each["state"] == "open" else "warn",
+            f"{names.provider(each['provider'])}: its circuit is {each['state']} after {each['failures']:,} "
+            "failures in a row.",
+            "/dashboard/health",
+        )
+        for each in resilience["breakers"]
+        if each["state"] in SERVES_LESS
+    ]
+    return found
+
+
+def _notice_of(failing: FailingProvider, name: str) -> Notice:
+    mood = "bad" if failing.provider is not None or failing.fails_always else "warn"
+    return Notice(mood, failing.words(name), failing.href)
 
 
 async def _more_notices(api: Api) -> list[Notice]:
@@ -173,7 +204,7 @@ async def _more_notices(api: Api) -> list[Notice]:
         if each["state"] == "disabled_due_to_failed_deliveries"
     ]
     if rests["total"]:
-        words = f"{rests['total']} models rest after failures."
+        words = f"{rests['total']} models are in cooldown after failures."
         found.append(Notice("warn", words, "/dashboard/health"))
     return found
 
@@ -182,7 +213,7 @@ async def _read_webhooks(api: Api) -> list[dict[str, Any]]:
     return await read_all(api, "/api/webhooks", "webhooks")
 
 
-def _hands_of_budgets(budgets: list[Budget]) -> list[Notice]:
+def _notices_of_budgets(budgets: list[Budget]) -> list[Notice]:
     return [
         Notice(
             "bad" if each.part >= 1 else "warn",
@@ -212,4 +243,4 @@ def _charts(window: Any, rows: list[Row]) -> dict[str, chart.Chart]:
     }
 
 
-PAGES = (Page("", "Home", show, group="Watch", rank=1, icon="home"),)
+PAGES = (Page("", "Home", show, group="Observe", rank=1, icon="home"),)

@@ -117,7 +117,7 @@ async def _user(visit: Visit) -> dict[str, Any]:
 
 
 PAGES = (
-    Page("identity", "People", show_people, group="Run", rank=4, icon="people"),
+    Page("identity", "People", show_people, group="Access", rank=4, icon="people"),
     Page(
         "identity/new",
         "New person",

@@ -8,8 +8,9 @@ from typing import Any, Final
 from fairlead.dashboard.budgets import read_budgets
 from fairlead.dashboard.names import read_names
 from fairlead.dashboard.page import Page, View, Visit
+from fairlead.dashboard.recent_failures import read_recent
+from fairlead.dashboard.standing import standing_of
 
-STATES: Final = {"active": "good", "cooling": "warn", "deactivated": ""}
 _SET: Final = (
     ("maxConcurrent", "at once", "slots"),
     ("requestsPerMinute", "requests a minute", "requests"),
@@ -19,8 +20,12 @@ _SET: Final = (
 
 async def show(visit: Visit) -> View:
     """The page."""
-    limits, names, budgets = await asyncio.gather(
-        visit.api.get("/api/rate-limits"), read_names(visit.api), read_budgets(visit.api)
+    limits, names, budgets, resilience, recent = await asyncio.gather(
+        visit.api.get("/api/rate-limits"),
+        read_names(visit.api),
+        read_budgets(visit.api),
+        visit.api.get("/api/resilience"),
+        read_recent(visit.api),
     )
     connections = limits["connections"]
     fields = {
@@ -30,7 +35,12 @@ async def show(visit: Visit) -> View:
         "lockouts": limits["lockouts"],
         "connection_names": {each["connectionId"]: each["name"] for each in connections},
         "names": names.nodes,
-        "states": STATES,
+        "standings": {
+            each["connectionId"]: standing_of(
+                each["state"], each["provider"], resilience["breakers"], recent.failing
+            )
+            for each in connections
+        },
         "set_limits": _SET,
         "in_flight": sum(each["inFlight"] for each in connections),
         "queued": sum(each["queued"] for each in connections),
@@ -49,4 +59,4 @@ def _pressure(connection: dict[str, Any]) -> tuple[bool, int, int, int]:
     )
 
 
-PAGES = (Page("limits", "Limits", show, group="Run", rank=3, icon="limits"),)
+PAGES = (Page("limits", "Limits", show, group="Protect", rank=1, icon="limits"),)

@@ -13,6 +13,7 @@ from fairlead.dashboard.combo_fields import STRATEGIES
 from fairlead.dashboard.form import Options
 from fairlead.dashboard.names import Names, read_names
 from fairlead.dashboard.page import Page, View, Visit
+from fairlead.dashboard.reason import kinds, reason_of, short_reason
 from fairlead.dashboard.timeline import make_timeline
 from fairlead.dashboard.window import window_of
 
@@ -26,6 +27,7 @@ FILTERS: Final = (
     "outcome",
     "status",
     "errorKind",
+    "errorText",
     "sessionTag",
     "sessionId",
     "requestId",
@@ -88,7 +90,8 @@ async def show_logs(visit: Visit) -> View:
     longest = max((row["latencyMs"] for row in rows), default=1) or 1
     shared = urlencode({**chosen, "window": window.name})
     fields = {
-        "rows": [(row, _bar(row, longest)) for row in rows],
+        "rows": [(row, _bar(row, longest), short_reason(row)) for row in rows],
+        "kinds": kinds(),
         "total": answer["total"],
         "next": f"?{urlencode({'after': answer['next']})}&{shared}" if answer["next"] else None,
         "newest": f"?{shared}" if after else None,
@@ -119,6 +122,7 @@ async def show_request(visit: Visit) -> View:
     fields = {
         "row": row,
         "names": names,
+        "reason": reason_of(row, names),
         "way": make_timeline(row, names, WORDS[row["outcome"]]),
         "decision": _decision(row, names),
         "why": _why(row),
@@ -236,7 +240,7 @@ def _why(row: dict[str, Any]) -> str:
         return f"The targets were put in order by {_strategy(row)}."
     if row["provider"]:
         return "The beginning of the model's name says whose it is; its connections go by priority."
-    return "It came to no choice."
+    return "No provider was chosen."
 
 
 def _or(price: float | None, other: float) -> float:
@@ -269,7 +273,7 @@ def _facts(row: dict[str, Any], names: Names) -> dict[str, Any]:
         ("Cache", row["cache"] and " ".join(filter(None, (row["cache"], row["cacheKind"])))),
         ("Made shorter", row.get("compression") and _shorter(row)),
         ("Prices", ", ".join(row["priceTiers"])),
-        ("Fault on purpose", row["chaos"]),
+        ("Fault injection", row["chaos"]),
         ("Worker", row["workerId"]),
         ("Trace", row["traceId"]),
     )
@@ -280,7 +284,7 @@ def _facts(row: dict[str, Any], names: Names) -> dict[str, Any]:
 
 
 PAGES = (
-    Page("logs", "Logs", show_logs, group="Watch", rank=2, icon="logs"),
+    Page("logs", "Logs", show_logs, group="Observe", rank=2, icon="logs"),
     Page("logs/{request_id}", "Request", show_request),
     Page("logs/{request_id}/bodies", "Bodies", show_bodies),
 )

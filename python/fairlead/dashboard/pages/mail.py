@@ -99,7 +99,7 @@ async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
         f"{mail['queue']['pending']:,} mails that wait: they are given up.",
         "Nobody is told by mail from then on. Webhooks stay.",
     ]
-    return Question("Take the mail server back?", goes, "Take it back", f"/dashboard{PLACE}")
+    return Question("Remove the mail server?", goes, "Remove", f"/dashboard{PLACE}")
 
 
 async def delete(visit: Visit, _typed: FormFields) -> str:

@@ -204,7 +204,7 @@ async def ask_unset_price(visit: Visit, _typed: FormFields) -> Question:
         f"The price that was set for {visit.query.get('id', '')}.",
         "New calls cost what is known otherwise; settled ones keep their cost.",
     ]
-    return Question("Take the price back?", goes, "Take it back", f"/dashboard{_place(visit)}")
+    return Question("Remove the price?", goes, "Remove", f"/dashboard{_place(visit)}")
 
 
 async def unset_price(visit: Visit, _typed: FormFields) -> str:
@@ -331,7 +331,7 @@ def _about_price(refusal: Refused, prefix: str) -> Refused:
 
 
 PAGES = (
-    Page("models", "Models", show_models, group="Set up", rank=4, icon="models"),
+    Page("models", "Models", show_models, group="Build", rank=2, icon="models"),
     Page(
         "models/model",
         "Model",

@@ -41,7 +41,7 @@ MODELS: Final = (
     Field("model", "Model", most=300, is_required=True, example="auto", suggestions=SUGGESTIONS),
     Field(
         "other",
-        "Beside it",
+        "Second model",
         most=300,
         hint="A second model that gets the same words. Empty: none.",
         suggestions=SUGGESTIONS,
@@ -54,7 +54,7 @@ SETTINGS: Final = (
     Field("temperature", "Temperature", "decimal", "0 to 2. Empty: as the model has it."),
     Field("stream", "Streamed", "switch", "Words are shown as they come."),
 )
-PROMPT: Final = (Field("prompt", "Your words", "prose", is_required=True),)
+PROMPT: Final = (Field("prompt", "Prompt", "prose", is_required=True),)
 FIELDS: Final = (*MODELS, *SETTINGS, *PROMPT)
 GROUPS: Final = (
     Group("Models", MODELS, is_open=True),
@@ -144,7 +144,7 @@ def _values(typed: FormFields) -> dict[str, Any]:
     if values.get("dialect") not in DIALECTS:
         raise Refused(400, f"Dialect must be one of {', '.join(DIALECTS)}.", "dialect")
     if not values["prompt"].strip():
-        raise Refused(400, "Your words are needed: write something.", "prompt")
+        raise Refused(400, "A prompt is required: write something.", "prompt")
     tokens, temperature = values.get("maxTokens"), values.get("temperature")
     if tokens is not None and not 1 <= tokens <= 1_000_000:
         raise Refused(400, "At most must be from 1 to 1,000,000 tokens.", "maxTokens")
@@ -216,8 +216,8 @@ PAGES = (
         "playground",
         "Playground",
         show,
-        group="Watch",
-        rank=8,
+        group="Build",
+        rank=1,
         icon="playground",
         actions={"ask": Action(ask, "The model was asked.")},
     ),

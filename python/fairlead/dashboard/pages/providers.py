@@ -20,7 +20,9 @@ from fairlead.dashboard.form import (
 from fairlead.dashboard.names import read_all
 from fairlead.dashboard.order import moved, named_order
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
+from fairlead.dashboard.recent_failures import read_recent
 from fairlead.dashboard.record import SEEN, check_unchanged
+from fairlead.dashboard.standing import standing_of
 from fairlead.dashboard.window import read_groups, window_of
 
 PLACE: Final = "/providers"
@@ -47,7 +49,7 @@ _OTHER_CREDENTIALS: Final = (
 )
 _STEERING: Final = (
     Field("priority", "Priority", "whole", "1 to 100; lower is used first."),
-    Field("isActive", "Active", "switch", "One that is not gets no requests."),
+    Field("isActive", "Active", "switch", "Inactive connections get no requests."),
     Field("defaultModel", "Default model", hint="For tests, and where none is named."),
     Field("weight", "Weight", "whole", "Its share, where calls go by weights."),
 )
@@ -106,7 +108,6 @@ USAGE_KEY: Final = (
         ),
     ),
 )
-STATES: Final = {"active": "good", "cooling": "warn", "deactivated": ""}
 # The built-in providers never change while the gateway runs.
 _built_in: dict[str, str] = {}
 
@@ -126,17 +127,24 @@ async def read_providers(api: Api) -> dict[str, str]:
 async def show_providers(visit: Visit) -> View:
     """Every connection with its state, and the endpoints."""
     window = window_of({}, "24h")
-    connections, nodes, rows = await asyncio.gather(
+    connections, nodes, rows, resilience, recent = await asyncio.gather(
         read_all(visit.api, "/api/providers", "connections"),
         read_all(visit.api, "/api/provider-nodes", "nodes"),
         read_groups(visit.api, "connection", **window.query),
+        visit.api.get("/api/resilience"),
+        read_recent(visit.api),
     )
     fields = {
         "connections": sorted(connections, key=_place_of),
         "nodes": nodes,
         "names": {each["id"]: each["name"] for each in nodes},
         "used": {row["connectionId"]: row for row in rows},
-        "states": STATES,
+        "standings": {
+            each["id"]: standing_of(
+                each["state"], each["provider"], resilience["breakers"], recent.failing
+            )
+            for each in connections
+        },
         "is_ordered": 1 < len(connections) <= MOVABLE_MAX
         and visit.api.may("POST", "/api/providers/reorder"),
     }
@@ -188,11 +196,13 @@ async def show_provider(visit: Visit) -> View:
     answer, names = await asyncio.gather(
         visit.api.get(f"/api/providers/{connection_id}"), read_providers(visit.api)
     )
-    models, limits, provider_usage, sign_in = await asyncio.gather(
+    models, limits, provider_usage, sign_in, resilience, recent = await asyncio.gather(
         visit.api.get(f"/api/providers/{connection_id}/models"),
         visit.api.get("/api/rate-limits", connectionId=connection_id),
         visit.api.get(f"/api/providers/{connection_id}/usage"),
         read_sign_in(visit.api, answer["connection"]["provider"]),
+        visit.api.get("/api/resilience"),
+        read_recent(visit.api),
     )
     now = next(iter(limits["connections"]), None)
     connection = answer["connection"]
@@ -207,7 +217,9 @@ async def show_provider(visit: Visit) -> View:
         "model_source": models["source"],
         "windows": now["windows"] if now else [],
         "in_flight": now["inFlight"] if now else 0,
-        "states": STATES,
+        "standing": standing_of(
+            connection["state"], connection["provider"], resilience["breakers"], recent.failing
+        ),
         "provider_usage": provider_usage,
         "amounts": [amounts_of(each) for each in provider_usage["usage"]["figures"]],
         "usage_key": make_form("usage_key", USAGE_KEY, {}, visit.failure),
@@ -381,8 +393,8 @@ PAGES = (
         "providers",
         "Providers",
         show_providers,
-        group="Set up",
-        rank=1,
+        group="Access",
+        rank=2,
         icon="providers",
         actions={
             "reorder": Action(reorder, "The order was saved."),

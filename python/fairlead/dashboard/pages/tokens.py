@@ -13,7 +13,7 @@ FIELDS: Final = (
     Field("name", "Name", most=200, is_required=True, example="deployment"),
     Field(
         "scope",
-        "May",
+        "Access",
         "choice",
         options=(
             ("read", "read"),
@@ -66,7 +66,7 @@ PAGES = (
         "tokens",
         "Access tokens",
         show,
-        group="Run",
+        group="Access",
         rank=5,
         icon="keys",
         actions={

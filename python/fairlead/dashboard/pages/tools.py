@@ -208,7 +208,7 @@ async def _apply(visit: Visit, typed: FormFields, *, is_dry: bool) -> dict[str, 
 
 
 def _place(visit: Visit) -> str:
-    return visit.request.url.path
+    return visit.path
 
 
 def _mitm_path(visit: Visit) -> str:
@@ -225,8 +225,8 @@ PAGES = (
         "cli-code",
         "Coding tools",
         show_code,
-        group="Set up",
-        rank=9,
+        group="Tools",
+        rank=1,
         icon="tools",
         actions={"back-up": Action(back_up, "Every tool's files were backed up.")},
     ),
@@ -237,7 +237,7 @@ PAGES = (
         show_aliases,
         actions={"alias": Action(alias, "The aliases are in force.")},
     ),
-    Page("cli-agents", "Terminal agents", show_agents, group="Set up", rank=10, icon="tools"),
+    Page("cli-agents", "Terminal agents", show_agents, group="Tools", rank=2, icon="tools"),
     Page("cli-agents/{tool_id}", "Agent", show_tool, actions=_ACTIONS),
-    Page("acp-agents", "Tools as models", show_acp, group="Set up", rank=11, icon="tools"),
+    Page("acp-agents", "Tools as models", show_acp, group="Tools", rank=3, icon="tools"),
 )

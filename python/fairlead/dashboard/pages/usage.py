@@ -6,7 +6,7 @@ import asyncio
 import csv
 import io
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -58,6 +58,7 @@ MEASURES: Final[dict[str, tuple[str, str, Callable[[float | None], str]]]] = {
     "requests": ("Requests", "requests", figures.count),
     "tokens": ("Tokens", "tokens", figures.count),
 }
+UNPRICED: Final = "unpriced_requests"
 # Groups that the chart does not tell apart: days are its columns, and of session tags there are no sums by time.
 WHOLE: Final = ("tag", "day")
 # A cell that a spreadsheet would take for a formula.
@@ -75,6 +76,13 @@ class Line:
     part: float
     """Of the largest group, 0 to 1."""
     href: str | None
+    unpriced: int = 0
+    """Requests of the group whose cost is not known."""
+
+    @property
+    def cost(self) -> str:
+        """The group's cost as far as it is known."""
+        return figures.sum_of(self.row["costUsdMicros"], is_unpriced=self.unpriced > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +102,18 @@ class Choice:
 async def show_usage(visit: Visit) -> View:
     """Sums, a chart of the largest groups, and a table of all."""
     choice = _choice(visit)
-    names, now, before, series = await asyncio.gather(
+    names, unpriced, now, before, series = await asyncio.gather(
         read_names(visit.api),
+        _read_unpriced(visit.api, choice),
         _read_rows(visit.api, choice, **_series_of(choice)),
         _read_rows_before(visit.api, choice),
         _read_whole(visit.api, choice),
     )
-    lines = _lines(choice, names, now.rows, before.rows)
+    lines = [
+        replace(line, unpriced=unpriced.get(line.row.get(GROUPS[choice.group][1]), 0))
+        for line in _lines(choice, names, now.rows, before.rows)
+    ]
+    missing = sum(unpriced.values())
     fields = {
         "choice": choice,
         "groups": [(text, choice.link(by=name)) for name, (text, _) in GROUPS.items()],
@@ -109,6 +122,8 @@ async def show_usage(visit: Visit) -> View:
         "measure_name": MEASURES[choice.measure][0],
         "windows": [(name, choice.link(window=name)) for name in ("1h", "24h", "7d", "30d")],
         "sums": now.totals,
+        "missing": missing,
+        "cost": figures.sum_of(now.totals["costUsdMicros"], is_unpriced=missing > 0),
         "before": before.totals,
         "lines": lines[:SHOWN],
         "hidden": len(lines) - SHOWN,
@@ -124,13 +139,15 @@ async def show_usage(visit: Visit) -> View:
 async def download_csv(visit: Visit) -> Response:
     """The table as CSV; money in US dollars, times in milliseconds."""
     choice = _choice(visit)
-    names, (rows, *_) = await asyncio.gather(read_names(visit.api), _read_rows(visit.api, choice))
+    names, unpriced, (rows, *_) = await asyncio.gather(
+        read_names(visit.api), _read_unpriced(visit.api, choice), _read_rows(visit.api, choice)
+    )
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(
         (
             *(GROUPS[choice.group][0], "from_utc", "to_utc", "requests", "errors"),
-            *("tokens_input", "tokens_output", "tokens_cached", "cost_usd"),
+            *("tokens_input", "tokens_output", "tokens_cached", "cost_usd", "unpriced_requests"),
             *("p50_latency_ms", "p99_latency_ms"),
         )
     )
@@ -140,7 +157,8 @@ async def download_csv(visit: Visit) -> Response:
                 inert(_name(choice.group, names, row)),
                 *choice.window.bounds,
                 *(row["requests"], row["errors"], row["tokensInput"], row["tokensOutput"]),
-                *(row.get("tokensCached", ""), f"{row['costUsdMicros'] / 1_000_000:.6f}"),
+                row.get("tokensCached", ""),
+                *_exported_cost(row, unpriced.get(row.get(GROUPS[choice.group][1]), 0)),
                 *(row.get("p50LatencyMs", ""), row.get("p99LatencyMs", "")),
             )
         )
@@ -150,10 +168,13 @@ async def download_csv(visit: Visit) -> Response:
 async def download_parquet(visit: Visit) -> Response:
     """The table as Parquet: times of its window in UTC, money in whole micro-dollars."""
     choice = _choice(visit)
-    names, (rows, *_) = await asyncio.gather(read_names(visit.api), _read_rows(visit.api, choice))
+    names, unpriced, (rows, *_) = await asyncio.gather(
+        read_names(visit.api), _read_unpriced(visit.api, choice), _read_rows(visit.api, choice)
+    )
     columns: dict[str, list[Any]] = {
         choice.group: [_name(choice.group, names, row) for row in rows],
         **{column: [row.get(name) for row in rows] for column, name in COLUMNS.items()},
+        UNPRICED: [unpriced.get(row.get(GROUPS[choice.group][1]), 0) for row in rows],
     }
     content = await asyncio.to_thread(_parquet, choice, columns)
     return _attachment(choice, "parquet", content, "application/vnd.apache.parquet")
@@ -161,7 +182,7 @@ async def download_parquet(visit: Visit) -> Response:
 
 def _parquet(choice: Choice, columns: dict[str, list[Any]]) -> bytes:
     kinds = {name: pl.Float64 if "latency" in name else pl.Int64 for name in COLUMNS}
-    frame = pl.DataFrame(columns, schema={choice.group: pl.String, **kinds})
+    frame = pl.DataFrame(columns, schema={choice.group: pl.String, **kinds, UNPRICED: pl.Int64})
     start, end = (
         pl.lit(moment_of(at_ms)).cast(pl.Datetime("ms", "UTC"))
         for at_ms in (choice.window.from_ms, choice.window.until_ms)
@@ -194,6 +215,20 @@ def _choice(visit: Visit) -> Choice:
         group if group in GROUPS else "model",
         measure if measure in MEASURES else "cost",
     )
+
+
+def _exported_cost(row: Row, unpriced: int) -> tuple[str, int]:
+    """The cost in US dollars, `no price` where nothing of it is known, and how many requests it leaves out."""
+    if unpriced and not row["costUsdMicros"]:
+        return figures.NO_PRICE, unpriced
+    return f"{row['costUsdMicros'] / 1_000_000:.6f}", unpriced
+
+
+async def _read_unpriced(api: Api, choice: Choice) -> dict[str | None, int]:
+    """Requests without a price by the group's value; of session tags none are told apart."""
+    group = "model" if choice.group == "tag" else choice.group
+    answer = await api.get("/api/usage/unpriced", groupBy=group, **choice.window.query)
+    return {each["value"]: each["requests"] for each in answer["groups"]}
 
 
 async def _read_rows(api: Api, choice: Choice, **more: Any) -> History:
@@ -341,7 +376,7 @@ def _log_link(choice: Choice, row: Row) -> str | None:
 
 
 PAGES = (
-    Page("usage", "Usage and cost", show_usage, group="Watch", rank=3, icon="usage"),
+    Page("usage", "Usage and cost", show_usage, group="Observe", rank=3, icon="usage"),
     Page("usage/download.csv", "Usage as CSV", download_csv),
     Page("usage/download.parquet", "Usage as Parquet", download_parquet),
 )

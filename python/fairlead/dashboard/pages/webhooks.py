@@ -61,7 +61,7 @@ async def _groups(api: Api) -> tuple[Group, ...]:
             ),
             is_open=True,
         ),
-        Group("Events", (Field("events", "Told of", "choices", options=options),), is_open=True),
+        Group("Events", (Field("events", "Events", "choices", options=options),), is_open=True),
     )
 
 
@@ -218,8 +218,8 @@ PAGES = (
         "webhooks",
         "Webhooks",
         show_webhooks,
-        group="Set up",
-        rank=4,
+        group="Operate",
+        rank=1,
         icon="webhooks",
     ),
     Page(

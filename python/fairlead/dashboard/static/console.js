@@ -139,6 +139,12 @@ for (const form of document.querySelectorAll('form[method="post"]')) {
   for (let at = 2; drafts.has(name); at += 1) name = `${base} ${at}`;
   drafts.set(name, form);
 }
+// What was done is said once, and not again when the page is loaded again.
+const address = new URL(location.href);
+if (address.searchParams.has("done")) {
+  for (const name of ["done", "undo"]) address.searchParams.delete(name);
+  history.replaceState(history.state, "", address);
+}
 // The server says itself what it was sent, or has taken it.
 const isAnswered = document.querySelector("[data-toast], [data-arrived], [data-edited], .error:not([hidden])") !== null;
 for (const name of Object.keys(sessionStorage).filter((each) => each.startsWith("draft "))) {

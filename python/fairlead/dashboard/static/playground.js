@@ -78,7 +78,8 @@
         else this.take(await answer.json());
         if (!answer.ok) throw new Error(`The gateway answered ${answer.status}.`);
         const cost = answer.headers.get("x-gateway-response-cost");
-        if (cost !== null) this.set("cost", inUsd(Number(cost)));
+        if (answer.headers.has("x-gateway-unpriced")) this.set("cost", "no price");
+        else if (cost !== null) this.set("cost", inUsd(Number(cost)));
         this.state("answered", "good");
         this.remember();
       } catch (error) {
@@ -105,7 +106,7 @@
         if (!answer.ok) break;
         const { logs: [row] } = await answer.json();
         if (row) {
-          this.set("cost", inUsd(row.costUsdMicros / 1e6));
+          this.set("cost", row.isUnpriced ? "no price" : inUsd(row.costUsdMicros / 1e6));
           return;
         }
         await new Promise((resolve) => setTimeout(resolve, 400));

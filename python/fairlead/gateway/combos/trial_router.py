@@ -201,8 +201,9 @@ async def _ask(
         return _trial(
             target, "failed", status=answer.status_code, reason=_message(answer), ms=_since(began)
         )
-    cost = answer.headers.get("x-gateway-response-cost", "0")
-    return _trial(target, "ok", status=200, ms=_since(began), cost_usd=float(cost))
+    cost = float(answer.headers.get("x-gateway-response-cost", "0"))
+    known = None if "x-gateway-unpriced" in answer.headers else cost
+    return _trial(target, "ok", status=200, ms=_since(began), cost_usd=known)
 
 
 def _since(began: float) -> int:

@@ -173,7 +173,7 @@ async def _confirmed(
         return None
     if is_placeholder(body.new_password.get_secret_value()):
         raise InvalidRequest(
-            "newPassword must be a password of your own: it is a well-known example.",
+            "newPassword is a well-known example: choose another one.",
             param="newPassword",
         )
     return await operator.new_password(request, caller, body.new_password)

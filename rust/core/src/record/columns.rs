@@ -27,7 +27,7 @@ pub struct Column {
 pub const LATEST_MS: i64 = 253_402_300_799_999;
 
 /// In the order of the table.
-pub const RECORD_COLUMNS: [Column; 54] = [
+pub const RECORD_COLUMNS: [Column; 55] = [
     required("request_id", ColumnKind::Text),
     required("ts_ms", ColumnKind::Moment),
     required("worker_id", ColumnKind::Text),
@@ -82,6 +82,7 @@ pub const RECORD_COLUMNS: [Column; 54] = [
     optional("cache_hold", ColumnKind::Text),
     optional("chosen_ms", ColumnKind::Real),
     optional("failed_attempts", ColumnKind::Text),
+    optional("error_message", ColumnKind::Text),
 ];
 
 const fn required(name: &'static str, kind: ColumnKind) -> Column {

@@ -87,6 +87,7 @@ fn every_field_that_is_written_is_a_column() {
         ttft_ms: Some(1.5),
         chosen_ms: Some(0.25),
         failed_attempts: text,
+        error_message: text,
         cost_saved_usd_micros: Some(3),
         tokens_cache_write_hour: 1,
         service_tier: text,

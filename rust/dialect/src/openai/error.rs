@@ -20,6 +20,15 @@ pub struct UpstreamError {
     /// A number is told as its digits.
     pub code: Option<String>,
     pub param: Option<String>,
+    /// The member `status`, in which Google names the kind of an error.
+    pub status: Option<String>,
+}
+
+impl UpstreamError {
+    /// An error whose body is a text.
+    pub fn of_text(text: &str) -> Self {
+        Self { message: first_line(text), ..Self::default() }
+    }
 }
 
 /// Reads `{"error": {...}}`, `{"error": "text"}` and `{"message": "text", ...}`; `None` when the body is none of them.
@@ -49,7 +58,7 @@ pub(crate) fn is_error(value: Value) -> bool {
 /// Reads the value of an `error` member.
 pub(super) fn read(body: &[u8], error: Value) -> UpstreamError {
     match json::as_str(body, error) {
-        Some(text) => UpstreamError { message: first_line(&text), ..UpstreamError::default() },
+        Some(text) => UpstreamError::of_text(&text),
         None => members(body.get(error.span()).unwrap_or_default()),
     }
 }
@@ -59,7 +68,7 @@ fn members(object: &[u8]) -> UpstreamError {
 }
 
 fn read_members(object: &[u8]) -> Result<UpstreamError, JsonFault> {
-    let wanted = ["message", "type", "code", "param"];
+    let wanted = ["message", "type", "code", "param", "status"];
     let scan = json::scan_object(object, &wanted, json::MAX_DEPTH)?;
     let text = |name| scan.get(name).and_then(|value| json::as_str(object, value));
     let name = |name| text(name).map(|text| cut(&text, MAX_NAME_CHARS));
@@ -73,6 +82,7 @@ fn read_members(object: &[u8]) -> Result<UpstreamError, JsonFault> {
         kind: name("type"),
         code: name("code").or_else(number),
         param: name("param"),
+        status: name("status"),
     })
 }
 

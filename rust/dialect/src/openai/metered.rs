@@ -198,8 +198,8 @@ pub struct Ending {
     pub error: Option<Error>,
     /// Bytes that were held back and may be passed.
     pub rest: Bytes,
-    /// The failure is in the stream already.
-    pub is_reported: bool,
+    /// The failure that the stream reports itself.
+    pub reported: Option<UpstreamError>,
 }
 
 impl Default for Meter {
@@ -240,10 +240,10 @@ impl Meter {
     /// Ends it: `broken` when the provider's body did not end by itself.
     pub fn finish(self, broken: Option<Error>) -> Ending {
         let State { usage, units, is_finished, failure, .. } = self.state;
-        if failure.is_some() {
+        if let Some(reported) = failure {
             let message = "The provider reported an error in its stream.";
             let error = Some(Error::upstream(ErrorKind::UpstreamStatus, Retry::Never, message));
-            return Ending { usage, units, error, rest: Bytes::new(), is_reported: true };
+            return Ending { usage, units, error, rest: Bytes::new(), reported: Some(reported) };
         }
         let rest = self.framer.close();
         let error = broken.or_else(|| {
@@ -252,7 +252,7 @@ impl Meter {
                 .then(|| Error::upstream(ErrorKind::UpstreamReset, Retry::Never, message))
         });
         let rest = if error.is_none() && rest.whole { rest.bytes } else { Bytes::new() };
-        Ending { usage, units, error, rest, is_reported: false }
+        Ending { usage, units, error, rest, reported: None }
     }
 }
 
@@ -445,6 +445,6 @@ mod tests {
         let (_, ending) = followed("data: {\"type\":\"transcript.text.delta\"}\n\n", 9);
         assert_eq!(ending.error.map(|error| error.kind), Some(ErrorKind::UpstreamReset));
         let (sent, ending) = followed("data: {\"error\":{\"message\":\"no\"}}\n\ndata: {}\n\n", 500);
-        assert!(ending.is_reported && ending.error.is_some() && !sent.contains("{}"));
+        assert!(ending.reported.is_some() && ending.error.is_some() && !sent.contains("{}"));
     }
 }

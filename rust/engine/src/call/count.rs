@@ -116,6 +116,7 @@ async fn try_targets(call: &mut Call, body: &Bytes, request: &ChatRequest) {
             Ok(body) => return give(call, &target, body),
             Err(failed) => {
                 target.hold_against(call.choice.upstream_model(at), &failed);
+                call.settlement.note_failed_attempt(&target, call.choice.upstream_model(at), &failed.error);
                 let may_go_on = failed.error.retry != Retry::Never;
                 call.failures.push((at, failed));
                 if !may_go_on {

@@ -25,7 +25,7 @@ use crate::observe::settle::Settlement;
 use crate::route::model;
 use crate::shared::Shared;
 use crate::upstream;
-use crate::upstream::attempt::{Contents, Upstream};
+use crate::upstream::attempt::{provider_error, Contents, Upstream};
 use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
 use crate::upstream::wire::{Chunk, Incoming};
@@ -421,8 +421,11 @@ impl Passthrough<'_> {
         }
         let seen = metered::inspect(&answer, member)
             .map_err(|_| plain::invalid("The provider's answer is not one JSON object."))?;
-        if seen.error.is_some() {
-            return Err(plain::invalid("The provider told an error under a status of success.").into());
+        if let Some(reported) = &seen.error {
+            let error = plain::invalid("The provider returned an error with a status of success.");
+            let target = settlement.target.as_ref();
+            let reported = target.map(|target| provider_error(200, reported, target)).unwrap_or_default();
+            return Err(error.with_provider_error(reported).into());
         }
         if !seen.is_answer {
             return Err(plain::invalid("The provider's answer lacks what such an answer must have.").into());

@@ -54,7 +54,7 @@ impl StreamKind for EventStream {
         let units = settlement.units().updated_with(ending.units);
         settlement.set_units(units);
         let bytes = match &ending.error {
-            Some(error) if !ending.is_reported => [b"\n\n", &EVENTS.event(error)[..]].concat().into(),
+            Some(error) if ending.reported.is_none() => [b"\n\n", &EVENTS.event(error)[..]].concat().into(),
             _ => ending.rest,
         };
         Closing {
@@ -63,7 +63,7 @@ impl StreamKind for EventStream {
             usage: ending.usage,
             error: ending.error,
             // Whatever it says, it is a failure of the provider: such streams begin once the request was accepted.
-            upstream_error: ending.is_reported.then(UpstreamError::default),
+            upstream_error: ending.reported.map(|reported| UpstreamError::of_text(&reported.message)),
             response: None,
         }
     }

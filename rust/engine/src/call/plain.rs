@@ -129,6 +129,9 @@ pub fn answer(
         headers.insert(headers::TOKENS_IN, headers::number(settlement.total_usage().input));
         headers.insert(headers::TOKENS_OUT, headers::number(settlement.total_usage().output));
         headers.insert(headers::RESPONSE_COST, headers::value(settlement.cost().usd_text()));
+        if settlement.is_unpriced() {
+            headers.insert(headers::UNPRICED, HeaderValue::from_static("true"));
+        }
     }
     Ok((Head { status: StatusCode::OK, headers }, body))
 }

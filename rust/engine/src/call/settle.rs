@@ -44,7 +44,7 @@ pub fn refuse(settlement: &mut Settlement, outcome: Outcome, fault: &Error) {
 fn end_with_error(settlement: &mut Settlement, outcome: Outcome, fault: &Error, text: &ErrorText<'_>) {
     let bytes = terminal_error(settlement.admission.dialect, settlement.admission.reads_list, text);
     settlement.bytes_response += bytes.len() as u64;
-    settlement.settle(outcome, Some(fault));
+    settlement.settle_with_message(outcome, fault, text.message);
     settlement.exchange.end([bytes]);
 }
 
@@ -93,7 +93,10 @@ async fn finish_stream<K: CallKind>(
         let (usage, cost) = (call.settlement.total_usage(), call.settlement.cost());
         let (tokens_in, tokens_out, price) = (headers::TOKENS_IN, headers::TOKENS_OUT, headers::RESPONSE_COST);
         let (input, output, cost) = (usage.input, usage.output, cost.usd_text());
-        let comment = Bytes::from(format!(": {tokens_in}={input}\n: {tokens_out}={output}\n: {price}={cost}\n\n"));
+        let unpriced =
+            if call.settlement.is_unpriced() { format!(": {}=true\n", headers::UNPRICED) } else { String::new() };
+        let comment =
+            Bytes::from(format!(": {tokens_in}={input}\n: {tokens_out}={output}\n: {price}={cost}\n{unpriced}\n"));
         call.settlement.bytes_response += comment.len() as u64;
         stream.last.push(comment);
     }
@@ -114,7 +117,12 @@ fn record_answer(call: &mut Call, at: usize, error: Option<&Error>, began: Optio
             let took = began.elapsed();
             target.served(took, settlement.first_byte.map_or(took, |first| first.saturating_duration_since(began)));
         }
-        Some(error) => target.blame(error.kind, None),
+        Some(error) => {
+            target.blame(error.kind, None);
+            if error.origin == Origin::Upstream {
+                settlement.note_failed_attempt(target, call.choice.upstream_model(at), error);
+            }
+        }
     }
     remember(&call.choice, at, settlement, error.is_none());
 }
@@ -155,7 +163,7 @@ impl Call {
     pub fn record_failure(&mut self, at: usize, failed: &AttemptFailure) {
         let (target, model) = (&self.choice.targets[at], self.choice.upstream_model(at));
         target.hold_against(model, failed);
-        self.settlement.note_failed_attempt(&target.connection.id, model, failed.error.kind);
+        self.settlement.note_failed_attempt(target, model, &failed.error);
         let is_of_combo = matches!(
             failed.error.kind,
             ErrorKind::EmptyAnswer | ErrorKind::AnswerRejected | ErrorKind::UpstreamTimeout
@@ -218,7 +226,7 @@ impl Call {
         head.status = StatusCode::from_u16(text.status).unwrap_or(StatusCode::BAD_GATEWAY);
         settlement.status = text.status;
         settlement.bytes_response = body.len() as u64;
-        settlement.settle(outcome, Some(&error));
+        settlement.settle_with_message(outcome, &error, text.message);
         settlement.exchange.answer(head, body);
     }
 }

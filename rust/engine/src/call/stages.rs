@@ -130,11 +130,9 @@ async fn panel(
     }
     let PanelOutcome { mut answers, failures } = ask_panel(beats, settlement, choice, &members, &fields).await;
     if answers.is_empty() {
-        return if failures.is_empty() { Err(panel_timeout(choice)) } else { Ok(failed(choice, failures)) };
+        return if failures.is_empty() { Err(panel_timeout(choice)) } else { Ok(failed(settlement, choice, failures)) };
     }
-    for (at, one) in &failures {
-        choice.targets[*at].hold_against(choice.upstream_model(*at), one);
-    }
+    learn_failures(settlement, choice, &failures);
     if answers.len() == 1 && !parsed.stream {
         if let Some((at, one)) = answers.pop() {
             return only_answer(settlement, choice, at, &one);
@@ -302,10 +300,8 @@ async fn chain(
                 Err(failed) => failures.push((at, failed)),
             }
         }
-        let Some(text) = text else { return Ok(failed(choice, failures)) };
-        for (at, one) in &failures {
-            choice.targets[*at].hold_against(choice.upstream_model(*at), one);
-        }
+        let Some(text) = text else { return Ok(failed(settlement, choice, failures)) };
+        learn_failures(settlement, choice, &failures);
         extra = vec![
             json!({"role": "assistant", "content": text}),
             user(prompt(step + 1).unwrap_or("Improve the answer above and write it out whole.")),
@@ -406,10 +402,17 @@ fn learn(settlement: &mut Settlement, choice: &Choice, at: usize, answer: &Panel
     settlement.first_byte.get_or_insert_with(Instant::now);
 }
 
-fn failed(choice: &Choice, failures: Vec<(usize, AttemptFailure)>) -> Staged {
-    for (at, one) in &failures {
-        choice.targets[*at].hold_against(choice.upstream_model(*at), one);
+/// Targets have failed calls on the side.
+fn learn_failures(settlement: &mut Settlement, choice: &Choice, failures: &[(usize, AttemptFailure)]) {
+    for (at, one) in failures {
+        let (target, model) = (&choice.targets[*at], choice.upstream_model(*at));
+        target.hold_against(model, one);
+        settlement.note_failed_attempt(target, model, &one.error);
     }
+}
+
+fn failed(settlement: &mut Settlement, choice: &Choice, failures: Vec<(usize, AttemptFailure)>) -> Staged {
+    learn_failures(settlement, choice, &failures);
     let places: Vec<usize> = failures.iter().map(|(at, _)| *at).collect();
     let failures = failures.into_iter().map(|(_, one)| one).enumerate().collect();
     Staged::Failed { choice: Box::new(choice.narrowed(&places)), failures }

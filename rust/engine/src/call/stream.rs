@@ -26,7 +26,7 @@ use crate::call::stream_error::{diagnosed, ErrorForm};
 use crate::exchange::{Exchange, Room};
 use crate::observe::settle::Settlement;
 use crate::patience::SEND_PATIENCE;
-use crate::upstream::attempt::rejection;
+use crate::upstream::attempt::{provider_error, rejection};
 use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
@@ -342,10 +342,14 @@ impl<'a> StreamRelay<'a> {
     fn close(
         mut self,
         mut last: Pieces,
-        closing: Closing,
+        mut closing: Closing,
         tail: Option<Incoming>,
     ) -> Result<FinishedStream, AttemptFailure> {
         self.call.settlement.usage = closing.usage.unwrap_or_default();
+        if let Some(reported) = &closing.upstream_error {
+            let reported = provider_error(StatusCode::OK.as_u16(), reported, &self.target);
+            closing.error = closing.error.take().map(|error| error.with_provider_error(reported));
+        }
         let outcome = match (closing.outcome, &closing.error) {
             (stream::Outcome::Completed, _) => Outcome::Completed,
             (_, Some(error)) => failover::outcome(error.kind),
@@ -389,7 +393,9 @@ impl<'a> StreamRelay<'a> {
     /// A stream that failed before anything of it was sent.
     fn failure(&self, error: &Error, upstream_error: Option<UpstreamError>) -> AttemptFailure {
         if let Some(reported) = upstream_error.filter(blames_request) {
-            let error = Error::upstream(ErrorKind::InvalidRequest, Retry::Never, "The provider rejected the request.");
+            let rejected =
+                Error::upstream(ErrorKind::InvalidRequest, Retry::Never, "The provider rejected the request.");
+            let error = Error { cause: error.cause.clone(), ..rejected };
             let rejection = Some(Box::new(rejection(StatusCode::BAD_REQUEST, reported, &self.target)));
             return AttemptFailure { error, hint_ms: None, rejection, blames_connection: false };
         }

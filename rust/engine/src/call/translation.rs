@@ -10,6 +10,7 @@ use crate::clock;
 use crate::gate::defaults;
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
+use crate::upstream::attempt::provider_error;
 use crate::upstream::target::Target;
 use bytes::Bytes;
 use fairlead_core::strategy::Rules;
@@ -222,7 +223,8 @@ impl Translation {
     /// A plain answer of this connection, for the caller.
     pub fn answer(&self, target: &Target, body: &Bytes) -> Result<translate::Whole, Error> {
         let pair = self.pair(target);
-        let whole = translate::answer(pair, body, &self.answer_context(pair)).map_err(Error::from)?;
+        let whole =
+            translate::answer(pair, body, &self.answer_context(pair)).map_err(|reason| no_answer(target, reason))?;
         self.judge(&whole.body)?;
         Ok(whole)
     }
@@ -273,6 +275,19 @@ impl Translation {
     pub fn follow(&self, target: &Target) -> Follow {
         let pair = self.pair(target);
         Follow::new(pair, self.answer_context(pair))
+    }
+}
+
+/// The error for an answer that is none, with what the provider reported in its place.
+fn no_answer(target: &Target, reason: translate::NoAnswer) -> Error {
+    let reported = match &reason {
+        translate::NoAnswer::ProviderError(reported) => Some(provider_error(200, reported, target)),
+        _ => None,
+    };
+    let error = Error::from(reason);
+    match reported {
+        Some(reported) => error.with_provider_error(reported),
+        None => error,
     }
 }
 

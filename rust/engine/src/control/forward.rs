@@ -1,6 +1,7 @@
 //! Forwarding to control: the request as it came, with who sent it in internal headers that only this socket may carry.
 //! The answer streams back with the same back-pressure as a provider's.
 
+use crate::control::restart_page::RestartPage;
 use crate::exchange::{Exchange, Head, Room};
 use crate::gate::answer;
 use crate::gate::answer::EndGuard;
@@ -56,8 +57,12 @@ async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
     let Whole { exchange, admission, forward, body, in_flight, buffered, upload } = *whole;
     let _counted = (in_flight, buffered);
     let Some(mut forward) = forward else { return };
-    let refuse =
-        |fault: &Error| answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, fault);
+    let page = RestartPage::of(&forward);
+    let refuse = |fault: &Error| {
+        if !page.is_some_and(|page| page.answer(shared, &exchange, &admission.request_id, fault)) {
+            answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, fault);
+        }
+    };
     // A form has no second reading.
     let checked = if forward.is_unread || upload.is_some() { Ok(()) } else { check_body(&body) };
     if let Err(fault) = checked {

@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 /// Model lists have other forms for Anthropic's and Google's clients.
 pub const BY_CLIENT: HeaderValue = HeaderValue::from_static("anthropic-version, x-goog-api-client, x-goog-api-key");
+/// What callers are told of a defect.
+pub const DEFECT: &str = "This is a defect of the gateway; its log has more.";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The headers that every answer carries.
@@ -94,7 +96,7 @@ impl Drop for EndGuard {
             // Nobody is there to be told.
             return self.exchange.end([]);
         }
-        let fault = Error::gateway(ErrorKind::Internal, "This is a defect of the gateway; its log has more.");
+        let fault = Error::gateway(ErrorKind::Internal, DEFECT);
         refuse(&self.shared, &self.exchange, self.surface, &self.request_id, &fault);
         self.exchange.abort();
     }

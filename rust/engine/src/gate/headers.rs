@@ -12,6 +12,7 @@ pub const MODEL: HeaderName = HeaderName::from_static("x-gateway-model");
 pub const TOKENS_IN: HeaderName = HeaderName::from_static("x-gateway-tokens-in");
 pub const TOKENS_OUT: HeaderName = HeaderName::from_static("x-gateway-tokens-out");
 pub const RESPONSE_COST: HeaderName = HeaderName::from_static("x-gateway-response-cost");
+pub const UNPRICED: HeaderName = HeaderName::from_static("x-gateway-unpriced");
 pub const LATENCY_MS: HeaderName = HeaderName::from_static("x-gateway-latency-ms");
 pub const RESPONSE_LATENCY: HeaderName = HeaderName::from_static("x-gateway-response-latency");
 pub const IDEMPOTENT: HeaderName = HeaderName::from_static("x-gateway-idempotent");

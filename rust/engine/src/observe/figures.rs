@@ -1,5 +1,6 @@
 //! Figures of a call that its record has: of the cache's hold, of compression, of what guardrails found.
 
+use crate::observe::failed_attempts::FailedAttempts;
 use fairlead_core::guardrail::Findings;
 use fairlead_core::{Cost, Fault, PricesInUse, Units, Usage};
 use std::fmt::Write as _;
@@ -76,7 +77,7 @@ pub struct Extras {
     /// The fault that it was given on purpose.
     pub chaos: Option<Fault>,
     /// The attempts that failed, as the record has them.
-    pub failed_attempts: String,
+    pub failed_attempts: FailedAttempts,
     /// Which prices the calls beside the one that the caller gets were paid by.
     pub side_tiers: PricesInUse,
 }

@@ -73,6 +73,7 @@ struct Provider {
     cost_usd_micros: Counter,
     durations: Histogram,
     first_bytes: Histogram,
+    failed_attempts: Errors,
 }
 
 #[derive(Debug)]
@@ -81,6 +82,14 @@ struct Errors([Counter; ErrorKind::ALL.len()]);
 impl Default for Errors {
     fn default() -> Self {
         Self(std::array::from_fn(|_| Counter::default()))
+    }
+}
+
+impl Errors {
+    fn add(&self, kind: ErrorKind) {
+        if let Some(at) = ErrorKind::ALL.iter().position(|one| *one == kind) {
+            self.0[at].add(1);
+        }
     }
 }
 
@@ -159,9 +168,7 @@ impl Metrics {
         self.requests[endpoint][outcome].add(1);
         self.durations[endpoint].observe(request.took);
         if let Some(kind) = request.error {
-            if let Some(at) = ErrorKind::ALL.iter().position(|one| *one == kind) {
-                self.errors.0[at].add(1);
-            }
+            self.errors.add(kind);
         }
         self.attempts.add(request.attempts.into());
         self.note_cache(request.cached);
@@ -182,6 +189,11 @@ impl Metrics {
             }
             counters.cost_usd_micros.add(request.cost_usd_micros);
         });
+    }
+
+    /// An attempt at a provider failed, whatever came of its request.
+    pub fn attempt_failed(&self, provider: &str, kind: ErrorKind) {
+        self.with_provider(provider, |counters| counters.failed_attempts.add(kind));
     }
 
     fn note_cache(&self, cached: Cached) {
@@ -261,6 +273,9 @@ impl Provider {
         counts("fairlead_provider_requests_total", own, ("outcome", &OUTCOMES), &self.outcomes, out);
         counts("fairlead_tokens_total", own, ("kind", &TOKENS), &self.tokens, out);
         push("fairlead_cost_usd_micros_total", &[own], self.cost_usd_micros.get(), out);
+        for (kind, counter) in ErrorKind::ALL.iter().zip(&self.failed_attempts.0) {
+            push("fairlead_provider_failures_total", &[own, ("kind", kind.code())], counter.get(), out);
+        }
         let names = [
             "fairlead_provider_duration_seconds_bucket",
             "fairlead_provider_duration_seconds_sum",

@@ -3,10 +3,13 @@
 
 use crate::clock;
 use crate::exchange::Exchange;
+use crate::gate::answer;
 use crate::gate::request::Admission;
+use crate::observe::failed_attempts::FailedAttempt;
 use crate::observe::figures::{findings_text, millis, Extras};
 pub use crate::observe::figures::{CacheHold, CompressionFigures, HoldEnd, SettledAnswer};
 use crate::observe::metrics::Settled;
+use crate::observe::reason::{sentence, MAX_SENTENCE_BYTES};
 use crate::route::choice::Choice;
 use crate::shared::Shared;
 use crate::upstream::target::Target;
@@ -16,7 +19,6 @@ use fairlead_core::{
     Usage,
 };
 use memchr::memmem::Finder;
-use std::fmt::Write as _;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{Duration, Instant};
@@ -25,8 +27,6 @@ use std::time::{Duration, Instant};
 const BYTES_PER_TOKEN: u64 = 4;
 /// What every event of a stream has.
 static DATA: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"data:"));
-/// Of a call with many targets that all fail, the record tells about so many bytes of failures.
-const MAX_FAILED_BYTES: usize = 4_000;
 
 /// The usage that a stream has told so far.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +68,7 @@ pub struct Open {
     pub status: u16,
     pub usage: Usage,
     /// Of calls that are no conversations.
-    extras: Option<Box<Extras>>,
+    pub(super) extras: Option<Box<Extras>>,
     /// Calls beside the one that the caller gets: a panel's, the earlier steps of a chain.
     side: (Usage, Cost),
     pub bytes_request: u64,
@@ -146,7 +146,12 @@ impl Settlement {
 
     /// Writes the record, once: what comes later changes nothing.
     pub fn settle(&mut self, outcome: Outcome, error: Option<&Error>) {
-        self.0.write(outcome, error.map(|error| error.kind));
+        self.0.write(outcome, error.map(|error| (error.kind, error.message.as_ref())));
+    }
+
+    /// As [`Self::settle`], where the caller received another sentence than the error's own.
+    pub fn settle_with_message(&mut self, outcome: Outcome, error: &Error, message: &str) {
+        self.0.write(outcome, Some((error.kind, message)));
     }
 }
 
@@ -179,6 +184,11 @@ impl Open {
             self.cost = Some(self.bill());
         }
         self.cost.as_ref().map(|(cost, _)| *cost).unwrap_or_default()
+    }
+
+    /// Whether the cost leaves something out that has no price. Known once the cost was asked for.
+    pub fn is_unpriced(&self) -> bool {
+        self.cost.as_ref().is_some_and(|(_, tiers)| tiers.is_unpriced())
     }
 
     /// What the usage costs and by which prices.
@@ -250,70 +260,27 @@ impl Open {
         }
     }
 
-    pub fn set_compression(&mut self, figures: CompressionFigures) {
-        self.extras.get_or_insert_default().compression = Some(figures);
-    }
-
-    /// The figures of how the conversation was made shorter; `None` where nothing was tried.
-    pub fn compression(&self) -> Option<&CompressionFigures> {
-        self.extras.as_ref()?.compression.as_ref()
-    }
-
-    pub fn set_cache_hold(&mut self, hold: CacheHold) {
-        self.extras.get_or_insert_default().cache_hold = Some(hold);
-    }
-
-    /// `None` where no conversation was to be held.
-    fn cache_hold(&self) -> Option<CacheHold> {
-        self.extras.as_ref()?.cache_hold
-    }
-
-    /// A provider that keeps the conversation for an hour is worth going back to for as long.
-    fn prolong_hold(&self, usage: &Usage) {
-        if let Some(hold) = self.cache_hold().filter(|_| usage.cache_write_hour > 0) {
-            self.shared.affinity.prolong(hold.conversation, clock::monotonic_ms());
-        }
-    }
-
     /// Notes an attempt that failed just now. Cold: nothing of it is done for calls that their first target serves.
-    pub fn note_failed_attempt(&mut self, connection_id: &str, model: &str, kind: ErrorKind) {
-        let end_ms = millis(self.elapsed());
-        let text = &mut self.extras.get_or_insert_default().failed_attempts;
-        if text.len() >= MAX_FAILED_BYTES {
-            return;
-        }
-        let separator = if text.is_empty() { "" } else { "," };
-        // Writing to a string does not fail.
-        let _ = write!(text, "{separator}{connection_id};{};{end_ms};", kind.code());
-        for each in model.chars() {
-            match each {
-                '%' => text.push_str("%25"),
-                ',' => text.push_str("%2C"),
-                ';' => text.push_str("%3B"),
-                other => text.push(other),
-            }
-        }
+    pub fn note_failed_attempt(&mut self, target: &Target, model: &str, error: &Error) {
+        let (end_ms, is_private) = (millis(self.elapsed()), self.is_private());
+        self.shared.metrics.attempt_failed(&target.connection.provider, error.kind);
+        self.extras.get_or_insert_default().failed_attempts.push(FailedAttempt {
+            connection_id: &target.connection.id,
+            kind: error.kind,
+            end_ms,
+            model,
+            provider_error: error.provider_error(),
+            is_private,
+        });
     }
 
     fn failed_attempts(&self) -> Option<&str> {
-        self.extras.as_ref().map(|extras| extras.failed_attempts.as_str()).filter(|text| !text.is_empty())
+        self.extras.as_ref()?.failed_attempts.text()
     }
 
-    pub fn set_chaos(&mut self, fault: Fault) {
-        self.extras.get_or_insert_default().chaos = Some(fault);
-    }
-
-    /// The fault that the call was given on purpose.
-    pub fn chaos(&self) -> Option<Fault> {
-        self.extras.as_ref()?.chaos
-    }
-
-    /// What the tokens that were left out would have cost as input, micro-dollars.
-    fn compression_saved_usd_micros(&self) -> Option<u64> {
-        let figures = self.compression()?;
-        let saved = Usage { input: figures.tokens_before.saturating_sub(figures.tokens_after), ..Usage::default() };
-        let model = self.priced_model.as_deref().or(self.model.as_deref())?;
-        Some(self.shared.live.load().snapshot.price(model)?.cost(&saved).usd_micros())
+    /// Whether the key has `noLog`, so that nothing of what was said is stored.
+    fn is_private(&self) -> bool {
+        self.admission.principal.key().is_some_and(|key| key.no_log)
     }
 
     fn provider(&self) -> Option<&str> {
@@ -356,7 +323,8 @@ impl Open {
         self.exchange = Arc::clone(exchange);
     }
 
-    fn write(&mut self, outcome: Outcome, error: Option<ErrorKind>) {
+    /// `error`: its kind, and the sentence that the caller received.
+    fn write(&mut self, outcome: Outcome, error: Option<(ErrorKind, &str)>) {
         if std::mem::replace(&mut self.is_settled, true) {
             return;
         }
@@ -382,8 +350,14 @@ impl Open {
         self.prolong_hold(&usage);
         let found = (!self.guardrail_findings.is_empty()).then(|| findings_text(&self.guardrail_findings));
         let tiers = self.cost.as_ref().and_then(|(_, tiers)| tiers.text());
-        let record =
-            Record { guardrails: found.as_deref(), price_tiers: tiers.as_deref(), ..self.record(outcome, error) };
+        let message = error.filter(|_| !self.is_private()).map(|(_, text)| sentence(text, MAX_SENTENCE_BYTES));
+        let error = error.map(|(kind, _)| kind);
+        let record = Record {
+            guardrails: found.as_deref(),
+            price_tiers: tiers.as_deref(),
+            error_message: message.as_deref(),
+            ..self.record(outcome, error)
+        };
         let segment = self.shared.spool.append(&record.with_usage(&usage, cost_usd_micros));
         self.shared.metrics.settled(&Settled {
             endpoint: self.admission.route.endpoint,
@@ -444,6 +418,7 @@ impl Open {
             status: self.status,
             outcome,
             error_kind: error.map(ErrorKind::code),
+            error_message: None,
             tokens_input: 0,
             tokens_output: 0,
             tokens_cached: 0,
@@ -460,7 +435,7 @@ impl Open {
             failed_attempts: self.failed_attempts(),
             bytes_request: self.bytes_request,
             bytes_response: self.bytes_response,
-            no_log: key.is_some_and(|key| key.no_log),
+            no_log: self.is_private(),
             cache: self.cached.cache,
             cache_kind: self.cached.kind,
             cost_saved_usd_micros: self.cached.cost_saved_usd_micros,
@@ -507,14 +482,14 @@ impl Drop for Open {
         if self.is_settled {
             return;
         }
-        let (outcome, kind) = if self.exchange.is_cancelled() {
-            (Outcome::ClientGone, ErrorKind::ClientGone)
+        let (outcome, kind, message) = if self.exchange.is_cancelled() {
+            (Outcome::ClientGone, ErrorKind::ClientGone, ErrorKind::ClientGone.summary())
         } else {
-            (Outcome::Refused, ErrorKind::Internal)
+            (Outcome::Refused, ErrorKind::Internal, answer::DEFECT)
         };
         if self.status == 0 {
             self.status = kind.status();
         }
-        self.write(outcome, Some(kind));
+        self.write(outcome, Some((kind, message)));
     }
 }

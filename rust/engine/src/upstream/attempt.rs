@@ -2,13 +2,14 @@
 //! whether another attempt is safe.
 
 use crate::clock;
+use crate::observe::reason::MAX_NAME_BYTES;
 use crate::observe::trace;
 use crate::upstream::auth::{self, Proof};
 use crate::upstream::failure::{unreadable, AttemptFailure, Rejection};
 use crate::upstream::half_open;
 use crate::upstream::target::Target;
 use crate::upstream::wire::{BodySlices, Chunk, Fault, Incoming, Lease, Pool};
-use fairlead_core::{parse_retry_after, Dialect, Error, ErrorKind, Retry};
+use fairlead_core::{parse_retry_after, Dialect, Error, ErrorKind, ProviderError, Retry};
 use fairlead_dialect::openai::answer::{error_fields, UpstreamError};
 use fairlead_dialect::Pieces;
 use http::{header, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
@@ -22,6 +23,10 @@ const MAX_ERROR_BYTES: usize = 256 * 1024;
 const ERROR_BODY_DEADLINE: Duration = Duration::from_secs(5);
 /// Another connection waits to be tried meanwhile.
 const REFUSAL_BODY_DEADLINE: Duration = Duration::from_secs(1);
+/// The body of a failure decides nothing: it is read for people, if it is there.
+const FAILURE_BODY_DEADLINE: Duration = Duration::from_millis(250);
+/// The headers in which providers name a call, the most common first.
+const REQUEST_IDS: [&str; 5] = ["x-request-id", "request-id", "x-amzn-requestid", "apim-request-id", "cf-ray"];
 /// A close that comes later is no idle timer: the provider may have worked, and its work costs money.
 const IDLE_CLOSE_WINDOW: Duration = Duration::from_secs(1);
 
@@ -34,6 +39,19 @@ pub(crate) fn rejection(status: StatusCode, error: UpstreamError, target: &Targe
     };
     let mask = |text: Option<String>| text.map(|text| target.mask(&text));
     Rejection { status, message, kind: mask(error.kind), code: mask(error.code), param: mask(error.param) }
+}
+
+/// A provider's error for the record, with the connection's secrets masked. `status`: of its answer's head.
+pub(crate) fn provider_error(status: u16, error: &UpstreamError, target: &Target) -> ProviderError {
+    let mask = |text: &Option<String>| text.as_deref().map(|text| target.mask(text));
+    let kind = mask(&error.kind).or_else(|| mask(&error.status));
+    ProviderError { status, code: mask(&error.code), kind, message: target.mask(&error.message), request_id: None }
+}
+
+fn request_id_of(response: &Response<Incoming>) -> Option<String> {
+    let headers = response.headers();
+    let id = REQUEST_IDS.iter().find_map(|name| headers.get(*name)?.to_str().ok())?;
+    Some(id.chars().take(MAX_NAME_BYTES).collect())
 }
 
 /// The body of a request: in memory, or a form that may lie on disk.
@@ -192,7 +210,12 @@ async fn judge(
         return Ok(response);
     }
     let code = status.as_u16();
-    let failure = failure_of(code, retry_hint(&response));
+    let mut failure = failure_of(code, retry_hint(&response));
+    let request_id = request_id_of(&response);
+    let report = |refusal: &UpstreamError| {
+        let report = provider_error(code, refusal, target);
+        ProviderError { request_id: request_id.map(|id| target.mask(&id)), ..report }
+    };
     if matches!(code, 401..=403 | 429) {
         // A refusal says in its body whether it is for now or for good.
         let refusal = read_error(response, REFUSAL_BODY_DEADLINE).await;
@@ -200,13 +223,17 @@ async fn judge(
         if matches!(code, 401 | 403) {
             target.hot.access_token.forget();
         }
+        failure.error = failure.error.with_provider_error(report(&refusal));
         return Err(failure);
     }
     if failure.blames_connection {
+        let refusal = read_error(response, FAILURE_BODY_DEADLINE).await;
+        failure.error = failure.error.with_provider_error(report(&refusal));
         return Err(failure);
     }
     let refusal = read_error(response, ERROR_BODY_DEADLINE).await;
     target.observe_refusal(code, refusal.code.as_deref(), &refusal.message, started_ms);
+    failure.error = failure.error.with_provider_error(report(&refusal));
     Err(AttemptFailure { rejection: Some(Box::new(rejection(status, refusal, target))), ..failure })
 }
 
@@ -256,12 +283,14 @@ async fn read_error(response: Response<Incoming>, deadline: Duration) -> Upstrea
     if is_coded(&response) {
         return UpstreamError::default();
     }
+    let is_text =
+        response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/plain"));
     let body = Limited::new(response.into_body(), MAX_ERROR_BYTES).collect();
-    let refusal = match tokio::time::timeout(deadline, body).await {
-        Ok(Ok(collected)) => error_fields(&collected.to_bytes()),
-        _ => None,
-    };
-    refusal.unwrap_or_default()
+    let Ok(Ok(collected)) = tokio::time::timeout(deadline, body).await else { return UpstreamError::default() };
+    let body = collected.to_bytes();
+    // Proxies before a provider say in plain text what is wrong with it.
+    let text = || is_text.then(|| UpstreamError::of_text(&String::from_utf8_lossy(&body)));
+    error_fields(&body).or_else(text).unwrap_or_default()
 }
 
 fn upstream(kind: ErrorKind, retry: Retry, message: impl Into<std::borrow::Cow<'static, str>>) -> Error {

@@ -62,7 +62,7 @@ def texts(form) -> dict[str, tuple[str, frozenset[str]]]:
         (Field("n", "N", "moment"), "yesterday", "N must be a date and time."),
         (Field("n", "N", most=3), "four", "N must have at most 3 characters."),
         (Field("n", "N", "choice", options=(("a", "A"),)), "b", "N must be one of its choices."),
-        (Field("n", "N", is_required=True), "  ", "N is needed: fill it in."),
+        (Field("n", "N", is_required=True), "  ", "N is required: fill it in."),
     ],
 )
 def test_what_is_no_value_of_a_field_is_refused_by_its_name(
@@ -116,7 +116,7 @@ def test_what_is_typed_becomes_values_of_the_api() -> None:
         ("limit", "1.5", "Limit must be a whole number."),
         ("cost", "lots", "Cost must be a number."),
         ("at", "soon", "At must be a date and time."),
-        ("name", "  ", "Name is needed: fill it in."),
+        ("name", "  ", "Name is required: fill it in."),
     ],
 )
 def test_what_is_no_value_is_told_of_its_field(name: str, text: str, words: str) -> None:

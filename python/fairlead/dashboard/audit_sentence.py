@@ -1,0 +1,135 @@
+"""Entries of the audit log as sentences; who did it, and when, has columns of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+Entry = Mapping[str, Any]
+_VERBS: Final = {"POST": "Created", "PUT": "Changed", "PATCH": "Changed", "DELETE": "Deleted"}
+# The things of the API by the beginning of their routes, the longest first.
+_THINGS: Final = {
+    "/api/keys": "key",
+    "/api/providers": "connection",
+    "/api/provider-nodes": "endpoint",
+    "/api/provider-models": "model",
+    "/api/search-providers": "search provider",
+    "/api/combos": "combo",
+    "/api/context/combos": "compression pipeline",
+    "/api/context": "compression settings",
+    "/api/groups": "group",
+    "/api/users": "person",
+    "/api/tokens": "access token",
+    "/api/webhooks": "webhook",
+    "/api/settings/mail": "mail server",
+    "/api/settings/proxy": "outbound proxy",
+    "/api/settings": "settings",
+    "/api/pricing": "prices",
+    "/api/models/alias": "model alias",
+    "/api/model-combo-mappings": "model mapping",
+    "/api/models": "model",
+    "/api/guardrails": "guardrails",
+    "/api/resilience": "circuit breakers",
+    "/api/cache": "response cache",
+    "/api/backups": "backup",
+    "/api/agents": "agent",
+    "/api/usage/token-limits": "token limit",
+    "/api/files": "file",
+    "/api/batches": "batch",
+    "/api/sites": "saved site",
+    "/api/oauth": "sign-in at a provider",
+}
+# The ends of routes that do something with a thing.
+_ACTS: Final = {
+    "test": "Tested",
+    "ping": "Tested",
+    "redeliver": "Sent a delivery again of",
+    "replay": "Sent deliveries again of",
+    "regenerate": "Rotated",
+    "rotate-secret": "Rotated the secret of",
+    "secret": "Rotated the secret of",
+    "reset": "Reset",
+    "model-cooldowns": "Ended a cooldown of",
+    "restore": "Restored",
+    "reorder": "Reordered",
+    "members": "Changed the members of",
+    "authorize": "Began a",
+    "simulate": "Simulated",
+    "preview": "Previewed",
+    "purge-request-history": "Deleted the request log of the",
+}
+_WHOLE: Final = {
+    "/login": "Signed in",
+    "/login/2fa": "Gave a second factor",
+    "/api/auth/login": "Signed in",
+    "/logout": "Signed out",
+    "/api/auth/logout": "Signed out",
+    "/setup": "Set up the owner",
+    "/api/auth/password": "Changed a password",
+}
+_VALUE_MAX: Final = 60
+
+
+class Sentence(NamedTuple):
+    """Words about an entry, and the fields that it changed as `name: before -> after`."""
+
+    words: str
+    changes: tuple[str, ...]
+
+
+def sentence_of(entry: Entry) -> Sentence:
+    """The sentence; an entry of a route that is not known here says its method and path."""
+    route = entry["route"] or entry["path"]
+    if route in _WHOLE:
+        return Sentence(_WHOLE[route], ())
+    place = max((each for each in _THINGS if _is_below(route, each)), key=len, default=None)
+    if place is None:
+        return Sentence(f"{entry['method']} {entry['path']}", ())
+    last = route.rstrip("/").rpartition("/")[2]
+    thing, name = _THINGS[place], _name_of(entry)
+    verb = _ACTS.get(last) if last != place.rpartition("/")[2] else None
+    verb = verb or _VERBS.get(entry["method"], entry["method"])
+    if thing in ("settings", "prices", "compression settings", "guardrails") and verb == "Created":
+        verb = "Changed"
+    words = f"{verb} {thing}" + (f" {name}" if name else "")
+    return Sentence(words, tuple(filter(None, map(_change, entry["changes"]))))
+
+
+def label_of(field: str) -> str:
+    """A field's JSON name as words: `scrapeRequestsPerMinute` is `scrape requests per minute`."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", field).replace("_", " ").lower()
+    return re.sub(r"\busd\b", "USD", words)
+
+
+def _is_below(route: str, place: str) -> bool:
+    return route == place or route.startswith(f"{place}/")
+
+
+def _name_of(entry: Entry) -> str:
+    """The thing's name, where the body or the record before has one."""
+    for each in (*entry["changes"], {"field": "", "before": None, "after": None}):
+        if each["field"] in ("name", "displayName"):
+            return _short(each["before"] or each["after"])
+    sent = entry["sent"] if isinstance(entry["sent"], Mapping) else {}
+    before = entry.get("before") if isinstance(entry.get("before"), Mapping) else {}
+    for record in (before or {}, sent):
+        for member in ("displayName", "name", "alias", "email", "url"):
+            if isinstance(record.get(member), str) and record[member]:
+                return _short(record[member])
+    return ""
+
+
+def _change(change: Mapping[str, Any]) -> str | None:
+    """A change of a plain value; longer ones are shown below the sentence."""
+    values = (change["before"], change["after"])
+    if any(isinstance(each, Mapping | list) for each in values):
+        return label_of(change["field"])
+    before, after = ("nothing" if each is None else _short(each) for each in values)
+    return f"{label_of(change['field'])}: {before} \N{RIGHTWARDS ARROW} {after}"
+
+
+def _short(value: Any) -> str:
+    text = {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
+    text = str(text)
+    return text if len(text) <= _VALUE_MAX else f"{text[: _VALUE_MAX - 1]}…"

@@ -1,0 +1,239 @@
+"""The form of a key: its fields in groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fairlead import _core
+from fairlead.dashboard.form import Field, Group
+from fairlead.dashboard.in_force import PAUSE
+
+DAYS: Final = (
+    ("1", "Monday"),
+    ("2", "Tuesday"),
+    ("3", "Wednesday"),
+    ("4", "Thursday"),
+    ("5", "Friday"),
+    ("6", "Saturday"),
+    ("0", "Sunday"),
+)
+ENDPOINTS: Final = (
+    ("chat", "Chat"),
+    ("embeddings", "Embeddings"),
+    ("images", "Images"),
+    ("audio", "Audio"),
+    ("video", "Video"),
+    ("rerank", "Rerank"),
+    ("moderations", "Moderations"),
+    ("ocr", "OCR"),
+    ("search", "Search"),
+    ("models", "Lists of models"),
+    ("files", "Files"),
+    ("batches", "Batches"),
+    ("scraping", "Scraping"),
+    ("management", "Management"),
+)
+GUARDRAILS: Final = (
+    ("pii-masker", "Personal data"),
+    ("prompt-injection", "Prompt injection"),
+    ("credential-masker", "Credentials"),
+)
+FAULTS: Final = (
+    ("error", "An error of the provider's (502)"),
+    ("overload", "Overloaded (503)"),
+    ("rate-limit", "A rate limit (429)"),
+    ("timeout", "A timeout (504)"),
+    ("latency", "A late answer"),
+)
+SCOPES: Final = (
+    ("manage", "manage: all but what is the administrator's"),
+    ("admin", "admin: all of it"),
+    *((str(each["scope"]), f"{each['scope']}: {each['summary']}") for each in _core.key_scopes()),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Records that a key's form offers."""
+
+    combos: list[Any]
+    connections: list[Any]
+    teams: list[Any]
+
+
+def groups_of(choices: Choices, *, is_pausable: bool) -> tuple[Group, ...]:
+    """The whole record in groups."""
+    combos, connections, teams = choices.combos, choices.connections, choices.teams
+    spending = (*_SPENDING, _PAUSE) if is_pausable else _SPENDING
+    return (
+        _identity(teams),
+        Group("Spending limits", spending, is_open=True),
+        _models(combos),
+        _connections(connections),
+        Group("Rate limits and schedule", _PACE),
+        Group("Permissions", _RIGHTS),
+        Group("Fault injection", _FAULTS),
+    )
+
+
+def _identity(teams: list[Any]) -> Group:
+    return Group(
+        "Identity",
+        (
+            Field("name", "Name", most=200, is_required=True, example="support assistant"),
+            Field("isActive", "Active", "switch", "Inactive keys are rejected."),
+            Field("isBanned", "Banned", "switch", "Refused whatever else it may do."),
+            Field("expiresAt", "Expires", "moment", "Empty: never.", "UTC"),
+            Field(
+                "groupId",
+                "Group",
+                "choice",
+                "Its limits and rules hold, too.",
+                options=(("", "none"), *_places(teams)),
+            ),
+            Field("tags", "Tags", "lines", "Usage is found by them. One in a line."),
+        ),
+        is_open=True,
+    )
+
+
+def _models(combos: list[Any]) -> Group:
+    return Group(
+        "Which models",
+        (
+            Field(
+                "modelAccessMode",
+                "Models",
+                "choice",
+                options=(("all", "all but the blocked ones"), ("restricted", "only these")),
+            ),
+            Field("forcedModel", "Always this model", hint="Whatever callers ask for."),
+            Field("allowedModels", "Only these", "lines", "One in a line; * stands for any."),
+            Field("blockedModels", "Never these", "lines", "One in a line; * stands for any."),
+            Field(
+                "allowedCombos",
+                "Only these combos",
+                "choices",
+                options=tuple((each["name"], each["name"]) for each in combos),
+            ),
+            Field("allowAutoCombos", "May use combos that are made by themselves", "switch"),
+            Field("disableNonPublicModels", "Only models that are listed", "switch"),
+            Field(
+                "catalogScope",
+                "Lists show",
+                "choice",
+                options=(
+                    ("all", "models and combos"),
+                    ("combos", "combos"),
+                    ("models", "models"),
+                ),
+            ),
+        ),
+    )
+
+
+def _connections(connections: list[Any]) -> Group:
+    return Group(
+        "Which connections",
+        (
+            Field(
+                "connectionAccessMode",
+                "Connections",
+                "choice",
+                options=(("all", "all"), ("restricted", "only these")),
+            ),
+            Field(
+                "allowedConnections",
+                "Only these",
+                "choices",
+                options=tuple((each["id"], each["name"]) for each in connections),
+            ),
+        ),
+    )
+
+
+_SPENDING: Final = (
+    Field("dailyUsageLimitUsd", "Daily limit", "decimal", "Empty: no limit.", "USD"),
+    Field("weeklyUsageLimitUsd", "Weekly limit", "decimal", "Empty: no limit.", "USD"),
+    Field("monthlyUsageLimitUsd", "Monthly limit", "decimal", "Empty: no limit.", "USD"),
+    Field("usageLimitTz", "Time zone of these", example="Europe/Vienna"),
+    Field(
+        "usageAlertPercents",
+        "Alert at",
+        "lines",
+        "One in a line: 80 is four fifths of a limit. None: never.",
+        "%",
+    ),
+)
+_PAUSE: Final = Field(
+    PAUSE, "Pause these limits", "switch", "They stay stored and are not enforced meanwhile."
+)
+_PACE: Final = (
+    Field(
+        "rateLimits", "Requests in a time", "lines", "One in a line: 100 / 60 is 100 in 60 seconds."
+    ),
+    Field("maxSessions", "Sessions at once", "whole", "0 sets no limit."),
+    Field("throttleDelayMs", "Each request waits", "whole", unit="ms"),
+    Field("accessSchedule.enabled", "Only at certain times", "switch"),
+    Field("accessSchedule.from", "From", example="08:00"),
+    Field("accessSchedule.until", "Until", example="18:00"),
+    Field("accessSchedule.tz", "Time zone", example="Europe/Vienna"),
+    Field("accessSchedule.days", "On", "choices", options=DAYS),
+)
+_RIGHTS: Final = (
+    Field("allowedEndpoints", "Kinds of call", "choices", "None chosen: all.", options=ENDPOINTS),
+    Field(
+        "scopes",
+        "Of the management API",
+        "choices",
+        "None chosen: nothing of it.",
+        options=SCOPES,
+    ),
+    Field("disabledGuardrails", "Guardrails that are not run", "choices", options=GUARDRAILS),
+    Field("compressionEnabled", "Compress conversations, where that is on", "switch"),
+    Field("noLog", "Do not log requests", "switch", "They are still counted."),
+    Field(
+        "captureBodies",
+        "Store requests and responses",
+        "switch",
+        "Masked, sealed, for some days; not where its requests are in no log.",
+    ),
+    Field("allowUsageCommand", "May query its own usage", "switch"),
+    Field(
+        "cacheDefaultMode",
+        "Response cache",
+        "choice",
+        options=(("legacy", "used"), ("bypass", "passed by")),
+    ),
+    Field(
+        "toolServiceMode",
+        "Service tier of its conversations",
+        "choice",
+        options=(
+            ("inherit", "as callers say"),
+            ("default", "the usual one"),
+            ("priority", "priority"),
+            ("flex", "flex"),
+        ),
+    ),
+)
+_FAULTS: Final = (
+    Field(
+        "chaosModeEnabled",
+        "Some calls are given faults in place of answers",
+        "switch",
+        "For trying how a program fares when a provider fails.",
+    ),
+    Field("chaosRate", "Share of calls", "decimal", "0.1 is one in ten."),
+    Field("chaosFaults", "Which", "choices", options=FAULTS),
+    Field("chaosLatencyMs", "Those that take time take", "whole", unit="ms"),
+)
+
+
+def _places(teams: list[Any]) -> tuple[tuple[str, str], ...]:
+    """Groups by their ids, with the names of those above them."""
+    return tuple(
+        (team["id"], " / ".join([*(each["name"] for each in team["path"]), team["name"]]))
+        for team in teams
+    )

@@ -1,0 +1,108 @@
+//! The attempts of a call that failed, as one text of its record: which connection, why, when, and what the provider answered.
+
+use crate::observe::reason::{sentence, MAX_NAME_BYTES, MAX_SENTENCE_BYTES};
+use fairlead_core::{ErrorKind, ProviderError};
+use std::fmt::Write as _;
+
+/// Further attempts of a call are not listed once its text has so many bytes.
+const MAX_BYTES: usize = 4_000;
+
+/// The text of `failed_attempts` in a record (`docs/explanation/contracts.md`).
+#[derive(Debug, Default)]
+pub struct FailedAttempts(String);
+
+/// One attempt that failed.
+#[derive(Debug, Clone, Copy)]
+pub struct FailedAttempt<'a> {
+    pub connection_id: &'a str,
+    pub kind: ErrorKind,
+    /// Milliseconds after the admission.
+    pub end_ms: f64,
+    /// By the provider's name.
+    pub model: &'a str,
+    pub provider_error: Option<&'a ProviderError>,
+    /// Of a key with `noLog`: what the provider said is not stored.
+    pub is_private: bool,
+}
+
+impl FailedAttempts {
+    /// `None` where no attempt failed.
+    pub fn text(&self) -> Option<&str> {
+        Some(self.0.as_str()).filter(|text| !text.is_empty())
+    }
+
+    pub fn push(&mut self, attempt: FailedAttempt<'_>) {
+        let text = &mut self.0;
+        if text.len() >= MAX_BYTES {
+            return;
+        }
+        let separator = if text.is_empty() { "" } else { "," };
+        let FailedAttempt { connection_id, kind, end_ms, model, .. } = attempt;
+        // Writing to a string does not fail.
+        let _ = write!(text, "{separator}{connection_id};{};{end_ms};", kind.code());
+        push_encoded(text, model);
+        let Some(error) = attempt.provider_error else { return };
+        let _ = write!(text, ";{}", error.status);
+        let words = [error.code.as_deref(), error.kind.as_deref()].map(|word| (word, MAX_NAME_BYTES));
+        let others = [(error.request_id.as_deref(), MAX_NAME_BYTES), (Some(&*error.message), MAX_SENTENCE_BYTES)];
+        for (word, max_bytes) in words.into_iter().chain(others) {
+            text.push(';');
+            if let Some(word) = word.filter(|_| !attempt.is_private) {
+                push_encoded(text, &sentence(word, max_bytes));
+            }
+        }
+    }
+}
+
+/// Writes a text so that it has none of our separators, and nothing that JSON escapes.
+fn push_encoded(out: &mut String, text: &str) {
+    for each in text.chars() {
+        match each {
+            '%' | ',' | ';' | '"' | '\\' => {
+                let _ = write!(out, "%{:02X}", each as u32);
+            }
+            each if each.is_control() => out.push(' '),
+            other => out.push(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempt(provider_error: Option<&ProviderError>) -> FailedAttempt<'_> {
+        let (connection_id, kind, end_ms) = ("c1", ErrorKind::UpstreamStatus, 1.5);
+        FailedAttempt { connection_id, kind, end_ms, model: "a;b", provider_error, is_private: false }
+    }
+
+    #[test]
+    fn what_the_provider_answered_follows_the_attempt() {
+        let error = ProviderError {
+            status: 500,
+            code: Some("internal".into()),
+            kind: None,
+            message: "It broke, 100 %; \"sorry\"".into(),
+            request_id: Some("req_7".into()),
+        };
+        let mut attempts = FailedAttempts::default();
+        attempts.push(attempt(None));
+        attempts.push(attempt(Some(&error)));
+        let expected = "c1;upstream_status;1.5;a%3Bb,\
+            c1;upstream_status;1.5;a%3Bb;500;internal;;req_7;It broke%2C 100 %25%3B %22sorry%22";
+        assert_eq!(attempts.text(), Some(expected));
+        let mut private = FailedAttempts::default();
+        private.push(FailedAttempt { is_private: true, ..attempt(Some(&error)) });
+        assert_eq!(private.text(), Some("c1;upstream_status;1.5;a%3Bb;500;;;;"));
+    }
+
+    #[test]
+    fn the_text_is_bounded() {
+        let error = ProviderError { status: 500, message: "😀".repeat(1_000), ..ProviderError::default() };
+        let mut attempts = FailedAttempts::default();
+        for _ in 0..1_000 {
+            attempts.push(attempt(Some(&error)));
+        }
+        assert!(attempts.text().is_some_and(|text| text.len() < MAX_BYTES + 1_000));
+    }
+}
