@@ -270,7 +270,10 @@ def begin(gateway: Gateway, model: str, key: str | None = None, **headers: str) 
         socket = opened(gateway, model, key, **headers)
     except InvalidStatus as refusal:
         return refusal.response.status_code
-    assert heard(socket) == {"type": "session.created"}
+    with contextlib.ExitStack() as closing:
+        closing.enter_context(socket)
+        assert heard(socket) == {"type": "session.created"}
+        closing.pop_all()
     return socket
 
 

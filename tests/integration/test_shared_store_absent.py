@@ -24,9 +24,9 @@ GAUGE = "fairlead_shared_store_connected"
 
 def told(gateway: Gateway, *command: str) -> tuple[int, dict[str, Any]]:
     """Exit code and document of a command."""
+    at = ["--data-dir", str(gateway.data_dir), "--url", gateway.url]
     done = subprocess.run(
-        [sys.executable, "-m", "fairlead", *command, "--json", "--data-dir", gateway.data_dir]
-        + ["--url", gateway.url],
+        [sys.executable, "-m", "fairlead", *command, "--json", *at],
         capture_output=True,
         text=True,
         timeout=120,
@@ -57,7 +57,7 @@ def test_a_wrong_address_is_told_of_at_once(tmp_path: Path) -> None:
         gateway.canaries.append(PASSWORD)
         eventually(lambda: status_of(gateway) == "degraded", "health says so", within_s=20)
         warning = "the shared store (FAIRLEAD_SHARED_URL) does not answer"
-        lines = [line for line in gateway.log().splitlines() if warning in line]
+        lines = [line for line in gateway.log.splitlines() if warning in line]
         assert len(lines) == 1, "once a minute, and not at each try"
         assert f"redis://127.0.0.1:{port}" in lines[0]
         code, ready = readiness(gateway)

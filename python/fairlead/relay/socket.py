@@ -11,6 +11,7 @@ from fairlead.relay.in_flight import Message, Receive, Send
 # Seconds of silence, with no call under way, after which a caller counts as gone.
 IDLE_S = 600.0
 GOING_AWAY = 1001
+PROTOCOL_ERROR = 1002
 
 
 class InFlightSocket:
@@ -76,6 +77,10 @@ class InFlightSocket:
                 if close is not None:
                     await self._close(hearing, *close)
                     return
+            # granian says of a caller that breaks the protocol what it says of one that closed or left. To those
+            # it sends nothing more.
+            with contextlib.suppress(OSError, RuntimeError):
+                await self._close(hearing, PROTOCOL_ERROR, "")
         except asyncio.CancelledError:
             with contextlib.suppress(OSError, RuntimeError):
                 await self._close(hearing, GOING_AWAY, "")

@@ -1,10 +1,9 @@
 """The door of a control for relays of other machines: who may connect, before anything is known of a caller.
 
-A connection waits outside until its first request is there, and no longer than `FIRST_REQUEST_S`, the TLS handshake
-included. Waiting connections take no room of the relays, and each address has a share of the places: where there are too
-many, the one that has waited longest is ended, so that whoever speaks at once gets in. A first request with the node
-token opens the room of the relays; any other is passed on as well, since control refuses it best, but in a small room of
-its own.
+A connection waits outside until its first request is there, for `FIRST_REQUEST_S` at most with its TLS handshake. A
+connection that waits takes no place of the relays, and each address has a share. Where too many wait, the oldest is
+ended, so that a caller that speaks at once gets in. A first request with the node token takes a place of the relays.
+Any other is passed on too, since control answers it 403, but in a small room of its own.
 """
 
 from __future__ import annotations

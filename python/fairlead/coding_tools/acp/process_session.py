@@ -1,7 +1,7 @@
 """The processes of a tool: its launcher, the tool, and everything that they started.
 
-On Linux the launcher adopts orphans (`adopt_orphans`), so that all of them stay its descendants, those too that left its
-session by setsid(2) or whose parent ended. Elsewhere the launcher's process group is all that is known.
+On Linux the launcher adopts orphans (`adopt_orphans`), so that all of them stay its descendants, also those that left
+its session by setsid(2) or whose parent ended. Elsewhere only the launcher's process group is known.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def tool(report: Path, *, lasts_s: float) -> Iterator[subprocess.Popen[bytes]]:
 
 def runs(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in {b"Z"}
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
     except OSError:
         return False
 
@@ -78,6 +78,4 @@ def test_it_ends_with_the_tool(tmp_path: Path) -> None:
     with tool(report, lasts_s=0) as process:
         eventually(report.exists, "the runaway runs", within_s=30)
         process.wait(20)
-        eventually(
-            lambda: not runs(int(report.read_text())), "the runaway is killed", within_s=10
-        )
+        eventually(lambda: not runs(int(report.read_text())), "the runaway is killed", within_s=10)
