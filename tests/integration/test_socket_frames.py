@@ -74,8 +74,8 @@ def assert_answered(socket: RawSocket, *data: bytes, count: int = 1) -> None:
 
 
 def assert_refused(gateway: Gateway, frames: list[Frame], *codes: int) -> None:
-    """The last thing said is a close with one of these codes, or 1002 over granian, and nothing is answered. granian may
-    leave in silence where bytes behind a fault reset the connection.
+    """Nothing is answered but a close with one of these codes, over granian with 1002. granian may leave in silence
+    where bytes behind a fault reset the connection.
     """
     if gateway.front == "granian" and not frames:
         return

@@ -92,12 +92,11 @@ def opened(gateway: Gateway, path: str, **headers: str) -> Iterator[ClientConnec
 
 def closed(socket: ClientConnection) -> tuple[int, str]:
     """With which code and reason the gateway closes."""
-    try:
+    with contextlib.suppress(ConnectionClosed):
         while True:
             socket.recv(timeout=WITHIN_S)
-    except ConnectionClosed as ended:
-        assert ended.rcvd is not None
-        return ended.rcvd.code, ended.rcvd.reason
+    assert socket.close_code is not None
+    return socket.close_code, socket.close_reason or ""
 
 
 def signed_in(gateway: Gateway, **body: str) -> httpx.Client:

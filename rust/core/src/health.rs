@@ -168,6 +168,11 @@ impl Health {
         }
     }
 
+    /// Whether it has failed since it last succeeded.
+    pub fn has_failed(&self) -> bool {
+        self.cooldown.has_failed()
+    }
+
     /// Whether the connection's rest is over and no attempt has succeeded since.
     pub fn is_half_open(&self, now_ms: u64) -> bool {
         self.cooldown.has_failed() && !self.is_answered && !self.cooldown.is_cooling(now_ms)

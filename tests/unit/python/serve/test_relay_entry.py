@@ -32,9 +32,7 @@ class Site:
     asked: list[bytes]
     writers: list[asyncio.StreamWriter]
 
-    async def dial(
-        self, *, tls: bool = True
-    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def dial(self, *, tls: bool = True) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         secured = {"ssl": self.context, "server_hostname": "127.0.0.1"} if tls else {}
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, **secured)  # type: ignore[arg-type]
         self.writers.append(writer)
@@ -79,9 +77,7 @@ async def site(folder: Path) -> AsyncIterator[Site]:
     async def dial() -> Upstream:
         return Upstream(*await asyncio.open_unix_connection(path))
 
-    entry = RelayEntry(
-        Tunnel(dial), control_context(issued.certificate, issued.key, None), TOKEN
-    )
+    entry = RelayEntry(Tunnel(dial), control_context(issued.certificate, issued.key, None), TOKEN)
 
     def accept(
         serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]],
