@@ -371,7 +371,8 @@ mod tests {
     #[test]
     fn retry_after_closes_and_is_capped() {
         let mut health = Health::default();
-        health.fail(&Rests::default(), ErrorKind::UpstreamRateLimited, Some(u64::MAX), 0);
+        let rests = Rests { max_retry_after_ms: u64::MAX, ..Rests::default() };
+        health.fail(&rests, ErrorKind::UpstreamRateLimited, Some(u64::MAX), 0);
         assert_eq!((health.standing(1), health.remaining_ms(0)), (Standing::Closed, Some(MAX_RETRY_AFTER_MS)));
     }
 

@@ -1,6 +1,7 @@
 //! Forwarding to control: the request as it came, with who sent it in internal headers that only this socket may carry.
 //! The answer streams back with the same back-pressure as a provider's.
 
+use crate::call::relay::is_event_stream;
 use crate::clock;
 use crate::exchange::{Exchange, Head, Room};
 use crate::gate::answer;
@@ -173,13 +174,14 @@ async fn relay(
     shared.metrics.answered(admission.route.endpoint, parts.status.as_u16());
     let mut headers = answer::base_headers(shared, &admission.request_id);
     pass_headers(&parts.headers, &mut headers);
+    let is_events = headers.get(header::CONTENT_TYPE).is_some_and(is_event_stream);
     exchange.start(Head { status: parts.status, headers }, []);
     let is_whole = is_head
         || tokio::select! {
             biased;
             is_whole = copy(exchange, &mut body) => is_whole,
-            // A stream or a download ends with the caller's right to it.
-            () = refused_later(shared, admission) => false,
+            // A stream of events ends with the caller's right to it; of anything else, such as a download, a part is not the whole.
+            () = refused_later(shared, admission) => is_events,
         };
     if is_whole {
         exchange.end([]);
