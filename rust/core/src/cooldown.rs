@@ -15,7 +15,6 @@ pub const MAX_RETRY_AFTER_MS: u64 = 24 * 3_600_000;
 const RETRY_AFTER_MS: u64 = 3_600_000;
 
 /// How long rests are, milliseconds.
-#[expect(clippy::struct_field_names, reason = "the unit of each field, as everywhere")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Rests {
