@@ -177,8 +177,8 @@ const SENTENCES: &[(RejectionReason, &[&str])] = &[
 
 /// Why a provider rejected a request with this error.
 pub fn reason_of(error: &UpstreamError) -> RejectionReason {
-    let names = [&error.code, &error.kind, &error.status].into_iter().flatten();
-    let names: Vec<String> = names.map(|name| name.to_ascii_lowercase()).collect();
+    let names = [error.code.as_deref(), error.kind.as_deref(), error.status.as_deref()].into_iter().flatten();
+    let names: Vec<String> = names.map(str::to_ascii_lowercase).collect();
     let named = NAMES.iter().find(|(_, known)| names.iter().any(|name| known.contains(&name.as_str())));
     // A name that many causes share decides only where no sentence says more.
     let said = || {

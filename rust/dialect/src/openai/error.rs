@@ -3,6 +3,7 @@
 
 use fairlead_core::json::{self, JsonFault, Kind, Value};
 use serde_json::Value as Json;
+use std::num::NonZeroU64;
 
 use crate::lenient;
 
@@ -23,9 +24,9 @@ pub struct UpstreamError {
     pub code: Option<String>,
     pub param: Option<String>,
     /// Google's `status`, such as `INVALID_ARGUMENT`.
-    pub status: Option<String>,
+    pub status: Option<Box<str>>,
     /// How long to wait before another request, where the body says so.
-    pub retry_ms: Option<u64>,
+    pub retry_ms: Option<NonZeroU64>,
 }
 
 /// Reads `{"error": {...}}`, `{"error": "text"}`, `{"message": "text", ...}`, `{"detail": ...}` and `{"base_resp": {...}}`, and each of
@@ -56,7 +57,7 @@ fn read_fields(body: &[u8]) -> Result<Option<UpstreamError>, JsonFault> {
     Ok(part("detail").and_then(|detail| of_detail(&detail)).or_else(|| of_base_resp(&part("base_resp")?)))
 }
 
-/// FastAPI's form: a text, or a list of faults with the place of each.
+/// The form of `FastAPI`: a text, or a list of faults with the place of each.
 fn of_detail(detail: &Json) -> Option<UpstreamError> {
     let fault = detail.get(0).unwrap_or(detail);
     let text = |name: &str| fault.get(name).and_then(Json::as_str);
@@ -70,7 +71,7 @@ fn of_detail(detail: &Json) -> Option<UpstreamError> {
     })
 }
 
-/// MiniMax's form.
+/// The form of `MiniMax`.
 fn of_base_resp(told: &Json) -> Option<UpstreamError> {
     let code = told.get("status_code").and_then(Json::as_i64).filter(|code| *code != 0)?;
     let message = told.get("status_msg").and_then(Json::as_str).unwrap_or_default();
@@ -115,8 +116,8 @@ fn read_members(object: &[u8]) -> Result<UpstreamError, JsonFault> {
         kind: name("type"),
         code: details.reason.or_else(|| name("code")).or_else(number),
         param: name("param"),
-        status: name("status"),
-        retry_ms: details.retry_ms,
+        status: name("status").map(String::into_boxed_str),
+        retry_ms: details.retry_ms.and_then(NonZeroU64::new),
     };
     Ok(part("metadata").and_then(|metadata| behind(&metadata)).unwrap_or(error))
 }
@@ -193,7 +194,7 @@ mod tests {
             (Some("API_KEY_INVALID"), Some("INVALID_ARGUMENT")),
             (google.code.as_deref(), google.status.as_deref())
         );
-        assert_eq!(Some(45_500), google.retry_ms);
+        assert_eq!(Some(45_500), google.retry_ms.map(NonZeroU64::get));
         let fastapi =
             br#"{"detail":[{"type":"extra_forbidden","loc":["body","seed"],"msg":"Extra inputs are not permitted"}]}"#;
         let fastapi = error_fields(fastapi).expect("an error");

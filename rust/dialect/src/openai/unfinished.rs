@@ -51,9 +51,10 @@ impl Unfinished {
         let mut event: Map<String, Value> = known.collect();
         let reason = if self.has_calls { "tool_calls" } else { "stop" };
         let is_text = first["object"] == "text_completion" || first["choices"][0].get("text").is_some();
-        let choice = match is_text {
-            true => json!({"index": 0, "text": "", "finish_reason": reason}),
-            false => json!({"index": 0, "delta": {}, "finish_reason": reason}),
+        let choice = if is_text {
+            json!({"index": 0, "text": "", "finish_reason": reason})
+        } else {
+            json!({"index": 0, "delta": {}, "finish_reason": reason})
         };
         event.insert("choices".to_owned(), json!([choice]));
         Some(Bytes::from(format!("data: {}\n\ndata: [DONE]\n\n", Value::Object(event))))

@@ -208,7 +208,7 @@ async fn judge(
             target.hot.access_token.forget();
         }
         // Google says in the body when to come back.
-        let told_ms = refusal.retry_ms.filter(|_| code == 429).map(|hint_ms| hint_ms.min(longest_ms));
+        let told_ms = refusal.retry_ms.filter(|_| code == 429).map(|hint_ms| hint_ms.get().min(longest_ms));
         let hint_ms = failure.hint_ms.or(told_ms);
         return Err(AttemptFailure { hint_ms, ..failure });
     }
