@@ -85,14 +85,14 @@ def _parts(health: dict[str, Any]) -> Iterator[Finding]:
 
 def _shared_store(health: dict[str, Any]) -> Iterator[Finding]:
     """Whether every worker reaches the store in which limits are held together, where there is one."""
-    asked = [worker for worker in health["workers"] if worker["live"] and worker.get("leases")]
-    if not asked:
+    workers = [worker for worker in health["workers"] if worker["live"] and worker.get("leases")]
+    if not workers:
         return
-    without = [worker["id"] for worker in asked if not worker["leases"]["connected"]]
+    without = [worker["id"] for worker in workers if not worker["leases"]["connected"]]
     if without:
         yield failure(
             "shared store",
-            f"the shared store does not answer {len(without)} of {len(asked)} workers, so each holds "
+            f"the shared store does not answer {len(without)} of {len(workers)} workers, so each holds "
             "the limits of keys by itself",
             "check FAIRLEAD_SHARED_URL, and that the server runs and can be reached; the gateway's log "
             "has the cause",

@@ -8,7 +8,7 @@ use crate::openai::error::UpstreamError;
 /// Why a request was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectionReason {
-    /// It is longer than the model's context window.
+    /// Longer than the model's context window.
     Overflow,
     /// The provider does not serve the model, or not in this form.
     Model,
@@ -181,14 +181,14 @@ pub fn reason_of(error: &UpstreamError) -> RejectionReason {
     let names: Vec<String> = names.map(str::to_ascii_lowercase).collect();
     let named = NAMES.iter().find(|(_, known)| names.iter().any(|name| known.contains(&name.as_str())));
     // A name that many causes share decides only where no sentence says more.
-    let said = || {
+    let by_sentence = || {
         let message = error.message.to_lowercase();
         let says = |(reason, parts): &(RejectionReason, &[&str])| {
             parts.iter().any(|part| message.contains(part)).then_some(*reason)
         };
         SENTENCES.iter().find_map(says)
     };
-    named.map(|(reason, _)| *reason).or_else(said).unwrap_or(RejectionReason::Request)
+    named.map(|(reason, _)| *reason).or_else(by_sentence).unwrap_or(RejectionReason::Request)
 }
 
 #[cfg(test)]

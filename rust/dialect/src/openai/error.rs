@@ -72,9 +72,9 @@ fn of_detail(detail: &Json) -> Option<UpstreamError> {
 }
 
 /// The form of `MiniMax`.
-fn of_base_resp(told: &Json) -> Option<UpstreamError> {
-    let code = told.get("status_code").and_then(Json::as_i64).filter(|code| *code != 0)?;
-    let message = told.get("status_msg").and_then(Json::as_str).unwrap_or_default();
+fn of_base_resp(status: &Json) -> Option<UpstreamError> {
+    let code = status.get("status_code").and_then(Json::as_i64).filter(|code| *code != 0)?;
+    let message = status.get("status_msg").and_then(Json::as_str).unwrap_or_default();
     Some(UpstreamError { message: first_line(message), code: Some(code.to_string()), ..UpstreamError::default() })
 }
 

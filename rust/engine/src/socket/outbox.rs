@@ -40,7 +40,7 @@ impl Close {
 /// Where the handshake with the caller has got to.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Handshake {
-    /// It waits for the other side of the conversation.
+    /// Waits for the other side of the conversation.
     Pending,
     #[default]
     Accepted,

@@ -36,7 +36,7 @@ const MAX_WAITING_BYTES: usize = 4 * 1024 * 1024;
 /// A conversation under way. Dropped, it ends.
 #[derive(Debug)]
 pub struct Realtime {
-    /// It has the answer of a handshake that is refused.
+    /// Has the answer of a handshake that is refused.
     exchange: Arc<Exchange>,
     outbox: Arc<Outbox>,
     shared: Arc<Shared>,
@@ -172,6 +172,7 @@ fn choose(shared: &Shared, settlement: &mut Settlement, model: &str) -> Result<C
 impl Conversation {
     /// Tries one target after another until one takes the conversation.
     ///
+    /// Long: one loop over targets, each with its slot, handshake and end.
     /// The loop is not that of [`crate::call::attempt`]: nothing is learnt for later choices from how long a conversation lasts.
     async fn run(mut self, mut settlement: Settlement) {
         limits::throttle(&settlement).await;
