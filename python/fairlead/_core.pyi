@@ -187,8 +187,14 @@ class Socket:
     def receive(self, text: str | None) -> None:
         """A text came; ``None`` for what is no text."""
 
-    def take(self) -> tuple[list[str], int | None] | None:
-        """Texts to send, and the code to close with after them."""
+    def is_accepted(self) -> bool | None:
+        """Whether the handshake may be accepted; ``None`` while that is not known."""
+
+    def refusal(self) -> Exchange | None:
+        """The exchange with the answer of a handshake that is refused."""
+
+    def take(self) -> tuple[list[str], tuple[int, str] | None] | None:
+        """Texts to send, and the code and the reason to close with after them."""
 
     def is_idle(self) -> bool:
         """No request is under way."""

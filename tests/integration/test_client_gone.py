@@ -51,6 +51,27 @@ def settled_once(lane: Lane) -> dict[str, object]:
     return record
 
 
+@pytest.mark.front_only("native", reason="granian reads nothing behind a request before its answer")
+@LEAVING
+@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+def test_leaving_with_the_next_request_sent_already(
+    gateway: Gateway, lane: Lane, leave: Callable[[RawClient], None], streamed: bool
+) -> None:
+    """S10: bytes behind a request (HTTP/1.1 pipelining) do not hide that its caller has left."""
+    lane.upstream.script([SSE_HEAD, chunk(delta("a")), STALL] if streamed else [STALL])
+    client = RawClient(gateway.port)
+    send_chat(client, lane, stream=streamed)
+    eventually(lambda: len(lane.upstream.requests) == 1, "the provider is asked")
+    if streamed:
+        client.head()
+        client.body_until(delta("a"))
+    client.send(request_bytes("GET", "/healthz", [gateway.auth], b"")[:-2])
+    left_at = time.monotonic()
+    leave(client)
+    assert_stopped(lane, left_at)
+    assert settled_once(lane)["outcome"] == "client_gone"
+
+
 @LEAVING
 def test_leaving_before_the_request_is_whole(
     gateway: Gateway, lane: Lane, leave: Callable[[RawClient], None]

@@ -365,13 +365,12 @@ def test_a_request_that_failed_is_done_anew_at_another_node(pair: Pair, upstream
     assert len(upstream.requests) == 2
 
 
-def test_a_connection_that_rests_at_one_node_rests_at_the_other(
-    pair: Pair, upstream: Upstream
-) -> None:
+def test_a_limit_that_one_node_met_holds_at_the_other(pair: Pair, upstream: Upstream) -> None:
+    """One model of a connection rests; when two are limited the connection does."""
     first, second = pair
     lane, key = first.add_lane(upstream), first.create_key(name="rests")["key"]
     limited = reply({"error": {"message": "slow"}}, status=429, headers=[("Retry-After", "30")])
-    upstream.script(limited, reply(completion("it was asked")))
+    upstream.script(limited)
     assert ask(first, key, lane.body()).status_code == 429
     (connection,) = lane.connections
 
@@ -384,6 +383,8 @@ def test_a_connection_that_rests_at_one_node_rests_at_the_other(
     answer = ask(second, key, lane.body())
     assert answer.status_code in {429, 503}, answer.text
     assert len(upstream.requests) == asked, "the other node does not ask it either"
+    other = {**lane.body(), "model": f"{lane.prefix}/other"}
+    assert ask(first, key, other).status_code == 429
     eventually(lambda: state_at(second) == "cooling", "it is shown", within_s=10)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
+import socket as socket_module
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -246,10 +247,10 @@ def test_a_provider_that_is_not_there(gateway: Gateway) -> None:
     name = f"rt{secrets.token_hex(3)}"
     node = gateway.add_node(name, "http://127.0.0.1:9/v1")
     gateway.add_connection(node["id"], "sk-realtime-canary")
-    with opened(gateway, f"{name}/m") as socket:
-        assert heard(socket)["error"]["code"] == "upstream_refused"
-        with pytest.raises(ConnectionClosed):
-            heard(socket)
+    with pytest.raises(InvalidStatus) as raised:
+        opened(gateway, f"{name}/m")
+    assert raised.value.response.status_code == 502
+    assert json.loads(raised.value.response.body or b"")["error"]["code"] == "upstream_refused"
     assert records(gateway, f"{name}/m")[0]["status"] == 502
 
 
@@ -264,25 +265,16 @@ def ended(socket: ClientConnection) -> tuple[str, int]:
 
 
 def begin(gateway: Gateway, model: str, key: str | None = None, **headers: str) -> Any:
-    """A conversation that has begun, or the status of its refusal. Where limits are held together with other nodes a
-    refusal may be the first event: the handshake does not wait for what they have left.
-    """
+    """A conversation that has begun, or the status of its refusal."""
     try:
         socket = opened(gateway, model, key, **headers)
     except InvalidStatus as refusal:
         return refusal.response.status_code
     with contextlib.ExitStack() as closing:
         closing.enter_context(socket)
-        event = heard(socket)
-        if event == {"type": "session.created"}:
-            closing.pop_all()
-            return socket
-        assert event["error"]["code"] in ("budget_exceeded", "rate_limited"), event
-        with pytest.raises(ConnectionClosed) as raised:
-            heard(socket)
-        assert raised.value.rcvd is not None
-        assert raised.value.rcvd.code == 1008
-    return 429
+        assert heard(socket) == {"type": "session.created"}
+        closing.pop_all()
+    return socket
 
 
 def refused(gateway: Gateway, model: str, key: str | None = None, **headers: str) -> int:
@@ -383,3 +375,41 @@ def test_a_key_that_may_no_longer_ends_its_conversation(
         code, closed = ended(socket)
         assert code == ("unauthenticated" if change == "delete" else "forbidden")
         assert closed == 1008
+
+
+@pytest.mark.both_fronts
+def test_the_caller_is_accepted_when_the_provider_has_accepted(gateway: Gateway) -> None:
+    """A provider that never answers the handshake is an HTTP answer, not an open socket and silence."""
+    with contextlib.closing(socket_module.create_server(("127.0.0.1", 0))) as silent:
+        name = f"rt{secrets.token_hex(3)}"
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        node = gateway.add_node(name, url, headerMs=1_000)
+        gateway.add_connection(node["id"], "sk-realtime-canary")
+        with pytest.raises(InvalidStatus) as raised:
+            opened(gateway, f"{name}/m")
+    answer = raised.value.response
+    assert answer.status_code == 504
+    assert json.loads(answer.body or b"")["error"]["code"] == "upstream_timeout"
+    [record] = records(gateway, f"{name}/m")
+    assert (record["status"], record["outcome"]) == (504, "upstream_failed")
+
+
+@pytest.mark.both_fronts
+def test_a_caller_that_leaves_during_the_handshake_is_let_go(gateway: Gateway) -> None:
+    with contextlib.closing(socket_module.create_server(("127.0.0.1", 0))) as silent:
+        name = f"rt{secrets.token_hex(3)}"
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        node = gateway.add_node(name, url, headerMs=60_000)
+        gateway.add_connection(node["id"], "sk-realtime-canary")
+        head = (
+            f"GET /v1/realtime?model={name}/m HTTP/1.1\r\nHost: localhost\r\n"
+            f"Authorization: Bearer {gateway.key}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        )
+        with socket_module.create_connection(("127.0.0.1", gateway.port)) as caller:
+            caller.sendall(head.encode())
+            asked, _ = silent.accept()
+        with asked:
+            asked.settimeout(20)
+            while asked.recv(4096):
+                pass

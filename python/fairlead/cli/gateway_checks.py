@@ -39,6 +39,7 @@ def gateway_findings(instance: Instance, *, with_providers: bool) -> Iterator[Fi
         yield failure("gateway", failed.sentence, "sign in with `fairlead login`")
         return
     yield from _parts(health)
+    yield from _shared_store(health)
     yield _skew(health)
     yield from _snapshot(health)
     if instance.address.is_local:
@@ -82,6 +83,24 @@ def _parts(health: dict[str, Any]) -> Iterator[Finding]:
             f"usage records wait for {spool['oldestAgeSeconds']:.0f} s",
             "look at the task usage.ingest in `fairlead health --json`",
         )
+
+
+def _shared_store(health: dict[str, Any]) -> Iterator[Finding]:
+    """Whether every worker reaches the store in which limits are held together, where there is one."""
+    workers = [worker for worker in health["workers"] if worker["live"] and worker.get("leases")]
+    if not workers:
+        return
+    without = [worker["id"] for worker in workers if not worker["leases"]["connected"]]
+    if without:
+        yield failure(
+            "shared store",
+            f"the shared store does not answer {len(without)} of {len(workers)} workers, so each holds "
+            "the limits of keys by itself",
+            "check FAIRLEAD_SHARED_URL, and that the server runs and can be reached; the gateway's log "
+            "has the cause",
+        )
+    else:
+        yield fine("shared store", "every worker holds limits together with the others")
 
 
 def _skew(health: dict[str, Any]) -> Finding:

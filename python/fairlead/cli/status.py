@@ -34,6 +34,8 @@ def status(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False)
         for name, value in (readiness | health).items():
             if not isinstance(value, dict | list):
                 rows.append([name, value])
+        if store := readiness.get("shared_store"):
+            rows.append(["shared store", store["state"]])
         show_table(["what", "state"], rows, empty="")
         if cluster.get("store") == "postgresql":
             _show_nodes(cluster)

@@ -70,9 +70,10 @@ class Relay:
     async def _serve_socket(self, scope: Message, receive: Receive, send: Send) -> None:
         admitted = self._engine.admit_socket(scope)
         if not isinstance(admitted, Socket):
-            await refuse(admitted, scope, receive, send)
+            await receive()
+            await refuse(admitted, scope, send)
             return
-        flight = InFlightSocket(admitted, receive, send, self._loop.time())
+        flight = InFlightSocket(admitted, scope, receive, send, self._loop.time())
         self._flights[admitted.id] = flight
         try:
             await flight.run()

@@ -11,13 +11,17 @@ from fairlead.relay.in_flight import Message, Receive, Send
 # Seconds of silence, with no call under way, after which a caller counts as gone.
 IDLE_S = 600.0
 GOING_AWAY = 1001
+PROTOCOL_ERROR = 1002
 
 
 class InFlightSocket:
     """A WebSocket in flight, as the sweep and the engine's signal see it."""
 
-    def __init__(self, socket: Socket, receive: Receive, send: Send, now_s: float) -> None:
+    def __init__(
+        self, socket: Socket, scope: Message, receive: Receive, send: Send, now_s: float
+    ) -> None:
         self._socket = socket
+        self._scope = scope
         self._receive = receive
         self._send = send
         self._heard_s = now_s
@@ -49,6 +53,12 @@ class InFlightSocket:
         loop = asyncio.get_running_loop()
         if (await self._receive())["type"] != "websocket.connect":
             return
+        while (is_accepted := self._socket.is_accepted()) is None:
+            self._waiter = loop.create_future()
+            await self._waiter
+        if not is_accepted:
+            await refuse(self._socket.refusal(), self._scope, self._send)
+            return
         await self._send({"type": "websocket.accept"})
         hearing = loop.create_task(self._receive_messages())
         hearing.add_done_callback(lambda _: self.wake())
@@ -59,26 +69,30 @@ class InFlightSocket:
                     self._waiter = loop.create_future()
                     await self._waiter
                     continue
-                texts, code = taken
+                texts, close = taken
                 for text in texts:
                     self._sending_since_s = loop.time()
                     await self._send({"type": "websocket.send", "text": text})
                 self._sending_since_s = None
-                if code is not None:
-                    await self._close(hearing, code)
+                if close is not None:
+                    await self._close(hearing, *close)
                     return
+            # granian says of a caller that breaks the protocol what it says of one that closed or left. To those
+            # it sends nothing more.
+            with contextlib.suppress(OSError, RuntimeError):
+                await self._close(hearing, PROTOCOL_ERROR, "")
         except asyncio.CancelledError:
             with contextlib.suppress(OSError, RuntimeError):
-                await self._close(hearing, GOING_AWAY)
+                await self._close(hearing, GOING_AWAY, "")
             raise
         finally:
             hearing.cancel()
 
-    async def _close(self, hearing: asyncio.Task[None], code: int) -> None:
+    async def _close(self, hearing: asyncio.Task[None], code: int, reason: str) -> None:
         # granian reports a close only while `receive` is awaited.
         hearing.cancel()
         await asyncio.wait([hearing])
-        await self._send({"type": "websocket.close", "code": code})
+        await self._send({"type": "websocket.close", "code": code, "reason": reason})
 
     async def _receive_messages(self) -> None:
         loop = asyncio.get_running_loop()
@@ -87,10 +101,10 @@ class InFlightSocket:
             self._socket.receive(message.get("text"))
 
 
-async def refuse(exchange: Exchange, scope: Message, receive: Receive, send: Send) -> None:
+async def refuse(exchange: Exchange | None, scope: Message, send: Send) -> None:
     """Refuses the connection, with an HTTP error response where the server supports one."""
-    await receive()
-    head, taken = exchange.head(), exchange.take()
+    head = exchange.head() if exchange else None
+    taken = exchange.take() if exchange else None
     if "websocket.http.response" not in scope.get("extensions", {}) or head is None:
         await send({"type": "websocket.close", "code": 1008})
         return

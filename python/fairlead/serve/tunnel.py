@@ -24,7 +24,6 @@ CONNECTIONS_MAX: Final = 2048
 CHUNK_BYTES: Final = 64 * 1024
 # A poll of the link is answered within two seconds, and a kept connection is made anew where it was closed.
 IDLE_S: Final = 180.0
-HANDSHAKE_S: Final = 10.0
 # A control that said nothing to a request for so long, until the relay gave up, is left for a while.
 SILENT_S: Final = 5.0
 
@@ -59,8 +58,10 @@ class Tunnel:
         self._controls = controls
         self._open = 0
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serves one accepted connection until either side ends it."""
+    async def serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ahead: bytes = b""
+    ) -> None:
+        """Serves one accepted connection until either side ends it. `ahead` was read from it before."""
         if self._open >= CONNECTIONS_MAX:
             writer.transport.abort()
             return
@@ -69,6 +70,7 @@ class Tunnel:
         try:
             upstream = await self._dial()
             if upstream is not None:
+                upstream.writer.write(ahead)
                 await self._pass_on(reader, writer, upstream)
         finally:
             self._open -= 1

@@ -16,8 +16,9 @@ from typing import Any
 from fairlead.control.logs import configure_logs
 from fairlead.node_link import NodeAddress, control_context, relay_context
 from fairlead.serve.controls import Controls
+from fairlead.serve.relay_entry import WAITING_MAX, RelayEntry
 from fairlead.serve.shipment import Shipment
-from fairlead.serve.tunnel import HANDSHAKE_S, Tunnel, to_controls, to_socket
+from fairlead.serve.tunnel import Tunnel, to_controls, to_socket
 
 
 def serve_tunnel(*, socket: Path) -> None:
@@ -37,13 +38,9 @@ async def _at_control(document: dict[str, Any], socket: Path) -> None:
     context = control_context(
         Path(document["certificate"]), Path(document["key"]), _path(document["ca"])
     )
-    tunnel = Tunnel(to_socket(socket))
+    entry = RelayEntry(Tunnel(to_socket(socket)), context, document["token"])
     server = await asyncio.start_server(
-        tunnel.serve,
-        document["listen"]["host"],
-        document["listen"]["port"],
-        ssl=context,
-        ssl_handshake_timeout=HANDSHAKE_S,
+        entry.serve, document["listen"]["host"], document["listen"]["port"], backlog=WAITING_MAX
     )
     await _wait_for_signal()
     server.close()

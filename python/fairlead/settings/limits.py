@@ -38,6 +38,12 @@ class LimitFields(SettingsGroup):
     body_idle_ms: int = Field(
         30_000, ge=100, le=600_000, description="How long a caller may pause in a body."
     )
+    socket_life_ms: int = Field(
+        7_200_000,
+        ge=1_000,
+        le=86_400_000,
+        description="The longest that a WebSocket (`/v1/ws`, `/v1/realtime`) lasts; then it is closed with 1008.",
+    )
     max_connections: int = Field(
         12_000,
         ge=1,

@@ -63,8 +63,8 @@ class RoleFields(SettingsGroup):
     )
     node_ca: AbsolutePath | None = Field(
         None,
-        description="PEM file with the authorities that are trusted, and no others: by a relay for certificates of "
-        "controls (the system's without it), by a control for those of relays, which it then asks for.",
+        description="PEM file with the authorities that nodes trust, and no others: set it at every node. Without it a "
+        "relay trusts the system's authorities, and a control asks relays for no certificate.",
     )
 
     def given_role_fields(self) -> list[str]:

@@ -112,6 +112,7 @@ class ServeSettings(ServeFields, BaseSettings):
             "drain_ms": self.drain_ms,
             "drain_delay_ms": self.drain_delay_ms,
             "body_idle_ms": self.body_idle_ms,
+            "socket_life_ms": self.socket_life_ms,
             "host_names": self._own_names(),
             "trusted_proxies": self.service_trusted_proxies if self.service_trust_proxy else 0,
             "version": version,

@@ -49,14 +49,16 @@ class Database:
     """An open database.
 
     Create it with `Database.open` or over an engine; `write`, `read` and `close` belong to one event loop. `fault`
-    names the last failure of the engine until a write succeeds. After a damaged block a file takes no more writes,
+    names the last failure of the engine: of a write until a write succeeds, of a read until a read or a write does,
+    since a full disk still answers reads. After a damaged block a file takes no more writes,
     so that it is preserved as it is, and `fault` stays. After a fatal error the engine refuses everything until
     another process reopens the file; `on_fatal` is called then.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.fault: str | None = None
+        self._write_fault: str | None = None
+        self._read_fault: str | None = None
         self._is_damaged = False
         self.on_fatal: Callable[[], None] | None = None
         self._jobs: queue.Queue[_Job | None] = queue.Queue(maxsize=WRITES_WAITING_MAX)
@@ -93,6 +95,11 @@ class Database:
         """The store's file, if it is one."""
         return self._engine.path
 
+    @property
+    def fault(self) -> str | None:
+        """The failure that is not over; a write's before a read's."""
+        return self._write_fault or self._read_fault
+
     async def write(
         self, transaction: Transaction[T], *, deadline_s: float = WRITE_DEADLINE_S
     ) -> T:
@@ -123,6 +130,7 @@ class Database:
             fault = self._engine.fault_of(error)
             if fault is None:
                 raise
+            self._write_fault = self._named(error)
             raise self._unavailable(error, fault) from error
 
     async def read(self, transaction: Transaction[T], *, deadline_s: float = READ_DEADLINE_S) -> T:
@@ -142,7 +150,7 @@ class Database:
         task.add_done_callback(lambda _: interrupts.clear())
         try:
             async with asyncio.timeout(deadline_s):
-                return await asyncio.wrap_future(task)
+                found = await asyncio.wrap_future(task)
         except TimeoutError:
             for interrupt in interrupts:
                 interrupt()
@@ -153,9 +161,15 @@ class Database:
             fault = self._engine.fault_of(error)
             if fault is None:
                 raise
+            self._read_fault = self._named(error)
+            if fault is not Fault.UNAVAILABLE:
+                # What is damaged or closed for good is not over with a read that meets another part of it.
+                self._write_fault = self._read_fault
             raise self._unavailable(error, fault) from error
         finally:
             self._reads_waiting -= 1
+        self._read_fault = None
+        return found
 
     async def close(self) -> None:
         """Finishes waiting jobs, checkpoints the log and closes the file."""
@@ -164,8 +178,10 @@ class Database:
         self._closing = True
         await asyncio.to_thread(self._finish)
 
+    def _named(self, error: Exception) -> str:
+        return f"{self.name}: {type(error).__name__}"
+
     def _unavailable(self, error: Exception, fault: Fault) -> StorageUnavailable:
-        self.fault = f"{self.name}: {type(error).__name__}"
         log.error("storage failed", file=self.name, error=type(error).__name__)
         if fault is Fault.DAMAGED and not self._is_damaged:
             self._is_damaged = True
@@ -203,7 +219,7 @@ class Database:
             return
         # Cleared before any waiter is answered, so that whoever learns of the write sees no fault.
         if group and not self._is_damaged:
-            self.fault = None
+            self._write_fault = self._read_fault = None
         for job, result in zip(group, results, strict=True):
             job.done.set_result(result)
 

@@ -175,6 +175,12 @@ STATE: Final = (
         "Relaying threads that have not moved on for two seconds; `GET /readyz` names them.",
     ),
     _family(
+        "shared_store_connected",
+        "gauge",
+        "1 while the store in which relay workers hold limits together answers every live worker, else 0. Without "
+        "`FAIRLEAD_SHARED_URL` it has no sample.",
+    ),
+    _family(
         "workers_draining",
         "gauge",
         "Relay workers that finish what they have and take nothing new.",

@@ -122,6 +122,9 @@ def _state(services: Services) -> Iterator[tuple[Key, float]]:
         yield ("connections", (("state", state),)), states[state]
     yield ("workers_live", ()), len(live)
     yield ("workers_draining", ()), sum(bool(worker.stats.get("draining")) for worker in live)
+    stores = [leases for worker in live if isinstance(leases := worker.stats.get("leases"), dict)]
+    if stores:
+        yield ("shared_store_connected", ()), float(all(each.get("connected") for each in stores))
     yield ("snapshot_version", ()), version
     yield ("workers_behind", ()), sum(worker.applied_version < version for worker in live)
     segments, size = _spool(services.data_dir / "spool")

@@ -7,6 +7,7 @@
 //!                                          +--------- it fails: longer --+
 //! ```
 
+use crate::cooldown::MAX_RETRY_AFTER_MS;
 use crate::error::ErrorKind;
 use crate::health::AttemptPermit;
 use serde::Deserialize;
@@ -202,6 +203,7 @@ impl Default for LockoutLimits {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lockout {
     failures: u32,
+    failed_at_ms: u64,
     until_ms: u64,
     is_binding: bool,
 }
@@ -231,17 +233,18 @@ impl Lockout {
             return;
         }
         let rest_ms = match reset_ms {
-            Some(reset_ms) => reset_ms.min(crate::cooldown::MAX_RETRY_AFTER_MS),
+            Some(reset_ms) => reset_ms.min(MAX_RETRY_AFTER_MS),
             None => limits.base_ms.saturating_mul(1 << self.failures.min(MAX_STEPS)).min(limits.max_ms),
         };
         self.is_binding = reset_ms.is_some() || (self.is_binding && self.is_locked(now_ms));
         self.failures = (self.failures + 1).min(MAX_STEPS);
+        self.failed_at_ms = now_ms;
         self.until_ms = self.until_ms.max(now_ms.saturating_add(rest_ms));
     }
 
     /// Takes over a lockout that another worker took: for as long as one of this worker's own could last.
     pub fn adopt_rest(&mut self, limits: &LockoutLimits, left_ms: u64, is_binding: bool, now_ms: u64) {
-        let longest_ms = if is_binding { crate::cooldown::MAX_RETRY_AFTER_MS } else { limits.max_ms };
+        let longest_ms = if is_binding { MAX_RETRY_AFTER_MS } else { limits.max_ms };
         let until_ms = now_ms.saturating_add(left_ms.min(longest_ms));
         if until_ms > self.until_ms.max(now_ms) {
             self.is_binding = is_binding || (self.is_binding && self.is_locked(now_ms));
@@ -250,8 +253,12 @@ impl Lockout {
         }
     }
 
-    /// Halves what is remembered; `true` when nothing is left of it and the entry may go.
-    pub fn succeed(&mut self) -> bool {
+    /// Halves what is remembered; `true` when nothing is left of it and the entry may go. An attempt that began before the last
+    /// failure says nothing of how the model is now.
+    pub fn succeed(&mut self, started_ms: u64) -> bool {
+        if started_ms <= self.failed_at_ms {
+            return false;
+        }
         self.failures /= 2;
         self.until_ms = 0;
         self.failures == 0
@@ -342,7 +349,7 @@ mod tests {
         lockout.adopt_rest(&limits, u64::MAX, false, 1_000);
         assert_eq!(lockout.remaining_ms(1_000), limits.max_ms);
         lockout.adopt_rest(&limits, u64::MAX, true, 1_000);
-        assert_eq!(lockout.remaining_ms(1_000), crate::cooldown::MAX_RETRY_AFTER_MS);
+        assert_eq!(lockout.remaining_ms(1_000), MAX_RETRY_AFTER_MS);
         assert!(lockout.is_binding());
     }
 
@@ -360,7 +367,11 @@ mod tests {
         assert_eq!(rests, [120, 240, 480, 960, 1_800, 1_800], "two at once count once");
         lockout.fail(&LockoutLimits::default(), Some(7_200_000), now_ms);
         assert_eq!(lockout.remaining_ms(now_ms), 7_200_000, "what the provider says overrides the cap");
-        assert!((0..4).any(|_| lockout.succeed()), "a few successes and nothing is left of it");
+        assert!(
+            !lockout.succeed(now_ms) && lockout.is_locked(now_ms),
+            "an attempt from before the failure ends nothing"
+        );
+        assert!((0..4).any(|_| lockout.succeed(now_ms + 1)), "a few successes and nothing is left of it");
         assert!(!lockout.is_locked(now_ms));
     }
 

@@ -9,11 +9,12 @@ use crate::error::ErrorKind;
 use serde::Deserialize;
 
 const MAX_LEVEL: u32 = 5;
-/// The longest `Retry-After` that is ever believed.
+/// The longest `Retry-After` that an operator can have honoured.
 pub const MAX_RETRY_AFTER_MS: u64 = 24 * 3_600_000;
+/// The longest that is honoured by default. A longer one is asked again after this time, which costs one refused attempt.
+const RETRY_AFTER_MS: u64 = 3_600_000;
 
 /// How long rests are, milliseconds.
-#[expect(clippy::struct_field_names, reason = "the unit of each field, as everywhere")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Rests {
@@ -35,7 +36,7 @@ impl Default for Rests {
             max_ms: 120_000,
             refused_ms: 120_000,
             limited_ms: 5_000,
-            max_retry_after_ms: MAX_RETRY_AFTER_MS,
+            max_retry_after_ms: RETRY_AFTER_MS,
         }
     }
 }
@@ -202,8 +203,11 @@ mod tests {
     fn a_hint_binds_and_is_capped() {
         let mut state = Cooldown::default();
         state.fail(&Rests::default(), ErrorKind::UpstreamRateLimited, Some(u64::MAX), 0);
-        assert_eq!(state.remaining_ms(0), MAX_RETRY_AFTER_MS);
+        assert_eq!(state.remaining_ms(0), RETRY_AFTER_MS);
         assert!(state.is_closed(1));
+        let patient = Rests { max_retry_after_ms: u64::MAX, ..Rests::default() };
+        state.fail(&patient, ErrorKind::UpstreamRateLimited, Some(u64::MAX), 0);
+        assert_eq!(state.remaining_ms(0), MAX_RETRY_AFTER_MS);
     }
 
     #[test]

@@ -168,6 +168,11 @@ impl Health {
         }
     }
 
+    /// Whether it has failed since it last succeeded.
+    pub fn has_failed(&self) -> bool {
+        self.cooldown.has_failed()
+    }
+
     /// Whether the connection's rest is over and no attempt has succeeded since.
     pub fn is_half_open(&self, now_ms: u64) -> bool {
         self.cooldown.has_failed() && !self.is_answered && !self.cooldown.is_cooling(now_ms)
@@ -366,7 +371,8 @@ mod tests {
     #[test]
     fn retry_after_closes_and_is_capped() {
         let mut health = Health::default();
-        health.fail(&Rests::default(), ErrorKind::UpstreamRateLimited, Some(u64::MAX), 0);
+        let rests = Rests { max_retry_after_ms: u64::MAX, ..Rests::default() };
+        health.fail(&rests, ErrorKind::UpstreamRateLimited, Some(u64::MAX), 0);
         assert_eq!((health.standing(1), health.remaining_ms(0)), (Standing::Closed, Some(MAX_RETRY_AFTER_MS)));
     }
 

@@ -74,7 +74,7 @@ pub use clock::{rfc3339, Moment};
 pub use context::{
     Compression, OwnFilters, Pipeline, PipelineStage, RawOutputs, SystemPrompt, ThinkingBudget, WindowPolicy,
 };
-pub use cooldown::{parse_retry_after, MAX_RETRY_AFTER_MS};
+pub use cooldown::{parse_retry_after, Rests, MAX_RETRY_AFTER_MS};
 pub use dialect::Dialect;
 pub use egress::{EgressPolicy, Networks};
 pub use error::{Error, ErrorKind, Origin, ProviderError, Retry};

@@ -118,7 +118,7 @@ impl Principal {
         }
         if let Some(text) = shown.bearer {
             if text.starts_with(TOKEN_PREFIX) {
-                return resolve_token(snapshot, text, now_ms);
+                return Self::of_token(snapshot, &SecretHash::of(text.as_bytes()), now_ms);
             }
             return if require_api_key || text.starts_with(KEY_PREFIX) {
                 resolve_key(snapshot, text, now_ms)
@@ -156,6 +156,24 @@ impl Principal {
             .key_of(key_id)
             .ok_or_else(|| Error::client(ErrorKind::Unauthenticated, "The API key that this is done for is gone."))?;
         standing(key, now_ms)
+    }
+
+    /// The key that has this hash, if it may be used now.
+    pub fn of_key(snapshot: &Snapshot, hash: &SecretHash, now_ms: u64) -> Result<Self, Error> {
+        let unknown =
+            || Error::client(ErrorKind::Unauthenticated, "The API key is not known here.").about("Authorization");
+        standing(snapshot.key(hash).ok_or_else(unknown)?, now_ms)
+    }
+
+    /// The access token that has this hash, if it has not expired.
+    pub fn of_token(snapshot: &Snapshot, hash: &SecretHash, now_ms: u64) -> Result<Self, Error> {
+        let refusal = |message: &'static str| Error::client(ErrorKind::Unauthenticated, message).about("Authorization");
+        let token =
+            snapshot.token(hash).ok_or_else(|| refusal("The access token is not known here, or was revoked."))?;
+        if token.expires_at_ms.is_some_and(|at| at <= now_ms) {
+            return Err(refusal("The access token has expired."));
+        }
+        Ok(Self::Token(Arc::clone(token)))
     }
 
     /// Where no login is asked for, being nobody is a credential, which every page that a browser has open could use. So
@@ -244,29 +262,16 @@ fn forbidden(message: &'static str) -> Error {
     Error::client(ErrorKind::Forbidden, message)
 }
 
-fn resolve_token(snapshot: &Snapshot, text: &str, now_ms: u64) -> Result<Principal, Error> {
-    let refusal = |message: &'static str| Error::client(ErrorKind::Unauthenticated, message).about("Authorization");
-    let token = snapshot
-        .token(&SecretHash::of(text.as_bytes()))
-        .ok_or_else(|| refusal("The access token is not known here, or was revoked."))?;
-    if token.expires_at_ms.is_some_and(|at| at <= now_ms) {
-        return Err(refusal("The access token has expired."));
-    }
-    Ok(Principal::Token(Arc::clone(token)))
-}
-
 fn resolve_key(snapshot: &Snapshot, text: &str, now_ms: u64) -> Result<Principal, Error> {
-    let unknown = || Error::client(ErrorKind::Unauthenticated, "The API key is not known here.").about("Authorization");
     if !is_well_formed_key(text) {
-        return Err(if text.starts_with(KEY_PREFIX) {
-            Error::client(ErrorKind::Unauthenticated, "The API key is mistyped or cut off: its checksum does not fit.")
-                .about("Authorization")
+        let message = if text.starts_with(KEY_PREFIX) {
+            "The API key is mistyped or cut off: its checksum does not fit."
         } else {
-            unknown()
-        });
+            "The API key is not known here."
+        };
+        return Err(Error::client(ErrorKind::Unauthenticated, message).about("Authorization"));
     }
-    let key = snapshot.key(&SecretHash::of(text.as_bytes())).ok_or_else(unknown)?;
-    standing(key, now_ms)
+    Principal::of_key(snapshot, &SecretHash::of(text.as_bytes()), now_ms)
 }
 
 /// The key as a principal, if it is in force.

@@ -2,7 +2,7 @@
 //!
 //! Read in this order: the folders [`anthropic`], `gemini`, [`openai`] and `responses` hold one dialect each; [`openai::request`] (what a chat body asks for, and the body that goes upstream),
 //! [`openai::answer`] (what came back in one piece), [`sse`] (a byte stream cut into events), [`openai::stream`] (what
-//! came back in many pieces, and how such an answer ends), [`shapes`] (errors as each surface says them). Then, for a
+//! came back in many pieces, and how such an answer ends), [`shapes`] (errors as each surface says them), `rejection` (why a provider rejected a request). Then, for a
 //! caller and a provider that speak different dialects: [`translate`] (requests and whole answers), [`stream`] (streamed
 //! answers, in `step`s of one event each), both by way of the model in `model` with its `text`; `place` (what a request says by its
 //! address), [`fit`] (what a model's requests must fit), `signature` (proofs of reasoning that travel between dialects) and `foreign` (those of other makers in a body that passes), [`replay`]
@@ -38,6 +38,7 @@ pub mod ollama;
 pub mod openai;
 mod place;
 mod portable_id;
+mod rejection;
 // Its verbs are read with it: `replay::is_fit`, `replay::as_stream`.
 pub mod replay;
 mod responses;
@@ -60,6 +61,7 @@ pub use count::{counted_bytes, estimate_tokens};
 pub use diagnostics::add_diagnostics;
 pub use fit::Fit;
 pub use place::Place;
+pub use rejection::{reason_of, RejectionReason};
 pub use shapes::{error_body, ErrorText};
 pub use substance::answer_text;
 

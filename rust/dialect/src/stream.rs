@@ -259,8 +259,10 @@ impl State {
         let step = read_event(data, &mut emit, |data, emit| self.reader.read(data, emit));
         match step.and_then(|step| is_said.map(|()| step)) {
             Ok(Step::More) => self.relist(data, out),
-            // A terminal event after a text that nobody ended: servers in front of a model send it when that broke off.
-            Ok(Step::Done) if self.reader.stop().is_none() => return self.fail(incomplete(), out),
+            // Some chat servers never say why the model stopped.
+            Ok(Step::Done) if self.reader.stop().is_none() && !self.is_done_unsaid() => {
+                return self.fail(incomplete(), out)
+            }
             Ok(Step::Done) if self.watch.is_empty() => return self.fail(translate::empty(), out),
             Ok(Step::Done) => {
                 self.relist(data, out);
@@ -296,6 +298,11 @@ impl State {
         self.answered = self.answered || matches!(self.way, PassMode::Pass) || out.len() > before;
     }
 
+    /// Whether a terminal event ends an answer that did not say why it ended.
+    fn is_done_unsaid(&self) -> bool {
+        matches!(self.reader, Reader::Chat(_)) && self.watch.has_said()
+    }
+
     /// The whole response, where there is one to keep.
     fn response(&mut self) -> Option<Bytes> {
         match (&mut self.way, &mut self.reader) {
@@ -313,7 +320,9 @@ impl State {
     }
 
     fn complete(&mut self, out: &mut Vec<u8>) {
-        let stop = self.reader.stop().unwrap_or(Stop::End);
+        let has_calls = matches!(&self.reader, Reader::Chat(reader) if reader.has_calls());
+        let unsaid = if has_calls { Stop::Tools } else { Stop::End };
+        let stop = self.reader.stop().unwrap_or(unsaid);
         let usage = self.reader.usage();
         let is_said = match &mut self.way {
             PassMode::Pass => Ok(()),

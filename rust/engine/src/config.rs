@@ -31,6 +31,8 @@ struct Document {
     drain_delay_ms: u64,
     #[serde(default = "default_body_idle_ms")]
     body_idle_ms: u64,
+    #[serde(default = "default_socket_life_ms")]
+    socket_life_ms: u64,
     #[serde(default)]
     host_names: Vec<String>,
     #[serde(default)]
@@ -57,6 +59,9 @@ fn default_drain_ms() -> u64 {
 fn default_body_idle_ms() -> u64 {
     30_000
 }
+fn default_socket_life_ms() -> u64 {
+    7_200_000
+}
 
 /// The engine's configuration.
 #[derive(Debug)]
@@ -73,6 +78,8 @@ pub struct Config {
     /// How long a worker goes on serving after it was told to stop.
     pub drain_delay_ms: u64,
     pub body_idle_ms: u64,
+    /// The longest that a WebSocket lasts.
+    pub socket_life_ms: u64,
     /// Names that are the gateway's own, beside `localhost` and addresses.
     pub host_names: Vec<String>,
     /// How many proxies of the operator's stand before the gateway; none is believed where this is 0.
@@ -114,6 +121,7 @@ impl Config {
             drain_ms: document.drain_ms,
             drain_delay_ms: document.drain_delay_ms,
             body_idle_ms: document.body_idle_ms,
+            socket_life_ms: document.socket_life_ms,
             host_names: document.host_names,
             trusted_proxies: document.trusted_proxies,
             version: document.version,

@@ -55,6 +55,7 @@ pub use gate::inbound::Inbound;
 pub use observe::threads::Beat;
 pub use shared::Shared;
 pub use socket::assembly::CountedStream;
+pub use socket::outbox::{Close, Handshake};
 pub use socket::requests::FrameConnection;
 pub use upstream::wire::framing::Chunks;
 pub use upstream::wire::take_shelf;

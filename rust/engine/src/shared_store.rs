@@ -66,6 +66,15 @@ impl From<OnLoss> for StoreLoss {
 }
 
 impl StoreConfig {
+    /// Host and port, without the credential and the query.
+    pub fn address(&self) -> String {
+        let url = self.url.expose();
+        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
+        format!("{scheme}://{hosts}")
+    }
+
     /// The time that one question may take.
     pub fn deadline(&self) -> Duration {
         Duration::from_millis(self.timeout_ms)

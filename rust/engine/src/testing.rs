@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::exchange::{Exchange, Wake};
 use crate::gate::preferences::{Accepts, CachePreference, RoutePreference};
 use crate::gate::request::Admission;
+use crate::gate::standing::Standing;
 use crate::observe::settle::Settlement;
 use crate::observe::spool::Spool;
 use crate::shared::Shared;
@@ -61,6 +62,7 @@ pub(crate) fn call(shared: &Arc<Shared>) -> Call {
         dialect: route.dialect(),
         tail: String::new(),
         principal: Principal::Anonymous,
+        standing: Standing::default(),
         request_id: "req_1".to_owned(),
         session_tag: None,
         session_id: None,

@@ -7,7 +7,7 @@ use crate::io::Io;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use bytes::Bytes;
-use fairlead_engine::{Admitted, CountedStream, Exchange, FrameConnection, Head, Inbound, Wake};
+use fairlead_engine::{Admitted, Close, CountedStream, Exchange, FrameConnection, Handshake, Head, Inbound, Wake};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::header::{self, HeaderMap, HeaderValue};
@@ -113,6 +113,23 @@ fn refusal(admitted: &Admitted) -> Opening {
     Opening::refused(StatusCode::FORBIDDEN)
 }
 
+/// Waits until the conversation's handshake is decided. `Some`: it is refused with this answer.
+pub async fn decided(conversation: &dyn FrameConnection, wake: &SocketWake) -> Option<(Head, Bytes)> {
+    loop {
+        match conversation.handshake() {
+            Handshake::Pending => wake.rung.notified().await,
+            Handshake::Accepted => return None,
+            Handshake::Refused => {
+                let answered = conversation.refusal().map(|exchange| refusal(&Admitted::Answered(exchange)));
+                return Some(match answered {
+                    Some(Opening::Refused(head, body)) => (head, body),
+                    _ => (Head { status: StatusCode::FORBIDDEN, headers: HeaderMap::new() }, Bytes::new()),
+                });
+            }
+        }
+    }
+}
+
 /// How a conversation wakes the task of its connection.
 #[derive(Debug, Default)]
 pub struct SocketWake {
@@ -141,11 +158,11 @@ pub async fn converse(
     config.max_frame_size = Some(MAX_FRAME_BYTES);
     let stream = CountedStream::new(io, conversation.assembly());
     let mut frames = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
-    let code = Session { conversation: &*conversation, wake: &wake, state: &caller.state }.run(&mut frames).await;
+    let ended = Session { conversation: &*conversation, wake: &wake, state: &caller.state }.run(&mut frames).await;
     conversation.close();
-    if let Some(code) = code {
+    if let Some(end) = ended {
         // A caller that does not take its close, or does not answer it, is left.
-        drop(timeout(CLOSE_WITHIN, close(&mut frames, code)).await);
+        drop(timeout(CLOSE_WITHIN, close(&mut frames, end)).await);
     }
     drop((serving, caller));
 }
@@ -158,21 +175,21 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Runs both directions until either side wants to close. `Some`: the code to close with.
-    async fn run(&self, frames: &mut Frames) -> Option<u16> {
+    /// Runs both directions until either side wants to close. `Some`: how to close.
+    async fn run(&self, frames: &mut Frames) -> Option<Close> {
         let (mut sink, mut stream) = frames.split();
         tokio::select! {
             biased;
-            code = self.send_frames(&mut sink) => code,
-            code = self.receive_frames(&mut stream) => code,
+            end = self.send_frames(&mut sink) => end,
+            code = self.receive_frames(&mut stream) => code.map(|code| Close::new(code, "")),
             // A caller that does not read cannot be told why it is sent away.
             () = self.wait_after_close() => None,
-            () = self.state.wait_for_close(CloseMode::Now) => Some(GOING_AWAY),
+            () = self.state.wait_for_close(CloseMode::Now) => Some(Close::new(GOING_AWAY, "")),
         }
     }
 
     /// Sends the conversation's texts as they come.
-    async fn send_frames(&self, sink: &mut SplitSink<&mut Frames, Message>) -> Option<u16> {
+    async fn send_frames(&self, sink: &mut SplitSink<&mut Frames, Message>) -> Option<Close> {
         loop {
             while let Some(drawn) = self.conversation.take() {
                 for text in drawn.frames {
@@ -228,8 +245,8 @@ async fn in_time<F: Future<Output = Result<(), Error>>>(sent: F) -> Option<()> {
     timeout(SEND_WITHIN, sent).await.ok()?.ok()
 }
 
-async fn close(frames: &mut Frames, code: u16) {
-    let frame = CloseFrame { code: CloseCode::from(code), reason: "".into() };
+async fn close(frames: &mut Frames, end: Close) {
+    let frame = CloseFrame { code: CloseCode::from(end.code), reason: end.reason.into() };
     if frames.send(Message::Close(Some(frame))).await.is_ok() {
         while let Some(Ok(_)) = frames.next().await {}
     }

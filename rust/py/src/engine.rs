@@ -56,7 +56,7 @@ impl PyEngine {
         let py = scope.py();
         let opened = with_head(scope, "GET", |inbound| self.engine.admit_socket(inbound, &self.wake))?;
         match opened {
-            Ok(socket) => Ok(Bound::new(py, PySocket { socket })?.into_any()),
+            Ok(socket) => Ok(Bound::new(py, PySocket { engine: Arc::clone(&self.engine), socket })?.into_any()),
             Err(admitted) => Ok(Bound::new(py, PyExchange::new(Arc::clone(&self.engine), *admitted))?.into_any()),
         }
     }

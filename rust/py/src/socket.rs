@@ -1,13 +1,16 @@
 //! A connection of frames, for an ASGI application.
 
-use fairlead_engine::FrameConnection;
+use crate::exchange::PyExchange;
+use fairlead_engine::{Admitted, Engine, FrameConnection, Handshake};
 use pyo3::prelude::*;
+use std::sync::Arc;
 
 /// Hand over what is received and send what is taken. Whatever is not there yet is `None`, and the socket's id will be
 /// among the engine's ready ones.
 #[pyclass(frozen, name = "Socket", module = "fairlead._core")]
 #[derive(Debug)]
 pub(crate) struct PySocket {
+    pub(crate) engine: Arc<Engine>,
     pub(crate) socket: Box<dyn FrameConnection>,
 }
 
@@ -18,14 +21,29 @@ impl PySocket {
         self.socket.id()
     }
 
+    /// Whether the handshake may be accepted; `None` while that is not known.
+    fn is_accepted(&self) -> Option<bool> {
+        match self.socket.handshake() {
+            Handshake::Pending => None,
+            Handshake::Accepted => Some(true),
+            Handshake::Refused => Some(false),
+        }
+    }
+
+    /// The exchange with the answer of a handshake that is refused.
+    fn refusal(&self) -> Option<PyExchange> {
+        let exchange = self.socket.refusal()?;
+        Some(PyExchange::new(Arc::clone(&self.engine), Admitted::Answered(exchange)))
+    }
+
     /// A text came; `None` for what is no text.
     fn receive(&self, text: Option<&str>) {
         self.socket.receive(text);
     }
 
-    /// Texts to send, and the code to close with after them.
-    fn take(&self) -> Option<(Vec<String>, Option<u16>)> {
-        self.socket.take().map(|drawn| (drawn.frames, drawn.close))
+    /// Texts to send, and the code and the reason to close with after them.
+    fn take(&self) -> Option<(Vec<String>, Option<(u16, String)>)> {
+        self.socket.take().map(|drawn| (drawn.frames, drawn.close.map(|close| (close.code, close.reason))))
     }
 
     /// No request is under way.

@@ -13,19 +13,20 @@ import signal
 import sys
 from typing import Final
 
-from fairlead.coding_tools.acp.process_session import kill_session
+from fairlead.coding_tools.acp.process_session import adopt_orphans, kill_session
 
 _PR_SET_PDEATHSIG: Final = 1
 _NOT_RUN: Final = 127
 
 
 def main(arguments: list[str]) -> None:
-    """Never returns: what is left of the session is killed when the tool has ended, this process with it."""
+    """Never returns: when the tool has ended, everything that it started is killed, and this process with it."""
     parent, memory_bytes, program, *rest = arguments
     # Of data and not of addresses: runtimes reserve many times the addresses that they ever use.
     resource.setrlimit(resource.RLIMIT_DATA, (int(memory_bytes), int(memory_bytes)))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGTERM, _end_session)
+    adopt_orphans()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != int(parent):
@@ -40,7 +41,9 @@ def main(arguments: list[str]) -> None:
     for pipe in (0, 1):
         # Held open here, the tool's end would not be seen there.
         os.close(pipe)
-    os.waitpid(tool, 0)
+    # Orphans are waited for as well, so that they leave no zombies.
+    while os.wait()[0] != tool:
+        pass
     _end_session()
 
 

@@ -89,11 +89,17 @@ def _status(
     if services.state.database.fault or services.usage.fault:
         return "error"
     late = spool.oldest_age_s is not None and spool.oldest_age_s > SPOOL_LATE_S
-    if spool.rejected:
+    if spool.rejected or not all(_reaches_store(worker) for worker in workers if worker.live):
         return "degraded"
     if late or not any(w.live for w in workers) or not all(t.running for t in services.tasks()):
         return "degraded"
     return "healthy"
+
+
+def _reaches_store(report: WorkerReport) -> bool:
+    """Whether the shared store answers the worker; true where none is configured."""
+    leases = report.stats.get("leases")
+    return leases is None or bool(leases.get("connected"))
 
 
 def _summary(

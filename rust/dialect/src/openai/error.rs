@@ -1,6 +1,9 @@
-//! An upstream's own words about its failure.
+//! A provider's error, in the form of any dialect: OpenAI's `type`, `code` and `param`, Anthropic's `type`, Google's `status` and
+//! `details`, and the forms of servers that speak one of them with errors of their own.
 
 use fairlead_core::json::{self, JsonFault, Kind, Value};
+use serde_json::Value as Json;
+use std::num::NonZeroU64;
 
 use crate::lenient;
 
@@ -17,11 +20,13 @@ pub struct UpstreamError {
     pub message: String,
     /// The member `type`.
     pub kind: Option<String>,
-    /// A number is told as its digits.
+    /// A number is told as its digits. Google's reason (`API_KEY_INVALID`) is one too.
     pub code: Option<String>,
     pub param: Option<String>,
-    /// The member `status`, in which Google names the kind of an error.
-    pub status: Option<String>,
+    /// The member `status`, in which Google names the kind of an error, such as `INVALID_ARGUMENT`.
+    pub status: Option<Box<str>>,
+    /// How long to wait before another request, where the body says so.
+    pub retry_ms: Option<NonZeroU64>,
 }
 
 impl UpstreamError {
@@ -31,19 +36,53 @@ impl UpstreamError {
     }
 }
 
-/// Reads `{"error": {...}}`, `{"error": "text"}` and `{"message": "text", ...}`; `None` when the body is none of them.
+/// Reads `{"error": {...}}`, `{"error": "text"}`, `{"message": "text", ...}`, `{"detail": ...}` and `{"base_resp": {...}}`, and each of
+/// them as the one member of a list; `None` when the body is none of them.
 pub fn error_fields(body: &[u8]) -> Option<UpstreamError> {
-    lenient::read(body, read_fields).ok()?
+    match body.trim_ascii_start().first() {
+        Some(b'[') => match lenient::value(body)? {
+            Json::Array(list) => error_fields(&serde_json::to_vec(list.first().filter(|one| one.is_object())?).ok()?),
+            _ => None,
+        },
+        _ => lenient::read(body, read_fields).ok()?,
+    }
 }
 
 fn read_fields(body: &[u8]) -> Result<Option<UpstreamError>, JsonFault> {
-    let scan = json::scan_object(body, &["error", "message"], json::MAX_DEPTH)?;
-    let error = scan.get("error").filter(|error| is_error(*error));
-    Ok(match (error, scan.get("message")) {
-        (Some(error), _) => Some(read(body, error)),
-        (None, Some(message)) if message.kind == Kind::String => Some(members(body)),
-        _ => None,
+    let wanted = ["error", "message", "detail", "base_resp", "code"];
+    let scan = json::scan_object(body, &wanted, json::MAX_DEPTH)?;
+    if let Some(error) = scan.get("error").filter(|error| is_error(*error)) {
+        let read = read(body, error);
+        // xAI says the code beside the text.
+        let code = || scan.get("code").and_then(|code| json::as_str(body, code)).map(|code| cut(&code, MAX_NAME_CHARS));
+        return Ok(Some(UpstreamError { code: read.code.clone().or_else(code), ..read }));
+    }
+    if scan.get("message").is_some_and(|message| message.kind == Kind::String) {
+        return Ok(Some(members(body)));
+    }
+    let part = |name| scan.get(name).and_then(|value| body.get(value.span())).and_then(lenient::value);
+    Ok(part("detail").and_then(|detail| of_detail(&detail)).or_else(|| of_base_resp(&part("base_resp")?)))
+}
+
+/// The form of `FastAPI`: a text, or a list of faults with the place of each.
+fn of_detail(detail: &Json) -> Option<UpstreamError> {
+    let fault = detail.get(0).unwrap_or(detail);
+    let text = |name: &str| fault.get(name).and_then(Json::as_str);
+    let message = fault.as_str().or_else(|| text("msg")).or_else(|| text("message"))?;
+    let place = fault.get("loc").and_then(Json::as_array).and_then(|place| place.last()).and_then(Json::as_str);
+    Some(UpstreamError {
+        message: first_line(message),
+        code: text("type").map(|code| cut(code, MAX_NAME_CHARS)),
+        param: place.map(|place| cut(place, MAX_NAME_CHARS)),
+        ..UpstreamError::default()
     })
+}
+
+/// The form of `MiniMax`.
+fn of_base_resp(status: &Json) -> Option<UpstreamError> {
+    let code = status.get("status_code").and_then(Json::as_i64).filter(|code| *code != 0)?;
+    let message = status.get("status_msg").and_then(Json::as_str).unwrap_or_default();
+    Some(UpstreamError { message: first_line(message), code: Some(code.to_string()), ..UpstreamError::default() })
 }
 
 /// Whether a top-level `error` member says that something failed: an object with members, or a text.
@@ -68,7 +107,7 @@ fn members(object: &[u8]) -> UpstreamError {
 }
 
 fn read_members(object: &[u8]) -> Result<UpstreamError, JsonFault> {
-    let wanted = ["message", "type", "code", "param", "status"];
+    let wanted = ["message", "type", "code", "param", "status", "details", "metadata"];
     let scan = json::scan_object(object, &wanted, json::MAX_DEPTH)?;
     let text = |name| scan.get(name).and_then(|value| json::as_str(object, value));
     let name = |name| text(name).map(|text| cut(&text, MAX_NAME_CHARS));
@@ -77,13 +116,46 @@ fn read_members(object: &[u8]) -> Result<UpstreamError, JsonFault> {
         let digits = std::str::from_utf8(object.get(code.span())?).ok()?;
         Some(cut(digits, MAX_NAME_CHARS))
     };
-    Ok(UpstreamError {
+    let part = |name| scan.get(name).and_then(|value| object.get(value.span())).and_then(lenient::value);
+    let details = part("details").map(|details| details_of(&details)).unwrap_or_default();
+    let error = UpstreamError {
         message: text("message").map(|text| first_line(&text)).unwrap_or_default(),
         kind: name("type"),
-        code: name("code").or_else(number),
+        code: details.reason.or_else(|| name("code")).or_else(number),
         param: name("param"),
-        status: name("status"),
-    })
+        status: name("status").map(String::into_boxed_str),
+        retry_ms: details.retry_ms.and_then(NonZeroU64::new),
+    };
+    Ok(part("metadata").and_then(|metadata| behind(&metadata)).unwrap_or(error))
+}
+
+/// The findings in Google's list of details.
+#[derive(Default)]
+struct Details {
+    reason: Option<String>,
+    retry_ms: Option<u64>,
+}
+
+fn details_of(details: &Json) -> Details {
+    let each = || details.as_array().into_iter().flatten();
+    let text = |name: &'static str| each().find_map(move |one| one.get(name).and_then(Json::as_str));
+    let seconds = text("retryDelay").and_then(|delay| delay.strip_suffix('s')?.parse::<f64>().ok());
+    Details {
+        reason: text("reason").map(|reason| cut(reason, MAX_NAME_CHARS)),
+        retry_ms: seconds.filter(|seconds| *seconds > 0.0).map(|seconds| (seconds * 1_000.0).ceil() as u64),
+    }
+}
+
+/// The error of the provider behind a router such as OpenRouter, which says it as a text.
+fn behind(metadata: &Json) -> Option<UpstreamError> {
+    let raw = metadata.get("raw").and_then(Json::as_str).filter(|raw| !raw.is_empty())?;
+    let plain = || UpstreamError { message: first_line(raw), ..UpstreamError::default() };
+    // A text that holds another such member is not read as JSON, so that this goes one step deep at most.
+    let is_nested = raw.contains("\"raw\"");
+    if is_nested {
+        return Some(plain());
+    }
+    Some(error_fields(raw.as_bytes()).unwrap_or_else(plain))
 }
 
 fn first_line(text: &str) -> String {
@@ -116,6 +188,39 @@ mod tests {
         let half = error_fields(br#"{"error":{"message":"no \ud83d","message":"no \ude00"}}"#).expect("an error");
         assert_eq!("no \u{fffd}", half.message);
         assert_eq!(("no", Some("404")), (&*flat.message, flat.code.as_deref()));
+    }
+
+    #[test]
+    fn reads_the_forms_of_other_dialects() {
+        let anthropic = error_fields(br#"{"type":"error","error":{"type":"not_found_error","message":"model: x"}}"#);
+        assert_eq!(Some("not_found_error"), anthropic.expect("an error").kind.as_deref());
+        let google = br#"[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":[
+            {"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"},{"retryDelay":"45.5s"}]}}]"#;
+        let google = error_fields(google).expect("an error");
+        assert_eq!(
+            (Some("API_KEY_INVALID"), Some("INVALID_ARGUMENT")),
+            (google.code.as_deref(), google.status.as_deref())
+        );
+        assert_eq!(Some(45_500), google.retry_ms.map(NonZeroU64::get));
+        let fastapi =
+            br#"{"detail":[{"type":"extra_forbidden","loc":["body","seed"],"msg":"Extra inputs are not permitted"}]}"#;
+        let fastapi = error_fields(fastapi).expect("an error");
+        assert_eq!((Some("extra_forbidden"), Some("seed")), (fastapi.code.as_deref(), fastapi.param.as_deref()));
+        assert_eq!("no", error_fields(br#"{"detail":"no"}"#).expect("an error").message);
+        let xai = error_fields(br#"{"code":"invalid-argument","error":"too long"}"#).expect("an error");
+        assert_eq!(("too long", Some("invalid-argument")), (&*xai.message, xai.code.as_deref()));
+        let minimax =
+            error_fields(br#"{"base_resp":{"status_code":2013,"status_msg":"context window"}}"#).expect("an error");
+        assert_eq!(Some("2013"), minimax.code.as_deref());
+        let router = br#"{"error":{"message":"Provider returned error","code":400,
+            "metadata":{"raw":"{\"error\":{\"message\":\"too long\",\"code\":\"context_length_exceeded\"}}"}}}"#;
+        let router = error_fields(router).expect("an error");
+        assert_eq!(("too long", Some("context_length_exceeded")), (&*router.message, router.code.as_deref()));
+        let nested = format!(
+            r#"{{"error":{{"message":"m","metadata":{{"raw":{:?}}}}}}}"#,
+            r#"{"error":{"metadata":{"raw":"x"}}}"#
+        );
+        assert_eq!(r#"{"error":{"metadata":{"raw":"x"}}}"#, error_fields(nested.as_bytes()).expect("an error").message);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use fairlead_core::{Error, ErrorKind, Retry, Units, Usage, MAX_UNITS};
 
 use super::error::{self, UpstreamError};
 use super::stream::has_finish;
+use super::unfinished::Unfinished;
 use super::usage;
 use crate::lenient;
 use crate::sse::{data_of, Flow, Framer, Limits, Part, Verdict};
@@ -147,7 +148,7 @@ fn read_object(used: &[u8]) -> Option<Usage> {
     Some(Usage { input, output: output.unwrap_or(0), cached: cached.min(input), ..Usage::default() })
 }
 
-/// Why a text completion ended. `[DONE]` is no end of one that never said it.
+/// Whether a text completion said why it ended. One that never said it is ended in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reason {
     /// No choices came: it is another kind of stream.
@@ -168,6 +169,7 @@ struct State {
     units: Units,
     is_finished: bool,
     reason: Reason,
+    unfinished: Unfinished,
     failure: Option<UpstreamError>,
     has_answered: bool,
 }
@@ -209,6 +211,7 @@ impl Default for Meter {
             units: Units::default(),
             is_finished: false,
             reason: Reason::NotNeeded,
+            unfinished: Unfinished::default(),
             failure: None,
             has_answered: false,
         };
@@ -219,7 +222,8 @@ impl Default for Meter {
 impl Meter {
     pub fn push(&mut self, chunk: &Bytes) -> MeteredPiece {
         let Self { framer, state } = self;
-        let (pieces, flow) = framer.push(chunk, |part| state.judge(part));
+        let (mut pieces, flow) = framer.push(chunk, |part| state.judge(part));
+        pieces.extend(state.unfinished.events());
         MeteredPiece { pieces, done: flow != Flow::Open }
     }
 
@@ -262,8 +266,12 @@ impl State {
         let Some(data) = data_of(bytes) else { return Verdict::Pass };
         self.has_answered = true;
         if data.starts_with(b"[DONE]") {
-            self.is_finished = self.reason != Reason::Missing;
-            return if self.is_finished { Verdict::Last } else { Verdict::Stop };
+            self.is_finished = true;
+            if self.reason == Reason::Missing {
+                self.unfinished.end();
+                return Verdict::Stop;
+            }
+            return Verdict::Last;
         }
         match lenient::read(&data, |data| self.read_event(data)) {
             Ok(verdict) => verdict,
@@ -285,6 +293,7 @@ impl State {
         self.usage = read_usage(data, &scan).or(self.usage);
         if self.reason != Reason::Said && scan.get("choices").is_some_and(|choices| choices.elements > 0) {
             self.reason = if has_finish(data) { Reason::Said } else { Reason::Missing };
+            self.unfinished.begin(data);
         }
         let kind = scan.get("type").and_then(|kind| json::as_str(data, kind));
         let is_picture = kind.as_ref().is_some_and(|kind| kind.starts_with("image_") && kind.ends_with(".completed"));
@@ -427,12 +436,14 @@ mod tests {
     }
 
     #[test]
-    fn a_text_completion_that_nobody_ended_is_a_failure() {
+    fn a_text_completion_that_never_said_why_it_ended_is_ended_in_its_place() {
         let text = "data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":null}]}\n\n";
         let stop = "data: {\"choices\":[{\"text\":\"\",\"finish_reason\":\"stop\"}]}\n\n";
         let done = "data: [DONE]\n\n";
         let (sent, ending) = followed(&[text, done].concat(), 7);
-        assert_eq!((sent.as_str(), ending.error.map(|error| error.kind)), (text, Some(ErrorKind::UpstreamReset)));
+        let added = "data: {\"choices\":[{\"finish_reason\":\"stop\",\"index\":0,\"text\":\"\"}]}\n\n";
+        assert_eq!((sent, ending.error), ([text, added, done].concat(), None));
+        assert!(followed(text, 7).1.error.is_some());
         let whole = [text, stop, done].concat();
         let (sent, ending) = followed(&whole, 7);
         assert!(sent == whole && ending.error.is_none());

@@ -1,7 +1,7 @@
 //! The OpenAI chat dialect.
 //!
 //! As a dialect that is passed on: `request` (what a body asks for, and the body that goes upstream), `named` (bodies of calls beside chat),
-//! `answer`, `stream`, `error`, `reasoning`, `metered` (streams of typed events and their usage). As one that is translated:
+//! `answer`, `stream`, `unfinished` (streams that never say why they ended), `error`, `reasoning`, `metered` (streams of typed events and their usage). As one that is translated:
 //! `members` and `part` (what both of OpenAI's dialects read alike), `request_in`, `request_out`, `message` (of an answer, whole or in pieces), `call_order` (parallel calls of a stream, one after the other),
 //! `whole`, `stream_in`, `stream_out`, `usage`.
 
@@ -23,5 +23,6 @@ pub(crate) mod request_out;
 pub(crate) mod stream_in;
 pub(crate) mod stream_out;
 mod strict;
+mod unfinished;
 pub(crate) mod usage;
 pub(crate) mod whole;

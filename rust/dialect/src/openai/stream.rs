@@ -8,11 +8,12 @@
 //! upstream says                          the caller gets after it    outcome
 //! a finish reason, then [DONE]           nothing                     completed
 //! a finish reason, then a clean end      [DONE]                      completed
+//! no finish reason, an answer, [DONE]    an event with one, [DONE]   completed
 //! an error object                        [DONE]                      upstream failed
 //! anything else, cut or not              error object, [DONE]        upstream failed
 //! ```
 //!
-//! `[DONE]` alone does not make an answer complete: servers in front of a model send it as well when the model broke off.
+//! Some servers never say why the model stopped, so `[DONE]` behind an answer ends it. Without an answer it is a broken stream.
 
 use std::sync::LazyLock;
 
@@ -22,6 +23,7 @@ use fairlead_core::{Dialect, Error, ErrorKind, Retry, Usage};
 use memchr::memmem::Finder;
 
 use super::error::{self, UpstreamError};
+use super::unfinished::Unfinished;
 use super::usage;
 use crate::lenient;
 use crate::shapes::{error_body, ErrorText, Surface};
@@ -37,6 +39,7 @@ static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"error\
 /// The members that are looked for in an event that tells usage or an error.
 const WANTED: [&str; 4] = ["usage", "error", "choices", "service_tier"];
 static FINISH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"finish_reason\""));
+static CALLS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"tool_calls\""));
 /// Of an event that passes in parts, so much is kept of the last part that a finish reason cut in two is seen.
 const TAIL_BYTES: usize = 64;
 
@@ -54,6 +57,7 @@ struct Progress {
     answered: bool,
     watch: Watch,
     finish_reason: bool,
+    unfinished: Unfinished,
     /// The last bytes of an event that passes in parts.
     tail: Vec<u8>,
     usage: Option<Usage>,
@@ -137,7 +141,8 @@ impl StreamScan {
             self.progress.end = Some(Ended::Fault(invalid("The provider sent an event that is too long.")));
         }
         match &self.progress.end {
-            None | Some(Ended::Done) => {}
+            None => {}
+            Some(Ended::Done) => pieces.extend(self.progress.unfinished.events()),
             Some(Ended::InBand(_)) => pieces.push(Bytes::from_static(DONE)),
             Some(Ended::Fault(error)) => pieces.push(terminal(error, !self.framer.between_events())),
         }
@@ -199,7 +204,7 @@ impl StreamScan {
         }
         let cut = rest.mid_event && !rest.whole;
         match &self.progress.end {
-            Some(Ended::Done) => {}
+            Some(Ended::Done) => bytes.extend(self.progress.unfinished.events()),
             Some(Ended::InBand(_)) => bytes.put_slice(DONE),
             Some(Ended::Fault(error)) => bytes.put_slice(&terminal(error, cut)),
             None if self.progress.finish_reason && !cut && self.progress.watch.is_empty() => {
@@ -235,6 +240,7 @@ impl Progress {
             answered: false,
             watch: Watch::new(Dialect::Openai),
             finish_reason: false,
+            unfinished: Unfinished::default(),
             tail: Vec::new(),
             usage: None,
             end: None,
@@ -278,7 +284,9 @@ impl Progress {
         }
         self.note_finish(data);
         self.watch.read_event(data);
-        self.answered = true;
+        if !std::mem::replace(&mut self.answered, true) {
+            self.unfinished.begin(data);
+        }
         Verdict::Pass
     }
 
@@ -312,6 +320,10 @@ impl Progress {
         } else if self.finish_reason {
             self.end = Some(Ended::Done);
             Verdict::Last
+        } else if self.watch.has_said() {
+            self.unfinished.end();
+            self.end = Some(Ended::Done);
+            Verdict::Stop
         } else {
             self.end = Some(Ended::Fault(incomplete()));
             Verdict::Stop
@@ -320,9 +332,19 @@ impl Progress {
 
     fn note_finish(&mut self, data: &[u8]) {
         self.finish_reason = self.finish_reason || has_finish(data);
+        self.note_calls(data);
+    }
+
+    fn note_calls(&mut self, data: &[u8]) {
+        if !self.unfinished.has_calls()
+            && values(&CALLS, data).any(|value| matches!(value, [b'[', next, ..] if *next != b']'))
+        {
+            self.unfinished.note_calls();
+        }
     }
 
     fn note_finish_in_part(&mut self, bytes: &[u8]) {
+        self.note_calls(bytes);
         if self.finish_reason {
             return;
         }

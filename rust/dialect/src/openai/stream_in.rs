@@ -80,6 +80,10 @@ impl Reader {
         }
     }
 
+    pub(crate) fn has_calls(&self) -> bool {
+        self.calls > 0
+    }
+
     pub(crate) fn read(&mut self, data: &[u8], emit: &mut dyn FnMut(Event<'_>)) -> Result<Step, Malformed> {
         if data.starts_with(b"[DONE]") {
             self.order.finish(emit);

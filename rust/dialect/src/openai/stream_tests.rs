@@ -98,18 +98,38 @@ fn a_missing_done_is_added_after_a_finish_reason() {
 }
 
 #[test]
-fn a_done_without_a_finish_reason_is_a_cut_stream() {
+fn a_done_behind_an_answer_without_a_finish_reason_ends_it() {
     let empty = r#"data: {"choices":[{"delta":{"content":"a"},"finish_reason":""}]}"#;
     let in_text = r#"data: {"choices":[{"delta":{"content":"\"finish_reason\":\"stop\""},"finish_reason":null}]}"#;
-    for chunks in [&[HELLO][..], &[HELLO, USED], &[empty], &[in_text], &[]] {
+    for chunks in [&[HELLO][..], &[HELLO, USED], &[empty], &[in_text]] {
         for end in ["data: [DONE]\n\n", "data: [DONE]", "data:[DONE]\r"] {
             let relayed = relay(true, &format!("{}{end}", events(chunks)), End::Clean);
-            assert_fails(&relayed, &events(chunks), ErrorKind::UpstreamReset);
+            assert_eq!(Outcome::Completed, relayed.closing.outcome, "{}", relayed.text);
+            let added = relayed.text.strip_prefix(&events(chunks)).expect("the events pass as they are");
+            assert!(added.contains(r#""finish_reason":"stop""#), "{added}");
+            assert!(added.ends_with("\n\ndata: [DONE]\n\n"), "{added}");
         }
     }
-    // What was told of usage until then is what is charged.
     let relayed = relay(false, &events(&[HELLO, USED, END]), End::Clean);
     assert_eq!(Some((7, 2)), relayed.closing.usage.map(|usage| (usage.input, usage.output)));
+}
+
+#[test]
+fn the_added_event_has_the_members_of_the_others_and_knows_calls() {
+    let first = r#"data: {"id":"c1","object":"chat.completion.chunk","created":7,"model":"m","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}"#;
+    let call = r#"data: {"id":"c1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"t","function":{"name":"f","arguments":"{}"}}]}}]}"#;
+    let relayed = relay(false, &events(&[first, call, END]), End::Clean);
+    let added = r#"data: {"choices":[{"delta":{},"finish_reason":"tool_calls","index":0}],"created":7,"id":"c1","model":"m","object":"chat.completion.chunk"}"#;
+    assert_eq!(events(&[first, call, added, END]), relayed.text);
+}
+
+#[test]
+fn a_done_without_an_answer_is_a_broken_stream() {
+    let role = r#"data: {"choices":[{"delta":{"role":"assistant","content":""},"finish_reason":null}]}"#;
+    for chunks in [&[][..], &[role]] {
+        let relayed = relay(true, &events(&[chunks, &[END]].concat()), End::Clean);
+        assert_fails(&relayed, &events(chunks), ErrorKind::UpstreamReset);
+    }
 }
 
 #[test]

@@ -63,7 +63,8 @@ impl CallKind for Script {
     async fn ask(&self, call: &mut Call, at: usize) -> Result<Reply, AttemptFailure> {
         let target = Arc::clone(&call.choice.targets[at]);
         self.order.lock().push(target.connection.id.clone());
-        let permit = half_open::acquire(&target).await?;
+        let model = call.choice.upstream_model(at).to_owned();
+        let permit = half_open::acquire(&target, &model).await?;
         let (after, step) = self.steps.lock().pop_front().expect("a step");
         tokio::time::sleep(after).await;
         let outcome = match step {

@@ -4,24 +4,15 @@ use crate::route::choice::{Choice, TOLD_AT_MOST};
 use crate::route::combos::{excluded, waits};
 use crate::upstream::failure::AttemptFailure;
 use fairlead_core::{ErrorKind, Outcome, Retry};
+use fairlead_dialect::RejectionReason;
 use serde_json::{json, Value};
 use std::fmt::Write as _;
-
-/// Rejections of a request that say something of the model and not of the request: the next target may take it.
-const OF_THE_MODEL: &[&str] = &[
-    "context_length_exceeded",
-    "model_not_found",
-    "model_not_available",
-    "unsupported_parameter",
-    "unsupported_value",
-    "string_above_max_length",
-    "invalid_model",
-];
 
 /// Whether the next target may be tried, as long as the caller has seen nothing.
 ///
 /// Between connections of one model only what is safe is repeated. A combo is the operator's word that another target may
-/// answer, so there every failure of a provider goes on, and so does a rejection that is about the model.
+/// answer, so there every failure of a provider goes on, and so does a rejection whose reason another model, account or provider may
+/// not have.
 pub fn may_go_on(choice: &Choice, failed: &AttemptFailure) -> bool {
     if matches!(failed.error.kind, ErrorKind::Draining | ErrorKind::GuardrailBlocked) {
         return false;
@@ -30,8 +21,7 @@ pub fn may_go_on(choice: &Choice, failed: &AttemptFailure) -> bool {
         return failed.error.retry != Retry::Never;
     }
     failed.rejection.as_ref().is_none_or(|rejection| {
-        matches!(rejection.status.as_u16(), 404 | 405 | 410 | 413)
-            || rejection.code.as_deref().is_some_and(|code| OF_THE_MODEL.contains(&code))
+        matches!(rejection.status.as_u16(), 404 | 405 | 410 | 413) || rejection.reason != RejectionReason::Request
     })
 }
 

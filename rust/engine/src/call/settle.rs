@@ -24,7 +24,7 @@ use fairlead_dialect::stream::terminal_error;
 use fairlead_dialect::{error_body, ErrorText};
 use http::StatusCode;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Refuses a request: in the caller's dialect, or, where comments of a stream went out already, in the stream.
 pub fn refuse(settlement: &mut Settlement, outcome: Outcome, fault: &Error) {
@@ -111,10 +111,10 @@ async fn finish_stream<K: CallKind>(
 /// Teaches what the answer of a target came to: its health, and the combo's memory.
 fn record_answer(call: &mut Call, at: usize, error: Option<&Error>, began: Option<Instant>) {
     let (target, settlement) = (&call.choice.targets[at], &mut call.settlement);
+    let began = began.unwrap_or(settlement.admission.started);
+    let took = began.elapsed();
     match error {
         None => {
-            let began = began.unwrap_or(settlement.admission.started);
-            let took = began.elapsed();
             target.served(took, settlement.first_byte.map_or(took, |first| first.saturating_duration_since(began)));
         }
         Some(error) => {
@@ -124,7 +124,7 @@ fn record_answer(call: &mut Call, at: usize, error: Option<&Error>, began: Optio
             }
         }
     }
-    remember(&call.choice, at, settlement, error.is_none());
+    remember(&call.choice, at, settlement, error.is_none().then_some(took));
 }
 
 impl Call {
@@ -169,7 +169,7 @@ impl Call {
             ErrorKind::EmptyAnswer | ErrorKind::AnswerRejected | ErrorKind::UpstreamTimeout
         );
         if failed.blames_connection || is_of_combo {
-            remember(&self.choice, at, &mut self.settlement, false);
+            remember(&self.choice, at, &mut self.settlement, None);
         }
     }
 
@@ -231,8 +231,9 @@ impl Call {
     }
 }
 
-/// Notes an attempt in the memory that later choices go by.
-fn remember(choice: &Choice, at: usize, settlement: &mut Settlement, is_success: bool) {
+/// Notes an attempt in the memory that later choices go by. `served`: how long one took that succeeded.
+fn remember(choice: &Choice, at: usize, settlement: &mut Settlement, served: Option<Duration>) {
+    let is_success = served.is_some();
     if let Some(leg) = choice.leg(at) {
         let (memory, _) = &mut *leg.memory.lock();
         if is_success {
@@ -241,9 +242,9 @@ fn remember(choice: &Choice, at: usize, settlement: &mut Settlement, is_success:
             memory.fail(leg.id);
         }
     }
-    if is_success {
+    if let Some(took) = served {
         if let Some(target) = choice.targets.get(at) {
-            target.served_model(choice.upstream_model(at));
+            target.served_model(choice.upstream_model(at), took);
         }
         let model = settlement.model.as_deref().unwrap_or_default();
         let protected = choice.combo.as_ref().and_then(|combo| combo.protected);

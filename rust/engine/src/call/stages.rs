@@ -398,7 +398,7 @@ pub(crate) async fn say(
 /// A target has served a call on the side.
 fn learn(settlement: &mut Settlement, choice: &Choice, at: usize, answer: &PanelAnswer) {
     choice.targets[at].served(answer.took, answer.took);
-    choice.targets[at].served_model(choice.upstream_model(at));
+    choice.targets[at].served_model(choice.upstream_model(at), answer.took);
     settlement.first_byte.get_or_insert_with(Instant::now);
 }
 

@@ -36,7 +36,7 @@ use fairlead_core::{Error, ErrorKind, Outcome, Retry};
 use fairlead_dialect::openai::answer::UpstreamError;
 use fairlead_dialect::openai::stream;
 use fairlead_dialect::openai::stream::{Closing, End, StreamPiece};
-use fairlead_dialect::Pieces;
+use fairlead_dialect::{reason_of, Pieces, RejectionReason};
 use http::header::HeaderValue;
 use http::StatusCode;
 use http_body::Body as _;
@@ -473,9 +473,14 @@ pub fn silent<K: StreamKind>(patience: Duration, has_begun: bool) -> Error {
 
 /// Whether an error object blames the request rather than the provider.
 fn blames_request(error: &UpstreamError) -> bool {
-    let is_invalid = error.kind.as_deref() == Some("invalid_request_error");
-    let code = error.code.as_deref().unwrap_or("");
-    is_invalid || matches!(code, "context_length_exceeded" | "400" | "404" | "413" | "422")
+    let is_invalid = error.kind.as_deref() == Some("invalid_request_error")
+        || error.status.as_deref() == Some("INVALID_ARGUMENT")
+        || matches!(error.code.as_deref(), Some("400" | "404" | "413" | "422"));
+    match reason_of(error) {
+        RejectionReason::Credential => false,
+        RejectionReason::Request => is_invalid,
+        _ => true,
+    }
 }
 
 /// A provider's own error event, without the connection's secrets should it echo them.

@@ -1,12 +1,15 @@
 //! Forwarding to control: the request as it came, with who sent it in internal headers that only this socket may carry.
 //! The answer streams back with the same back-pressure as a provider's.
 
+use crate::call::relay::is_event_stream;
+use crate::clock;
 use crate::control::restart_page::RestartPage;
 use crate::exchange::{Exchange, Head, Room};
 use crate::gate::answer;
 use crate::gate::answer::EndGuard;
 use crate::gate::headers;
 use crate::gate::request::{Admission, Forward, Whole};
+use crate::gate::standing::REVIEW_EVERY;
 use crate::gate::upload::Stored;
 use crate::shared::Shared;
 use crate::upstream::failure;
@@ -178,11 +181,34 @@ async fn relay(
     shared.metrics.answered(admission.route.endpoint, parts.status.as_u16());
     let mut headers = answer::base_headers(shared, &admission.request_id);
     pass_headers(&parts.headers, &mut headers);
+    let is_events = headers.get(header::CONTENT_TYPE).is_some_and(is_event_stream);
     exchange.start(Head { status: parts.status, headers }, []);
-    if is_head || copy(exchange, &mut body).await {
+    let is_whole = is_head
+        || tokio::select! {
+            biased;
+            is_whole = copy(exchange, &mut body) => is_whole,
+            // A stream of events ends with the caller's right to it; of anything else, such as a download, a part is not the whole.
+            () = refused_later(shared, admission) => is_events,
+        };
+    if is_whole {
         exchange.end([]);
     } else {
         exchange.abort();
+    }
+}
+
+/// Ends when the caller would not pass the gate any more, or has other rights than control was told of.
+async fn refused_later(shared: &Shared, admission: &Admission) {
+    let Admission { standing, route, principal, .. } = admission;
+    loop {
+        tokio::time::sleep(REVIEW_EVERY).await;
+        let reason = match standing.renew(shared, route, principal, clock::unix_ms()) {
+            Ok(now) if now.to_header() == principal.to_header() => continue,
+            Ok(_) => "the caller's rights have changed".into(),
+            Err(fault) => fault.message,
+        };
+        tracing::info!(request_id = admission.request_id, %reason, "an answer was cut off");
+        return;
     }
 }
 

@@ -1,6 +1,9 @@
 //! The address of a caller: the other end of the socket, or what the operator's own proxies say of it.
 
+use crate::clock;
 use crate::gate::inbound::Inbound;
+use crate::shared::Shared;
+use fairlead_core::{Error, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 
 /// The caller's address; `None` on a Unix socket. With `trusted_proxies`, so far from the right in `X-Forwarded-For` it stands;
@@ -8,6 +11,14 @@ use std::net::{IpAddr, SocketAddr};
 pub fn caller_address(inbound: &Inbound<'_>, trusted_proxies: usize) -> Option<IpAddr> {
     let forwarded = if trusted_proxies == 0 { None } else { forwarded(inbound, trusted_proxies) };
     forwarded.or(inbound.peer).map(|address| address.to_canonical())
+}
+
+/// Whether anybody may call from there, whoever it is and whatever for.
+pub fn admit_address(shared: &Shared, address: Option<IpAddr>) -> Result<(), Error> {
+    if shared.live.load().snapshot.ip_filter.admits(address, clock::unix_ms()) {
+        return Ok(());
+    }
+    Err(Error::client(ErrorKind::Forbidden, "This address may not call the gateway."))
 }
 
 fn forwarded(inbound: &Inbound<'_>, trusted_proxies: usize) -> Option<IpAddr> {

@@ -3,13 +3,14 @@
 
 use crate::clock;
 use crate::exchange::{Exchange, Head, Wake};
-use crate::gate::address::caller_address;
+use crate::gate::address::{admit_address, caller_address};
 use crate::gate::answer;
 use crate::gate::body::{refuse_and_close, settle, too_large, Pending};
 use crate::gate::cors::{self, Cors};
 use crate::gate::inbound::{self, Inbound, RequestHeaders};
 use crate::gate::preferences::{Accepts, CachePreference, RoutePreference};
 use crate::gate::request::{Admission, Forward, Whole};
+use crate::gate::standing::{self, Standing};
 use crate::gate::unserved;
 use crate::gate::upload::Upload;
 use crate::models::anthropic;
@@ -102,7 +103,7 @@ impl<'a> Gate<'a> {
             return Err(shared.drain.error());
         }
         let ts_ms = clock::unix_ms();
-        let principal = admit_caller(shared, route, &headers, inbound.method, Moment { address, ts_ms })?;
+        let (principal, standing) = admit_caller(shared, route, &headers, inbound.method, Moment { address, ts_ms })?;
         check_body(route, &principal, &headers)?;
         admit_page(route, &principal, &headers)?;
         let admission = Admission {
@@ -110,6 +111,7 @@ impl<'a> Gate<'a> {
             dialect: route.dialect(),
             tail: tail.into_owned(),
             principal,
+            standing,
             request_id: self.request_id.clone(),
             session_tag: headers.session_tag.map(str::to_owned),
             session_id: headers.session_id.map(str::to_owned),
@@ -233,14 +235,6 @@ struct Moment {
     ts_ms: u64,
 }
 
-/// Whether anybody may call from there, whoever it is and whatever for.
-fn admit_address(shared: &Shared, address: Option<IpAddr>) -> Result<(), Error> {
-    if shared.live.load().snapshot.ip_filter.admits(address, clock::unix_ms()) {
-        return Ok(());
-    }
-    Err(Error::client(ErrorKind::Forbidden, "This address may not call the gateway."))
-}
-
 /// Who calls, once the rules of the route's tier and of the key let the call in.
 fn admit_caller(
     shared: &Shared,
@@ -248,11 +242,12 @@ fn admit_caller(
     headers: &RequestHeaders<'_>,
     method: &str,
     Moment { address, ts_ms }: Moment,
-) -> Result<Principal, Error> {
+) -> Result<(Principal, Standing), Error> {
     let live = shared.live.load();
     let principal = resolve(shared, route, headers, &live.snapshot, ts_ms)?;
     let is_read = matches!(method, "GET" | "HEAD");
     let tier = route.tier_for(&headers.credentials);
+    let is_on_behalf = on_behalf(shared, headers).is_some();
     if !principal.key().is_some_and(|key| scopes::opens(&key.scopes, route)) {
         principal.admit(tier, is_read, &live.snapshot, shared.config.require_api_key)?;
     }
@@ -261,12 +256,13 @@ fn admit_caller(
     if let Some(key) = principal.key() {
         policy::admit_hour(key, ts_ms)?;
         // What control does for a key was asked for by somebody who had passed.
-        if on_behalf(shared, headers).is_none() {
+        if !is_on_behalf {
             policy::admit_address(key, address)?;
         }
         policy::admit_endpoint(key, route.endpoint)?;
     }
-    Ok(principal)
+    let credential = standing::credential_of(&principal, headers.credentials.cookie, &live.snapshot);
+    Ok((principal, Standing { address, credential, tier, is_read, is_on_behalf }))
 }
 
 /// The endpoint under which a refusal at the gate is counted; empty where the request has no route.

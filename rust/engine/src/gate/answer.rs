@@ -114,8 +114,8 @@ pub fn health(shared: &Shared, exchange: &Exchange) {
     json(shared, exchange, StatusCode::OK, "", r#"{"status":"ok"}"#.to_owned());
 }
 
-/// `GET /readyz`: 200 once a snapshot is loaded, until a drain is announced, and while no thread is stuck; control's state is told, not
-/// judged.
+/// `GET /readyz`: 200 once a snapshot is loaded, until a drain is announced, and while no thread is stuck; the states of control and of
+/// the shared store are told, not judged.
 pub fn ready(shared: &Shared, exchange: &Exchange) {
     let version = shared.live.load().snapshot.version;
     let stuck = shared.threads.stuck();
@@ -129,10 +129,14 @@ pub fn ready(shared: &Shared, exchange: &Exchange) {
         (StatusCode::OK, "ready")
     };
     let control = if shared.control_is_connected() { "connected" } else { "absent" };
+    let store = shared.leases.as_ref().map_or(String::new(), |leases| {
+        let state = if leases.terms.is_lost() { "absent" } else { "connected" };
+        format!(r#","shared_store":{{"state":"{state}"}}"#)
+    });
     // Names are ours: letters, digits and hyphens.
     let stuck = stuck.iter().map(|name| format!(r#""{name}""#)).collect::<Vec<_>>().join(",");
     let body = format!(
-        r#"{{"status":"{word}","worker":"{}","snapshot":{{"version":{version}}},"control":{{"state":"{control}"}},"threads":{{"stuck":[{stuck}]}}}}"#,
+        r#"{{"status":"{word}","worker":"{}","snapshot":{{"version":{version}}},"control":{{"state":"{control}"}}{store},"threads":{{"stuck":[{stuck}]}}}}"#,
         shared.worker_id
     );
     json(shared, exchange, status, "", body);

@@ -2,6 +2,7 @@
 
 use crate::exchange::Exchange;
 use crate::gate::preferences::{Accepts, CacheMode, CachePreference, RoutePreference};
+use crate::gate::standing::Standing;
 use crate::gate::upload::Receipt;
 use crate::observe::capture::{Capture, CaptureSubject};
 use crate::observe::kept_headers::{lines, HeaderLines};
@@ -26,6 +27,8 @@ pub struct Admission {
     /// The part of the path that the route's braces matched.
     pub tail: String,
     pub principal: Principal,
+    /// What the admission depended on, to check it again.
+    pub standing: Standing,
     pub request_id: String,
     pub session_tag: Option<String>,
     pub session_id: Option<String>,

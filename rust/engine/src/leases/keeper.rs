@@ -17,6 +17,8 @@ const MAX_QUESTIONS: usize = 256;
 const REPORT_SESSIONS_MS: u64 = 5_000;
 /// How often a node says that it is there, in the time that a lease lasts.
 const GREETINGS: u64 = 3;
+/// How often a store that does not answer is told of in the log.
+const WARN_EVERY_MS: u64 = 60_000;
 /// How often it says so while it has not heard of every worker beside it: until then it lets nobody in whose use it cannot know.
 const GREETING_WHILE_SHORT_MS: u64 = 500;
 
@@ -54,6 +56,8 @@ struct Keeper<'a> {
     epoch: Epoch,
     greeted_ms: Option<u64>,
     sessions_reported_ms: u64,
+    /// The last warning about a store that does not answer.
+    warned_ms: Option<u64>,
     /// The store was lost or emptied, and is to be told everything.
     is_back: bool,
     is_leaving: bool,
@@ -68,6 +72,7 @@ impl<'a> Keeper<'a> {
             epoch: Epoch::default(),
             greeted_ms: None,
             sessions_reported_ms: 0,
+            warned_ms: None,
             is_back: true,
             is_leaving: false,
         }
@@ -79,13 +84,29 @@ impl<'a> Keeper<'a> {
         if let Err(fault) = self.ask_all().await {
             self.store = None;
             self.is_back = true;
-            if !self.leases.terms.is_lost() {
-                self.leases.losses.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(%fault, "limits are held without the other nodes");
-            }
-            self.leases.terms.set_lost(true);
+            self.lose(&fault);
         }
         self.leases.over.send_replace(number);
+    }
+
+    /// The store does not answer. It is said at once, and again each minute: a wrong address would else be noticed by nobody.
+    fn lose(&mut self, fault: &StoreFault) {
+        let terms = &self.leases.terms;
+        if !terms.is_lost() {
+            self.leases.losses.fetch_add(1, Ordering::Relaxed);
+            self.warned_ms = None;
+        }
+        terms.set_lost(true);
+        let now_ms = clock::monotonic_ms();
+        if self.warned_ms.is_none_or(|at_ms| now_ms.saturating_sub(at_ms) >= WARN_EVERY_MS) {
+            self.warned_ms = Some(now_ms);
+            let address = self.leases.config.address();
+            tracing::warn!(
+                %fault,
+                address,
+                "the shared store (FAIRLEAD_SHARED_URL) does not answer: each worker holds the limits of keys by itself"
+            );
+        }
     }
 
     async fn ask_all(&mut self) -> Result<(), StoreFault> {
@@ -145,7 +166,7 @@ impl<'a> Keeper<'a> {
 
     fn found(&self) {
         if self.leases.terms.is_lost() {
-            tracing::info!("limits are held together with the other nodes");
+            tracing::info!("the shared store answers: limits are held together with the other nodes");
             self.leases.terms.set_lost(false);
         }
     }

@@ -11,19 +11,49 @@ const MAX_TAKE: usize = 64;
 /// Above this nothing is kept for a caller who does not read.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
+/// The longest reason that a close frame can carry (RFC 6455, 5.5.1).
+const MAX_REASON_BYTES: usize = 123;
+
 /// Frames that a front took at once.
 #[derive(Debug, Default)]
 pub struct Drawn {
     pub frames: Vec<String>,
-    /// The socket is to be closed with this code after these frames.
-    pub close: Option<u16>,
+    /// The socket is to be closed like this after these frames.
+    pub close: Option<Close>,
+}
+
+/// How a socket is closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Close {
+    pub code: u16,
+    /// A sentence, or nothing; never longer than a close frame can carry.
+    pub reason: String,
+}
+
+impl Close {
+    pub fn new(code: u16, reason: &str) -> Self {
+        let end = reason.floor_char_boundary(MAX_REASON_BYTES);
+        Self { code, reason: reason[..end].to_owned() }
+    }
+}
+
+/// Where the handshake with the caller has got to.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Handshake {
+    /// Waits for the other side of the conversation.
+    Pending,
+    #[default]
+    Accepted,
+    /// The caller gets an HTTP answer in place of a socket.
+    Refused,
 }
 
 #[derive(Debug, Default)]
 struct State {
+    handshake: Handshake,
     frames: VecDeque<String>,
     bytes: usize,
-    close: Option<u16>,
+    close: Option<Close>,
     front_waits: bool,
 }
 
@@ -41,6 +71,31 @@ impl Outbox {
         Arc::new(Self { id, wake, state: Mutex::default(), read: Notify::new() })
     }
 
+    /// One whose handshake waits until it is accepted or refused.
+    pub fn pending(id: u64, wake: Arc<dyn Wake>) -> Arc<Self> {
+        let outbox = Self::new(id, wake);
+        outbox.state.lock().handshake = Handshake::Pending;
+        outbox
+    }
+
+    /// Where the handshake has got to. While it is pending the front will be woken.
+    pub fn handshake(&self) -> Handshake {
+        let mut state = self.state.lock();
+        state.front_waits |= state.handshake == Handshake::Pending;
+        state.handshake
+    }
+
+    /// Decides a pending handshake; one that is decided stays as it is. Answers whether it was pending.
+    pub fn decide(&self, handshake: Handshake) -> bool {
+        let mut state = self.state.lock();
+        let was_pending = state.handshake == Handshake::Pending;
+        if was_pending {
+            state.handshake = handshake;
+            self.wake_front(state);
+        }
+        was_pending
+    }
+
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -55,7 +110,7 @@ impl Outbox {
         let count = state.frames.len().min(MAX_TAKE);
         let frames: Vec<String> = state.frames.drain(..count).collect();
         state.bytes -= frames.iter().map(String::len).sum::<usize>();
-        let close = state.close.filter(|_| state.frames.is_empty());
+        let close = state.close.clone().filter(|_| state.frames.is_empty());
         drop(state);
         self.read.notify_waiters();
         Some(Drawn { frames, close })
@@ -70,7 +125,7 @@ impl Outbox {
         if state.bytes + frame.len() > MAX_BYTES {
             state.frames.clear();
             state.bytes = 0;
-            state.close = Some(1008);
+            state.close = Some(Close::new(1008, "The caller does not read what it is sent."));
         } else {
             state.bytes += frame.len();
             state.frames.push_back(frame);
@@ -78,10 +133,10 @@ impl Outbox {
         self.wake_front(state);
     }
 
-    /// Nothing more is sent; the front closes the socket.
-    pub fn close(&self, code: u16) {
+    /// Nothing more is sent; the front closes the socket. A close that was set before stays.
+    pub fn close(&self, code: u16, reason: &str) {
         let mut state = self.state.lock();
-        state.close.get_or_insert(code);
+        state.close.get_or_insert_with(|| Close::new(code, reason));
         self.wake_front(state);
         self.read.notify_waiters();
     }
@@ -95,6 +150,19 @@ impl Outbox {
         loop {
             let read = self.read.notified();
             if self.state.lock().bytes <= HIGH_WATER_BYTES || self.is_closed() {
+                return;
+            }
+            read.await;
+        }
+    }
+
+    /// Ends once the socket is to be closed.
+    pub async fn closed(&self) {
+        loop {
+            let mut read = std::pin::pin!(self.read.notified());
+            // Registered before the look, so that a close in between is not missed.
+            read.as_mut().enable();
+            if self.is_closed() {
                 return;
             }
             read.await;
@@ -132,13 +200,33 @@ mod tests {
         for number in 0..100 {
             outbox.push(number.to_string());
         }
-        outbox.close(1000);
+        outbox.close(1000, "done");
+        outbox.close(1008, "too late");
         outbox.push("late".into());
         assert_eq!(wake.0.load(Ordering::Relaxed), 1);
         let first = outbox.take().expect("frames");
         assert_eq!((first.frames.len(), first.close), (MAX_TAKE, None));
         let last = outbox.take().expect("frames");
-        assert_eq!((last.frames.last().map(String::as_str), last.close), (Some("99"), Some(1000)));
+        assert_eq!(last.frames.last().map(String::as_str), Some("99"));
+        assert_eq!(last.close, Some(Close { code: 1000, reason: "done".to_owned() }));
+    }
+
+    #[test]
+    fn a_reason_fits_into_a_close_frame() {
+        let close = Close::new(1008, &"é".repeat(100));
+        assert_eq!(close.reason, "é".repeat(61));
+    }
+
+    #[test]
+    fn a_handshake_is_decided_once() {
+        let wake = Arc::new(Count::default());
+        let outbox = Outbox::pending(1, wake.clone());
+        assert_eq!(outbox.handshake(), Handshake::Pending);
+        assert!(outbox.decide(Handshake::Refused));
+        assert_eq!(wake.0.load(Ordering::Relaxed), 1);
+        assert!(!outbox.decide(Handshake::Accepted));
+        assert_eq!(outbox.handshake(), Handshake::Refused);
+        assert_eq!(Outbox::new(2, wake).handshake(), Handshake::Accepted);
     }
 
     #[test]
@@ -148,6 +236,6 @@ mod tests {
             outbox.push("x".repeat(1024 * 1024));
         }
         let drawn = outbox.take().expect("an end");
-        assert_eq!((drawn.frames.len(), drawn.close), (0, Some(1008)));
+        assert_eq!((drawn.frames.len(), drawn.close.map(|close| close.code)), (0, Some(1008)));
     }
 }

@@ -1,24 +1,27 @@
 //! `/v1/realtime`: a conversation in events over a WebSocket, passed through to the provider whose model is asked for.
 //!
-//! The caller's connection passes the gate once; until a provider has taken its side another connection may be tried. From then
-//! on the [`Session`] passes events. The whole conversation is one record.
+//! The caller's connection passes the gate, then waits: its handshake is accepted once a provider has accepted ours. Until then
+//! another connection may be tried, and a refusal is an HTTP answer. From then on the [`Session`] passes events. The whole
+//! conversation is one record.
 
 use crate::call::chaos;
 use crate::call::choose::{admit_model, choose_for_endpoint};
 use crate::call::failover;
-use crate::exchange::Wake;
-use crate::gate::limits;
+use crate::exchange::{Exchange, Wake};
 use crate::gate::request::Whole;
+use crate::gate::{answer, limits};
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::shared::{Gauge, GaugePermit, Shared, MAX_BUFFERED_BYTES};
 use crate::socket::assembly::Assembly;
 use crate::socket::handshake::connect;
-use crate::socket::outbox::{Drawn, Outbox};
+use crate::socket::outbox::{Drawn, Handshake, Outbox};
 use crate::socket::provider::ProviderSocket;
 use crate::socket::query::model_of;
 use crate::socket::requests::FrameConnection;
-use crate::socket::session::{CallerSide, Session, Sides, NOT_ALLOWED, TRY_AGAIN_LATER};
+use crate::socket::review::NOT_ALLOWED;
+use crate::socket::session::{CallerSide, Session, Sides, TRY_AGAIN_LATER};
+use crate::upstream::failure::AttemptFailure;
 use crate::upstream::slot;
 use fairlead_core::{Error, ErrorKind, Outcome};
 use fairlead_dialect::openai::named;
@@ -33,6 +36,8 @@ const MAX_WAITING_BYTES: usize = 4 * 1024 * 1024;
 /// A conversation under way. Dropped, it ends.
 #[derive(Debug)]
 pub struct Realtime {
+    /// Has the answer of a handshake that is refused.
+    exchange: Arc<Exchange>,
     outbox: Arc<Outbox>,
     shared: Arc<Shared>,
     texts: mpsc::UnboundedSender<(String, GaugePermit)>,
@@ -43,6 +48,7 @@ pub struct Realtime {
 /// The task of a conversation.
 struct Conversation {
     caller: CallerSide,
+    exchange: Arc<Exchange>,
     model: String,
     /// Not made yet where the shared store is to be asked for room first.
     choice: Option<Choice>,
@@ -57,7 +63,7 @@ impl Realtime {
         let mut settlement = Settlement::open(shared, &exchange, admission, 0);
         let choice = model_of(query).and_then(|model| match choose(shared, &mut settlement, &model) {
             Ok(choice) => Ok((model, Some(choice))),
-            // The handshake does not wait for the shared store: a refusal then is the conversation's first event.
+            // The conversation asks the shared store, since this call must not wait.
             Err(fault) if is_of_store(shared, &fault) => Ok((model, None)),
             Err(fault) => Err(fault),
         });
@@ -76,7 +82,7 @@ impl Realtime {
                 return Err(fault);
             }
         };
-        let outbox = Outbox::new(id, wake);
+        let outbox = Outbox::pending(id, wake);
         let (sender, texts) = mpsc::unbounded_channel();
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
         let caller = CallerSide {
@@ -85,16 +91,26 @@ impl Realtime {
             texts,
             waiting_bytes: Arc::clone(&waiting_bytes),
         };
-        let conversation = Conversation { caller, model, choice, _permits: (in_flight, slot) };
+        let permits = (in_flight, slot);
+        let conversation = Conversation { caller, exchange: Arc::clone(&exchange), model, choice, _permits: permits };
         // It ends when either side leaves; its settlement tells how, also when it is dropped.
         drop(runtime.spawn(conversation.run(settlement)));
-        Ok(Self { outbox, shared: Arc::clone(shared), texts: sender, waiting_bytes, assembly: Assembly::new(shared) })
+        let (shared, assembly) = (Arc::clone(shared), Assembly::new(shared));
+        Ok(Self { exchange, outbox, shared, texts: sender, waiting_bytes, assembly })
     }
 }
 
 impl FrameConnection for Realtime {
     fn id(&self) -> u64 {
         self.outbox.id()
+    }
+
+    fn handshake(&self) -> Handshake {
+        self.outbox.handshake()
+    }
+
+    fn refusal(&self) -> Option<Arc<Exchange>> {
+        Some(Arc::clone(&self.exchange))
     }
 
     fn take(&self) -> Option<Drawn> {
@@ -110,14 +126,14 @@ impl FrameConnection for Realtime {
     }
 
     fn receive(&self, text: Option<&str>) {
-        let Some(text) = text else { return self.outbox.close(1003) };
+        let Some(text) = text else { return self.outbox.close(1003, "Only texts pass.") };
         let waiting = self.waiting_bytes.fetch_add(text.len(), Ordering::AcqRel) + text.len();
         if waiting > MAX_WAITING_BYTES {
-            return self.outbox.close(1008);
+            return self.outbox.close(NOT_ALLOWED, "The caller sends more than the provider reads.");
         }
         let Some(permit) = GaugePermit::take(&self.shared, Gauge::BodyBytes, text.len(), MAX_BUFFERED_BYTES) else {
             self.shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
-            return self.outbox.close(TRY_AGAIN_LATER);
+            return self.outbox.close(TRY_AGAIN_LATER, "There is no room for another event.");
         };
         // After the end nobody hears it.
         let _unheard = self.texts.send((text.to_owned(), permit));
@@ -128,7 +144,7 @@ impl FrameConnection for Realtime {
     }
 
     fn close(&self) {
-        self.outbox.close(1000);
+        self.outbox.close(1000, "");
     }
 }
 
@@ -156,8 +172,8 @@ fn choose(shared: &Shared, settlement: &mut Settlement, model: &str) -> Result<C
 impl Conversation {
     /// Tries one target after another until one takes the conversation.
     ///
-    /// The loop is not that of [`crate::call::attempt`]: the caller's side is open before anybody is asked, so a failure is an
-    /// event and a close code rather than an answer, and nothing is learnt for later choices from how long a conversation lasts.
+    /// Long: one loop over targets, each with its slot, handshake and end.
+    /// The loop is not that of [`crate::call::attempt`]: nothing is learnt for later choices from how long a conversation lasts.
     async fn run(mut self, mut settlement: Settlement) {
         limits::throttle(&settlement).await;
         if let Err(error) = chaos::strike(&mut settlement).await {
@@ -191,11 +207,14 @@ impl Conversation {
                 biased;
                 connected = connect(&shared, target, choice.upstream_model(at)) => connected,
                 () = shared.drain.expired() => Err(shared.drain.error()),
+                // The caller has left before its handshake was accepted.
+                () = self.caller.outbox.closed() => return settlement.settle(Outcome::ClientGone, None),
             };
             match connected {
                 Ok((stream, early)) => {
                     target.served(began.elapsed(), began.elapsed());
                     settlement.status = 101;
+                    self.caller.outbox.decide(Handshake::Accepted);
                     let provider = ProviderSocket::new(&shared, stream, early).await;
                     let sides = Sides { caller: &mut self.caller, provider, slot: &slot };
                     let end = Session::new(sides, &mut settlement, &choice).run().await;
@@ -203,12 +222,19 @@ impl Conversation {
                         target.blame(error.kind, None);
                     }
                     settlement.settle(end.outcome, end.error.as_ref());
-                    return self.caller.outbox.close(end.code);
+                    let reason = end.error.as_ref().map_or("", |error| &error.message);
+                    return self.caller.outbox.close(end.code, reason);
                 }
                 Err(error) => {
-                    target.blame(error.kind, None);
-                    let may_go_on = error.kind != ErrorKind::Draining && error.kind != ErrorKind::InvalidRequest;
-                    last = Some(error);
+                    let may_go_on = match error.kind {
+                        ErrorKind::Draining => false,
+                        // The targets of a combo are other models, which may converse.
+                        ErrorKind::InvalidRequest => choice.combo.is_some(),
+                        _ => true,
+                    };
+                    let failed = AttemptFailure::from(error);
+                    target.hold_against(choice.upstream_model(at), &failed);
+                    last = Some(failed.error);
                     if !may_go_on {
                         break;
                     }
@@ -226,20 +252,13 @@ impl Conversation {
         }
     }
 
-    /// Tells the caller why nobody takes the conversation.
+    /// Refuses the caller's handshake: no provider takes the conversation.
     fn end_unserved(self, mut settlement: Settlement, outcome: Outcome, error: &Error) {
-        self.caller.send_error(error);
-        let code = match error.kind {
-            ErrorKind::Draining => 1001,
-            ErrorKind::AccountsBusy
-            | ErrorKind::LimitsUnknown
-            | ErrorKind::UpstreamRateLimited
-            | ErrorKind::UpstreamOverloaded => TRY_AGAIN_LATER,
-            ErrorKind::RateLimited | ErrorKind::BudgetExceeded | ErrorKind::TokenLimitExceeded => NOT_ALLOWED,
-            _ => 1011,
-        };
+        let shared = &self.caller.shared;
+        let admission = &settlement.admission;
+        answer::refuse(shared, &self.exchange, admission.route.surface, &admission.request_id, error);
         settlement.status = error.kind.status();
         settlement.settle(outcome, Some(error));
-        self.caller.outbox.close(code);
+        self.caller.outbox.decide(Handshake::Refused);
     }
 }

@@ -18,7 +18,8 @@ use crate::gate::headers;
 use crate::gate::request::{Admission, Whole};
 use crate::shared::{Gauge, GaugePermit, Shared, MAX_BUFFERED_BYTES};
 use crate::socket::assembly::Assembly;
-use crate::socket::outbox::{Drawn, Outbox};
+use crate::socket::outbox::{Drawn, Handshake, Outbox};
+use crate::socket::review::{self, Reviewed, NOT_ALLOWED};
 use bytes::{Bytes, BytesMut};
 use fairlead_core::routes::{self, Match, Route, Surface};
 use fairlead_core::{policy, Error, ErrorKind, Principal};
@@ -45,6 +46,16 @@ const PATH: &str = "/v1/chat/completions";
 /// A connection that carries frames, as a front sees it.
 pub trait FrameConnection: Send + Sync + std::fmt::Debug {
     fn id(&self) -> u64;
+
+    /// Where the handshake has got to. While it is pending the front will be woken, and sends nothing to the caller.
+    fn handshake(&self) -> Handshake {
+        Handshake::Accepted
+    }
+
+    /// The exchange that has the answer of a handshake that was refused.
+    fn refusal(&self) -> Option<Arc<Exchange>> {
+        None
+    }
 
     /// Frames that are to be sent; `None`: nothing yet, and the front will be woken.
     fn take(&self) -> Option<Drawn>;
@@ -74,6 +85,9 @@ pub struct RequestSocket {
     outbox: Arc<Outbox>,
     running: Running,
     assembly: Arc<Assembly>,
+    opened: Instant,
+    /// Looks at the caller again while the connection lasts.
+    review: Option<tokio::task::AbortHandle>,
     _in_flight: GaugePermit,
     _open: GaugePermit,
 }
@@ -116,28 +130,33 @@ impl RequestSocket {
         };
         let open = GaugePermit::for_stream(shared)?;
         let outbox = Outbox::new(whole.exchange.id(), wake);
-        let socket = Self {
+        let (admission, running) = (Arc::new(whole.admission), Running::default());
+        let opened = Instant::now();
+        outbox.push(json!({"type": "session.ready", "id": admission.request_id}).to_string());
+        let reviewed = Reviewed {
             shared: Arc::clone(shared),
-            admission: Arc::new(whole.admission),
+            admission: Arc::clone(&admission),
+            outbox: Arc::clone(&outbox),
+            is_idle: {
+                let running = Arc::clone(&running);
+                Box::new(move || running.lock().is_empty())
+            },
+            opened,
+        };
+        // The socket ends it when it is dropped.
+        let review = shared.runtime().map(|runtime| runtime.spawn(review::run(reviewed)).abort_handle());
+        Ok(Self {
+            shared: Arc::clone(shared),
+            admission,
             route,
             outbox,
-            running: Running::default(),
+            running,
             assembly: Assembly::new(shared),
+            opened,
+            review,
             _in_flight: whole.in_flight,
             _open: open,
-        };
-        socket.outbox.push(json!({"type": "session.ready", "id": socket.admission.request_id}).to_string());
-        if let Some(runtime) = shared.runtime() {
-            let (drained, outbox) = (Arc::clone(shared), Arc::downgrade(&socket.outbox));
-            // It ends with the drain, or is found to have no socket any more.
-            drop(runtime.spawn(async move {
-                drained.drain.expired().await;
-                if let Some(outbox) = outbox.upgrade() {
-                    outbox.close(1001);
-                }
-            }));
-        }
-        Ok(socket)
+        })
     }
 
     fn protocol_error(&self, code: &str, message: &str, id: Option<&str>) {
@@ -160,7 +179,15 @@ impl RequestSocket {
         }
         let bell = Arc::new(ExchangeWake::default());
         let exchange = Exchange::new(self.shared.next_id(), Arc::clone(&bell) as Arc<dyn Wake>);
-        let whole = match self.admit(&exchange, payload) {
+        let principal = match self.check_caller() {
+            Ok(principal) => principal,
+            Err(fault) => {
+                drop(running);
+                self.outbox.push(refusal(&id, &fault));
+                return self.outbox.close(NOT_ALLOWED, &fault.message);
+            }
+        };
+        let whole = match self.admit(&exchange, principal, payload) {
             Ok(whole) => whole,
             Err(fault) => {
                 drop(running);
@@ -180,19 +207,22 @@ impl RequestSocket {
         }));
     }
 
-    /// The gate again, for one request: the key may have been revoked since the connection was opened.
-    fn admit(&self, exchange: &Arc<Exchange>, payload: &RawValue) -> Result<Whole, Error> {
+    /// Whether the caller may still use the connection: its key may have been revoked, its session ended or its address banned
+    /// since it was opened. An error ends the connection.
+    fn check_caller(&self) -> Result<Principal, Error> {
+        let Admission { standing, principal, .. } = &*self.admission;
+        review::check_age(&self.shared, self.opened)?;
+        standing.renew(&self.shared, self.admission.route, principal, clock::unix_ms())
+    }
+
+    /// The gate again, for one request.
+    fn admit(&self, exchange: &Arc<Exchange>, principal: Principal, payload: &RawValue) -> Result<Whole, Error> {
         let (shared, of) = (&self.shared, &self.admission);
         if shared.drain.is_draining() {
             return Err(shared.drain.error());
         }
         let ts_ms = clock::unix_ms();
-        let live = shared.live.load();
-        let principal = match &of.principal {
-            Principal::Key(key) => Principal::on_behalf(&live.snapshot, &key.id, ts_ms)?,
-            other => other.clone(),
-        };
-        principal.admit(self.route.tier, false, &live.snapshot, shared.config.require_api_key)?;
+        principal.admit(self.route.tier, false, &shared.live.load().snapshot, shared.config.require_api_key)?;
         if let Some(key) = principal.key() {
             policy::admit_hour(key, ts_ms)?;
             policy::admit_endpoint(key, self.route.endpoint)?;
@@ -215,6 +245,7 @@ impl RequestSocket {
             dialect: self.route.dialect(),
             tail: String::new(),
             principal,
+            standing: of.standing,
             request_id: format!("req_{}{:08x}", shared.worker_id, exchange.id()),
             session_tag: of.session_tag.clone(),
             session_id: of.session_id.clone(),
@@ -286,7 +317,7 @@ impl FrameConnection for RequestSocket {
     }
 
     fn close(&self) {
-        self.outbox.close(1000);
+        self.outbox.close(1000, "");
         for call in self.running.lock().values() {
             call.is_cancelled.store(true, Ordering::Release);
             call.exchange.cancel();
@@ -301,6 +332,9 @@ impl FrameConnection for RequestSocket {
 
 impl Drop for RequestSocket {
     fn drop(&mut self) {
+        if let Some(review) = self.review.take() {
+            review.abort();
+        }
         self.close();
     }
 }

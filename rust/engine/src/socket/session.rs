@@ -1,22 +1,24 @@
 //! A realtime conversation under way: events pass as they are, both ways, judged and counted as they come.
 //!
-//! Usage of `response.done` counts under the key's limits as it comes, and the key is looked at again while the conversation goes
-//! on: once it may not call the model any more, or has no room for another answer, the conversation ends with an error event and
-//! the code 1008.
+//! Usage of `response.done` counts under the key's limits as it comes, and the caller is checked again after each answer and every two
+//! seconds. Once its credential, its address or its rights would not pass the gate any more, or its key has no room for another
+//! answer, the conversation ends with an error event and the code 1008.
 
 use crate::call::choose::admit_aliases;
 use crate::call::guardrails::EventGuard;
 use crate::clock;
 use crate::gate::body::too_many_bytes;
 use crate::gate::limits;
+use crate::gate::standing::REVIEW_EVERY;
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::route::permission;
 use crate::shared::{GaugePermit, Shared};
 use crate::socket::outbox::Outbox;
 use crate::socket::provider::{ProviderMessage, ProviderSocket, ReadFault};
+use crate::socket::review::{longest, GOING_AWAY, NOT_ALLOWED};
 use crate::upstream::slot::Slot;
-use fairlead_core::{policy, Error, ErrorKind, Outcome, Principal, Retry};
+use fairlead_core::{policy, Error, ErrorKind, Outcome, Retry};
 use fairlead_dialect::openai::metered;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,18 +29,12 @@ use tokio::time::MissedTickBehavior;
 
 /// Close codes (RFC 6455, section 7.4.1).
 const NORMAL: u16 = 1000;
-const GOING_AWAY: u16 = 1001;
-pub const NOT_ALLOWED: u16 = 1008;
 const FAILED: u16 = 1011;
 /// Close code of the registry of RFC 6455, section 11.7.
 pub const TRY_AGAIN_LATER: u16 = 1013;
 const PING_EVERY: Duration = Duration::from_secs(20);
 /// A provider that answers no ping for this long has left.
 const SILENCE: Duration = Duration::from_secs(60);
-/// How often the key is looked at again beside each answer.
-const REVIEW_EVERY: Duration = Duration::from_secs(2);
-/// The longest that a conversation lasts; providers end theirs after an hour or less.
-const LONGEST: Duration = Duration::from_secs(2 * 3_600);
 
 /// Texts of the caller that the provider has not been sent, each with its place among the bodies that are held.
 pub type CallerTexts = mpsc::UnboundedReceiver<(String, GaugePermit)>;
@@ -115,7 +111,8 @@ impl<'a> Session<'a> {
         let mut ping = tokio::time::interval(PING_EVERY);
         let mut review = tokio::time::interval(REVIEW_EVERY);
         review.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let until = tokio::time::Instant::now() + LONGEST;
+        let longest = longest(&shared);
+        let until = tokio::time::Instant::now() + longest;
         loop {
             self.caller.outbox.room().await;
             if self.caller.outbox.is_closed() {
@@ -133,7 +130,7 @@ impl<'a> Session<'a> {
                     Err(fault) => Some(self.end(fault).await),
                 },
                 () = tokio::time::sleep_until(until) => {
-                    let message = format!("A conversation lasts {} h at most; open another.", LONGEST.as_secs() / 3_600);
+                    let message = format!("A conversation lasts {} s at most: open another.", longest.as_secs_f64());
                     Some(self.end(Error::client(ErrorKind::RequestTimeout, message)).await)
                 }
                 () = shared.drain.expired() => {
@@ -243,20 +240,16 @@ impl<'a> Session<'a> {
         self.provider.ping().await.map_err(|error| self.broken(error))
     }
 
-    /// Whether the caller may go on: its key may have been revoked, banned or restricted since, may have expired or be out of
-    /// its hours, or have no room for another answer.
+    /// Whether the caller may go on: its credential may have been revoked or its address banned since, its key restricted, out of its
+    /// hours, or without room for another answer.
     fn review(&mut self) -> Result<(), Error> {
         let shared = &self.caller.shared;
         let settlement = &mut *self.settlement;
         let live = shared.live.load();
         let now_ms = clock::unix_ms();
-        let Some(key_id) = settlement.admission.principal.key().map(|key| key.id.clone()) else {
-            let tier = settlement.admission.route.tier;
-            let principal = &settlement.admission.principal;
-            return principal.admit(tier, false, &live.snapshot, shared.config.require_api_key);
-        };
-        settlement.admission.principal = Principal::on_behalf(&live.snapshot, &key_id, now_ms)?;
-        let Some(key) = settlement.admission.principal.key().map(Arc::clone) else { return Ok(()) };
+        let admission = &mut settlement.admission;
+        admission.principal = admission.standing.renew(shared, admission.route, &admission.principal, now_ms)?;
+        let Some(key) = admission.principal.key().map(Arc::clone) else { return Ok(()) };
         policy::admit_hour(&key, now_ms)?;
         policy::admit_endpoint(&key, settlement.admission.route.endpoint)?;
         permission::admit(&live, &key, settlement.model.as_deref().unwrap_or_default())?;

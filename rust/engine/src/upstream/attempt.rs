@@ -11,7 +11,7 @@ use crate::upstream::target::Target;
 use crate::upstream::wire::{BodySlices, Chunk, Fault, Incoming, Lease, Pool};
 use fairlead_core::{parse_retry_after, Dialect, Error, ErrorKind, ProviderError, Retry};
 use fairlead_dialect::openai::answer::{error_fields, UpstreamError};
-use fairlead_dialect::Pieces;
+use fairlead_dialect::{reason_of, Pieces, RejectionReason};
 use http::{header, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Limited};
 use std::time::{Duration, Instant};
@@ -37,14 +37,20 @@ pub(crate) fn rejection(status: StatusCode, error: UpstreamError, target: &Targe
     } else {
         target.mask(&error.message)
     };
+    let reason = reason_of(&error);
     let mask = |text: Option<String>| text.map(|text| target.mask(&text));
-    Rejection { status, message, kind: mask(error.kind), code: mask(error.code), param: mask(error.param) }
+    // Clients know an overflow by OpenAI's code, whatever the provider calls it.
+    let code = match reason {
+        RejectionReason::Overflow => Some(ErrorKind::ContextTooLong.code().to_owned()),
+        _ => mask(error.code),
+    };
+    Rejection { status, reason, message, kind: mask(error.kind), code, param: mask(error.param) }
 }
 
 /// A provider's error for the record, with the connection's secrets masked. `status`: of its answer's head.
 pub(crate) fn provider_error(status: u16, error: &UpstreamError, target: &Target) -> ProviderError {
     let mask = |text: &Option<String>| text.as_deref().map(|text| target.mask(text));
-    let kind = mask(&error.kind).or_else(|| mask(&error.status));
+    let kind = mask(&error.kind).or_else(|| error.status.as_deref().map(|text| target.mask(text)));
     ProviderError { status, code: mask(&error.code), kind, message: target.mask(&error.message), request_id: None }
 }
 
@@ -91,7 +97,7 @@ pub struct Upstream<'a> {
 /// Every call of a provider goes through here: the permit to begin, and what its head says of the connection, are seen to. A
 /// refused access token is not used again.
 pub async fn send(pool: &Pool, target: &Target, request: Upstream<'_>) -> Result<Response<Incoming>, AttemptFailure> {
-    let permit = half_open::acquire(target).await?;
+    let permit = half_open::acquire(target, request.model).await?;
     let outcome = dial(pool, target, request).await;
     permit.complete(&outcome);
     outcome
@@ -210,7 +216,8 @@ async fn judge(
         return Ok(response);
     }
     let code = status.as_u16();
-    let mut failure = failure_of(code, retry_hint(&response));
+    let longest_ms = target.resilience.connection_cooldown.max_retry_after_ms;
+    let mut failure = failure_of(code, retry_hint(&response).map(|hint_ms| hint_ms.min(longest_ms)));
     let request_id = request_id_of(&response);
     let report = |refusal: &UpstreamError| {
         let report = provider_error(code, refusal, target);
@@ -224,7 +231,10 @@ async fn judge(
             target.hot.access_token.forget();
         }
         failure.error = failure.error.with_provider_error(report(&refusal));
-        return Err(failure);
+        // Google says in the body when to come back.
+        let told_ms = refusal.retry_ms.filter(|_| code == 429).map(|hint_ms| hint_ms.get().min(longest_ms));
+        let hint_ms = failure.hint_ms.or(told_ms);
+        return Err(AttemptFailure { hint_ms, ..failure });
     }
     if failure.blames_connection {
         let refusal = read_error(response, FAILURE_BODY_DEADLINE).await;
@@ -232,9 +242,38 @@ async fn judge(
         return Err(failure);
     }
     let refusal = read_error(response, ERROR_BODY_DEADLINE).await;
+    let report = report(&refusal);
+    let mut failure = rejected(status, refusal, target, started_ms, failure);
+    failure.error = failure.error.with_provider_error(report);
+    Err(failure)
+}
+
+/// A rejected request; `failure` is what its status says. Where it is the credential that is refused, the connection is to blame, as with a 401.
+fn rejected(
+    status: StatusCode,
+    refusal: UpstreamError,
+    target: &Target,
+    started_ms: u64,
+    mut failure: AttemptFailure,
+) -> AttemptFailure {
+    let code = status.as_u16();
+    let reason = reason_of(&refusal);
+    if reason == RejectionReason::Credential {
+        target.observe_refusal(401, refusal.code.as_deref(), &refusal.message, started_ms);
+        return refused(code);
+    }
     target.observe_refusal(code, refusal.code.as_deref(), &refusal.message, started_ms);
-    failure.error = failure.error.with_provider_error(report(&refusal));
-    Err(AttemptFailure { rejection: Some(Box::new(rejection(status, refusal, target))), ..failure })
+    if matches!(reason, RejectionReason::Access | RejectionReason::Model) {
+        // Another account of the provider may be allowed what this one is not.
+        failure.error.retry = Retry::Elsewhere;
+    }
+    AttemptFailure { rejection: Some(Box::new(rejection(status, refusal, target))), ..failure }
+}
+
+/// The credential is refused, with the status of a bad request.
+fn refused(code: u16) -> AttemptFailure {
+    let message = format!("The provider refused the connection's credential ({code}).");
+    upstream(ErrorKind::UpstreamAuth, Retry::Elsewhere, message).with_upstream_status(code).into()
 }
 
 /// The class of a status that is no success. Only a rejected request blames no connection. `hint_ms`: how long the provider asks

@@ -2,7 +2,7 @@
 //! who is to blame.
 
 use fairlead_core::{Error, ErrorKind};
-use fairlead_dialect::ErrorText;
+use fairlead_dialect::{ErrorText, RejectionReason};
 use http::StatusCode;
 
 /// Why an attempt failed.
@@ -21,6 +21,7 @@ pub struct AttemptFailure {
 #[derive(Debug)]
 pub struct Rejection {
     pub status: StatusCode,
+    pub reason: RejectionReason,
     pub message: String,
     pub kind: Option<String>,
     pub code: Option<String>,

@@ -15,17 +15,18 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub struct Permit<'a> {
     target: &'a Target,
+    model: &'a str,
     is_probe: bool,
 }
 
-/// Waits until an attempt may begin. An error when what was waited for says that it may not: nothing was sent then.
-pub async fn acquire(target: &Target) -> Result<Permit<'_>, AttemptFailure> {
+/// Waits until an attempt at this model may begin. An error when what was waited for says that it may not: nothing was sent then.
+pub async fn acquire<'a>(target: &'a Target, model: &'a str) -> Result<Permit<'a>, AttemptFailure> {
     let mut until = None;
     loop {
         let mut turned = pin!(target.provider.turned.notified());
         // Whatever turns from here on is heard.
         turned.as_mut().enable();
-        let is_probe = match target.begin(clock::monotonic_ms()) {
+        let is_probe = match target.begin(model, clock::monotonic_ms()) {
             AttemptPermit::Free => false,
             AttemptPermit::Probe => true,
             AttemptPermit::Closed(left_ms) => return Err(closed(left_ms)),
@@ -38,7 +39,7 @@ pub async fn acquire(target: &Target) -> Result<Permit<'_>, AttemptFailure> {
                 false
             }
         };
-        return Ok(Permit { target, is_probe });
+        return Ok(Permit { target, model, is_probe });
     }
 }
 
@@ -49,7 +50,7 @@ impl Permit<'_> {
             return;
         }
         if outcome.as_ref().err().is_none_or(|failed| !failed.blames_connection) {
-            self.target.answered();
+            self.target.answered(self.model);
         }
     }
 }
@@ -58,7 +59,7 @@ impl Drop for Permit<'_> {
     /// The caller left, or the gateway ends.
     fn drop(&mut self) {
         if self.is_probe {
-            self.target.give_up_probe();
+            self.target.give_up_probe(self.model);
         }
     }
 }

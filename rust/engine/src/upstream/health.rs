@@ -4,7 +4,8 @@
 
 use fairlead_core::strategy::QuotaWindow;
 use fairlead_core::{
-    Breaker, Clear, Health, Lockout, PersistedState, QuotaSpan, QuotaThresholds, TerminalState, WindowReading,
+    Breaker, Clear, ErrorKind, Health, Lockout, PersistedState, QuotaSpan, QuotaThresholds, Rests, TerminalState,
+    WindowReading,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -21,6 +22,8 @@ pub struct Condition {
     pub health: Health,
     pub last_error: Option<&'static str>,
     pub(super) lockouts: HashMap<Box<str>, Lockout>,
+    /// Models that the provider limited, each with a cooldown and a probe of its own.
+    pub(super) limited: HashMap<Box<str>, Health>,
     pub(super) windows: SmallVec<[ObservedWindow; 4]>,
 }
 
@@ -56,7 +59,16 @@ impl Condition {
         self.windows.iter().filter(move |window| window.resets_at_ms.is_none_or(|at_ms| now_ms < at_ms))
     }
 
+    /// Models that may not be tried now, or only when nothing else is left.
     pub fn locked(&self, now_ms: u64) -> impl Iterator<Item = Locked> + use<'_> {
+        let limited = self.limited.iter().filter_map(move |(model, health)| {
+            let (remaining_ms, is_binding) = health.rest(now_ms)?;
+            Some(Locked { model: model.to_string(), remaining_ms, failures: 1, is_binding })
+        });
+        self.locked_out(now_ms).chain(limited)
+    }
+
+    fn locked_out(&self, now_ms: u64) -> impl Iterator<Item = Locked> + use<'_> {
         self.lockouts.iter().filter(move |(_, lockout)| lockout.is_locked(now_ms)).map(move |(model, lockout)| Locked {
             model: model.to_string(),
             remaining_ms: lockout.remaining_ms(now_ms),
@@ -84,6 +96,19 @@ impl Condition {
         work(self.lockouts.entry(model.into()).or_default());
     }
 
+    /// The provider limits the model for as long as `rests` and its hint say. Answers whether it limits another model of the
+    /// connection at the same time.
+    pub fn limit(&mut self, model: &str, rests: &Rests, hint_ms: Option<u64>, now_ms: u64) -> bool {
+        if self.limited.len() >= MAX_LOCKOUTS && !self.limited.contains_key(model) {
+            self.limited.retain(|_, health| health.rest(now_ms).is_some());
+        }
+        if self.limited.len() < MAX_LOCKOUTS || self.limited.contains_key(model) {
+            let health = self.limited.entry(model.into()).or_default();
+            health.fail(rests, ErrorKind::UpstreamRateLimited, hint_ms, now_ms);
+        }
+        self.limited.iter().any(|(other, health)| &**other != model && health.rest(now_ms).is_some())
+    }
+
     /// Carries out what an operator has had forgotten.
     pub fn forget(&mut self, clear: &Clear) {
         match clear.model.as_deref() {
@@ -91,11 +116,16 @@ impl Condition {
                 self.health.revive();
                 self.last_error = None;
                 self.lockouts.clear();
+                self.limited.clear();
                 self.windows.clear();
             }
-            Some("*") => self.lockouts.clear(),
+            Some("*") => {
+                self.lockouts.clear();
+                self.limited.clear();
+            }
             Some(model) => {
                 self.lockouts.remove(model);
+                self.limited.remove(model);
             }
         }
     }

@@ -14,13 +14,11 @@ use fairlead_core::{
     is_provider_failure, read_quota_headers, AttemptPermit, BreakerLimits, Error, ErrorKind, HealthState, QuotaReading,
     QuotaSpan, TerminalState, WindowReading,
 };
+use fairlead_dialect::RejectionReason;
 use http::HeaderMap;
 use smallvec::SmallVec;
 use std::error::Error as _;
 use std::time::Duration;
-
-/// Rejections whose code says that the provider does not serve the model, whatever their status.
-const UNKNOWN_MODEL: &[&str] = &["model_not_found", "model_not_available", "invalid_model"];
 
 /// The worse of two reasons; of two that are as bad, the one that lasts longer.
 fn graver(one: (Standing, u64), other: (Standing, u64)) -> (Standing, u64) {
@@ -49,6 +47,9 @@ impl Target {
                 let standing = if lockout.is_binding() { Standing::Closed } else { Standing::Resting };
                 worst = graver(worst, (standing, lockout.remaining_ms(now_ms)));
             }
+        }
+        if let Some(limited) = condition.limited.get(model) {
+            worst = graver(worst, (limited.standing(now_ms), limited.remaining_ms(now_ms).unwrap_or(u64::MAX)));
         }
         let breaker = self.provider.breaker.lock();
         if breaker.failures() > 0 {
@@ -106,41 +107,55 @@ impl Target {
         self.provider.breaker.lock().remaining_ms(now_ms) > 0
     }
 
-    /// How the target stands for an attempt that would begin now.
-    pub fn begin(&self, now_ms: u64) -> AttemptPermit {
+    /// How the target stands for an attempt at this model that would begin now.
+    pub fn begin(&self, model: &str, now_ms: u64) -> AttemptPermit {
         let mut condition = self.hot.condition.lock();
         let mut breaker = self.provider.breaker.lock();
-        match (condition.health.begin(now_ms), breaker.begin(self.breaker_limits(), now_ms)) {
-            (AttemptPermit::Closed(left), other) | (other, AttemptPermit::Closed(left)) => {
-                if other == AttemptPermit::Probe {
-                    condition.health.give_up_probe();
-                    breaker.give_up_probe();
-                }
-                AttemptPermit::Closed(left)
-            }
-            (AttemptPermit::Probe, AttemptPermit::Wait) => {
-                condition.health.give_up_probe();
-                AttemptPermit::Wait
-            }
-            (AttemptPermit::Wait, AttemptPermit::Probe) => {
-                breaker.give_up_probe();
-                AttemptPermit::Wait
-            }
-            (AttemptPermit::Wait, _) | (_, AttemptPermit::Wait) => AttemptPermit::Wait,
-            (AttemptPermit::Probe, _) | (_, AttemptPermit::Probe) => AttemptPermit::Probe,
-            (AttemptPermit::Free, AttemptPermit::Free) => AttemptPermit::Free,
+        let of_connection = condition.health.begin(now_ms);
+        let of_provider = breaker.begin(self.breaker_limits(), now_ms);
+        let of_model = condition.limited.get_mut(model).map_or(AttemptPermit::Free, |limited| limited.begin(now_ms));
+        let permits = [of_connection, of_provider, of_model];
+        let is_closed = |permit: &AttemptPermit| matches!(permit, AttemptPermit::Closed(_));
+        let refused =
+            permits.into_iter().find(is_closed).or_else(|| permits.into_iter().find(|one| *one == AttemptPermit::Wait));
+        let Some(refused) = refused else {
+            let is_probe = permits.contains(&AttemptPermit::Probe);
+            return if is_probe { AttemptPermit::Probe } else { AttemptPermit::Free };
+        };
+        // A probe that does not go out leaves its place to another.
+        if of_connection == AttemptPermit::Probe {
+            condition.health.give_up_probe();
         }
+        if of_provider == AttemptPermit::Probe {
+            breaker.give_up_probe();
+        }
+        if let Some(limited) = condition.limited.get_mut(model).filter(|_| of_model == AttemptPermit::Probe) {
+            limited.give_up_probe();
+        }
+        refused
     }
 
-    /// The provider has answered a probe.
-    pub fn answered(&self) {
-        self.hot.condition.lock().health.answered();
+    /// The provider has answered a probe by this model.
+    pub fn answered(&self, model: &str) {
+        {
+            let mut condition = self.hot.condition.lock();
+            condition.health.answered();
+            if let Some(limited) = condition.limited.get_mut(model) {
+                limited.answered();
+            }
+        }
         self.provider.breaker.lock().answered();
         self.provider.turned.notify_waiters();
     }
 
-    pub fn give_up_probe(&self) {
-        self.hot.condition.lock().health.give_up_probe();
+    pub fn give_up_probe(&self, model: &str) {
+        {
+            let mut condition = self.hot.condition.lock();
+            condition.health.give_up_probe();
+            if let Some(limited) = condition.limited.get_mut(model) {
+                limited.give_up_probe();
+            }
+        }
         self.provider.breaker.lock().give_up_probe();
         self.provider.turned.notify_waiters();
     }
@@ -160,12 +175,21 @@ impl Target {
         self.hot.observe_latency(sample.as_micros() as u64);
     }
 
-    /// A model has been served.
-    pub fn served_model(&self, model: &str) {
+    /// A model has been served, by an attempt that took this long.
+    pub fn served_model(&self, model: &str, took: Duration) {
+        let started_ms = clock::monotonic_ms().saturating_sub(took.as_millis() as u64);
         let mut condition = self.hot.condition.lock();
+        if !condition.limited.is_empty() {
+            if let Some(limited) = condition.limited.get_mut(model) {
+                limited.succeed(started_ms);
+                if !limited.has_failed() {
+                    condition.limited.remove(model);
+                }
+            }
+        }
         if !condition.lockouts.is_empty() {
             if let Some(lockout) = condition.lockouts.get_mut(model) {
-                if lockout.succeed() {
+                if lockout.succeed(started_ms) {
                     condition.lockouts.remove(model);
                 }
             }
@@ -175,7 +199,7 @@ impl Target {
     /// An attempt has failed, and the connection is to blame. The gateway's own end blames nobody.
     pub fn blame(&self, kind: ErrorKind, hint_ms: Option<u64>) {
         if kind == ErrorKind::GuardrailBlocked {
-            return self.give_up_probe();
+            return self.give_up_probe("");
         }
         if kind == ErrorKind::Draining {
             return;
@@ -215,22 +239,33 @@ impl Target {
             // The rest of the connection's models are as good as before, unless the provider's servers fail.
             if !is_provider_failure(failed.error.kind) {
                 drop(condition);
-                return self.give_up_probe();
+                return self.give_up_probe(model);
             }
+        }
+        let is_limited = failed.blames_connection && failed.error.kind == ErrorKind::UpstreamRateLimited;
+        if is_limited && self.resilience.model_lockout.enabled && !self.limit(model, failed.hint_ms) {
+            self.give_up_probe(model);
+            self.hot.load.observe(false);
+            return self.hot.count(false);
         }
         if failed.blames_connection {
             self.blame(failed.error.kind, failed.hint_ms);
         }
     }
 
+    /// The provider limits the model, which rests alone: providers count for each model. Answers whether another model of the
+    /// connection rests for the same reason, so that the limit is the account's.
+    fn limit(&self, model: &str, hint_ms: Option<u64>) -> bool {
+        let mut condition = self.hot.condition.lock();
+        condition.last_error = Some(ErrorKind::UpstreamRateLimited.code());
+        condition.limit(model, &self.resilience.connection_cooldown, hint_ms, clock::monotonic_ms())
+    }
+
     fn locks_out(&self, failed: &AttemptFailure) -> bool {
         let limits = &self.resilience.model_lockout;
         let rejection = failed.rejection.as_ref();
         let status = rejection.map(|rejection| rejection.status.as_u16()).or(failed.error.upstream_status);
-        let is_unknown_model = || {
-            let code = rejection.and_then(|rejection| rejection.code.as_deref());
-            code.is_some_and(|code| UNKNOWN_MODEL.contains(&code))
-        };
+        let is_unknown_model = || rejection.is_some_and(|rejection| rejection.reason == RejectionReason::Model);
         limits.enabled && (status.is_some_and(|status| limits.status_codes.contains(&status)) || is_unknown_model())
     }
 

@@ -3,6 +3,8 @@ use crate::active_config::Live;
 use crate::upstream::failure::Rejection;
 use crate::upstream::health::is_own_machine;
 use fairlead_core::{Error, Retry, Sealer, Snapshot};
+use fairlead_dialect::openai::answer::UpstreamError;
+use fairlead_dialect::reason_of;
 use http::{HeaderName, HeaderValue, StatusCode};
 use std::sync::Arc;
 
@@ -39,6 +41,7 @@ fn failed(kind: ErrorKind, status: Option<u16>) -> AttemptFailure {
 fn rejected(status: u16, code: &str) -> AttemptFailure {
     let rejection = Rejection {
         status: StatusCode::from_u16(status).expect("a status"),
+        reason: reason_of(&UpstreamError { code: Some(code.to_owned()), ..UpstreamError::default() }),
         message: String::new(),
         kind: None,
         code: Some(code.to_owned()),
@@ -62,8 +65,69 @@ fn a_model_that_a_provider_does_not_have_is_locked_out_alone() {
     assert_eq!(standing(&one, "gone"), Standing::Resting, "tried when nothing else is left");
     assert_eq!((standing(&one, "unknown"), standing(&one, "fine")), (Standing::Resting, Standing::Able));
     assert_eq!(standing(&target(&live, "b"), "gone"), Standing::Able);
-    one.served_model("gone");
+    served_later(&one, "gone");
     assert_eq!(standing(&one, "gone"), Standing::Able);
+}
+
+/// The model is served by an attempt that begins after everything so far.
+fn served_later(target: &Target, model: &str) {
+    let now_ms = clock::monotonic_ms();
+    while clock::monotonic_ms() == now_ms {
+        std::hint::spin_loop();
+    }
+    target.served_model(model, Duration::ZERO);
+}
+
+#[test]
+fn a_limit_rests_the_model_first_and_the_connection_when_two_models_are_limited() {
+    let live = live(document(1, "", ""), &Live::default());
+    let one = target(&live, "a");
+    let limited = || AttemptFailure { hint_ms: Some(60_000), ..failed(ErrorKind::UpstreamRateLimited, Some(429)) };
+    one.hold_against("m", &limited());
+    assert_eq!((standing(&one, "m"), standing(&one, "other")), (Standing::Closed, Standing::Able));
+    one.hold_against("m", &limited());
+    assert_eq!(standing(&one, "other"), Standing::Able, "one model says it twice");
+    one.served_model("m", Duration::from_secs(9));
+    assert_eq!(standing(&one, "m"), Standing::Closed, "an attempt from before the limit ends nothing");
+    one.hold_against("m2", &limited());
+    assert_eq!((standing(&one, "m2"), standing(&one, "other")), (Standing::Closed, Standing::Closed));
+    assert_eq!(standing(&target(&live, "b"), "m"), Standing::Able);
+}
+
+#[test]
+fn one_caller_finds_out_whether_a_model_is_still_limited() {
+    let live = live(document(1, "", ""), &Live::default());
+    let one = target(&live, "a");
+    let limited = || AttemptFailure { hint_ms: Some(60_000), ..failed(ErrorKind::UpstreamRateLimited, Some(429)) };
+    one.hold_against("m", &limited());
+    assert!(matches!(one.begin("m", clock::monotonic_ms()), AttemptPermit::Closed(Some(_))));
+    assert_eq!(one.begin("other", clock::monotonic_ms()), AttemptPermit::Free);
+    let over_ms = clock::monotonic_ms() + 61_000;
+    assert_eq!((one.begin("m", over_ms), one.begin("m", over_ms)), (AttemptPermit::Probe, AttemptPermit::Wait));
+    one.give_up_probe("m");
+    assert_eq!(one.begin("m", over_ms), AttemptPermit::Probe);
+    one.answered("m");
+    assert_eq!(one.begin("m", over_ms), AttemptPermit::Free);
+}
+
+#[test]
+fn without_lockouts_a_limit_rests_the_connection() {
+    let live = live(document(1, r#","resilience":{"model_lockout":{"enabled":false}}"#, ""), &Live::default());
+    let one = target(&live, "a");
+    one.hold_against("m", &failed(ErrorKind::UpstreamRateLimited, Some(429)));
+    assert_eq!(standing(&one, "other"), Standing::Closed);
+}
+
+#[test]
+fn a_day_of_retry_after_is_honoured_for_an_hour() {
+    let live = live(document(1, "", ""), &Live::default());
+    let one = target(&live, "a");
+    one.hold_against(
+        "m",
+        &AttemptFailure { hint_ms: Some(864_000_000), ..failed(ErrorKind::UpstreamRateLimited, Some(429)) },
+    );
+    let (_, left_ms) = one.standing("m", clock::monotonic_ms());
+    assert!((3_590_000..=3_600_000).contains(&left_ms), "{left_ms}");
 }
 
 #[test]
@@ -93,15 +157,15 @@ fn a_provider_that_fails_over_all_its_connections_rests_as_a_whole() {
     }
     assert_eq!((standing(&one, "m"), standing(&other, "m")), (Standing::Closed, Standing::Closed));
     assert!(one.is_broken(clock::monotonic_ms()));
-    assert!(matches!(one.begin(clock::monotonic_ms()), AttemptPermit::Closed(Some(_))));
+    assert!(matches!(one.begin("m", clock::monotonic_ms()), AttemptPermit::Closed(Some(_))));
     let over_ms = clock::monotonic_ms() + 60_000;
     assert_eq!(
-        (one.begin(over_ms), other.begin(over_ms)),
+        (one.begin("m", over_ms), other.begin("m", over_ms)),
         (AttemptPermit::Probe, AttemptPermit::Wait),
         "one for the provider"
     );
-    one.answered();
-    assert_eq!(other.begin(over_ms), AttemptPermit::Probe, "its own rest is half over too");
+    one.answered("m");
+    assert_eq!(other.begin("m", over_ms), AttemptPermit::Probe, "its own rest is half over too");
     one.served(Duration::ZERO, Duration::ZERO);
     assert!(!other.is_broken(clock::monotonic_ms()));
 }

@@ -18,9 +18,9 @@ use crate::connection_state::{CloseMode, RequestGuard};
 use crate::flight::Flight;
 use crate::io::Io;
 use crate::request_body::{self, BodyEvent, CallerGone};
-use crate::websocket::{self, Opening};
+use crate::websocket::{self, Opening, SocketWake};
 use bytes::{Buf as _, Bytes, BytesMut};
-use fairlead_engine::{task, Admitted, Head, Inbound, Pending, Piece, PolledBodyState};
+use fairlead_engine::{task, Admitted, FrameConnection, Head, Inbound, Pending, Piece, PolledBodyState};
 use head::{BodyEnd, HeadFault, HeadLines};
 use http::{header, StatusCode};
 use outgoing::{declared_length, BodyCoding, HeadFacts, Outgoing};
@@ -36,6 +36,9 @@ use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 const READ_BYTES: usize = 64 * 1024;
 /// Bytes of an answer that may wait for the socket before its work is no longer polled for more.
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
+
+/// The most that is kept of the requests that a caller sends before it has its answer.
+const MAX_AHEAD_BYTES: usize = 64 * 1024;
 
 thread_local! {
     /// The buffer that sockets are read into. What was read is copied out before anything else runs, so one does for all
@@ -130,15 +133,16 @@ impl Connection {
         })
     }
 
-    /// Ready when the caller has left. What it sends meanwhile is its next request, of which one read is kept.
+    /// Ready when the caller has left. What it sends meanwhile is its next requests, which are kept up to `MAX_AHEAD_BYTES`: a caller
+    /// that sends more is noticed only when its answer is written.
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if !self.ahead.is_empty() {
-            return Poll::Pending;
+        while self.ahead.len() < MAX_AHEAD_BYTES {
+            match ready!(self.poll_read(cx)) {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return Poll::Ready(()),
+            }
         }
-        match ready!(self.poll_read(cx)) {
-            Ok(1..) => Poll::Pending,
-            Ok(0) | Err(_) => Poll::Ready(()),
-        }
+        Poll::Pending
     }
 
     /// The next head. `None`: the connection ended, or was asked to, before one began.
@@ -400,28 +404,48 @@ impl Connection {
         .await
     }
 
-    /// Hands the connection to a conversation, or says why not: then it is given back.
+    /// Hands the connection to a conversation once its handshake is accepted, or says why not: then it is given back.
     async fn open_websocket(mut self, opening: Opening, serving: RequestGuard, is_last: bool) -> Option<(Self, Next)> {
-        match opening {
+        let (head, body) = match opening {
             Opening::Conversation { accept, conversation, wake } => {
-                self.outgoing.push_switch(&accept);
-                self.outgoing.flush(&mut self.io).await.ok()?;
-                let Self { mut io, ahead, caller, .. } = self;
-                io.unread(ahead.freeze());
-                caller.state.note_upgrade();
-                // It ends when either side closes, with the drain, or with the thread.
-                drop(task::spawn(websocket::converse(io, conversation, wake, caller, serving)));
-                None
+                match self.handshake(&*conversation, &wake).await? {
+                    Some(refusal) => refusal,
+                    None => {
+                        self.outgoing.push_switch(&accept);
+                        self.outgoing.flush(&mut self.io).await.ok()?;
+                        let Self { mut io, ahead, caller, .. } = self;
+                        io.unread(ahead.freeze());
+                        caller.state.note_upgrade();
+                        // It ends when either side closes, with the drain, or with the thread.
+                        drop(task::spawn(websocket::converse(io, conversation, wake, caller, serving)));
+                        return None;
+                    }
+                }
             }
-            Opening::Refused(head, body) => {
-                let closes = is_last || self.caller.state.close_mode() >= CloseMode::AfterAnswer;
-                let content_length = Some(body.len() as u64);
-                self.outgoing.push_head(&head, &HeadFacts { content_length, closes, ..HeadFacts::default() });
-                self.outgoing.push_piece(body, BodyCoding::Length);
-                self.outgoing.flush(&mut self.io).await.ok()?;
-                drop(serving);
-                Some((self, if closes { Next::Close } else { Next::Request }))
-            }
+            Opening::Refused(head, body) => (head, body),
+        };
+        let closes = is_last || self.caller.state.close_mode() >= CloseMode::AfterAnswer;
+        let content_length = Some(body.len() as u64);
+        self.outgoing.push_head(&head, &HeadFacts { content_length, closes, ..HeadFacts::default() });
+        self.outgoing.push_piece(body, BodyCoding::Length);
+        self.outgoing.flush(&mut self.io).await.ok()?;
+        drop(serving);
+        Some((self, if closes { Next::Close } else { Next::Request }))
+    }
+
+    /// Waits for the decision about a handshake: an answer in place of a socket, or `Some(None)` for a socket. `None`: the caller has
+    /// left, or the connection is to end.
+    async fn handshake(
+        &mut self,
+        conversation: &dyn FrameConnection,
+        wake: &SocketWake,
+    ) -> Option<Option<(Head, Bytes)>> {
+        let caller = Arc::clone(&self.caller);
+        tokio::select! {
+            biased;
+            decided = websocket::decided(conversation, wake) => Some(decided),
+            () = caller.state.wait_for_close(CloseMode::Now) => None,
+            () = poll_fn(|cx| self.poll_gone(cx)) => None,
         }
     }
 

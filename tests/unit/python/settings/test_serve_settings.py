@@ -164,6 +164,7 @@ def test_both_planes_get_what_the_contract_says(tmp_path: Path) -> None:
         "drain_ms": 30_000,
         "drain_delay_ms": 0,
         "body_idle_ms": 30_000,
+        "socket_life_ms": 7_200_000,
         "host_names": [],
         "version": "0.1.0",
         "tracing": None,

@@ -279,3 +279,25 @@ async def test_an_engine_that_gave_up_is_left(database: Database) -> None:
         await database.read(fatal)
 
     assert left == [True, True]
+
+
+async def test_a_read_that_failed_is_over_with_the_next_that_succeeds(database: Database) -> None:
+    def fail(con: Connection) -> None:
+        raise duckdb.IOException("the disk did not answer")
+
+    with pytest.raises(StorageUnavailable):
+        await database.read(fail)
+    assert database.fault is not None
+    await database.read(numbers_of)
+    assert database.fault is None
+
+    with pytest.raises(StorageUnavailable):
+        await database.write(fail)
+    await database.read(numbers_of)
+    assert database.fault is not None, "a disk that takes no writes may answer reads"
+    await database.write(insert(7))
+    assert database.fault is None
+
+
+def numbers_of(con: Connection) -> list[tuple[int]]:
+    return con.execute("SELECT n FROM numbers").fetchall()

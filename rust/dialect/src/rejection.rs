@@ -1,0 +1,277 @@
+//! Why a provider rejected a request: whether another model, another connection or another provider may take the same request.
+//!
+//! Providers share no vocabulary for it, so the names that they use are looked for first and their sentences second. The words are
+//! those of the providers' own documentation and answers.
+
+use crate::openai::error::UpstreamError;
+
+/// Why a request was rejected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RejectionReason {
+    /// Longer than the model's context window.
+    Overflow,
+    /// The provider does not serve the model, or not in this form.
+    Model,
+    /// The credential, its account or its place is refused, with the status of a bad request.
+    Credential,
+    /// The credential may not use this model.
+    Access,
+    /// A parameter or a kind of content that this provider or model does not take, though others do.
+    Parameter,
+    /// Anything else: the request itself.
+    Request,
+}
+
+use RejectionReason::{Access, Credential, Model, Overflow, Parameter};
+
+/// Values of `code`, `type` and `status`, in lower case.
+const NAMES: &[(RejectionReason, &[&str])] = &[
+    (
+        Overflow,
+        &[
+            "context_length_exceeded",
+            "context_window_exceeded",
+            "model_context_window_exceeded",
+            "exceed_context_size_error",
+            "request_too_large",
+            // Z.ai and Mistral.
+            "1261",
+            "3051",
+        ],
+    ),
+    (
+        Credential,
+        &[
+            "api_key_invalid",
+            "invalid_api_key",
+            "authentication_error",
+            "invalid_authentication_error",
+            "unauthenticated",
+        ],
+    ),
+    (
+        Model,
+        &[
+            "model_not_found",
+            "model_not_available",
+            "model_not_supported",
+            "model_decommissioned",
+            "invalid_model",
+            "unknown_model",
+            "deploymentnotfound",
+            "not_found_error",
+            "not_found",
+            // Z.ai.
+            "1211",
+        ],
+    ),
+    (
+        Access,
+        &["permission_error", "permission_denied", "accessdeniedexception", "unsupported_country_region_territory"],
+    ),
+    (
+        Parameter,
+        &[
+            "unsupported_parameter",
+            "unsupported_value",
+            "unknown_parameter",
+            "extra_forbidden",
+            "string_above_max_length",
+            "array_above_max_length",
+            "integer_above_max_value",
+        ],
+    ),
+];
+
+/// Parts of sentences, in lower case.
+const SENTENCES: &[(RejectionReason, &[&str])] = &[
+    (
+        Overflow,
+        &[
+            "prompt is too long",
+            "prompt too long",
+            "input is too long",
+            "too many tokens",
+            "maximum context length",
+            "max context length",
+            "maximum prompt length",
+            "model's context length",
+            "exceed context limit",
+            "context window",
+            "context size has been exceeded",
+            "available context size",
+            "exceeds the maximum number of tokens",
+            "maximum number of input tokens",
+            "exceeded model token limit",
+            "prompt exceeds max length",
+            "range of input length should be",
+            "reduce the length of the messages",
+            "too large for model with",
+            "while limit is",
+            "`max_new_tokens` must be <=",
+            "context the overflows",
+        ],
+    ),
+    (
+        Credential,
+        &[
+            "api key not valid",
+            "invalid api key",
+            "user location is not supported",
+            "api usage limits",
+            "data retention",
+        ],
+    ),
+    (
+        Model,
+        &[
+            "model identifier is invalid",
+            "model not found",
+            "unknown model",
+            "no such model",
+            "invalid model",
+            "is not found for api version",
+            "has been decommissioned",
+            "not a chat model",
+            "does not support the '/v1",
+            "only supported in v1/responses",
+            "please use /v1/responses",
+            "model is not supported",
+        ],
+    ),
+    (Access, &["do not have access", "don't have access", "not authorized to", "is not allowed to use"]),
+    (
+        Parameter,
+        &[
+            "extra inputs are not permitted",
+            "is not permitted",
+            "unknown name",
+            "unknown field",
+            "unknown parameter",
+            "unknown variant",
+            "unrecognized request argument",
+            "unsupported parameter",
+            "unsupported value",
+            "not a valid field",
+            "not supported",
+            "does not support",
+            "is unsupported",
+            "is deprecated for this model",
+            "cannot both be specified",
+            "may only be set to",
+            "only 1 is allowed",
+            "only type=enabled is allowed",
+            "is incompatible with thinking",
+            "unavailable now",
+            "should match pattern",
+            "does not match pattern",
+            "string too long",
+            "array too long",
+            "maximum allowed number of output tokens",
+            "max_tokens is too large",
+            "reasoning_content",
+            "invalid `signature`",
+        ],
+    ),
+];
+
+/// Why a provider rejected a request with this error.
+pub fn reason_of(error: &UpstreamError) -> RejectionReason {
+    let names = [error.code.as_deref(), error.kind.as_deref(), error.status.as_deref()].into_iter().flatten();
+    let names: Vec<String> = names.map(str::to_ascii_lowercase).collect();
+    let named = NAMES.iter().find(|(_, known)| names.iter().any(|name| known.contains(&name.as_str())));
+    // A name that many causes share decides only where no sentence says more.
+    let by_sentence = || {
+        let message = error.message.to_lowercase();
+        let says = |(reason, parts): &(RejectionReason, &[&str])| {
+            parts.iter().any(|part| message.contains(part)).then_some(*reason)
+        };
+        SENTENCES.iter().find_map(says)
+    };
+    named.map(|(reason, _)| *reason).or_else(by_sentence).unwrap_or(RejectionReason::Request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::openai::error::error_fields;
+
+    fn reason(body: &str) -> RejectionReason {
+        reason_of(&error_fields(body.as_bytes()).expect("an error"))
+    }
+
+    #[test]
+    fn an_overflow_is_known_in_the_words_of_each_provider() {
+        for body in [
+            r#"{"error":{"message":"This model's maximum context length is 8 tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}"#,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}"#,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"input length and `max_tokens` exceed context limit: 1 + 2 > 2"}}"#,
+            r#"{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}"#,
+            r#"[{"error":{"code":400,"message":"The input token count exceeds the maximum number of tokens allowed 1.","status":"INVALID_ARGUMENT"}}]"#,
+            r#"{"message":"Input is too long for requested model."}"#,
+            r#"{"object":"error","message":"Prompt contains 9 tokens, too large for model with 8 maximum context length","type":"invalid_request_error","code":3051}"#,
+            r#"{"error":{"message":"Invalid request: Your request exceeded model token limit: 262144 (requested: 9)","type":"invalid_request_error"}}"#,
+            r#"{"error":{"code":"1261","message":"Prompt exceeds max length"}}"#,
+            r#"{"error":{"message":"Range of input length should be [1, 8]","type":"invalid_parameter_error"}}"#,
+            r#"{"base_resp":{"status_code":2013,"status_msg":"invalid params, context window exceeds limit (2013)"}}"#,
+            r#"{"error":{"message":"The input (9 tokens) is longer than the model's context length (8 tokens)."}}"#,
+            r#"{"code":"invalid-argument","error":"This model's maximum prompt length is 8 but the request contains 9 tokens."}"#,
+            r#"{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error","n_ctx":8}}"#,
+            r#"{"error":"prompt too long; exceeded max context length by 9 tokens"}"#,
+            r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"prompt is too long\"}}"}}}"#,
+        ] {
+            assert_eq!(reason(body), Overflow, "{body}");
+        }
+    }
+
+    #[test]
+    fn other_reasons_are_told_apart() {
+        for (expected, body) in [
+            (Model, r#"{"type":"error","error":{"type":"not_found_error","message":"model: claude-9"}}"#),
+            (Model, r#"{"message":"The provided model identifier is invalid."}"#),
+            (
+                Model,
+                r#"{"error":{"code":404,"message":"models/x is not found for API version v1beta","status":"NOT_FOUND"}}"#,
+            ),
+            (
+                Credential,
+                r#"{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#,
+            ),
+            (
+                Credential,
+                r#"{"error":{"code":400,"message":"User location is not supported for the API use.","status":"FAILED_PRECONDITION"}}"#,
+            ),
+            (Access, r#"{"error":{"message":"You do not have access to this model."}}"#),
+            (
+                Parameter,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"seed: Extra inputs are not permitted"}}"#,
+            ),
+            (
+                Parameter,
+                r#"{"error":{"code":400,"message":"Invalid JSON payload received. Unknown name \"seed\": Cannot find field.","status":"INVALID_ARGUMENT"}}"#,
+            ),
+            (
+                Parameter,
+                r#"{"detail":[{"type":"extra_forbidden","loc":["body","seed"],"msg":"Extra inputs are not permitted"}]}"#,
+            ),
+            (
+                Parameter,
+                r#"{"error":{"message":"`temperature` is deprecated for this model.","type":"invalid_request_error"}}"#,
+            ),
+            (
+                RejectionReason::Request,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages: at least one message is required"}}"#,
+            ),
+            (
+                RejectionReason::Request,
+                r#"{"error":{"code":400,"message":"Please ensure that function response turn comes after a function call turn.","status":"INVALID_ARGUMENT"}}"#,
+            ),
+            (
+                RejectionReason::Request,
+                r#"{"error":{"message":"Your request was flagged.","code":"content_policy_violation"}}"#,
+            ),
+        ] {
+            assert_eq!(reason(body), expected, "{body}");
+        }
+    }
+}
