@@ -29,8 +29,12 @@ def error_response(
     request_id: str | None,
     path: str | None = None,
     method: str | None = None,
+    *,
+    is_anthropic: bool = False,
 ) -> Response:
-    """The response for an error, in the error shape of the surface that the path and method belong to."""
+    """The response for an error, in the error shape of the surface that the path and method belong to. `is_anthropic`:
+    the caller's API is Anthropic's, which has routes at addresses that are OpenAI's too.
+    """
     body: dict[str, object] = (
         {"success": False, "error": error.message, **error.extra}
         if path is not None and is_scraping(path, method)
@@ -38,6 +42,8 @@ def error_response(
         if path is not None and path.startswith("/oauth/")
         else _gemini_body(error)
         if path is not None and _routes_of("gemini", None).fullmatch(path) is not None
+        else _anthropic_body(error, request_id)
+        if path is not None and _is_anthropic(path, has_version=is_anthropic)
         else {
             "error": {
                 "message": error.message,
@@ -57,6 +63,8 @@ def error_response(
     return Response(orjson.dumps(body), error.status, headers, "application/json")
 
 
+# Sent with every request of Anthropic's API.
+ANTHROPIC_VERSION = "anthropic-version"
 # Google's canonical error codes, which the relay uses too.
 _GEMINI_STATUS = {
     401: "UNAUTHENTICATED",
@@ -76,11 +84,22 @@ def _gemini_body(error: FairleadError) -> dict[str, object]:
     return {"error": {"code": error.status, "message": error.message, "status": status}}
 
 
+def _anthropic_body(error: FairleadError, request_id: str | None) -> dict[str, object]:
+    kind = _core.anthropic_error_type(error.status)
+    fault = {"type": kind, "message": error.message}
+    return {"type": "error", "error": fault, "request_id": request_id}
+
+
 def _oauth_body(error: FairleadError) -> dict[str, object]:
     code = "server_error" if error.status >= 500 else "invalid_request"
     if error.status == 503:
         code = "temporarily_unavailable"
     return {"error": code, "error_description": re.sub(r'["\\]', "'", error.message)}
+
+
+def _is_anthropic(path: str, *, has_version: bool) -> bool:
+    is_shared = has_version and (path == "/v1/files" or path.startswith("/v1/files/"))
+    return is_shared or _routes_of("anthropic", None).fullmatch(path) is not None
 
 
 def is_scraping(path: str, method: str | None = None) -> bool:
@@ -113,7 +132,11 @@ def install_handlers(app: FastAPI) -> None:
 
     async def on_fairlead(request: Request, error: FairleadError) -> Response:
         return error_response(
-            error, caller_of(request).request_id, request.url.path, request.method
+            error,
+            caller_of(request).request_id,
+            request.url.path,
+            request.method,
+            is_anthropic=ANTHROPIC_VERSION in request.headers,
         )
 
     async def on_invalid(request: Request, error: RequestValidationError) -> Response:
@@ -122,6 +145,7 @@ def install_handlers(app: FastAPI) -> None:
             caller_of(request).request_id,
             request.url.path,
             request.method,
+            is_anthropic=ANTHROPIC_VERSION in request.headers,
         )
 
     async def on_http(request: Request, error: HTTPException) -> Response:

@@ -57,7 +57,7 @@ pub use count::{counted_bytes, estimate_tokens};
 pub use diagnostics::add_diagnostics;
 pub use fit::Fit;
 pub use place::Place;
-pub use shapes::{error_body, ErrorText};
+pub use shapes::{anthropic_type, error_body, ErrorText};
 pub use substance::answer_text;
 
 /// Consecutive byte slices that together are one message, or one part of it.

@@ -7,7 +7,7 @@
 //!
 //! Every route under `/v1/` has a second path under `/api/v1/`: one route, two names.
 //!
-//! `route` is one entry, `table` lists them, `builders` makes its entries, `relayed` names the calls that pass with only their model changed, `scopes` what narrow
+//! `unserved` says what is served in place of the providers' routes that are not. `route` is one entry, `table` lists them, `builders` makes its entries, `relayed` names the calls that pass with only their model changed, `scopes` what narrow
 //! scopes of keys open.
 
 pub use crate::tier::Tier;
@@ -21,9 +21,11 @@ mod route;
 // Of keys, beside the routes: `scopes::SCOPES`, `scopes::opens`.
 pub mod scopes;
 mod table;
+mod unserved;
 
 pub use relayed::Relayed;
 pub use route::{Answer, Body, Ollama, Reach, Route, Surface};
+pub use unserved::unserved;
 
 /// The route of a method and a raw path.
 #[derive(Debug)]

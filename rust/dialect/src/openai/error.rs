@@ -20,6 +20,8 @@ pub struct UpstreamError {
     /// A number is told as its digits.
     pub code: Option<String>,
     pub param: Option<String>,
+    /// `details.error_code`, by which Anthropic's clients know what to do next.
+    pub detail: Option<String>,
 }
 
 /// Reads `{"error": {...}}`, `{"error": "text"}` and `{"message": "text", ...}`; `None` when the body is none of them.
@@ -59,7 +61,7 @@ fn members(object: &[u8]) -> UpstreamError {
 }
 
 fn read_members(object: &[u8]) -> Result<UpstreamError, JsonFault> {
-    let wanted = ["message", "type", "code", "param"];
+    let wanted = ["message", "type", "code", "param", "details"];
     let scan = json::scan_object(object, &wanted, json::MAX_DEPTH)?;
     let text = |name| scan.get(name).and_then(|value| json::as_str(object, value));
     let name = |name| text(name).map(|text| cut(&text, MAX_NAME_CHARS));
@@ -68,7 +70,14 @@ fn read_members(object: &[u8]) -> Result<UpstreamError, JsonFault> {
         let digits = std::str::from_utf8(object.get(code.span())?).ok()?;
         Some(cut(digits, MAX_NAME_CHARS))
     };
+    let detail = || {
+        let details = scan.get("details").filter(|details| details.kind == Kind::Object)?;
+        let inner = object.get(details.span())?;
+        let scan = json::scan_object(inner, &["error_code"], json::MAX_DEPTH).ok()?;
+        json::as_str(inner, scan.get("error_code")?).map(|code| cut(&code, MAX_NAME_CHARS))
+    };
     Ok(UpstreamError {
+        detail: detail(),
         message: text("message").map(|text| first_line(&text)).unwrap_or_default(),
         kind: name("type"),
         code: name("code").or_else(number),
@@ -97,6 +106,14 @@ mod tests {
         assert_eq!(Some("invalid_request_error"), error.kind.as_deref());
         assert_eq!(Some("messages"), error.param.as_deref());
         assert_eq!(Some("context_length_exceeded"), error.code.as_deref());
+    }
+
+    #[test]
+    fn reads_the_code_in_the_details() {
+        let body = br#"{"type":"error","error":{"type":"not_found_error","message":"no","details":{"error_code":"thread_not_found","x":1}}}"#;
+        assert_eq!(Some("thread_not_found"), error_fields(body).expect("an error").detail.as_deref());
+        let other = error_fields(br#"{"error":{"message":"no","details":["x"]}}"#).expect("an error");
+        assert_eq!(None, other.detail);
     }
 
     #[test]

@@ -19,6 +19,9 @@ use std::time::Duration;
 
 /// Told with an answer that was not kept although the caller asked for it.
 pub const NOT_STORED: HeaderName = HeaderName::from_static("x-gateway-not-stored");
+/// The members of a request that name what it continues.
+const PREVIOUS: &str = "previous_response_id";
+const CONVERSATION: &str = "conversation";
 const KEEP: &str = "/internal/responses";
 const CONTEXT: &str = "/internal/responses/context";
 const KEEP_DEADLINE: Duration = Duration::from_secs(2);
@@ -33,30 +36,42 @@ pub async fn recall(
     body: &Bytes,
     parsed: &ChatRequest,
 ) -> Result<Option<Bytes>, Error> {
-    let Some(previous) = &parsed.previous else { return Ok(None) };
-    let question = json!({"id": previous, "owner": owner(admission)}).to_string();
+    let (named, question) = match (&parsed.conversation, &parsed.previous) {
+        (Some(id), _) => (CONVERSATION, json!({"conversation": id, "owner": owner(admission)})),
+        (None, Some(id)) => (PREVIOUS, json!({"id": id, "owner": owner(admission)})),
+        (None, None) => return Ok(None),
+    };
+    let question = question.to_string();
     let answer = Box::pin(ask(shared, CONTEXT, Pieces::from_iter([Bytes::from(question)])));
     let (status, earlier) = tokio::time::timeout(CONTEXT_DEADLINE, answer).await.map_err(|_| late())??;
     match status {
-        StatusCode::OK => splice(body, &earlier).map(Some),
-        StatusCode::NOT_FOUND => Err(Error::client(
-            ErrorKind::NotFound,
-            format!("There is no response `{}` to go on from.", previous.chars().take(100).collect::<String>()),
-        )
-        .about("previous_response_id")),
+        StatusCode::OK => splice(body, named, &earlier).map(Some),
+        StatusCode::NOT_FOUND => Err(unknown(parsed).about(named)),
         StatusCode::CONFLICT => {
             let message = "The response of `previous_response_id` is still worked on: wait for its end.";
             Err(Error::client(ErrorKind::InvalidRequest, message).about("previous_response_id"))
         }
         StatusCode::PAYLOAD_TOO_LARGE => {
-            let message = "The conversation behind `previous_response_id` is too long to go on.";
-            Err(Error::client(ErrorKind::TooLarge, message).about("previous_response_id"))
+            let message = format!("The conversation behind `{named}` is too long to go on.");
+            Err(Error::client(ErrorKind::TooLarge, message).about(named))
         }
         _ => Err(late()),
     }
 }
 
-/// Keeps an answer, if it was asked for. `false` when it was and is not.
+/// The error for a response or a conversation that is not stored for this caller.
+fn unknown(parsed: &ChatRequest) -> Error {
+    let shown = |id: &str| id.chars().take(100).collect::<String>();
+    let message = match (&parsed.conversation, &parsed.previous) {
+        (Some(id), _) => format!("There is no conversation `{}`.", shown(id)),
+        (None, previous) => {
+            format!("There is no response `{}` to go on from.", shown(previous.as_deref().unwrap_or_default()))
+        }
+    };
+    Error::client(ErrorKind::NotFound, message)
+}
+
+/// Keeps an answer, if it was asked for or belongs to a conversation. `false` when it was and is not.
 pub async fn keep(
     shared: &Shared,
     admission: &Admission,
@@ -64,7 +79,7 @@ pub async fn keep(
     parsed: &ChatRequest,
     response: Option<&Bytes>,
 ) -> bool {
-    if !parsed.stores {
+    if !parsed.stores && parsed.conversation.is_none() {
         return true;
     }
     let Some(pieces) = response.and_then(|response| record(admission, body, parsed, response)) else { return false };
@@ -80,7 +95,7 @@ pub fn note_unstored(is_kept: bool, headers: &mut HeaderMap) {
 }
 
 /// Whose a response is; as control reads it from the principal.
-fn owner(admission: &Admission) -> String {
+pub(super) fn owner(admission: &Admission) -> String {
     let id = admission.principal.key().map_or("", |key| key.id.as_str());
     format!("{}:{id}", admission.principal.kind())
 }
@@ -90,7 +105,11 @@ fn record(admission: &Admission, body: &[u8], parsed: &ChatRequest, response: &B
     let scan = json::scan_object(response, &wanted, json::MAX_DEPTH).ok()?;
     let id = json::as_str(response, scan.get("id")?)?;
     let owner = owner(admission);
-    let head = json!({"id": id, "owner": owner, "previous": parsed.previous, "model": parsed.model}).to_string();
+    let mut head = json!({"id": id, "owner": owner, "previous": parsed.previous, "model": parsed.model});
+    if let Some(conversation) = &parsed.conversation {
+        head["conversation"] = json!({"id": conversation, "stores": parsed.stores});
+    }
+    let head = head.to_string();
     let items = own_items(body)?;
     let head = head.strip_suffix('}')?.to_owned();
     if items.len() + response.len() > MAX_BYTES {
@@ -118,8 +137,8 @@ fn own_items(body: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The body with the earlier items before its own, and without the name of the earlier response.
-fn splice(body: &Bytes, earlier: &[u8]) -> Result<Bytes, Error> {
+/// The body with the earlier items before its own, and without the member `named`, which names where they are stored.
+fn splice(body: &Bytes, named: &str, earlier: &[u8]) -> Result<Bytes, Error> {
     let broken = || Error::gateway(ErrorKind::Internal, "What was kept of the earlier response cannot be read.");
     let wanted = ["items"];
     let scan = json::scan_object(earlier, &wanted, json::MAX_DEPTH).map_err(|_| broken())?;
@@ -128,9 +147,9 @@ fn splice(body: &Bytes, earlier: &[u8]) -> Result<Bytes, Error> {
     let comma: &[u8] = if items.trim_ascii().is_empty() || own.is_empty() { b"" } else { b"," };
     let whole = [b"[", items, comma, &*own, b"]"].concat();
 
-    let wanted = ["input", "previous_response_id"];
+    let wanted = ["input", named];
     let scan = json::scan_object(body, &wanted, json::MAX_DEPTH).map_err(|_| broken())?;
-    let (Some(input), Some(previous)) = (scan.get("input"), scan.get("previous_response_id")) else {
+    let (Some(input), Some(previous)) = (scan.get("input"), scan.get(named)) else {
         return Err(broken());
     };
     let mut edits = [(input.span(), whole.as_slice()), (previous.span(), b"null".as_slice())];
@@ -146,7 +165,7 @@ fn splice(body: &Bytes, earlier: &[u8]) -> Result<Bytes, Error> {
     Ok(Bytes::from(out))
 }
 
-async fn ask(shared: &Shared, path: &'static str, pieces: Pieces) -> Result<(StatusCode, Bytes), Error> {
+pub(super) async fn ask(shared: &Shared, path: &'static str, pieces: Pieces) -> Result<(StatusCode, Bytes), Error> {
     let mut request = Request::new(());
     *request.method_mut() = Method::POST;
     *request.uri_mut() = Uri::from_static(path);
@@ -163,7 +182,7 @@ async fn ask(shared: &Shared, path: &'static str, pieces: Pieces) -> Result<(Sta
 
 fn late() -> Error {
     let message =
-        "The control plane, which keeps responses, did not answer; requests without `previous_response_id` go on.";
+        "The control plane, which stores responses, did not answer; requests without `previous_response_id` and `conversation` go on.";
     Error::gateway(ErrorKind::ControlUnavailable, message).after_s(1)
 }
 
@@ -175,14 +194,14 @@ mod tests {
     fn a_request_goes_on_from_what_was_said() {
         let body = Bytes::from_static(br#"{"previous_response_id" : "resp_1", "model":"m","input": "more","x":1.50}"#);
         let earlier = br#"{"items":[{"role":"user","content":"first"},{"type":"message"}]}"#;
-        let whole = splice(&body, earlier).expect("whole");
+        let whole = splice(&body, PREVIOUS, earlier).expect("whole");
         assert_eq!(
             whole,
             &br#"{"previous_response_id" : null, "model":"m","input": [{"role":"user","content":"first"},{"type":"message"},{"role":"user","content":"more"}],"x":1.50}"#[..]
         );
         let body = Bytes::from_static(br#"{"input":[ ],"previous_response_id":"resp_1"}"#);
-        let whole = splice(&body, br#"{"items":[{"a":1}]}"#).expect("whole");
+        let whole = splice(&body, PREVIOUS, br#"{"items":[{"a":1}]}"#).expect("whole");
         assert_eq!(whole, &br#"{"input":[{"a":1}],"previous_response_id":null}"#[..]);
-        assert!(splice(&body, b"{}").is_err());
+        assert!(splice(&body, PREVIOUS, b"{}").is_err());
     }
 }

@@ -106,6 +106,7 @@ impl<'a> Gate<'a> {
         admit_page(route, &principal, &headers)?;
         let admission = Admission {
             route,
+            surface: self.surface,
             dialect: route.dialect(),
             tail: tail.into_owned(),
             principal,
@@ -154,8 +155,7 @@ impl<'a> Gate<'a> {
         }
         match found {
             Match::Found { route, tail } => {
-                let is_list = matches!(route.answer, Answer::Models | Answer::Model);
-                let is_anthropic = is_list && headers.has_anthropic_version;
+                let is_anthropic = headers.has_anthropic_version && is_shared_with_anthropic(route);
                 self.surface = if is_anthropic { Surface::Anthropic } else { route.surface };
                 if route.surface == Surface::Gemini {
                     inbound::show_query_keys(&mut headers.credentials, inbound.query);
@@ -171,7 +171,10 @@ impl<'a> Gate<'a> {
                 }
                 Ok(None)
             }
-            Match::None => Err(Error::client(ErrorKind::NotFound, "Nothing is served under this path.")),
+            Match::None => {
+                let message = routes::unserved(inbound.path).unwrap_or("Nothing is served under this path.");
+                Err(Error::client(ErrorKind::NotFound, message))
+            }
         }
     }
 
@@ -220,6 +223,12 @@ impl<'a> Gate<'a> {
             shared: Arc::clone(shared),
         })
     }
+}
+
+/// Whether Anthropic's API has a route at the same address: `anthropic-version` says which of the two is called.
+fn is_shared_with_anthropic(route: &Route) -> bool {
+    let is_file = route.endpoint == "files" && route.surface == Surface::OpenAi;
+    is_file || matches!(route.answer, Answer::Models | Answer::Model)
 }
 
 /// From where and when a request comes.

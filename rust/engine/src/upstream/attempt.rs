@@ -33,7 +33,14 @@ pub(crate) fn rejection(status: StatusCode, error: UpstreamError, target: &Targe
         target.mask(&error.message)
     };
     let mask = |text: Option<String>| text.map(|text| target.mask(&text));
-    Rejection { status, message, kind: mask(error.kind), code: mask(error.code), param: mask(error.param) }
+    Rejection {
+        status,
+        message,
+        kind: mask(error.kind),
+        code: mask(error.code),
+        param: mask(error.param),
+        detail: mask(error.detail),
+    }
 }
 
 /// The body of a request: in memory, or a form that may lie on disk.
