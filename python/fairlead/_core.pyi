@@ -252,6 +252,9 @@ def read_form(content_type: str, body: bytes) -> list[tuple[str, str | None, byt
     ``ValueError`` says why a body is no form that every reader reads alike.
     """
 
+def anthropic_error_type(status: int) -> str:
+    """The type that Anthropic's API gives to an error of this HTTP status."""
+
 def model_without_folder(model: str) -> str:
     """A name as a provider knows it, without Google's folder before it."""
 

@@ -452,3 +452,64 @@ def test_the_model_list_has_two_forms(gateway: Gateway, client: anthropic.Anthro
         refused.models.list()
     body: Any = fault.value.body
     assert body["error"]["type"] == "authentication_error"
+
+
+@pytest.mark.parametrize("streamed", (False, True), ids=("plain", "streamed"))
+def test_the_tool_runner(client: anthropic.Anthropic, model: str, streamed: bool) -> None:
+    """It asks for a thread by itself. Where the provider has none it goes on without, and ends with an answer."""
+    called = []
+
+    @anthropic.beta_tool
+    def weather(city: str) -> str:
+        """The weather of a city."""
+        called.append(city)
+        return "21 degrees"
+
+    asked: Any = {"model": model, "max_tokens": 100, "tools": [weather], "messages": MESSAGES}
+    if streamed:
+        final = None
+        for pieces in client.beta.messages.tool_runner(stream=True, **asked):
+            final = pieces.get_final_message()
+    else:
+        final = client.beta.messages.tool_runner(**asked).until_done()
+    assert final is not None
+    assert final.stop_reason == "end_turn"
+    assert len(called) == 1
+
+
+def test_a_thread_that_cannot_be_expressed(
+    client: anthropic.Anthropic, standin: dict[str, str]
+) -> None:
+    """The details are those that the clients know."""
+    with pytest.raises(anthropic.BadRequestError) as refused:
+        client.beta.messages.create(
+            model=f"{standin['openai']}/standin",
+            max_tokens=10,
+            messages=MESSAGES,
+            thread={"type": "create"},
+        )
+    body: Any = refused.value.body
+    assert body["error"]["details"] == {
+        "error_code": "thread_unsupported_request",
+        "unsupported": ["thread"],
+    }
+
+
+def test_what_a_provider_says_of_its_threads(
+    client: anthropic.Anthropic, gateway: Gateway, upstream: Upstream
+) -> None:
+    """A thread is held by one account. A client knows by the code of the refusal that it must send all again."""
+    lane = gateway.add_lane(upstream, dialect="anthropic")
+    details = {"error_code": "thread_not_found", "hint": "sk-secret"}
+    fault = {"type": "not_found_error", "message": "No such thread.", "details": details}
+    upstream.script(reply({"type": "error", "error": fault}, status=404))
+    with pytest.raises(anthropic.APIStatusError) as refused:
+        client.beta.messages.create(
+            model=f"{lane.prefix}/m",
+            max_tokens=10,
+            messages=MESSAGES,
+            thread={"type": "continue", "previous_message_id": "msg_1"},
+        )
+    body: Any = refused.value.body
+    assert body["error"]["details"] == {"error_code": "thread_not_found"}
+    assert upstream.last.json()["thread"]["previous_message_id"] == "msg_1"

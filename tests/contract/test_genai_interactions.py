@@ -1,4 +1,4 @@
-"""The official `google-genai` client begins, reads, cancels and deletes interactions in the background."""
+"""The official `google-genai` client begins, reads, cancels and deletes interactions."""
 
 from __future__ import annotations
 
@@ -153,7 +153,6 @@ def test_a_response_in_the_background_is_told_of_to_nobody(
     [
         ({}, "model is required"),
         ({"background": None}, "background"),
-        ({"background": False}, "background must be true"),
         ({"store": False}, "store must be true"),
         ({"stream": True}, "stream must be false"),
         ({"input": []}, "input must not be empty"),
@@ -173,3 +172,18 @@ def test_what_there_is_no_word_for_is_refused(
     error = answer.json()["error"]
     assert (answer.status_code, error["status"]) == (400, "INVALID_ARGUMENT"), answer.text
     assert said in error["message"].replace("generationConfig", "generation_config")
+
+
+def test_an_interaction_without_background_is_answered_at_its_end(
+    callers: Callable[..., GenaiCaller], model: str
+) -> None:
+    """It is stored, and the next one continues it."""
+    caller = callers()
+    made = caller.genai.interactions.create(model=model, input="hello there")
+    assert made.status == "completed"
+    assert "hello there" in made.output_text
+    assert caller.genai.interactions.get(made.id).status == "completed"
+    after = caller.genai.interactions.create(
+        model=model, input="and then", previous_interaction_id=made.id
+    )
+    assert after.status == "completed"

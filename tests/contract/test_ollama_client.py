@@ -219,3 +219,51 @@ def test_a_call_is_recorded_and_paid_for(gateway: Gateway, standin: dict[str, st
         with pytest.raises(ollama.ResponseError) as caught:
             client.chat(model=model, messages=asked)
     assert caught.value.status_code == 429
+
+
+def test_embeddings(client: ollama.Client, standin: dict[str, str]) -> None:
+    """Of one text and of many, in the order of the texts; the older call has those of one prompt."""
+    model = f"{standin['openai']}/standin-embedding"
+    one = client.embed(model=model, input="a tide", truncate=True, options={"num_ctx": 512})
+    assert one.model == model
+    assert len(one.embeddings) == 1
+    assert one.prompt_eval_count
+    assert one.total_duration
+    many = client.embed(model=model, input=["another", "a tide"], keep_alive="5m")
+    assert len(many.embeddings) == 2
+    assert many.embeddings[1] == one.embeddings[0]
+    assert many.embeddings[0] != one.embeddings[0]
+    older = client.embeddings(model=model, prompt="a tide")
+    assert older.embedding == one.embeddings[0]
+    latest = client.embed(model=f"{model}:latest", input="a tide")
+    assert latest.embeddings == one.embeddings
+
+
+@pytest.mark.parametrize("dialect", ["openai", "gemini"])
+def test_embeddings_of_a_provider(
+    client: ollama.Client, standin: dict[str, str], dialect: str, gateway: Gateway
+) -> None:
+    """Whichever dialect it speaks. It is recorded as a call of embeddings, with its tokens."""
+    model = f"{standin[dialect]}/standin-embedding"
+    answer = client.embed(model=model, input=["x", "y"], dimensions=8)
+    assert [len(embedding) for embedding in answer.embeddings] == [8, 8]
+    record = gateway.records(model=model)[0]
+    assert record["endpoint"] == "embeddings"
+    assert record["tokensInput"] == answer.prompt_eval_count > 0
+
+
+def test_embeddings_of_no_text(client: ollama.Client, standin: dict[str, str]) -> None:
+    """Clients have a model loaded so: there is nothing to load."""
+    model = f"{standin['openai']}/standin"
+    assert client.embed(model=model, input=[]).embeddings == []
+    with pytest.raises(ollama.ResponseError) as unknown:
+        client.embed(model="nobody/knows", input=[])
+    assert unknown.value.status_code == 404
+
+
+def test_refused_embeddings(client: ollama.Client, standin: dict[str, str]) -> None:
+    with pytest.raises(ollama.ResponseError, match="No provider has the prefix") as unknown:
+        client.embed(model="nobody/knows", input="x")
+    assert unknown.value.status_code == 404
+    with pytest.raises(ollama.ResponseError, match="embeddings"):
+        client.embed(model=f"{standin['anthropic']}/standin", input="x")

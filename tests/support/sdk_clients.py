@@ -30,11 +30,13 @@ def openai_client(
     )
 
 
-def anthropic_client(gateway: Gateway, *, timeout_s: float = 30) -> anthropic.Anthropic:
-    """With the gateway's unlimited key."""
+def anthropic_client(
+    gateway: Gateway, key: str | None = None, *, timeout_s: float = 30
+) -> anthropic.Anthropic:
+    """With the gateway's unlimited key, or another one."""
     return anthropic.Anthropic(
         base_url=gateway.url,
-        api_key=gateway.key,
+        api_key=key or gateway.key,
         max_retries=0,
         timeout=timeout_s,
         http_client=anthropic.DefaultHttpxClient(verify=NO_AUTHORITIES),

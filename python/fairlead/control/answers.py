@@ -31,10 +31,13 @@ def error_response(
     path: str | None = None,
     method: str | None = None,
     sent: object = None,
+    *,
+    is_anthropic: bool = False,
 ) -> Response:
     """The response for an error, in the error shape of the surface that the path and method belong to.
 
-    `sent` is the body of the request, if it was read.
+    `sent` is the body of the request, if it was read. `is_anthropic`: the caller's API is Anthropic's, which has routes at
+    addresses that are OpenAI's too.
     """
     body: dict[str, object] = (
         _task_body(error, path, sent)
@@ -45,6 +48,8 @@ def error_response(
         if path is not None and path.startswith("/oauth/")
         else _gemini_body(error)
         if path is not None and _routes_of("gemini", None).fullmatch(path) is not None
+        else _anthropic_body(error, request_id)
+        if path is not None and _is_anthropic(path, has_version=is_anthropic)
         else {
             "error": {
                 "message": error.message,
@@ -74,6 +79,8 @@ def _task_body(error: FairleadError, path: str, sent: object) -> dict[str, objec
     return envelope.model_dump(mode="json", by_alias=True)
 
 
+# Sent with every request of Anthropic's API.
+ANTHROPIC_VERSION = "anthropic-version"
 # Google's canonical error codes, which the relay uses too.
 _GEMINI_STATUS = {
     401: "UNAUTHENTICATED",
@@ -93,11 +100,22 @@ def _gemini_body(error: FairleadError) -> dict[str, object]:
     return {"error": {"code": error.status, "message": error.message, "status": status}}
 
 
+def _anthropic_body(error: FairleadError, request_id: str | None) -> dict[str, object]:
+    kind = _core.anthropic_error_type(error.status)
+    fault = {"type": kind, "message": error.message}
+    return {"type": "error", "error": fault, "request_id": request_id}
+
+
 def _oauth_body(error: FairleadError) -> dict[str, object]:
     code = "server_error" if error.status >= 500 else "invalid_request"
     if error.status == 503:
         code = "temporarily_unavailable"
     return {"error": code, "error_description": re.sub(r'["\\]', "'", error.message)}
+
+
+def _is_anthropic(path: str, *, has_version: bool) -> bool:
+    is_shared = has_version and (path == "/v1/files" or path.startswith("/v1/files/"))
+    return is_shared or _routes_of("anthropic", None).fullmatch(path) is not None
 
 
 def is_scraping(path: str, method: str | None = None) -> bool:
@@ -130,7 +148,11 @@ def install_handlers(app: FastAPI) -> None:
 
     async def on_fairlead(request: Request, error: FairleadError) -> Response:
         return error_response(
-            error, caller_of(request).request_id, request.url.path, request.method
+            error,
+            caller_of(request).request_id,
+            request.url.path,
+            request.method,
+            is_anthropic=ANTHROPIC_VERSION in request.headers,
         )
 
     async def on_invalid(request: Request, error: RequestValidationError) -> Response:
@@ -140,6 +162,7 @@ def install_handlers(app: FastAPI) -> None:
             request.url.path,
             request.method,
             error.body,
+            is_anthropic=ANTHROPIC_VERSION in request.headers,
         )
 
     async def on_http(request: Request, error: HTTPException) -> Response:

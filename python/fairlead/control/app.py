@@ -37,6 +37,7 @@ from fairlead.control.workers import Workers
 from fairlead.egress import Egress
 from fairlead.errors import Refusal
 from fairlead.gateway.cluster.relay_node import RelayNodes
+from fairlead.gateway.files.fill import FILL_PATH, Fill
 from fairlead.gateway.responses.internal import CONTEXT_PATH, KEEP_PATH, Responses
 from fairlead.identity.introspection.middleware import bearer_middleware
 from fairlead.identity.issuer.issuer import Issuer, open_issuer
@@ -233,11 +234,12 @@ def _make_link(
 
 
 def _add_relay_routes(app: FastAPI, services: Services, link: Link) -> None:
-    """The routes that only relays call: the link, and the responses that the gateway keeps."""
+    """The routes that only relays call: the link, stored responses, and files that requests name."""
     app.add_route(LINK_PATH, link.answer, methods=["POST"], include_in_schema=False)
     responses = Responses(services)
     app.add_route(KEEP_PATH, responses.store, methods=["POST"], include_in_schema=False)
     app.add_route(CONTEXT_PATH, responses.context, methods=["POST"], include_in_schema=False)
+    app.add_route(FILL_PATH, Fill(services).fill, methods=["POST"], include_in_schema=False)
     if services.config.role == "control":
         deliveries = Deliveries(services)
         app.add_route(NODE_PATH, deliveries.note, methods=["POST"], include_in_schema=False)

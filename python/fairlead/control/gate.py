@@ -25,6 +25,7 @@ from fairlead.control.peoples_fields import refuse_programs
 from fairlead.control.relay_nodes import REMOTE_KEY
 from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, Forbidden, Internal, StorageUnavailable
+from fairlead.gateway.files.fill import FILL_PATH
 from fairlead.gateway.responses.internal import (
     BEGIN_MAX_BYTES,
     BEGIN_PATH,
@@ -76,7 +77,16 @@ _NAMED = tuple(
 
 # Requests that the relay makes for itself, on no caller's behalf.
 INTERNAL = frozenset(
-    {LINK_PATH, KEEP_PATH, CONTEXT_PATH, NODE_PATH, SEGMENTS_PATH, BODIES_PATH, RESPONSES_PATH}
+    {
+        LINK_PATH,
+        KEEP_PATH,
+        CONTEXT_PATH,
+        FILL_PATH,
+        NODE_PATH,
+        SEGMENTS_PATH,
+        BODIES_PATH,
+        RESPONSES_PATH,
+    }
 )
 
 log = structlog.get_logger("fairlead.control")

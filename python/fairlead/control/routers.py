@@ -112,11 +112,20 @@ ROUTERS: Final = (
     _entry("agents.routers", "/api/agent-skills", "/api/v1/agents", "/agents"),
     _entry("gateway.session_leases.router", "/v1/session-leases"),
     _entry("gateway.responses.router", "/v1/responses"),
+    _entry("gateway.conversations.router", "/v1/conversations"),
+    _entry("gateway.completions.router", "/v1/chat/completions"),
     _entry("gateway.responses.creation", "/internal/responses/background"),
     # Before files: `/v1/files/x:download` is not a file's id.
     _entry("gateway.files.google_router", "/v1/files", "/v1beta/files"),
     _entry("gateway.files.router", "/v1/files"),
+    _entry("gateway.files.upload_router", "/v1/uploads"),
+    _entry(
+        "gateway.files.google_files_router",
+        *("/upload/v1", "/upload/v1beta", "/v1beta/files"),
+    ),
+    _entry("gateway.cached_contents.router", "/v1/cachedContents", "/v1beta/cachedContents"),
     _entry("gateway.batches.router", "/v1/batches"),
+    _entry("gateway.batches.anthropic_router", "/v1/messages/batches"),
     _entry(
         "gateway.batches.google_router",
         *("/v1/batches", "/v1beta/batches", "/v1/models", "/v1beta/models"),

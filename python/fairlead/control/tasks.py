@@ -87,7 +87,7 @@ TASKS: Final = (
         "gateway.batches",
         "fairlead.gateway.batches.tasks",
         "fairlead.gateway.batches.runner",
-        ("batches", "files"),
+        ("batches", "files", "uploads"),
     ),
     TaskEntry("gateway.responses.intake", "fairlead.gateway.responses.intake"),
     TaskEntry(

@@ -46,11 +46,13 @@ class Place:
 
 DATABASE: Final = Place(
     "database",
-    "responses, jobs, their pages and saved calls",
+    "responses, conversations, cached contents, jobs, their pages and saved calls",
     "storage_owner_mb",
     "storage_mb",
     (
         "SELECT regexp_replace(owner, '^key:', '') AS owner, size_bytes AS bytes FROM responses",
+        "SELECT regexp_replace(owner, '^key:', ''), size_bytes FROM conversation_items",
+        "SELECT owner, size_bytes FROM cached_contents",
         "SELECT j.owner, p.size_bytes FROM scrape_pages p JOIN scrape_jobs j ON j.id = p.job_id",
         "SELECT j.owner, strlen(f.url) FROM scrape_frontier f JOIN scrape_jobs j ON j.id = f.job_id",
         "SELECT owner, strlen(options) FROM scrape_jobs",
@@ -62,7 +64,11 @@ FILES: Final = Place(
     "files",
     "file_storage_owner_mb",
     "file_storage_mb",
-    ("SELECT owner, bytes FROM files",),
+    (
+        "SELECT owner, bytes FROM files",
+        "SELECT owner, bytes FROM upload_parts",
+        "SELECT owner, received_bytes FROM google_uploads",
+    ),
 )
 PLACES: Final = (DATABASE, FILES)
 

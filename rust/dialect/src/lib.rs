@@ -62,7 +62,7 @@ pub use diagnostics::add_diagnostics;
 pub use fit::Fit;
 pub use place::Place;
 pub use rejection::{reason_of, RejectionReason};
-pub use shapes::{error_body, ErrorText};
+pub use shapes::{anthropic_type, error_body, ErrorText};
 pub use substance::answer_text;
 
 /// Consecutive byte slices that together are one message, or one part of it.

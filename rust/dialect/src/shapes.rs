@@ -16,6 +16,8 @@ pub struct ErrorText<'a> {
     pub code: Option<&'a str>,
     /// The field or header that the message is about.
     pub param: Option<&'a str>,
+    /// A finer code than `code`, which Anthropic's clients act on.
+    pub detail: Option<&'a str>,
     /// What every target of a combo came to: an object, as JSON.
     pub diagnostics: Option<&'a str>,
 }
@@ -43,6 +45,12 @@ pub fn error_body(surface: Surface, text: &ErrorText<'_>, request_id: &str) -> B
         body.as_object_mut().map(|members| members.remove("request_id"));
     }
     let has_place = matches!(surface, Surface::OpenAi | Surface::Anthropic | Surface::Gemini);
+    if surface == Surface::Anthropic && text.param == Some(THREAD) && text.status == 400 {
+        body["error"]["details"] = json!({ "error_code": "thread_unsupported_request", "unsupported": [THREAD] });
+    }
+    if let Some(code) = text.detail.filter(|_| surface == Surface::Anthropic) {
+        body["error"]["details"] = json!({ "error_code": code });
+    }
     if let Some(diagnostics) = text.diagnostics.filter(|_| has_place) {
         body["diagnostics"] = serde_json::from_str(diagnostics).unwrap_or_default();
     }
@@ -57,6 +65,7 @@ impl<'a> From<&'a Error> for ErrorText<'a> {
             kind: error.kind.wire_type(),
             code: Some(error.kind.code()),
             param: error.param.as_deref(),
+            detail: None,
             diagnostics: error.diagnostics(),
         }
     }
@@ -66,8 +75,12 @@ fn openai(text: &ErrorText<'_>) -> Value {
     json!({ "message": text.message, "type": text.kind, "param": text.param, "code": text.code })
 }
 
+/// The member of a messages request that has the provider store the conversation. Anthropic's tool runners send it by
+/// themselves, and send the request again without it when the error has these details.
+const THREAD: &str = "thread";
+
 /// Anthropic's closed list of error types.
-fn anthropic_type(status: u16) -> &'static str {
+pub fn anthropic_type(status: u16) -> &'static str {
     match status {
         401 => "authentication_error",
         402 => "billing_error",
@@ -148,6 +161,14 @@ mod tests {
             json!({ "error": { "code": 400, "message": "say \"model\"", "status": "INVALID_ARGUMENT" } }),
             body(Surface::Gemini, &error)
         );
+    }
+
+    #[test]
+    fn a_refused_thread_tells_clients_to_go_on_without_it() {
+        let error = Error::client(ErrorKind::InvalidRequest, "`thread` cannot be expressed.").about("thread");
+        let details = json!({ "error_code": "thread_unsupported_request", "unsupported": ["thread"] });
+        assert_eq!(body(Surface::Anthropic, &error)["error"]["details"], details);
+        assert_eq!(body(Surface::OpenAi, &error)["error"].get("details"), None);
     }
 
     #[test]

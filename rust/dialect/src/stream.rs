@@ -281,6 +281,7 @@ impl State {
                             kind,
                             code: reported.code.as_deref().or(reported.kind.as_deref()),
                             param: reported.param.as_deref(),
+                            detail: reported.detail.as_deref(),
                             diagnostics: None,
                         };
                         self.say_failed(&text, out);

@@ -36,7 +36,7 @@ use bytes::Bytes;
 use fairlead_cache::{Cache, Opening};
 use fairlead_core::routes::{Answer, Ollama};
 use fairlead_core::{hex, random_bytes, NoRandomness};
-use fairlead_dialect::ollama::OllamaCall;
+use fairlead_dialect::ollama::{EmbedCall, OllamaCall};
 use parking_lot::Mutex;
 use std::future::Future;
 use std::io;
@@ -269,7 +269,12 @@ impl Engine {
                 return None;
             }
             Answer::Ollama(kind) => {
-                let call = if kind == Ollama::Generate { OllamaCall::Generate } else { OllamaCall::Chat };
+                let call = match kind {
+                    Ollama::Embed => ollama::OllamaWork::Embed(EmbedCall::Embed),
+                    Ollama::Embeddings => ollama::OllamaWork::Embed(EmbedCall::Embeddings),
+                    Ollama::Generate => ollama::OllamaWork::Talk(OllamaCall::Generate),
+                    _ => ollama::OllamaWork::Talk(OllamaCall::Chat),
+                };
                 start.start(trace::within(trace, Box::pin(ollama::serve(shared, whole, call))))
             }
             Answer::CountTokens => start.start(trace::within(trace, count::serve(&shared, whole))),

@@ -59,6 +59,7 @@ pub(crate) fn call(shared: &Arc<Shared>) -> Call {
     };
     let admission = Admission {
         route,
+        surface: route.surface,
         dialect: route.dialect(),
         tail: String::new(),
         principal: Principal::Anonymous,

@@ -41,6 +41,12 @@ pub(crate) fn routes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         .collect()
 }
 
+/// The type that Anthropic's API gives to an error of this HTTP status.
+#[pyfunction]
+pub(crate) fn anthropic_error_type(status: u16) -> &'static str {
+    fairlead_dialect::anthropic_type(status)
+}
+
 /// The scopes of keys: `scope`, `summary`, `is_own`, and `routes` as pairs of method and path. Those that manage are not among them.
 #[pyfunction]
 pub(crate) fn key_scopes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {

@@ -41,7 +41,9 @@ mod _core {
         unseal, version,
     };
     #[pymodule_export]
-    use crate::functions::{canonical_model, model_address, model_is_named, model_without_folder, read_form};
+    use crate::functions::{
+        anthropic_error_type, canonical_model, model_address, model_is_named, model_without_folder, read_form,
+    };
     #[pymodule_export]
     use crate::functions::{flattened, google_assertion, guardrails, judge_guardrails, read_page, sign_aws};
     #[pymodule_export]

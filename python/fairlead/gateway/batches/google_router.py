@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Annotated, Any, Final
 from urllib.parse import quote
 
@@ -18,19 +18,20 @@ from fairlead.errors import InvalidRequest, NotFound
 from fairlead.gateway.batches.google_fields import BatchFields, GoogleBatchAsk, InlineRequest
 from fairlead.gateway.batches.google_output import output_lines
 from fairlead.gateway.batches.google_view import google_view
+from fairlead.gateway.batches.inline import delete_ended, store_inline
 from fairlead.gateway.batches.lines import LINE_MAX_BYTES, wrong_request
 from fairlead.gateway.batches.runner import BatchRunner
 from fairlead.gateway.batches.table import (
     Batch,
+    BatchPage,
     begin_cancel,
-    delete_batch,
-    find_google_batch,
+    find_batch_in,
     insert_batch,
     list_batches,
     new_batch,
 )
 from fairlead.gateway.files.contents import Contents, contents_of, new_id
-from fairlead.gateway.files.table import StoredFile, find_file, forget_file, insert_file
+from fairlead.gateway.files.table import find_file
 from fairlead.gateway.google import named_model
 from fairlead.gateway.owner import OwnerDep
 from fairlead.moment import now_ms
@@ -41,6 +42,7 @@ from fairlead.store.signing_keys import ensure_signing_key
 
 INLINE_MAX_BYTES: Final = 16 * 1024 * 1024
 """The largest answers, in bytes, that an operation shows itself; larger ones become a file."""
+DIALECT: Final = "gemini"
 PAGE: Final = 50
 PAGE_MAX: Final = 100
 
@@ -75,7 +77,10 @@ async def generate(
         subscribers = Subscribers(uris, hooks.user_metadata)
     if uris:
         await ensure_signing_key(services.state)
-    await _store(services, batch, content, subscribers)
+    if inline is not None:
+        await store_inline(services, batch, content, subscribers)
+    else:
+        await _store_with_file(services, batch, subscribers)
     BatchRunner.of(services).wake()
     return google_view(batch)
 
@@ -91,56 +96,32 @@ def _new_batch(fields: BatchFields, model: str, owner: str, at_ms: int) -> Batch
         endpoint=_endpoint(model),
         input_file_id=file_id.removeprefix("files/"),
         model=model,
-        dialect="gemini",
+        dialect=DIALECT,
         display_name=fields.display_name,
         priority=fields.priority,
         is_inline=inline is not None,
     )
 
 
-async def _store(
-    services: Services, batch: Batch, content: bytes, subscribers: Subscribers | None
+async def _store_with_file(
+    services: Services, batch: Batch, subscribers: Subscribers | None
 ) -> None:
-    """Stores the batch with its webhooks, and `content` as its input file where the requests came inline."""
+    """Stores the batch, whose requests are in a file of the owner's, with its webhooks."""
 
     def insert(con: Connection) -> None:
-        if batch.is_inline:
-            insert_file(con, _input_file(batch, len(content)), batch.created_at_ms)
-        else:
-            _check_file(con, batch, batch.created_at_ms)
+        _check_file(con, batch, batch.created_at_ms)
         insert_batch(con, batch)
         if subscribers is not None:
             insert_job(con, batch.owner, batch.id, subscribers, batch.created_at_ms)
 
-    file_id = batch.input_file_id
-    if batch.is_inline:
-        await contents_of(services).write(file_id, _one_chunk(content), len(content))
-    try:
-        await services.state.record(insert)
-    except BaseException:
-        if batch.is_inline:
-            await contents_of(services).remove(file_id)
-        raise
-
-
-def _input_file(batch: Batch, size_bytes: int) -> StoredFile:
-    """The file of inline requests. It expires with the batch; while the batch runs, it stays in any case."""
-    return StoredFile(
-        batch.input_file_id,
-        batch.owner,
-        "batch",
-        f"{batch.id}_input.jsonl",
-        size_bytes,
-        batch.created_at_ms,
-        batch.expires_at_ms,
-    )
+    await services.state.record(insert)
 
 
 async def read(batch_id: str, services: ServicesDep, owner: OwnerDep) -> Response:
     """The batch, and of one that has ended what came of it: answers in the order of their requests,
     or the name of their file.
     """
-    batch = await services.state.read(lambda con: find_google_batch(con, batch_id, owner))
+    batch = await services.state.read(lambda con: find_batch_in(con, batch_id, owner, DIALECT))
     return await operation(services, batch)
 
 
@@ -151,7 +132,7 @@ async def list_google(
     most = min(page_size or PAGE, PAGE_MAX)
     try:
         found, has_more = await services.state.read(
-            lambda con: list_batches(con, owner, page_token or None, most, "gemini")
+            lambda con: list_batches(con, owner, BatchPage(DIALECT, page_token or None, most))
         )
     except InvalidRequest:
         raise InvalidRequest(
@@ -170,7 +151,7 @@ async def cancel(
     """No further request is run; those that are under way have half a minute."""
 
     def mark(con: Connection) -> None:
-        find_google_batch(con, batch_id, owner)
+        find_batch_in(con, batch_id, owner, DIALECT)
         begin_cancel(con, batch_id, owner, now_ms())
 
     await services.state.record(mark)
@@ -180,17 +161,7 @@ async def cancel(
 
 async def delete(batch_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """With answers that stand in its operation. One that has not ended is refused."""
-
-    def delete_rows(con: Connection) -> list[str]:
-        batch = delete_batch(con, batch_id, owner)
-        own = [batch.input_file_id, batch.output_file_id] if batch.is_inline else []
-        ids = [file_id for file_id in own if file_id is not None]
-        for file_id in ids:
-            forget_file(con, file_id, owner)
-        return ids
-
-    gone = await services.state.record(delete_rows)
-    await contents_of(services).remove(*gone)
+    await delete_ended(services, batch_id, owner, DIALECT)
     return {}
 
 
@@ -254,10 +225,6 @@ def _check_file(con: Connection, batch: Batch, at_ms: int) -> None:
 def _endpoint(model: str) -> str:
     # The endpoint is stored as the route table spells its path.
     return f"/v1beta/models/{quote(model, safe='/-._~:@!$&()*+,=')}:generateContent"
-
-
-async def _one_chunk(content: bytes) -> AsyncIterator[bytes]:
-    yield content
 
 
 _CREATE = "Run many generateContent requests within a day"

@@ -41,7 +41,7 @@ class Results:
         self.output = folder / f"{batch_id}.output"
         self.errors = folder / f"{batch_id}.errors"
         self.done: set[str] = set()
-        self._completed = self._failed = 0
+        self._completed = self._failed = self._expired = 0
         self._tokens = [0, 0, 0, 0]
         for path in (self.output, self.errors):
             if has_lease() and path.exists():
@@ -63,7 +63,17 @@ class Results:
 
     def counts(self, total: int) -> Counts:
         """The counts of lines and tokens so far."""
-        return Counts(total, self._completed, self._failed, *self._tokens)
+        input_, output, cached, reasoning = self._tokens
+        return Counts(
+            total,
+            self._completed,
+            self._failed,
+            tokens_input=input_,
+            tokens_output=output,
+            tokens_cached=cached,
+            tokens_reasoning=reasoning,
+            expired=self._expired,
+        )
 
     def places(self) -> dict[str, Place]:
         """The place of each result in its file, by the name of its line."""
@@ -102,6 +112,7 @@ class Results:
         self.done.add(document["custom_id"])
         if not is_success(document):
             self._failed += 1
+            self._expired += is_expired(document)
             return
         self._completed += 1
         body = document["response"]["body"]
@@ -119,6 +130,11 @@ def is_success(document: dict[str, Any]) -> bool:
     """Whether a line was answered with success."""
     response = document["response"]
     return response is not None and 200 <= response["status_code"] < 300
+
+
+def is_expired(document: dict[str, Any]) -> bool:
+    """Whether a line was not sent, because the batch's time was over."""
+    return document["response"] is None
 
 
 def _tokens(usage: dict[str, Any]) -> tuple[int, int, int, int]:

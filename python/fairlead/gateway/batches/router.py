@@ -6,8 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 import orjson
 from fastapi import APIRouter, Body, Header, Query
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, field_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field, StrictStr
 from starlette.responses import Response
 
 from fairlead.errors import InvalidRequest, NotFound
@@ -19,17 +18,21 @@ from fairlead.gateway.batches.google_router import (
 )
 from fairlead.gateway.batches.runner import BatchRunner
 from fairlead.gateway.batches.table import (
+    Batch,
+    BatchPage,
     batch_view,
     begin_cancel,
     delete_completed,
-    find_batch,
+    find_batch_in,
     insert_batch,
     list_batches,
     new_batch,
 )
 from fairlead.gateway.files.contents import new_id
+from fairlead.gateway.files.expiry import ExpiresAfter
 from fairlead.gateway.files.router import page_of
 from fairlead.gateway.files.table import find_file
+from fairlead.gateway.metadata import Metadata
 from fairlead.gateway.owner import OwnerDep
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
@@ -39,8 +42,9 @@ from fairlead.store.signing_keys import ensure_signing_key
 
 router = APIRouter(prefix="/v1/batches", tags=["batches"])
 
-PAIRS_MAX: Final = 16
 DELETED_AT_ONCE: Final = 1_000
+# Version 1 of Google's API shares these addresses.
+_SHOWN: Final = ("openai", "gemini")
 
 Endpoint = Literal[
     "/v1/chat/completions",
@@ -58,15 +62,6 @@ class EmptyBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class ExpiresAfter(BaseModel):
-    """When the output goes by itself."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    anchor: Literal["created_at"]
-    seconds: Annotated[StrictInt, Field(ge=3600, le=30 * 86_400)]
-
-
 class BatchAsk(BaseModel):
     """A batch to be made."""
 
@@ -75,21 +70,9 @@ class BatchAsk(BaseModel):
     input_file_id: Annotated[StrictStr, Field(min_length=1, max_length=64)]
     endpoint: Endpoint
     completion_window: Literal["24h"]
-    metadata: dict[StrictStr, StrictStr] | None = None
+    metadata: Metadata | None = None
     output_expires_after: ExpiresAfter | None = None
     webhook_config: WebhookConfig | None = None
-
-    @field_validator("metadata")
-    @classmethod
-    def _bounded(cls, metadata: dict[str, str] | None) -> dict[str, str] | None:
-        for name, value in (metadata or {}).items():
-            if len(name) > 64 or len(value) > 512:
-                raise PydanticCustomError(
-                    "metadata", "must have names of at most 64 and values of at most 512 characters"
-                )
-        if metadata is not None and len(metadata) > PAIRS_MAX:
-            raise PydanticCustomError("metadata", "must have at most 16 pairs")
-        return metadata
 
 
 @router.post("", summary="Run every line of a file")
@@ -152,7 +135,9 @@ async def batches(
     """
     if page_size is not None or page_token is not None or google_client is not None:
         return await list_google(services, owner, page_size, page_token)
-    found, has_more = await services.state.read(lambda con: list_batches(con, owner, after, limit))
+    found, has_more = await services.state.read(
+        lambda con: list_batches(con, owner, BatchPage("openai", after, limit))
+    )
     return page_of([batch_view(batch) for batch in found], has_more)
 
 
@@ -177,7 +162,7 @@ async def batch(batch_id: str, services: ServicesDep, owner: OwnerDep) -> Respon
     """The batch: its status, its counts and, once it has ended, the files that it left. One that was asked for
     in Google's words is told in them: version 1 of Google's API has this address for it.
     """
-    found = await services.state.read(lambda con: find_batch(con, batch_id, owner))
+    found = await services.state.read(lambda con: find_batch_in(con, batch_id, owner, *_SHOWN))
     if found.dialect == "gemini":
         return await operation(services, found)
     return Response(orjson.dumps(batch_view(found)), media_type="application/json")
@@ -186,6 +171,11 @@ async def batch(batch_id: str, services: ServicesDep, owner: OwnerDep) -> Respon
 @router.post("/{batch_id}/cancel", summary="Stop a batch")
 async def cancel(batch_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """No further line is run; those that are under way have half a minute. What was done is kept."""
-    marked = await services.state.record(lambda con: begin_cancel(con, batch_id, owner, now_ms()))
+
+    def mark(con: Connection) -> Batch:
+        find_batch_in(con, batch_id, owner, *_SHOWN)
+        return begin_cancel(con, batch_id, owner, now_ms())
+
+    marked = await services.state.record(mark)
     BatchRunner.of(services).cancel(batch_id)
     return batch_view(marked)

@@ -19,12 +19,19 @@ import httpx
 import orjson
 
 from fairlead.errors import NotFound
+from fairlead.gateway.batches.anthropic_output import write_results
 from fairlead.gateway.batches.google_output import write_output
 from fairlead.gateway.batches.lines import Line, check_input, read_lines
 from fairlead.gateway.batches.notifications import notify_end
 from fairlead.gateway.batches.results import Results
 from fairlead.gateway.batches.results_copy import ResultsCopy
-from fairlead.gateway.batches.table import Batch, change_batch, count_batch, find_batch
+from fairlead.gateway.batches.table import (
+    OUTPUT_KEPT_S,
+    Batch,
+    change_batch,
+    count_batch,
+    find_batch,
+)
 from fairlead.gateway.files.contents import contents_of, new_id
 from fairlead.gateway.files.table import StoredFile, find_file, put_file
 from fairlead.moment import now_ms
@@ -45,9 +52,10 @@ TRIES: Final = 5
 WAIT_MAX_S: Final = 60.0
 COUNT_EVERY_S: Final = 1.0
 CANCEL_GRACE_S: Final = 30.0
-OUTPUT_KEPT_S: Final = 30 * 86_400
 # Statuses that may pass: limits of the caller, an overloaded provider or gateway.
 PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
+# What writes the single output file of a batch, and the ending of that file's name on disk.
+_WRITERS: Final = {"gemini": (write_output, ".google"), "anthropic": (write_results, ".anthropic")}
 
 
 class BatchRun:
@@ -247,6 +255,8 @@ class BatchRun:
             # still under way.
             "idempotency-key": f"{batch.id}:{line.number}",
         }
+        if batch.betas is not None:
+            headers["anthropic-beta"] = batch.betas
         tried = 0
         while True:
             wait_s = min(WAIT_MAX_S, 2.0 ** min(tried, 6))
@@ -332,16 +342,17 @@ class BatchRun:
         await self._services.state.record(end)
 
     async def _output(self, batch: Batch, results: Results) -> Path:
-        """The file that becomes the output. In Google's dialect one file, made when the batch ends,
-        has successes and failures.
+        """The file that becomes the output. Google's and Anthropic's batches have one file of successes and
+        failures, which is written when the batch ends.
         """
-        if batch.dialect != "gemini" or not batch.total:
+        if batch.dialect not in _WRITERS or not batch.total:
             # A batch that was cancelled before its input was read has no lines to report.
             return results.output
-        written = results.output.with_suffix(".google")
+        write, ending = _WRITERS[batch.dialect]
+        written = results.output.with_suffix(ending)
         if await self._contents.size(batch.output_file_id or "") is None:
             source = await self._input_path()
-            await asyncio.to_thread(write_output, source, results, written)
+            await asyncio.to_thread(write, source, results, written)
             await self._contents.move_in(batch.output_file_id or "", written)
         await asyncio.to_thread(results.remove)
         return written

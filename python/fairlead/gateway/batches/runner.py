@@ -16,6 +16,7 @@ from fairlead.gateway.batches.run import WIDTH, BatchRun
 from fairlead.gateway.batches.table import Batch, active_batches, change_batch
 from fairlead.gateway.files.contents import contents_of
 from fairlead.gateway.files.table import all_ids, take_expired
+from fairlead.gateway.files.upload_table import all_part_ids, take_expired_uploads
 from fairlead.moment import now_ms
 from fairlead.origin import public_base
 from fairlead.own_relay import relay_client
@@ -79,7 +80,9 @@ class BatchRunner(Runner[Batch]):
             await run.run()
 
     async def sweep(self) -> None:
-        gone = await self.services.state.database.write(lambda con: take_expired(con, now_ms()))
+        gone = await self.services.state.database.write(
+            lambda con: take_expired(con, now_ms()) + take_expired_uploads(con, now_ms())
+        )
         await self._contents.remove(*gone)
         now_s = asyncio.get_running_loop().time()
         if self._strays_looked_s is None or now_s - self._strays_looked_s >= STRAYS_EVERY_S:
@@ -111,7 +114,8 @@ class BatchRunner(Runner[Batch]):
             # A batch that ends between the two has its files in the second.
             active = await self.services.state.read(active_batches)
             named = {name for each in active for name in (each.output_file_id, each.error_file_id)}
-            return {name for name in named if name} | await self.services.state.read(all_ids)
+            rows = await self.services.state.read(lambda con: all_ids(con) | all_part_ids(con))
+            return {name for name in named if name} | rows
 
         try:
             strays = await self._contents.forget_strays(known, now_ms())

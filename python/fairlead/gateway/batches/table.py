@@ -22,11 +22,15 @@ WINDOW_MS: Final = 24 * 3_600_000
 """Time from a batch's creation to its expiry."""
 ACTIVE_OF_OWNER_MAX: Final = 50
 ACTIVE_MAX: Final = 500
+OUTPUT_KEPT_S: Final = 30 * 86_400
+"""Time for which the output of a batch is stored, unless its request says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Lines of a batch: `completed` were answered with success, `failed` otherwise or not at all."""
+    """Lines of a batch: `completed` were answered with success, `failed` otherwise or not at all. `expired` of the
+    failed ones were not sent, because the batch's time was over.
+    """
 
     total: int = 0
     completed: int = 0
@@ -35,13 +39,15 @@ class Counts:
     tokens_output: int = 0
     tokens_cached: int = 0
     tokens_reasoning: int = 0
+    expired: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """A row of a batch. `owner` is the key's id; `metadata` and `errors` are JSON texts; `dialect`
-    is `openai` or `gemini`, in which it was asked for and is shown. The requests and answers of
-    a batch that `is_inline` stand in the calls themselves; its files are internal.
+    is the API that created it and shows it: `openai`, `gemini` or `anthropic`. The requests and answers of
+    a batch that `is_inline` are in the calls themselves; its files are internal. `betas` is the
+    `anthropic-beta` header that is sent with each of its requests.
     """
 
     id: str
@@ -72,6 +78,8 @@ class Batch:
     display_name: str | None = None
     priority: int = 0
     is_inline: bool = False
+    betas: str | None = None
+    expired: int = 0
 
 
 _NAMES: Final = tuple(field.name for field in fields(Batch))
@@ -135,34 +143,46 @@ def find_batch(con: Connection, batch_id: str, owner: str | None = None) -> Batc
     return Batch(*row)
 
 
-def find_google_batch(con: Connection, batch_id: str, owner: str) -> Batch:
-    """The owner's batch in Google's dialect. `NotFound` when there is none, or it is another
+def find_batch_in(con: Connection, batch_id: str, owner: str, *dialects: str) -> Batch:
+    """The owner's batch, of one of these APIs. `NotFound` when there is none, or it is another
     owner's.
     """
     batch = find_batch(con, batch_id, owner)
-    if batch.dialect != "gemini":
+    if batch.dialect not in dialects:
         raise NotFound(f"No such batch: {batch_id[:64]}.", param="id")
     return batch
 
 
-def list_batches(
-    con: Connection, owner: str, after: str | None, limit: int, dialect: str = "openai"
-) -> tuple[list[Batch], bool]:
-    """The owner's batches in one dialect, newest first, and whether there are more."""
-    bound: list[Any] = [owner, dialect]
+@dataclass(frozen=True, slots=True)
+class BatchPage:
+    """A page of batches of one API. It begins after the batch `beyond`, or with `is_backwards` ends in front of it."""
+
+    dialect: str
+    beyond: str | None
+    limit: int
+    is_backwards: bool = False
+
+
+def list_batches(con: Connection, owner: str, page: BatchPage) -> tuple[list[Batch], bool]:
+    """The page of the owner's batches, newest first, and whether there are more in its direction."""
+    bound: list[Any] = [owner, page.dialect]
     where = "owner = ? AND dialect = ?"
-    if after is not None:
+    if page.beyond is not None:
         seen = con.execute(
-            f"SELECT created_at_ms FROM batches WHERE id = ? AND {where}", [after, *bound]
+            f"SELECT created_at_ms FROM batches WHERE id = ? AND {where}", [page.beyond, *bound]
         ).fetchone()
         if seen is None:
             raise InvalidRequest("after is not the id of a batch of yours.", param="after")
-        where, bound = f"{where} AND (created_at_ms, id) < (?, ?)", [*bound, seen[0], after]
+        side = ">" if page.is_backwards else "<"
+        where = f"{where} AND (created_at_ms, id) {side} (?, ?)"
+        bound = [*bound, seen[0], page.beyond]
+    way = "ASC" if page.is_backwards else "DESC"
     rows = con.execute(
-        f"SELECT {_BATCH} FROM batches WHERE {where} ORDER BY created_at_ms DESC, id DESC LIMIT ?",
-        [*bound, limit + 1],
+        f"SELECT {_BATCH} FROM batches WHERE {where} ORDER BY created_at_ms {way}, id {way} LIMIT ?",
+        [*bound, page.limit + 1],
     ).fetchall()
-    return [Batch(*row) for row in rows[:limit]], len(rows) > limit
+    found = [Batch(*row) for row in rows[: page.limit]]
+    return found[::-1] if page.is_backwards else found, len(rows) > page.limit
 
 
 def active_batches(con: Connection) -> list[Batch]:
@@ -177,9 +197,9 @@ def active_batches(con: Connection) -> list[Batch]:
     return [next(preferred[batch.owner]) for batch in by_age]
 
 
-def delete_batch(con: Connection, batch_id: str, owner: str) -> Batch:
-    """Deletes a batch in Google's dialect that has ended. `NotFound`, `Conflict`."""
-    batch = find_google_batch(con, batch_id, owner)
+def delete_batch(con: Connection, batch_id: str, owner: str, dialect: str) -> Batch:
+    """Deletes a batch of this API that has ended. `NotFound`, `Conflict`."""
+    batch = find_batch_in(con, batch_id, owner, dialect)
     if batch.ended_at_ms is None:
         raise Conflict("The batch has not ended: cancel it, or wait for its end, then delete it.")
     con.execute("DELETE FROM batches WHERE id = ? AND owner = ?", [batch_id, owner])

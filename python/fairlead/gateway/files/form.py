@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import mimetypes
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
@@ -21,9 +22,12 @@ Purpose = Literal["assistants", "batch", "fine-tune", "vision", "user_data", "ev
 PURPOSES: Final[tuple[str, ...]] = get_args(Purpose)
 EXPIRES_MIN_S: Final = 3600
 EXPIRES_MAX_S: Final = 30 * 86_400
+ANTHROPIC_EXPIRES_MAX_S: Final = 90 * 86_400
+MIME_MAX_CHARS: Final = 255
 # A batch's input is not needed for longer.
 BATCH_EXPIRES_S: Final = 30 * 86_400
 
+_KNOWN_ANTHROPIC = {"expires_in_seconds"}
 _KNOWN = {"purpose", "expires_after[anchor]", "expires_after[seconds]"}
 
 
@@ -35,28 +39,64 @@ class Upload:
     bytes: int
     purpose: str
     expires_after_s: int | None
+    mime_type: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form as the relay read it: its fields, and the name, type and size of its file."""
+
+    fields: dict[str, str]
+    name: str
+    mime_type: str | None
+    bytes: int
+
+
+def read_form(request: Request) -> Form:
+    """The form of an upload."""
+    try:
+        header = orjson.loads(base64.b64decode(request.headers[FORM_HEADER], validate=True))
+        file = header["file"]
+        mime_type = str(file["content_type"])[:MIME_MAX_CHARS] if file["content_type"] else None
+        return Form(header["fields"], str(file["name"] or ""), mime_type, int(file["bytes"]))
+    except (KeyError, TypeError, ValueError, binascii.Error):
+        raise Internal("The upload did not come through the relay.") from None
 
 
 def read_upload(request: Request) -> Upload:
     """`InvalidRequest` names the field that is wrong."""
-    try:
-        header = orjson.loads(base64.b64decode(request.headers[FORM_HEADER], validate=True))
-        fields: dict[str, str] = header["fields"]
-        name, size = str(header["file"]["name"] or ""), int(header["file"]["bytes"])
-    except (KeyError, TypeError, ValueError, binascii.Error):
-        raise Internal("The upload did not come through the relay.") from None
-    if unknown := fields.keys() - _KNOWN:
-        field = min(unknown)
-        raise InvalidRequest(
-            f"{field[:64]} is not a field of this form: remove it or correct its name.",
-            param=field[:64],
-        )
+    form = read_form(request)
+    fields, name = form.fields, form.name
+    _check_names(fields, _KNOWN)
     purpose = fields.get("purpose")
     if purpose not in PURPOSES:
         raise InvalidRequest(f"purpose must be one of {', '.join(PURPOSES)}.", param="purpose")
     if name in ("", ".", ".."):
         raise InvalidRequest("file must have a file name.", param="file")
-    return Upload(name, size, purpose, _expires(fields, purpose))
+    return Upload(name, form.bytes, purpose, _expires(fields, purpose), form.mime_type)
+
+
+def read_anthropic_upload(request: Request) -> Upload:
+    """An upload in Anthropic's API, which has no purpose. `InvalidRequest` names the field that is wrong."""
+    form = read_form(request)
+    _check_names(form.fields, _KNOWN_ANTHROPIC)
+    name = form.name.replace("\\", "/").rsplit("/", 1)[-1]
+    if name in ("", ".", ".."):
+        name = f"unnamed{mimetypes.guess_extension(form.mime_type or '') or ''}"
+    text = form.fields.get("expires_in_seconds")
+    expires_s = (
+        None if text is None else seconds(text, "expires_in_seconds", ANTHROPIC_EXPIRES_MAX_S)
+    )
+    return Upload(name, form.bytes, "user_data", expires_s, form.mime_type)
+
+
+def _check_names(fields: dict[str, str], known: set[str]) -> None:
+    if unknown := fields.keys() - known:
+        field = min(unknown)
+        raise InvalidRequest(
+            f"{field[:64]} is not a field of this form: remove it or correct its name.",
+            param=field[:64],
+        )
 
 
 def _expires(fields: dict[str, str], purpose: str) -> int | None:
@@ -67,11 +107,15 @@ def _expires(fields: dict[str, str], purpose: str) -> int | None:
         raise InvalidRequest(
             "expires_after[anchor] must be `created_at`.", param="expires_after[anchor]"
         )
-    is_number = text is not None and text.isascii() and text.isdigit() and len(text) < 12
-    seconds = int(text or "0") if is_number else 0
-    if not EXPIRES_MIN_S <= seconds <= EXPIRES_MAX_S:
+    return seconds(text or "", "expires_after[seconds]", EXPIRES_MAX_S)
+
+
+def seconds(text: str, param: str, most: int) -> int:
+    """A time to live. `InvalidRequest` names `param`."""
+    is_number = text.isascii() and text.isdigit() and len(text) < 12
+    number = int(text) if is_number else 0
+    if not EXPIRES_MIN_S <= number <= most:
         raise InvalidRequest(
-            f"expires_after[seconds] must be a whole number from {EXPIRES_MIN_S} to {EXPIRES_MAX_S}.",
-            param="expires_after[seconds]",
+            f"{param} must be a whole number from {EXPIRES_MIN_S} to {most}.", param=param
         )
-    return seconds
+    return number

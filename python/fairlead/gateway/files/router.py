@@ -1,4 +1,7 @@
-"""`/v1/files`, in OpenAI's shapes. A file belongs to the key that uploaded it: for every other key it is not there."""
+"""`/v1/files`, in OpenAI's form, and in Anthropic's for callers of its API.
+
+A file belongs to the key that uploaded it: for every other key it is not there.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,25 @@ from fastapi import APIRouter, Query
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from fairlead.errors import ClientGone, Conflict
+from fairlead.errors import ClientGone
+from fairlead.gateway.files.anthropic import IsAnthropic, QueryDep, list_anthropic
+from fairlead.gateway.files.anthropic_view import anthropic_file
 from fairlead.gateway.files.content_answer import content_answer
 from fairlead.gateway.files.contents import contents_of, new_id
-from fairlead.gateway.files.form import PURPOSES, read_upload
+from fairlead.gateway.files.form import PURPOSES, read_anthropic_upload, read_upload
+from fairlead.gateway.files.google_files_router import PageSize, PageToken, list_google_files
+from fairlead.gateway.files.google_view import IsGoogle, google_file
+from fairlead.gateway.files.removal import remove_file
 from fairlead.gateway.files.table import (
     FilePage,
     StoredFile,
-    delete_file,
     find_file,
     insert_file,
     list_files,
 )
 from fairlead.gateway.owner import OwnerDep
 from fairlead.moment import now_ms
-from fairlead.store.file import Connection
+from fairlead.origin import public_base
 from fairlead.store.services import Services, ServicesDep
 
 router = APIRouter(prefix="/v1/files", tags=["files"])
@@ -32,68 +39,98 @@ LIST_MAX: Final = 10_000
 
 
 @router.post("", summary="Upload a file")
-async def upload(request: Request, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
-    """A form with `file`, `purpose` and, if it is to go by itself, `expires_after[anchor]` (which is
-    `created_at`) and `expires_after[seconds]`. Files of the purpose `batch` go after 30 days.
+async def upload(
+    request: Request, services: ServicesDep, owner: OwnerDep, is_anthropic: IsAnthropic
+) -> dict[str, Any]:
+    """A form with `file`, `purpose` and, if it is to be deleted by itself, `expires_after[anchor]` (which is
+    `created_at`) and `expires_after[seconds]`. Files of the purpose `batch` are deleted after 30 days. With the header
+    `anthropic-version` the form has `file` and `expires_in_seconds`, as in Anthropic's API, whose form the answers of
+    this route and of the others then have.
     """
-    form = read_upload(request)
+    form = read_anthropic_upload(request) if is_anthropic else read_upload(request)
     contents = contents_of(services)
-    file_id = new_id("file-")
+    file_id = new_id("file_" if is_anthropic else "file-")
     try:
         size = await contents.write(file_id, request.stream(), form.bytes)
     except ClientDisconnect:
         raise ClientGone("The caller left before the file was complete.") from None
     created_at_ms = now_ms()
     ends_ms = created_at_ms + form.expires_after_s * 1000 if form.expires_after_s else None
-    file = StoredFile(file_id, owner, form.purpose, form.file_name, size, created_at_ms, ends_ms)
+    file = StoredFile(
+        file_id,
+        owner,
+        form.purpose,
+        form.file_name,
+        size,
+        created_at_ms,
+        ends_ms,
+        form.mime_type,
+    )
     try:
         await services.state.database.write(lambda con: insert_file(con, file, created_at_ms))
     except BaseException:
         await contents.remove(file_id)
         raise
-    return file_view(file)
+    return anthropic_file(file) if is_anthropic else file_view(file)
 
 
 @router.get("", summary="The caller's files")
 async def files(
+    request: Request,
     services: ServicesDep,
     owner: OwnerDep,
+    is_anthropic: IsAnthropic,
+    is_google: IsGoogle,
+    query: QueryDep,
+    page_size: PageSize = None,
+    page_token: PageToken = None,
     purpose: Annotated[str | None, Query(max_length=64)] = None,
     after: Annotated[str | None, Query(max_length=64)] = None,
-    limit: Annotated[int, Query(ge=1, le=LIST_MAX)] = LIST_MAX,
+    limit: Annotated[int | None, Query(ge=1, le=LIST_MAX)] = None,
     order: Literal["asc", "desc"] = "desc",
 ) -> dict[str, Any]:
-    """Newest first unless `order` is `asc`; `after` is the id of the last one seen."""
-    page = FilePage(purpose, after, limit, order)
+    """Newest first unless `order` is `asc`; `after` is the id of the last one seen. Callers of Anthropic's API page by
+    `page`, `after_id` or `before_id`, or name files in `ids[]`; those of Google's by `pageSize` and `pageToken`.
+    """
+    if is_google:
+        return await list_google_files(request, services, owner, page_size, page_token)
+    if is_anthropic:
+        return await list_anthropic(services, owner, query, limit)
+    page = FilePage(purpose, after, limit or LIST_MAX, order)
     found, has_more = await services.state.read(lambda con: list_files(con, owner, page, now_ms()))
     return page_of([file_view(file) for file in found], has_more)
 
 
 @router.get("/{file_id}", summary="One file")
-async def file(file_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+async def file(
+    file_id: str,
+    request: Request,
+    services: ServicesDep,
+    owner: OwnerDep,
+    is_anthropic: IsAnthropic,
+    is_google: IsGoogle,
+) -> dict[str, Any]:
     """The file's metadata, without its content."""
-    return file_view(
-        await services.state.read(lambda con: find_file(con, file_id, owner, now_ms()))
-    )
+    found = await services.state.read(lambda con: find_file(con, file_id, owner, now_ms()))
+    if is_google:
+        return google_file(found, public_base(services.config, request))
+    return anthropic_file(found) if is_anthropic else file_view(found)
 
 
 @router.delete("/{file_id}", summary="Delete a file")
-async def delete(file_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+async def delete(
+    file_id: str,
+    services: ServicesDep,
+    owner: OwnerDep,
+    is_anthropic: IsAnthropic,
+    is_google: IsGoogle,
+) -> dict[str, Any]:
     """Deletes the file and its content. A file that a batch is reading stays."""
-
-    def delete_row(con: Connection) -> None:
-        reading = con.execute(
-            "SELECT id FROM batches WHERE input_file_id = ? AND owner = ? AND ended_at_ms IS NULL LIMIT 1",
-            [file_id, owner],
-        ).fetchone()
-        if reading is not None:
-            raise Conflict(
-                f"The batch {reading[0]} reads this file: cancel it, or wait for its end."
-            )
-        delete_file(con, file_id, owner, now_ms())
-
-    await services.state.database.write(delete_row)
-    await contents_of(services).remove(file_id)
+    await remove_file(services, file_id, owner)
+    if is_google:
+        return {}
+    if is_anthropic:
+        return {"id": file_id, "type": "file_deleted"}
     return {"id": file_id, "object": "file", "deleted": True}
 
 

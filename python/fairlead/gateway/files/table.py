@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -11,13 +12,15 @@ from fairlead.store.owner_bytes import FILES, claim_bytes
 
 OWNER_MAX_FILES: Final = 10_000
 
-_FILE = "id, owner, purpose, file_name, bytes, created_at_ms, expires_at_ms"
+_FILE = "id, owner, purpose, file_name, bytes, created_at_ms, expires_at_ms, mime_type"
 _ALIVE = "(expires_at_ms IS NULL OR expires_at_ms > ?)"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A row of a file. `owner` is the key's id; `bytes` is the size of the content."""
+    """A row of a file. `owner` is the key's id; `bytes` is the size of the content, `mime_type` as it was
+    uploaded.
+    """
 
     id: str
     owner: str
@@ -26,6 +29,7 @@ class StoredFile:
     bytes: int
     created_at_ms: int
     expires_at_ms: int | None
+    mime_type: str | None = None
 
 
 def insert_file(con: Connection, file: StoredFile, now_ms: int) -> None:
@@ -44,7 +48,7 @@ def insert_file(con: Connection, file: StoredFile, now_ms: int) -> None:
 def put_file(con: Connection, file: StoredFile) -> None:
     """Adds a file that the gateway made, without the owner's limits."""
     con.execute(
-        f"INSERT INTO files ({_FILE}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO files ({_FILE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [
             file.id,
             file.owner,
@@ -53,6 +57,7 @@ def put_file(con: Connection, file: StoredFile) -> None:
             file.bytes,
             file.created_at_ms,
             file.expires_at_ms,
+            file.mime_type,
         ],
     )
 
@@ -66,6 +71,18 @@ def find_file(con: Connection, file_id: str, owner: str, now_ms: int) -> StoredF
     if row is None:
         raise NotFound(f"No such file: {file_id[:64]}.", param="id")
     return StoredFile(*row)
+
+
+def find_files(
+    con: Connection, file_ids: Sequence[str], owner: str, now_ms: int
+) -> list[StoredFile]:
+    """The owner's files with these ids, newest first."""
+    rows = con.execute(
+        f"SELECT {_FILE} FROM files WHERE list_contains(?, id) AND owner = ? AND {_ALIVE} "
+        "ORDER BY created_at_ms DESC, id DESC",
+        [list(file_ids), owner, now_ms],
+    ).fetchall()
+    return [StoredFile(*row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class InteractionAsk(GoogleWire):
 
     model: Annotated[StrictStr, Field(min_length=1, max_length=300)]
     input: Annotated[StrictStr | dict[str, Any] | list[dict[str, Any]], Field(union_mode="smart")]
-    background: Annotated[StrictBool, Field(validate_default=True)] = False
+    background: StrictBool = False
     system_instruction: StrictStr | None = None
     generation_config: Generation | None = None
     tools: Annotated[list[FunctionTool], Field(max_length=TOOLS_MAX)] | None = None
@@ -75,15 +75,6 @@ class InteractionAsk(GoogleWire):
     store: StrictBool = True
     stream: StrictBool = False
     webhook_config: WebhookConfig | None = None
-
-    @field_validator("background", mode="after")
-    @classmethod
-    def _behind(cls, background: bool) -> bool:
-        if not background:
-            raise PydanticCustomError(
-                "background", "must be true: call generateContent for an answer at once"
-            )
-        return background
 
     @field_validator("store", mode="after")
     @classmethod

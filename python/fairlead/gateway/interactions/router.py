@@ -1,8 +1,9 @@
-"""`/v1beta/interactions`: responses in the background in Google's words, with their webhooks."""
+"""`/v1beta/interactions`: background responses in Google's API, with their webhooks."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
@@ -28,6 +29,9 @@ from fairlead.store.service_jobs import Subscribers, WebhookConfig, checked_uris
 from fairlead.store.services import ServicesDep
 from fairlead.store.signing_keys import ensure_signing_key
 
+ANSWER_WITHIN_S: Final = 50.0
+"""How long an interaction that is not in the background is waited for: less than the relay waits for control."""
+
 
 async def create(
     ask: InteractionAsk,
@@ -35,7 +39,8 @@ async def create(
     owner: OwnerDep,
     counted: Annotated[str | None, Header(alias=COUNTED, include_in_schema=False)] = None,
 ) -> dict[str, Any]:
-    """With `background` alone. `webhook_config` says who is told of its end in place of the key's
+    """With `background` it is answered at once, and read later. Without, it is answered when it has ended, or after
+    50 s as it is then: read it until it has ended. `webhook_config` says who is told of its end in place of the key's
     webhooks (`/v1/webhooks`).
     """
     hooks = ask.webhook_config or WebhookConfig()
@@ -51,6 +56,10 @@ async def create(
     headers = headers_for(services, owner, {} if counted is None else {COUNTED: counted})
     job_request = await asyncio.to_thread(background_request, body)
     job = await background_responses(services).begin(f"key:{owner}", job_request, headers, note)
+    if not ask.background:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                await job.wait_until_finished()
     return interaction_view(job.response, body["model"])
 
 
@@ -86,7 +95,7 @@ async def delete(interaction_id: str, services: ServicesDep, owner: OwnerDep) ->
 
 
 _ROUTES: Final[tuple[tuple[str, str, Callable[..., Any], str], ...]] = (
-    ("POST", "", create, "Begin an interaction in the background"),
+    ("POST", "", create, "Begin an interaction"),
     ("GET", "/{interaction_id}", read, "One interaction"),
     ("POST", "/{interaction_id}/cancel", cancel, "Stop an interaction"),
     ("POST", "/{interaction_id}:cancel", cancel, "Stop an interaction"),

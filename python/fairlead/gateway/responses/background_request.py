@@ -56,6 +56,10 @@ def background_request(body: dict[str, Any], raw: bytes | None = None) -> Backgr
         "top_p": body.get("top_p"),
         "usage": None,
     }
+    if (conversation := body.get("conversation")) is not None:
+        # A request names it by its id or in an object.
+        is_id = isinstance(conversation, str)
+        response["conversation"] = {"id": conversation} if is_id else conversation
     envelope = orjson.dumps(response)
     if len(envelope) > ENVELOPE_MAX_BYTES:
         raise TooLarge(

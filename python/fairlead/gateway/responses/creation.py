@@ -88,4 +88,7 @@ def _parse(raw: bytes) -> BackgroundRequest:
         raise InvalidRequest(
             "`previous_response_id` must be a string.", param="previous_response_id"
         )
+    conversation = body.get("conversation")
+    if conversation is not None and not isinstance(conversation, str | dict):
+        raise InvalidRequest("`conversation` must be an id or an object.", param="conversation")
     return background_request(body, raw)

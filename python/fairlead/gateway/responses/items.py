@@ -16,7 +16,7 @@ def context(turns: list[StoredResponse]) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     for turn in turns:
         items += orjson.loads(turn.input)
-        items += (_as_input(item) for item in orjson.loads(turn.response).get("output") or [])
+        items += (as_input(item) for item in orjson.loads(turn.response).get("output") or [])
     return items
 
 
@@ -29,7 +29,8 @@ def input_items(response: StoredResponse) -> list[dict[str, Any]]:
     ]
 
 
-def _as_input(item: dict[str, Any]) -> dict[str, Any]:
+def as_input(item: dict[str, Any]) -> dict[str, Any]:
+    """An item of an output as the input of a later request."""
     return {name: value for name, value in item.items() if name not in _OUTPUT_ONLY}
 
 

@@ -56,7 +56,9 @@ async def call_relay(job: BackgroundResponse, client: httpx.AsyncClient) -> Even
 
 def _with_own_fields(job: BackgroundResponse, response: Event) -> Event:
     """The relay's object with the id and the other fields that the caller was given at the start."""
-    names = ("id", "created_at", "background", "store", "previous_response_id")
+    names = ["id", "created_at", "background", "store", "previous_response_id"]
+    if "conversation" in job.response:
+        names.append("conversation")
     return {**response, **{name: job.response.get(name) for name in names}}
 
 

@@ -9,13 +9,13 @@ import orjson
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
-from fairlead.caller import CallerDep
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.responses.background import background_responses
 from fairlead.gateway.responses.creation import event_stream
 from fairlead.gateway.responses.events import events_of_whole, frame
 from fairlead.gateway.responses.intake import read_stored
 from fairlead.gateway.responses.items import input_items
+from fairlead.gateway.responses.owner import OwnerDep
 from fairlead.gateway.responses.ownership import cancel_response, delete_owned_response
 from fairlead.gateway.responses.table import StoredResponse, events_of, find_response
 from fairlead.moment import now_ms
@@ -27,14 +27,10 @@ router = APIRouter(prefix="/v1/responses", tags=["responses"])
 ResponseId = Annotated[str, Path(min_length=1, max_length=300)]
 
 
-def _owner(caller: CallerDep) -> str:
-    return f"{caller.principal.kind}:{caller.principal.id or ''}"
-
-
 @router.get("/{response_id}", summary="One response that was kept")
 async def read(
     response_id: ResponseId,
-    caller: CallerDep,
+    owner: OwnerDep,
     services: ServicesDep,
     stream: bool = False,
     starting_after: Annotated[int | None, Query(ge=0)] = None,
@@ -43,7 +39,6 @@ async def read(
     deleted, expired or was never kept. With `stream` its events, as they come, after the one of the
     number `starting_after`.
     """
-    owner = _owner(caller)
     if starting_after is not None and not stream:
         raise InvalidRequest("starting_after needs stream=true.", param="starting_after")
     after = -1 if starting_after is None else starting_after
@@ -70,34 +65,31 @@ def _frames(response: str, events: str | None, after: int) -> bytes:
 
 
 @router.delete("/{response_id}", summary="Delete a response that was kept")
-async def delete(
-    response_id: ResponseId, caller: CallerDep, services: ServicesDep
-) -> dict[str, Any]:
+async def delete(response_id: ResponseId, owner: OwnerDep, services: ServicesDep) -> dict[str, Any]:
     """The response is gone, and so is what went on from it for whoever would go on further."""
-    await delete_owned_response(services, _owner(caller), response_id)
+    await delete_owned_response(services, owner, response_id)
     return {"id": response_id, "object": "response", "deleted": True}
 
 
 @router.post("/{response_id}/cancel", summary="Cancel a response that works in the background")
-async def cancel(response_id: ResponseId, caller: CallerDep, services: ServicesDep) -> Response:
+async def cancel(response_id: ResponseId, owner: OwnerDep, services: ServicesDep) -> Response:
     """The response as it is then. One that has ended stays as it is; one that was not asked for in
     the background is refused.
     """
-    response, _ = await cancel_response(services, _owner(caller), response_id)
+    response, _ = await cancel_response(services, owner, response_id)
     return Response(orjson.dumps(response), media_type="application/json")
 
 
 @router.get("/{response_id}/input_items", summary="What the request of a kept response said")
 async def list_input_items(
     response_id: ResponseId,
-    caller: CallerDep,
+    owner: OwnerDep,
     services: ServicesDep,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
     order: Literal["asc", "desc"] = "desc",
     after: Annotated[str | None, Query(max_length=300)] = None,
 ) -> dict[str, Any]:
     """The items of that request alone, the last one first unless asked otherwise."""
-    owner = _owner(caller)
     stored = await read_stored(
         services, lambda con: find_response(con, response_id, owner, now_ms())
     )

@@ -8,9 +8,9 @@
 //! Routes that clients of models call have other paths, for base URLs that are written in other ways (`/api/v1/models`, `/models`):
 //! one route, several paths.
 //!
-//! `route` is one entry, `table` lists them, `builders` makes its entries, `other_paths` lists the other paths, `relayed` names the
-//! calls that pass with only their model changed, `scopes` lists what narrow scopes of keys open, `people` which fields only people
-//! change.
+//! `route` is one entry, `table` lists them, `builders` makes its entries, `other_paths` lists the other paths, `unserved` says what is
+//! served in place of the providers' routes that are not, `relayed` names the calls that pass with only their model changed, `scopes` lists
+//! what narrow scopes of keys open, `people` which fields only people change.
 
 pub use crate::tier::Tier;
 use std::borrow::Cow;
@@ -26,9 +26,11 @@ mod route;
 // Of keys, beside the routes: `scopes::SCOPES`, `scopes::opens`.
 pub mod scopes;
 mod table;
+mod unserved;
 
 pub use relayed::Relayed;
 pub use route::{Answer, Body, Ollama, Reach, Route, Surface};
+pub use unserved::unserved;
 
 /// The route of a method and a raw path.
 #[derive(Debug)]

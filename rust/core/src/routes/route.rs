@@ -68,7 +68,7 @@ impl Answer {
                 | Self::CountTokens
                 | Self::Completions
                 | Self::Relayed(_)
-                | Self::Ollama(Ollama::Chat | Ollama::Generate)
+                | Self::Ollama(Ollama::Chat | Ollama::Generate | Ollama::Embed | Ollama::Embeddings)
                 | Self::Search
                 | Self::Video
         )
@@ -85,6 +85,10 @@ pub enum Ollama {
     Chat,
     /// One prompt, without a conversation.
     Generate,
+    /// Embeddings of one text or many.
+    Embed,
+    /// The older call for the embedding of one prompt.
+    Embeddings,
     /// The model list.
     Tags,
     /// One model.

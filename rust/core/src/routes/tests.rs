@@ -21,7 +21,19 @@ fn every_route_finds_itself() {
         let example = route.path.replace("{*id}", "openai/gpt-4o").replace("{id}", "abc-1").replace("{slug}", "abc");
         let example = example.replace("{operation}", "abc2").replace("{name}", "abc").replace("{*tool}", "abc");
         let example = example.replace("{provider}", "openai").replace("{key_id}", "k-1").replace("{user_id}", "u-1");
+        let example = example.replace("{item}", "i-1");
         assert_eq!(path_of(route.method, &example), Some(route.path));
+    }
+}
+
+#[test]
+fn a_path_that_is_not_served_says_what_is() {
+    for path in ["/v1/vector_stores", "/v1/vector_stores/vs_1/files", "/api/v1/assistants", "/ollama/api/pull"] {
+        assert!(unserved(path).is_some(), "{path}");
+        assert!(matches!(find("POST", path), Match::None), "{path}");
+    }
+    for path in ["/v1/vector", "/v1/vector_storesx", "/nothing"] {
+        assert_eq!(unserved(path), None, "{path}");
     }
 }
 

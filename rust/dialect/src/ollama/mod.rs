@@ -3,8 +3,9 @@
 //!
 //! `request_in` reads requests, `image` tells the type of their pictures, `line` is what every line of an answer has, `whole` an answer in
 //! one piece, `stream_out` events as lines; [`stream`] cuts a chat stream into events and makes those lines of them. What is kept and
-//! what is left out stands in docs/explanation/dialects.md.
+//! what is left out stands in docs/explanation/dialects.md. `embed` has the two calls for embeddings.
 
+mod embed;
 mod image;
 mod line;
 mod request_in;
@@ -17,6 +18,7 @@ use fairlead_core::{Error, ErrorKind, Retry};
 
 use crate::arguments::{self, ArgumentsShape};
 use crate::{lenient, openai};
+pub use embed::{answer_embed, no_embeddings, read_embed, EmbedCall, EmbedForm, EmbedRequest};
 pub use line::{AnswerForm, AnswerTime};
 pub use request_in::{read, OllamaRequest};
 pub use stream::Lines;

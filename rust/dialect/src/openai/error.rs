@@ -27,6 +27,8 @@ pub struct UpstreamError {
     pub status: Option<Box<str>>,
     /// How long to wait before another request, where the body says so.
     pub retry_ms: Option<NonZeroU64>,
+    /// `details.error_code`, by which Anthropic's clients know what to do next.
+    pub detail: Option<String>,
 }
 
 impl UpstreamError {
@@ -117,8 +119,12 @@ fn read_members(object: &[u8]) -> Result<UpstreamError, JsonFault> {
         Some(cut(digits, MAX_NAME_CHARS))
     };
     let part = |name| scan.get(name).and_then(|value| object.get(value.span())).and_then(lenient::value);
-    let details = part("details").map(|details| details_of(&details)).unwrap_or_default();
+    let details = part("details");
+    let detail = details.as_ref().and_then(|details| details.get("error_code")).and_then(Json::as_str);
+    let detail = detail.map(|code| cut(code, MAX_NAME_CHARS));
+    let details = details.map(|details| details_of(&details)).unwrap_or_default();
     let error = UpstreamError {
+        detail,
         message: text("message").map(|text| first_line(&text)).unwrap_or_default(),
         kind: name("type"),
         code: details.reason.or_else(|| name("code")).or_else(number),
@@ -179,6 +185,14 @@ mod tests {
         assert_eq!(Some("invalid_request_error"), error.kind.as_deref());
         assert_eq!(Some("messages"), error.param.as_deref());
         assert_eq!(Some("context_length_exceeded"), error.code.as_deref());
+    }
+
+    #[test]
+    fn reads_the_code_in_the_details() {
+        let body = br#"{"type":"error","error":{"type":"not_found_error","message":"no","details":{"error_code":"thread_not_found","x":1}}}"#;
+        assert_eq!(Some("thread_not_found"), error_fields(body).expect("an error").detail.as_deref());
+        let other = error_fields(br#"{"error":{"message":"no","details":["x"]}}"#).expect("an error");
+        assert_eq!(None, other.detail);
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub struct ChatRequest {
     pub service: ServiceTier,
     /// The response that this one goes on from; a responses request alone has one.
     pub previous: Option<String>,
+    /// The stored conversation that this request continues and its answer is added to; as `previous`.
+    pub conversation: Option<String>,
     /// The answer is to be kept for a later request; as `previous`.
     pub stores: bool,
     /// The stream is read as one JSON list; a generateContent request alone has that.
@@ -59,10 +61,15 @@ pub(super) struct Splice {
 }
 
 impl ChatRequest {
+    /// Whether it continues something that is stored.
+    pub fn continues(&self) -> bool {
+        self.previous.is_some() || self.conversation.is_some()
+    }
+
     /// This request in place of the one that named what it goes on from.
     #[must_use]
     pub fn going_on_from(self, named: Self) -> Self {
-        Self { model: named.model, previous: named.previous, ..self }
+        Self { model: named.model, previous: named.previous, conversation: named.conversation, ..self }
     }
 
     /// For a form without `stream_options`: its streams tell usage unasked.
@@ -98,6 +105,7 @@ pub fn read(body: &[u8]) -> Result<ChatRequest, Error> {
         choices: count(scan.get("n")).unwrap_or(1).max(1),
         service: service_of(body, scan.get("service_tier")),
         previous: None,
+        conversation: None,
         stores: false,
         reads_list: false,
         is_completion: false,
@@ -111,7 +119,16 @@ pub(crate) fn read_responses(body: &[u8]) -> Result<ChatRequest, Error> {
     if body.is_empty() {
         return Err(invalid("The body is empty; expected a JSON object."));
     }
-    let wanted = ["model", "input", "stream", "max_output_tokens", "previous_response_id", "store", "service_tier"];
+    let wanted = [
+        "model",
+        "input",
+        "stream",
+        "max_output_tokens",
+        "previous_response_id",
+        "conversation",
+        "store",
+        "service_tier",
+    ];
     let scan = json::scan_object(body, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
     let (model, model_span) = model(body, scan.get("model"))?;
     let member = |name| scan.get(name).filter(|value: &Value| !value.is_null());
@@ -127,6 +144,10 @@ pub(crate) fn read_responses(body: &[u8]) -> Result<ChatRequest, Error> {
                 .ok_or_else(|| wrong("previous_response_id", "must be a string"))?,
         ),
     };
+    let conversation = member("conversation").map(|value| conversation(body, value)).transpose()?;
+    if previous.is_some() && conversation.is_some() {
+        return Err(wrong("conversation", "and `previous_response_id` exclude each other: send one of them"));
+    }
     let messages = match member("input") {
         Some(value) if value.kind == Kind::Array => value.elements,
         Some(value) if value.kind == Kind::String => 1,
@@ -146,12 +167,24 @@ pub(crate) fn read_responses(body: &[u8]) -> Result<ChatRequest, Error> {
         choices: 1,
         service: service_of(body, scan.get("service_tier")),
         previous,
+        conversation,
         stores: flag("store", true)?,
         reads_list: false,
         is_completion: false,
         model_span,
         ask_usage: None,
     })
+}
+
+/// The id of a conversation, which is sent by itself or in an object.
+fn conversation(body: &[u8], value: Value) -> Result<String, Error> {
+    let wrong = || wrong("conversation", "must be the id of a conversation, or an object with its `id`");
+    if value.kind != Kind::Object {
+        return json::as_str(body, value).map(Cow::into_owned).ok_or_else(wrong);
+    }
+    let inner = body.get(value.span()).unwrap_or_default();
+    let scan = json::scan_object(inner, &["id"], MAX_DEPTH).map_err(|fault| broken(&fault))?;
+    scan.get("id").and_then(|id| json::as_str(inner, id)).map(Cow::into_owned).ok_or_else(wrong)
 }
 
 /// Reads the body of a generateContent request, whose address names the model and says whether to stream.
@@ -189,6 +222,7 @@ pub(crate) fn read_gemini(body: &[u8], place: Place<'_>) -> Result<ChatRequest, 
         choices: count("candidateCount", "candidate_count").unwrap_or(1).max(1),
         service: service_of(body, scan.get("serviceTier").or_else(|| scan.get("service_tier"))),
         previous: None,
+        conversation: None,
         stores: false,
         reads_list: place.is_list,
         is_completion: false,

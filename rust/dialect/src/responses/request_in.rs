@@ -360,5 +360,13 @@ pub(crate) fn echo(body: &[u8]) -> Vec<u8> {
         let member = members.iter().find(|(own, value)| own == name && value.get() != "null");
         out.key(name).raw(member.map_or(*otherwise, |(_, value)| value.get()));
     }
+    if let Some((_, named)) = members.iter().find(|(name, value)| name == "conversation" && value.get() != "null") {
+        out.key("conversation");
+        match named.get() {
+            // A response has it as an object.
+            id if id.starts_with('"') => out.open(b'{').key("id").raw(id).close(b'}'),
+            object => out.raw(object),
+        };
+    }
     out.take()
 }

@@ -73,8 +73,7 @@ pub fn question(
     let wish = &admission.cache;
     let form = admission.dialect;
     // What goes on from an earlier response tells of it.
-    if !settings.is_enabled || parsed.previous.is_some() || admission.bypasses_cache() || body.len() > MAX_REQUEST_BYTES
-    {
+    if !settings.is_enabled || parsed.continues() || admission.bypasses_cache() || body.len() > MAX_REQUEST_BYTES {
         return None;
     }
     // Looked at first, because most requests have another temperature or none.

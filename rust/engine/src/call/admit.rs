@@ -10,7 +10,7 @@ use crate::gate::request::Whole;
 use crate::observe::settle::Settlement;
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_core::routes::Answer;
+use fairlead_core::routes::{Answer, Ollama, Relayed};
 use fairlead_core::Outcome;
 use std::future::Future;
 use std::sync::Arc;
@@ -50,6 +50,9 @@ async fn run(call: Call, body: &Bytes) {
     match call.settlement.admission.route.answer {
         // On the heap, so that conversations do not carry its size.
         Answer::Relayed(kind) => Box::pin(passthrough::run(call, kind, body)).await,
+        Answer::Ollama(Ollama::Embed | Ollama::Embeddings) => {
+            Box::pin(passthrough::run(call, Relayed::Embeddings, body)).await;
+        }
         _ => conversation::run(call, body).await,
     }
 }

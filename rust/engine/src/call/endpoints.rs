@@ -137,6 +137,7 @@ fn at(route: &Route) -> Option<&'static Endpoint> {
     match route.answer {
         Answer::Completions => Some(&COMPLETIONS),
         Answer::Relayed(kind) => Some(of(kind)),
+        Answer::Ollama(Ollama::Embed | Ollama::Embeddings) => Some(&EMBEDDINGS),
         Answer::Realtime => Some(&REALTIME),
         _ => None,
     }
@@ -150,7 +151,10 @@ pub fn needs(route: &Route) -> Option<&'static Needs> {
 /// In which words a route's callers ask for embeddings.
 pub fn embedding(route: &Route) -> Option<embeddings::EmbeddingCall> {
     match route.answer {
-        Answer::Relayed(Relayed::Embeddings) => Some(embeddings::EmbeddingCall::OpenAi),
+        // Ollama's requests are OpenAI's by then.
+        Answer::Relayed(Relayed::Embeddings) | Answer::Ollama(Ollama::Embed | Ollama::Embeddings) => {
+            Some(embeddings::EmbeddingCall::OpenAi)
+        }
         Answer::Relayed(Relayed::EmbedContent) => Some(embeddings::EmbeddingCall::One),
         Answer::Relayed(Relayed::BatchEmbedContents) => Some(embeddings::EmbeddingCall::Many),
         _ => None,

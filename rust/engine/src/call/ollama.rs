@@ -1,9 +1,9 @@
-//! A conversation in Ollama's words. What comes in is made a chat completion before it is a call, and lives as one: by the same
-//! rules, out of the same cache. What the call answers is told in Ollama's words on its way to the caller.
+//! A conversation or embeddings in Ollama's API. A request becomes a chat completion or an embeddings request before it is a call:
+//! the same rules and the same cache apply. The call's answer is written in Ollama's form on its way to the caller.
 //!
 //! ```text
-//! caller  --> request_in -->  the call of a chat completion
-//! caller  <--   lines    <--  its exchange
+//! caller  --> request_in, embed  -->  the call
+//! caller  <--   lines, embed     <--  its exchange
 //! ```
 
 use crate::call::admit;
@@ -19,7 +19,9 @@ use crate::shared::Shared;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::routes::Surface;
 use fairlead_core::{Error, ErrorKind, Outcome};
-use fairlead_dialect::ollama::{self, AnswerForm, AnswerTime, Lines, OllamaCall, OllamaRequest};
+use fairlead_dialect::ollama::{
+    self, AnswerForm, AnswerTime, EmbedCall, EmbedForm, EmbedRequest, Lines, OllamaCall, OllamaRequest,
+};
 use http::header::{self, HeaderValue};
 use http::StatusCode;
 use std::future::{poll_fn, Future};
@@ -38,29 +40,44 @@ impl Wake for SilentWake {
     fn wake(&self, _: u64) {}
 }
 
+/// Which of Ollama's calls a request makes.
+#[derive(Debug, Clone, Copy)]
+pub enum OllamaWork {
+    Talk(OllamaCall),
+    Embed(EmbedCall),
+}
+
+/// How the answer is written.
+enum Form {
+    Talk(AnswerForm),
+    Embed(EmbedForm),
+}
+
 /// The way of the call's answer to its caller.
 struct AnswerRelay {
     shared: Arc<Shared>,
     /// The exchange that the call answers to.
     source: Arc<Exchange>,
     caller: Arc<Exchange>,
-    form: AnswerForm,
+    form: Form,
     request_id: String,
     began: Instant,
 }
 
 /// Serves one request. As with a completion, dropping the future is cancelling it.
-pub fn serve(shared: Arc<Shared>, whole: Box<Whole>, call: OllamaCall) -> impl Future<Output = ()> {
+pub fn serve(shared: Arc<Shared>, whole: Box<Whole>, work: OllamaWork) -> impl Future<Output = ()> {
     let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
     async move {
-        run(shared, whole, call).await;
+        match work {
+            OllamaWork::Talk(call) => talk(shared, whole, call).await,
+            OllamaWork::Embed(call) => embed(shared, whole, call).await,
+        }
         drop(end);
     }
 }
 
-async fn run(shared: Arc<Shared>, mut whole: Box<Whole>, call: OllamaCall) {
-    let key = whole.admission.principal.key().cloned();
-    let is_listed = |model: &str| shared.live.load().lists.one(model, key.as_deref(), ListDialect::OpenAi).is_some();
+async fn talk(shared: Arc<Shared>, whole: Box<Whole>, call: OllamaCall) {
+    let is_listed = |model: &str| is_listed(&shared, &whole, model);
     let request = match ollama::read(call, &whole.body, is_listed) {
         Ok(request) => request,
         Err(fault) => return refuse_body(&shared, *whole, &fault),
@@ -68,18 +85,37 @@ async fn run(shared: Arc<Shared>, mut whole: Box<Whole>, call: OllamaCall) {
     if let Some(load) = request.load {
         return tell_loaded(&shared, &whole, &request, load.unloads, is_listed(&request.form.model));
     }
+    run(shared, whole, Form::Talk(request.form), request.chat).await;
+}
+
+async fn embed(shared: Arc<Shared>, whole: Box<Whole>, call: EmbedCall) {
+    let is_listed = |model: &str| is_listed(&shared, &whole, model);
+    match ollama::read_embed(call, &whole.body, is_listed) {
+        Err(fault) => refuse_body(&shared, *whole, &fault),
+        Ok(request) if request.is_empty => answer_empty(&shared, &whole, &request, is_listed(&request.form.model)),
+        Ok(EmbedRequest { body, form, .. }) => run(shared, whole, Form::Embed(form), body).await,
+    }
+}
+
+fn is_listed(shared: &Shared, whole: &Whole, model: &str) -> bool {
+    let key = whole.admission.principal.key().cloned();
+    shared.live.load().lists.one(model, key.as_deref(), ListDialect::OpenAi).is_some()
+}
+
+/// Serves a call whose body is one of OpenAI's.
+async fn run(shared: Arc<Shared>, mut whole: Box<Whole>, form: Form, body: Bytes) {
     let caller = Arc::clone(&whole.exchange);
     let source = Exchange::new(shared.next_id(), Arc::new(SilentWake));
     let telling = AnswerRelay {
         shared: Arc::clone(&shared),
         source: Arc::clone(&source),
         caller: Arc::clone(&caller),
-        form: request.form,
+        form,
         request_id: whole.admission.request_id.clone(),
         began: whole.admission.started,
     };
     whole.exchange = source;
-    whole.body = request.chat;
+    whole.body = body;
     // Its events would stand between lines that no client of Ollama's expects.
     whole.admission.wants_progress = false;
     whole.admission.wants_cost = false;
@@ -106,9 +142,7 @@ fn refuse_body(shared: &Arc<Shared>, whole: Whole, fault: &Error) {
 fn tell_loaded(shared: &Shared, whole: &Whole, request: &OllamaRequest, unloads: bool, is_listed: bool) {
     let admission = &whole.admission;
     if !is_listed {
-        let message = format!("The model `{}` is not known here.", request.form.model);
-        let fault = Error::client(ErrorKind::ModelNotFound, message).about("model");
-        return answer::refuse(shared, &whole.exchange, Surface::Ollama, &admission.request_id, &fault);
+        return refuse_model(shared, whole, &request.form.model);
     }
     let at = AnswerTime { unix_ms: clock::unix_ms(), ..AnswerTime::default() };
     let mut body = ollama::loaded(&request.form, unloads, at).to_vec();
@@ -120,6 +154,23 @@ fn tell_loaded(shared: &Shared, whole: &Whole, request: &OllamaRequest, unloads:
     whole.exchange.answer(Head { status: StatusCode::OK, headers }, Bytes::from(body));
 }
 
+/// Answers an embeddings request without a text.
+fn answer_empty(shared: &Shared, whole: &Whole, request: &EmbedRequest, is_listed: bool) {
+    if !is_listed {
+        return refuse_model(shared, whole, &request.form.model);
+    }
+    let mut headers = base_headers(shared, &whole.admission.request_id);
+    headers.insert(header::CONTENT_TYPE, JSON);
+    let body = ollama::no_embeddings(&request.form, AnswerTime::default());
+    whole.exchange.answer(Head { status: StatusCode::OK, headers }, body);
+}
+
+fn refuse_model(shared: &Shared, whole: &Whole, model: &str) {
+    let message = format!("The model `{model}` is not known here.");
+    let fault = Error::client(ErrorKind::ModelNotFound, message).about("model");
+    answer::refuse(shared, &whole.exchange, Surface::Ollama, &whole.admission.request_id, &fault);
+}
+
 impl AnswerRelay {
     fn now(&self) -> AnswerTime {
         let since_start_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -129,7 +180,9 @@ impl AnswerRelay {
     async fn run(&self) {
         let Some(head) = poll_fn(|cx| self.source.poll_head(cx)).await else { return self.caller.abort() };
         if head.headers.get(header::CONTENT_TYPE).is_some_and(is_event_stream) {
-            return self.tell_stream(head).await;
+            if let Form::Talk(form) = &self.form {
+                return self.tell_stream(head, form.clone()).await;
+            }
         }
         let Some(body) = self.collect().await else { return self.caller.abort() };
         self.tell_whole(head, body);
@@ -140,7 +193,11 @@ impl AnswerRelay {
         if !head.status.is_success() {
             return self.caller.answer(head, body);
         }
-        match ollama::answer(&self.form, &body, self.now()) {
+        let written = match &self.form {
+            Form::Talk(form) => ollama::answer(form, &body, self.now()),
+            Form::Embed(form) => ollama::answer_embed(form, &body, self.now()),
+        };
+        match written {
             Ok(body) => {
                 head.headers.insert(header::CONTENT_TYPE, JSON);
                 head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
@@ -150,10 +207,10 @@ impl AnswerRelay {
         }
     }
 
-    async fn tell_stream(&self, mut head: Head) {
+    async fn tell_stream(&self, mut head: Head, form: AnswerForm) {
         head.headers.insert(header::CONTENT_TYPE, LINES);
         self.caller.start(head, []);
-        let mut lines = Lines::new(self.form.clone());
+        let mut lines = Lines::new(form);
         loop {
             match self.next().await {
                 Piece::Bytes(bytes) => self.caller.push([lines.push(&bytes, self.now())]),

@@ -5,10 +5,11 @@ use crate::active_config::Live;
 use crate::call::choose::admit_model;
 use crate::call::endpoints;
 use crate::call::guardrails;
-use crate::control::responses;
+use crate::control::{own_files, responses};
 use crate::gate::defaults;
 use crate::gate::request::Admission;
 use crate::observe::settle::Settlement;
+use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_context::{add_system_prompt, rewrite_thinking};
 use fairlead_core::routes::Answer;
@@ -95,7 +96,19 @@ pub enum Recall {
     CallerLeft,
 }
 
-/// Puts what the request goes on from in its place.
+/// The body with what it goes on from and the files that it names; `None` where it has neither.
+async fn whole(
+    shared: &Shared,
+    admission: &Admission,
+    body: &Bytes,
+    request: &ChatRequest,
+) -> Result<Option<Bytes>, Error> {
+    let recalled = responses::recall(shared, admission, body, request).await?;
+    let filled = own_files::fill(shared, admission, recalled.as_ref().unwrap_or(body)).await?;
+    Ok(filled.or(recalled))
+}
+
+/// Puts what the request goes on from in its place, and the files that it names.
 pub async fn recall(
     live: &Live,
     settlement: &mut Settlement,
@@ -106,7 +119,7 @@ pub async fn recall(
     let recalled = tokio::select! {
         biased;
         () = exchange.gone() => return Ok(Recall::CallerLeft),
-        recalled = responses::recall(&shared, &settlement.admission, body, request) => recalled?,
+        recalled = whole(&shared, &settlement.admission, body, request) => recalled?,
     };
     match recalled {
         // It may be of a day when less was redacted.

@@ -332,6 +332,7 @@ fn next(
     // A chat completion has no words for keeping a response.
     request.stores = own.stores;
     request.previous.clone_from(&own.previous);
+    request.conversation.clone_from(&own.conversation);
     let mut translation = Translation::prepare(Dialect::Openai, body, &request, &mut choice, snapshot)?;
     translation.caller = admission.dialect;
     let translation = Box::new(translation.in_tier(admission.service_mode()));

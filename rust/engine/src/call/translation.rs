@@ -93,7 +93,13 @@ impl Translation {
     ) -> Result<Self, Error> {
         let id = random_name().map_err(|_| Error::gateway(ErrorKind::Internal, "The system has no random numbers."))?;
         let (asks_usage, is_list, id) = (parsed.asks_usage, parsed.reads_list, id);
-        let context = AnswerContext { asks_usage, is_list, id, keeps: parsed.stores, ..AnswerContext::default() };
+        let context = AnswerContext {
+            asks_usage,
+            is_list,
+            id,
+            keeps: parsed.stores || parsed.conversation.is_some(),
+            ..AnswerContext::default()
+        };
         let own_body = if caller == Dialect::OpenaiResponses { body.clone() } else { Bytes::new() };
         let mut wording = Self {
             caller,

@@ -16,6 +16,7 @@ use crate::upstream::failure;
 use crate::upstream::wire::{BodySlices, Chunk, Fault, Incoming, Lease, Unanswered};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
+use fairlead_core::routes::Route;
 use fairlead_core::{json, Error, ErrorKind};
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -63,7 +64,7 @@ async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
     let page = RestartPage::of(&forward);
     let refuse = |fault: &Error| {
         if !page.is_some_and(|page| page.answer(shared, &exchange, &admission.request_id, fault)) {
-            answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, fault);
+            answer::refuse(shared, &exchange, admission.surface, &admission.request_id, fault);
         }
     };
     // A form has no second reading.
@@ -80,7 +81,7 @@ async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
                 () = exchange.gone() => return,
                 stored = upload.stored() => stored.map_err(|(_, fault)| fault),
             };
-            match stored.and_then(|stored| the_file(&stored, &mut forward.headers)) {
+            match stored.and_then(|stored| the_file(&stored, file_part(admission.route), &mut forward.headers)) {
                 Ok(file) => BodySlices::mixed([file]),
                 Err(fault) => return refuse(&fault),
             }
@@ -97,7 +98,7 @@ async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
         biased;
         () = exchange.gone() => {}
         () = shared.drain.expired() => {
-            answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, &shared.drain.error());
+            answer::refuse(shared, &exchange, admission.surface, &admission.request_id, &shared.drain.error());
             exchange.abort();
         }
         answered = async {
@@ -145,15 +146,26 @@ pub(crate) fn check_body(body: &[u8]) -> Result<(), Error> {
     })
 }
 
+/// The name of the form's part that has the file.
+fn file_part(route: &Route) -> &'static str {
+    if route.path.ends_with("/parts") {
+        "data"
+    } else {
+        "file"
+    }
+}
+
 /// The file of a form; what else the form says goes into the head. Control does not read forms: two readers would be one
 /// too many.
-fn the_file(stored: &Stored, headers: &mut HeaderMap) -> Result<Chunk, Error> {
-    let wrong = |message: &'static str| Error::client(ErrorKind::InvalidRequest, message).about("file");
+fn the_file(stored: &Stored, name: &'static str, headers: &mut HeaderMap) -> Result<Chunk, Error> {
     let mut files = stored.form.files();
-    let file = files.next().filter(|file| file.name == "file");
-    let file = file.ok_or_else(|| wrong("`file` is required: send one part of this name with a file name."))?;
+    let file = files.next().filter(|file| file.name == name);
+    let file = file.ok_or_else(|| {
+        let message = format!("`{name}` is required: send one part of this name with a file name.");
+        Error::client(ErrorKind::InvalidRequest, message).about(name)
+    })?;
     if files.next().is_some() {
-        return Err(wrong("Send one file at a time."));
+        return Err(Error::client(ErrorKind::InvalidRequest, "Send one file at a time.").about(name));
     }
     let fields: serde_json::Map<String, serde_json::Value> =
         stored.form.parts.iter().filter_map(|part| Some((part.name.clone(), part.value.clone()?.into()))).collect();

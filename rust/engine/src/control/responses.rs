@@ -26,6 +26,9 @@ use std::time::Duration;
 
 /// Set on an answer that was not stored although the caller asked for it.
 pub const NOT_STORED: HeaderName = HeaderName::from_static("x-gateway-not-stored");
+/// The members of a request that name what it continues.
+const PREVIOUS: &str = "previous_response_id";
+const CONVERSATION: &str = "conversation";
 const KEEP: &str = "/internal/responses";
 const CONTEXT: &str = "/internal/responses/context";
 const KEEP_DEADLINE: Duration = Duration::from_secs(2);
@@ -40,32 +43,44 @@ pub async fn recall(
     body: &Bytes,
     parsed: &ChatRequest,
 ) -> Result<Option<Bytes>, Error> {
-    let Some(previous) = &parsed.previous else { return Ok(None) };
+    let (named, question) = match (&parsed.conversation, &parsed.previous) {
+        (Some(id), _) => (CONVERSATION, json!({"conversation": id, "owner": owner(admission)})),
+        (None, Some(id)) => (PREVIOUS, json!({"id": id, "owner": owner(admission)})),
+        (None, None) => return Ok(None),
+    };
     // It may be a response that this worker has just answered.
     shared.responses.seal();
-    let question = json!({"id": previous, "owner": owner(admission)}).to_string();
+    let question = question.to_string();
     let answer = Box::pin(ask(shared, CONTEXT, Pieces::from_iter([Bytes::from(question)])));
     let (status, earlier) = tokio::time::timeout(CONTEXT_DEADLINE, answer).await.map_err(|_| late())??;
     match status {
-        StatusCode::OK => splice(body, &earlier).map(Some),
-        StatusCode::NOT_FOUND => Err(Error::client(
-            ErrorKind::NotFound,
-            format!("There is no response `{}` to go on from.", previous.chars().take(100).collect::<String>()),
-        )
-        .about("previous_response_id")),
+        StatusCode::OK => splice(body, named, &earlier).map(Some),
+        StatusCode::NOT_FOUND => Err(unknown(parsed).about(named)),
         StatusCode::CONFLICT => {
             let message = "The response of `previous_response_id` is still worked on: wait for its end.";
             Err(Error::client(ErrorKind::InvalidRequest, message).about("previous_response_id"))
         }
         StatusCode::PAYLOAD_TOO_LARGE => {
-            let message = "The conversation behind `previous_response_id` is too long to go on.";
-            Err(Error::client(ErrorKind::TooLarge, message).about("previous_response_id"))
+            let message = format!("The conversation behind `{named}` is too long to go on.");
+            Err(Error::client(ErrorKind::TooLarge, message).about(named))
         }
         _ => Err(late()),
     }
 }
 
-/// Stores an answer, if the caller asked for it. `false` when the caller did and it is not stored.
+/// The error for a response or a conversation that is not stored for this caller.
+fn unknown(parsed: &ChatRequest) -> Error {
+    let shown = |id: &str| id.chars().take(100).collect::<String>();
+    let message = match (&parsed.conversation, &parsed.previous) {
+        (Some(id), _) => format!("There is no conversation `{}`.", shown(id)),
+        (None, previous) => {
+            format!("There is no response `{}` to go on from.", shown(previous.as_deref().unwrap_or_default()))
+        }
+    };
+    Error::client(ErrorKind::NotFound, message)
+}
+
+/// Stores an answer, if the caller asked for it or it belongs to a conversation. `false` when it does and is not stored.
 pub async fn keep(
     shared: &Arc<Shared>,
     admission: &Admission,
@@ -73,7 +88,7 @@ pub async fn keep(
     parsed: &ChatRequest,
     response: Option<&Bytes>,
 ) -> bool {
-    if !parsed.stores {
+    if !parsed.stores && parsed.conversation.is_none() {
         return true;
     }
     let Some(response) = response else { return false };
@@ -108,7 +123,7 @@ pub fn note_unstored(is_kept: bool, headers: &mut HeaderMap) {
 }
 
 /// Whose a response is; as control reads it from the principal.
-fn owner(admission: &Admission) -> String {
+pub(super) fn owner(admission: &Admission) -> String {
     let id = admission.principal.key().map_or("", |key| key.id.as_str());
     format!("{}:{id}", admission.principal.kind())
 }
@@ -118,6 +133,8 @@ struct Finished<'a> {
     id: Cow<'a, str>,
     owner: String,
     previous: Option<&'a str>,
+    /// The conversation that it belongs to, and whether the response itself is stored.
+    conversation: Option<(&'a str, bool)>,
     model: &'a str,
     /// The inside of a JSON list.
     items: Vec<u8>,
@@ -152,12 +169,15 @@ impl<'a> Finished<'a> {
             return None;
         }
         let previous = parsed.previous.as_deref();
-        Some(Self { id, owner: owner(admission), previous, model: &parsed.model, items, response })
+        let conversation = parsed.conversation.as_deref().map(|id| (id, parsed.stores));
+        Some(Self { id, owner: owner(admission), previous, conversation, model: &parsed.model, items, response })
     }
 
     /// Appends it to the spool, unless it is one that control must look at before it is answered.
     fn append(&self, shared: &Shared, version: u64) -> Appended {
-        if self.items.len() + self.response.len() > MAX_RESPONSE_BYTES || !are_objects(&self.items) {
+        // The items of a conversation are added in the order of its responses, so its caller waits for control.
+        let is_alone = self.conversation.is_none();
+        if !is_alone || self.items.len() + self.response.len() > MAX_RESPONSE_BYTES || !are_objects(&self.items) {
             return Appended::No;
         }
         let head = SpoolHead {
@@ -188,8 +208,12 @@ impl<'a> Finished<'a> {
     }
 
     fn into_pieces(self) -> Option<Pieces> {
-        let Self { id, owner, previous, model, items, response } = self;
-        let head = json!({"id": id, "owner": owner, "previous": previous, "model": model}).to_string();
+        let Self { id, owner, previous, conversation, model, items, response } = self;
+        let mut head = json!({"id": id, "owner": owner, "previous": previous, "model": model});
+        if let Some((id, stores)) = conversation {
+            head["conversation"] = json!({"id": id, "stores": stores});
+        }
+        let head = head.to_string();
         let head = head.strip_suffix('}')?.to_owned();
         Some(Pieces::from_iter([
             Bytes::from(head),
@@ -229,8 +253,8 @@ fn own_items(body: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The body with the earlier items before its own, and without the name of the earlier response.
-fn splice(body: &Bytes, earlier: &[u8]) -> Result<Bytes, Error> {
+/// The body with the earlier items before its own, and without the member `named`, which names where they are stored.
+fn splice(body: &Bytes, named: &str, earlier: &[u8]) -> Result<Bytes, Error> {
     let broken = || Error::gateway(ErrorKind::Internal, "What was kept of the earlier response cannot be read.");
     let wanted = ["items"];
     let scan = json::scan_object(earlier, &wanted, json::MAX_DEPTH).map_err(|_| broken())?;
@@ -239,9 +263,9 @@ fn splice(body: &Bytes, earlier: &[u8]) -> Result<Bytes, Error> {
     let comma: &[u8] = if items.trim_ascii().is_empty() || own.is_empty() { b"" } else { b"," };
     let whole = [b"[", items, comma, &*own, b"]"].concat();
 
-    let wanted = ["input", "previous_response_id"];
+    let wanted = ["input", named];
     let scan = json::scan_object(body, &wanted, json::MAX_DEPTH).map_err(|_| broken())?;
-    let (Some(input), Some(previous)) = (scan.get("input"), scan.get("previous_response_id")) else {
+    let (Some(input), Some(previous)) = (scan.get("input"), scan.get(named)) else {
         return Err(broken());
     };
     let mut edits = [(input.span(), whole.as_slice()), (previous.span(), b"null".as_slice())];
@@ -257,7 +281,7 @@ fn splice(body: &Bytes, earlier: &[u8]) -> Result<Bytes, Error> {
     Ok(Bytes::from(out))
 }
 
-async fn ask(shared: &Shared, path: &'static str, pieces: Pieces) -> Result<(StatusCode, Bytes), Error> {
+pub(super) async fn ask(shared: &Shared, path: &'static str, pieces: Pieces) -> Result<(StatusCode, Bytes), Error> {
     let mut request = Request::new(());
     *request.method_mut() = Method::POST;
     *request.uri_mut() = Uri::from_static(path);
@@ -274,7 +298,7 @@ async fn ask(shared: &Shared, path: &'static str, pieces: Pieces) -> Result<(Sta
 
 fn late() -> Error {
     let message =
-        "The control plane, which keeps responses, did not answer; requests without `previous_response_id` go on.";
+        "The control plane, which stores responses, did not answer; requests without `previous_response_id` and `conversation` go on.";
     Error::gateway(ErrorKind::ControlUnavailable, message).after_s(1)
 }
 
@@ -299,14 +323,14 @@ mod tests {
     fn a_request_goes_on_from_what_was_said() {
         let body = Bytes::from_static(br#"{"previous_response_id" : "resp_1", "model":"m","input": "more","x":1.50}"#);
         let earlier = br#"{"items":[{"role":"user","content":"first"},{"type":"message"}]}"#;
-        let whole = splice(&body, earlier).expect("whole");
+        let whole = splice(&body, PREVIOUS, earlier).expect("whole");
         assert_eq!(
             whole,
             &br#"{"previous_response_id" : null, "model":"m","input": [{"role":"user","content":"first"},{"type":"message"},{"role":"user","content":"more"}],"x":1.50}"#[..]
         );
         let body = Bytes::from_static(br#"{"input":[ ],"previous_response_id":"resp_1"}"#);
-        let whole = splice(&body, br#"{"items":[{"a":1}]}"#).expect("whole");
+        let whole = splice(&body, PREVIOUS, br#"{"items":[{"a":1}]}"#).expect("whole");
         assert_eq!(whole, &br#"{"input":[{"a":1}],"previous_response_id":null}"#[..]);
-        assert!(splice(&body, b"{}").is_err());
+        assert!(splice(&body, PREVIOUS, b"{}").is_err());
     }
 }

@@ -108,6 +108,7 @@ impl<'a> Gate<'a> {
         admit_page(route, &principal, &headers)?;
         let admission = Admission {
             route,
+            surface: self.surface,
             dialect: route.dialect(),
             tail: tail.into_owned(),
             principal,
@@ -294,8 +295,10 @@ fn surface_of(path: &str) -> Surface {
 
 /// In whose form a route refuses: its own, but lists of models have one address for the clients of three.
 fn surface_for(route: &Route, headers: &RequestHeaders<'_>) -> Surface {
+    let is_file = route.endpoint == "files" && route.surface == Surface::OpenAi;
     match route.answer {
         Answer::Models | Answer::Model if headers.has_anthropic_version => Surface::Anthropic,
+        _ if is_file && headers.has_anthropic_version => Surface::Anthropic,
         Answer::Models | Answer::Model if headers.is_google_client => Surface::Gemini,
         _ => route.surface,
     }

@@ -81,7 +81,7 @@ impl EndGuard {
         Self {
             shared: Arc::clone(shared),
             exchange: Arc::clone(exchange),
-            surface: admission.route.surface,
+            surface: admission.surface,
             request_id: admission.request_id.clone(),
         }
     }

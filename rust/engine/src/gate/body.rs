@@ -199,7 +199,7 @@ impl Pending {
         self.upload = None;
         if let Some(whole) = self.whole.take() {
             let Whole { exchange, admission, .. } = *whole;
-            refuse_and_close(&self.shared, &exchange, admission.route.surface, &admission.request_id, fault);
+            refuse_and_close(&self.shared, &exchange, admission.surface, &admission.request_id, fault);
             let gone = Error::client(ErrorKind::ClientGone, "The caller left.");
             let recorded = if outcome == Outcome::ClientGone { &gone } else { fault };
             settle(&self.shared, &exchange, admission, outcome, recorded);
@@ -210,7 +210,7 @@ impl Pending {
         self.upload = None;
         if let Some(whole) = self.whole.take() {
             let Whole { exchange, admission, .. } = *whole;
-            refuse_and_close(&self.shared, &exchange, admission.route.surface, &admission.request_id, fault);
+            refuse_and_close(&self.shared, &exchange, admission.surface, &admission.request_id, fault);
             settle(&self.shared, &exchange, admission, outcome, fault);
         }
         BodyState::Refused

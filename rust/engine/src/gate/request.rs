@@ -10,7 +10,7 @@ use crate::observe::trace::Trace;
 use crate::shared::{GaugePermit, Shared};
 use bytes::Bytes;
 use fairlead_core::guardrail::{Disabled, Guardrail};
-use fairlead_core::routes::Route;
+use fairlead_core::routes::{Route, Surface};
 use fairlead_core::{CacheDefaultMode, Dialect, Principal, ServiceMode, SessionClaim};
 use http::{HeaderMap, HeaderValue};
 use std::net::IpAddr;
@@ -22,6 +22,8 @@ use std::time::Instant;
 #[derive(Debug, Clone)]
 pub struct Admission {
     pub route: &'static Route,
+    /// The API in whose form errors are answered.
+    pub surface: Surface,
     /// The dialect that the caller speaks.
     pub dialect: Dialect,
     /// The part of the path that the route's braces matched.

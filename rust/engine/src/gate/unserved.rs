@@ -100,7 +100,10 @@ impl Address {
 
 /// The refusal of a path that has no route.
 pub fn no_route(inbound: &Inbound<'_>, host: &str, trusted_proxies: usize) -> Error {
-    let advice = Address::new(inbound, host, trusted_proxies).advice(inbound.path);
+    let advice = match routes::unserved(inbound.path) {
+        Some(sentence) => sentence.to_owned(),
+        None => Address::new(inbound, host, trusted_proxies).advice(inbound.path),
+    };
     Error::client(ErrorKind::NotFound, format!("No route has the path `{}`. {advice}", shown(inbound.path)))
 }
 

@@ -242,6 +242,7 @@ impl RequestSocket {
         })?;
         let admission = Admission {
             route: self.route,
+            surface: self.route.surface,
             dialect: self.route.dialect(),
             tail: String::new(),
             principal,

@@ -44,7 +44,15 @@ pub(crate) fn rejection(status: StatusCode, error: UpstreamError, target: &Targe
         RejectionReason::Overflow => Some(ErrorKind::ContextTooLong.code().to_owned()),
         _ => mask(error.code),
     };
-    Rejection { status, reason, message, kind: mask(error.kind), code, param: mask(error.param) }
+    Rejection {
+        status,
+        reason,
+        message,
+        kind: mask(error.kind),
+        code,
+        param: mask(error.param),
+        detail: mask(error.detail),
+    }
 }
 
 /// A provider's error for the record, with the connection's secrets masked. `status`: of its answer's head.

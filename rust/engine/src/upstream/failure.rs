@@ -26,6 +26,7 @@ pub struct Rejection {
     pub kind: Option<String>,
     pub code: Option<String>,
     pub param: Option<String>,
+    pub detail: Option<String>,
 }
 
 impl From<Error> for AttemptFailure {
@@ -54,6 +55,7 @@ impl Rejection {
             kind: self.kind.as_deref().unwrap_or("invalid_request_error"),
             code: self.code.as_deref(),
             param: self.param.as_deref(),
+            detail: self.detail.as_deref(),
             diagnostics: None,
         }
     }

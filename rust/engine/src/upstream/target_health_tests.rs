@@ -46,6 +46,7 @@ fn rejected(status: u16, code: &str) -> AttemptFailure {
         kind: None,
         code: Some(code.to_owned()),
         param: None,
+        detail: None,
     };
     let error = Error::upstream(ErrorKind::InvalidRequest, Retry::Never, "rejected");
     AttemptFailure { error, hint_ms: None, rejection: Some(Box::new(rejection)), blames_connection: false }

@@ -32,7 +32,7 @@ def test_what_was_added_is_known_after_a_crash(tmp_path: Path) -> None:
 
     again = Results(tmp_path, "b")
     assert again.done == {"a", "b", "c", "d"}
-    assert again.counts(9) == Counts(9, 2, 2, 7, 2, 0, 1)
+    assert again.counts(9) == Counts(9, 2, 2, 7, 2, 0, 1, expired=1)
     again.add(result("e"))
     again.close()
     written = [orjson.loads(line) for line in again.output.read_bytes().splitlines()]

@@ -5,6 +5,14 @@ use crate::routes::{Answer, Route, Surface};
 
 pub(super) static ROUTES: &[Route] = &[
     inference("POST", "/v1/chat/completions", Answer::Chat, "chat", PROMPT, "Chat completion, plain or streamed."),
+    inference(
+        "GET",
+        "/v1/chat/completions",
+        Answer::Control,
+        "chat",
+        NO_BODY,
+        "Stored chat completions: there are none.",
+    ),
     // `/v1/messages` is a chat completion in another dialect: the surface says which.
     Route {
         surface: Surface::Anthropic,

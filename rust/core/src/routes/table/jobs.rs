@@ -1,6 +1,6 @@
-//! Jobs of the generative service in Google's words: batches, videos, the files that they leave, and interactions.
+//! Jobs of the generative service in Google's words: batches, videos, files, cached contents, and interactions.
 
-use crate::routes::builders::{inference, of_tier, NO_BODY, PROMPT, RECORD};
+use crate::routes::builders::{delegated, inference, of_tier, NO_BODY, PROMPT, RECORD};
 use crate::routes::{Answer, Body, Route, Surface, Tier};
 
 /// A job belongs to a key: without one there is no owner.
@@ -24,7 +24,27 @@ const fn interaction(method: &'static str, path: &'static str, body: Body, summa
     owned(method, path, Answer::Control, "chat", body, summary)
 }
 
-const BEGIN: &str = "Begin an interaction in the background.";
+const fn file(method: &'static str, path: &'static str, body: Body, summary: &'static str) -> Route {
+    owned(method, path, Answer::Control, "files", body, summary)
+}
+
+const fn cached(method: &'static str, path: &'static str, body: Body, summary: &'static str) -> Route {
+    owned(method, path, Answer::Control, "chat", body, summary)
+}
+
+/// The address of an upload is a secret, which its caller sends in place of a key.
+const fn piece(path: &'static str) -> Route {
+    Route { surface: Surface::Gemini, endpoint: "files", ..delegated("POST", path, PROMPT, PIECE) }
+}
+
+const PIECE: &str = "Upload a piece of a file, at the address that its beginning answered.";
+const UPLOAD: &str = "Begin to upload a file in pieces.";
+const CACHE: &str = "Store the beginning of requests.";
+const CACHES: &str = "The caller's cached contents, newest first.";
+const CACHED: &str = "One cached content, without what is stored.";
+const PROLONG: &str = "Change when a cached content expires.";
+const UNCACHE: &str = "Delete a cached content.";
+const BEGIN: &str = "Begin an interaction.";
 const READ: &str = "One interaction.";
 const END: &str = "Stop an interaction.";
 const FORGET: &str = "Delete an interaction.";
@@ -50,6 +70,22 @@ pub(super) static ROUTES: &[Route] = &[
     owned("POST", "/v1/models/{*id}:predictLongRunning", Answer::Video, "video", PROMPT, VIDEO),
     owned("GET", "/v1beta/files/{*id}:download", Answer::Control, "files", NO_BODY, DOWNLOAD),
     owned("GET", "/v1/files/{*id}:download", Answer::Control, "files", NO_BODY, DOWNLOAD),
+    file("POST", "/upload/v1beta/files", RECORD, UPLOAD),
+    file("POST", "/upload/v1/files", RECORD, UPLOAD),
+    piece("/upload/v1beta/sessions/{id}"),
+    file("GET", "/v1beta/files", NO_BODY, "The caller's files, newest first."),
+    file("GET", "/v1beta/files/{id}", NO_BODY, "One file."),
+    file("DELETE", "/v1beta/files/{id}", NO_BODY, "Delete a file."),
+    cached("POST", "/v1beta/cachedContents", PROMPT, CACHE),
+    cached("GET", "/v1beta/cachedContents", NO_BODY, CACHES),
+    cached("GET", "/v1beta/cachedContents/{id}", NO_BODY, CACHED),
+    cached("PATCH", "/v1beta/cachedContents/{id}", RECORD, PROLONG),
+    cached("DELETE", "/v1beta/cachedContents/{id}", NO_BODY, UNCACHE),
+    cached("POST", "/v1/cachedContents", PROMPT, CACHE),
+    cached("GET", "/v1/cachedContents", NO_BODY, CACHES),
+    cached("GET", "/v1/cachedContents/{id}", NO_BODY, CACHED),
+    cached("PATCH", "/v1/cachedContents/{id}", RECORD, PROLONG),
+    cached("DELETE", "/v1/cachedContents/{id}", NO_BODY, UNCACHE),
     interaction("POST", "/v1beta/interactions", PROMPT, BEGIN),
     interaction("GET", "/v1beta/interactions/{id}", NO_BODY, READ),
     interaction("POST", "/v1beta/interactions/{id}/cancel", RECORD, END),

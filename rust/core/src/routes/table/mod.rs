@@ -1,11 +1,12 @@
 //! The table, one file for each part of the gateway.
 //!
-//! `inference`, `dialects`, `surfaces` and `ollama` (calls to models), `gateway`, `resilience`, `health`, `usage`, `cache`, `context`, `backups` and `audit` (management),
+//! `inference`, `dialects`, `surfaces`, `ollama` and `anthropic` (calls to models), `gateway`, `resilience`, `health`, `usage`, `cache`, `context`, `backups` and `audit` (management),
 //! `identity`, `oauth` and `service` (who is calling), `agents`, `tasks`, `board`, `dashboard`, `jobs`, `scraping`, `coding_tools` and `webhooks`.
 
 use super::Route;
 
 mod agents;
+mod anthropic;
 mod audit;
 mod backups;
 mod board;
@@ -37,6 +38,7 @@ pub(super) static PARTS: &[&[Route]] = &[
     jobs::ROUTES,
     surfaces::ROUTES,
     ollama::ROUTES,
+    anthropic::ROUTES,
     health::ROUTES,
     gateway::ROUTES,
     identity::ROUTES,

@@ -17,6 +17,22 @@ const fn ollama(
 pub(super) static ROUTES: &[Route] = &[
     ollama("POST", "/ollama/api/chat", Ollama::Chat, "chat", PROMPT, "Ollama's chat, whole or in lines of JSON."),
     ollama("POST", "/ollama/api/generate", Ollama::Generate, "chat", PROMPT, "Ollama's answer to one prompt."),
+    ollama(
+        "POST",
+        "/ollama/api/embed",
+        Ollama::Embed,
+        "embeddings",
+        PROMPT,
+        "Embeddings of texts, as Ollama has them.",
+    ),
+    ollama(
+        "POST",
+        "/ollama/api/embeddings",
+        Ollama::Embeddings,
+        "embeddings",
+        PROMPT,
+        "The embedding of one prompt: Ollama's older call.",
+    ),
     ollama("GET", "/ollama/api/tags", Ollama::Tags, "models", NO_BODY, "The models that the caller may talk to."),
     ollama("POST", "/ollama/api/show", Ollama::Show, "models", SMALL, "One model, as Ollama shows it."),
     ollama("GET", "/ollama/api/version", Ollama::Version, "models", NO_BODY, "The gateway's version."),

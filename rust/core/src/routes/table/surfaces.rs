@@ -67,6 +67,10 @@ pub(super) static ROUTES: &[Route] = &[
     owned("GET", "/v1/files/{id}", Answer::Control, "files", NO_BODY, "One file."),
     owned("DELETE", "/v1/files/{id}", Answer::Control, "files", NO_BODY, "Delete a file."),
     owned("GET", "/v1/files/{id}/content", Answer::Control, "files", NO_BODY, "A file's content, whole or a range."),
+    owned("POST", "/v1/uploads", Answer::Control, "files", RECORD, "Begin a file that is uploaded in parts."),
+    owned("POST", "/v1/uploads/{id}/parts", Answer::Upload, "files", UPLOAD, "Upload a part of a file."),
+    owned("POST", "/v1/uploads/{id}/complete", Answer::Control, "files", RECORD, "Make a file of the parts."),
+    owned("POST", "/v1/uploads/{id}/cancel", Answer::Control, "files", RECORD, "Give up a file and delete its parts."),
     owned("GET", "/v1/batches", Answer::Control, "batches", NO_BODY, "The caller's batches, newest first."),
     owned("POST", "/v1/batches", Answer::Control, "batches", RECORD, "Run every line of a file."),
     owned(

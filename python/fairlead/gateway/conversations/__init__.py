@@ -1,0 +1,1 @@
+"""Conversations: items that callers and responses add to, and that later responses continue."""

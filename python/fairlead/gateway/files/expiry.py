@@ -1,0 +1,16 @@
+"""`expires_after` of files, in OpenAI's API."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
+
+
+class ExpiresAfter(BaseModel):
+    """When a file is deleted by itself."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    anchor: Literal["created_at"]
+    seconds: Annotated[StrictInt, Field(ge=3600, le=30 * 86_400)]

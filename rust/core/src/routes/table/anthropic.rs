@@ -1,0 +1,19 @@
+//! Message batches, in Anthropic's API.
+
+use crate::routes::builders::{inference, of_tier, NO_BODY, PROMPT, RECORD};
+use crate::routes::{Answer, Body, Route, Surface, Tier};
+
+/// A batch belongs to a key: without one there is no owner.
+const fn batch(method: &'static str, path: &'static str, body: Body, summary: &'static str) -> Route {
+    let route = inference(method, path, Answer::Control, "batches", body, summary);
+    Route { surface: Surface::Anthropic, ..of_tier(Tier::Key, route) }
+}
+
+pub(super) static ROUTES: &[Route] = &[
+    batch("GET", "/v1/messages/batches", NO_BODY, "The caller's message batches, newest first."),
+    batch("POST", "/v1/messages/batches", PROMPT, "Run many messages requests within a day."),
+    batch("GET", "/v1/messages/batches/{id}", NO_BODY, "One message batch and its counts."),
+    batch("DELETE", "/v1/messages/batches/{id}", NO_BODY, "Delete a message batch that has ended."),
+    batch("POST", "/v1/messages/batches/{id}/cancel", RECORD, "Cancel a message batch."),
+    batch("GET", "/v1/messages/batches/{id}/results", NO_BODY, "The results of a message batch, one a line."),
+];

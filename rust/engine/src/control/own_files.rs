@@ -1,0 +1,108 @@
+//! Requests that name files or cached contents which the gateway stores: control puts them into the body, so that every provider can read it.
+//!
+//! Most bodies name none, which one search tells. An id that is not stored here may be the provider's own: it stays as it is.
+
+use crate::control::responses::{ask, owner};
+use crate::gate::request::Admission;
+use crate::shared::Shared;
+use bytes::Bytes;
+use fairlead_core::{Dialect, Error, ErrorKind};
+use fairlead_dialect::Pieces;
+use http::StatusCode;
+use memchr::memmem;
+use serde::Deserialize;
+use serde_json::json;
+use std::borrow::Cow;
+use std::time::Duration;
+
+const FILL: &str = "/internal/files/fill";
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// The refusal of control.
+#[derive(Deserialize)]
+struct Refusal<'a> {
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    message: Cow<'a, str>,
+    #[serde(borrow, default)]
+    param: Option<Cow<'a, str>>,
+}
+
+/// The body with the contents of the files that it names; `None` for one that names none of this caller's.
+pub async fn fill(shared: &Shared, admission: &Admission, body: &Bytes) -> Result<Option<Bytes>, Error> {
+    if admission.principal.key().is_none() || !may_name(admission.dialect, body) {
+        return Ok(None);
+    }
+    let head = json!({"owner": owner(admission), "dialect": name_of(admission.dialect)}).to_string();
+    let head = head.strip_suffix('}').unwrap_or_default().to_owned();
+    let pieces = Pieces::from_iter([
+        Bytes::from(head),
+        Bytes::from_static(b",\"body\":"),
+        body.clone(),
+        Bytes::from_static(b"}"),
+    ]);
+    let answer = Box::pin(ask(shared, FILL, pieces));
+    let (status, filled) = tokio::time::timeout(DEADLINE, answer).await.map_err(|_| late())??;
+    match status {
+        StatusCode::OK => Ok(Some(filled)),
+        StatusCode::NO_CONTENT => Ok(None),
+        _ => Err(refusal(&filled).unwrap_or_else(late)),
+    }
+}
+
+fn name_of(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Openai => "openai",
+        Dialect::OpenaiResponses => "responses",
+        Dialect::Anthropic => "anthropic",
+        Dialect::Gemini => "gemini",
+    }
+}
+
+/// Whether the body may name a stored file.
+fn may_name(dialect: Dialect, body: &[u8]) -> bool {
+    let has = |text: &str| memmem::find(body, text.as_bytes()).is_some();
+    match dialect {
+        Dialect::Gemini => has("files/file") || has("cachedContents/"),
+        _ => has("\"file_id\""),
+    }
+}
+
+fn refusal(body: &[u8]) -> Option<Error> {
+    let refusal: Refusal<'_> = serde_json::from_slice(body).ok()?;
+    let kind = ErrorKind::ALL.iter().find(|kind| kind.code() == refusal.kind)?;
+    let error = if kind.status() < 500 { Error::client } else { Error::gateway };
+    let error = error(*kind, refusal.message.into_owned());
+    Some(match refusal.param {
+        Some(param) => error.about(param.into_owned()),
+        None => error,
+    })
+}
+
+fn late() -> Error {
+    let message = "The control plane, which stores files, did not answer; requests without files go on.";
+    Error::gateway(ErrorKind::ControlUnavailable, message).after_s(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_bodies_that_may_name_a_file_are_sent_to_control() {
+        assert!(may_name(Dialect::Anthropic, br#"{"source":{"type":"file","file_id":"file-1"}}"#));
+        assert!(!may_name(Dialect::Anthropic, br#"{"content":"no file"}"#));
+        assert!(may_name(Dialect::Gemini, br#"{"fileUri":"http://host/v1beta/files/file-1"}"#));
+        assert!(may_name(Dialect::Gemini, br#"{"cachedContent":"cachedContents/1"}"#));
+        assert!(!may_name(Dialect::Gemini, br#"{"fileUri":"https://elsewhere/picture"}"#));
+    }
+
+    #[test]
+    fn a_refusal_of_control_is_passed_on() {
+        let error = refusal(br#"{"kind":"too_large","message":"It is \"large\".","param":"messages"}"#).expect("one");
+        assert_eq!((error.kind, &*error.message), (ErrorKind::TooLarge, "It is \"large\"."));
+        assert_eq!(error.param.as_deref(), Some("messages"));
+        assert!(refusal(b"{}").is_none());
+    }
+}
