@@ -3,7 +3,7 @@
 
 use crate::active_config::Live;
 use crate::route::choice::Choice;
-use fairlead_core::routes::{Answer, Ollama, Relayed, Route, Surface};
+use fairlead_core::routes::{Answer, Relayed, Route, Surface};
 use fairlead_core::{Dialect, Error, ErrorKind};
 use fairlead_dialect::embeddings;
 use fairlead_dialect::openai::named::Needs;
@@ -169,7 +169,7 @@ pub fn completions_path(route: &Route) -> Option<&'static str> {
 /// The name that operators have for a route's call, in a model's `supportedEndpoints`.
 fn operators_name(route: &Route) -> &'static str {
     match (route.answer, route.surface) {
-        (Answer::Completions, _) | (Answer::Ollama(Ollama::Generate), _) => "completions",
+        (Answer::Completions, _) => "completions",
         (Answer::Responses, _) => "responses",
         (_, Surface::Anthropic) => "messages",
         _ => route.endpoint,

@@ -142,7 +142,10 @@ mod tests {
     fn a_range_is_read_or_refused_with_its_rule() {
         let selection = |cursor, limit| Some(Selection { cursor, limit, has_active: true });
         assert_eq!(range(b"").ok(), selection(Cursor::Start, 20));
-        assert_eq!(range(b"limit=1000&after_id=a%2Fb&beta=true").ok(), selection(Cursor::After("a/b".to_owned()), 1000));
+        assert_eq!(
+            range(b"limit=1000&after_id=a%2Fb&beta=true").ok(),
+            selection(Cursor::After("a/b".to_owned()), 1000)
+        );
         assert_eq!(range(b"before_id=x").ok(), selection(Cursor::Before("x".to_owned()), 20));
         let both = Cursor::Between("a".to_owned(), "b".to_owned());
         assert_eq!(range(b"before_id=b&after_id=a&limit=1&lifecycle%5B%5D=active").ok(), selection(both, 1));
