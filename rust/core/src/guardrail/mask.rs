@@ -202,7 +202,7 @@ mod tests {
             ),
             (r#"{"headers":{"n":3,"is":true}}"#, r#"{"headers":{"n":"***","is":true}}"#),
             (r#"{"n":-4.5e3,"is":true,"none":null}"#, r#"{"n":-4.5e3,"is":true,"none":null}"#),
-            ("write to ada@example.org, please", "write to [REDACTED:email], please"),
+            ("write to ada@example.org, \"x\"", "write to [REDACTED:email], \"x\""),
         ] {
             assert_eq!(shown(body), wanted);
         }
