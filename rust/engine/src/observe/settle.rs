@@ -32,7 +32,7 @@ const MAX_FAILED_BYTES: usize = 4_000;
 #[derive(Debug, Clone, Copy)]
 pub struct ToldUsage {
     pub usage: Option<Usage>,
-    /// It is told when the stream begins, and covers nothing that follows.
+    /// The usage is told when the stream begins, and covers nothing that follows.
     pub is_of_prompt: bool,
 }
 
