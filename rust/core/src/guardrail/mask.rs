@@ -100,7 +100,7 @@ fn end_of_bare(body: &[u8], start: usize) -> usize {
     body[start..].iter().position(is_end).map_or(body.len(), |length| start + length)
 }
 
-/// What stands outside of strings as it may be shown. A literal says nothing; what follows a number at the end of the body is not
+/// A token outside of strings, as it may be shown. A literal says nothing; what follows a number at the end of the body is not
 /// known, as the body may have been cut there.
 fn bare(raw: &[u8], is_secret: bool, is_last: bool) -> Cow<'_, [u8]> {
     let token = raw.trim_ascii();
@@ -202,7 +202,7 @@ mod tests {
             ),
             (r#"{"headers":{"n":3,"is":true}}"#, r#"{"headers":{"n":"***","is":true}}"#),
             (r#"{"n":-4.5e3,"is":true,"none":null}"#, r#"{"n":-4.5e3,"is":true,"none":null}"#),
-            ("write to ada@example.org, please", "write to [REDACTED:email], please"),
+            ("write to ada@example.org, \"x\"", "write to [REDACTED:email], \"x\""),
         ] {
             assert_eq!(shown(body), wanted);
         }

@@ -14,7 +14,7 @@ pub(super) enum Holds {
     Json,
     /// Text; inside an object or a list everything is text, whatever the names in it are.
     Deep,
-    /// The same, but a list has members of its own: the items of a conversation.
+    /// Text; inside an object everything is text. A list of it has the items of a conversation, whose members have their own names.
     DeepObject,
     /// A string that is an id, a choice, an address or base64. Objects inside are read by their own names.
     Fixed,

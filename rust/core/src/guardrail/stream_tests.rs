@@ -622,12 +622,12 @@ fn arguments_that_gemini_streams_are_texts_of_their_own() {
         piece("$.bcc", "4111 1111 ", true),
         piece("$.bcc", "1111 1111", false),
     ];
-    let mut said: BTreeMap<String, String> = BTreeMap::new();
+    let mut texts_by_path: BTreeMap<String, String> = BTreeMap::new();
     for event in through(&events, REDACT) {
         let part = &event["candidates"][0]["content"]["parts"][0]["functionCall"]["partialArgs"][0];
         let path = part["jsonPath"].as_str().expect("a path").to_owned();
-        said.entry(path).or_default().push_str(part["stringValue"].as_str().expect("a text"));
+        texts_by_path.entry(path).or_default().push_str(part["stringValue"].as_str().expect("a text"));
     }
     let wanted = [("$.bcc", "[REDACTED:card]"), ("$.cc", "nobody"), ("$.to", "[REDACTED:email]")];
-    assert_eq!(said, wanted.map(|(path, text)| (path.to_owned(), text.to_owned())).into());
+    assert_eq!(texts_by_path, wanted.map(|(path, text)| (path.to_owned(), text.to_owned())).into());
 }

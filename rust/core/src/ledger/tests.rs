@@ -497,8 +497,8 @@ fn a_model_may_be_named_in_any_case() {
     assert!(ledger.has_room(&key, named, at(NOON_MS)).is_ok());
     // A limit of another target has no room, so that the request holds room under what is left alone.
     let targets = [served("p", &[], "other"), served("p", &[], "third")];
-    let held = ledger.reserve_any(&key, named, &targets, Some(tokens(1)), at(NOON_MS));
-    assert!(held.is_ok());
+    let reservation = ledger.reserve_any(&key, named, &targets, Some(tokens(1)), at(NOON_MS));
+    assert!(reservation.is_ok());
     let refused = ledger.has_room(&key, named, at(NOON_MS)).expect_err("the one request is made");
     assert_eq!(refused.kind, ErrorKind::RateLimited);
 }

@@ -33,8 +33,8 @@ pub(crate) fn part_of(shared: &Shared, whole: &Whole, content: &[u8]) -> Part {
         return Part::Alone;
     }
     let target = whole.forward.as_ref().map_or("", |forward| forward.path_and_query.as_str());
-    let told = fairlead_cache::digest(&[target.as_bytes(), content]);
-    Part::of(shared, &whole.exchange, &whole.admission, &told)
+    let digest = fairlead_cache::digest(&[target.as_bytes(), content]);
+    Part::of(shared, &whole.exchange, &whole.admission, &digest)
 }
 
 /// Has control do the `work` of a request that it alone knows.

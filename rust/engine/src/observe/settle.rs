@@ -32,7 +32,7 @@ static DATA: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"data:"))
 #[derive(Debug, Clone, Copy)]
 pub struct ToldUsage {
     pub usage: Option<Usage>,
-    /// It is told when the stream begins, and covers nothing that follows.
+    /// The usage is told when the stream begins, and covers nothing that follows.
     pub is_of_prompt: bool,
 }
 
@@ -165,15 +165,15 @@ impl Open {
 
     /// Counts the events of a piece of a stream that has begun to say something, and takes over the usage that it has told so far. A
     /// caller that leaves in the middle is settled with both.
-    pub fn note_events(&mut self, piece: &[u8], has_said: bool, told: ToldUsage) {
+    pub fn note_events(&mut self, piece: &[u8], has_said: bool, report: ToldUsage) {
         let is_first = self.delivered_events == 0;
         if has_said {
             self.delivered_events += DATA.find_iter(piece).count() as u64;
         }
-        let usage = told.usage.unwrap_or_default();
+        let usage = report.usage.unwrap_or_default();
         if usage != self.usage {
             self.usage = usage;
-            self.told_events = if is_first && told.is_of_prompt { 0 } else { self.delivered_events };
+            self.told_events = if is_first && report.is_of_prompt { 0 } else { self.delivered_events };
         }
     }
 
