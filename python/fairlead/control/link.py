@@ -86,7 +86,7 @@ class Link:
         self._counters.observe(poll.worker, poll.stats)
         try:
             if poll.spent is None:
-                # The first poll is answered at once where there is a snapshot: it tells the worker that control is there.
+                # Answered at once where there is a snapshot, the first poll tells a worker that control is there.
                 is_first = self._workers.is_new(poll.worker) and self._publisher.current.version > 0
                 answered = is_first or await self._hold(poll, request.receive)
                 if answered and is_remote and self._is_cut_off():

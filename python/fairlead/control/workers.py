@@ -15,8 +15,8 @@ LIVE_AFTER_ANSWER_S = 2.0
 # One on another machine may have been cut off, or what connects it has ended, while it serves on. It gives this control
 # up after seven seconds and asks another: until then a write must not say that it is in force everywhere.
 REMOTE_LIVE_AFTER_ANSWER_S = 10.0
-# How long a control that has just started waits for the workers of its node to poll it, before it answers a change. They
-# try again four times a second.
+# How long a control that has just started waits for the workers of its node to poll it, before it answers a change.
+# They try again four times a second.
 SETTLE_S = 8.0
 NEVER_S = -REMOTE_LIVE_AFTER_ANSWER_S
 REMEMBERED_S = 300.0
