@@ -41,7 +41,8 @@ class Standing:
         self.key = gateway.create_key(groupId=self.team["id"])
         self.narrow = gateway.create_key(scopes=NARROW)
         limit = {"apiKeyId": self.narrow["id"], "tokenLimit": 5}
-        self.limit = expect(admin.post("/api/usage/token-limits", json=limit), 201)
+        made = admin.post("/api/usage/token-limits", json=limit, timeout=60)
+        self.limit = expect(made, 201)
         self.managing = gateway.create_key(scopes=["manage"])
         self.token = make_token(gateway, "write")
         self.admin_token = make_token(gateway, "admin")

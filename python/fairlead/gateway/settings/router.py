@@ -195,9 +195,9 @@ def _is_private(services: Services) -> bool:
 
 
 def _store(
-    con: Connection, services: Services, body: SettingsChange, kept: frozenset[str]
+    con: Connection, services: Services, body: SettingsChange, staying: frozenset[str]
 ) -> SettingsView:
-    """Stores what was sent; of the other settings those of the names in `kept` stay."""
+    """Stores what was sent; of the other settings those of the names in `staying` stay."""
     revision = int(read_meta(con, REVISION) or 0)
     if body.settings_revision is not None and body.settings_revision != revision:
         raise Conflict(
@@ -212,7 +212,7 @@ def _store(
     _check_providers(con, before, sent)
     if isinstance(secret := sent.get("oidc_client_secret"), SecretStr):
         sent["oidc_client_secret"] = seal_secret(services.state.sealer, secret)
-    base = OperatorSettings().model_copy(update={name: getattr(before, name) for name in kept})
+    base = OperatorSettings().model_copy(update={name: getattr(before, name) for name in staying})
     after = base.model_copy(update=sent)
     check_context(con, after, frozenset(sent))
     write_operator_settings(con, after)

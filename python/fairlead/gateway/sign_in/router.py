@@ -296,8 +296,8 @@ def _check_tokens_kept(con: Connection, after: Section) -> None:
     url = after.fields.token_url
     if url is None:
         return
-    kept = [each for each in sign_ins_of(con, after.provider) if each.refresh_sealed]
-    if not all(is_given_for(each.refresh_origins, url) for each in kept):
+    refreshed = [each for each in sign_ins_of(con, after.provider) if each.refresh_sealed]
+    if not all(is_given_for(each.refresh_origins, url) for each in refreshed):
         raise InvalidRequest(
             "tokenUrl leads to another host than the tokens of this provider's sign-ins were given for: "
             "delete their connections first.",
