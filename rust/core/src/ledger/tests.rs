@@ -494,12 +494,12 @@ fn a_model_may_be_named_in_any_case() {
     let key = key(vec![scoped(LimitUnit::Requests, 1, "P/Big"), scoped(LimitUnit::Tokens, 0, "p/other")]);
     let ledger = known(&key);
     let named = Subject { model: "p/bIG", served: Served::default() };
-    assert!(ledger.has_room(&key, named, at(NOON_MS)).is_ok());
+    assert!(ledger.check_room(&key, named, at(NOON_MS)).is_ok());
     // A limit of another target has no room, so that the request holds room under what is left alone.
     let targets = [served("p", &[], "other"), served("p", &[], "third")];
     let reservation = ledger.reserve_any(&key, named, &targets, Some(tokens(1)), at(NOON_MS));
     assert!(reservation.is_ok());
-    let refused = ledger.has_room(&key, named, at(NOON_MS)).expect_err("the one request is made");
+    let refused = ledger.check_room(&key, named, at(NOON_MS)).expect_err("the one request is made");
     assert_eq!(refused.kind, ErrorKind::RateLimited);
 }
 

@@ -81,7 +81,7 @@ impl Reader {
     }
 
     pub(crate) fn has_calls(&self) -> bool {
-        self.calls > 0
+        self.order.count() > 0
     }
 
     pub(crate) fn read(&mut self, data: &[u8], emit: &mut dyn FnMut(Event<'_>)) -> Result<Step, Malformed> {

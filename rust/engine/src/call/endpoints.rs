@@ -3,7 +3,7 @@
 
 use crate::active_config::Live;
 use crate::route::choice::Choice;
-use fairlead_core::routes::{Answer, Relayed, Route, Surface};
+use fairlead_core::routes::{Answer, Ollama, Relayed, Route, Surface};
 use fairlead_core::{Dialect, Error, ErrorKind};
 use fairlead_dialect::embeddings;
 use fairlead_dialect::openai::named::Needs;

@@ -221,7 +221,7 @@ fn what_is_said_for_good_ends_a_connection_and_repeated_refusals_do() {
     let (one, other) = (target(&live, "a"), target(&live, "b"));
     one.observe_refusal(429, Some("insufficient_quota"), "", clock::monotonic_ms());
     assert!(one.is_out_of_pool(clock::monotonic_ms()));
-    assert_eq!(one.begin(u64::MAX / 2), AttemptPermit::Closed(None));
+    assert_eq!(one.begin("m", u64::MAX / 2), AttemptPermit::Closed(None));
     for at in 0..3 {
         assert!(!other.is_out_of_pool(clock::monotonic_ms()), "after {at}");
         other.observe_refusal(401, None, "", clock::monotonic_ms() + 1_000);
