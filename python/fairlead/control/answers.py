@@ -36,8 +36,8 @@ def error_response(
 ) -> Response:
     """The response for an error, in the error shape of the surface that the path and method belong to.
 
-    `sent` is the body of the request, if it was read. `is_anthropic`: the caller's API is Anthropic's, which has routes at
-    addresses that are OpenAI's too.
+    `sent` is the body of the request, if it was read. `is_anthropic`: the caller's API is Anthropic's, which has routes
+    at addresses that are OpenAI's too.
     """
     body: dict[str, object] = (
         _task_body(error, path, sent)

@@ -4,7 +4,8 @@
 use crate::call::guardrails::StreamFilter;
 use crate::call::stream::StreamKind;
 use crate::call::stream_error::ErrorForm;
-use crate::observe::settle::{Settlement, ToldUsage};
+use crate::observe::cut_stream::ToldUsage;
+use crate::observe::settle::Settlement;
 use bytes::Bytes;
 use fairlead_core::guardrail::Actions;
 use fairlead_core::Dialect;

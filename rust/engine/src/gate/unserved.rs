@@ -196,7 +196,7 @@ mod tests {
             ("/health/liveliness", "http://gw:1/healthz"),
             ("/v1beta/nothing", "Google clients is `http://gw:1`"),
             ("/x/messages", "Anthropic clients is `http://gw:1`"),
-            ("/ollama/api/pull", "`http://gw:1/ollama`"),
+            ("/ollama/api/nothing", "`http://gw:1/ollama`"),
             ("/api/nothing", "http://gw:1/api/openapi.json"),
             ("/openai/deployments/d/chat/completions", "Azure"),
             ("/v2/embed", "http://gw:1/v1/embeddings"),
@@ -207,6 +207,15 @@ mod tests {
             let message = no_route(&inbound("POST", path, &[]), "gw:1", 0).message;
             assert!(message.contains(wanted) && message.contains(&format!("`{path}`")), "{path}: {message}");
             assert!(message.contains("http://gw:1"), "{path}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_route_of_a_provider_that_is_not_served_is_told_with_what_is() {
+        for path in ["/ollama/api/pull", "/v1/vector_stores", "/api/v1/assistants/a"] {
+            let message = no_route(&inbound("POST", path, &[]), "gw:1", 0).message;
+            let served = routes::unserved(path).expect("a sentence");
+            assert_eq!(message, format!("No route has the path `{path}`. {served}"));
         }
     }
 

@@ -18,23 +18,10 @@ use fairlead_core::{
     Amounts, Cached, Charge, Cost, Error, ErrorKind, Fault, Hold, Outcome, PricesInUse, Record, Served, Subject, Units,
     Usage,
 };
-use memchr::memmem::Finder;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Bytes of an ordinary request for each token, about.
-const BYTES_PER_TOKEN: u64 = 4;
-/// What every event of a stream has.
-static DATA: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"data:"));
-
-/// The usage that a stream has told so far.
-#[derive(Debug, Clone, Copy)]
-pub struct ToldUsage {
-    pub usage: Option<Usage>,
-    /// The usage is told when the stream begins, and covers nothing that follows.
-    pub is_of_prompt: bool,
-}
 
 /// A request's settlement, open until it is settled or dropped. On the heap: every future that has it on its way would carry
 /// it once as an argument and once as its own.
@@ -79,7 +66,7 @@ pub struct Open {
     /// Events of a stream that came from the provider: what a stream that is cut has used, where the provider did not come to say it.
     pub delivered_events: u64,
     /// Those of them that `usage` covers.
-    told_events: u64,
+    pub(super) told_events: u64,
     /// Told of an answer that ended well, which may then be kept. `None`: it must not be.
     pub settled_answer: Option<Arc<OnceLock<SettledAnswer>>>,
     /// Findings of guardrails, in the request and in the answer.
@@ -161,20 +148,6 @@ impl Open {
         self.chosen = Some(Instant::now());
         self.strategy = choice.strategy();
         self.combo = choice.combo.as_ref().map(|combo| combo.name.clone());
-    }
-
-    /// Counts the events of a piece of a stream that has begun to say something, and takes over the usage that it has told so far. A
-    /// caller that leaves in the middle is settled with both.
-    pub fn note_events(&mut self, piece: &[u8], has_said: bool, report: ToldUsage) {
-        let is_first = self.delivered_events == 0;
-        if has_said {
-            self.delivered_events += DATA.find_iter(piece).count() as u64;
-        }
-        let usage = report.usage.unwrap_or_default();
-        if usage != self.usage {
-            self.usage = usage;
-            self.told_events = if is_first && report.is_of_prompt { 0 } else { self.delivered_events };
-        }
     }
 
     /// The cost of the usage at the snapshot's price; zero for a model without one. Asked once the usage is whole: what it
@@ -374,19 +347,6 @@ impl Open {
             first_byte: self.until_first_byte(),
         });
         self.give_back(cost_usd_micros, segment);
-    }
-
-    /// Counts an answer that was cut: most providers say at the end of a stream what it used, so every event that came after what
-    /// was told counts as about one token, and the request by its length.
-    fn estimate_usage(&mut self) {
-        let untold = self.delivered_events.saturating_sub(self.told_events);
-        if untold == 0 {
-            return;
-        }
-        if self.usage == Usage::default() {
-            self.usage.input = self.bytes_request.div_ceil(BYTES_PER_TOKEN);
-        }
-        self.usage.output = self.usage.output.saturating_add(untold);
     }
 
     /// The record of usage, without tokens, cost and findings.
