@@ -109,5 +109,7 @@ async def refuse(exchange: Exchange | None, scope: Message, send: Send) -> None:
         await send({"type": "websocket.close", "code": 1008})
         return
     status, headers = head
-    await send({"type": "websocket.http.response.start", "status": status, "headers": headers})
-    await send({"type": "websocket.http.response.body", "body": taken[0] if taken else b""})
+    # granian raises for a caller that left meanwhile.
+    with contextlib.suppress(RuntimeError):
+        await send({"type": "websocket.http.response.start", "status": status, "headers": headers})
+        await send({"type": "websocket.http.response.body", "body": taken[0] if taken else b""})

@@ -5,6 +5,9 @@ use fairlead_engine::{Admitted, Engine, FrameConnection, Handshake};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
+/// Texts, and the code and the reason to close with after them.
+type DrawnTexts = (Vec<String>, Option<(u16, String)>);
+
 /// Hand over what is received and send what is taken. Whatever is not there yet is `None`, and the socket's id will be
 /// among the engine's ready ones.
 #[pyclass(frozen, name = "Socket", module = "fairlead._core")]
@@ -42,7 +45,7 @@ impl PySocket {
     }
 
     /// Texts to send, and the code and the reason to close with after them.
-    fn take(&self) -> Option<(Vec<String>, Option<(u16, String)>)> {
+    fn take(&self) -> Option<DrawnTexts> {
         self.socket.take().map(|drawn| (drawn.frames, drawn.close.map(|close| (close.code, close.reason))))
     }
 

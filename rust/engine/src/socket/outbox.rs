@@ -32,7 +32,10 @@ pub struct Close {
 
 impl Close {
     pub fn new(code: u16, reason: &str) -> Self {
-        let end = reason.floor_char_boundary(MAX_REASON_BYTES);
+        let mut end = reason.len().min(MAX_REASON_BYTES);
+        while !reason.is_char_boundary(end) {
+            end -= 1;
+        }
         Self { code, reason: reason[..end].to_owned() }
     }
 }

@@ -172,8 +172,8 @@ fn choose(shared: &Shared, settlement: &mut Settlement, model: &str) -> Result<C
 impl Conversation {
     /// Tries one target after another until one takes the conversation.
     ///
-    /// Long: one loop over targets, each with its slot, handshake and end.
     /// The loop is not that of [`crate::call::attempt`]: nothing is learnt for later choices from how long a conversation lasts.
+    // Long: one loop over targets, each with its slot, handshake and end.
     async fn run(mut self, mut settlement: Settlement) {
         limits::throttle(&settlement).await;
         if let Err(error) = chaos::strike(&mut settlement).await {

@@ -271,7 +271,7 @@ fn rejected(
         return refused(code);
     }
     target.observe_refusal(code, refusal.code.as_deref(), &refusal.message, started_ms);
-    if matches!(reason, RejectionReason::Access | RejectionReason::Model) {
+    if reason == RejectionReason::Access {
         // Another account of the provider may be allowed what this one is not.
         failure.error.retry = Retry::Elsewhere;
     }

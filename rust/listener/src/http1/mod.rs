@@ -408,19 +408,17 @@ impl Connection {
     async fn open_websocket(mut self, opening: Opening, serving: RequestGuard, is_last: bool) -> Option<(Self, Next)> {
         let (head, body) = match opening {
             Opening::Conversation { accept, conversation, wake } => {
-                match self.handshake(&*conversation, &wake).await? {
-                    Some(refusal) => refusal,
-                    None => {
-                        self.outgoing.push_switch(&accept);
-                        self.outgoing.flush(&mut self.io).await.ok()?;
-                        let Self { mut io, ahead, caller, .. } = self;
-                        io.unread(ahead.freeze());
-                        caller.state.note_upgrade();
-                        // It ends when either side closes, with the drain, or with the thread.
-                        drop(task::spawn(websocket::converse(io, conversation, wake, caller, serving)));
-                        return None;
-                    }
-                }
+                let Some(refusal) = self.handshake(&*conversation, &wake).await? else {
+                    self.outgoing.push_switch(&accept);
+                    self.outgoing.flush(&mut self.io).await.ok()?;
+                    let Self { mut io, ahead, caller, .. } = self;
+                    io.unread(ahead.freeze());
+                    caller.state.note_upgrade();
+                    // It ends when either side closes, with the drain, or with the thread.
+                    drop(task::spawn(websocket::converse(io, conversation, wake, caller, serving)));
+                    return None;
+                };
+                refusal
             }
             Opening::Refused(head, body) => (head, body),
         };
