@@ -22,9 +22,9 @@ from fairlead.errors import (
     NotFound,
 )
 from fairlead.invalid import invalid_request
-from fairlead.tasks.tools import refused
 
 
+# Many parameters: the facts of a request that choose the shape of its error.
 def error_response(
     error: FairleadError,
     request_id: str | None,
@@ -75,6 +75,8 @@ _BAD_INPUT = frozenset({400, 413, 415})
 
 def _task_body(error: FairleadError, path: str, sent: object) -> dict[str, object]:
     """Spec 3, C: agents read one envelope, whatever was wrong with the call."""
+    from fairlead.tasks.tools import refused  # noqa: PLC0415 - most processes never need the tools
+
     envelope = refused(path.removeprefix(_TASKS), sent, error.message)
     return envelope.model_dump(mode="json", by_alias=True)
 

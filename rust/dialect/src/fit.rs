@@ -62,7 +62,7 @@ pub(crate) fn edits(form: Dialect, is_completion: bool, body: &[u8], fit: &Fit) 
     if form == Dialect::Anthropic && is_classifier(body) {
         insert(body, r#""thinking":{"type":"disabled"}"#, &mut edits);
     }
-    foreign::edits(form, body, &mut edits);
+    edits.extend(foreign::edits(form, body));
     edits.sort_by_key(|(span, _)| span.start);
     edits
 }

@@ -11,13 +11,17 @@ use fairlead_core::Dialect;
 use memchr::memmem;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use smallvec::SmallVec;
 
-use crate::fit::Edits;
 use crate::gemini::request_out::UNSIGNED;
 use crate::signature::{is_foreign_to_gemini, is_foreign_to_messages, is_foreign_to_responses};
 
+/// Spans of a body and the bytes that take their place.
+type Replacements = SmallVec<[(Range<usize>, Bytes); 4]>;
+
 /// The edits that take other makers' reasoning out of a body for a provider of the same form.
-pub(crate) fn edits(form: Dialect, body: &[u8], edits: &mut Edits) {
+pub(crate) fn edits(form: Dialect, body: &[u8]) -> Replacements {
+    let mut edits = Replacements::new();
     match form {
         Dialect::Anthropic if has(body, b"\"signature\"", is_foreign_to_messages) => {
             edits.extend(rebuilt(body, message));
@@ -34,6 +38,7 @@ pub(crate) fn edits(form: Dialect, body: &[u8], edits: &mut Edits) {
         }
         _ => {}
     }
+    edits
 }
 
 fn has(body: &[u8], name: &[u8], is: fn(&str) -> bool) -> bool {
@@ -70,9 +75,9 @@ fn rebuilt(body: &[u8], keep: fn(&RawValue) -> Option<String>) -> Option<(Range<
     let whole: Body<'_> = serde_json::from_slice(body).ok()?;
     let list = whole.messages?.get();
     let elements: Vec<&RawValue> = serde_json::from_str(list).ok()?;
-    let kept: Vec<String> = elements.into_iter().filter_map(keep).collect();
+    let remaining: Vec<String> = elements.into_iter().filter_map(keep).collect();
     let start = (list.as_ptr() as usize).checked_sub(body.as_ptr() as usize)?;
-    Some((start..start + list.len(), Bytes::from(format!("[{}]", kept.join(",")))))
+    Some((start..start + list.len(), Bytes::from(format!("[{}]", remaining.join(",")))))
 }
 
 /// A message without other makers' thinking; none if nothing else is in it.
@@ -99,13 +104,13 @@ fn message(raw: &RawValue) -> Option<String> {
                 || !block.signature.as_deref().is_some_and(is_foreign_to_messages)
         })
     };
-    let kept: Vec<&str> = blocks.iter().filter(is_kept).map(|block| block.get()).collect();
-    if kept.len() == blocks.len() {
+    let remaining: Vec<&str> = blocks.iter().filter(is_kept).map(|block| block.get()).collect();
+    if remaining.len() == blocks.len() {
         return Some(text.to_owned());
     }
     let start = (content.get().as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
     let (before, after) = (text.get(..start)?, text.get(start + content.get().len()..)?);
-    (!kept.is_empty()).then(|| format!("{before}[{}]{after}", kept.join(",")))
+    (!remaining.is_empty()).then(|| format!("{before}[{}]{after}", remaining.join(",")))
 }
 
 /// An item of a response's input, unless it is other makers' reasoning.
@@ -179,8 +184,7 @@ mod tests {
         let body = format!(
             r#"{{"contents":[{{"role":"model","parts":[{{"functionCall":{{"name":"f","args":{{}}}},"thoughtSignature":"{wrapped}"}}]}}]}}"#
         );
-        let mut found = Edits::new();
-        edits(Dialect::Gemini, body.as_bytes(), &mut found);
+        let found = edits(Dialect::Gemini, body.as_bytes());
         assert_eq!(found.len(), 1);
         assert_eq!(&*found[0].1, format!("\"{UNSIGNED}\"").as_bytes());
     }

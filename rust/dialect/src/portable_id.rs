@@ -67,8 +67,8 @@ pub(crate) fn bounded_text(text: &str, most: usize) -> String {
         return text.to_owned();
     }
     let hash = format!("-{:016x}", fnv(text.as_bytes()));
-    let kept: String = text.chars().take(most.saturating_sub(hash.len())).collect();
-    kept + &hash
+    let head: String = text.chars().take(most.saturating_sub(hash.len())).collect();
+    head + &hash
 }
 
 /// FNV-1a. It tells ids apart and protects nothing.

@@ -39,7 +39,7 @@ pub enum NoAnswer {
     /// Not one JSON object.
     NotJson,
     /// An error under a status of success.
-    ProviderError(UpstreamError),
+    ProviderError(Box<UpstreamError>),
     /// Without the member that an answer of this form must have.
     Without(&'static str),
     /// Nothing in it, and no reason for that.
@@ -150,7 +150,7 @@ pub fn answer(pair: Pair, body: &Bytes, context: &AnswerContext) -> Result<Whole
 fn read_answer(pair: Pair, body: &[u8], context: &AnswerContext) -> Result<(Option<Bytes>, Option<Usage>), NoAnswer> {
     let usage = inspect_answer(pair.provider, body)?;
     if let Some(fault) = ending::fault_in(pair.provider, body) {
-        return Err(NoAnswer::ProviderError(fault));
+        return Err(NoAnswer::ProviderError(Box::new(fault)));
     }
     if substance::is_empty(pair.provider, body) {
         return Err(NoAnswer::Empty);
@@ -192,7 +192,7 @@ fn inspect_answer(form: Dialect, body: &[u8]) -> Result<Option<Usage>, NoAnswer>
     if form == Dialect::Openai {
         let seen = inspect(body).map_err(|_| NoAnswer::NotJson)?;
         return match seen.error {
-            Some(error) => Err(NoAnswer::ProviderError(error)),
+            Some(error) => Err(NoAnswer::ProviderError(Box::new(error))),
             None if !seen.has_choices => Err(NoAnswer::Without("choices")),
             None => Ok(seen.usage),
         };
@@ -206,7 +206,7 @@ fn inspect_answer(form: Dialect, body: &[u8]) -> Result<Option<Usage>, NoAnswer>
     let wanted = ["error", "promptFeedback", "service_tier", member, used];
     let scan = json::scan_object(body, &wanted, json::MAX_DEPTH).map_err(|_| NoAnswer::NotJson)?;
     if scan.get("error").is_some_and(|error| error.kind == Kind::Object) {
-        return Err(NoAnswer::ProviderError(error_fields(body).unwrap_or_default()));
+        return Err(NoAnswer::ProviderError(Box::new(error_fields(body).unwrap_or_default())));
     }
     // A prompt that is blocked has no candidates.
     let is_blocked = form == Dialect::Gemini && scan.get("promptFeedback").is_some();

@@ -41,6 +41,11 @@ SAFE: Final[dict[tuple[str, str], str]] = {
     ("control/peoples_fields.py", "re.compile"): "paths and names of the route table",
     ("dashboard/api.py", "re.compile"): "paths of the route table",
     ("dashboard/registry.py", "re.compile"): "paths of the console's pages",
+    ("gateway/providers/catalogue.py", "import fnmatch"): "patterns of the catalogue files",
+    (
+        "gateway/providers/model_types.py",
+        "re.compile",
+    ): "words of our own list, when the module is loaded",
     ("gateway/fields.py", "re.compile"): "patterns of our own fields, when a class is made",
     (
         "store/blobs/bucket_blobs.py",

@@ -10,12 +10,13 @@ pub(crate) enum Thinking {
     /// `enabled` with a budget of tokens.
     Budget,
     Adaptive,
-    /// It always thinks and refuses to be told not to.
+    /// The family always thinks, and refuses a request that switches it off.
     Always,
 }
 
 /// The facts of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one row of the vendor's table")]
 pub(crate) struct Family {
     pub(crate) is_claude: bool,
     pub(crate) thinking: Thinking,

@@ -34,8 +34,8 @@ pub(crate) fn write(request: &Request<'_>, model: &str, most: Option<u64>, size_
         out.key("stream").raw("true");
     }
     let family = family::of(model);
-    let thinking = thinking_of(request, &family, most);
-    samplers(&mut out, request, &family, thinking.is_on())?;
+    let thinking = thinking_of(request, family, most);
+    samplers(&mut out, request, family, thinking.is_on())?;
     // A sequence of blanks alone is refused here.
     let mut sequences = request.stop.iter().filter(|text| !is_blank(text)).peekable();
     if sequences.peek().is_some() {
@@ -45,8 +45,8 @@ pub(crate) fn write(request: &Request<'_>, model: &str, most: Option<u64>, size_
         }
         out.close(b']');
     }
-    tools(&mut out, request, &family)?;
-    effort_and_format(&mut out, request, &family, thinking);
+    tools(&mut out, request, family)?;
+    effort_and_format(&mut out, request, family, thinking);
     if let Some(user) = &request.user {
         out.key("metadata").open(b'{').member("user_id", user).close(b'}');
     }
@@ -73,7 +73,7 @@ fn system(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
         return Ok(());
     }
     out.key("system").open(b'[');
-    kept(request.system.iter()).iter().try_for_each(|kept| write_cached(out, kept.part, kept.cache))?;
+    sent(request.system.iter()).iter().try_for_each(|sent| write_cached(out, sent.part, sent.cache))?;
     out.open(b'{').key("type").raw(r#""text""#).key("text").str(ANY_JSON).close(b'}').close(b']');
     Ok(())
 }
@@ -97,7 +97,7 @@ impl ThinkingOut {
 /// The least budget that is taken, tokens. A budget must be below `max_tokens`.
 const LEAST_BUDGET: u64 = 1_024;
 
-fn thinking_of(request: &Request<'_>, family: &Family, most: Option<u64>) -> ThinkingOut {
+fn thinking_of(request: &Request<'_>, family: Family, most: Option<u64>) -> ThinkingOut {
     let Some(effort) = request.reasoning else { return ThinkingOut::Unsaid };
     // Claude refuses to think where a tool is forced; the tool is what the caller cannot do without.
     let is_forced = matches!(request.choice, Some(Choice::Any | Choice::One(_))) && !request.tools.is_empty();
@@ -127,7 +127,7 @@ fn thinking_of(request: &Request<'_>, family: &Family, most: Option<u64>) -> Thi
 }
 
 /// Sampling is a hint: what the family refuses is left out.
-fn samplers(out: &mut Writer, request: &Request<'_>, family: &Family, is_thinking: bool) -> Result<(), Error> {
+fn samplers(out: &mut Writer, request: &Request<'_>, family: Family, is_thinking: bool) -> Result<(), Error> {
     if let Some(number) = request.temperature {
         if number.parse::<f64>().is_ok_and(|temperature| temperature > 1.0) {
             return Err(wrong(request.name_of(Member::Temperature), "must be at most 1 for this model's provider"));
@@ -152,7 +152,7 @@ fn samplers(out: &mut Writer, request: &Request<'_>, family: &Family, is_thinkin
     Ok(())
 }
 
-fn effort_and_format(out: &mut Writer, request: &Request<'_>, family: &Family, thinking: ThinkingOut) {
+fn effort_and_format(out: &mut Writer, request: &Request<'_>, family: Family, thinking: ThinkingOut) {
     let effort = request.reasoning.filter(|_| family.has_effort).and_then(|effort| match effort {
         Effort::Off => None,
         Effort::Minimal | Effort::Low => Some("low"),
@@ -192,7 +192,7 @@ fn effort_and_format(out: &mut Writer, request: &Request<'_>, family: &Family, t
     out.close(b'}');
 }
 
-fn tools(out: &mut Writer, request: &Request<'_>, family: &Family) -> Result<(), Error> {
+fn tools(out: &mut Writer, request: &Request<'_>, family: Family) -> Result<(), Error> {
     if !request.tools.is_empty() {
         out.key("tools").open(b'[');
         for tool in &request.tools {
@@ -241,7 +241,7 @@ fn turns(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
     while let Some(run) = runs.next() {
         let [first, ..] = run else { continue };
         let role = if first.role == Role::User { "user" } else { "assistant" };
-        let parts = kept(run.iter().flat_map(|turn| &turn.parts));
+        let parts = sent(run.iter().flat_map(|turn| &turn.parts));
         let Some((last, before)) = parts.split_last() else {
             // The provider refuses an empty message; nothing is said by leaving it out.
             continue;
@@ -253,7 +253,7 @@ fn turns(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
             write_text(out, text, is_prefill);
         } else {
             out.open(b'[');
-            before.iter().try_for_each(|kept| write_cached(out, kept.part, kept.cache))?;
+            before.iter().try_for_each(|sent| write_cached(out, sent.part, sent.cache))?;
             match &last.part.content {
                 Content::Text(text) if is_prefill => {
                     out.open(b'{').key("type").raw(r#""text""#).key("text");
@@ -272,22 +272,22 @@ fn turns(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
 }
 
 /// A part that is sent, with the mark of the cache that it carries.
-struct Kept<'r, 'a> {
+struct SentPart<'r, 'a> {
     part: &'r Part<'a>,
     cache: Option<&'a str>,
 }
 
 /// The parts that are sent. The mark of one that is left out moves to the part before it, where it means the same prefix.
-fn kept<'r, 'a: 'r>(parts: impl Iterator<Item = &'r Part<'a>>) -> SmallVec<[Kept<'r, 'a>; 8]> {
-    let mut kept: SmallVec<[Kept<'r, 'a>; 8]> = SmallVec::new();
+fn sent<'r, 'a: 'r>(parts: impl Iterator<Item = &'r Part<'a>>) -> SmallVec<[SentPart<'r, 'a>; 8]> {
+    let mut sent: SmallVec<[SentPart<'r, 'a>; 8]> = SmallVec::new();
     for part in parts {
         if !is_left_out(part) {
-            kept.push(Kept { part, cache: part.cache });
-        } else if let (Some(last), Some(mark)) = (kept.last_mut(), part.cache) {
+            sent.push(SentPart { part, cache: part.cache });
+        } else if let (Some(last), Some(mark)) = (sent.last_mut(), part.cache) {
             last.cache = last.cache.or(Some(mark));
         }
     }
-    kept
+    sent
 }
 
 fn write_text(out: &mut Writer, text: &Text<'_>, trims: bool) {
@@ -309,13 +309,13 @@ fn is_left_out(part: &Part<'_>) -> bool {
 
 /// One text without more is a string, anything else a list.
 fn contents(out: &mut Writer, parts: &[Part<'_>]) -> Result<(), Error> {
-    let kept = kept(parts.iter());
-    if let [Kept { part: Part { content: Content::Text(text), .. }, cache: None }] = kept.as_slice() {
+    let sent = sent(parts.iter());
+    if let [SentPart { part: Part { content: Content::Text(text), .. }, cache: None }] = sent.as_slice() {
         out.text(text);
         return Ok(());
     }
     out.open(b'[');
-    kept.iter().try_for_each(|kept| write_cached(out, kept.part, kept.cache))?;
+    sent.iter().try_for_each(|sent| write_cached(out, sent.part, sent.cache))?;
     out.close(b']');
     Ok(())
 }

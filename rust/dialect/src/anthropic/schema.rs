@@ -22,38 +22,38 @@ fn one(schema: Value) -> Value {
     let Value::Object(members) = schema else { return schema };
     let is_object =
         members.get("type").is_some_and(|kind| has_type(kind, "object")) || members.contains_key("properties");
-    let mut kept = Map::new();
+    let mut members_out = Map::new();
     let mut notes = Vec::new();
     for (name, value) in members {
         match name.as_str() {
-            "properties" => drop(kept.insert(name, each(value))),
-            "items" => drop(kept.insert(name, one(value))),
+            "properties" => drop(members_out.insert(name, each(value))),
+            "items" => drop(members_out.insert(name, one(value))),
             "additionalProperties" => {}
-            "minItems" if matches!(value.as_u64(), Some(0 | 1)) => drop(kept.insert(name, value)),
+            "minItems" if matches!(value.as_u64(), Some(0 | 1)) => drop(members_out.insert(name, value)),
             "format" if value.as_str().is_some_and(|format| FORMATS.contains(&format)) => {
-                drop(kept.insert(name, value))
+                drop(members_out.insert(name, value));
             }
             // Here the two mean the same: a choice.
-            "oneOf" => drop(kept.insert("anyOf".to_owned(), list(value))),
-            _ if ALTERNATIVES.contains(&name.as_str()) => drop(kept.insert(name, list(value))),
-            _ if DEFINITIONS.contains(&name.as_str()) => drop(kept.insert(name, each(value))),
-            _ if TAKEN.contains(&name.as_str()) => drop(kept.insert(name, value)),
+            "oneOf" => drop(members_out.insert("anyOf".to_owned(), list(value))),
+            _ if ALTERNATIVES.contains(&name.as_str()) => drop(members_out.insert(name, list(value))),
+            _ if DEFINITIONS.contains(&name.as_str()) => drop(members_out.insert(name, each(value))),
+            _ if TAKEN.contains(&name.as_str()) => drop(members_out.insert(name, value)),
             "$schema" | "$id" | "$comment" | "examples" => {}
             _ => notes.push(format!("{name}: {value}")),
         }
     }
     if is_object {
-        kept.insert("additionalProperties".to_owned(), Value::Bool(false));
+        members_out.insert("additionalProperties".to_owned(), Value::Bool(false));
     }
     if !notes.is_empty() {
         let notes = format!("{{{}}}", notes.join(", "));
-        let description = match kept.get("description").and_then(Value::as_str) {
+        let description = match members_out.get("description").and_then(Value::as_str) {
             Some(own) => format!("{own}\n\n{notes}"),
             None => notes,
         };
-        kept.insert("description".to_owned(), Value::String(description));
+        members_out.insert("description".to_owned(), Value::String(description));
     }
-    Value::Object(kept)
+    Value::Object(members_out)
 }
 
 fn has_type(kind: &Value, wanted: &str) -> bool {

@@ -15,13 +15,13 @@ const MOST_WAITING: usize = 4 << 20;
 
 /// A kind of text that an answer has beside calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum TextKind {
     Text,
     Refusal,
     Thinking,
 }
 
-impl Said {
+impl TextKind {
     pub(super) fn event(self, text: Text<'_>) -> Event<'_> {
         match self {
             Self::Text => Event::Text(text),
@@ -44,7 +44,7 @@ pub(super) struct CallPiece<'a> {
 #[derive(Debug)]
 enum Waiting {
     Call { index: u32, id: String, name: String, arguments: String },
-    Said(Said, String),
+    TextKind(TextKind, String),
 }
 
 #[derive(Debug)]
@@ -70,7 +70,12 @@ impl CallOrder {
     }
 
     /// A text that is not empty. It ends the call before it, unless arguments of that one are still to come.
-    pub(super) fn say(&mut self, kind: Said, text: Text<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
+    pub(super) fn say(
+        &mut self,
+        kind: TextKind,
+        text: Text<'_>,
+        emit: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), Malformed> {
         if self.open.as_ref().is_none_or(|open| open.json.is_complete()) && self.waiting.is_empty() {
             self.open = None;
             emit(kind.event(text));
@@ -79,8 +84,8 @@ impl CallOrder {
         let text = text.decode();
         self.reserve(text.len())?;
         match self.waiting.back_mut() {
-            Some(Waiting::Said(last, said)) if *last == kind => said.push_str(&text),
-            _ => self.waiting.push_back(Waiting::Said(kind, text.into_owned())),
+            Some(Waiting::TextKind(last, text_so_far)) if *last == kind => text_so_far.push_str(&text),
+            _ => self.waiting.push_back(Waiting::TextKind(kind, text.into_owned())),
         }
         Ok(())
     }
@@ -149,7 +154,7 @@ impl CallOrder {
 
     fn begin(&mut self, next: Waiting, emit: &mut dyn FnMut(Event<'_>)) {
         match next {
-            Waiting::Said(kind, text) => {
+            Waiting::TextKind(kind, text) => {
                 self.waiting_bytes = self.waiting_bytes.saturating_sub(text.len());
                 self.open = None;
                 emit(kind.event(text.into()));
@@ -259,9 +264,9 @@ mod tests {
     fn a_text_inside_of_arguments_comes_after_them() {
         let out = shown(|order, emit| {
             order.read(piece(0, Some("a"), "{"), emit).expect("begun");
-            order.say(Said::Text, "hm".into(), emit).expect("kept");
+            order.say(TextKind::Text, "hm".into(), emit).expect("kept");
             order.read(piece(0, None, "}"), emit).expect("goes on");
-            order.say(Said::Text, "so".into(), emit).expect("said");
+            order.say(TextKind::Text, "so".into(), emit).expect("text_so_far");
         });
         assert_eq!(out, "<a>{}hmso");
     }
@@ -281,7 +286,7 @@ mod tests {
         let mut order = CallOrder::default();
         order.read(piece(0, Some("a"), "{"), &mut |_| {}).expect("begun");
         let long = "x".repeat(1 << 20);
-        let sent = (0..6).try_for_each(|_| order.say(Said::Text, long.clone().into(), &mut |_| {}));
+        let sent = (0..6).try_for_each(|_| order.say(TextKind::Text, long.clone().into(), &mut |_| {}));
         assert_eq!(sent, Err(Malformed));
         assert_eq!(order.read(piece(7, None, "1"), &mut |_| {}), Err(Malformed), "arguments of nothing");
     }

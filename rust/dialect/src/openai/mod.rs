@@ -3,7 +3,7 @@
 //! As a dialect that is passed on: `request` (what a body asks for, and the body that goes upstream), `named` (bodies of calls beside chat),
 //! `answer`, `stream`, `unfinished` (streams that never say why they ended), `error`, `reasoning`, `metered` (streams of typed events and their usage). As one that is translated:
 //! `members` and `part` (what both of OpenAI's dialects read alike), `request_in`, `request_out`, `message` (of an answer, whole or in pieces), `call_order` (parallel calls of a stream, one after the other),
-//! `whole`, `stream_in`, `stream_out`, `usage`.
+//! `whole`, `stream_in`, `stream_out`, `strict` (schemas that strict mode takes), `usage`.
 
 // These are public, since each has a `read`, `inspect` or `rewrite` of its own, which is read with its file's name.
 pub mod answer;

@@ -4,7 +4,7 @@ use fairlead_core::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::call_order::{CallOrder, CallPiece, Said};
+use super::call_order::{CallOrder, CallPiece, TextKind};
 use super::error::error_fields;
 use super::message::{if_number, CallIn, ContentIn, First, FunctionIn};
 use super::usage;
@@ -127,7 +127,7 @@ impl Reader {
 
     fn read_delta(&mut self, delta: DeltaIn<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
         if let Some(text) = delta.reasoning_content.or(delta.reasoning).filter(|text| !text.is_empty()) {
-            self.order.say(Said::Thinking, text, emit)?;
+            self.order.say(TextKind::Thinking, text, emit)?;
         }
         let mut outcome = Ok(());
         if let Some(content) = delta.content {
@@ -148,11 +148,11 @@ impl Reader {
     /// An empty text says nothing.
     fn read_content(&mut self, content: Content<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
         match content {
-            Content::Text(text) if !text.is_empty() => self.order.say(Said::Text, text, emit),
-            Content::Thinking { text, .. } if !text.is_empty() => self.order.say(Said::Thinking, text, emit),
+            Content::Text(text) if !text.is_empty() => self.order.say(TextKind::Text, text, emit),
+            Content::Thinking { text, .. } if !text.is_empty() => self.order.say(TextKind::Thinking, text, emit),
             Content::Refusal(text) if !text.is_empty() => {
                 self.refused = true;
-                self.order.say(Said::Refusal, text, emit)
+                self.order.say(TextKind::Refusal, text, emit)
             }
             _ => Ok(()),
         }

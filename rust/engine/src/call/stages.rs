@@ -289,7 +289,7 @@ async fn chain(
             let body = quiet_body(&fields, Some(&extra));
             settlement.attempts += 1;
             let saying = say(beats.shared, &choice.targets[at], choice.narrowed(&[at]), &body);
-            match beats.during(settlement, saying).await {
+            match Box::pin(beats.during(settlement, saying)).await {
                 Ok(one) => {
                     learn(settlement, choice, at, &one);
                     settlement.add_side(choice.model(at), &one.usage);

@@ -92,10 +92,9 @@ impl Translation {
         snapshot: &Snapshot,
     ) -> Result<Self, Error> {
         let id = random_name().map_err(|_| Error::gateway(ErrorKind::Internal, "The system has no random numbers."))?;
-        let (asks_usage, is_list, id) = (parsed.asks_usage, parsed.reads_list, id);
         let context = AnswerContext {
-            asks_usage,
-            is_list,
+            asks_usage: parsed.asks_usage,
+            is_list: parsed.reads_list,
             id,
             keeps: parsed.stores || parsed.conversation.is_some(),
             ..AnswerContext::default()

@@ -78,6 +78,7 @@ struct RoutedHead<'a> {
 
 impl<'a> Gate<'a> {
     /// `None`: the exchange has its answer already.
+    // Long: every check of a head in its order, and the record of what was found.
     fn pass(&mut self) -> Result<Option<Pending>, Error> {
         let address = caller_address(self.inbound, self.shared.config.trusted_proxies);
         if let Err(fault) = admit_address(self.shared, address) {

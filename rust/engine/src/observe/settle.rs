@@ -22,7 +22,6 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-
 /// A request's settlement, open until it is settled or dropped. On the heap: every future that has it on its way would carry
 /// it once as an argument and once as its own.
 #[derive(Debug)]

@@ -77,6 +77,7 @@ async def test_a_connection_of_a_built_in_provider(management: Management) -> No
             "idle_ms": 300_000,
             "answer_ms": 600_000,
         },
+        "paths": {},
         "revision": connection["revision"],
     }
     assert connection["revision"] > 0
@@ -117,6 +118,7 @@ async def test_models_and_prices_come_from_the_catalogue(management: Management)
             "tools",
             "vision",
         ],
+        "endpoints": None,
     }
     prices = {price["model"]: price for price in snapshot["prices"]}
     assert prices.keys() == priced

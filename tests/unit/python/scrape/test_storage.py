@@ -110,7 +110,7 @@ async def test_a_crawl_ends_where_its_key_may_keep_no_more(
         refused = await scraping.ask(
             "POST", "/api/scrape/async", {"url": "http://127.0.0.1/" + "x" * 1500}, expect=429
         )
-        assert "1 MiB of responses, jobs" in refused["error"]
+        assert "1 MiB of responses, conversations" in refused["error"]
         other = await crawled(scraping.as_owner("another"), site.url("/pages/0"), limit=3)
         assert other["status"] == "completed"
         kept = await state.read(lambda con: kept_bytes(con, DATABASE, "another"))

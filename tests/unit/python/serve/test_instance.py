@@ -52,7 +52,7 @@ def test_settings_go_by_an_open_file_alone(
     command = caught.value.args[0]
     assert PASSWORD not in str(command)
     assert os.environ == before
-    descriptor = int(command[-1])
+    descriptor = next(int(word) for word in command if word.isdecimal())
     assert os.get_inheritable(descriptor)
     taken = take_instance(descriptor)
     assert taken == instance_of(settings)

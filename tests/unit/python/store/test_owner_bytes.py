@@ -27,7 +27,9 @@ def limit(con: Connection, name: str, mib: int) -> None:
 
 def store_file(con: Connection, name: str, owner: str, size: int) -> None:
     claim_bytes(con, FILES, owner, size)
-    con.execute("INSERT INTO files VALUES (?, ?, 'batch', 'f', ?, 0, NULL)", [name, owner, size])
+    con.execute(
+        "INSERT INTO files VALUES (?, ?, 'batch', 'f', ?, 0, NULL, NULL)", [name, owner, size]
+    )
 
 
 def test_an_owner_keeps_so_much_and_all_of_them_so_much(con: Connection) -> None:
@@ -67,7 +69,7 @@ def test_a_clock_that_was_put_back_puts_no_count_off(con: Connection) -> None:
 
 
 def test_every_account_is_counted_from_its_rows(con: Connection) -> None:
-    con.execute("INSERT INTO files VALUES ('f1', 'a', 'batch', 'f', 7, 0, NULL)")
+    con.execute("INSERT INTO files VALUES ('f1', 'a', 'batch', 'f', 7, 0, NULL, NULL)")
     con.execute(
         "INSERT INTO responses VALUES ('r', 'key:a', NULL, 'm', '[]', '{}', 11, 0, 0, false)"
     )

@@ -19,7 +19,12 @@ pub(super) static ROUTES: &[Route] = &[
     },
     management("GET", "/api/usage/model-latency-stats", NO_BODY, "Latencies of each provider's models."),
     management("GET", "/api/usage/cache-health", NO_BODY, "How well the providers' prompt caches are used."),
-    management("GET", "/api/usage/unpriced", NO_BODY, "Requests whose cost is not known, because a model has no price."),
+    management(
+        "GET",
+        "/api/usage/unpriced",
+        NO_BODY,
+        "Requests whose cost is not known, because a model has no price.",
+    ),
     management("GET", "/api/usage/logs/{id}/body", NO_BODY, "What was asked and answered, where it was kept."),
     management("GET", "/api/usage/logs/{id}/headers", NO_BODY, "The headers of a request, where they were kept."),
     management("GET", "/api/usage/{id}", NO_BODY, "Usage of one provider connection."),
