@@ -46,7 +46,8 @@ async def test_the_cookie_is_opaque_hashed_at_rest_and_shut(control) -> None:
     [session] = control.snapshot()["sessions"]
     assert session["hash"] == hashlib.sha256(cookie.value.encode()).hexdigest()
     token = cookie.value.encode()
-    assert [path for path in control.data_dir.iterdir() if token in path.read_bytes()] == []
+    files = [path for path in control.data_dir.rglob("*") if path.is_file()]
+    assert [path for path in files if token in path.read_bytes()] == []
 
 
 async def test_the_cookie_is_secure_where_the_caller_used_https(control) -> None:

@@ -355,7 +355,7 @@ async def test_a_key_is_made_seen_once_changed_and_revoked(control, admin) -> No
     wrong = typed | {"dailyUsageLimitUsd": "lots", "rateLimits": "100 / 60"}
     answer = await post(control, admin, "/dashboard/keys/new", **wrong)
     assert answer.status_code == 400
-    assert "A day must be a number." in answer.text
+    assert "Daily limit must be a number." in answer.text
     for kept in ('value="assistant"', 'value="lots"', "100 / 60"):
         assert kept in answer.text, "what was typed is still there"
     right = wrong | {"dailyUsageLimitUsd": "2.5", "allowedEndpoints:chat": "on"}
@@ -413,7 +413,7 @@ async def test_a_key_is_made_seen_once_changed_and_revoked(control, admin) -> No
     assert 'value="from the other tab"' in answer.text
     assert (await control.client.get(f"/api/keys/{key['id']}")).json()["name"] == "renamed"
     answer = await post(control, admin, place, act="regenerate")
-    assert "Give the key renamed a new text?" in answer.text
+    assert "Give the key renamed a new secret?" in answer.text
     (before,) = control.snapshot()["keys"]
     answer = await post(control, admin, place, act="regenerate", confirmed="yes")
     assert answer.status_code == 200
@@ -604,7 +604,7 @@ async def test_the_log_pages_by_key_and_leads_back(control, admin) -> None:
     assert row is not None
     part = await control.client.get(f"{row[1]}?part=request", headers=admin)
     assert "<html" not in part.text
-    assert "Its way" in part.text
+    assert "Timeline" in part.text
     newest = (await control.client.get("/api/usage/logs", params={"limit": 10})).json()["next"]
     older = await control.client.get(f"/dashboard/logs?after={newest}", headers=admin)
     assert older.text.count("data-drawer") == 20

@@ -174,7 +174,7 @@ def test_openais_client_works_by_every_usual_base_url(
         ("/v2/embed", "/v1/embeddings"),
         ("/v2/chat", "/v1/embeddings"),
         ("/v1/chat/completions/", "`/v1/chat/completions`"),
-        ("/ollama/api/pull", "/ollama`"),
+        ("/ollama/api/nothing", "/ollama`"),
         ("/x/v1/messages", "Anthropic clients"),
         ("/v1beta/nothing", "Google clients"),
         ("/api/nothing", "/api/openapi.json"),
@@ -193,9 +193,9 @@ def test_an_unknown_path_is_told_with_the_base_url(gateway: Gateway, path: str, 
 
 
 def test_a_wrong_method_names_the_path(gateway: Gateway) -> None:
-    answer = gateway.caller.get("/chat/completions")
+    answer = gateway.caller.get("/embeddings")
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
-    assert answer.json()["error"]["message"] == "`/chat/completions` answers POST."
+    assert answer.json()["error"]["message"] == "`/embeddings` answers POST."
 
 
 def test_a_socket_where_there_is_none_is_refused_at_once(gateway: Gateway) -> None:
@@ -206,7 +206,7 @@ def test_a_socket_where_there_is_none_is_refused_at_once(gateway: Gateway) -> No
         "sec-websocket-version": "13",
         "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
     }
-    for path in ("/v1/responses", "/responses", "/v1/chat/completions"):
+    for path in ("/v1/responses", "/responses", "/v1/embeddings"):
         answer = gateway.caller.get(path, headers=headers)
         assert answer.status_code == 426, answer.text
         error = answer.json()["error"]

@@ -216,7 +216,7 @@ def test_a_secret_counts_at_its_own_door_only(standing: Standing) -> None:
         ),
         "local token": (gateway.cli_token, {"local token"}),
         "webhook secret": (endpoint["secret"], set[str]()),
-        "webhook id": (endpoint["id"], set[str]()),
+        "webhook id": (endpoint["webhook"]["id"], set[str]()),
         "key's id": (standing.managing["id"], set[str]()),
         "token's id": (standing.admin_token["id"], set[str]()),
     }

@@ -68,6 +68,6 @@ def test_a_password_that_would_not_do_is_refused(gateways: Callable[..., Gateway
     for typed in ("short\n", "\n", "your-password\n", "x" * 201 + "\n"):
         done = reset(gateway, "--stdin", typed=typed)
         assert done.returncode == 1, typed
-        assert done.stderr.startswith("fairlead: the password ")
+        assert done.stderr.startswith("fairlead: The password ")
         assert len(done.stderr.splitlines()) == 1
     assert status_of(gateway, FIRST) == 200

@@ -51,6 +51,7 @@ _ADVICE: Final[Mapping[str, _Advice]] = {
         "Check the model's name, or add a connection that serves it.", "/dashboard/models"
     ),
     "method_not_allowed": _Advice("Use a method that the path has."),
+    "upgrade_refused": _Advice("Send the request over HTTP: the path has no WebSocket."),
     "request_timeout": _Advice("Check the caller's network: its body did not arrive in time."),
     "context_length_exceeded": _Advice(
         "Send fewer tokens, choose a model with a larger window, or switch on compression.",

@@ -57,7 +57,8 @@ def read_form(request: Request) -> Form:
     try:
         header = orjson.loads(base64.b64decode(request.headers[FORM_HEADER], validate=True))
         file = header["file"]
-        mime_type = str(file["content_type"])[:MIME_MAX_CHARS] if file["content_type"] else None
+        content_type = file.get("content_type")
+        mime_type = str(content_type)[:MIME_MAX_CHARS] if content_type else None
         return Form(header["fields"], str(file["name"] or ""), mime_type, int(file["bytes"]))
     except (KeyError, TypeError, ValueError, binascii.Error):
         raise Internal("The upload did not come through the relay.") from None

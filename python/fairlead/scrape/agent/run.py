@@ -189,7 +189,9 @@ class AgentRun:
         """
         while True:
             try:
-                return await self._scraper.sessions.create(self._job.id, SessionRequest())
+                return await self._scraper.sessions.create(
+                    self._job.id, SessionRequest(), is_of_job=True
+                )
             except RateLimited:
                 await asyncio.sleep(SESSION_RETRY_S)
             except InvalidRequest as fault:

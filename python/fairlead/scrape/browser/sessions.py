@@ -40,9 +40,10 @@ POPUP_DEADLINE_S: Final = 5.0
 class Session:
     """One tab in a context of its own."""
 
-    def __init__(self, owner: str, context: Context, page: Any) -> None:
+    def __init__(self, owner: str, context: Context, page: Any, *, is_of_job: bool) -> None:
         self.id = str(uuid4())
         self.owner = owner
+        self.is_of_job = is_of_job
         self.context = context
         self.page = page
         self.downloads = Downloads()
@@ -102,8 +103,10 @@ class Sessions:
         self._open: dict[str, Session] = {}
         self._opening = 0
 
-    async def create(self, owner: str, ask: SessionRequest) -> Session:
-        """A new session on an empty page; `RateLimited` where there are enough of them."""
+    async def create(self, owner: str, ask: SessionRequest, *, is_of_job: bool = False) -> Session:
+        """A new session on an empty page; `RateLimited` where there are enough of them. `owner` is a key's id, or a
+        job's if `is_of_job`.
+        """
         # Expired sessions take no room, even before they are swept.
         await self.expire()
         own = sum(session.owner == owner for session in self._open.values())
@@ -124,7 +127,8 @@ class Sessions:
                 )
             )
             try:
-                session = Session(owner, context, await context.inner.new_page())
+                page = await context.inner.new_page()
+                session = Session(owner, context, page, is_of_job=is_of_job)
             except Exception as error:  # noqa: BLE001 - Playwright's errors share no base with ours
                 await context.close()
                 raise failure_of(error) from None
@@ -162,8 +166,8 @@ class Sessions:
                 await self.close(session)
 
     def owners(self) -> set[str]:
-        """The keys that have a session."""
-        return {session.owner for session in self._open.values()}
+        """The keys that have a session. A job's session ends with its job."""
+        return {session.owner for session in self._open.values() if not session.is_of_job}
 
     async def close_of(self, owners: Collection[str]) -> None:
         """Ends the sessions of these keys."""
