@@ -137,16 +137,24 @@ async def test_every_live_part_is_the_same_on_the_page_and_over_the_stream(
     monkeypatch.setattr("fairlead.dashboard.live.LASTS_S", 0.01)
     seen = 0
     for page, address in (await addresses(control)).items():
-        shown = (await control.client.get(address, headers=admin)).text
+        for is_last in (False, False, True):
+            shown = (await control.client.get(address, headers=admin)).text
+            if "data-live-page" not in shown:
+                break
+            answer = await control.client.get(
+                "/dashboard/live", params={"at": address}, headers=admin
+            )
+            assert answer.status_code == 200, page
+            events = re.findall(r"^event: part\ndata: (.*)$", answer.text, re.MULTILINE)
+            assert events, page
+            parts = [without_figures(event["html"]) for event in map(orjson.loads, events)]
+            # Something may happen between the two, as a delivery that is tried.
+            if all(part in without_figures(shown) for part in parts):
+                break
+            assert not is_last, page
         if "data-live-page" not in shown:
             continue
-        answer = await control.client.get("/dashboard/live", params={"at": address}, headers=admin)
-        assert answer.status_code == 200, page
-        events = re.findall(r"^event: part\ndata: (.*)$", answer.text, re.MULTILINE)
-        assert events, page
         for event in map(orjson.loads, events):
-            part = without_figures(event["html"])
-            assert part in without_figures(shown), (page, event["id"])
             assert "/dashboard/live" not in event["html"], (page, event["id"])
             seen += 1
     assert seen > 15

@@ -47,6 +47,9 @@ NO_MODEL: Final = {
     "POST /v1/search",
     "POST /v1/web/fetch",
     "POST /v1/session-leases",
+    "POST /v1/conversations",
+    "POST /v1/conversations/{id}",
+    "POST /v1/conversations/{id}/items",
     "POST /ollama/api/show",
     "POST /v1/videos/{id}/remix",
 }

@@ -86,6 +86,7 @@ def _gemini_examples(folder: str) -> dict[str, Example]:
 
 EXAMPLES: Final[dict[str, Example]] = {
     "POST /v1/chat/completions": Example(_chat, is_talk=True),
+    "GET /v1/chat/completions": Example(is_free=True),
     "POST /v1/messages": Example(_messages, is_talk=True),
     "POST /v1/responses": Example(_with(input="hi", store=False), is_talk=True),
     "POST /v1/responses/input_tokens": Example(_with(input="hi"), is_free=True),
@@ -95,6 +96,26 @@ EXAMPLES: Final[dict[str, Example]] = {
     "POST /v1/responses/{id}/cancel": Example(path="/v1/responses/none/cancel", is_free=True),
     "GET /v1/responses/{id}/input_items": Example(
         path="/v1/responses/none/input_items", is_free=True
+    ),
+    "POST /v1/conversations": Example(lambda _: {"metadata": {}}, is_free=True),
+    "GET /v1/conversations/{id}": Example(path="/v1/conversations/conv_none", is_free=True),
+    "POST /v1/conversations/{id}": Example(
+        lambda _: {"metadata": {}}, path="/v1/conversations/conv_none", is_free=True
+    ),
+    "DELETE /v1/conversations/{id}": Example(path="/v1/conversations/conv_none", is_free=True),
+    "GET /v1/conversations/{id}/items": Example(
+        path="/v1/conversations/conv_none/items", is_free=True
+    ),
+    "POST /v1/conversations/{id}/items": Example(
+        lambda _: {"items": [{"type": "message", "role": "user", "content": "hi"}]},
+        path="/v1/conversations/conv_none/items",
+        is_free=True,
+    ),
+    "GET /v1/conversations/{id}/items/{item}": Example(
+        path="/v1/conversations/conv_none/items/msg_none", is_free=True
+    ),
+    "DELETE /v1/conversations/{id}/items/{item}": Example(
+        path="/v1/conversations/conv_none/items/msg_none", is_free=True
     ),
     **_gemini_examples("v1beta"),
     **_gemini_examples("v1"),
@@ -122,6 +143,8 @@ EXAMPLES: Final[dict[str, Example]] = {
     ),
     "POST /ollama/api/chat": Example(lambda model: {**_chat(model), "stream": False}),
     "POST /ollama/api/generate": Example(_with(prompt="hi", stream=False)),
+    "POST /ollama/api/embed": Example(_with(input="hi")),
+    "POST /ollama/api/embeddings": Example(_with(prompt="hi")),
     "GET /ollama/api/tags": Example(is_free=True),
     "POST /ollama/api/show": Example(_with(), is_free=True),
     "GET /ollama/api/version": Example(is_free=True),
