@@ -194,7 +194,8 @@ async def test_a_key_is_shown_once_and_kept_as_a_hash(control) -> None:
     assert text.startswith("sk-fl-")
     assert (await control.client.get(f"/api/keys/{new['id']}")).json() == new
     assert text not in (await control.client.get("/api/keys")).text
-    kept = [path for path in control.data_dir.iterdir() if text.encode() in path.read_bytes()]
+    files = [path for path in control.data_dir.rglob("*") if path.is_file()]
+    kept = [path for path in files if text.encode() in path.read_bytes()]
     assert kept == []
     [compiled] = control.snapshot()["keys"]
     assert compiled["id"] == new["id"]
