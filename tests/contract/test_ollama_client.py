@@ -252,10 +252,14 @@ def test_embeddings_of_a_provider(
     assert record["tokensInput"] == answer.prompt_eval_count > 0
 
 
-def test_embeddings_of_no_text(client: ollama.Client, standin: dict[str, str]) -> None:
-    """Clients have a model loaded so: there is nothing to load."""
-    model = f"{standin['openai']}/standin"
-    assert client.embed(model=model, input=[]).embeddings == []
+def test_embeddings_of_no_text(
+    client: ollama.Client, gateway: Gateway, standin: dict[str, str]
+) -> None:
+    """Clients have a model loaded so: there is nothing to load, but the model must be listed."""
+    provider = standin["openai"]
+    added = {"provider": provider, "modelId": "listed-embedding"}
+    expect(gateway.admin.post("/api/provider-models", json=added), 201)
+    assert client.embed(model=f"{provider}/listed-embedding", input=[]).embeddings == []
     with pytest.raises(ollama.ResponseError) as unknown:
         client.embed(model="nobody/knows", input=[])
     assert unknown.value.status_code == 404
