@@ -52,7 +52,7 @@ WRONG = [
     ({"accountStrategy": "best"}, "accountStrategy"),
     ({"accountStrategies": {"openai": "best"}}, "accountStrategies"),
     ({"accountStrategies": {"": "p2c"}}, "accountStrategies"),
-    ({"accountStrategies": {"nobody": "p2c"}}, "'nobody'"),
+    ({"accountStrategies": {"nobody": "p2c"}}, "`nobody`"),
     ({"accountStrategies": ["p2c"]}, "accountStrategies"),
 ]
 

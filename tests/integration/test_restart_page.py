@@ -51,6 +51,6 @@ def test_browsers_get_a_page_that_loads_itself_again(gateways: Callable[..., Gat
         assert "default-src 'none'" in answer.headers["content-security-policy"]
     for place, answer in programs.items():
         assert answer.headers["content-type"].startswith("application/json"), place
-        assert "The control plane is not running" in answer.text
+        assert answer.json()["error"]["code"] == "control_unavailable", place
     eventually(gateway.manages, "control is back", within_s=30, every_s=0.1)
     gateway.remember_processes()
