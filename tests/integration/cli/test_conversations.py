@@ -188,7 +188,7 @@ def test_what_a_slash_says(run: Run, lane: Lane) -> None:
         "WARNING: No provider or combo serves `no-such/model`",
         "`no-such`",
         "/no/such cannot be read",
-        "there is no /nonsense",
+        "There is no /nonsense",
     ):
         assert part in ended.stderr
 
