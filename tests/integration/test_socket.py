@@ -169,7 +169,7 @@ def test_no_key_no_connection(gateway: Gateway, headers: dict[str, str], status:
 
 
 def test_another_path_has_no_socket(gateway: Gateway) -> None:
-    for path, status in (("/v1/nothing", 404), ("/v1/chat/completions", 405)):
+    for path, status in (("/v1/nothing", 404), ("/v1/embeddings", 426)):
         with pytest.raises(InvalidStatus) as raised:
             connect(f"ws://127.0.0.1:{gateway.port}{path}", open_timeout=20, proxy=None)
         assert raised.value.response.status_code == status
