@@ -342,6 +342,7 @@ def test_without_scripts_pages_are_read_and_forms_work(
         page.get_by_label("Outcome").select_option("upstream_failed")
         page.get_by_role("button", name="Filter").click()
         assert "provider failed" in page.locator("tbody tr").first.inner_text()
+        page.goto("/dashboard/logs")
         page.get_by_role("link", name="Older").click()
         page.locator("tbody a").first.click()
         assert page.get_by_role("heading", name="Timeline").is_visible()
