@@ -421,7 +421,7 @@ def limited_key(owner: httpx.Client) -> str:
 
 
 def ask_two_models(page: Any) -> None:
-    page.get_by_label("Model needed").fill("demo/standin")
+    page.get_by_label("Model required").fill("demo/standin")
     page.get_by_label("Second model").fill("demo/echo")
     page.get_by_label("Prompt").fill("Write a haiku about a lighthouse.")
     page.locator("#ask button").click()

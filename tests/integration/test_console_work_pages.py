@@ -108,7 +108,7 @@ def test_two_models_answer_side_by_side_as_they_stream(
     with Tab(browser, gateway, owner) as tab:
         page = tab.page
         page.goto("/dashboard/playground")
-        page.get_by_label("Model needed").fill("demo/echo")
+        page.get_by_label("Model required").fill("demo/echo")
         page.get_by_label("Second model").fill("demo/standin")
         for dialect, words in (("openai", HOSTILE), ("gemini", "And again")):
             page.get_by_label("Dialect").select_option(dialect)
@@ -137,7 +137,7 @@ def test_without_scripts_the_page_asks_and_files_are_run(
     with Tab(browser, gateway, owner, java_script_enabled=False) as tab:
         page = tab.page
         page.goto("/dashboard/playground")
-        page.get_by_label("Model needed").fill("demo/echo")
+        page.get_by_label("Model required").fill("demo/echo")
         for words in ("Ahoy", "Once more"):
             page.get_by_label("Prompt").fill(words)
             page.locator("#ask button").click()
@@ -193,7 +193,7 @@ def test_words_of_the_playground_outlive_a_session_that_ended(
         page.goto("/dashboard/playground")
         page.get_by_label("Password").fill(OWNER_PASSWORD)
         page.get_by_role("button", name="Sign in").click()
-        page.get_by_label("Model needed").fill("demo/echo")
+        page.get_by_label("Model required").fill("demo/echo")
         page.get_by_label("Prompt").fill("typed in time")
         tab.context.clear_cookies()
         page.locator("#ask button").click()
@@ -201,4 +201,4 @@ def test_words_of_the_playground_outlive_a_session_that_ended(
         page.get_by_role("button", name="Sign in").click()
         page.wait_for_url("**/playground")
         assert page.get_by_label("Prompt").input_value() == "typed in time"
-        assert page.get_by_label("Model needed").input_value() == "demo/echo"
+        assert page.get_by_label("Model required").input_value() == "demo/echo"
