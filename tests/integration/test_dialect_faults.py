@@ -6,6 +6,7 @@ One end, always, and never that of a whole answer for one that is not.
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable
 from typing import Any
 
@@ -248,8 +249,8 @@ def test_an_odd_answer_is_an_answer(
 ) -> None:
     """A whole answer that is not quite as its protocol says reaches callers of every dialect."""
     dialect, body = ODD[name]
-    node = gateway.add_node(f"odd-{id(upstream)}", upstream.url, dialect=dialect)
-    gateway.add_connection(node["id"], f"sk-odd-{id(upstream)}")
+    node = gateway.add_node(f"odd-{secrets.token_hex(4)}", upstream.url, dialect=dialect)
+    gateway.add_connection(node["id"], f"sk-odd-{secrets.token_hex(8)}")
     upstream.script(reply(body))
     path, question = ASKS[caller](f"{node['prefix']}/m")
     question.pop("stream", None)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.support.gateway_pool import GatewayPool
+from tests.support.owner import OWNER_PASSWORD
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect
 from tests.support.tls import NO_AUTHORITIES
@@ -88,13 +89,18 @@ def test_a_ban_ends_by_itself(gateway: Gateway) -> None:
     assert judged(gateway, FRIEND) == "asked"
 
 
-def test_nobody_locks_themselves_out(gateway: Gateway) -> None:
+def test_nobody_locks_themselves_out(gateway: Gateway, gateways: Callable[..., Gateway]) -> None:
+    """A key may not change who comes in at all, and a person not so that they are shut out themselves."""
     manager = gateway.create_key(scopes=["admin"])["key"]
     headers = {"authorization": f"Bearer {manager}", "x-forwarded-for": FRIEND}
     change = {"enabled": True, "mode": "whitelist", "whitelist": [STRANGER]}
     answer = httpx.put(gateway.url + FILTER, json=change, headers=headers, verify=NO_AUTHORITIES)
-    assert answer.status_code == 409
-    assert FRIEND in answer.json()["error"]["message"]
+    assert answer.status_code == 403
+    theirs = gateways(SERVICE_TRUST_PROXY="true", INITIAL_PASSWORD=OWNER_PASSWORD)
+    with theirs.client(headers={"x-forwarded-for": FRIEND, "origin": theirs.url}) as owner:
+        expect(owner.post("/api/auth/login", json={"password": OWNER_PASSWORD}), 200)
+        refused = expect(owner.put(FILTER, json=change), 409)
+        assert FRIEND in refused["error"]["message"]
     assert judged(gateway, FRIEND) == "asked"
     # From this machine everything may be set, loopback on a blacklist too, and it is let in all the same.
     change = {"enabled": True, "blacklist": ["127.0.0.0/8", "::1"]}

@@ -122,8 +122,8 @@ def test_responses_of_the_spool_count_as_bytes_of_their_owner(
         if answer.headers.get("x-gateway-not-stored"):
             break
         stored += 1
-    # A worker may append a sixteenth of what is free before it asks again, and control counts what it has stored: about a
-    # second of responses may be on their way.
+    # A worker may append a sixteenth of what is free before it asks again, and control counts what it has stored:
+    # about a second of responses may be on their way.
     assert 1024 * 1024 * 15 // 16 <= stored * 20_400 <= 2 * 1024 * 1024
 
 
