@@ -277,6 +277,11 @@ async def test_a_request_shows_its_way(control, admin) -> None:  # noqa: F811
             "model": "big;model",
             "errorKind": "upstream_rate_limited",
             "endedMs": 120.5,
+            "providerStatus": None,
+            "providerCode": None,
+            "providerType": None,
+            "providerRequestId": None,
+            "providerMessage": None,
         }
     ]
     text = await shown(control, admin, f"/dashboard/logs/{request_id}")

@@ -139,7 +139,7 @@ async def test_the_audit_log_shows_who_changed_what_before_and_after(control, ad
     assert "<del><bdi>before</bdi></del>" in text
     assert "admin@example.org" in text
     assert text.count("<tr>") == 2
-    assert "No change fits" in await page(control, admin, "/dashboard/audit?outcome=failed")
+    assert "No change matches" in await page(control, admin, "/dashboard/audit?outcome=failed")
     wrong = await page(control, admin, "/dashboard/audit?from=yesterday")
     assert 'aria-invalid="true"' in wrong
     for number in range(60):

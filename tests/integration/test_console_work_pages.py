@@ -118,7 +118,7 @@ def test_two_models_answer_side_by_side_as_they_stream(
             for side in (0, 1):
                 sync_api.expect(badges.nth(side)).to_have_text("answered", timeout=WAIT_MS)
                 cost = page.locator("[data-cost]").nth(side)
-                sync_api.expect(cost).to_contain_text("$", timeout=WAIT_MS)
+                sync_api.expect(cost).to_have_text("no price", timeout=WAIT_MS)
             assert page.locator("[data-said]").nth(0).inner_text().startswith(words[:8])
             assert "ms" in page.locator("[data-first]").nth(0).inner_text()
         first = page.locator(".side-of").nth(0)
@@ -142,7 +142,7 @@ def test_without_scripts_the_page_asks_and_files_are_run(
             page.get_by_label("Prompt").fill(words)
             page.locator("#ask button").click()
             assert page.locator("[data-said]").inner_text() == words
-            assert page.locator("[data-cost]").inner_text().startswith("$")
+            assert page.locator("[data-cost]").inner_text() == "no price"
         assert page.locator(".said").all_inner_texts() == ["Ahoy", "Ahoy", "Once more", "Once more"]
         page.get_by_label("Model", exact=True).fill("nobody/knows-it")
         page.get_by_label("Prompt").fill("Lost")

@@ -65,7 +65,7 @@ def test_a_busy_port_is_refused(tmp_path: Path, reuse: bool) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        assert f"port {port}" in refused(tmp_path / "data", port=port)
+        assert f"Port {port}" in refused(tmp_path / "data", port=port)
     assert not (tmp_path / "data" / "state.duckdb").exists()
 
 
