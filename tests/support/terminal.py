@@ -25,7 +25,10 @@ class Terminal:
         self._primary, secondary = pty.openpty()
         fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
         clean = {
-            name: value for name, value in os.environ.items() if not name.startswith("FAIRLEAD_")
+            name: value
+            for name, value in os.environ.items()
+            # The terminal's own size counts, not one that the environment claims.
+            if not name.startswith("FAIRLEAD_") and name not in ("COLUMNS", "LINES")
         }
         self.popen = subprocess.Popen(
             [sys.executable, "-m", "fairlead", *arguments],
