@@ -70,7 +70,7 @@ def groups_of(choices: Choices, *, is_pausable: bool) -> tuple[Group, ...]:
         _identity(teams),
         Group("Spending limits", spending, is_open=True),
         _models(combos),
-        _connections(connections),
+        connection_access(connections),
         Group("Rate limits and schedule", _PACE),
         Group("Permissions", _RIGHTS),
         Group("Fault injection", _FAULTS),
@@ -133,7 +133,8 @@ def _models(combos: list[Any]) -> Group:
     )
 
 
-def _connections(connections: list[Any]) -> Group:
+def connection_access(connections: list[Any]) -> Group:
+    """Which connections the keys of a form may use."""
     return Group(
         "Which connections",
         (
@@ -153,19 +154,24 @@ def _connections(connections: list[Any]) -> Group:
     )
 
 
-_SPENDING: Final = (
-    Field("dailyUsageLimitUsd", "Daily limit", "decimal", "Empty: no limit.", "USD"),
-    Field("weeklyUsageLimitUsd", "Weekly limit", "decimal", "Empty: no limit.", "USD"),
-    Field("monthlyUsageLimitUsd", "Monthly limit", "decimal", "Empty: no limit.", "USD"),
-    Field("usageLimitTz", "Time zone of these", example="Europe/Vienna"),
-    Field(
-        "usageAlertPercents",
-        "Alert at",
-        "lines",
-        "One in a line: 80 is four fifths of a limit. None: never.",
-        "%",
-    ),
-)
+def spending_limits(time_zone: str) -> tuple[Field, ...]:
+    """The limits of a key or a group; `time_zone` is the label of their time zone."""
+    return (
+        Field("dailyUsageLimitUsd", "Daily limit", "decimal", "Empty: no limit.", "USD"),
+        Field("weeklyUsageLimitUsd", "Weekly limit", "decimal", "Empty: no limit.", "USD"),
+        Field("monthlyUsageLimitUsd", "Monthly limit", "decimal", "Empty: no limit.", "USD"),
+        Field("usageLimitTz", time_zone, example="Europe/Vienna"),
+        Field(
+            "usageAlertPercents",
+            "Alert at",
+            "lines",
+            "One in a line: 80 is four fifths of a limit. None: never.",
+            "%",
+        ),
+    )
+
+
+_SPENDING: Final = spending_limits("Time zone of these")
 _PAUSE: Final = Field(
     PAUSE, "Pause these limits", "switch", "They stay stored and are not enforced meanwhile."
 )

@@ -17,6 +17,7 @@ from fairlead.dashboard.form import (
 )
 from fairlead.dashboard.in_force import ACCESS, refuse_idle
 from fairlead.dashboard.key_access import limit_name
+from fairlead.dashboard.key_fields import connection_access, spending_limits
 from fairlead.dashboard.names import read_all
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.record import SEEN, check_unchanged
@@ -89,40 +90,12 @@ def _parts(groups: list[Any], combos: list[Any], connections: list[Any]) -> tupl
                 ),
             ),
         ),
-        Group(
-            "Which connections",
-            (
-                Field(
-                    "connectionAccessMode",
-                    "Connections",
-                    "choice",
-                    options=(("all", "all"), ("restricted", "only these")),
-                ),
-                Field(
-                    "allowedConnections",
-                    "Only these",
-                    "choices",
-                    options=tuple((each["id"], each["name"]) for each in connections),
-                ),
-            ),
-        ),
+        connection_access(connections),
         Group("Guardrails that no key opts out of", _GUARDRAILS),
     )
 
 
-_MONEY: Final = (
-    Field("dailyUsageLimitUsd", "Daily limit", "decimal", "Empty: no limit.", "USD"),
-    Field("weeklyUsageLimitUsd", "Weekly limit", "decimal", "Empty: no limit.", "USD"),
-    Field("monthlyUsageLimitUsd", "Monthly limit", "decimal", "Empty: no limit.", "USD"),
-    Field("usageLimitTz", "Time zone of its limits", example="Europe/Vienna"),
-    Field(
-        "usageAlertPercents",
-        "Alert at",
-        "lines",
-        "One in a line: 80 is four fifths of a limit. None: never.",
-        "%",
-    ),
-)
+_MONEY: Final = spending_limits("Time zone of its limits")
 _PACE: Final = (
     Field(
         "rateLimits", "Requests in a time", "lines", "One in a line: 100 / 60 is 100 in 60 seconds."
