@@ -13,6 +13,7 @@ __all__ = [
     "Records",
     "Socket",
     "address_allowed",
+    "anthropic_error_type",
     "canonical_model",
     "context_catalogue",
     "error_kinds",

@@ -76,6 +76,9 @@ def test_candidates_of_a_channel(gateway: Gateway, upstream: Upstream) -> None:
     lane = gateway.add_lane(upstream)
     known = {"provider": lane.prefix, "modelId": "coder", "modelName": "Coder"}
     expect(gateway.admin.post("/api/provider-models", json=known), 201)
+    # A channel keeps 64 models of all that the tests before made; a free one is always among them.
+    free = {lane.prefix: {"coder": {"input": 0, "output": 0}}}
+    expect(gateway.admin.put("/api/pricing", json=free), 200)
     headers = {"Authorization": f"Bearer {gateway.key}"}
     with gateway.client(headers=headers) as caller:
         answer = caller.get("/v1/auto-combo/coding/candidates")
@@ -88,7 +91,7 @@ def test_candidates_of_a_channel(gateway: Gateway, upstream: Upstream) -> None:
         assert [one["order"] for one in reachable] == list(range(1, len(reachable) + 1))
         missing = caller.get("/v1/auto-combo/nonsense/candidates")
         assert (missing.status_code, missing.json()["error"]["param"]) == (404, "channel")
-    # A channel has 64 models at most, and this key may call one.
+    # This key may call one of them.
     only = {"modelAccessMode": "restricted", "allowedModels": [f"{lane.prefix}/*", "auto"]}
     narrow = gateway.create_key(**only)["key"]
     with gateway.client(headers={"Authorization": f"Bearer {narrow}"}) as caller:

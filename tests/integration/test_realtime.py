@@ -168,7 +168,7 @@ def test_the_gate_holds(gateway: Gateway, prefix: str) -> None:
         (f"{prefix}/m", "sk-fl-wrong", 401),
         (f"{prefix}/m", blocked, 403),
         ("", None, 400),
-        ("m", None, 404),
+        (f"no-model-{prefix}", None, 404),
     ):
         with pytest.raises(InvalidStatus) as raised:
             opened(gateway, model, key)
