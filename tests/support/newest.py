@@ -83,27 +83,33 @@ def run(tests: tuple[str, ...], **environment: str) -> bool:
     return done.returncode == 0
 
 
-def pinned_of(name: str) -> str:
-    if name in PYTHON_SDKS:
-        return importlib.metadata.version(name)
-    lock = json.loads((NODE / "package-lock.json").read_text("utf-8"))
-    version: str = lock["packages"][f"node_modules/{name}"]["version"]
-    return version
+def pinned_python() -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in PYTHON_SDKS}
+
+
+def pinned_node() -> dict[str, str]:
+    packages = json.loads((NODE / "package-lock.json").read_text("utf-8"))["packages"]
+    return {name: packages[f"node_modules/{name}"]["version"] for name in NODE_SDKS}
+
+
+def report(registry: str, pinned: dict[str, str], newest: dict[str, str], *, passed: bool) -> None:
+    for name, version in sorted(newest.items()):
+        print(f"{registry} {name}: pinned {pinned[name]}, newest {version}")
+    print(f"{registry}: {'all tests pass' if passed else 'TESTS FAIL with the newest SDKs'}")
 
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
-        newest = install_python(folder / "python")
-        passed = {"PyPI": run(PYTHON_TESTS, PYTHONPATH=str(folder / "python"))}
-        if shutil.which("npm"):
-            newest |= install_node(folder / "node")
-            passed["npm"] = run(NODE_TESTS, FAIRLEAD_TEST_NODE=str(folder / "node"))
-    for name, version in sorted(newest.items()):
-        print(f"{name}: pinned {pinned_of(name)}, newest {version}")
-    for registry, is_passed in passed.items():
-        print(f"{registry}: {'all tests pass' if is_passed else 'TESTS FAIL with the newest SDKs'}")
-    return 0 if all(passed.values()) else 1
+        python = install_python(folder / "python")
+        python_passed = run(PYTHON_TESTS, PYTHONPATH=str(folder / "python"))
+        report("PyPI", pinned_python(), python, passed=python_passed)
+        if not shutil.which("npm"):
+            return 0 if python_passed else 1
+        node = install_node(folder / "node")
+        node_passed = run(NODE_TESTS, FAIRLEAD_TEST_NODE=str(folder / "node"))
+        report("npm", pinned_node(), node, passed=node_passed)
+    return 0 if python_passed and node_passed else 1
 
 
 if __name__ == "__main__":
