@@ -1,5 +1,5 @@
-//! AWS Signature Version 4: the headers that prove a request to Amazon's services (AWS General Reference, "Signing AWS
-//! API requests"). Pure: the caller says what time it is.
+//! AWS Signature Version 4: computes the headers that authenticate a request to an Amazon service (AWS General
+//! Reference, "Signing AWS API requests"). The caller passes the time, so the function is pure.
 
 use crate::secret::{hex, Secret};
 use jiff::tz::TimeZone;
@@ -9,10 +9,10 @@ use ring::hmac;
 use serde::Deserialize;
 use std::fmt::Write as _;
 
-/// The service whose rules differ from those of all others.
+/// S3 has signing rules that differ from those of every other service.
 const S3: &str = "s3";
 
-/// A key pair of Amazon's, with the session's token where it is a temporary one.
+/// An AWS access key. Temporary credentials also have a session token.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Keys {
     pub access_key_id: String,
@@ -22,26 +22,25 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Of JSON with `access_key_id`, `secret_access_key` and perhaps `session_token`.
+    /// Parses JSON with `access_key_id`, `secret_access_key` and an optional `session_token`.
     pub fn parse(json: &[u8]) -> Option<Self> {
         serde_json::from_slice(json).ok()
     }
 
-    /// The values that no log or message may hold: the secret key and the session's token.
+    /// The values that must not appear in a log or message: the secret key and the session token.
     pub fn secrets(&self) -> impl Iterator<Item = &Secret> {
         std::iter::once(&self.secret_access_key).chain(self.session_token.as_ref())
     }
 }
 
-/// The region and service that a signature is for.
+/// The region and service that a signature is valid for.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct SigningScope {
     pub region: String,
     pub service: String,
 }
 
-/// A request as it is signed. `path` and `query` are as they stand on the request line; the service reads the body's hash
-/// out of the signature.
+/// The request to sign. `path` and `query` are exactly as sent on the request line.
 #[derive(Debug, Clone, Copy)]
 pub struct Unsigned<'r> {
     pub method: &'r str,
@@ -52,7 +51,8 @@ pub struct Unsigned<'r> {
     pub body_hash: [u8; 32],
 }
 
-/// The headers that sign it, names in lower case. `unix_s` must be within five minutes of the service's clock.
+/// Returns the headers that sign the request, with names in lower case. `unix_s` must be within five minutes of the
+/// service's clock.
 pub fn sign(keys: &Keys, scope: &SigningScope, request: Unsigned<'_>, unix_s: i64) -> Vec<(&'static str, String)> {
     let moment = Timestamp::from_second(unix_s).unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(TimeZone::UTC);
     let at = moment.strftime("%Y%m%dT%H%M%SZ").to_string();
@@ -106,7 +106,7 @@ fn mac(key: &[u8], data: &[u8]) -> Vec<u8> {
     hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), data).as_ref().to_vec()
 }
 
-/// Every service but S3 signs the path as it is sent, encoded once more.
+/// Encodes the path a second time. Every service except S3 signs it that way.
 fn encode_path(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in if path.is_empty() { "/" } else { path }.bytes() {
@@ -120,7 +120,7 @@ fn encode_path(path: &str) -> String {
     out
 }
 
-/// Parameters by name and value; one without a value has an empty one.
+/// Sorts the parameters by name and value. A parameter without a value gets an empty one.
 fn sort_query(query: &str) -> String {
     let mut pairs: Vec<(&str, &str)> = query
         .split('&')
@@ -154,7 +154,7 @@ mod tests {
         headers[1].1.rsplit_once('=').expect("a signature").1.to_owned()
     }
 
-    /// The answers of Amazon's published test suite for the second of 2015-08-30 12:36:00 UTC.
+    /// The expected signatures of AWS's published test suite, for 2015-08-30 12:36:00 UTC.
     #[test]
     fn the_published_cases_come_out() {
         for (method, path, query, wanted) in [
@@ -182,7 +182,7 @@ mod tests {
         assert!(!format!("{:?}", keys(Some("a-token"))).contains("a-token"));
     }
 
-    /// Amazon's own example ("Signature Calculations for the Authorization Header", GET Bucket Lifecycle).
+    /// AWS's own example ("Signature Calculations for the Authorization Header", GET Bucket Lifecycle).
     #[test]
     fn s3_signs_the_body_hash_as_a_header_and_the_path_as_it_is() {
         let keys = Keys {

@@ -1,5 +1,7 @@
-//! A breaker for a whole provider: when too many of its connections' attempts fail in a row, the provider rests, and one probe finds
-//! out whether it is back. And a lockout for one model of a connection, which rests alone.
+//! A circuit breaker for a provider, and a lockout for one model of a connection.
+//!
+//! The breaker opens when too many attempts in a row fail over any of the provider's connections. When the reset time
+//! is over, one probe tests whether the provider has recovered. A lockout stops only its model.
 //!
 //! ```text
 //! closed --failures--> degraded --more--> open --its time is over--> half open --a probe succeeds--> closed
@@ -12,20 +14,21 @@ use crate::error::ErrorKind;
 use crate::health::AttemptPermit;
 use serde::Deserialize;
 
-/// How many failures in a row, and how long.
+/// The thresholds of a breaker, in consecutive failures, and its reset time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct BreakerLimits {
     pub degraded_after: u32,
     pub open_after: u32,
     pub reset_ms: u64,
-    /// The reset doubles with each opening in a row after the second, up to this many times its first length.
+    /// The longest reset time, as a multiple of `reset_ms`. From the third consecutive opening on, each opening doubles
+    /// the reset time up to this limit.
     pub max_stretch: u64,
 }
 
 impl BreakerLimits {
     pub const HOSTED: Self = Self { degraded_after: 7, open_after: 12, reset_ms: 30_000, max_stretch: 4 };
-    /// One's own machine is back soon, or not at all.
+    /// For a provider on this machine, which usually recovers quickly or not at all.
     pub const OWN_MACHINE: Self = Self { degraded_after: 3, open_after: 5, reset_ms: 15_000, max_stretch: 1 };
 }
 
@@ -39,10 +42,10 @@ impl Default for BreakerLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BreakerPhase {
     Closed,
-    /// Fails more than it should; used when others are not better.
+    /// The provider fails more often than it should. It is used only when the others are no better.
     Degraded,
     Open,
-    /// The time of the open breaker is over: one attempt may probe.
+    /// The reset time is over, and one attempt may probe the provider.
     HalfOpen,
 }
 
@@ -57,20 +60,20 @@ impl BreakerPhase {
     }
 }
 
-/// One provider. Times are milliseconds of a monotonic clock.
+/// The breaker of one provider. Times are milliseconds of a monotonic clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Breaker {
     failures: u32,
     openings: u32,
     open_until_ms: Option<u64>,
     probe_at_ms: Option<u64>,
-    /// The probe has heard from the provider: what is still under way decides the rest.
+    /// The provider has answered the probe, but the answer may not be complete yet.
     is_answered: bool,
 }
 
 const PROBE_MS: u64 = 60_000;
 
-/// Whether a failure speaks of the provider as a whole: its servers rather than a credential, a limit or a request.
+/// Whether a failure indicates that the provider itself is failing, and not one credential, limit or request.
 pub fn is_provider_failure(kind: ErrorKind) -> bool {
     matches!(
         kind,
@@ -110,7 +113,7 @@ impl Breaker {
         }
     }
 
-    /// Asks leave for an attempt that would begin now.
+    /// Requests permission for an attempt that would start now.
     pub fn begin(&mut self, limits: &BreakerLimits, now_ms: u64) -> AttemptPermit {
         match self.phase(limits, now_ms) {
             BreakerPhase::Closed | BreakerPhase::Degraded => AttemptPermit::Free,
@@ -120,18 +123,18 @@ impl Breaker {
         }
     }
 
-    /// Whether a probe is under way.
+    /// Whether a probe is running.
     pub fn is_probed(&self, now_ms: u64) -> bool {
         self.probe_at_ms.is_some_and(|at_ms| now_ms.saturating_sub(at_ms) < PROBE_MS)
     }
 
-    /// The provider has answered the probe; whether the answer is whole will be told.
+    /// Records that the provider has started to answer the probe. The result is reported later.
     pub fn answered(&mut self) {
         self.probe_at_ms = None;
         self.is_answered = self.open_until_ms.is_some();
     }
 
-    /// A probe was dropped without a result.
+    /// Records that a probe was dropped without a result.
     pub fn give_up_probe(&mut self) {
         self.probe_at_ms = None;
     }
@@ -144,7 +147,8 @@ impl Breaker {
         *self = Self::default();
     }
 
-    /// A failure that is the provider's ([`is_provider_failure`]). Those that arrive while it is open belong to what opened it.
+    /// Records a failure of the provider ([`is_provider_failure`]). Failures that arrive while the breaker is open
+    /// belong to the event that opened it and are ignored.
     pub fn fail(&mut self, limits: &BreakerLimits, now_ms: u64) {
         self.probe_at_ms = None;
         match self.phase(limits, now_ms) {
@@ -164,7 +168,8 @@ impl Breaker {
         self.open_until_ms = Some(now_ms.saturating_add(limits.reset_ms.saturating_mul(stretch)));
     }
 
-    /// Another worker's breaker of this provider is open, for so long. One's own that is open longer stays.
+    /// Adopts the opening of this provider's breaker in another worker, which has `left_ms` left. An opening of this
+    /// worker that lasts longer is kept.
     pub fn adopt_opening(&mut self, limits: &BreakerLimits, left_ms: u64, now_ms: u64) {
         let longest_ms = limits.reset_ms.saturating_mul(limits.max_stretch);
         let until_ms = now_ms.saturating_add(left_ms.min(longest_ms));
@@ -187,7 +192,7 @@ const MAX_STEPS: u32 = 10;
 #[serde(default)]
 pub struct LockoutLimits {
     pub enabled: bool,
-    /// A provider's answer with one of these is about the model.
+    /// The status codes that say something about the model and not about the connection.
     pub status_codes: Vec<u16>,
     pub base_ms: u64,
     pub max_ms: u64,
@@ -199,7 +204,7 @@ impl Default for LockoutLimits {
     }
 }
 
-/// One model over one connection.
+/// The lockout of one model over one connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lockout {
     failures: u32,
@@ -217,7 +222,7 @@ impl Lockout {
         self.until_ms.saturating_sub(now_ms)
     }
 
-    /// Whether the provider itself said until when.
+    /// Whether the provider itself set the end of the lockout.
     pub fn is_binding(&self) -> bool {
         self.is_binding
     }
@@ -226,8 +231,8 @@ impl Lockout {
         self.failures
     }
 
-    /// A failure that speaks of the model; one that arrives while it is locked belongs to what locked it. `reset_ms` is what the
-    /// provider said of when it is back, which overrides the cap.
+    /// Records a failure of the model. Failures that arrive while the model is locked belong to the event that locked
+    /// it and are ignored. `reset_ms` is the time until recovery that the provider reported; it overrides the maximum.
     pub fn fail(&mut self, limits: &LockoutLimits, reset_ms: Option<u64>, now_ms: u64) {
         if self.is_locked(now_ms) && reset_ms.is_none() {
             return;
@@ -242,7 +247,7 @@ impl Lockout {
         self.until_ms = self.until_ms.max(now_ms.saturating_add(rest_ms));
     }
 
-    /// Takes over a lockout that another worker took: for as long as one of this worker's own could last.
+    /// Adopts a lockout of another worker, limited to the longest that this worker would set itself.
     pub fn adopt_rest(&mut self, limits: &LockoutLimits, left_ms: u64, is_binding: bool, now_ms: u64) {
         let longest_ms = if is_binding { MAX_RETRY_AFTER_MS } else { limits.max_ms };
         let until_ms = now_ms.saturating_add(left_ms.min(longest_ms));
@@ -253,8 +258,8 @@ impl Lockout {
         }
     }
 
-    /// Halves what is remembered; `true` when nothing is left of it and the entry may go. An attempt that began before the last
-    /// failure says nothing of how the model is now.
+    /// Halves the failure count. Returns `true` when the count reaches zero and the entry can be removed. An attempt
+    /// that started before the last failure says nothing about the model's current state and changes nothing.
     pub fn succeed(&mut self, started_ms: u64) -> bool {
         if started_ms <= self.failed_at_ms {
             return false;

@@ -1,25 +1,25 @@
-//! Faults that the calls of a key are given on purpose, so that whoever writes a program can see how it fares when a provider fails.
+//! Injected faults for the calls of a key, so that developers can test how their program behaves when a provider fails.
 
 use crate::error::{Error, ErrorKind};
 use crate::strategy::Random;
 use serde::Deserialize;
 
-/// When a provider says to come back, seconds.
+/// The `Retry-After` of injected failures, in seconds.
 const RETRY_AFTER_S: u64 = 1;
 
-/// One way to fail.
+/// A fault that can be injected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
-    /// 502, as a provider that answers with a failure of its own.
+    /// 502, as if the provider had failed.
     Error,
-    /// 503 with `Retry-After`, as one that is overloaded.
+    /// 503 with `Retry-After`, as if the provider were overloaded.
     Overload,
-    /// 429 with `Retry-After`, as one that limits the account.
+    /// 429 with `Retry-After`, as if the provider had limited the account.
     RateLimit,
-    /// 504 after the latency, as one that does not answer.
+    /// 504 after the latency, as if the provider did not answer.
     Timeout,
-    /// The answer comes, that much later.
+    /// The answer is delayed by the latency.
     Latency,
 }
 
@@ -36,12 +36,12 @@ impl Fault {
         }
     }
 
-    /// Whether time passes before it.
+    /// Whether the fault delays the call.
     pub fn waits(self) -> bool {
         matches!(self, Self::Timeout | Self::Latency)
     }
 
-    /// The error that the caller gets; `None` where the call goes on.
+    /// The error to return to the caller; `None` if the call proceeds.
     pub fn error(self) -> Option<Error> {
         let kind = match self {
             Self::Error => ErrorKind::UpstreamStatus,
@@ -54,7 +54,7 @@ impl Fault {
             "A fault of the kind `{}` that this key's `chaosModeEnabled` asks for; no provider was asked.",
             self.name()
         );
-        // The gateway's own: nothing is learnt of a provider from it.
+        // The origin is the gateway, so the fault does not affect the provider's health.
         let mut error = Error::gateway(kind, message);
         if matches!(self, Self::Overload | Self::RateLimit) {
             error.retry_after_s = Some(RETRY_AFTER_S);
@@ -63,19 +63,19 @@ impl Fault {
     }
 }
 
-/// The faults of one key.
+/// The fault injection settings of one key.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Chaos {
-    /// The share of calls that are given one, 0 to 1.
+    /// The share of calls that get a fault, from 0 to 1.
     pub rate: f64,
-    /// Each as likely.
+    /// The faults to choose from, with equal probability.
     pub faults: Vec<Fault>,
-    /// How long the faults that take time take.
+    /// The delay of `Timeout` and `Latency`.
     pub latency_ms: u64,
 }
 
 impl Chaos {
-    /// The fault of one call, if it is given one.
+    /// Draws the fault of one call, if it gets one.
     pub fn draw(&self, random: &mut Random) -> Option<Fault> {
         if self.faults.is_empty() || random.unit() >= self.rate {
             return None;

@@ -1,38 +1,39 @@
-//! The present, as a wall clock and a clock that only goes forward have it together. That a wall clock was put back is
-//! found out by comparing the two, never from what a request says of its own time.
+//! The current time, from a wall clock and a monotonic clock read together. Comparing the two detects a wall clock that
+//! was set back. Times in requests are never trusted for this.
 
-/// One look at both clocks.
+/// One reading of both clocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moment {
     /// UTC, milliseconds since 1970.
     pub unix_ms: u64,
-    /// Milliseconds of a clock that nobody sets.
+    /// Milliseconds of a monotonic clock.
     pub monotonic_ms: u64,
 }
 
-/// A time in milliseconds since 1970 as RFC 3339 has it; the epoch where it is no time.
+/// Formats milliseconds since 1970 as RFC 3339. Values out of range give the epoch.
 #[must_use]
 pub fn rfc3339(unix_ms: u64) -> String {
     let at = i64::try_from(unix_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     at.unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
 }
 
-/// Clocks are set by less than this all the time.
+/// Smaller steps are ignored, because clocks are adjusted by less than this all the time.
 const STEP_MS: u64 = 2_000;
 
-/// The present according to all looks so far.
+/// The current time according to all readings so far.
 #[derive(Debug, Default)]
 pub struct Present {
     last: Option<Moment>,
-    /// How far the wall clock is ahead of the other one.
+    /// How far the wall clock is ahead of the monotonic clock.
     lead_ms: u64,
 }
 
 impl Present {
-    /// Takes one look, and says what time it is and whether the wall clock was put back since the looks before. Looks are taken
-    /// on many threads: one that is older than another that was taken in already changes nothing.
+    /// Takes a reading and returns the time, and whether the wall clock was set back since the previous readings.
+    /// Threads take readings concurrently, so a reading that is older than one already processed changes nothing.
     pub fn read(&mut self, look: Moment) -> (u64, bool) {
-        // The clock that counts from the start of this process is always the smaller one, unless the wall clock is before 1970.
+        // The monotonic clock counts from the start of this process, so it is always smaller unless the wall clock is
+        // before 1970.
         let lead_ms = look.unix_ms.saturating_sub(look.monotonic_ms);
         match self.last {
             Some(last) if look.monotonic_ms < last.monotonic_ms => return (last.unix_ms, false),

@@ -1,4 +1,5 @@
-//! The operator's settings for what of a conversation is sent: compression, thinking, the system prompt, a model's window.
+//! The operator's settings for the conversation that is sent: compression, reasoning, the system prompt and the model's
+//! context window.
 
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -13,37 +14,37 @@ pub struct ContextSettings {
     pub window: WindowPolicy,
 }
 
-/// Which pipeline makes a conversation shorter, where the caller does not say.
+/// The pipeline that shortens a conversation when the caller does not choose one.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Compression {
-    /// A mode, or the name of one of `pipelines`; empty is `off`.
+    /// A mode, or the name of one of `pipelines`. Empty means `off`.
     pub mode: String,
-    /// From so many tokens on, `automatic_mode` is taken in place of `mode`; 0: never.
+    /// From this many tokens on, `automatic_mode` replaces `mode`. 0 means never.
     pub automatic_tokens: u64,
     pub automatic_mode: String,
     pub pipelines: Vec<Pipeline>,
-    /// Pipelines and modes by the names of the routing combos that they are assigned to.
+    /// Pipelines and modes, by the name of the routing combo they are assigned to.
     pub assignments: HashMap<String, String>,
-    /// Languages in which caveman shortens; empty: all.
+    /// The languages that caveman shortens. Empty means all.
     pub languages: Vec<String>,
-    /// The level of the engine rtk, whatever the mode says; empty: as the mode says.
+    /// The level of the rtk engine in every mode. Empty leaves it to the mode.
     pub rtk_level: String,
-    /// The operator's own filters for outputs of commands, TOML, as they were trusted.
+    /// The operator's own filters for command output, as TOML. Each is used only as it was trusted.
     pub filters: Vec<OwnFilters>,
     pub raw_outputs: RawOutputs,
 }
 
-/// How long outputs are kept as they were before filters made them shorter.
+/// How long unfiltered command output is stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct RawOutputs {
-    /// What all of them may take; 0: none is kept.
+    /// The total size limit. 0 stores nothing.
     pub limit_bytes: u64,
     pub hours: u64,
 }
 
-/// Engines in the order in which they run.
+/// A named list of engines, in the order in which they run.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct Pipeline {
     pub name: String,
@@ -57,28 +58,29 @@ pub struct PipelineStage {
     pub level: String,
 }
 
-/// Filters as TOML, with the SHA-256 in hex that somebody trusted.
+/// Filters as TOML, with the hexadecimal SHA-256 that somebody trusted.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct OwnFilters {
     pub toml: String,
     pub sha256: String,
 }
 
-/// How requests that say how to think are rewritten. Requests that say nothing of it, or that switch it off, stay as they are.
+/// How requests with reasoning settings are rewritten. Requests that set nothing, or that switch reasoning off, are
+/// unchanged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(tag = "mode", rename_all = "kebab-case")]
 pub enum ThinkingBudget {
     #[default]
     Passthrough,
-    /// A request's own words on thinking are taken out, and the provider decides.
+    /// Removes the request's reasoning settings, so that the provider decides.
     AutoStrip,
-    /// Every request that thinks has this budget, tokens; 0 switches thinking off.
+    /// Sets this token budget on every request that uses reasoning. 0 switches reasoning off.
     Custom { budget_tokens: u64 },
-    /// The budget grows with what is asked, up to so many tokens.
+    /// Scales the budget with the size of the request, up to this many tokens.
     Adaptive { budget_tokens: u64 },
 }
 
-/// Text before and after what callers say to the model about its part. Empty texts add nothing.
+/// Text that is added before and after the caller's system prompt. Empty text adds nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct SystemPrompt {
@@ -92,15 +94,16 @@ impl SystemPrompt {
     }
 }
 
-/// The treatment of a request that is longer than its model's window.
+/// How a request that exceeds its model's context window is handled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WindowPolicy {
-    /// Sent as it is: the provider says what it thinks of it.
+    /// Sent unchanged; the provider decides.
     #[default]
     Pass,
-    /// Targets whose windows are too small are left out; where none is left the caller is told count and window.
+    /// Targets with too small a window are skipped. If none is left, the error reports the token count and the window.
     Refuse,
-    /// As `refuse`, but where no target is left the oldest messages are left out until the rest fits.
+    /// Targets with too small a window are skipped. If none is left, the oldest messages are removed until the request
+    /// fits.
     Trim,
 }

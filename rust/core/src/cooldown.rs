@@ -1,31 +1,32 @@
-//! How long a connection rests after a failure.
+//! How long a connection cools down after a failure.
 //!
-//! Failures that say when to come back (`Retry-After`) are believed up to a cap. Failures that say nothing rest the
-//! connection for a base time that doubles with each failure in a row. A rest of the second kind only makes other
-//! connections preferred: when nothing else is left the connection is tried all the same, because an operator with one
-//! connection is served worse by a refusal than by an attempt.
+//! A provider's own time (`Retry-After`) is used, up to a maximum. A failure without one starts a cooldown of a base
+//! time that doubles with each consecutive failure. A cooldown of the second kind only makes other connections
+//! preferred. When no other is left the connection is tried anyway, because for an operator with one connection an
+//! attempt is better than a refusal.
 
 use crate::error::ErrorKind;
 use serde::Deserialize;
 
 const MAX_LEVEL: u32 = 5;
-/// The longest `Retry-After` that an operator can have honoured.
+/// The longest `Retry-After` that an operator can choose to accept.
 pub const MAX_RETRY_AFTER_MS: u64 = 24 * 3_600_000;
-/// The longest that is honoured by default. A longer one is asked again after this time, which costs one refused attempt.
+/// The default maximum. When the provider asked for longer, the connection is tried after this time, which costs one
+/// refused attempt.
 const RETRY_AFTER_MS: u64 = 3_600_000;
 
-/// How long rests are, milliseconds.
+/// The lengths of cooldowns, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Rests {
-    /// After the first failure; it doubles with each further one in a row.
+    /// After the first failure. Each consecutive failure doubles it.
     pub base_ms: u64,
     pub max_ms: u64,
-    /// A credential was refused.
+    /// After a refused credential.
     pub refused_ms: u64,
-    /// A limit was met and nobody said for how long.
+    /// After a rate limit without a reset time.
     pub limited_ms: u64,
-    /// The longest that a provider may ask to wait.
+    /// The longest `Retry-After` that is accepted.
     pub max_retry_after_ms: u64,
 }
 
@@ -41,13 +42,13 @@ impl Default for Rests {
     }
 }
 
-/// The state of one connection. Times are milliseconds of a monotonic clock.
+/// The cooldown of one connection. Times are milliseconds of a monotonic clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cooldown {
     until_ms: u64,
     failed_at_ms: u64,
     level: u32,
-    /// The provider itself said when to come back.
+    /// The provider itself set the time.
     is_binding: bool,
 }
 
@@ -61,12 +62,12 @@ impl Cooldown {
         self.is_binding && self.is_cooling(now_ms)
     }
 
-    /// Whether its rest, over or not, is one that the provider itself asked for.
+    /// Whether the provider itself set the length of the last cooldown, even if it is over.
     pub fn is_binding(&self) -> bool {
         self.is_binding
     }
 
-    /// Whether it has failed since it last succeeded.
+    /// Whether the connection has failed since it last succeeded.
     pub fn has_failed(&self) -> bool {
         self.level > 0
     }
@@ -75,16 +76,16 @@ impl Cooldown {
         self.until_ms.saturating_sub(now_ms)
     }
 
-    /// A success ends the rest and forgets the past, unless its attempt began before the last failure: then it says
-    /// nothing of how the connection is now.
+    /// Ends the cooldown and resets the failure count. A success of an attempt that started before the last failure
+    /// says nothing about the connection's current state and is ignored.
     pub fn succeed(&mut self, started_ms: u64) {
         if self.level == 0 || started_ms > self.failed_at_ms {
             *self = Self::default();
         }
     }
 
-    /// Records a failure. Failures that arrive while the connection already rests belong to the same event and do not
-    /// raise the level, so ten concurrent requests that fail together count once.
+    /// Records a failure. Failures that arrive during a cooldown belong to the same event and do not raise the level,
+    /// so ten concurrent requests that fail together count once.
     pub fn fail(&mut self, rests: &Rests, kind: ErrorKind, hint_ms: Option<u64>, now_ms: u64) {
         let was_cooling = self.is_cooling(now_ms);
         self.failed_at_ms = now_ms;
@@ -107,7 +108,8 @@ impl Cooldown {
         }
     }
 
-    /// Another worker tells of a rest that has so long left. One's own that lasts longer stays.
+    /// Adopts a cooldown of another worker, which has `left_ms` left. A cooldown of this worker that lasts longer is
+    /// kept.
     pub fn adopt_rest(&mut self, rests: &Rests, left_ms: u64, is_binding: bool, now_ms: u64) {
         let longest_ms = if is_binding { rests.max_retry_after_ms } else { rests.max_ms.max(rests.refused_ms) };
         let until_ms = now_ms.saturating_add(left_ms.min(longest_ms).min(MAX_RETRY_AFTER_MS));
@@ -125,7 +127,8 @@ fn backoff_ms(rests: &Rests, level: u32) -> u64 {
     rests.base_ms.saturating_mul(1 << level.min(MAX_LEVEL)).min(rests.max_ms)
 }
 
-/// Reads `Retry-After`: whole seconds or an HTTP date, as milliseconds from now. Nonsense and the past are nothing.
+/// Parses `Retry-After`, whole seconds or an HTTP date, into milliseconds from now. Invalid values and times in the
+/// past give `None`.
 pub fn parse_retry_after(value: &str, now_unix_s: u64) -> Option<u64> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -140,7 +143,7 @@ pub fn parse_retry_after(value: &str, now_unix_s: u64) -> Option<u64> {
 
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, 5.6.7) as seconds since 1970.
+/// Parses `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, 5.6.7) into seconds since 1970.
 fn parse_http_date(text: &str) -> Option<u64> {
     let mut parts = text.split_once(", ")?.1.split(' ');
     let day: u64 = parts.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
@@ -153,7 +156,7 @@ fn parse_http_date(text: &str) -> Option<u64> {
     if parts.next() != Some("GMT") {
         return None;
     }
-    // Days since 1970 by counting from March, so that the leap day is the last of its year.
+    // Counts days since 1970 with years that begin in March, so that the leap day is the last day of its year.
     let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
     let days = 365 * year + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
     let days = days.checked_sub(719_468)?;

@@ -1,4 +1,4 @@
-//! The wire formats of model calls: what a caller speaks, and what a provider does.
+//! The wire formats of model calls, for callers and for providers.
 
 use serde::Deserialize;
 

@@ -1,14 +1,14 @@
-//! Where a connection may go. One policy function for providers, scraping and webhooks; the connector asks it for every
-//! address that a name resolves to, right before it dials that address.
+//! Which addresses an outgoing connection may use. Providers, scraping and webhooks share one policy function. The
+//! connector checks every address that a name resolves to, right before it dials that address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Who chose the address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EgressPolicy {
-    /// An operator typed it: loopback and private networks are fine, since local models live there.
+    /// An operator entered it. Loopback and private networks are allowed, because local models run there.
     Operator,
-    /// The address came from a page, a caller or a third party: only the public internet.
+    /// A page, a caller or a third party supplied it. Only the public internet is allowed.
     Public,
 }
 
@@ -21,7 +21,8 @@ impl EgressPolicy {
         }
     }
 
-    /// Link-local and metadata addresses, multicast, broadcast and "this host" are never allowed.
+    /// Whether the policy allows the address. Link-local and metadata addresses, multicast, broadcast and "this host"
+    /// are never allowed.
     pub fn allows(self, address: IpAddr) -> bool {
         let hidden = || carried(address).into_iter().flatten().map(IpAddr::V4);
         let own = unmapped(address);
@@ -31,24 +32,24 @@ impl EgressPolicy {
         self == Self::Operator || !(is_internal(own) || hidden().any(is_internal))
     }
 
-    /// As `allows`, and an address in one of the networks that the operator named is as good as a public one. What is
-    /// never allowed stays so.
+    /// Whether the policy allows the address when the operator has opened `networks`. An opened network counts as
+    /// public. Addresses that are never allowed stay forbidden.
     pub fn allows_with(self, address: IpAddr, networks: &Networks) -> bool {
         self.allows(address) || (Self::Operator.allows(address) && networks.contains(address))
     }
 }
 
-/// Private networks that an operator opened: a comma list of CIDRs.
+/// The private networks that an operator opened: a comma-separated list of CIDRs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Networks(Vec<(IpAddr, u8)>);
 
-/// The part of a list that is no network.
+/// The part of a list that is not a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a network such as 10.1.0.0/16 or fd00::/8, without bits behind its prefix")]
 pub struct NotANetwork(String);
 
 impl Networks {
-    /// Reads `10.0.0.0/8, 127.0.0.1/32`; an empty text names none.
+    /// Parses a list such as `10.0.0.0/8, 127.0.0.1/32`. Empty text gives no networks.
     pub fn parse(list: &str) -> Result<Self, NotANetwork> {
         let parts = list.split(',').map(str::trim);
         if list.trim().is_empty() {
@@ -71,7 +72,7 @@ fn network(text: &str) -> Option<(IpAddr, u8)> {
     }
     let prefix: u8 = prefix.parse().ok()?;
     let bits = if address.is_ipv4() { 32 } else { 128 };
-    // An IPv6 spelling of an IPv4 address would never match: the address is judged as the IPv4 one.
+    // Rejects an IPv4 address in an IPv6 form, because it would never match: addresses are compared as IPv4.
     (prefix <= bits && masked(address, prefix) == address && unmapped(address) == address).then_some((address, prefix))
 }
 
@@ -89,8 +90,8 @@ fn masked(address: IpAddr, prefix: u8) -> IpAddr {
     }
 }
 
-/// The IPv4 address inside the IPv6 forms that are that address and nothing else (mapped, compatible, translated, NAT64,
-/// 6to4), so that no spelling goes around the policy.
+/// Converts an IPv6 address that represents exactly one IPv4 address (mapped, compatible, translated, NAT64, 6to4), so
+/// that no spelling bypasses the policy.
 fn unmapped(address: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = address else { return address };
     let segments = v6.segments();
@@ -109,13 +110,13 @@ fn joined(high: u16, low: u16) -> Ipv4Addr {
     Ipv4Addr::from((u32::from(high) << 16) | u32::from(low))
 }
 
-/// IPv4 addresses that a tunnel or a translator may take out of an IPv6 address which has more than one reading: NAT64 with a
-/// network's own prefix (RFC 8215, in the places of RFC 6052), Teredo (RFC 4380), ISATAP (RFC 5214).
+/// The IPv4 addresses that a tunnel or translator may extract from an IPv6 address with more than one reading: NAT64
+/// with a network-specific prefix (RFC 8215, in the positions of RFC 6052), Teredo (RFC 4380) and ISATAP (RFC 5214).
 fn carried(address: IpAddr) -> [Option<Ipv4Addr>; 4] {
     let IpAddr::V6(v6) = address else { return [None; 4] };
     let s = v6.segments();
     match s {
-        // Eight bits of zero stand in the middle of an address that begins before them.
+        // RFC 6052 puts eight zero bits in the middle of an address that begins before them.
         [0x64, 0xff9b, 1, ..] => [
             Some(joined(s[6], s[7])),
             Some(joined(s[3], (s[4] << 8) | (s[5] >> 8))),
@@ -128,8 +129,8 @@ fn carried(address: IpAddr) -> [Option<Ipv4Addr>; 4] {
     }
 }
 
-/// Addresses of one network or one machine alone, and those of clouds' metadata services, which tell credentials to whoever
-/// asks from a machine of theirs.
+/// Addresses of one network or one machine, and the metadata services of clouds, which return credentials to any client
+/// on one of their machines.
 fn is_never(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
@@ -154,8 +155,8 @@ fn is_never(address: IpAddr) -> bool {
     }
 }
 
-/// What IANA's registries of special-purpose addresses do not call globally reachable; of IPv6, all that is no global unicast
-/// address as well.
+/// Addresses that IANA's special-purpose registries do not list as globally reachable, and every IPv6 address that is
+/// not global unicast.
 fn is_internal(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
@@ -172,7 +173,7 @@ fn is_internal(address: IpAddr) -> bool {
         IpAddr::V6(v6) => {
             let [first, second, ..] = v6.segments();
             (first & 0xe000) != 0x2000
-                // Protocol assignments, Teredo among them, and both blocks for documentation.
+                // IETF protocol assignments, including Teredo, and both documentation blocks.
                 || (first == 0x2001 && second < 0x200)
                 || (first == 0x2001 && second == 0xdb8)
                 || (first == 0x3fff && second < 0x1000)
@@ -237,8 +238,8 @@ mod tests {
         }
     }
 
-    /// One address inside each block of IANA's two registries of special-purpose addresses that is not globally reachable,
-    /// and the blocks' edges.
+    /// One address in each block of IANA's two special-purpose registries that is not globally reachable, and the edges
+    /// of the blocks.
     #[test]
     fn special_purpose_addresses_are_not_the_internet() {
         for text in [

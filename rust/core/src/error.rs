@@ -1,16 +1,17 @@
-//! What can go wrong, whose fault it is, and whether trying again is safe.
+//! The error value of the gateway: what went wrong, whose fault it is, and whether a retry is safe.
 //!
-//! Everything a gateway must decide after a failure stands on the value: the [`ErrorKind`] (a closed list, one stable code and
-//! one HTTP status each), the [`Origin`] and the [`Retry`] class. Messages never carry keys, prompts or upstream bodies.
+//! The value holds everything that decides what happens after a failure: the [`ErrorKind`] (a closed list, with one
+//! stable code and one HTTP status each), the [`Origin`] and the [`Retry`] class. Messages never contain keys, prompts
+//! or upstream bodies.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// Declares the closed list of kinds once: code, status, wire type, summary.
+/// Declares each kind with its code, status, wire type and summary.
 macro_rules! kinds {
     ($($variant:ident $code:literal $status:literal $wire:literal $summary:literal;)+) => {
-        /// The closed list of things that go wrong. Each has a heading in `docs/reference/errors.md`.
+        /// The closed list of error kinds. Each has a heading in `docs/reference/errors.md`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum ErrorKind { $(#[doc = $summary] $variant,)+ }
 
@@ -22,7 +23,7 @@ macro_rules! kinds {
             pub fn code(self) -> &'static str { match self { $(ErrorKind::$variant => $code,)+ } }
             /// The HTTP status.
             pub fn status(self) -> u16 { match self { $(ErrorKind::$variant => $status,)+ } }
-            /// The `type` member that OpenAI's clients know.
+            /// The `type` member that OpenAI clients expect.
             pub fn wire_type(self) -> &'static str { match self { $(ErrorKind::$variant => $wire,)+ } }
             /// One sentence for the reference.
             pub fn summary(self) -> &'static str { match self { $(ErrorKind::$variant => $summary,)+ } }
@@ -88,38 +89,39 @@ pub enum Origin {
 /// Whether another attempt is safe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
-    /// Never: it would fail again, or something already went to the caller.
+    /// Never: the attempt would fail again, or part of an answer has already been sent to the caller.
     Never,
-    /// Nothing reached the provider.
+    /// Safe: no byte of the request reached the provider.
     NothingSent,
-    /// A kept connection turned out closed before any byte of an answer.
+    /// Safe: a reused connection was closed before it returned any byte.
     ReusedConnection,
-    /// The provider answered that it did not do the work (429, 5xx): another connection may.
+    /// Safe over another connection: the provider answered that it did not process the request (429, 5xx).
     Elsewhere,
 }
 
-/// The error below a failure, and what each of several targets came to. On the heap, since few failures have either.
+/// The underlying error of a failure, and the result of each target that was tried. Few failures have either, so they
+/// are boxed.
 #[derive(Debug, Clone, Default)]
 pub struct Cause(Option<Arc<Details>>);
 
 #[derive(Debug, Clone, Default)]
 struct Details {
-    /// For logs. It may name addresses and certificates, so no caller sees it.
+    /// For logs. May contain addresses and certificates, so callers never see it.
     below: Option<Arc<dyn std::error::Error + Send + Sync>>,
     /// For callers.
     diagnostics: Option<String>,
-    /// For the usage record. It may repeat a prompt, so no caller sees it unless the provider rejected the request itself.
+    /// For the usage record. May repeat a prompt, so callers see it only when the provider rejected the request itself.
     provider: Option<Arc<ProviderError>>,
 }
 
-/// What a provider answered instead of a result. Every text is the provider's and untrusted; the connection's secrets are masked.
+/// The error that a provider returned. Its texts are untrusted; the connection's secrets are masked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProviderError {
     pub status: u16,
     pub code: Option<String>,
     pub kind: Option<String>,
     pub message: String,
-    /// The id by which the provider's support finds the call.
+    /// The id under which the provider's support can find the call.
     pub request_id: Option<String>,
 }
 
@@ -131,7 +133,7 @@ impl Cause {
     }
 }
 
-/// Failures are compared by what is decided from them, and nothing is decided from a cause.
+/// Causes always compare equal, so that errors compare by what decides the next step. No decision depends on a cause.
 impl PartialEq for Cause {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -147,28 +149,28 @@ pub struct Error {
     pub origin: Origin,
     pub retry: Retry,
     pub message: Cow<'static, str>,
-    /// The field or header that the message is about.
+    /// The field or header that the message refers to.
     pub param: Option<Cow<'static, str>>,
-    /// For `Retry-After`, whole seconds.
+    /// The value of `Retry-After`, in whole seconds.
     pub retry_after_s: Option<u64>,
-    /// What the provider answered with, where it answered.
+    /// The status that the provider returned, if it answered.
     pub upstream_status: Option<u16>,
-    /// The error below this one, for logs, and what each target came to.
+    /// The underlying error, for logs, and the result of each target.
     pub cause: Cause,
 }
 
 impl Error {
-    /// A fault of the caller; never retried.
+    /// An error of the caller, which is never retried.
     pub fn client(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(kind, Origin::Client, Retry::Never, message)
     }
 
-    /// A refusal or defect of the gateway itself.
+    /// A refusal or a defect of the gateway itself.
     pub fn gateway(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(kind, Origin::Gateway, Retry::Never, message)
     }
 
-    /// A failure at the provider.
+    /// A failure of the provider.
     pub fn upstream(kind: ErrorKind, retry: Retry, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(kind, Origin::Upstream, retry, message)
     }
@@ -198,31 +200,31 @@ impl Error {
         self
     }
 
-    /// Tells of every target; `diagnostics` is an object as JSON.
+    /// Adds the result of every target. `diagnostics` is a JSON object.
     #[must_use]
     pub fn with_diagnostics(mut self, diagnostics: &serde_json::Value) -> Self {
         self.cause = self.cause.with(|details| details.diagnostics = Some(diagnostics.to_string()));
         self
     }
 
-    /// Adds what the provider answered.
+    /// Adds the error that the provider returned.
     #[must_use]
     pub fn with_provider_error(mut self, error: ProviderError) -> Self {
         self.cause = self.cause.with(|details| details.provider = Some(Arc::new(error)));
         self
     }
 
-    /// What the provider answered; `None` where it answered nothing.
+    /// The error that the provider returned, if it answered.
     pub fn provider_error(&self) -> Option<&ProviderError> {
         self.cause.0.as_ref()?.provider.as_deref()
     }
 
-    /// What every target of a combo came to: an object, as JSON.
+    /// The result of every target of a combo, as a JSON object.
     pub fn diagnostics(&self) -> Option<&str> {
         self.cause.0.as_ref()?.diagnostics.as_deref()
     }
 
-    /// Keeps the error below this one for logs; [`std::error::Error::source`] gives it back.
+    /// Stores the underlying error for logs. [`std::error::Error::source`] returns it.
     #[must_use]
     pub fn caused_by(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.cause = self.cause.with(|details| details.below = Some(Arc::new(cause)));

@@ -1,18 +1,17 @@
-//! How long a property is tried: a fixed number of cases in an ordinary run, and for so many seconds where
-//! `FAIRLEAD_FUZZ_SECONDS` says so.
+//! Runs property tests: a fixed number of cases by default, or as many as fit into `FAIRLEAD_FUZZ_SECONDS` seconds.
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
-/// Cases of an ordinary run, and of each round of a long one.
+/// The number of cases of a default run, and of each round of a longer one.
 const CASES: u32 = 256;
 
-/// Tries a property. Panics with the smallest case that breaks it.
+/// Tests a property.
 ///
 /// # Panics
-/// When a case breaks the property.
+/// If a case breaks the property. The message shows the smallest such case.
 pub(crate) fn check<S>(strategy: &S, property: impl Fn(S::Value) -> Result<(), TestCaseError>)
 where
     S: Strategy,

@@ -1,5 +1,5 @@
-//! Groups of keys: teams and what they are parts of. What a group sets holds for every key in it and in the groups below it,
-//! beside what the key sets itself: the narrowest access, the strictest guardrail, and every limit of every level.
+//! Groups of keys: teams and their parents. The settings of a group apply to every key in it and in the groups below
+//! it, together with the key's own: the narrowest access, the strictest guardrail, and the limits of every level.
 
 use crate::access::Access;
 use crate::guardrail::Guardrails;
@@ -8,23 +8,23 @@ use serde::Deserialize;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How many groups a key can be in: its own, the one above it, and the topmost.
+/// The number of groups that a key can be in: its own, the parent, and the topmost.
 pub const LEVELS_MAX: usize = 3;
 
-/// A group, as far as the relay needs it.
+/// A group, with the fields that the relay needs.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Group {
     pub id: String,
     #[serde(default)]
     pub name: String,
-    /// The group above it.
+    /// The id of the parent group.
     #[serde(default)]
     pub parent: Option<String>,
     #[serde(default = "yes")]
     pub is_active: bool,
     #[serde(flatten)]
     pub access: Access,
-    /// The least that guardrails do for its keys, whatever the settings, a key or a call say.
+    /// The minimum guardrail actions for the group's keys. Settings, keys and calls cannot weaken them.
     #[serde(default)]
     pub guardrails: Guardrails,
     #[serde(default)]
@@ -35,14 +35,14 @@ fn yes() -> bool {
     true
 }
 
-/// The groups of a document, each with the path from itself to the topmost.
+/// The groups of a configuration document, each with its path to the topmost group.
 #[derive(Debug, Default)]
 pub struct GroupTree {
     by_id: HashMap<String, Arc<Group>>,
 }
 
 impl GroupTree {
-    /// Limits are given the name of their group, so that whoever is refused is told which level refused.
+    /// Builds the tree and names each limit after its group, so that a refusal reports the level that caused it.
     pub fn new(groups: Vec<Group>) -> Self {
         let named = |mut group: Group| {
             let holder = Arc::new(Holder { id: group.id.clone(), name: group.name.clone() });
@@ -55,7 +55,7 @@ impl GroupTree {
         Self { by_id: groups.into_iter().map(named).collect() }
     }
 
-    /// The group with this id and those above it, nearest first: three at most, each once.
+    /// The group with this id and its ancestors, nearest first. At most three, without repeats.
     pub fn path(&self, id: Option<&str>) -> Vec<Arc<Group>> {
         let mut path: Vec<Arc<Group>> = Vec::new();
         let mut next = id;
@@ -74,7 +74,7 @@ impl GroupTree {
     }
 }
 
-/// The ids of a path from the topmost down, separated by `/`; nothing for an empty one.
+/// The ids of a path from the topmost group down, separated by `/`; `None` for an empty path.
 pub fn path_text(path: &[Arc<Group>]) -> Option<String> {
     let ids: Vec<&str> = path.iter().rev().map(|group| group.id.as_str()).collect();
     (!ids.is_empty()).then(|| ids.join("/"))

@@ -1,4 +1,4 @@
-//! Whether a connection may be used, as one state machine with the clock handed in.
+//! Whether a connection may be used, as one state machine. The caller passes the time.
 //!
 //! ```text
 //!            failure                      rest over, one probe
@@ -13,14 +13,15 @@
 //!     +------------> deactivated ------- an operator ------------------------> active
 //! ```
 //!
-//! Several may hold at once; the one furthest down is the state that is shown, and the rest count again when it is over.
+//! Several conditions may hold at once. The one lowest in the diagram is the reported state; the others count again
+//! when it is over.
 
 use crate::cooldown::{Cooldown, Rests};
 use crate::error::ErrorKind;
 use crate::quota::QuotaThresholds;
 use crate::strategy::{QuotaWindow, Standing};
 
-/// The state that is shown.
+/// The reported state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HealthState {
     Active,
@@ -44,7 +45,7 @@ impl HealthState {
     }
 }
 
-/// Why a connection is of no more use until somebody mends it.
+/// Why a connection is unusable until somebody fixes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TerminalState {
     Banned,
@@ -61,7 +62,7 @@ impl TerminalState {
         }
     }
 
-    /// The state that a provider's error tells outright. `code` and `message` are its own.
+    /// The state that a provider's error states explicitly. `code` and `message` come from the provider.
     pub fn of_error(code: &str, message: &str) -> Option<Self> {
         match code {
             "insufficient_quota"
@@ -76,7 +77,7 @@ impl TerminalState {
             | "organization_suspended"
             | "access_terminated" => Some(Self::Banned),
             "api_key_expired" | "token_expired" => Some(Self::Expired),
-            // Anthropic tells it with the status and code of a malformed request.
+            // Anthropic reports it with the status and code of a malformed request.
             _ if message.contains("credit balance is too low") => Some(Self::CreditsExhausted),
             _ => None,
         }
@@ -87,40 +88,40 @@ impl TerminalState {
     }
 }
 
-/// The answer to an attempt that would begin now.
+/// The answer to an attempt that would start now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptPermit {
-    /// Go.
+    /// The attempt may start.
     Free,
-    /// Go, and tell what came of it: others wait for that.
+    /// The attempt may start as a probe and must report its result, because other attempts wait for it.
     Probe,
-    /// Another finds out; wait for it.
+    /// Another attempt is probing; wait for its result.
     Wait,
-    /// Do not go, for so many milliseconds; `None` until an operator mends it.
+    /// The attempt must not start for this many milliseconds; `None` until an operator fixes the connection.
     Closed(Option<u64>),
 }
 
-/// One connection. Times are milliseconds of a monotonic clock.
+/// The health of one connection. Times are milliseconds of a monotonic clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Health {
     cooldown: Cooldown,
-    /// A probe went out at this moment and has not come back.
+    /// When the running probe started.
     probe_at_ms: Option<u64>,
     quota_until_ms: Option<u64>,
     policy_until_ms: Option<u64>,
     terminal: Option<TerminalState>,
     is_deactivated: bool,
-    /// A probe has heard from the provider: what is still under way decides the rest.
+    /// The probe has been answered, but the answer may not be complete yet.
     is_answered: bool,
-    /// Refused credentials in a row, and when the last was told.
+    /// The number of consecutive refusals of the credential, and the time of the last one.
     refusals: u32,
     refused_at_ms: u64,
 }
 
-/// A probe that has not come back after this long is given up, so that another may go out.
+/// A probe without a result for this long is abandoned, so that another may start.
 const PROBE_MS: u64 = 60_000;
 
-/// A quota window with what the operator keeps back of it.
+/// A quota window, and the share of it that the operator reserves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QuotaReading {
     pub window: QuotaWindow,
@@ -129,7 +130,7 @@ pub struct QuotaReading {
 }
 
 impl QuotaReading {
-    /// Whether what is left is what the operator keeps back.
+    /// Whether only the reserved share is left.
     fn is_kept_back(&self) -> bool {
         self.window.remaining > 0.0 && self.window.remaining <= self.threshold_percent / 100.0
     }
@@ -152,7 +153,7 @@ impl Health {
         }
     }
 
-    /// The connection's standing as strategies see it.
+    /// The connection's standing for routing strategies.
     pub fn standing(&self, now_ms: u64) -> Standing {
         match self.state(now_ms) {
             HealthState::Deactivated
@@ -162,24 +163,25 @@ impl Health {
             HealthState::Cooling if self.cooldown.is_closed(now_ms) => Standing::Closed,
             HealthState::Cooling => Standing::Resting,
             HealthState::Active if !self.is_half_open(now_ms) => Standing::Able,
-            // Somebody is finding out; who can go elsewhere does.
+            // A probe is running; callers that can use another connection do.
             HealthState::Active if self.is_probed(now_ms) => Standing::Resting,
             HealthState::Active => Standing::Probing,
         }
     }
 
-    /// Whether it has failed since it last succeeded.
+    /// Whether the connection has failed since it last succeeded.
     pub fn has_failed(&self) -> bool {
         self.cooldown.has_failed()
     }
 
-    /// Whether the connection's rest is over and no attempt has succeeded since.
+    /// Whether the cooldown is over and no attempt has succeeded since.
     pub fn is_half_open(&self, now_ms: u64) -> bool {
         self.cooldown.has_failed() && !self.is_answered && !self.cooldown.is_cooling(now_ms)
     }
 
-    /// What an attempt does that would begin now. A provider that asked to be left alone hears of one caller first; after a rest
-    /// that we took on our own nobody waits, because connections that rest so are tried all the same when nothing else is left.
+    /// Decides about an attempt that would start now. After a cooldown that the provider asked for, one probe goes
+    /// first and the others wait. After a cooldown that the gateway chose, nobody waits, because such connections are
+    /// tried anyway when no other is left.
     pub fn begin(&mut self, now_ms: u64) -> AttemptPermit {
         if self.standing(now_ms) == Standing::Closed {
             return AttemptPermit::Closed(self.remaining_ms(now_ms));
@@ -195,14 +197,15 @@ impl Health {
         }
     }
 
-    /// The provider has answered the probe; whether the answer is whole will be told.
+    /// Records that the provider has started to answer the probe. The result is reported later.
     pub fn answered(&mut self) {
         self.is_answered = true;
         self.probe_at_ms = None;
     }
 
-    /// The provider has refused the credential in an attempt that began at `started_ms`. Often enough in a row, each attempt begun
-    /// after the last refusal was told, ends the connection.
+    /// Records that the provider refused the credential in an attempt that started at `started_ms`. After enough
+    /// consecutive refusals the connection becomes terminal. An attempt counts only if it started after the last
+    /// refusal was recorded.
     pub fn refuse(&mut self, reason: TerminalState, started_ms: u64, terminal_after: u32, now_ms: u64) {
         if self.refusals > 0 && started_ms < self.refused_at_ms {
             return;
@@ -214,8 +217,8 @@ impl Health {
         }
     }
 
-    /// Takes the one probe of a half-open connection. `false` when another has it. A connection that is not half open needs
-    /// none and always gives way.
+    /// Claims the one probe of a half-open connection. Returns `false` if another attempt has it, and `true` for a
+    /// connection that is not half open, which needs no probe.
     pub fn try_probe(&mut self, now_ms: u64) -> bool {
         if !self.is_half_open(now_ms) {
             return true;
@@ -227,41 +230,41 @@ impl Health {
         true
     }
 
-    /// An attempt that began at `started_ms` has succeeded: rest and doubts are over.
+    /// Records the success of an attempt that started at `started_ms`. Ends the cooldown.
     pub fn succeed(&mut self, started_ms: u64) {
         self.cooldown.succeed(started_ms);
         self.probe_at_ms = None;
         self.refusals = 0;
     }
 
-    /// An attempt has failed. A hint is what the provider said of when to come back.
+    /// Records a failed attempt. The hint is the provider's own time until recovery.
     pub fn fail(&mut self, rests: &Rests, kind: ErrorKind, hint_ms: Option<u64>, now_ms: u64) {
         self.cooldown.fail(rests, kind, hint_ms, now_ms);
         self.probe_at_ms = None;
         self.is_answered = false;
     }
 
-    /// How long the connection still rests after a failure, and whether the provider itself asked for it.
+    /// The remaining cooldown in milliseconds, and whether the provider asked for it.
     pub fn rest(&self, now_ms: u64) -> Option<(u64, bool)> {
         let left_ms = self.cooldown.remaining_ms(now_ms);
         (left_ms > 0).then(|| (left_ms, self.cooldown.is_binding()))
     }
 
-    /// Another worker tells of a rest of the connection's, which has so long left.
+    /// Adopts a cooldown of another worker, which has `left_ms` left.
     pub fn adopt_rest(&mut self, rests: &Rests, left_ms: u64, is_binding: bool, now_ms: u64) {
         self.cooldown.adopt_rest(rests, left_ms, is_binding, now_ms);
         self.is_answered = false;
     }
 
-    /// A probe was dropped without a result.
+    /// Records that a probe was dropped without a result.
     pub fn give_up_probe(&mut self) {
         self.probe_at_ms = None;
     }
 
-    /// Notes the quota windows that the provider tells.
+    /// Updates the quota windows that the provider reported.
     ///
-    /// Empty is a connection whose every window is empty, or one of them when any of them alone stops it; most providers stop at
-    /// the first, so the first counts.
+    /// A connection is exhausted when all of its windows are empty, or when one is, if any single window stops the
+    /// connection. Most providers stop at the first, so that is the default.
     pub fn observe_quota(&mut self, windows: &[QuotaReading], quota: &QuotaThresholds, now_ms: u64) {
         let until = |is_out: &dyn Fn(&QuotaReading) -> bool| {
             let out = windows.iter().filter(|reading| is_out(reading)).map(|reading| reading.window);
@@ -273,7 +276,7 @@ impl Health {
         self.policy_until_ms = until(&QuotaReading::is_kept_back);
     }
 
-    /// Of no more use until [`Health::revive`].
+    /// Makes the connection terminal until [`Health::revive`].
     pub fn end(&mut self, reason: TerminalState) {
         self.terminal = Some(reason);
     }
@@ -282,7 +285,7 @@ impl Health {
         self.terminal
     }
 
-    /// Notes an empty quota that another worker, or an earlier life of this one, has seen.
+    /// Records an exhausted quota that another worker, or an earlier run of this one, has seen.
     pub fn exhaust_until(&mut self, until_ms: u64) {
         self.quota_until_ms = self.quota_until_ms.max(Some(until_ms));
     }
@@ -291,12 +294,12 @@ impl Health {
         self.is_deactivated = !is_active;
     }
 
-    /// An operator's word, or a new credential: everything that was held against it is forgotten.
+    /// Clears every state except deactivation, after an operator's request or with a new credential.
     pub fn revive(&mut self) {
         *self = Self { is_deactivated: self.is_deactivated, ..Self::default() };
     }
 
-    /// Until it is able again by itself; `None` for what takes an operator.
+    /// The time until the connection recovers on schedule; `None` if an operator must act.
     pub fn remaining_ms(&self, now_ms: u64) -> Option<u64> {
         if self.is_deactivated || self.terminal.is_some() {
             return None;

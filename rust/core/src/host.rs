@@ -1,10 +1,10 @@
-//! By which names a gateway may be called by whom it does not know. A page of a stranger's site can have its own name point to
-//! this machine after it was loaded (DNS rebinding): its requests are then of one origin with the gateway, and nothing but
-//! the name in `Host` tells them apart. Nobody can do that to an address, nor to `localhost`.
+//! The host names under which unknown callers may reach the gateway. After a page of another site has loaded, that site
+//! can point its own name to this machine (DNS rebinding). Its requests then have the same origin as the gateway, and
+//! only the name in `Host` identifies them. An address or `localhost` cannot be rebound.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The name of a `Host` value, without its port and the dot of a whole name. An address of version 6 keeps its brackets.
+/// The name in a `Host` value, without the port and the final dot. An IPv6 address keeps its brackets.
 pub fn name(host: &str) -> &str {
     let name = match host.strip_prefix('[').and_then(|rest| rest.find(']')) {
         Some(end) => &host[..end + 2],
@@ -13,21 +13,22 @@ pub fn name(host: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }
 
-/// `localhost`, what is beneath it, or an address: names that no stranger's name server can give to this machine.
+/// Whether the host is `localhost`, a subdomain of it, or an address, which no other name server can point to this
+/// machine.
 pub fn is_unrebindable(host: &str) -> bool {
     let name = name(host);
     let is_local = name.rsplit('.').next().is_some_and(|last| last.eq_ignore_ascii_case("localhost"));
     is_local || name.starts_with('[') || name.parse::<Ipv4Addr>().is_ok()
 }
 
-/// Whether the gateway's operator or the machine itself stands for this `Host`. `names`: what the operator has named.
+/// Whether this `Host` belongs to the gateway: an address or `localhost`, or one of the operator's `names`.
 pub fn is_own(host: &str, names: &[String]) -> bool {
     let called = name(host);
     is_unrebindable(host) || names.iter().any(|own| name(own).eq_ignore_ascii_case(called))
 }
 
-/// Whether a `Host` is a name of this machine alone: `localhost` or a loopback address, with any port. Another name may
-/// lead here too, but then a stranger's name server or a proxy may have brought the caller.
+/// Whether a `Host` names only this machine: `localhost` or a loopback address, with any port. Other names may resolve
+/// to this machine too, but through another name server or a proxy.
 pub fn is_loopback(host: &str) -> bool {
     let name = name(host);
     if let Some(address) = name.strip_prefix('[') {

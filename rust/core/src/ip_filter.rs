@@ -1,20 +1,20 @@
-//! From which addresses the gateway is called: sets of networks, lists of an operator's, bans that end. Judged before anything
-//! else is known of a caller, so a look-up is a binary search and no walk.
+//! Which addresses may call the gateway: sets of networks, the operator's lists, and temporary bans. The filter runs
+//! before anything else is known about the caller, so a lookup is a binary search.
 
 use serde::{Deserialize, Deserializer};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Networks as ranges of addresses in order, IPv4 in its IPv6 form (`::ffff:a.b.c.d`). Ranges that touch are one.
+/// Networks as sorted ranges of addresses, with IPv4 in its IPv6 form (`::ffff:a.b.c.d`). Adjacent ranges are merged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AddressSet(Vec<(u128, u128)>);
 
-/// The text is no address and no network.
+/// The text is not an address or a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no address and no network such as 10.1.0.0/16 or 2001:db8::/32, without bits behind its prefix")]
 pub struct NoNetwork(String);
 
 impl AddressSet {
-    /// Reads addresses and networks in CIDR form.
+    /// Parses addresses and networks in CIDR notation.
     pub fn parse<T: AsRef<str>>(texts: &[T]) -> Result<Self, NoNetwork> {
         let ranges = texts.iter().map(|text| range(text.as_ref()).ok_or_else(|| NoNetwork(text.as_ref().to_owned())));
         let mut ranges = ranges.collect::<Result<Vec<_>, _>>()?;
@@ -71,26 +71,26 @@ fn range(text: &str) -> Option<(u128, u128)> {
     (first & host == 0).then_some((first, first | host))
 }
 
-/// Which of the two lists decides.
+/// Which of the two lists applies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ListMode {
-    /// Neither.
+    /// Neither list applies.
     #[default]
     Off,
     Blacklist,
     Whitelist,
 }
 
-/// A ban that ends by itself.
+/// A temporary ban.
 #[derive(Debug, Clone, Deserialize)]
 struct Ban {
     networks: AddressSet,
-    /// UTC.
+    /// The end of the ban, in milliseconds since 1970.
     until_ms: u64,
 }
 
-/// Who may call the gateway at all. This machine always may.
+/// Which addresses may call the gateway. This machine is always allowed.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct IpFilter {
@@ -101,7 +101,7 @@ pub struct IpFilter {
 }
 
 impl IpFilter {
-    /// Whether this address may call at this moment (UTC). An unknown address is that of a Unix socket.
+    /// Whether this address may call at this time (UTC). An unknown address is that of a Unix socket.
     pub fn admits(&self, address: Option<IpAddr>, now_ms: u64) -> bool {
         let Some(address) = address.map(|address| address.to_canonical()) else { return true };
         if address.is_loopback() {
@@ -116,7 +116,7 @@ impl IpFilter {
     }
 }
 
-/// The address of this machine, for a caller whose own is not known.
+/// The address to use for a caller on a Unix socket: this machine.
 pub const HERE: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
 
 #[cfg(test)]

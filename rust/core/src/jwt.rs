@@ -1,4 +1,4 @@
-//! JSON web tokens signed with RS256 (RFC 7515, RFC 7519). Pure: the caller brings the key and says what is claimed.
+//! JSON Web Tokens signed with RS256 (RFC 7515, RFC 7519). The caller passes the key and the claims.
 
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use base64::Engine as _;
@@ -8,7 +8,7 @@ use serde_json::{json, Value};
 
 use crate::secret::Secret;
 
-/// Why there is no token.
+/// Why a token could not be signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
     #[error("`private_key` is not an RSA key in PKCS #8 PEM")]
@@ -17,7 +17,7 @@ pub enum Broken {
     Random,
 }
 
-/// A compact token of these claims. `key` is a PKCS #8 PEM, `key_id` what a verifier finds its public half by.
+/// Signs a compact token with these claims. `key` is a PKCS #8 PEM. `key_id` tells a verifier which public key to use.
 pub fn sign_rs256(key: &Secret, key_id: Option<&str>, claims: &Value) -> Result<String, Broken> {
     let head = json!({"alg": "RS256", "typ": "JWT", "kid": key_id});
     let signed = format!("{}.{}", encode(head.to_string().as_bytes()), encode(claims.to_string().as_bytes()));
@@ -33,7 +33,7 @@ fn read_key(pem: &Secret) -> Result<RsaKeyPair, Broken> {
     RsaKeyPair::from_pkcs8(&der).map_err(|_| Broken::Key)
 }
 
-/// Base64url without padding, as every part of a token is written.
+/// Base64url without padding, the encoding of every part of a token.
 #[must_use]
 pub fn encode(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)

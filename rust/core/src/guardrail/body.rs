@@ -1,4 +1,4 @@
-//! A whole JSON body: its texts judged, and what changes spliced into it.
+//! Judges the texts of a JSON body and splices the replacements into it.
 
 use super::escapes::unescaped;
 use super::streamed_text::StreamedText;
@@ -9,10 +9,10 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Around the text of a string.
+/// The number of quote bytes around a string.
 const QUOTES: usize = 2;
 
-/// What the guardrails make of a body. `body` is there where something was replaced.
+/// The result for a body. `body` is set if something was replaced.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Judged {
     pub findings: Findings,
@@ -29,14 +29,14 @@ pub fn judge_body(body: &[u8], actions: Actions) -> Judged {
     Judged { findings, body: (!cuts.is_empty()).then(|| splice(body, &cuts)) }
 }
 
-/// The texts of a body that change, with what becomes of them, in their order.
+/// The texts of a body that change, with their replacements, in order.
 pub(super) fn cuts(body: &[u8], actions: Actions, findings: &mut Findings) -> Vec<(Range<usize>, String)> {
     let mut judge = Judge { body, actions, findings, cuts: Vec::new() };
     walk(body, &mut judge);
     judge.cuts
 }
 
-/// A text as it may go out where that is something else.
+/// The replacement of a text, or `None` if it is unchanged.
 pub(super) fn judged(text: &str, is_json: bool, actions: Actions, findings: &mut Findings) -> Option<String> {
     if is_json {
         let out = StreamedText::new(true).say(text, actions, findings, true);
@@ -66,7 +66,7 @@ impl Visitor for Judge<'_> {
     }
 }
 
-/// The body with other values in these places.
+/// Returns the body with the given ranges replaced.
 pub(super) fn splice(body: &[u8], cuts: &[(Range<usize>, String)]) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len());
     let mut at = 0;
@@ -79,8 +79,8 @@ pub(super) fn splice(body: &[u8], cuts: &[(Range<usize>, String)]) -> Vec<u8> {
     out
 }
 
-/// A string or a number of JSON as a text; borrowed where nothing in it is escaped. What is no Unicode, as half of a pair of
-/// surrogates, hides nothing of the rest.
+/// Decodes a JSON string or number as text, borrowed if it holds no escape. Invalid Unicode, such as a lone surrogate,
+/// does not hide the rest of the text.
 pub(super) fn read(raw: &[u8]) -> Option<Cow<'_, str>> {
     if raw.first().is_some_and(u8::is_ascii_digit) {
         return Some(String::from_utf8_lossy(raw));

@@ -1,4 +1,4 @@
-//! Credentials that begin with what their makers gave them to be found by.
+//! Credentials that are recognized by the prefix that their issuer gives them.
 
 use super::patterns::{always, Characters, Pattern};
 use std::sync::LazyLock;
@@ -52,7 +52,7 @@ pub(super) static PATTERNS: LazyLock<[Pattern; 8]> = LazyLock::new(|| {
     ]
 });
 
-/// A word that begins like a key has no digit; a key of twenty characters always has one.
+/// Whether the text has a digit. Words that start like a key have none; a random key of twenty characters has one.
 fn has_digit(text: &str) -> bool {
     text.bytes().any(|byte| byte.is_ascii_digit())
 }
@@ -61,7 +61,8 @@ fn is_of_key(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '-')
 }
 
-/// Base64 in lines, also where the ends of lines are written as escapes.
+/// Whether the character can be part of an armoured key: base64 in lines, including line ends that are written as
+/// escapes.
 fn is_of_armour(character: char) -> bool {
     character.is_ascii_alphanumeric() || character.is_whitespace() || matches!(character, '+' | '/' | '=' | '\\')
 }

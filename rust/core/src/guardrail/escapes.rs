@@ -1,33 +1,34 @@
-//! A text that is itself JSON, as the arguments of tools are: its strings are judged as what they mean, and what goes out is
-//! what was written. A finding never takes half of an escape, nor the quote of a string.
+//! Text that is itself JSON, such as the arguments of tools. Its strings are judged decoded, and written out as they
+//! were encoded. A finding never covers half of an escape or a string's quote.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Stands for a quote at a string's edge where patterns look: none of them goes across it, as it ends a sentence.
+/// Replaces the quote at the edge of a string while patterns search. No pattern matches across it, because it ends a
+/// sentence.
 const EDGE: char = '!';
 
-/// How the characters of a read text were written, where they were written otherwise.
+/// The original encoding of the characters that were written as escapes.
 #[derive(Debug, Default)]
 pub(super) struct Escapes {
-    /// By the offset of the character in the text that was read. What was forgotten counts no more.
+    /// Keyed by the offset of the character in the decoded text. Offsets do not count forgotten text.
     written: VecDeque<(usize, Box<str>)>,
-    /// An escape whose end is not there.
+    /// An escape whose end has not arrived.
     open: String,
-    /// Reading is inside a string.
+    /// The reader is inside a string.
     reads_string: bool,
-    /// Writing is inside a string.
+    /// The writer is inside a string.
     writes_string: bool,
 }
 
-/// The meaning of an escape.
+/// The decoded value of an escape.
 enum Meaning {
     Character(char),
-    /// More of it must come.
+    /// Incomplete; more input is needed.
     Open,
-    /// No meaning: the escape stays as it is.
+    /// Invalid; the escape is left as it is.
     Nothing,
-    /// A half of a pair whose other half does not come; so many bytes are its own.
+    /// A lone surrogate, which takes this many bytes.
     Half(usize),
 }
 
@@ -40,7 +41,7 @@ impl Escapes {
         self.writes_string
     }
 
-    /// Reads a piece into the text.
+    /// Decodes a piece and appends it to the text.
     pub(super) fn read(&mut self, piece: &str, text: &mut String) {
         for character in piece.chars() {
             self.take(character, text);
@@ -79,13 +80,13 @@ impl Escapes {
         }
     }
 
-    /// The characters that were read of an escape that has no end.
+    /// Takes the characters of an escape that was never completed.
     pub(super) fn rest(&mut self) -> String {
         std::mem::take(&mut self.open)
     }
 
-    /// Whether a finding is a value or part of a string. Digits of a longer number are neither, and without them it would be
-    /// no number; what else stands outside of strings is no JSON, which nothing breaks.
+    /// Whether a finding is a whole value or lies in a string. Removing digits from a longer number would make the JSON
+    /// invalid. Any other text outside strings is not JSON, so replacing it cannot break anything.
     pub(super) fn is_value(&self, text: &str, place: &Range<usize>) -> bool {
         let edges = self.written.iter().take_while(|(at, _)| *at < place.start);
         let is_in_string = self.writes_string ^ (edges.filter(|(_, raw)| &**raw == "\"").count() % 2 == 1);
@@ -96,7 +97,7 @@ impl Escapes {
         is_in_string || !is_part
     }
 
-    /// Writes this range of the text as it was written, or goes over it where nothing is written.
+    /// Writes this range of the text in its original encoding. With no `out` it only advances.
     pub(super) fn write(&mut self, text: &str, range: Range<usize>, mut out: Option<&mut String>) {
         let mut at = range.start;
         while self.written.front().is_some_and(|(next, _)| *next < range.end) {
@@ -115,7 +116,7 @@ impl Escapes {
         }
     }
 
-    /// The text lost so many bytes at its beginning, all of them written.
+    /// Shifts the offsets after the first `bytes` bytes of the text were removed. All of them have been written.
     pub(super) fn forget(&mut self, bytes: usize) {
         for (at, _) in &mut self.written {
             *at -= bytes;
@@ -123,7 +124,7 @@ impl Escapes {
     }
 }
 
-/// What a string of JSON means, quotes left away, as far as it means anything.
+/// Decodes a JSON string without its quotes, as far as it is valid.
 pub(super) fn unescaped(quoted: &str) -> String {
     let mut escapes = Escapes { reads_string: true, ..Escapes::default() };
     let mut text = String::with_capacity(quoted.len());
@@ -147,7 +148,7 @@ fn meaning(escape: &str) -> Meaning {
     }
 }
 
-/// `\uXXXX`, or two of them for one character.
+/// Decodes `\uXXXX`, or a surrogate pair of two.
 fn unicode(escape: &str) -> Meaning {
     let digits = &escape[2..];
     if !digits.chars().take(4).all(|digit| digit.is_ascii_hexdigit()) {

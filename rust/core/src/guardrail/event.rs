@@ -1,33 +1,34 @@
-//! One event of a stream, as guardrails read it: which texts it brings, whose they are, and what it ends.
+//! One stream event as the guardrails read it: the texts in it, the output that each belongs to, and the texts that it
+//! ends.
 
 use super::walk::{name_at, walk, TextKind, Visitor};
 use serde_json::Value;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// The identity of a part of an answer: the item, and the part, summary or block within it. Empty where an event has none.
+/// Identifies a part of an answer: the item, and the part, summary or block within it. Empty if the event has no ids.
 pub(super) type Ids = [SmallVec<[u8; 16]>; 4];
 
-/// Whose text it is: it goes on with what came under the same key.
+/// Identifies a text. Pieces with the same key continue each other.
 pub(super) type Key = SmallVec<[u8; 96]>;
 
-/// Objects and lists that come whole in one event, also where texts come in pieces.
+/// Objects and lists that arrive complete in one event, even where texts arrive in pieces.
 const WHOLE: &[&[u8]] = &[b"annotation", b"annotations", b"citation", b"citations", b"images"];
 
 /// The effect of an event on the texts of its stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The event brings the next piece of a text; of untyped events, each choice may end.
+    /// The event holds the next piece of a text. In untyped events each choice may also end.
     Delta,
-    /// The event's texts are whole and go on with nothing. Those of these parts end before it.
+    /// The event's texts are complete, and the texts of these parts end before it.
     End(Ids),
-    /// The event's texts are whole, and it ends nothing.
+    /// The event's texts are complete, and it ends no other text.
     Beside,
-    /// The event brings sound, as base64.
+    /// The event holds audio, as base64.
     Sound,
 }
 
-/// One event of a stream, as guardrails read it: which texts it brings, whose they are, and what it ends.
+/// One stream event as the guardrails read it.
 #[derive(Debug)]
 pub(super) struct Event<'d> {
     data: &'d [u8],
@@ -40,26 +41,26 @@ pub(super) struct Event<'d> {
     pub(super) texts: SmallVec<[Text; 2]>,
 }
 
-/// An object or a list of the event.
+/// An object or list of the event.
 #[derive(Debug, Default)]
 struct Node {
     above: usize,
-    /// The member that it is, or empty for an element of a list.
+    /// The member name; empty for an element of a list.
     name: Range<usize>,
-    /// Which element it is.
+    /// The index of the element in its list.
     place: u32,
     elements: u32,
-    /// Of a choice, a tool, a block: its number.
+    /// The number of the choice, tool call or block.
     index: Option<Range<usize>>,
     is_thought: bool,
     is_finished: bool,
-    /// A part of what a tool is called with continues in a later event.
+    /// A later event continues one of the arguments of this tool call.
     continues: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Text {
-    /// Quotes included.
+    /// Includes the quotes.
     pub(super) place: Range<usize>,
     name: Range<usize>,
     node: usize,
@@ -162,7 +163,7 @@ impl<'d> Event<'d> {
         self.ids.clone().map(|place| place.map_or_else(SmallVec::new, |place| self.data[place].into()))
     }
 
-    /// Whether the text continues that of an earlier event with the same key; otherwise it is whole.
+    /// Whether the text continues the text of an earlier event with the same key. Otherwise it is complete.
     pub(super) fn is_delta(&self, text: &Text) -> bool {
         if text.kind == TextKind::Alone || self.nodes.is_empty() || self.is_in_whole(text) {
             return false;
@@ -178,7 +179,7 @@ impl<'d> Event<'d> {
             return true;
         }
         if is_text && at == choice {
-            return true; // of OpenAI's completions
+            return true; // OpenAI's chat completions
         }
         let is_part = is_text && name(self.nodes[at].above) == "parts";
         while at != choice {
@@ -190,7 +191,7 @@ impl<'d> Event<'d> {
         is_part
     }
 
-    /// Whether the text stands in something that one event brings whole.
+    /// Whether the text is inside an object or list that one event holds completely.
     fn is_in_whole(&self, text: &Text) -> bool {
         let mut at = text.node;
         while at != 0 {
@@ -203,21 +204,21 @@ impl<'d> Event<'d> {
         false
     }
 
-    /// Whether the text is a piece of one of the arguments of a call that Gemini streams.
+    /// Whether the text is a piece of a function call argument that Gemini streams.
     fn is_partial_argument(&self, text: &Text) -> bool {
         let list = self.nodes[text.node].above;
         matches!(&self.data[text.name.clone()], b"stringValue" | b"string_value")
             && matches!(&self.data[self.nodes[list].name.clone()], b"partialArgs" | b"partial_args")
     }
 
-    /// Whether the text is JSON itself.
+    /// Whether the text is itself JSON.
     pub(super) fn is_json(&self, text: &Text) -> bool {
         let is_arguments = |kind: &Range<usize>| memchr::memmem::find(&self.data[kind.clone()], b"arguments").is_some();
         text.kind == TextKind::Json
             || (name_at(self.data, &text.name) == "delta" && self.kind.as_ref().is_some_and(is_arguments))
     }
 
-    /// Whose text it is.
+    /// The key of the text.
     pub(super) fn key(&self, text: &Text) -> Key {
         let mut key = Key::new();
         if let Some(kind) = &self.kind {
@@ -240,7 +241,7 @@ impl<'d> Event<'d> {
                 key.push(b'#');
                 key.extend_from_slice(&self.data[index.clone()]);
             } else if &self.data[self.nodes[node.above].name.clone()] != b"parts" {
-                // Parts of one piece of Gemini's say what goes on with one text.
+                // Gemini's `parts` are pieces of one text, so their index is not part of the key.
                 key.push(b'@');
                 key.extend_from_slice(&node.place.to_le_bytes());
             }
@@ -251,7 +252,7 @@ impl<'d> Event<'d> {
         key
     }
 
-    /// The choice that a text is of.
+    /// The choice that the text belongs to.
     fn choice(&self, text: &Text) -> Option<usize> {
         let mut at = text.node;
         while at != 0 {
@@ -275,20 +276,20 @@ impl<'d> Event<'d> {
         node.index.clone().map_or_else(|| node.place.to_string().into_bytes().into(), |index| self.data[index].into())
     }
 
-    /// The number of the choice that a text is of, and whether the text ends here.
+    /// The number of the text's choice, and whether the choice ends in this event.
     pub(super) fn choice_of(&self, text: &Text) -> (SmallVec<[u8; 16]>, bool) {
         let Some(choice) = self.choice(text) else { return Default::default() };
         let is_end = self.is_partial_argument(text) && !self.nodes[text.node].continues;
         (self.number(choice), is_end || self.nodes[choice].is_finished)
     }
 
-    /// The numbers of the choices that end here.
+    /// The numbers of the choices that end in this event.
     pub(super) fn finished(&self) -> impl Iterator<Item = SmallVec<[u8; 16]>> + '_ {
         let is_finished = |node: &usize| self.nodes[*node].is_finished && self.is_choice(*node);
         (0..self.nodes.len()).filter(is_finished).map(|choice| self.number(choice))
     }
 
-    /// The event with nothing in it but one text, and what tells whose that is.
+    /// Builds an event that holds only this text and the members that identify it.
     pub(super) fn alone(&self, place: usize, words: &str, sequence: Option<u64>) -> Vec<u8> {
         let text = self.texts.iter().find(|text| text.place.start == place);
         let Some((text, mut whole)) = text.zip(serde_json::from_slice::<Value>(self.data).ok()) else {
@@ -338,7 +339,8 @@ impl<'d> Event<'d> {
     }
 }
 
-/// Takes out of an object what is not on the way to a text. What clients add to what they heard before is not said twice.
+/// Removes everything from an object that is not on the path to the text, so that clients do not append other values
+/// twice.
 fn strip(object: &mut Value, wanted: &str, is_top: bool, is_typed: bool, is_gemini: bool) {
     let Value::Object(members) = object else { return };
     members.retain(|name, value| {

@@ -1,28 +1,28 @@
-//! Attempts to take over the model: the phrases by which a text asks to set aside the instructions before it, to be told
-//! them, or to be somebody without rules, and the marks that end a turn in templates of models.
+//! Attempts to take over the model: phrases that ask it to ignore or reveal its instructions or to act without rules,
+//! and the turn delimiters of chat templates.
 //!
-//! Phrases are evidence, not proof, so the usual action is to warn. Only the first 16 KiB of a text are read: what takes a
-//! model over stands where it is read first, and long documents speak of everything.
+//! Phrases are evidence and not proof, so the usual action is to warn. Only the first 16 KiB of a text are searched:
+//! injected instructions usually come early, and long documents mention all kinds of phrases.
 
 //!
-//! Words end where another script begins, as sentences of Chinese or Thai have no blanks; a letter with an accent goes on with
-//! a word.
+//! A word ends where another script begins, because Chinese and Thai sentences have no spaces. An accented letter
+//! continues a word.
 
 use super::patterns::{always, Characters, Pattern};
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// How much of a text is read.
+/// How many bytes of a text are searched.
 pub(super) const READ_BYTES: usize = 16 * 1024;
 
-/// A character that neither goes on with a word nor ends a sentence.
+/// Matches a character that neither continues a word nor ends a sentence.
 macro_rules! between {
     () => {
         r"[^.!?\nA-Za-z0-9_\u{AA}\u{BA}\u{C0}-\u{24F}\u{300}-\u{36F}\u{1E00}-\u{1EFF}]"
     };
 }
 
-/// A pattern for a bounded number of characters of a sentence, at whose ends no word goes on.
+/// Matches a bounded number of characters within a sentence, at word boundaries.
 macro_rules! gap {
     ($most:literal) => {
         concat!(between!(), r"(?:[^.!?\n]{0,", $most, "}", between!(), ")?")
@@ -96,7 +96,7 @@ pub(super) static PATTERNS: LazyLock<[Pattern; 5]> = LazyLock::new(|| {
     ]
 });
 
-/// How each of the phrases begins, so that texts without any of them, which are most, are read once and not once for each.
+/// Matches the beginning of every phrase. Most texts have none, so they are searched once instead of once per phrase.
 static FIRST_WORDS: LazyLock<Regex> = LazyLock::new(|| {
     let words = concat!(
         r"(?i)(?-u:\b)(?:ignor|disregard|forget|override|bypass|vergiss|olvida|oublie",
@@ -109,7 +109,7 @@ static FIRST_WORDS: LazyLock<Regex> = LazyLock::new(|| {
     }
 });
 
-/// Where the first phrase may begin.
+/// The offset where the first phrase may begin.
 pub(super) fn first(text: &str) -> Option<usize> {
     FIRST_WORDS.find(text).map(|found| found.start())
 }

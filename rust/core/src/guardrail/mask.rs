@@ -1,6 +1,6 @@
-//! Bodies that are kept for people to read: what guardrails find is replaced in every string, wherever it stands, and members
-//! that are secrets by their name show nothing. A body may have been cut anywhere: of its last text, what could still have
-//! become a finding goes as well.
+//! Masks bodies that are stored for people to read. Guardrail findings are replaced in every string, and members with
+//! the name of a secret are masked completely. A body may have been cut off at any byte, so a possible beginning of a
+//! finding at the end of its last text is masked as well.
 
 use super::body::{read, write};
 use super::streamed_text::StreamedText;
@@ -10,22 +10,22 @@ use super::{Action, Actions, Findings};
 use serde::de::IgnoredAny;
 use std::borrow::Cow;
 
-/// The masking of every body that is kept, whatever keys and calls opt out of.
+/// The actions for every stored body, whatever keys and calls opt out of.
 pub const MASKING: Actions =
     Actions { pii_masker: Action::Redact, prompt_injection: Action::Off, credential_masker: Action::Redact };
 
 const HIDDEN: &[u8] = b"\"***\"";
-/// Names that hold one of these, by their letters alone, are of secrets.
+/// A member holds a secret if the letters of its name contain one of these.
 const SECRET_PARTS: &[&str] =
     &["password", "passphrase", "secret", "credential", "authorization", "cookie", "privatekey"];
-/// So are names that end with one of these.
+/// A member holds a secret if the letters of its name end with one of these.
 const SECRET_ENDS: &[&str] = &["apikey", "accesskey", "token"];
-/// Objects whose every string may be a secret.
+/// Objects in which any string may be a secret.
 const SECRET_OBJECTS: &[&str] = &["headers", "env", "environment"];
-/// JSON inside a string of JSON is read so deep.
+/// The maximum depth of JSON inside JSON strings.
 const MAX_NESTED: usize = 8;
 
-/// A text without what guardrails find. `is_cut`: it goes on where nobody sees it.
+/// Masks the findings in a text. `is_cut` means that the text was cut off here.
 pub fn mask_text(text: &str, is_cut: bool) -> String {
     if is_cut {
         return StreamedText::new(false).say(text, MASKING, &mut Findings::new(), false);
@@ -33,15 +33,15 @@ pub fn mask_text(text: &str, is_cut: bool) -> String {
     judge_text(text, MASKING).redacted.unwrap_or_else(|| text.to_owned())
 }
 
-/// A JSON body, whole or cut, without what guardrails find and without secrets. What is no JSON comes out with the strings in
-/// it masked as far as they can be told.
+/// Masks the findings and secrets in a JSON body, which may be cut off. In a body that is not JSON, the recognizable
+/// strings are masked.
 pub fn mask_json(body: &[u8]) -> Vec<u8> {
     masked(body, 0)
 }
 
 fn masked(body: &[u8], depth: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len());
-    // Of each object and list that is open, whether every string in it is a secret.
+    // For each open object or list, whether every string in it is a secret.
     let mut open: Vec<bool> = Vec::new();
     let mut is_named_secret = false;
     let mut opens_secret = false;
@@ -94,14 +94,14 @@ fn masked(body: &[u8], depth: usize) -> Vec<u8> {
     out
 }
 
-/// Where a number, a literal, or what is no JSON ends: at what JSON is made of.
+/// The end of a number, a literal or invalid text: the next JSON delimiter.
 fn end_of_bare(body: &[u8], start: usize) -> usize {
     let is_end = |byte: &u8| matches!(byte, b'"' | b',' | b':' | b'{' | b'}' | b'[' | b']');
     body[start..].iter().position(is_end).map_or(body.len(), |length| start + length)
 }
 
-/// A token outside of strings, as it may be shown. A literal says nothing; what follows a number at the end of the body is not
-/// known, as the body may have been cut there.
+/// Masks a token outside strings. Literals are harmless. A number at the end of the body is masked like cut text,
+/// because its remaining digits may be missing.
 fn bare(raw: &[u8], is_secret: bool, is_last: bool) -> Cow<'_, [u8]> {
     let token = raw.trim_ascii();
     if matches!(token, b"true" | b"false" | b"null") {
@@ -121,7 +121,7 @@ fn bare(raw: &[u8], is_secret: bool, is_last: bool) -> Cow<'_, [u8]> {
     Cow::Owned([shown.as_bytes(), blanks].concat())
 }
 
-/// A whole string, quotes included, as it may be shown.
+/// Masks a complete string, including its quotes.
 fn string(raw: &[u8], depth: usize) -> Cow<'_, [u8]> {
     let Some(text) = read(raw) else { return Cow::Borrowed(raw) };
     let nested = (depth < MAX_NESTED && is_json(&text)).then(|| masked(text.as_bytes(), depth + 1));
@@ -133,13 +133,13 @@ fn string(raw: &[u8], depth: usize) -> Cow<'_, [u8]> {
     }
 }
 
-/// The beginning of a string whose end was cut off: an open quote, and what may be shown.
+/// Masks a string whose end was cut off. The result has no closing quote.
 fn cut_string(raw: &[u8], is_secret: bool, depth: usize) -> Vec<u8> {
     if is_secret {
         return b"\"***".to_vec();
     }
     let mut quoted = raw.to_vec();
-    // An escape that lost its end says nothing.
+    // Drops an escape that was cut off.
     let escape = quoted.iter().rposition(|byte| *byte == b'\\').filter(|at| quoted.len() - at < 6);
     if let Some(escape) =
         escape.filter(|at| quoted[..*at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 0)
@@ -148,7 +148,7 @@ fn cut_string(raw: &[u8], is_secret: bool, depth: usize) -> Vec<u8> {
     }
     quoted.push(b'"');
     let text = read(&quoted).unwrap_or_default();
-    // JSON that was cut has secrets by their names too.
+    // Cut-off JSON inside the string may also have members with names of secrets.
     let nested = depth < MAX_NESTED && text.trim_start().starts_with(['{', '[']);
     let inner = nested.then(|| String::from_utf8_lossy(&masked(text.as_bytes(), depth + 1)).into_owned());
     let mut shown = write(mask_text(inner.as_deref().unwrap_or(&text), true)).into_bytes();
@@ -160,7 +160,7 @@ fn is_json(text: &str) -> bool {
     text.trim_start().starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
-/// A name by its letters and digits alone, in small ones: `apiKey`, `api_key` and `API-Key` are one.
+/// The letters and digits of a name in lower case: `apiKey`, `api_key` and `API-Key` are equal.
 fn letters_of(raw: &[u8]) -> String {
     let name = read(raw).unwrap_or_default();
     name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()

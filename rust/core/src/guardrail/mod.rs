@@ -1,16 +1,18 @@
-//! Guardrails: what must not go to a provider, or come back from one, and what is done about it.
+//! Guardrails: what must not be sent to a provider or returned from one, and the action to take.
 //!
-//! Three of them, run in the order of their priority: personal data, attempts to take over the model, credentials. Each
-//! is a list of patterns on an engine whose time is linear in the text, with a check behind every pattern that numbers
-//! alone would meet by chance. A guardrail warns (the finding is counted and told in a header), redacts (the finding is
-//! replaced by its kind in brackets) or blocks (the request is refused, or the answer is withheld).
+//! There are three, in order of priority: personal data, prompt injection, credentials. Each is a list of regular
+//! expressions that run in linear time. Patterns that random numbers would match also have a check. A guardrail warns
+//! (the finding is counted and reported in a header), redacts (the finding is replaced by its kind in brackets) or
+//! blocks (the request is refused, or the answer is withheld).
 //!
-//! [`text`] judges one text; [`body`] judges the texts of a JSON body, which [`walk`] finds by the [`names`] above them, and splices what changes;
-//! [`streamed_text`] judges a text that comes in pieces, and [`stream`] the events that bring them.
+//! [`text`] judges one text. [`body`] judges the texts of a JSON body, which [`walk`] finds by their member [`names`],
+//! and splices the replacements. [`streamed_text`] judges a text that arrives in pieces, and [`stream`] judges the
+//! events that carry them.
 //!
-//! What they look for: `personal`, `injection` and `credential`, lists of `patterns`. How a text that comes in pieces is held back:
-//! `prefix` (what may begin a finding). How texts are found: `escapes` (JSON strings), `event` (the texts of one stream event).
-//! `mask` makes what is kept for people to read free of findings, and `transcript` puts a stream together for them.
+//! The findings are defined in `personal`, `injection` and `credential`, as lists of `patterns`. `prefix` recognizes
+//! the beginning of a finding, so that streamed text can be held back. `escapes` decodes JSON strings, and `event`
+//! finds the texts of one stream event. `mask` removes findings from data that is stored for people, and `transcript`
+//! assembles a stream for them.
 
 mod body;
 mod credential;
@@ -41,7 +43,7 @@ pub use transcript::Transcript;
 use serde::Deserialize;
 use smallvec::SmallVec;
 
-/// One guardrail. Their order is that of their priorities.
+/// A guardrail. The variants are in order of priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Guardrail {
     PiiMasker,
@@ -52,7 +54,7 @@ pub enum Guardrail {
 impl Guardrail {
     pub const ALL: [Self; 3] = [Self::PiiMasker, Self::PromptInjection, Self::CredentialMasker];
 
-    /// As callers write it.
+    /// The name that callers use.
     pub fn name(self) -> &'static str {
         match self {
             Self::PiiMasker => "pii-masker",
@@ -61,7 +63,7 @@ impl Guardrail {
         }
     }
 
-    /// Lower comes first.
+    /// A lower value runs first.
     pub fn priority(self) -> u32 {
         match self {
             Self::PiiMasker => 10,
@@ -75,7 +77,7 @@ impl Guardrail {
     }
 }
 
-/// The action on a finding, the strictest last.
+/// The action on a finding, from the most lenient to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
@@ -89,7 +91,7 @@ pub enum Action {
 impl Action {
     pub const ALL: [Self; 4] = [Self::Off, Self::Warn, Self::Redact, Self::Block];
 
-    /// As settings, headers, records and metrics say it.
+    /// The name in settings, headers, records and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -100,12 +102,12 @@ impl Action {
     }
 }
 
-/// Which guardrails a call opted out of.
+/// The guardrails that a call opted out of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Disabled([bool; 3]);
 
 impl Disabled {
-    /// Of names separated by commas. Names that are no guardrail's disable nothing: other gateways have others.
+    /// Parses comma-separated names. Unknown names are ignored, because other gateways have other guardrails.
     pub fn parse(text: &str) -> Self {
         Self::of(text.split(',').map(str::trim))
     }
@@ -130,7 +132,7 @@ impl Disabled {
         self
     }
 
-    /// A number that is equal for equal sets of guardrails, and for no others.
+    /// Bytes that are equal only for equal sets.
     pub fn bytes(self) -> [u8; 3] {
         self.0.map(u8::from)
     }
@@ -140,7 +142,7 @@ impl Disabled {
     }
 }
 
-/// What each guardrail does, on one way: requests or answers.
+/// The action of each guardrail in one direction: requests or answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub struct Actions {
@@ -150,17 +152,17 @@ pub struct Actions {
 }
 
 impl Actions {
-    /// Of JSON with an action for each guardrail; one that is absent is off.
+    /// Parses JSON with an action for each guardrail. An absent guardrail is off.
     pub fn parse(json: &[u8]) -> Option<Self> {
         serde_json::from_slice(json).ok()
     }
 
-    /// A number that is equal for equal actions, and for no others.
+    /// Bytes that are equal only for equal actions.
     pub fn bytes(self) -> [u8; 3] {
         [self.pii_masker, self.prompt_injection, self.credential_masker].map(|action| action as u8)
     }
 
-    /// Nothing is done: no text needs to be looked at.
+    /// Whether every guardrail is off, so that no text needs to be searched.
     pub fn is_off(self) -> bool {
         self == Self::default()
     }
@@ -196,7 +198,7 @@ impl Actions {
     }
 }
 
-/// The guardrails of the gateway: what is done with requests, and with answers.
+/// The gateway's guardrails for requests and for answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub struct Guardrails {
@@ -210,26 +212,26 @@ impl Guardrails {
         Self { request: self.request.without(disabled), answer: self.answer.without(disabled) }
     }
 
-    /// The stricter action of each guardrail, both ways.
+    /// The stricter action of each guardrail, in both directions.
     #[must_use]
     pub fn strictest(self, other: Self) -> Self {
         Self { request: self.request.strictest(other.request), answer: self.answer.strictest(other.answer) }
     }
 }
 
-/// Something that a guardrail found. What it found is nowhere kept.
+/// A finding of a guardrail. The text that was found is not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finding {
     pub guardrail: Guardrail,
-    /// The kind of what was found, such as `email`.
+    /// The kind of finding, such as `email`.
     pub kind: &'static str,
     pub action: Action,
 }
 
-/// Findings, each kind once.
+/// Findings, each kind at most once.
 pub type Findings = SmallVec<[Finding; 2]>;
 
-/// Adds what is not there yet.
+/// Adds the findings that are not in the list yet.
 pub fn merge(findings: &mut Findings, more: impl IntoIterator<Item = Finding>) {
     for finding in more {
         if !findings.contains(&finding) {

@@ -1,30 +1,32 @@
-//! Member names of the vendors' bodies, by what their value holds. Everything that is not listed here is text and is judged,
-//! so that a member that a vendor adds tomorrow is judged too.
+//! Member names of the vendors' bodies, by what their value holds. Members that are not listed here count as text and
+//! are judged, so that members that a vendor adds later are judged too.
 //!
-//! A name belongs in these lists only when its value identifies, selects, addresses or encodes something and people and models
-//! never write into it. `tests/unit/python/test_guardrail_members.py` compares the lists with the types of the vendors' SDKs.
+//! A name belongs in these lists only if its value identifies, selects, addresses or encodes something and is never
+//! written by people or models. `tests/unit/python/test_guardrail_members.py` compares the lists with the types of the
+//! vendors' SDKs.
 
 /// What the value of a member holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Holds {
-    /// Text, which is judged. So is every value that no list names.
+    /// Text, which is judged. Members that no list names are text too.
     #[default]
     Text,
-    /// Text that is itself JSON when it is a string; inside an object or a list everything is text.
+    /// A string is itself JSON. Everything inside an object or list is text.
     Json,
-    /// Text; inside an object or a list everything is text, whatever the names in it are.
+    /// Text. Everything inside an object or list is text, whatever its name.
     Deep,
-    /// Text; inside an object everything is text. A list of it has the items of a conversation, whose members have their own names.
+    /// Text. Everything inside an object is text. A list holds the items of a conversation, whose members keep their
+    /// own meaning.
     DeepObject,
-    /// A string that is an id, a choice, an address or base64. Objects inside are read by their own names.
+    /// A string is an id, a choice, an address or base64. The members of an object keep their own meaning.
     Fixed,
-    /// The kind of its object: a fixed string that says what `data` beside it is.
+    /// The kind of the object: a fixed string that says what the `data` next to it holds.
     Kind,
-    /// Base64 or text, as the object around it says.
+    /// Base64 or text, depending on the object around it.
     Data,
-    /// What a tool gave back: text or base64 as `Data`, and an object as `DeepObject`.
+    /// The output of a tool: text or base64 like `Data`, and an object like `DeepObject`.
     Outcome,
-    /// Settings, schemas and counts: nothing in the whole value is judged.
+    /// Settings, schemas and counts. Nothing inside is judged.
     Unread,
 }
 
@@ -47,7 +49,7 @@ fn is_fixed(name: &[u8]) -> bool {
     is_id(name) || is_choice(name) || is_count(name) || is_address(name) || is_encoded(name)
 }
 
-/// Names and ids: a request that changes them asks for something else.
+/// Names and ids. Changing one would change what the request refers to.
 fn is_id(name: &[u8]) -> bool {
     matches!(
         name,
@@ -132,7 +134,7 @@ fn is_choice(name: &[u8]) -> bool {
     )
 }
 
-/// Numbers that may be as long as those of payment cards.
+/// Numbers that may be as long as a payment card number.
 fn is_count(name: &[u8]) -> bool {
     matches!(
         name,
@@ -168,7 +170,7 @@ fn is_address(name: &[u8]) -> bool {
     )
 }
 
-/// Base64 and what only its maker can read.
+/// Base64, and data that only its creator can decode.
 fn is_encoded(name: &[u8]) -> bool {
     matches!(
         name,
@@ -195,7 +197,7 @@ fn is_encoded(name: &[u8]) -> bool {
     )
 }
 
-/// Members whose whole value is settings, schemas of tools and answers, labels or counts.
+/// Members whose whole value is settings, tool or answer schemas, labels or counts.
 fn is_unread(name: &[u8]) -> bool {
     matches!(
         name,
@@ -228,7 +230,7 @@ fn is_unread(name: &[u8]) -> bool {
     )
 }
 
-/// Objects whose `data` is base64, by the member that they are.
+/// Objects whose `data` is base64, by their member name.
 pub(super) fn holds_base64(name: &[u8]) -> bool {
     matches!(name, b"audio" | b"blob" | b"inlineData" | b"inline_data" | b"input_audio")
 }
@@ -248,7 +250,7 @@ pub(super) fn is_base64_kind(kind: &[u8]) -> bool {
     )
 }
 
-/// Objects in which `response` is what a tool gave back.
+/// Objects whose `response` is the output of a tool.
 pub(super) fn is_tool_response(name: &[u8]) -> bool {
     matches!(name, b"functionResponse" | b"function_response" | b"toolResponse" | b"tool_response")
 }

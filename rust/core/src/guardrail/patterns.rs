@@ -1,11 +1,11 @@
-//! A kind of finding: the pattern that meets it and the check that believes it.
+//! A kind of finding: a pattern, and a check that confirms its matches.
 
 use super::prefix::beginnings;
 use regex::Regex;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// Some ASCII characters.
+/// A set of ASCII characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Characters(u128);
 
@@ -25,9 +25,9 @@ impl Characters {
         Self(u128::MAX >> (127 - last) & u128::MAX << first)
     }
 
-    /// Those that a text has.
+    /// The characters of the set that occur in a text.
     pub(super) fn of(text: &str) -> Self {
-        // Two halves: shifts of 64 bits are one instruction.
+        // Two halves, because a shift of 64 bits is one instruction.
         let mut halves = [0_u64; 4];
         for byte in text.bytes() {
             halves[usize::from(byte >> 6)] |= 1 << (byte & 63);
@@ -44,31 +44,31 @@ impl Characters {
 #[derive(Debug)]
 pub(super) struct PatternMatch {
     pub(super) place: Range<usize>,
-    /// The check believes it.
+    /// The check confirmed the match.
     pub(super) is_finding: bool,
-    /// From where the pattern looks on.
+    /// The offset where the search continues.
     pub(super) next: usize,
 }
 
-/// A kind of finding: the pattern that meets it and the check that believes it.
+/// A kind of finding: a pattern, and a check that confirms its matches.
 ///
-/// Boundaries of words in patterns are ASCII's: scripts that are written without blanks put a letter next to a number. Letters
-/// of Latin scripts beyond ASCII are told apart by [`Pattern::meet`], so that no word is cut at its accents.
+/// Word boundaries in patterns are ASCII, because scripts without spaces put letters next to numbers. [`Pattern::meet`]
+/// handles the other letters of Latin scripts, so that a word is not cut at its accents.
 #[derive(Debug)]
 pub(super) struct Pattern {
     pub(super) kind: &'static str,
     pub(super) source: &'static str,
     regex: Regex,
     beginnings: OnceLock<Regex>,
-    /// A text that lacks any of these, every character of one, is not searched, which is most of them.
+    /// A text is searched only if it has a character of each of these sets. Most texts have not.
     needs: &'static [Characters],
     believes: fn(&str) -> bool,
     bounds: Bounds,
-    /// The characters that a finding of any length goes on with.
+    /// The characters that continue a finding of any length.
     pub(super) tail: Option<fn(char) -> bool>,
 }
 
-/// On which sides a letter with an accent makes another word of it.
+/// The sides on which an accented letter makes the match part of a longer word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bounds {
     Neither,
@@ -77,7 +77,7 @@ enum Bounds {
 }
 
 impl Pattern {
-    /// The patterns stand in the code; one that does not compile is found by the first test.
+    /// Compiles a pattern. All patterns are constants, so the first test finds one that does not compile.
     pub(super) fn new(
         kind: &'static str,
         needs: &'static [Characters],
@@ -99,12 +99,12 @@ impl Pattern {
         }
     }
 
-    /// Lets the pattern begin behind any letter.
+    /// Lets the pattern start after any letter.
     pub(super) fn anywhere(self) -> Self {
         Self { bounds: Bounds::Neither, ..self }
     }
 
-    /// Marks the pattern as one that is made of words.
+    /// Marks the pattern as a phrase of words.
     pub(super) fn phrase(self) -> Self {
         Self { bounds: Bounds::Both, ..self }
     }
@@ -113,17 +113,17 @@ impl Pattern {
         self.bounds == Bounds::Both
     }
 
-    /// Lets the finding go on for as long as these characters do.
+    /// Extends the finding as long as these characters follow.
     pub(super) fn with_tail(self, tail: fn(char) -> bool) -> Self {
         Self { tail: Some(tail), ..self }
     }
 
-    /// Whether it may lie in a text that has these characters.
+    /// Whether a text with these characters may match.
     pub(super) fn may_meet(&self, has: Characters) -> bool {
         self.needs.iter().all(|needed| has.has_any(*needed))
     }
 
-    /// The pattern's first match from here on.
+    /// The first match at or after this offset.
     pub(super) fn meet(&self, text: &str, from: usize) -> Option<PatternMatch> {
         let found = self.regex.find_at(text, from)?;
         let place = found.range();
@@ -134,7 +134,7 @@ impl Pattern {
         Some(PatternMatch { next: place.end, place, is_finding: (self.believes)(found.as_str()) })
     }
 
-    /// Where what it may yet meet begins, from here on: the end of the text where nothing does.
+    /// The offset where an incomplete match may begin, or the end of the text.
     pub(super) fn opens(&self, text: &str, from: usize) -> usize {
         let regex = self.beginnings.get_or_init(|| beginnings([self.source]));
         regex.find_at(text, from).map_or(text.len(), |found| found.start())
@@ -149,13 +149,13 @@ impl Pattern {
     }
 }
 
-/// A letter of a Latin script beyond ASCII, or an accent that follows one.
+/// Whether it is a letter of a Latin script beyond ASCII, or a combining accent.
 fn is_accented(character: char) -> bool {
     matches!(character, '\u{aa}' | '\u{ba}' | '\u{c0}'..='\u{24f}' | '\u{300}'..='\u{36f}' | '\u{1e00}'..='\u{1eff}')
         && !matches!(character, '\u{d7}' | '\u{f7}')
 }
 
-/// For patterns that say enough by themselves.
+/// The check of patterns that need no confirmation.
 pub(super) fn always(_: &str) -> bool {
     true
 }

@@ -1,5 +1,5 @@
-//! Personal data: mail addresses, payment cards, bank accounts, telephone and social security numbers. Numbers are believed
-//! only with their check digits or the separators that people write them with.
+//! Personal data: email addresses, payment cards, bank accounts, telephone and social security numbers. A number counts
+//! only with valid check digits or with the separators that people write.
 
 use super::patterns::{always, Characters, Pattern};
 use std::sync::LazyLock;
@@ -44,7 +44,7 @@ fn digits(text: &str) -> impl DoubleEndedIterator<Item = u32> + '_ {
     text.chars().filter_map(|c| c.to_digit(10))
 }
 
-/// A number range of a card network, as long as its numbers are, with Luhn's check (ISO/IEC 7812-1).
+/// Whether the number has the prefix and length of a card network and passes the Luhn check (ISO/IEC 7812-1).
 fn is_card(text: &str) -> bool {
     let count = digits(text).count();
     let range = digits(text).take(2).fold(0, |range, digit| range * 10 + digit);
@@ -67,7 +67,8 @@ fn is_card(text: &str) -> bool {
     is_length && sum.is_multiple_of(10)
 }
 
-/// ISO 13616: the number with its first four characters last, letters as two digits, is 1 modulo 97.
+/// ISO 13616: with its first four characters moved to the end and letters replaced by two digits, the number is 1
+/// modulo 97.
 fn is_iban(text: &str) -> bool {
     let plain: Vec<u8> = text.bytes().filter(|byte| *byte != b' ').collect();
     if !(15..=34).contains(&plain.len()) {
@@ -80,13 +81,13 @@ fn is_iban(text: &str) -> bool {
     rest == Some(1)
 }
 
-/// Areas 000, 666 and from 900 are never given out, nor are group 00 and serial 0000.
+/// Areas 000, 666 and 900 and above, group 00 and serial 0000 are never assigned.
 fn is_ssn(text: &str) -> bool {
     let (area, group, serial) = (&text[..3], &text[4..6], &text[7..]);
     !matches!(area, "000" | "666") && !area.starts_with('9') && group != "00" && serial != "0000"
 }
 
-/// E.164: at most 15 digits; shorter than 8 they are many other things.
+/// E.164 allows at most 15 digits. A number of fewer than 8 digits can be many other things.
 fn is_phone(text: &str) -> bool {
     (8..=15).contains(&digits(text).count())
 }

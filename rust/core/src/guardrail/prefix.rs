@@ -1,12 +1,13 @@
-//! Where a finding may still be growing at the end of a text that is not all there.
+//! Finds the possible beginning of a finding at the end of an incomplete text.
 //!
-//! Every pattern has a second one, made from it: what meets it is a beginning of what meets the first, and lies at the text's
-//! end. As it is made from the pattern itself, what a stream holds back follows from what is looked for.
+//! Each pattern is converted into a second one, which matches any beginning of a match at the end of the text. Because
+//! it is derived from the pattern itself, a stream always holds back what the pattern needs.
 
 use regex::Regex;
 use regex_syntax::hir::{Hir, HirKind, Literal, Look, Repetition};
 
-/// Meets the longest end of a text that may be the beginning of what meets any of these. It always meets, an empty end at least.
+/// Matches the longest end of a text that may begin a match of one of these patterns. There is always a match, at least
+/// of the empty end.
 pub(super) fn beginnings<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Regex {
     let made = patterns
         .into_iter()
@@ -20,10 +21,10 @@ pub(super) fn beginnings<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Reg
     }
 }
 
-/// Meets whatever is a beginning of what meets `whole`: nothing, a part, or all of it.
+/// Matches any prefix of what `whole` matches, including the empty one and the whole.
 fn beginning(whole: &Hir) -> Hir {
     match whole.kind() {
-        // What lies behind the end is not known: it may well be a boundary.
+        // The text after the end is unknown, so it may be a boundary.
         HirKind::Empty | HirKind::Look(_) | HirKind::Repetition(Repetition { max: Some(0), .. }) => Hir::empty(),
         HirKind::Literal(Literal(bytes)) => {
             let text = String::from_utf8_lossy(bytes);

@@ -1,8 +1,8 @@
-//! The texts of a stream. A finding may lie across events, so what could be its beginning is held back until it is clear
-//! that it is none; what is held goes out with the next event of the same text, or before what ends it.
+//! Judges the texts of a stream. A finding may span several events, so the possible beginning of one is held back until
+//! it is certain. Held text is sent with the next event of the same text, or before the event that ends it.
 //!
-//! An event is the JSON of one event of a stream. Those that bring a text piece by piece are told from those whose texts are
-//! whole, which hold nothing back and are judged as a plain answer is.
+//! An event is the JSON data of one stream event. Events that carry pieces of texts are distinguished from events with
+//! complete texts, which are judged like a plain answer and hold nothing back.
 
 use super::body::{cuts, judged, read, splice, write};
 use super::event::{Event, Ids, Key, Kind};
@@ -11,20 +11,20 @@ use super::{Actions, Findings};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Texts of one stream that something may be held of. Of more, what is held longest goes out.
+/// The most texts of one stream that are tracked. Beyond that, the text that was idle longest is released.
 const MAX_VOICES: usize = 256;
-/// A larger event brings no piece of a text.
+/// Larger events do not hold pieces of texts.
 const MAX_DELTA_BYTES: usize = 256 * 1024;
 
-/// The texts of a stream.
+/// The guardrails of one stream.
 #[derive(Debug)]
 pub struct StreamGuard {
     actions: Actions,
     speakers: Vec<Speaker>,
     findings: Findings,
-    /// Events so far, for the order in which texts were last spoken.
+    /// The number of events so far, to order texts by their last event.
     clock: u64,
-    /// Events of ours among those with numbers, and the last number that went out.
+    /// The number of events inserted among numbered events, and the last number that was sent.
     inserted: u64,
     last_sequence: u64,
 }
@@ -34,25 +34,25 @@ struct Speaker {
     key: Key,
     part: Part,
     text: StreamedText,
-    /// The event that spoke last, and where in it the text stands; empty while nothing is held.
+    /// The last event of this text, and the offset of the text in it. Empty while nothing is held.
     event: Vec<u8>,
     place: usize,
     spoke: u64,
 }
 
-/// The part or the choice of an answer whose texts have come to their end.
+/// The part or choice of an answer whose texts end together.
 #[derive(Debug)]
 enum Part {
     Of(Ids),
     Choice(SmallVec<[u8; 16]>),
 }
 
-/// An event after the guardrails: what goes out for it, and what goes out before it.
+/// An event after the guardrails: the event to send, and the events to send before it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct GuardedEvent {
-    /// Events that go before it: what was held.
+    /// Events with held text, which are sent first.
     pub before: Vec<Vec<u8>>,
-    /// The event where it changed; else it goes out as it came.
+    /// The changed event; `None` if it is sent unchanged.
     pub event: Option<Vec<u8>>,
 }
 
@@ -66,7 +66,7 @@ impl StreamGuard {
         &self.findings
     }
 
-    /// The event as it may go out. It may come out with an empty text: the text is held.
+    /// Judges an event. Its text may become empty, when all of it is held.
     pub fn event(&mut self, data: &[u8]) -> GuardedEvent {
         self.clock += 1;
         let mut passed = GuardedEvent::default();
@@ -97,19 +97,19 @@ impl StreamGuard {
         passed
     }
 
-    /// The text that is still held, as events: at the stream's end, or before its last event.
+    /// Returns the text that is still held, as events. Called at the end of the stream, or before its last event.
     pub fn finish(&mut self) -> Vec<Vec<u8>> {
         let mut events = Vec::new();
         self.end(&mut events, |_| true);
         events
     }
 
-    /// Whether anything is held.
+    /// Whether any text is held.
     pub fn holds(&self) -> bool {
         self.speakers.iter().any(|speaker| speaker.text.holds())
     }
 
-    /// An event that brings pieces of texts.
+    /// Judges an event that holds pieces of texts.
     fn hear(
         &mut self,
         event: &Event<'_>,
@@ -136,7 +136,7 @@ impl StreamGuard {
             let part = if choice.is_empty() { Part::Of(event.ids()) } else { Part::Choice(choice) };
             let at = self.speaker(key, part, is_json, &mut passed.before);
             let speaker = &mut self.speakers[at];
-            // Of one text there may be more in this event: the last of them ends it.
+            // An event may hold several pieces of one text. Only the last of them can end it.
             let is_end = is_end
                 && !event.texts.iter().any(|later| {
                     later.place.start > text.place.start && event.is_delta(later) && event.key(later) == speaker.key
@@ -168,7 +168,7 @@ impl StreamGuard {
         while self.speakers.len() >= MAX_VOICES {
             let clock = self.clock;
             let idle = |(_, speaker): &(usize, &Speaker)| (speaker.text.holds(), speaker.spoke);
-            // What this event says is not in it yet, so that it cannot go before it.
+            // Texts of this event are excluded: the event has not been sent, so none of its text can be sent before it.
             let others = self.speakers.iter().enumerate().filter(|(_, speaker)| speaker.spoke < clock);
             let Some((at, _)) = others.min_by_key(idle) else { break };
             let speaker = self.speakers.swap_remove(at);
@@ -195,7 +195,7 @@ impl StreamGuard {
         }
     }
 
-    /// The rest of a text, as an event.
+    /// Returns the held end of a text, as an event.
     fn last_of(&mut self, mut speaker: Speaker) -> Option<Vec<u8>> {
         let has_rest = speaker.text.holds();
         let out = speaker.text.say("", self.actions, &mut self.findings, true);
@@ -212,7 +212,7 @@ impl StreamGuard {
     }
 }
 
-/// Whether two events are of different parts of an answer, by what both say.
+/// Whether two events belong to different parts of an answer, by the ids that both have.
 fn are_others(one: &Ids, other: &Ids) -> bool {
     one.iter().zip(other).any(|(one, other)| !one.is_empty() && !other.is_empty() && one != other)
 }

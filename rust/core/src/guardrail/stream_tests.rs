@@ -1,4 +1,4 @@
-//! What streams say, piece by piece, is what the judgement of the whole text says.
+//! A stream that is judged piece by piece gives the same text as the whole text judged at once.
 
 use super::text::find;
 use super::*;
@@ -14,7 +14,7 @@ const fn all(action: Action) -> Actions {
 
 const REDACT: Actions = all(Action::Redact);
 
-/// One of each kind, and beginnings of some.
+/// One finding of each kind, and incomplete beginnings.
 const SEEDS: &[&str] = &[
     "ada.lovelace+x@mail.example.co.uk",
     "4111 1111 1111 1111",
@@ -92,7 +92,7 @@ fn a_text() -> impl Strategy<Value = String> {
     prop::collection::vec(word, 0..10).prop_map(|words| words.concat())
 }
 
-/// The text in pieces, cut where the numbers say.
+/// Cuts the text into pieces at these positions.
 fn pieces(text: &str, cuts: &[u16]) -> Vec<String> {
     let mut at: Vec<usize> = cuts.iter().map(|cut| usize::from(*cut) % (text.len() + 1)).collect();
     at.retain(|&cut| text.is_char_boundary(cut));
@@ -101,7 +101,7 @@ fn pieces(text: &str, cuts: &[u16]) -> Vec<String> {
     at.windows(2).map(|pair| text[pair[0]..pair[1]].to_owned()).collect()
 }
 
-/// How a dialect brings a piece of the text of a voice, and how it is read.
+/// How a dialect writes the piece of a text, and how it is read back.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Dialect {
     Chat,
@@ -147,7 +147,7 @@ impl Dialect {
         .into_bytes()
     }
 
-    /// The voice and what it says.
+    /// Reads the voice and its text from an event.
     fn hear(self, event: &[u8]) -> (usize, String) {
         let event: Value = serde_json::from_slice(event).expect("an event stays JSON");
         let choice = &event["choices"][0];
@@ -166,7 +166,8 @@ impl Dialect {
     }
 }
 
-/// What each voice says, and what was found, with each piece's voice in turn. `watch` sees what a voice said before each event.
+/// Returns the text of each voice and the findings, with the pieces of the voices interleaved. `watch` gets the text of
+/// a voice before each event.
 fn play(
     dialect: Dialect,
     script: &[(usize, String)],
@@ -202,7 +203,7 @@ fn play(
     (voices, guard.findings().clone())
 }
 
-/// The plain judgement of one text.
+/// Judges one text at once.
 fn plain(dialect: Dialect, text: &str, actions: Actions) -> (String, Findings) {
     let mut findings = Findings::new();
     let out = super::body::judged(text, dialect.is_json(), actions, &mut findings);
@@ -243,8 +244,8 @@ fn a_case() -> impl Strategy<Value = Case> {
         .prop_map(|(dialect, actions, texts, order)| Case { dialect, actions, texts, order })
 }
 
-/// A stream says of each voice what the whole judgement says: once, in order, in nobody else's; and of what is blocked nothing
-/// is said before it is found.
+/// Checks that a stream gives each voice the text that judging it at once gives: once, in order, and in no other voice.
+/// Text that is blocked must not appear before it is found.
 fn check(case: &Case) -> TestCaseResult {
     let mut queues: Vec<(usize, Vec<String>)> =
         case.texts.iter().map(|(text, cuts)| pieces(text, cuts)).enumerate().collect();
@@ -291,7 +292,7 @@ fn check(case: &Case) -> TestCaseResult {
     Ok(())
 }
 
-/// Runs as many cases as a test may, or for as long as `FAIRLEAD_FUZZ_SECONDS` says.
+/// Runs the usual number of cases, or as many as fit into `FAIRLEAD_FUZZ_SECONDS` seconds.
 #[test]
 fn fuzz_guardrail_stream() {
     let seconds = std::env::var("FAIRLEAD_FUZZ_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
@@ -310,7 +311,7 @@ fn fuzz_guardrail_stream() {
 proptest! {
     #![proptest_config(Config { cases: 64, ..Config::default() })]
 
-    /// However JSON is cut into deltas, the arguments of a tool stay JSON.
+    /// Tool arguments stay valid JSON, however they are cut into deltas.
     #[test]
     fn arguments_stay_json(
         texts in prop::collection::vec(a_text(), 1..4),
@@ -338,7 +339,7 @@ proptest! {
         prop_assert_eq!(sorted(&findings), sorted(&found));
     }
 
-    /// Of more voices than are told apart at a time none says what another said.
+    /// With more voices than are tracked at a time, no text appears in another voice.
     #[test]
     fn many_voices_are_kept_apart(voices in 257_usize..300, cut in 1_usize..24, action in prop::sample::select(vec![Action::Warn, Action::Block])) {
         let texts: Vec<String> = (0..voices).map(|voice| format!("{voice} is {voice}@example.org or {voice}")).collect();
@@ -387,7 +388,7 @@ fn long_tokens_are_found_in_streams_as_in_plain_answers() {
             text.as_bytes().chunks(7).map(|part| std::str::from_utf8(part).expect("ASCII")).collect();
         assert_eq!(texts_of(&script, REDACT).0, "Bearer [REDACTED:jwt], then more");
     }
-    // What is longer than is waited for is cut as it is then, and what it goes on with is dropped.
+    // A match longer than the held text is redacted as far as it is known, and its continuation is dropped.
     let text = format!("sk-{} and more", "a1".repeat(20_000));
     let script: Vec<&str> =
         text.as_bytes().chunks(1000).map(|part| std::str::from_utf8(part).expect("ASCII")).collect();
@@ -408,7 +409,7 @@ fn nothing_waits_where_nothing_may_begin_or_is_only_told() {
     assert_eq!(guard.findings().len(), 1);
 }
 
-/// The events of a stream as they come out.
+/// Returns the events of a stream after the guardrails.
 fn through(events: &[Value], actions: Actions) -> Vec<Value> {
     let mut guard = StreamGuard::new(actions);
     let mut out = Vec::new();

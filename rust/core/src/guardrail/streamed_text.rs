@@ -1,7 +1,7 @@
-//! One text that comes in pieces: what of it may go out already, and what waits.
+//! Judges one text that arrives in pieces: which part of it can be sent, and which part is held.
 //!
-//! What goes out piece by piece is what the judgement of the whole text says, whatever the cuts. Text waits from where the
-//! first finding may begin that could still grow, and no longer; what is only warned of never waits.
+//! The text that is sent equals the whole text judged at once, wherever it was cut. Text is held from the beginning of
+//! the first finding that may still grow, and no longer. A guardrail that only warns holds nothing.
 
 use super::escapes::Escapes;
 use super::patterns::{Characters, Pattern};
@@ -13,10 +13,10 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-/// The longest beginning of a finding that is waited for. What grows beyond is judged as it is then.
+/// The longest beginning of a finding that is held. A longer one is judged as it is.
 pub(super) const MAX_OPEN_BYTES: usize = 8 * 1024;
 
-/// The beginnings of all patterns of a guardrail.
+/// The patterns for beginnings of findings, by guardrail.
 static BEGINNINGS: [LazyLock<Regex>; 3] = [
     LazyLock::new(|| beginnings_of(Guardrail::ALL[0])),
     LazyLock::new(|| beginnings_of(Guardrail::ALL[1])),
@@ -27,36 +27,36 @@ fn beginnings_of(guardrail: Guardrail) -> Regex {
     beginnings(patterns_of(guardrail).iter().map(|pattern| pattern.source))
 }
 
-/// One text that comes in pieces: what of it may go out already, and what waits. Offsets are those of `text`.
+/// One text that arrives in pieces. Offsets are relative to `text`.
 #[derive(Debug, Default)]
 pub(super) struct StreamedText {
-    /// The text that is not judged yet, with the character before it.
+    /// The text that has not been judged, and the character before it.
     text: String,
-    /// How much was said before `text`.
+    /// How many bytes came before `text`.
     before: usize,
-    /// Up to here it has gone out, or was cut out.
+    /// Everything before this offset has been sent or redacted.
     gone: usize,
-    /// Up to here every pattern has looked.
+    /// Every pattern has searched up to this offset.
     looked: usize,
-    /// Patterns that look on from behind `looked`: a finding of theirs ends there.
+    /// Patterns that continue after `looked`, because one of their findings ends there.
     ahead: SmallVec<[(&'static str, usize); 2]>,
-    /// Findings that are to be cut out, none of them before `gone`.
+    /// Findings to redact, none of them before `gone`.
     cuts: Vec<(Range<usize>, &'static str)>,
-    /// Of a text that is JSON: the strings in it are read as what they mean.
+    /// For a text that is JSON: decodes its strings.
     escapes: Option<Escapes>,
-    /// A finding that grew too long to be waited for goes on with these.
+    /// The characters that continue a finding that was redacted before its end.
     swallows: Option<fn(char) -> bool>,
 }
 
-/// One guardrail's search of a text: what is done about findings, and the bounds of the search.
+/// The search of one guardrail: the action on findings, and the bounds.
 struct Scan {
     guardrail: Guardrail,
     action: Action,
-    /// The kinds of characters in what is searched.
+    /// The characters that occur in the text to search.
     has: Characters,
-    /// Up to where the guardrail reads, in bytes; a limit of its own may lie before the end of the text.
+    /// The offset in bytes up to which the guardrail searches. Its own limit may lie before the end of the text.
     end: usize,
-    /// Nothing follows that could make a finding longer.
+    /// No more text follows that could extend a finding.
     is_end: bool,
 }
 
@@ -65,12 +65,12 @@ impl StreamedText {
         Self { escapes: is_json.then(Escapes::default), ..Self::default() }
     }
 
-    /// Whether something waits.
+    /// Whether some text is held.
     pub(super) fn holds(&self) -> bool {
         self.gone < self.text.len() || self.escapes.as_ref().is_some_and(Escapes::is_open)
     }
 
-    /// Takes what is said next, or the end of it all; gives what may go out.
+    /// Takes the next piece, or the end of the text. Returns the text that can be sent.
     pub(super) fn say(&mut self, piece: &str, actions: Actions, findings: &mut Findings, is_end: bool) -> String {
         match &mut self.escapes {
             Some(escapes) => escapes.read(piece, &mut self.text),
@@ -90,7 +90,7 @@ impl StreamedText {
         out
     }
 
-    /// Drops what a finding goes on with that was cut out before its end.
+    /// Drops the continuation of a finding that was redacted before its end.
     fn swallow(&mut self) {
         let Some(tail) = self.swallows else { return };
         let rest = self.text[self.looked..].trim_start_matches(tail).len();
@@ -101,8 +101,8 @@ impl StreamedText {
         }
     }
 
-    /// Searches the text for findings. Returns up to where all of it is clear, and up to where what is not cut out may go
-    /// out, both in bytes.
+    /// Searches the text for findings. Returns two offsets in bytes: up to where the search is complete, and up to
+    /// where text can be sent.
     fn search(&mut self, actions: Actions, findings: &mut Findings, is_end: bool) -> (usize, usize) {
         let all = self.text.len();
         let (mut looked, mut hold) = (all, all);
@@ -127,7 +127,7 @@ impl StreamedText {
         (looked, hold)
     }
 
-    /// Searches for what one guardrail knows. Returns up to where the text is clear of it.
+    /// Searches for the findings of one guardrail. Returns the offset up to which the search is complete.
     fn scan(&mut self, scan: &Scan, findings: &mut Findings) -> usize {
         let mut is_ahead = false;
         let mut clear = self.text.len();
@@ -158,7 +158,8 @@ impl StreamedText {
         regex.find_at(text, self.looked).map_or(self.text.len(), |found| found.start())
     }
 
-    /// Notes the findings of one pattern from `at` on, and what of them is cut out. Returns up to where it has searched.
+    /// Records the findings of one pattern from `at` on, and the ranges to redact. Returns the offset up to which it
+    /// has searched.
     fn scan_pattern(
         &mut self,
         scan: &Scan,
@@ -196,7 +197,7 @@ impl StreamedText {
         at
     }
 
-    /// The text that goes out up to here; where two cuts overlap, the one that begins first names the mark.
+    /// Returns the text up to `hold`. Where two redactions overlap, the first one names the mark.
     fn release(&mut self, hold: usize) -> String {
         let mut out = String::with_capacity(hold.saturating_sub(self.gone));
         if !self.cuts.is_empty() {
@@ -204,7 +205,7 @@ impl StreamedText {
             let ripe = self.cuts.iter().take_while(|(place, _)| place.start < hold).count();
             for (place, kind) in self.cuts.drain(..ripe).collect::<SmallVec<[_; 4]>>() {
                 if place.start < self.gone {
-                    // The longer of two that overlap takes the rest with it.
+                    // Where two redactions overlap, the longer one also covers the rest.
                     if place.end > self.gone {
                         self.skip(place.end);
                     }
@@ -238,7 +239,8 @@ impl StreamedText {
         self.gone = end;
     }
 
-    /// Drops what needs not be looked at again, but for one character, which tells whether a word begins behind it.
+    /// Drops text that does not need to be searched again, except for one character, which shows whether a word begins
+    /// after it.
     fn forget(&mut self, looked: usize) {
         let last = self.text[..looked].chars().next_back().map_or(0, char::len_utf8);
         let cut = looked - last;

@@ -163,7 +163,7 @@ fn letters_of_other_scripts_are_boundaries_and_accents_are_none() {
     ] {
         assert_eq!(kinds(text), Vec::<&str>::new(), "{text}");
     }
-    // Digits of other scripts and forms are not read.
+    // Digits of other scripts and forms are not recognized.
     assert_eq!(kinds("\u{ff14}\u{ff11}\u{ff11}\u{ff11}1111 1111 1111"), Vec::<&str>::new());
 }
 
@@ -196,12 +196,12 @@ fn what_tools_are_called_with_is_judged_in_every_dialect() {
     ] {
         assert_eq!(judge_body(body.as_bytes(), REDACT).findings.len(), 1, "{body}");
     }
-    // Of a response that is whole in its event, ids are not text.
+    // The ids of a response that is complete in its event are not text.
     let event = r#"{"response":{"id":"ada@example.org"},"input":[{"id":"ada@example.org","type":"x"}]}"#;
     assert_eq!(judge_body(event.as_bytes(), REDACT), Judged::default());
 }
 
-/// What guardrails make of a body.
+/// Judges a body with every guardrail set to redact.
 fn body_of(body: &str) -> String {
     judge_body(body.as_bytes(), REDACT)
         .body

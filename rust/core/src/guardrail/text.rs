@@ -1,17 +1,17 @@
-//! One text: what the guardrails find in it, and what it reads like afterwards.
+//! Judges one text: its findings, and the text after redaction.
 
 use super::patterns::{Characters, Pattern};
 use super::{credential, injection, merge, personal, Action, Actions, Finding, Findings, Guardrail};
 use std::ops::Range;
 
-/// A judged text. `redacted` is there where something was replaced.
+/// A judged text. `redacted` is set if something was replaced.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Text {
     pub findings: Findings,
     pub redacted: Option<String>,
 }
 
-/// What the guardrails find in a text, in the order of their priorities.
+/// Judges a text. The findings are in the order of the guardrails' priorities.
 pub fn judge_text(text: &str, actions: Actions) -> Text {
     let mut findings = Findings::new();
     let mut cuts = Vec::new();
@@ -57,12 +57,12 @@ pub(super) fn patterns_of(guardrail: Guardrail) -> &'static [Pattern] {
     }
 }
 
-/// How many bytes of a text are read, where not all are.
+/// The number of bytes that the guardrail searches, if it has a limit.
 pub(super) fn limit_of(guardrail: Guardrail) -> Option<usize> {
     (guardrail == Guardrail::PromptInjection).then_some(injection::READ_BYTES)
 }
 
-/// At most so many bytes, whole characters.
+/// Returns at most this many bytes, ending at a character boundary.
 pub(super) fn head(text: &str, bytes: usize) -> &str {
     let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {
@@ -71,14 +71,14 @@ pub(super) fn head(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// Replaces the cuts; where two overlap, the one that begins first names the mark.
+/// Replaces the findings with marks. Where two overlap, the first one names the mark.
 fn replace(text: &str, mut cuts: Vec<(Range<usize>, &'static str)>) -> String {
     cuts.sort_by_key(|(place, _)| (place.start, usize::MAX - place.end));
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     for (place, kind) in cuts {
         if place.start < at {
-            // The longer of two that overlap takes the rest with it.
+            // Where two findings overlap, the longer one also covers the rest.
             at = at.max(place.end);
             continue;
         }
@@ -90,7 +90,7 @@ fn replace(text: &str, mut cuts: Vec<(Range<usize>, &'static str)>) -> String {
     out
 }
 
-/// The mark that stands in place of a finding.
+/// The text that replaces a finding.
 pub(super) fn mark(kind: &str) -> String {
     format!("[REDACTED:{kind}]")
 }

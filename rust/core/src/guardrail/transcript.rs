@@ -1,19 +1,19 @@
-//! What a stream said, put together from the pieces that its events bring.
+//! Assembles the text of a stream from the pieces in its events.
 
 use super::body::read;
 use super::event::{Event, Key, Kind};
 
-/// Texts of one stream that are told apart; of more, the rest is left out.
+/// The most texts of one stream that are stored. Further texts are left out.
 const MAX_TEXTS: usize = 256;
 
-/// What a stream said so far: each text under the key of its pieces, in the order in which they began.
+/// The text of a stream so far: each text with its key, in the order in which they began.
 #[derive(Debug, Default)]
 pub struct Transcript {
     texts: Vec<(Key, String)>,
 }
 
 impl Transcript {
-    /// Hears the JSON of one event.
+    /// Adds the JSON data of one event.
     pub fn read_event(&mut self, data: &[u8]) {
         let event = Event::read(data);
         if event.kind() != Kind::Delta {
@@ -30,7 +30,7 @@ impl Transcript {
         }
     }
 
-    /// The texts, an empty line between two; `None` where nothing was said.
+    /// The texts, separated by empty lines; `None` if there are none.
     pub fn text(&self) -> Option<String> {
         let texts: Vec<&str> = self.texts.iter().map(|(_, text)| text.as_str()).collect();
         (!texts.is_empty()).then(|| texts.join("\n\n"))

@@ -1,30 +1,31 @@
-//! The texts of a JSON body, in whichever dialect it is.
+//! Finds the texts of a JSON body, in any dialect.
 //!
-//! Every string, every member name and every long number is text, except where [`names`](super::names) lists the member as an id,
-//! a choice, an address, base64 or settings. In what a tool is called with or gives back, and in documents, everything is text. The
-//! walk assumes nothing about the body's form and ends quietly at a string that has no end: the parser behind it refuses that.
+//! Every string, member name and long number is text, unless [`names`](super::names) lists the member as an id, a
+//! choice, an address, base64 or settings. Inside tool arguments, tool output and documents, everything is text. The
+//! walk does not depend on the structure of the body. It stops at a string without an end, because the parser rejects
+//! such a body later.
 
 use super::names::{holds, holds_base64, is_base64_kind, is_tool_response, Holds};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Deeper than this, every string is judged as a text by itself.
+/// Below this depth, every string is judged as a text.
 const MAX_DEPTH: usize = crate::json::MAX_DEPTH;
-/// No finding is shorter.
+/// The shortest possible finding.
 pub(super) const MIN_FINDING_BYTES: usize = 6;
-/// The shortest number that a payment card has. Other findings need more than digits.
+/// The length of the shortest payment card number. Other findings do not consist of digits alone.
 const MIN_NUMBER_BYTES: usize = 13;
-/// A name of letters alone that is this long may be a key; vendors' own names are mostly shorter.
+/// A name of letters alone that is at least this long may be a key. Most of the vendors' names are shorter.
 const MIN_KEY_BYTES: usize = 20;
 
-/// Where a text stands.
+/// Where in the body a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextKind {
     /// The value of a member, or an element of a list.
     Value,
     /// A value that is itself JSON.
     Json,
-    /// The name of a member, or a number. It never continues in another event.
+    /// A member name or a number, which never continues in another event.
     Alone,
 }
 
@@ -37,29 +38,29 @@ struct Open {
     /// The nearest member name, and what its value holds.
     name: Range<usize>,
     holds: Holds,
-    /// The name is this object's own: a list has that of the member it is.
+    /// The name belongs to this object. A list has the name of the member that it is the value of.
     has_name: bool,
-    /// A value follows that has not been visited.
+    /// The next token is a value.
     is_owed: bool,
-    /// The value of this object's `type`, with its quotes.
+    /// The value of this object's `type`, including its quotes.
     kind: Option<Range<usize>>,
 }
 
-/// Receives the parts of a body in order. Places include quotes; names do not, and are as they are written.
+/// Receives the parts of a body in order. Ranges include quotes, except those of names, which are still escaped.
 pub(super) trait Visitor {
-    /// An object or a list opens; with the member's name where it is one.
+    /// An object or list begins. `_name` is set if it is the value of a member.
     fn enter(&mut self, _name: Option<Range<usize>>) {}
     fn leave(&mut self) {}
-    /// A text, with the name above it.
+    /// A text, and the nearest member name.
     fn text(&mut self, place: Range<usize>, name: Range<usize>, kind: TextKind);
-    /// A member's value that is neither text nor object nor list.
+    /// A member's value that is not text, an object or a list.
     fn value(&mut self, _name: Range<usize>, _place: Range<usize>) {}
 }
 
-/// Walks the whole body.
+/// Visits the whole body.
 pub(super) fn walk(body: &[u8], visitor: &mut impl Visitor) {
     let mut open: Vec<Open> = Vec::new();
-    // Objects and lists that are open below the greatest depth.
+    // The number of open objects and lists below the maximum depth.
     let mut below = 0_usize;
     let mut at = 0;
     while at < body.len() {
@@ -104,14 +105,14 @@ pub(super) fn walk(body: &[u8], visitor: &mut impl Visitor) {
     }
 }
 
-/// Where a number, a boolean or null ends, or what is no JSON.
+/// The end of a number, a boolean, null or invalid text.
 fn end_of_plain(body: &[u8], start: usize) -> usize {
     let is_end =
         |byte: &u8| matches!(byte, b',' | b'}' | b']' | b'"' | b':' | b'{' | b'[') || byte.is_ascii_whitespace();
     body[start + 1..].iter().position(is_end).map_or(body.len(), |length| start + 1 + length)
 }
 
-/// A number, a boolean or null: a value, and where it may be a card's number a text too.
+/// Visits a number, a boolean or null. A number that may be a card number is also a text.
 fn visit_plain(body: &[u8], place: Range<usize>, here: &mut Open, visitor: &mut impl Visitor) {
     let is_owed = std::mem::take(&mut here.is_owed);
     let is_long = place.len() >= MIN_NUMBER_BYTES && body[place.clone()].iter().all(u8::is_ascii_digit);
@@ -122,7 +123,7 @@ fn visit_plain(body: &[u8], place: Range<usize>, here: &mut Open, visitor: &mut 
     }
 }
 
-/// A string in an object or list: the name of a member, a text, or another value.
+/// Visits a string in an object or list: a member name, a text or another value.
 fn visit_string(body: &[u8], place: Range<usize>, open: &mut [Open], visitor: &mut impl Visitor) {
     let depth = open.len();
     let Some(here) = open.last_mut() else { return };
@@ -156,13 +157,13 @@ fn visit_string(body: &[u8], place: Range<usize>, open: &mut [Open], visitor: &m
     }
 }
 
-/// Whether a name may hold a finding. The names of the vendors' own members mostly do not.
+/// Whether a name may hold a finding. Most of the vendors' member names cannot.
 fn may_be_finding(name: &[u8]) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
     name.len() >= MIN_FINDING_BYTES && (name.len() >= MIN_KEY_BYTES || !name.iter().all(is_plain))
 }
 
-/// Whether the string at this place, the `data` or `result` of the innermost object, is base64.
+/// Whether this string, the `data` or `result` of the innermost object, is base64.
 fn is_base64(body: &[u8], place: &Range<usize>, open: &[Open]) -> bool {
     let [above @ .., here] = open else { return false };
     if !here.is_object {
@@ -175,7 +176,7 @@ fn is_base64(body: &[u8], place: &Range<usize>, open: &[Open]) -> bool {
     kind.is_some_and(|kind| is_base64_kind(&body[kind.start + 1..kind.end - 1]))
 }
 
-/// The value of the `type` that follows in the same object.
+/// The value of the `type` member that follows in the same object.
 fn kind_behind(body: &[u8], mut at: usize) -> Option<Range<usize>> {
     let mut is_kind = false;
     loop {
@@ -201,14 +202,14 @@ fn kind_behind(body: &[u8], mut at: usize) -> Option<Range<usize>> {
     }
 }
 
-/// The end of an object or a list in which nothing is text, which begins here.
+/// The end of the object or list at this offset if nothing in it is text.
 fn end_of_unread(body: &[u8], at: usize, open: &mut [Open]) -> Option<usize> {
     let here = open.last_mut().filter(|here| here.holds == Holds::Unread && here.has_name && !here.is_deep)?;
     here.is_owed = false;
     Some(end_of_value(body, at))
 }
 
-/// The offset after the object or list that begins here.
+/// The offset after the object or list at this offset.
 fn end_of_value(body: &[u8], mut at: usize) -> usize {
     let mut depth = 0_usize;
     while let Some(byte) = body.get(at) {
@@ -232,7 +233,7 @@ fn end_of_value(body: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// What an object or list that opens is, and the name of the member that it is.
+/// The state of an object or list that begins, and the name of the member that it is the value of.
 fn inside(body: &[u8], open: &mut [Open], is_object: bool) -> (Open, Option<Range<usize>>) {
     let depth = open.len();
     let Some(here) = open.last_mut() else { return (Open { is_object, ..Open::default() }, None) };
@@ -257,7 +258,7 @@ fn inside(body: &[u8], open: &mut [Open], is_object: bool) -> (Open, Option<Rang
     (inner, is_member.then_some(name))
 }
 
-/// A name as it is meant, which may be written with escapes.
+/// Decodes a name, which may contain escapes.
 pub(super) fn name_at<'b>(body: &'b [u8], place: &Range<usize>) -> Cow<'b, str> {
     let raw = &body[place.clone()];
     if memchr::memchr(b'\\', raw).is_none() {

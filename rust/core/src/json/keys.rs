@@ -1,20 +1,20 @@
-//! The keys of one object, to see one that comes twice.
+//! The keys of one object, to detect duplicates.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Up to here a key may be compared with each earlier one; a body of a real client stays below.
+/// Up to this number, a new key is compared with each earlier one. Bodies of real clients have fewer.
 const FEW: usize = 32;
-/// Room made for keys at once.
+/// The initial capacity for keys.
 const USUAL: usize = 8;
 
-/// Keys seen so far, after unescaping.
+/// The keys so far, unescaped.
 #[derive(Debug)]
 pub(super) struct Keys<'a> {
-    /// One bit for each sketch of a key seen: a clear bit means that the key is new, without a comparison.
+    /// One bit for the sketch of each key. A clear bit means that the key is new, without a comparison.
     sketches: u64,
     few: Vec<Cow<'a, str>>,
-    /// Takes over beyond [`FEW`], so that a body of a million keys costs no quadratic time.
+    /// Used beyond [`FEW`] keys, so that a body with a million keys does not take quadratic time.
     many: Option<HashSet<Cow<'a, str>>>,
 }
 
@@ -23,7 +23,7 @@ impl<'a> Keys<'a> {
         Self { sketches: 0, few: Vec::new(), many: None }
     }
 
-    /// Notes a key; false when it was there already.
+    /// Adds a key. Returns `false` if it is a duplicate.
     pub(super) fn insert(&mut self, key: Cow<'a, str>) -> bool {
         if let Some(many) = &mut self.many {
             return many.insert(key);
@@ -44,7 +44,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// One bit out of 64, told by the key's length and its outer bytes.
+/// One of 64 bits, chosen by the length and the outer bytes of the key.
 fn sketch(key: &[u8]) -> u64 {
     let first = key.first().copied().unwrap_or(0);
     let last = key.last().copied().unwrap_or(0);

@@ -1,15 +1,16 @@
-//! A validating JSON scanner: it says whether bytes are one JSON text and where chosen members of the top-level object lie,
-//! and builds nothing.
+//! A validating JSON scanner. It checks that bytes are one JSON text and finds chosen members of the top-level object,
+//! without building a tree.
 //!
-//! The relay changes one or two members of a body and forwards every other byte as it came. A parser that builds a tree
-//! would cost time, and would have to write the tree out again; so this one walks the bytes once and hands back offsets.
+//! The relay changes one or two members of a body and forwards every other byte unchanged. A tree parser would take
+//! more time and would have to serialize the tree again, so the scanner reads the bytes once and returns offsets.
 //!
-//! It is stricter than most parsers where two parsers could disagree about the same bytes, because a policy that was
-//! decided on one reading must hold for the other: a top-level key that comes twice, a lone surrogate, a number that no
-//! double can hold and nesting below [`MAX_DEPTH`] are faults. Everything else is RFC 8259: no NaN, no trailing commas,
-//! no byte order mark, no raw control characters in strings. Nothing recurses, so no input can exhaust the stack.
+//! The scanner is stricter than most parsers where two parsers could read the same bytes differently, because a policy
+//! decision on one reading must hold for the other. A duplicate top-level key, a lone surrogate, a number that
+//! overflows a double and nesting deeper than [`MAX_DEPTH`] are faults. Everything else follows RFC 8259: no NaN,
+//! trailing commas, byte order mark or raw control characters in strings. Nothing recurses, so no input can exhaust the
+//! stack.
 //!
-//! `scanner` walks the bytes; `keys` tells whether a key comes twice.
+//! `scanner` reads the bytes; `keys` detects duplicate keys.
 
 mod keys;
 mod scanner;
@@ -23,13 +24,13 @@ use std::ops::Range;
 use keys::Keys;
 use scanner::{ScanFault, Scanner};
 
-/// The deepest nesting that any caller may allow. The top-level object or array counts as one.
+/// The maximum depth that a caller may allow. The top-level object or array counts as one level.
 pub const MAX_DEPTH: usize = 256;
 
-/// Characters of a member name that a fault repeats.
+/// How many characters of a member name a fault repeats.
 const SHOWN_NAME_CHARS: usize = 64;
 
-/// Which of the seven JSON values a span holds.
+/// The kind of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Object,
@@ -41,7 +42,7 @@ pub enum Kind {
     Null,
 }
 
-/// Where a value lies and what it is.
+/// The position and kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Value {
     /// Offset of the value's first byte.
@@ -49,11 +50,11 @@ pub struct Value {
     /// Offset after the value's last byte.
     pub end: usize,
     pub kind: Kind,
-    /// Direct elements of an array or members of an object; 0 for the rest.
+    /// The number of elements of an array or members of an object; 0 for other kinds.
     pub elements: usize,
 }
 
-/// The wanted members of one object. `N` is how many names were asked for.
+/// The wanted members of one object. `N` is the number of wanted names.
 #[derive(Debug, Clone)]
 pub struct Scan<'w, const N: usize> {
     wanted: &'w [&'w str; N],
@@ -73,19 +74,19 @@ pub enum FaultKind {
     NumberRange,
     /// Nested deeper than allowed.
     TooDeep,
-    /// A top-level key that comes twice, compared after unescaping.
+    /// A duplicate top-level key, compared after unescaping.
     Duplicate,
     /// JSON, but not an object.
     NotAnObject,
 }
 
-/// Why bytes were refused. Its text names the place and the rule, and repeats nothing of a value.
+/// Why bytes were rejected. The message names the position and the rule, and never repeats a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonFault {
     pub kind: FaultKind,
-    /// Offset of the first byte that cannot be.
+    /// Offset of the first invalid byte.
     pub offset: usize,
-    /// The top-level member in which the fault lies, cut to 64 characters; empty outside of one.
+    /// The top-level member that holds the fault, cut to 64 characters. Empty if the fault is not in a member.
     pub field: String,
     rule: &'static str,
 }
@@ -112,7 +113,7 @@ pub fn scan_object<'w, const N: usize>(
     }
 }
 
-/// Checks that `bytes` are one JSON text of any kind, and says which.
+/// Checks that `bytes` are one JSON text of any kind, and returns its top-level value.
 pub fn validate(bytes: &[u8], max_depth: usize) -> Result<Value, JsonFault> {
     check_utf8(bytes)?;
     let mut scanner = Scanner::new(bytes, max_depth.min(MAX_DEPTH));
@@ -125,7 +126,7 @@ pub fn validate(bytes: &[u8], max_depth: usize) -> Result<Value, JsonFault> {
     })
 }
 
-/// The text of a string value of scanned bytes, borrowed unless it holds an escape; `None` for any other kind.
+/// The text of a scanned string value, borrowed unless it holds an escape; `None` for any other kind.
 pub fn as_str(bytes: &[u8], value: Value) -> Option<Cow<'_, str>> {
     if value.kind != Kind::String {
         return None;
@@ -133,8 +134,8 @@ pub fn as_str(bytes: &[u8], value: Value) -> Option<Cow<'_, str>> {
     unescaped(bytes.get(value.span())?)
 }
 
-/// The whole number of a number value of scanned bytes; `None` when it is negative, has a fraction or an exponent, does
-/// not fit, or is no number.
+/// The integer of a scanned number value; `None` if it is negative, has a fraction or an exponent, overflows, or is not
+/// a number.
 pub fn as_u64(bytes: &[u8], value: Value) -> Option<u64> {
     if value.kind != Kind::Number {
         return None;
@@ -151,7 +152,7 @@ impl Value {
         self.kind == Kind::Null
     }
 
-    /// The boolean; `None` for any other kind.
+    /// The boolean value; `None` for any other kind.
     pub fn as_bool(&self) -> Option<bool> {
         match self.kind {
             Kind::True => Some(true),
@@ -162,7 +163,7 @@ impl Value {
 }
 
 impl<const N: usize> Scan<'_, N> {
-    /// The member called `name`, if the object has it. A name that was not wanted is never found.
+    /// The member called `name`, if the object has it. Only wanted names are found.
     pub fn get(&self, name: &str) -> Option<Value> {
         let place = self.wanted.iter().position(|wanted| *wanted == name)?;
         self.found.get(place).copied().flatten()
@@ -190,7 +191,7 @@ impl fmt::Display for JsonFault {
 
 impl std::error::Error for JsonFault {}
 
-/// Walks the top-level object. `open` is left at the key of the member that was being read.
+/// Scans the members of the top-level object. `open` is left at the key of the member that was being read.
 fn members<'a, const N: usize>(
     scanner: &mut Scanner<'a>,
     wanted: &[&str; N],
@@ -228,7 +229,7 @@ fn members<'a, const N: usize>(
     Ok(object)
 }
 
-/// Text between the quotes of a string that was scanned before.
+/// Unescapes a scanned string, without its quotes.
 fn unescaped(quoted: &[u8]) -> Option<Cow<'_, str>> {
     let inner = quoted.get(1..quoted.len().checked_sub(1)?)?;
     if memchr::memchr(b'\\', inner).is_none() {

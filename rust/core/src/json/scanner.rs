@@ -1,16 +1,16 @@
-//! The grammar: a cursor over UTF-8 bytes that steps over one value at a time.
+//! The JSON grammar: a cursor over UTF-8 bytes that skips one value at a time.
 //!
-//! Containers are kept on a stack of single bits, so nesting costs no recursion and no allocation. Inside strings the
-//! cursor tests eight bytes at once for the three things that matter there: a quote, a backslash, a control character.
+//! Open containers are kept on a stack of single bits, so nesting needs no recursion and no allocation. Inside strings
+//! the cursor tests eight bytes at once for a quote, a backslash or a control character.
 
 use std::ops::Range;
 
 use super::{FaultKind, Kind, Value, MAX_DEPTH};
 
-/// Numbers of up to this many bytes cannot overflow a double unless they have an exponent.
+/// A number of up to this many bytes cannot overflow a double unless it has an exponent.
 const SHORT_NUMBER: usize = 300;
 
-/// A broken rule and its place, before the member that it lies in is known.
+/// A broken rule and its position, before the member that contains it is known.
 #[derive(Debug)]
 pub(super) struct ScanFault {
     pub(super) kind: FaultKind,
@@ -26,7 +26,7 @@ pub(super) struct Scanner<'a> {
     max_depth: usize,
 }
 
-/// Which containers are open below the value being read: a set bit is an object.
+/// The open containers around the value being read. A set bit is an object.
 struct Nesting {
     objects: [u64; MAX_DEPTH / 64],
     depth: usize,
@@ -51,7 +51,7 @@ impl<'a> Scanner<'a> {
         self.bytes.get(span).unwrap_or_default()
     }
 
-    /// Steps over the opening brace of the top-level object and says where it is.
+    /// Skips the opening brace of the top-level object and returns its offset.
     pub(super) fn enter_object(&mut self) -> Result<usize, ScanFault> {
         match self.skip_space() {
             Some(b'{') if self.max_depth == 0 => Err(self.too_deep()),
@@ -61,7 +61,7 @@ impl<'a> Scanner<'a> {
             }
             None => Err(ScanFault::syntax(self.at, "the text is empty")),
             Some(_) => {
-                // Broken JSON is told as such, even if it would not have been an object.
+                // Reports a syntax error as such, even if the text would not have been an object.
                 let offset = self.at;
                 self.value(0)?;
                 self.end()?;
@@ -70,14 +70,14 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Right after an opening brace: steps over the closing one if nothing lies between them.
+    /// After an opening brace: skips the closing brace if the object is empty.
     pub(super) fn leave_empty_object(&mut self) -> bool {
         let empty = self.skip_space() == Some(b'}');
         self.at += usize::from(empty);
         empty
     }
 
-    /// After a member: steps over a comma (false) or the closing brace (true).
+    /// After a member: skips a comma (`false`) or the closing brace (`true`).
     pub(super) fn leave_object(&mut self) -> Result<bool, ScanFault> {
         let closes = match self.skip_space() {
             Some(b',') => false,
@@ -88,7 +88,7 @@ impl<'a> Scanner<'a> {
         Ok(closes)
     }
 
-    /// Steps over a key and its colon; the span includes the quotes.
+    /// Skips a key and its colon. The returned span includes the quotes.
     pub(super) fn key(&mut self) -> Result<Range<usize>, ScanFault> {
         if self.skip_space() != Some(b'"') {
             return Err(self.expected("expected a key"));
@@ -103,7 +103,7 @@ impl<'a> Scanner<'a> {
         Ok(start..end)
     }
 
-    /// Only white space may follow.
+    /// Checks that only white space follows.
     pub(super) fn end(&mut self) -> Result<(), ScanFault> {
         match self.skip_space() {
             None => Ok(()),
@@ -111,7 +111,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Steps over one value, which lies `outside` containers deep.
+    /// Skips one value, which is nested in `outside` containers.
     pub(super) fn value(&mut self, outside: usize) -> Result<Value, ScanFault> {
         self.skip_space();
         let start = self.at;
@@ -170,8 +170,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// After a value: closes the containers that end here. Whether that was all of them; otherwise the cursor is where the next
-    /// value of the innermost begins. `elements` counts those of the outermost.
+    /// After a value: closes the containers that end here. Returns `true` if all of them are closed. Otherwise the
+    /// cursor is at the next value of the innermost one. `elements` counts the elements of the outermost one.
     #[inline]
     fn ends(&mut self, nesting: &mut Nesting, elements: &mut usize) -> Result<bool, ScanFault> {
         loop {
@@ -195,7 +195,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Steps over a string; the cursor is on its opening quote.
+    /// Skips a string. The cursor is on its opening quote.
     fn string(&mut self) -> Result<(), ScanFault> {
         self.at += 1;
         loop {
@@ -214,7 +214,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Steps over one escape; a pair of surrogates counts as one.
+    /// Skips one escape. A surrogate pair counts as one.
     fn escape(&mut self) -> Result<(), ScanFault> {
         let start = self.at;
         self.at += 1;
@@ -258,7 +258,7 @@ impl<'a> Scanner<'a> {
         Ok(unit)
     }
 
-    /// Steps over a number; the cursor is on its sign or first digit.
+    /// Skips a number. The cursor is on its sign or first digit.
     fn number(&mut self) -> Result<(), ScanFault> {
         let start = self.at;
         self.at += usize::from(self.peek() == Some(b'-'));
@@ -283,7 +283,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Steps over one digit or more.
+    /// Skips one or more digits.
     fn digits(&mut self) -> Result<(), ScanFault> {
         if !matches!(self.peek(), Some(b'0'..=b'9')) {
             return Err(self.expected("expected a digit"));
@@ -307,7 +307,7 @@ impl<'a> Scanner<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Steps over white space and shows the byte after it.
+    /// Skips white space and returns the next byte without consuming it.
     #[inline]
     fn skip_space(&mut self) -> Option<u8> {
         loop {
@@ -330,7 +330,7 @@ impl<'a> Scanner<'a> {
 }
 
 impl Nesting {
-    /// Opens a container. The caller has held the depth to [`MAX_DEPTH`].
+    /// Opens a container. The caller has limited the depth to [`MAX_DEPTH`].
     fn push(&mut self, object: bool) {
         if let Some(word) = self.objects.get_mut(self.depth / 64) {
             let bit = 1 << (self.depth % 64);
@@ -339,7 +339,7 @@ impl Nesting {
         self.depth += 1;
     }
 
-    /// Whether the innermost open container is an object; `None` when none is open.
+    /// Whether the innermost open container is an object; `None` if none is open.
     fn top(&self) -> Option<bool> {
         let place = self.depth.checked_sub(1)?;
         let word = self.objects.get(place / 64)?;
@@ -352,7 +352,8 @@ impl Nesting {
 fn plain_until(bytes: &[u8], mut at: usize) -> usize {
     const ONES: u64 = u64::MAX / 255;
     const TOPS: u64 = ONES * 0x80;
-    // A byte that is zero gets its top bit; a borrow may mark bytes above it, never below, so the lowest mark is right.
+    // A zero byte gets its top bit set. A borrow may also mark bytes above it but never below, so the lowest mark is
+    // right.
     let zero = |word: u64| word.wrapping_sub(ONES) & !word & TOPS;
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         let word = u64::from_le_bytes(*chunk);

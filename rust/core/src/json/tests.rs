@@ -178,7 +178,7 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// What the reference parser says, and whether a top-level key comes twice.
+/// The verdict of the reference parser, and whether a top-level key is duplicated.
 fn reference(text: &[u8]) -> Option<bool> {
     struct Twice(bool);
     impl<'de> serde::Deserialize<'de> for Twice {
@@ -252,7 +252,7 @@ proptest! {
     }
 }
 
-/// Objects in which the same name comes in several spellings, deep inside and twice.
+/// Objects in which the same name appears in several spellings, nested and duplicated.
 fn spelled() -> impl Strategy<Value = Vec<u8>> {
     let key = prop::sample::select(vec![
         "\"a\"",
